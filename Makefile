@@ -1,0 +1,52 @@
+# Two commands do all the set-up by themselves: `make run` and `make test`.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+PY := .venv/bin/python
+ARGS ?=
+
+.PHONY: help setup run test lint fast real bench docs golden capture lock clean test-vm
+
+help: ## this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
+
+setup: ## .venv from the lock file (done by every other target)
+	@tools/setup
+
+run: setup ## nodescope on this machine; prints the addresses to look at
+	@.venv/bin/nodescope up $(ARGS)
+
+lint: setup ## ruff, formatting, mypy for Linux and macOS
+	@.venv/bin/ruff check .
+	@.venv/bin/ruff format --check .
+	@.venv/bin/mypy
+	@.venv/bin/mypy --platform darwin
+
+fast: setup ## the tests that need nothing but files
+	@$(PY) -m pytest -n auto -m "not real and not soak and not vm" $(ARGS)
+
+real: setup ## the tests with real servers, real cgroups, real processes
+	@tools/test-parts
+	@$(PY) -m pytest -m "real" -p no:randomly $(ARGS)
+
+test: lint fast real ## everything this machine can run
+
+bench: setup ## every figure we claim, in one table
+	@$(PY) -m bench $(ARGS)
+
+docs: setup ## renew the generated pages
+	@$(PY) tools/generate_docs.py
+
+golden: setup ## renew what we make of each captured node; read the diff
+	@NODESCOPE_RENEW_GOLDEN=1 $(PY) -m pytest -q tests/golden tests/contracts -p no:randomly
+
+capture: setup ## save this machine as a fixture node: make capture NODE=name
+	@$(PY) tools/capture.py $(NODE)
+
+test-vm: setup ## a full cgroup v2 kernel in a virtual machine
+	@tests/vm/run
+
+lock: setup ## renew requirements.lock
+	@$(PY) -m pip install --quiet uv && .venv/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-annotate --no-header --group dev pyproject.toml -o requirements.lock
+
+clean: ## remove what the other targets made
+	rm -rf .venv .mypy_cache .ruff_cache artifacts

@@ -1,0 +1,1 @@
+"""The words everybody shares: metrics, entities, blocks, frames, clock, settings, errors. No I/O."""

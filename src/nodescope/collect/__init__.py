@@ -1,0 +1,1 @@
+"""Node -> frames: the sampler, the sources it asks, and the only code that opens the node's files."""

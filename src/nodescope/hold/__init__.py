@@ -1,0 +1,1 @@
+"""Frames -> the last minutes: the ring, exact windows, statistics."""

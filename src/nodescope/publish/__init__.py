@@ -1,0 +1,1 @@
+"""Ways out of the agent: Prometheus, window, live tail, health, status."""

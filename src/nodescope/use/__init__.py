@@ -1,0 +1,1 @@
+"""Tables -> answers: studies, viewer, MCP server, scheduler, fleet."""

@@ -1,0 +1,1 @@
+"""Studies: pure functions from a series to findings a person can trust."""
