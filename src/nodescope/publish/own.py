@@ -267,7 +267,7 @@ def render_families(families: Iterable[OwnFamily], *, openmetrics: bool) -> str:
 def read_resident_bytes() -> float:
     """Resident now on Linux; the most so far where the kernel does not tell."""
     try:
-        with open("/proc/self/statm", "rb") as file:  # noqa: PTH123 - ours, not the node's
+        with open("/proc/self/statm", "rb") as file:
             return float(int(file.read().split()[1]) * resource.getpagesize())
     except OSError:
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -1,6 +1,4 @@
-"""
-Listening: uvicorn on as many addresses as asked, bounded in headers, time and connections.
-"""
+"""Listening: uvicorn on as many addresses as asked, bounded in headers, time and connections."""
 
 import asyncio
 import errno

@@ -86,13 +86,15 @@ class Process:
 class Everyone(Grid):
     """All processes; only the chosen ones leave as a block."""
 
-    def __init__(self, context: Context, table: Table, layout: ProcessStat) -> None:
+    def __init__(
+        self, context: Context, table: Table, layout: ProcessStat, choose: Callable[[Values], None]
+    ) -> None:
         inner = Table("process.all", "process", ("process",), layout.metrics)
         super().__init__(inner, (layout,), context.root, context.descriptors)
         self.shown_table = table
         self.chosen_rows: list[int] = []
         self.chosen: tuple[Entity, ...] = ()
-        self.choose: Callable[[Values], None] = len
+        self.choose = choose
 
     def read(self) -> None:
         super().read()
@@ -132,8 +134,7 @@ class ProcessSource:
         metrics = columns(context)
         self._layout = ProcessStat(dict(zip(FIELDS, metrics)))
         table = Table("process", "process", ("process",), metrics, INFO)
-        self._everyone = Everyone(context, table, self._layout)
-        self._everyone.choose = self._choose
+        self._everyone = Everyone(context, table, self._layout, self._choose)
         self._heat: dict[Entity, float] = {}
         self._cpu_before: dict[Entity, float] = {}
         self._tick_number = 0
