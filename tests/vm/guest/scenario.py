@@ -1,0 +1,43 @@
+"""
+What happens inside the virtual machine, from the first cgroup to the last check.
+
+Run by `init` as `python -m tests.vm.guest.scenario OUT`; needs nothing but the
+standard library. Everything in OUT goes home on the tape.
+"""
+
+import sys
+from pathlib import Path
+
+from tests.vm.guest import agent, checks, pods
+from tests.vm.guest.capture import write_node
+from tests.vm.guest.report import Report, wait_until
+
+START_SECONDS = 120
+
+
+def main(out: Path) -> int:
+    report = Report()
+    report.note("first line of Python")
+    for container in pods.STANDING:
+        pods.start(container)
+    report.note(f"started {len(pods.STANDING)} containers")
+    checks.check_the_workloads(report)
+    # Before the agent starts: the fixture is a node, not a node that looks at itself.
+    write_node(out / "node")
+    report.note("captured the node")
+    process = agent.start(out / "agent.log")
+    ready = wait_until(lambda: agent.is_ready() or process.poll() is not None, START_SECONDS)
+    report.check(
+        "the agent is ready", ready and process.poll() is None, f"exit code {process.poll()}, see its log"
+    )
+    if process.poll() is None:
+        checks.check_the_agent(report, out)
+        process.terminate()
+        report.check("the agent ends with 0 when asked to", process.wait(30) == 0, process.returncode)
+    if report.failed:
+        print("\n".join((out / "agent.log").read_text(errors="replace").splitlines()[-20:]), file=sys.stderr)
+    return 1 if report.failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1])))
