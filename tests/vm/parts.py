@@ -4,10 +4,11 @@ The virtual machine's parts: qemu, Debian's cloud kernel and a static busybox.
 Kernel and busybox are downloaded and unpacked, never installed: no root is
 needed for them, and the host's own kernel packages stay as they are. Debian's
 cloud kernel has NVMe, ext4, devtmpfs and the serial port built in, so neither
-an initrd nor modules are needed; virtio and 9p would need both.
+an initrd nor modules are needed to start; virtio and 9p would need both.
 """
 
 import hashlib
+import lzma
 import os
 import platform
 import shutil
@@ -19,6 +20,8 @@ from pathlib import Path
 KERNEL = "linux-image-cloud-amd64"
 BUSYBOX = "busybox-static"
 QEMU = "qemu-system-x86_64"
+# Pods get their own network through veth, the one module that is loaded.
+FILES = {"vmlinuz": "vmlinuz-*", "busybox": "bin/busybox", "veth.ko": "veth.ko*"}
 
 
 class PartMissing(Exception):  # noqa: N818 -- errors are situations (style rule 7)
@@ -116,7 +119,7 @@ def find_packages() -> list[str]:
 
 
 def read_parts() -> Path:
-    """A folder with `vmlinuz` and `busybox`, downloaded once per version."""
+    """A folder with everything in FILES, downloaded once per version."""
     require_debian()
     packages = find_packages()
 
@@ -127,11 +130,14 @@ def read_parts() -> Path:
         for deb in sorted(folder.glob("*.deb")):
             run_quietly(["dpkg", "-x", str(deb), str(unpacked)])
             deb.unlink()
-        next((unpacked / "boot").glob("vmlinuz-*")).rename(folder / "vmlinuz")
-        (unpacked / "bin/busybox").rename(folder / "busybox")
+        for name, pattern in FILES.items():
+            found = next(unpacked.rglob(pattern))
+            content = found.read_bytes()
+            (folder / name).write_bytes(lzma.decompress(content) if found.suffix == ".xz" else content)
+        (folder / "busybox").chmod(0o755)
         shutil.rmtree(unpacked)
 
-    return make_once(cache_folder(digest(*packages)), fill)
+    return make_once(cache_folder(digest(*packages, *FILES)), fill)
 
 
 def download(packages: list[str], folder: Path) -> None:

@@ -134,6 +134,7 @@ def build_root(parts: Path) -> Path:
             # numpy's own libraries are beside it and found from there.
             if not library.is_relative_to(root):
                 copy_into(root, library)
+        shutil.copy2(parts / "veth.ko", root / "lib/veth.ko")
         shutil.copy2(Path(__file__).with_name("guest") / "init", root / "init")
         megabytes = sum(file.lstat().st_size for file in root.rglob("*")) >> 20
         # Inode tables and block rounding take up to a fifth; the rest is room

@@ -14,8 +14,6 @@ from tests.vm.guest import pods
 
 PORT = 9100
 COMMAND = f"python -m nodescope agent --port {PORT} --no-archive --no-kubernetes --node vm".split()
-# As systemd would place it: nodescope is a service of the node, not a container.
-SERVICE = pods.CGROUP / "system.slice/nodescope.service"
 # Python is slow here and a busy host makes it slower; no answer is this late on purpose.
 ANSWER_SECONDS = 60
 
@@ -40,9 +38,7 @@ def parse_samples(text: str) -> list[Sample]:
 
 
 def start(log: Path) -> subprocess.Popen[bytes]:
-    pods.write_controllers(SERVICE)
-    SERVICE.mkdir()
-    return pods.start_in(SERVICE, COMMAND, log)
+    return pods.start_service("nodescope.service", COMMAND, log)
 
 
 def fetch(path: str) -> str:

@@ -14,20 +14,48 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+CGROUP = Path("/sys/fs/cgroup")
 SECONDS_BETWEEN = 1.0
 NODE_FILES = (
     *("stat", "loadavg", "meminfo", "vmstat", "diskstats", "uptime", "mounts", "1/mounts", "net/dev"),
     *("pressure/cpu", "pressure/memory", "pressure/io", "sys/fs/file-nr"),
     *("sys/kernel/ostype", "sys/kernel/osrelease", "sys/kernel/version", "sys/kernel/hostname"),
+    *("sys/kernel/domainname", "sys/kernel/arch"),
 )
-PROCESS_FILES = ("stat", "statm", "status", "cgroup", "comm", "smaps_rollup", "net/dev")
+PROCESS_FILES = ("stat", "statm", "status", "cgroup", "comm", "smaps_rollup", "net/dev", "ns/net")
 CGROUP_FILES = (
-    *("cgroup.controllers", "cgroup.events", "cgroup.procs", "cgroup.stat", "cgroup.threads"),
-    *("cpu.max", "cpu.pressure", "cpu.stat", "cpu.weight", "io.pressure", "io.stat"),
-    *("memory.current", "memory.events", "memory.high", "memory.max", "memory.min", "memory.peak"),
-    *("memory.pressure", "memory.stat", "memory.swap.current", "memory.swap.max", "pids.current", "pids.max"),
+    *("cgroup.controllers", "cgroup.events", "cgroup.procs", "cpu.max", "cpu.pressure", "cpu.stat"),
+    *(
+        "io.pressure",
+        "io.stat",
+        "memory.current",
+        "memory.events",
+        "memory.high",
+        "memory.max",
+        "memory.peak",
+    ),
+    *("memory.pressure", "memory.stat", "memory.swap.current", "pids.current", "pids.max"),
 )
+# A pod or a slice is read for what outlives its containers.
+INNER_FILES = (
+    "cgroup.controllers",
+    "cgroup.events",
+    "cgroup.procs",
+    "cpu.stat",
+    "memory.current",
+    "memory.events",
+)
+# These are meant when they are empty; any other empty file is one that the kernel refuses to answer.
+MAY_BE_EMPTY = ("cgroup.procs", "io.stat")
 KERNEL_THREADS = (2,)
+
+
+def read(path: Path) -> bytes:
+    """Empty where there is none or it answers with an error: then it is not part of the node."""
+    try:
+        return os.fsencode(path.readlink()) if path.is_symlink() else path.read_bytes()
+    except OSError:
+        return b""
 
 
 def find_processes() -> Iterator[Path]:
@@ -37,42 +65,45 @@ def find_processes() -> Iterator[Path]:
             yield folder
 
 
+def find_cgroups() -> list[Path]:
+    return [CGROUP, *sorted(path for path in CGROUP.rglob("*") if path.is_dir())]
+
+
+def is_inner(cgroup: Path) -> bool:
+    return cgroup.suffix == ".slice" or cgroup.name.startswith(("kubepods", "burstable", "besteffort", "pod"))
+
+
 def find_files() -> Iterator[Path]:
     """In the order of reading: the same at both instants, so that rates hold for every file."""
     yield from (Path("/proc") / name for name in NODE_FILES)
-    for cgroup in (Path("/sys/fs/cgroup"), *sorted(Path("/sys/fs/cgroup").rglob("*/"))):
-        yield from (cgroup / name for name in CGROUP_FILES)
+    for cgroup in find_cgroups():
+        yield from (cgroup / name for name in (INNER_FILES if is_inner(cgroup) else CGROUP_FILES))
     for process in find_processes():
         yield from (process / name for name in PROCESS_FILES)
+    for folder in ("/var/log/pods", "/var/log/containers"):
+        yield from Path(folder).rglob("*.log")
 
 
-def read(path: Path) -> bytes:
-    """Empty where there is none or it answers with an error: then it is not part of the node."""
-    try:
-        return path.read_bytes()
-    except OSError:
-        return b""
+def is_part(path: Path, content: bytes) -> bool:
+    return bool(content) or path.suffix == ".log" or (path.name in MAY_BE_EMPTY and path.exists())
 
 
 def read_instant() -> dict[Path, bytes]:
     """All of it into memory first: writing between two readings would stretch the instant."""
-    kept = ("cgroup.procs", "cgroup.threads", "io.stat")
-    return {
-        path: content
-        for path in find_files()
-        if (content := read(path)) or (path.name in kept and path.exists())
-    }
+    return {path: content for path in find_files() if is_part(path, content := read(path))}
 
 
 def write_instant(folder: Path, files: dict[Path, bytes]) -> None:
     for path, content in files.items():
         target = folder / path.relative_to("/")
         target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_bytes(content)
-    for log in Path("/var/log/pods").rglob("*.log"):
-        target = folder / log.relative_to("/")
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.touch()
+        if path.suffix == ".log":
+            # Names are read from these, never their content.
+            target.touch()
+        elif path.name == "net" and path.parent.name == "ns":
+            target.symlink_to(os.fsdecode(content))
+        else:
+            target.write_bytes(content)
 
 
 def write_node(folder: Path) -> None:
@@ -87,6 +118,6 @@ def write_node(folder: Path) -> None:
         f'kernel = "{os.uname().release}"\n'
         f"page_bytes = {os.sysconf('SC_PAGE_SIZE')}\n"
         "cgroup = 2\n"
-        f"elapsed_ns = {t1_mono_ns - t0_mono_ns:_}\n"
+        f"elapsed_ns = {t1_mono_ns - t0_mono_ns:_}  # t1 - t0, measured, not nominal\n"
         'captured_with = "tests/vm/run --capture DIR"\n'
     )

@@ -12,6 +12,7 @@ few hundred kilobytes, where each Python would cost seconds and megabytes.
 
 import hashlib
 import subprocess
+import time
 import uuid
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,6 +26,8 @@ HOARD_BYTES = 200 * MIB
 # and blocks, so the block stays resident for as long as the sleep lives.
 HOLD = "dd if=/dev/zero bs={} count=1 2>/dev/null | sleep 9999"
 
+Process = subprocess.Popen[bytes]
+
 
 @dataclass(frozen=True)
 class Container:
@@ -35,6 +38,8 @@ class Container:
     limits: dict[str, str] = field(default_factory=dict, hash=False)
     nested: bool = False
     """Run in a cgroup below the container's own, as a container with systemd inside does."""
+    beside: str = ""
+    """The container whose pod this one joins; its own pod otherwise."""
 
     @property
     def id(self) -> str:
@@ -42,7 +47,7 @@ class Container:
 
     @property
     def pod(self) -> str:
-        return f"{self.name}-0"
+        return f"{self.beside or self.name}-0"
 
     @property
     def uid(self) -> str:
@@ -103,7 +108,19 @@ SURVIVOR = Container(
     {"memory.max": str(32 * MIB)},
 )
 CROWD = Container("crowd", "cgroupfs", "guaranteed", "for n in 1 2 3; do sleep 9999 & done; wait")
-STANDING = (BURNER, HOARDER, WRITER, PRESSER, SURVIVOR, CROWD)
+# The one pod with a network of its own; the others use the node's.
+TALKER = Container(
+    "talker",
+    "systemd",
+    "besteffort",
+    "exec unshare -n sh -c '"
+    " until ip link set veth0 name eth0; do sleep 0.1; done;"
+    " ip addr add 10.7.0.2/24 dev eth0; ip link set eth0 up;"
+    " while :; do ping -c 1 -W 1 -s 1000 10.7.0.1; sleep 0.2; done'",
+)
+Processes = dict[Container, Process]
+STANDING = (BURNER, HOARDER, WRITER, PRESSER, SURVIVOR, CROWD, TALKER)
+FORKING = (WRITER, TALKER)
 
 # memory.oom.group is what kubelet sets: the whole container dies, not one process of it.
 VICTIM_LIMITS = {"memory.max": str(32 * MIB), "memory.oom.group": "1"}
@@ -112,6 +129,8 @@ VICTIM_COMMAND = (
 )
 VICTIM = Container("victim", "systemd", "burstable", VICTIM_COMMAND.format(4), VICTIM_LIMITS)
 HASTY = Container("hasty", "cgroupfs", "besteffort", VICTIM_COMMAND.format(4), VICTIM_LIMITS)
+# Joins a pod that had one container, and whose name was certain until now.
+SIDECAR = Container("sidecar", "cgroupfs", "guaranteed", "exec sleep 9999", beside="crowd")
 BRIEF = Container("brief", "cgroupfs", "burstable", "while :; do :; done", {"cpu.max": "50000 100000"})
 
 
@@ -124,19 +143,36 @@ def write_controllers(path: Path) -> None:
 
 
 def write_logs(container: Container) -> None:
-    """What kubelet leaves on the node, and where names are read without asking anybody."""
+    """
+    What kubelet leaves on the node, where names are read without asking anybody.
+
+    The links with container ids are there for the systemd driver only, so that
+    a name must also be found where there is nothing but the pod's folder.
+    """
     folder = Path("/var/log/pods", f"{NAMESPACE}_{container.pod}_{container.uid}", container.name)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "0.log").touch()
+    if container.driver == "systemd":
+        links = Path("/var/log/containers")
+        links.mkdir(parents=True, exist_ok=True)
+        link = links / f"{container.pod}_{NAMESPACE}_{container.name}-{container.id}.log"
+        link.symlink_to(folder / "0.log")
 
 
-def start_in(path: Path, command: list[str], log: Path | None = None) -> subprocess.Popen[bytes]:
+def start_in(path: Path, command: list[str], log: Path | None = None) -> Process:
     """The shell enters the cgroup and then becomes the command: all of its life is counted there."""
     enter = f'echo $$ > {path}/cgroup.procs && exec "$@" >{log or "/dev/null"} 2>&1'
     return subprocess.Popen(["sh", "-c", enter, "sh", *command])
 
 
-def start(container: Container) -> subprocess.Popen[bytes]:
+def start_service(name: str, command: list[str], log: Path | None = None) -> Process:
+    path = CGROUP / "system.slice" / name
+    write_controllers(path)
+    path.mkdir()
+    return start_in(path, command, log)
+
+
+def start(container: Container) -> Process:
     write_logs(container)
     write_controllers(container.path)
     container.path.mkdir()
@@ -147,7 +183,21 @@ def start(container: Container) -> subprocess.Popen[bytes]:
     return start_in(inside, ["sh", "-c", container.command])
 
 
-def remove(container: Container, process: subprocess.Popen[bytes]) -> None:
+def connect(process: Process) -> None:
+    """Lay a cable between the node and the talker's network, once it has one."""
+    own = Path(f"/proc/{process.pid}/ns/net")
+    while own.readlink() == Path("/proc/self/ns/net").readlink():
+        time.sleep(0.05)
+    for command in (
+        "ip link add pod0 type veth",
+        "ip addr add 10.7.0.1/24 dev pod0",
+        "ip link set pod0 up",
+        f"ip link set veth0 netns {process.pid}",
+    ):
+        subprocess.run(command.split(), check=True)
+
+
+def remove(container: Container, process: Process) -> None:
     """As a runtime does: kill what is left, reap, remove the container's cgroup; the pod's stays."""
     (container.path / "cgroup.kill").write_text("1")
     process.wait()
@@ -156,7 +206,7 @@ def remove(container: Container, process: subprocess.Popen[bytes]) -> None:
         try:
             container.path.rmdir()
         except OSError:
-            subprocess.run(["sleep", "0.01"], check=False)
+            time.sleep(0.01)
         else:
             return
     raise RuntimeError(f"{container.path} is still populated")

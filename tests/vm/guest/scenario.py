@@ -18,8 +18,9 @@ START_SECONDS = 120
 def main(out: Path) -> int:
     report = Report()
     report.note("first line of Python")
-    for container in pods.STANDING:
-        pods.start(container)
+    processes = {container: pods.start(container) for container in pods.STANDING}
+    pods.connect(processes[pods.TALKER])
+    pods.start_service("cron.service", ["sleep", "9999"])
     report.note(f"started {len(pods.STANDING)} containers")
     checks.check_the_workloads(report)
     # Before the agent starts: the fixture is a node, not a node that looks at itself.
@@ -31,11 +32,12 @@ def main(out: Path) -> int:
         "the agent is ready", ready and process.poll() is None, f"exit code {process.poll()}, see its log"
     )
     if process.poll() is None:
-        checks.check_the_agent(report, out)
+        checks.check_the_agent(report, processes, out)
         process.terminate()
         report.check("the agent ends with 0 when asked to", process.wait(30) == 0, process.returncode)
     if report.failed:
-        print("\n".join((out / "agent.log").read_text(errors="replace").splitlines()[-20:]), file=sys.stderr)
+        for line in (out / "agent.log").read_text(errors="replace").splitlines()[-20:]:
+            report.note(f"agent: {line}")
     return 1 if report.failed else 0
 
 
