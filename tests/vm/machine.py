@@ -110,8 +110,8 @@ def main() -> int:
             tape.truncate(TAPE_BYTES)
         passed, failed, result = boot(render_command(qemu, parts / "vmlinuz", root, project, work), work)
         print(f"# disks {built - started:.1f} s, virtual machine {time.monotonic() - built:.1f} s")
-        if result != "0" and not failed:
-            failed = 1
+        if result is None or (result != "0" and not failed):
+            failed += 1
             print(f"not ok - the scenario ran to its end (result line: {result or 'none'})")
             print("\n".join((work / "console.log").read_text(errors="replace").splitlines()[-30:]))
         if options.capture and result is not None:
