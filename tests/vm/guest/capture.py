@@ -22,7 +22,7 @@ NODE_FILES = (
     *("sys/kernel/ostype", "sys/kernel/osrelease", "sys/kernel/version", "sys/kernel/hostname"),
     *("sys/kernel/domainname", "sys/kernel/arch"),
 )
-PROCESS_FILES = ("stat", "statm", "status", "cgroup", "comm", "smaps_rollup", "net/dev", "ns/net")
+PROCESS_FILES = ("stat", "cgroup", "comm", "smaps_rollup", "net/dev", "ns/net")
 CGROUP_FILES = (
     *("cgroup.controllers", "cgroup.events", "cgroup.procs", "cpu.max", "cpu.pressure", "cpu.stat"),
     *(

@@ -20,6 +20,8 @@ from tests.vm.guest.report import Report, wait_until
 # over its CPU budget; here it is, with Python 15 times slower.
 PATIENCE_SECONDS = 90
 NETWORK_SECONDS = 40
+WINDOW_SECONDS = 10
+V2_USAGE = "cgroup.v2.cpu.stat.usage_usec"
 # The kernel hands out memory to each of the two CPUs in batches of 64 pages,
 # and a reading may or may not hold them: 2 x 64 x 4 KiB.
 SLACK_BYTES = 512 << 10
@@ -170,6 +172,54 @@ def check_network(report: Report, process: pods.Process) -> None:
         report.check(f"{name} is not claimed by pods on the node's network", not others, others)
 
 
+def check_status(report: Report) -> None:
+    sources = agent.fetch_json("/status")["sources"]
+    failed = {name: one for name, one in sources.items() if one["state"] == "failed"}
+    report.check("/status: no source has failed", not failed, failed)
+    for name in ("container", "process", "pressure", "memory", "cpu"):
+        report.check(f"/status: {name} is ok", sources.get(name, {}).get("state") == "ok", sources.get(name))
+
+
+def check_window(report: Report) -> None:
+    """A window tells rates: a fifth of a core for the burner, 200 MiB for the hoarder."""
+    before, started = read_truth(pods.BURNER.path, "container_cpu_usage_seconds_total"), time.monotonic()
+    time.sleep(WINDOW_SECONDS + 2)
+    answer = agent.fetch_json(f"/window?seconds={WINDOW_SECONDS}&scope=container&stats=mean,last")
+    after, ended = read_truth(pods.BURNER.path, "container_cpu_usage_seconds_total"), time.monotonic()
+    cores = (after - before) / (ended - started)
+    entities = {one["labels"].get("id"): one for one in answer["entities"]}
+    expected = {container.cgroup for container in pods.STANDING}
+    report.check(
+        "/window has all standing containers", expected <= entities.keys(), expected - entities.keys()
+    )
+    burner, hoarder = (entities.get(one.cgroup, {"metrics": {}}) for one in (pods.BURNER, pods.HOARDER))
+    used = [value for name, value in burner["metrics"].items() if name in ("mean_cpu", f"mean_{V2_USAGE}")]
+    report.check(
+        f"/window: the burner's mean is the kernel's {cores:.3f} cores within 0.03",
+        len(used) == 1 and abs(used[0] - cores) < 0.03,
+        burner["metrics"],
+    )
+    report.check(
+        "/window: the hoarder's mean memory is 200 MiB within 2 %",
+        abs(hoarder["metrics"].get("mean_memory", 0) / pods.HOARD_BYTES - 1) < 0.02,
+        hoarder["metrics"],
+    )
+    samples = burner.get("samples_count", 0)
+    # Ten ticks in ten seconds, less what a busy host makes it miss.
+    report.check(
+        f"/window counts its samples: {samples}", WINDOW_SECONDS / 2 <= samples <= WINDOW_SECONDS + 1
+    )
+
+
+def check_processes(report: Report, processes: pods.Processes) -> None:
+    owners = {one.labels.get("pid"): one.labels for one in agent.scrape() if one.name == "cpu_process_info"}
+    for container in (pods.BURNER, pods.WRITER, pods.PRESSER):
+        labels = owners.get(str(processes[container].pid), {})
+        report.check(
+            f"the process of {container.name} belongs to its pod", labels.get("pod") == container.pod, labels
+        )
+
+
 def check_the_agent(report: Report, processes: pods.Processes, out: Path) -> None:
     started = time.monotonic()
     span = Span()
@@ -179,3 +229,6 @@ def check_the_agent(report: Report, processes: pods.Processes, out: Path) -> Non
     check_every_metric(report, span)
     check_identity(report, span)
     check_network(report, processes[pods.TALKER])
+    check_processes(report, processes)
+    check_window(report)
+    check_status(report)

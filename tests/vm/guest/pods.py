@@ -123,12 +123,10 @@ STANDING = (BURNER, HOARDER, WRITER, PRESSER, SURVIVOR, CROWD, TALKER)
 FORKING = (WRITER, TALKER)
 
 # memory.oom.group is what kubelet sets: the whole container dies, not one process of it.
-VICTIM_LIMITS = {"memory.max": str(32 * MIB), "memory.oom.group": "1"}
-VICTIM_COMMAND = (
-    f"sleep {{}}; dd if=/dev/zero of=/dev/null bs={64 * MIB} count=1 2>/dev/null; exec sleep 9999"
-)
-VICTIM = Container("victim", "systemd", "burstable", VICTIM_COMMAND.format(4), VICTIM_LIMITS)
-HASTY = Container("hasty", "cgroupfs", "besteffort", VICTIM_COMMAND.format(4), VICTIM_LIMITS)
+DOOM_LIMITS = {"memory.max": str(32 * MIB), "memory.oom.group": "1"}
+DOOM = f"until [ -e /run/doom ]; do sleep 0.1; done; dd if=/dev/zero of=/dev/null bs={64 * MIB} count=1"
+VICTIM = Container("victim", "systemd", "burstable", DOOM, DOOM_LIMITS)
+HASTY = Container("hasty", "cgroupfs", "besteffort", DOOM, DOOM_LIMITS)
 # Joins a pod that had one container, and whose name was certain until now.
 SIDECAR = Container("sidecar", "cgroupfs", "guaranteed", "exec sleep 9999", beside="crowd")
 BRIEF = Container("brief", "cgroupfs", "burstable", "while :; do :; done", {"cpu.max": "50000 100000"})
@@ -197,11 +195,15 @@ def connect(process: Process) -> None:
         subprocess.run(command.split(), check=True)
 
 
-def remove(container: Container, process: Process) -> None:
-    """As a runtime does: kill what is left, reap, remove the container's cgroup; the pod's stays."""
+def end(container: Container, process: Process) -> None:
+    """As a runtime does: kill what is left, and reap."""
     (container.path / "cgroup.kill").write_text("1")
     process.wait()
-    # The kernel takes dead tasks out of the cgroup a moment after the parent has reaped its own child.
+
+
+def remove(container: Container) -> None:
+    """The container's own cgroup; the pod's stays for as long as the pod."""
+    # The kernel takes dead tasks out of the cgroup a moment after their parent has reaped them.
     for _attempt in range(200):
         try:
             container.path.rmdir()

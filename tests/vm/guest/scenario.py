@@ -8,7 +8,7 @@ standard library. Everything in OUT goes home on the tape.
 import sys
 from pathlib import Path
 
-from tests.vm.guest import agent, checks, pods
+from tests.vm.guest import agent, checks, lives, pods
 from tests.vm.guest.capture import write_node
 from tests.vm.guest.report import Report, wait_until
 
@@ -33,6 +33,8 @@ def main(out: Path) -> int:
     )
     if process.poll() is None:
         checks.check_the_agent(report, processes, out)
+        lives.check_lives(report)
+        (out / "status.json").write_text(agent.fetch("/status"))
         process.terminate()
         report.check("the agent ends with 0 when asked to", process.wait(30) == 0, process.returncode)
     if report.failed:
