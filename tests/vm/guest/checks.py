@@ -13,7 +13,7 @@ from math import inf
 from pathlib import Path
 
 from tests.vm.guest import agent, pods
-from tests.vm.guest.kernel import TRUTHS, Truth, read_truth, read_truths
+from tests.vm.guest.kernel import TRUTHS, Truth, read_pairs, read_stalled, read_truth, read_truths
 from tests.vm.guest.report import Report, wait_until
 
 # Slow tiers are 30 s apart, and the agent makes them slower yet where it is
@@ -143,6 +143,21 @@ def read_bytes_moved(process: pods.Process) -> dict[str, float]:
     }
 
 
+def check_node(report: Report, span: Span) -> None:
+    """The node's own counters moved with its containers': the OOM kill and the pressure were theirs."""
+    node = {one.name: one.value for one in span.samples if not one.labels}
+    kills = read_pairs(Path("/proc/vmstat"))["oom_kill"]
+    report.check("node_vmstat_oom_kill is the kernel's", node.get("node_vmstat_oom_kill") == kills, kills)
+    for resource in ("cpu", "memory", "io"):
+        metric = f"node_pressure_{resource}_waiting_seconds_total"
+        most = read_stalled(Path(f"/proc/pressure/{resource}"), "some")
+        report.check(
+            f"{metric} is above 0 and not ahead of the kernel",
+            0 < node.get(metric, 0) <= most,
+            node.get(metric),
+        )
+
+
 def check_network(report: Report, process: pods.Process) -> None:
     """A pod with its own network has its own bytes; one on the node's must not claim the node's."""
     before = read_bytes_moved(process)
@@ -228,6 +243,7 @@ def check_the_agent(report: Report, processes: pods.Processes, out: Path) -> Non
     (out / "metrics.prom").write_text(agent.fetch("/metrics"))
     check_every_metric(report, span)
     check_identity(report, span)
+    check_node(report, span)
     check_network(report, processes[pods.TALKER])
     check_processes(report, processes)
     check_window(report)

@@ -30,15 +30,14 @@ def number(file: str) -> Reader:
     return lambda cgroup: read_limit((cgroup / file).read_text())
 
 
-def stalled(resource: str, share: str) -> Reader:
+def read_stalled(path: Path, share: str) -> float:
     """`some avg10=0.00 avg60=0.00 avg300=0.00 total=1234`: total is in microseconds."""
+    (line,) = (line for line in path.read_text().splitlines() if line.startswith(share))
+    return int(line.rpartition("=")[2]) / 1e6
 
-    def read(cgroup: Path) -> float:
-        lines = (cgroup / f"{resource}.pressure").read_text().splitlines()
-        (line,) = (line for line in lines if line.startswith(share))
-        return int(line.rpartition("=")[2]) / 1e6
 
-    return read
+def stalled(resource: str, share: str) -> Reader:
+    return lambda cgroup: read_stalled(cgroup / f"{resource}.pressure", share)
 
 
 def moved(key: str) -> Reader:
