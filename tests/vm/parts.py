@@ -24,7 +24,7 @@ QEMU = "qemu-system-x86_64"
 FILES = {"vmlinuz": "vmlinuz-*", "busybox": "bin/busybox", "veth.ko": "veth.ko*"}
 
 
-class PartMissing(Exception):  # noqa: N818 -- errors are situations (style rule 7)
+class PartMissing(Exception):
     """One line for the user: what is missing and the remedy."""
 
 

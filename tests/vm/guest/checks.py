@@ -21,6 +21,7 @@ from tests.vm.guest.report import Report, wait_until
 PATIENCE_SECONDS = 90
 NETWORK_SECONDS = 40
 WINDOW_SECONDS = 10
+PSS = "container_memory_pss_bytes"
 V2_USAGE = "cgroup.v2.cpu.stat.usage_usec"
 # The kernel hands out memory to each of the two CPUs in batches of 64 pages,
 # and a reading may or may not hold them: 2 x 64 x 4 KiB.
@@ -235,6 +236,23 @@ def check_processes(report: Report, processes: pods.Processes) -> None:
         )
 
 
+def read_proportional_bytes(cgroup: Path) -> float:
+    """Pss of all its processes: a page that two share counts half for each."""
+    pids = [pid for file in cgroup.rglob("cgroup.procs") for pid in file.read_text().split()]
+    lines = [line for pid in pids for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()]
+    return float(sum(int(line.split()[1]) << 10 for line in lines if line.startswith("Pss:")))
+
+
+def check_proportional_memory(report: Report) -> None:
+    """The slowest of the sources: every 30 s, with pauses."""
+    for container in (pods.HOARDER, pods.CROWD):
+        wait_until(lambda c=container: agent.total(agent.scrape(), PSS, c), PATIENCE_SECONDS)  # type: ignore[misc]
+        value, truth = agent.total(agent.scrape(), PSS, container), read_proportional_bytes(container.path)
+        # Other busyboxes come and go and share its pages.
+        near = value is not None and abs(value - truth) <= SLACK_BYTES
+        report.check(f"{PSS} of {container.name} is the kernel's", near, f"published {value}, kernel {truth}")
+
+
 def check_the_agent(report: Report, processes: pods.Processes, out: Path) -> None:
     started = time.monotonic()
     span = Span()
@@ -247,4 +265,5 @@ def check_the_agent(report: Report, processes: pods.Processes, out: Path) -> Non
     check_network(report, processes[pods.TALKER])
     check_processes(report, processes)
     check_window(report)
+    check_proportional_memory(report)
     check_status(report)

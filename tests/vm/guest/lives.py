@@ -5,7 +5,9 @@ An obituary is published as `nodescope_container_exit_*` for a minute, and
 counted in `nodescope_container_exits_total`.
 """
 
+import os
 import time
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -122,7 +124,21 @@ def check_a_late_companion(report: Report) -> None:
     )
 
 
-def check_lives(report: Report) -> None:
+def find_stale_files(process: pods.Process, containers: Iterable[pods.Container]) -> list[str]:
+    """Files of removed containers that the agent still holds open."""
+    targets = [os.readlink(link) for link in Path(f"/proc/{process.pid}/fd").iterdir() if link.is_symlink()]
+    return [target for target in targets if any(one.id in target for one in containers)]
+
+
+def check_nothing_is_left(report: Report, process: pods.Process) -> None:
+    gone = (pods.VICTIM, pods.HASTY)
+    wait_until(lambda: not find_stale_files(process, gone), PATIENCE_SECONDS)
+    stale = find_stale_files(process, gone)
+    report.check("the agent holds no file of a removed container open", not stale, stale)
+
+
+def check_lives(report: Report, process: pods.Process) -> None:
     check_oom_kills(report)
+    check_nothing_is_left(report, process)
     check_a_brief_life(report)
     check_a_late_companion(report)

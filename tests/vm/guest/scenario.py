@@ -13,6 +13,7 @@ from tests.vm.guest.capture import write_node
 from tests.vm.guest.report import Report, wait_until
 
 START_SECONDS = 120
+COMPLAINTS = ("Traceback", "Warning", " ERROR ", " WARNING ")
 
 
 def main(out: Path) -> int:
@@ -33,12 +34,15 @@ def main(out: Path) -> int:
     )
     if process.poll() is None:
         checks.check_the_agent(report, processes, out)
-        lives.check_lives(report)
+        lives.check_lives(report, process)
         (out / "status.json").write_text(agent.fetch("/status"))
         process.terminate()
         report.check("the agent ends with 0 when asked to", process.wait(30) == 0, process.returncode)
+    said = (out / "agent.log").read_text(errors="replace")
+    complaints = [line for line in said.splitlines() if any(word in line for word in COMPLAINTS)]
+    report.check("the agent has nothing to complain about in its log", not complaints, complaints)
     if report.failed:
-        for line in (out / "agent.log").read_text(errors="replace").splitlines()[-20:]:
+        for line in said.splitlines()[-20:]:
             report.note(f"agent: {line}")
     return 1 if report.failed else 0
 
