@@ -2,7 +2,8 @@
 What happens inside the virtual machine, from the first cgroup to the last check.
 
 Run by `init` as `python -m tests.vm.guest.scenario OUT`; needs nothing but the
-standard library. Everything in OUT goes home on the tape.
+standard library. Everything in OUT goes home on the tape. Exit code 0 means
+that all checks were made, not that they passed: their lines say that.
 """
 
 import sys
@@ -16,7 +17,7 @@ START_SECONDS = 120
 COMPLAINTS = ("Traceback", "Warning", " ERROR ", " WARNING ")
 
 
-def main(out: Path) -> int:
+def main(out: Path) -> None:
     report = Report()
     report.note("first line of Python")
     processes = {container: pods.start(container) for container in pods.STANDING}
@@ -44,8 +45,7 @@ def main(out: Path) -> int:
     if report.failed:
         for line in said.splitlines()[-20:]:
             report.note(f"agent: {line}")
-    return 1 if report.failed else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1])))
+    main(Path(sys.argv[1]))
