@@ -6,6 +6,7 @@ counted in `nodescope_container_exits_total`.
 """
 
 import os
+import signal
 import time
 from collections.abc import Iterable
 from dataclasses import replace
@@ -54,21 +55,23 @@ def check_obituary(report: Report, container: pods.Container, fact: str, low: fl
     )
 
 
-def check_oom_kills(report: Report) -> None:
+def check_oom_kills(report: Report, process: pods.Process) -> None:
     """
     Two containers killed for memory, removed with and without a pause.
 
-    The hasty one is gone before any tick can see its kill, as with a real
-    runtime: the last look at its own files, or its pod's memory.events, which
-    outlive it, must tell.
+    The hasty one is gone before anybody can look: the agent is held still
+    meanwhile, as a node that is short of CPU holds it. Its pod's
+    memory.events, which outlive it, must tell.
     """
     victims = {container: pods.start(container) for container in (pods.VICTIM, pods.HASTY)}
     for container in victims:
         check_discovery(report, container)
     exits = read_own("nodescope_container_exits_total")
+    process.send_signal(signal.SIGSTOP)
     Path("/run/doom").touch()
     victims[pods.HASTY].wait()
     pods.remove(pods.HASTY)
+    process.send_signal(signal.SIGCONT)
     victims[pods.VICTIM].wait()
     kills = read_truth(pods.VICTIM.path, OOM)
     report.check("kernel: the victim was killed for memory", kills >= 1, kills)
@@ -138,7 +141,7 @@ def check_nothing_is_left(report: Report, process: pods.Process) -> None:
 
 
 def check_lives(report: Report, process: pods.Process) -> None:
-    check_oom_kills(report)
+    check_oom_kills(report, process)
     check_nothing_is_left(report, process)
     check_a_brief_life(report)
     check_a_late_companion(report)
