@@ -12,6 +12,8 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Protocol
 
+import numpy as np
+
 from nodescope.base.block import Block
 from nodescope.base.clock import Clock, thread_cpu_ns
 from nodescope.base.condition import Condition, TableCondition
@@ -197,23 +199,23 @@ class Sampler:
             block = segment.block(mono_ns)
             if block is not None:
                 blocks.append(block)
-            self._judge(opened, segment)
+            self._judge(opened, segment, block)
         for name, cost_ns in spent_ns.items():
             outcome = self.outcomes[name]
             self.outcomes[name] = Outcome(outcome.state, outcome.reason, cost_ns / 1e9, outcome.detail)
         return blocks
 
-    def _judge(self, opened: Opened, segment: Segment) -> None:
-        """A source is failed when its main table is; other tables' faults are in /status."""
+    def _judge(self, opened: Opened, segment: Segment, block: Block | None) -> None:
+        """
+        A source is failed when its main table gave nothing; other faults are in /status.
+
+        One container's unreadable file must not hide all the others.
+        """
         loud = self.faults[segment.table.name]
         for fault in loud:
             self.tally.errors[opened.source.name, fault.status] += 1
-        if segment.table.name != opened.source.name and not segment.table.name.startswith(
-            f"{opened.source.name}."
-        ):
-            return
         first, _ = next(iter(opened.source.segments()))
-        if loud and segment is first:
+        if loud and segment is first and (block is None or np.isnan(block.values).all()):
             more = f" (and {len(loud) - 1} more)" if len(loud) > 1 else ""
             self.outcomes[opened.source.name] = Outcome("failed", f"{loud[0]}{more}", detail=loud[0].status)
 
