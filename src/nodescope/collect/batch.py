@@ -150,7 +150,7 @@ class Grid:
         self._before: dict[Entity, list[float]] = {}
         self.width = len(table.metrics)
         self.gone_rows: set[int] = set()
-        self.open_faults: list[Fault] = []
+        self._open_faults: dict[Entity, list[Fault]] = {}
 
     @property
     def entities(self) -> tuple[Entity, ...]:
@@ -168,6 +168,8 @@ class Grid:
                 if fault.status not in ("not_offered", "gone"):
                     faults.append(fault)
         self._rows[entity] = entries
+        if faults:
+            self._open_faults[entity] = faults
         return faults
 
     def _open(self, path: str, layout: GridLayout) -> Entry:
@@ -181,12 +183,15 @@ class Grid:
         )
 
     def remove(self, entity: Entity) -> None:
+        self._open_faults.pop(entity, None)
         for entry in self._rows.pop(entity, ()):
             self._close(entry)
 
     def replace(self, old: Entity, new: Entity) -> None:
         """The same thing with other labels: its descriptors stay."""
         self._rows[new] = self._rows.pop(old)
+        if old in self._open_faults:
+            self._open_faults[new] = self._open_faults.pop(old)
 
     def holds(self, entity: Entity) -> bool:
         return entity in self._rows
@@ -210,8 +215,8 @@ class Grid:
 
     def read(self) -> None:
         flat = [NAN] * (len(self._entities) * self.width)
-        # A file that could not be opened stays a fault until it can be.
-        faults = list(self.open_faults)
+        # A file that could not be opened stays a fault as long as its row.
+        faults = [fault for found in self._open_faults.values() for fault in found]
         pread = os.pread
         for descriptor, path, size, parse, start, stop in self._program:
             try:

@@ -153,7 +153,6 @@ class FileSource:
         faults = grid.add(entity, [(item.path, item.layout) for item in offered])
         if faults and len(faults) == len(offered):
             raise SourceFailed(str(faults[0]))
-        grid.open_faults = faults
         grid.arrange((entity,))
         self._segments.append(grid)
 
