@@ -158,7 +158,7 @@ class Sampler:
                 if tick.number % REOPEN_TICKS == 0:
                     opened.open(self._context)
                     self._register(opened)
-                self.outcomes[opened.source.name] = opened.outcome
+                self._note_refresh(opened.source.name, opened.outcome)
                 if not opened.is_open:
                     continue
             before_ns = thread_cpu_ns()
@@ -167,8 +167,13 @@ class Sampler:
             happened, outcome = run_guarded(opened.source.name, refresh, nothing)
             events.extend(happened)
             opened.refresh_cost_ns = thread_cpu_ns() - before_ns
-            self.outcomes[opened.source.name] = outcome
+            self._note_refresh(opened.source.name, outcome)
         return events
+
+    def _note_refresh(self, name: str, outcome: Outcome) -> None:
+        self.outcomes[name] = outcome
+        if outcome.state == "failed":
+            self.tally.errors[name, outcome.detail] += 1
 
     def _register(self, opened: Opened) -> None:
         if opened.is_open:
@@ -256,8 +261,6 @@ class Sampler:
             name = opened.source.name
             outcome = frame.outcomes[name]
             tally.cost_seconds[name] += outcome.cost_seconds
-            if outcome.state == "failed" and outcome.detail in ("raised", "failed"):
-                tally.errors[name, outcome.detail] += 1
             if opened.is_open:
                 for scope, count in opened.source.dropped().items():
                     tally.dropped[scope] = max(tally.dropped[scope], count)
