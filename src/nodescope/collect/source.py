@@ -7,6 +7,7 @@ world on a thread of its own (`read`, returning plain answers that could be
 saved to a file) and makes blocks from the answer (`parse`, pure).
 """
 
+import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -118,6 +119,17 @@ class DeviceFile:
 
 
 Declared = NodeFile | DeviceFile
+
+
+def read_offered(context: Context, path: str) -> str:
+    """A file that says itself what it offers; empty where the node has none."""
+    try:
+        return os.fsdecode(context.root.read(path))
+    except OSError as error:
+        fault = describe_fault(path, error)
+        if fault.status == "not_offered":
+            return ""
+        raise SourceFailed(str(fault)) from error
 
 
 @dataclass(slots=True)
