@@ -6,19 +6,22 @@ written over the first file by file, in place, because the agent keeps its
 descriptors open: they must see the new content as they would in /proc.
 """
 
+import asyncio
 import os
 import shutil
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event
 from typing import Any
 from urllib.parse import unquote_to_bytes
 
+import httpx
+
 from nodescope.base.frame import Frame
 from nodescope.base.loading import load_settings
-from nodescope.wiring import Parts, build_parts
+from nodescope.wiring import Parts, build_agent_app, build_parts
 
 NODES = Path(__file__).parent / "nodes"
 # An instant that is easy to tell from a real one.
@@ -65,6 +68,17 @@ def read_faults(name: str) -> dict[str, str]:
 def build_parts_at(root: Path, clock: TurnableClock, **flags: object) -> Parts:
     """The agent on a root, connected but not started."""
     return build_parts(load_settings({"root": str(root), **flags}, {}, {}, ""), clock)
+
+
+def request_all(parts: Parts, paths: Iterable[str]) -> list[httpx.Response]:
+    """GET each path of the agent, without a socket."""
+
+    async def ask() -> list[httpx.Response]:
+        transport = httpx.ASGITransport(app=build_agent_app(parts))
+        async with httpx.AsyncClient(transport=transport, base_url="http://agent") as client:
+            return [await client.get(path) for path in paths]
+
+    return asyncio.run(ask())
 
 
 @dataclass
