@@ -9,11 +9,11 @@ TEXT_CHARACTERS = 256
 
 
 def clean_text(text: str, limit_characters: int = TEXT_CHARACTERS) -> str:
-    """
+    r"""
     Tenant text, safe to print: control characters become spaces, the rest stays.
 
     Bytes that are not UTF-8 arrive as surrogates (os.fsdecode) and leave as
-    \\xff: every way out can encode what it got, and two names stay two.
+    \xff: every way out can encode what it got, and two names stay two.
     """
     # Almost every name is plain; the check is cheaper than the loop.
     if text.isprintable() and text.isascii() and len(text) <= limit_characters:
