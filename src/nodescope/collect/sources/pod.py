@@ -128,10 +128,13 @@ def name_interface(pod: str, labels: tuple[tuple[str, str], ...], interface: str
     named = dict(labels)
     device = clean_text(interface)
     shown = (("namespace", named["namespace"]), ("pod", named["pod"]), ("interface", device))
+    # A container that is in no pod stands for itself: its slice holds others.
+    path, _, last = named["id"].rpartition("/")
+    group = named["id"] if pod in last or not path else path
     return Entity(
         "pod",
         (pod, device),
-        (*shown, ("id", named["id"].rpartition("/")[0] or named["id"])),
+        (*shown, ("id", group)),
         (("pod_uid", pod),),
     )
 
