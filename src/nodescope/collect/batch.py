@@ -22,6 +22,7 @@ from nodescope.base.block import Block, Table
 from nodescope.base.clock import thread_cpu_ns
 from nodescope.base.entity import Entity
 from nodescope.base.errors import ParseError
+from nodescope.base.text import clean_text
 from nodescope.collect.layout import NAN, DeviceRows, GridLayout, Parser
 from nodescope.collect.roots import FILE_BYTES, Descriptors, NodeRoot
 
@@ -30,6 +31,8 @@ from nodescope.collect.roots import FILE_BYTES, Descriptors, NodeRoot
 GONE = frozenset({errno.ENODEV, errno.ESRCH})
 NOT_OFFERED = frozenset({errno.ENOENT, errno.EOPNOTSUPP, errno.ENOTDIR})
 DENIED = frozenset({errno.EACCES, errno.EPERM})
+# PATH_MAX of linux/limits.h.
+PATH_CHARACTERS = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +48,8 @@ class Fault:
 
 
 def describe_fault(path: str, error: Exception) -> Fault:
+    # Tenants name cgroups, and faults are shown in /status and in the log.
+    path = clean_text(path, PATH_CHARACTERS)
     if isinstance(error, ParseError):
         return Fault(path, "unparsable", str(error))
     number = error.errno if isinstance(error, OSError) else None
