@@ -115,8 +115,8 @@ class FixtureNode:
                 if not os.path.lexists(path):
                     os.symlink(os.readlink(source), path)
             else:
-                with open(path, "wb") as file:
-                    file.write(source.read_bytes())
+                with open(path, "wb") as target:
+                    target.write(source.read_bytes())
         self._stamp_folders(int(instant[1:]))
 
     def _files(self, instant: str) -> Iterator[tuple[bytes, Path]]:

@@ -35,7 +35,7 @@ HERE = Path(__file__).parent
 ELAPSED_NS = 1_000_213_441
 CGROUP = "sys/fs/cgroup"
 CONTROLLERS = "cpuset cpu io memory hugetlb pids rdma misc"
-FILESYSTEMS = [
+FILESYSTEMS: list[dict[str, object]] = [
     {
         "device": "/dev/nvme0n1p1",
         "mountpoint": "/",
@@ -76,7 +76,8 @@ class Node:
     pod_logs: tuple[str, ...] = ()
     container_logs: tuple[str, ...] = ()
     filesystems: list[dict[str, object]] | None = field(default_factory=lambda: [*FILESYSTEMS])
-    tree: Callable[[Iterable[Group], float], Files] = lambda groups, at: cgroup2_tree(groups, at)  # noqa: PLW0108 - defined below
+    tree: Callable[[Iterable[Group], float], Files] | None = None
+    """How its cgroups are laid out; v2 unless given."""
     alter: Callable[[int, Files], None] | None = None
     """The last word: what is odd about this node at an instant."""
     faults: Mapping[str, str] = field(default_factory=dict)
@@ -95,7 +96,9 @@ def with_parents(groups: Iterable[Group]) -> dict[str, Group]:
         parts = path.split("/")
         for depth in range(1, len(parts)):
             parent = "/".join(parts[:depth])
-            known.setdefault(parent, Group(parent, cpu_usec=9_000_000, cores=0.4, anon=96 * MIB, is_inner=True))
+            known.setdefault(
+                parent, Group(parent, cpu_usec=9_000_000, cores=0.4, anon=96 * MIB, is_inner=True)
+            )
     return dict(sorted(known.items()))
 
 
@@ -104,7 +107,9 @@ def cgroup2_tree(groups: Iterable[Group], at: float, base: str = CGROUP) -> File
         f"{base}/cgroup.controllers": f"{CONTROLLERS}\n",
         f"{base}/cgroup.subtree_control": "cpu io memory pids\n",
         f"{base}/cgroup.procs": "2\n",
-        f"{base}/cpu.stat": lines({"usage_usec": 9_999_000, "user_usec": 6_000_000, "system_usec": 3_999_000}),
+        f"{base}/cpu.stat": lines(
+            {"usage_usec": 9_999_000, "user_usec": 6_000_000, "system_usec": 3_999_000}
+        ),
     }
     for path, group in with_parents(groups).items():
         files |= {f"{base}/{path}/{name}": text for name, text in offered(group, cgroup2(group, at)).items()}
@@ -177,7 +182,7 @@ def gather(node: Node, instant: int) -> Files:
     processes = [one for one in node.processes if one.pid not in known or one.pid in living]
     files: Files = dict(machine_files(machine, at))
     files |= process_files(processes, at, node.cgroup)
-    files |= node.tree(groups, at)
+    files |= (node.tree or cgroup2_tree)(groups, at)
     files |= {f"var/log/pods/{name}/0.log": "" for name in node.pod_logs}
     files |= {f"var/log/containers/{name}": "" for name in node.container_logs}
     if node.filesystems is not None:
@@ -189,7 +194,9 @@ def gather(node: Node, instant: int) -> Files:
 
 def write_files(folder: Path, files: Files, *, is_percent: bool) -> None:
     for name, content in files.items():
-        path = folder / (quote(name.encode("utf-8", "surrogateescape"), safe="/.,:=@_-") if is_percent else name)
+        path = folder / (
+            quote(name.encode("utf-8", "surrogateescape"), safe="/.,:=@_-") if is_percent else name
+        )
         path.parent.mkdir(parents=True, exist_ok=True)
         data = content.encode("utf-8", "surrogateescape") if isinstance(content, str) else content
         if data.startswith(b"-> "):
@@ -321,13 +328,47 @@ def pod_processes(where: Mapping[int, str]) -> tuple[Process, ...]:
         Process(2101, "nginx", cores=0.3, ticks=41_000, namespace=4026532301, received=90_000),
         Process(2102, "nginx", cores=0.25, ticks=40_200, namespace=4026532301, received=90_000),
         Process(2301, "python3", cores=0.2, rss_bytes=64 * MIB, namespace=4026532302, received=700),
-        Process(2401, "postgres", cores=0.1, ticks=250_000, rss_bytes=700 * MIB, namespace=4026532303, received=21_000),
-        Process(2402, "postgres", cores=0.1, ticks=130_000, rss_bytes=90 * MIB, namespace=4026532303, received=21_000),
-        Process(2403, "postgres", cores=0.1, ticks=132_000, rss_bytes=95 * MIB, namespace=4026532303, received=21_000),
+        Process(
+            2401,
+            "postgres",
+            cores=0.1,
+            ticks=250_000,
+            rss_bytes=700 * MIB,
+            namespace=4026532303,
+            received=21_000,
+        ),
+        Process(
+            2402,
+            "postgres",
+            cores=0.1,
+            ticks=130_000,
+            rss_bytes=90 * MIB,
+            namespace=4026532303,
+            received=21_000,
+        ),
+        Process(
+            2403,
+            "postgres",
+            cores=0.1,
+            ticks=132_000,
+            rss_bytes=95 * MIB,
+            namespace=4026532303,
+            received=21_000,
+        ),
         Process(2501, "kube-proxy", cores=0.01, ticks=900, rss_bytes=45 * MIB),
         Process(2601, "kube-apiserver", cores=0.1, ticks=99_000, rss_bytes=400 * MIB, threads=12),
-        Process(2701, "python3", cores=0.4, ticks=30, rss_bytes=30 * MIB, start=8_640_090, namespace=4026532304, received=40),
+        Process(
+            2701,
+            "python3",
+            cores=0.4,
+            ticks=30,
+            rss_bytes=30 * MIB,
+            start=8_640_090,
+            namespace=4026532304,
+            received=40,
+        ),
         Process(2801, "redis-server", cores=0.02, ticks=8_000, threads=5, namespace=4026532305, received=300),
+        Process(2802, "memcached", cores=0.01, ticks=70, threads=4, namespace=4026532307, received=200),
         Process(2901, "caddy", cores=0.01, ticks=600, threads=7, namespace=4026532306, received=100),
         Process(2950, "conmon", ticks=4, rss_bytes=2 * MIB),
     )
@@ -359,12 +400,15 @@ def make_cgroup2_systemd() -> Node:
         Group(f"{proxy}/crio-{PROXY.container('kube-proxy')}.scope", pids=(2501,), cores=0.01),
         Group(f"{proxy}/crio-conmon-{PROXY.container('kube-proxy')}.scope", pids=(), cores=0.0),
         Group(docker, pids=(2801,), cores=0.02, memory_max=512 * MIB),
+        Group(f"system.slice/docker-{container_id('docker/memcached')}.scope", pids=(2802,), cores=0.01),
         Group(f"{podman}/container", pids=(2901,), cores=0.01),
         Group(podman, cores=0.01),
         Group(conmon, pids=(2950,), cores=0.0),
         Group("system.slice/sshd.service", cores=0.0),
     )
-    arriving = Group(f"{fresh}/crio-{FRESH.container('main')}.scope", pids=(2701,), cores=0.4, cpu_usec=300_000)
+    arriving = Group(
+        f"{fresh}/crio-{FRESH.container('main')}.scope", pids=(2701,), cores=0.4, cpu_usec=300_000
+    )
     groups = (*staying, leaving)
     return Node(
         "cgroup2-systemd",
@@ -445,7 +489,11 @@ def make_kind_host() -> Node:
 
 def make_cgroup1() -> Node:
     """v1 controllers with cpu,cpuacct together: Docker and kubepods, an older kernel."""
-    machine = Machine(kernel="5.10.0-28-amd64", has_irq_pressure=False, left_out=frozenset({"proc/pressure", "proc/sys/kernel/arch"}))
+    machine = Machine(
+        kernel="5.10.0-28-amd64",
+        has_irq_pressure=False,
+        left_out=frozenset({"proc/pressure", "proc/sys/kernel/arch"}),
+    )
     groups = (
         pause_group(WEB.cgroupfs_folder(), WEB.container("pause"), 2100),
         web_group(WEB.cgroupfs_folder(), WEB.container("app")),
@@ -489,7 +537,9 @@ def make_bare() -> Node:
     """Nothing optional exists: stat, loadavg, meminfo and one process."""
     every = ("diskstats", "vmstat", "mounts", "1/mounts", "net", "1/net", "self", "pressure", "sys")
     machine = Machine(cores=1, left_out=frozenset(f"proc/{name}" for name in every))
-    return Node("bare", "none", machine=machine, processes=(HOST_PROCESSES[0],), tree=no_tree, filesystems=None)
+    return Node(
+        "bare", "none", machine=machine, processes=(HOST_PROCESSES[0],), tree=no_tree, filesystems=None
+    )
 
 
 def make_reboot() -> Node:
@@ -500,7 +550,9 @@ def make_reboot() -> Node:
         for group in before.groups
     )
     later = Machine(boot=1_700_086_430, uptime=12.0)
-    return replace(before, name="reboot", later_machine=later, later_groups=groups, alter=start_again, later_at=0.0)
+    return replace(
+        before, name="reboot", later_machine=later, later_groups=groups, alter=start_again, later_at=0.0
+    )
 
 
 def start_again(instant: int, files: Files) -> None:
@@ -561,6 +613,7 @@ def make_hostile() -> Node:
         files[f"{CGROUP}/{app}/memory.max"] = ""
         files[f"{CGROUP}/{app}/io.stat"] = "259:0 rbytes=abc wbytes=-\n"
         files[f"{CGROUP}/{app}/memory.current"] = f"{2**64 - 1}\n"
+        files[f"{CGROUP}/{odd}/pids.current"] = "many\n"
         files["proc/3100/stat"] = "3100 (cut"
         files["proc/3101/stat"] = ""
         files["proc/3102/stat"] = process_stat(
@@ -578,11 +631,16 @@ def make_hostile() -> Node:
             name + b":" + row.encode() + b"\n" for name in (b'"><script>', b"eth\xff", b"eth\xfe", b"a\\b")
         )
         files["proc/1/net/dev"] = dev.encode() + hostile
-        files["proc/sys/kernel/hostname"] = b"worker\xff\"\n<script>\n"
+        files["proc/sys/kernel/hostname"] = b'worker\xff"\n<script>\n'
 
     mounts: list[dict[str, object]] = [
         *FILESYSTEMS,
-        {"device": "//nas/a b", "mountpoint": '/mnt/"quoted"\n<script>\udcff', "fstype": "cifs", "values": None},
+        {
+            "device": "//nas/a b",
+            "mountpoint": '/mnt/"quoted"\n<script>\udcff',
+            "fstype": "cifs",
+            "values": None,
+        },
     ]
     return Node(
         "hostile",
@@ -592,7 +650,7 @@ def make_hostile() -> Node:
         alter=alter,
         filesystems=mounts,
         pod_logs=(DATABASE.log_folder("postgres"), f'ns"\n_<script>_{WEB.uid}/c\udcff'),
-        container_logs=(f"po\nd_n\"s_<script>-{BATCH.container('main')}.log",),
+        container_logs=(f'po\nd_n"s_<script>-{BATCH.container("main")}.log',),
         faults={
             f"{CGROUP}/{denied}/memory.current": "EACCES",
             f"{CGROUP}/{denied}/cpu.stat": "EIO",
