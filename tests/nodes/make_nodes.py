@@ -205,8 +205,7 @@ def write_files(folder: Path, files: Files, *, is_percent: bool) -> None:
             path.write_bytes(data)
 
 
-def write_node(node: Node) -> None:
-    folder = HERE / node.name
+def write_node(node: Node, folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     for instant in (0, 1):
         write_files(folder / f"t{instant}", gather(node, instant), is_percent=node.is_percent)
@@ -680,4 +679,5 @@ MAKERS = (
 
 if __name__ == "__main__":
     for make in MAKERS:
-        write_node(make())
+        made = make()
+        write_node(made, HERE / made.name)
