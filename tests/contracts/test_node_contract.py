@@ -24,7 +24,16 @@ from tests.support import NODES, list_nodes, read_faults, read_node
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 # Nodes on which the web pod's container uses 0.55 of a core between the instants.
-WITH_WEB = ("cgroup2-systemd", "cgroup2-cgroupfs", "kind", "kind-host", "cgroup1", "hybrid", "hotplug")
+WITH_WEB = (
+    "cgroup2-systemd",
+    "cgroup2-cgroupfs",
+    "kind",
+    "kind-host",
+    "cgroup1",
+    "hybrid",
+    "hotplug",
+    "arm64-64k",
+)
 
 
 def read_windows(name: str) -> dict[str, Any]:
@@ -172,3 +181,22 @@ def test_a_broken_container_does_not_hide_a_healthy_one() -> None:
     assert found[DATABASE.container("postgres")]["metrics"]["last_memory_limit"] == 2048 * 2**20
     assert "last_memory" not in found[BATCH.container("main")]["metrics"]
     assert "last_memory_limit" not in found[WEB.container("app")]["metrics"]
+
+
+def test_resident_memory_is_counted_in_the_pages_of_the_node() -> None:
+    """12 MiB are 3,072 pages here and 192 there; both are 12 MiB."""
+    for name in ("cgroup2-systemd", "arm64-64k"):
+        shown = {one["labels"]["pid"]: one["metrics"] for one in read_windows(name)["process"]["entities"]}
+        assert shown["2101"]["last_process.rss"] == 12 * 2**20
+
+
+def test_without_a_container_services_are_shown() -> None:
+    """A first look is never empty; slices and mounts are not services."""
+    windows = read_windows("services")
+    assert windows["container"]["entities"] == []
+    assert [one["labels"]["id"] for one in windows["service"]["entities"]] == [
+        "/init.scope",
+        "/system.slice/postgresql.service",
+        "/system.slice/sshd.service",
+        "/user.slice/user-1000.slice/session-3.scope",
+    ]

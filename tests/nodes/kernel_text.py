@@ -293,7 +293,7 @@ class Process:
     """Bytes per second on its pod's eth0."""
 
 
-def process_stat(process: Process, at: float) -> str:
+def process_stat(process: Process, at: float, page_bytes: int = PAGE_BYTES) -> str:
     used = process.ticks + round(process.cores * at * HZ)
     user = used * 3 // 4
     fields = [0] * 52
@@ -307,7 +307,7 @@ def process_stat(process: Process, at: float) -> str:
     fields[19] = process.threads
     fields[21] = process.start
     fields[22] = process.rss_bytes * 9
-    fields[23] = process.rss_bytes // PAGE_BYTES
+    fields[23] = process.rss_bytes // page_bytes
     fields[24] = 18446744073709551615
     shown = " ".join(str(number) for number in fields[3:])
     return f"{process.pid} ({process.name}) S {shown}\n"

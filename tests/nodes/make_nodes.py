@@ -82,6 +82,7 @@ class Node:
     """The last word: what is odd about this node at an instant."""
     faults: Mapping[str, str] = field(default_factory=dict)
     later_at: float = ELAPSED_NS / 1e9
+    page_bytes: int = 4096
     is_percent: bool = False
     """File names are percent-encoded: not every checkout can hold them."""
 
@@ -155,13 +156,13 @@ def no_tree(groups: Iterable[Group], at: float) -> Files:
 # -- writing ------------------------------------------------------------------
 
 
-def process_files(processes: Iterable[Process], at: float, version: str) -> Files:
+def process_files(processes: Iterable[Process], at: float, version: str, page_bytes: int) -> Files:
     files: Files = {}
     for process in processes:
         here = f"proc/{process.pid}"
         v1 = f"4:memory:{process.cgroup}\n2:cpu,cpuacct:{process.cgroup}\n1:name=systemd:{process.cgroup}\n"
         unified = f"0::{process.cgroup}\n"
-        files[f"{here}/stat"] = process_stat(process, at)
+        files[f"{here}/stat"] = process_stat(process, at, page_bytes)
         files[f"{here}/comm"] = f"{process.name[:15]}\n"
         files[f"{here}/cgroup"] = {"2": unified, "1": v1, "hybrid": v1 + unified, "none": "0::/\n"}[version]
         files[f"{here}/ns/net"] = f"-> net:[{process.namespace}]"
@@ -181,7 +182,7 @@ def gather(node: Node, instant: int) -> Files:
     known = {pid for group in (*node.groups, *(node.later_groups or ())) for pid in group.pids}
     processes = [one for one in node.processes if one.pid not in known or one.pid in living]
     files: Files = dict(machine_files(machine, at))
-    files |= process_files(processes, at, node.cgroup)
+    files |= process_files(processes, at, node.cgroup, node.page_bytes)
     files |= (node.tree or cgroup2_tree)(groups, at)
     files |= {f"var/log/pods/{name}/0.log": "" for name in node.pod_logs}
     files |= {f"var/log/containers/{name}": "" for name in node.container_logs}
@@ -211,7 +212,7 @@ def write_node(node: Node, folder: Path) -> None:
         write_files(folder / f"t{instant}", gather(node, instant), is_percent=node.is_percent)
     described = [
         f'kernel = "{node.machine.kernel}"',
-        "page_bytes = 4096",
+        f"page_bytes = {node.page_bytes}",
         f'cgroup = "{node.cgroup}"',
         f"elapsed_ns = {ELAPSED_NS:_}",
         'captured_with = "written by hand: python -m tests.nodes.make_nodes"',
@@ -585,6 +586,40 @@ def make_hotplug() -> Node:
     )
 
 
+def make_services() -> Node:
+    """A machine without a container: its services are shown instead."""
+    groups = (
+        Group("system.slice/sshd.service", pids=(701,), cores=0.01),
+        Group("system.slice/postgresql.service", pids=(702,), cores=0.2, memory_max=1024 * MIB),
+        Group("system.slice/dev-hugepages.mount", cores=0.0),
+        Group("user.slice/user-1000.slice/session-3.scope", pids=(703,), cores=0.1),
+        Group("init.scope", pids=(1,), cores=0.0),
+    )
+    where = {pid: f"/{group.path}" for group in groups for pid in group.pids}
+    names = {701: "sshd", 702: "postgres", 703: "bash"}
+    return Node(
+        "services",
+        "2",
+        machine=Machine(hostname="laptop"),
+        groups=groups,
+        processes=(*HOST_PROCESSES, *(Process(pid, name, cgroup=where[pid]) for pid, name in names.items())),
+    )
+
+
+def make_arm64_64k() -> Node:
+    """Another architecture, and pages of 64 KiB: resident memory is counted in pages."""
+    groups = (web_group(WEB.cgroupfs_folder(), WEB.container("app")),)
+    return Node(
+        "arm64-64k",
+        "2",
+        machine=Machine(kernel="6.8.0-1015-64k", hostname="arm-1", has_irq_pressure=False),
+        groups=groups,
+        processes=(*HOST_PROCESSES, *pod_processes(pids_by_group(groups))),
+        alter=lambda _, files: files.update({"proc/sys/kernel/arch": "aarch64\n"}),
+        page_bytes=65536,
+    )
+
+
 HOSTILE_SLICE = 'a"b\n<script>alert(1)<%2fscript>\udcff.slice'
 HOSTILE_NAMES = ('");drop', "x) R 1 1 1", "<script>", "na\udcffme", "two\nlines", "tab\tbell\x07")
 
@@ -673,6 +708,8 @@ MAKERS = (
     make_bare,
     make_reboot,
     make_hotplug,
+    make_services,
+    make_arm64_64k,
     make_hostile,
 )
 
