@@ -87,6 +87,7 @@ class FixtureNode:
 
     name: str
     folder: Path
+    reader: str = "auto"
     clock: TurnableClock = field(default_factory=TurnableClock)
     parts: Parts = field(init=False)
 
@@ -98,7 +99,7 @@ class FixtureNode:
         self.root = self.folder / "root"
         self.root.mkdir()
         self.show("t0")
-        self.parts = build_parts_at(self.root, self.clock, node=self.name)
+        self.parts = build_parts_at(self.root, self.clock, node=self.name, reader=self.reader)
 
     def show(self, instant: str) -> None:
         """Make the root look like an instant: births, deaths and new content."""

@@ -44,7 +44,7 @@ def mask_version(labels: str) -> str:
 
 def mask_json(value: Any, key: str = "") -> Any:
     """Costs, sizes and what belongs to the machine that runs the test."""
-    if key in ("cost_seconds", "used_ratio", "bytes", "permissions", "version", "settings"):
+    if key in ("cost_seconds", "used_ratio", "bytes", "permissions", "version", "settings", "reader"):
         return "MASKED"
     if isinstance(value, dict):
         return {name: mask_json(item, name) for name, item in value.items()}
@@ -80,9 +80,15 @@ def answer(node: FixtureNode) -> dict[str, str]:
     }
 
 
+@pytest.fixture(params=["auto", "python"])
+def reader(request: pytest.FixtureRequest) -> str:
+    """The native reader where it was built, and the plain one: both give the same goldens."""
+    return str(request.param)
+
+
 @pytest.fixture
-def node(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
-    made = FixtureNode(request.param, tmp_path)
+def node(request: pytest.FixtureRequest, tmp_path: Path, reader: str) -> Any:
+    made = FixtureNode(request.param, tmp_path, reader)
     yield made
     made.close()
 

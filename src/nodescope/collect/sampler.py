@@ -40,6 +40,13 @@ class Sink(Protocol):
     def accept(self, frame: Frame) -> None: ...
 
 
+def take_block(segment: Segment, mono_ns: int) -> Block | None:
+    """What a segment read; nothing when its reading broke off."""
+    if any(fault.status == "raised" for fault in segment.faults):
+        return None
+    return segment.block(mono_ns)
+
+
 class Opened:
     """A batch source and how it stands."""
 
@@ -136,7 +143,7 @@ class Sampler:
         self.tally.loop_mono_ns = tick.mono_ns
         events = self._refresh(tick)
         due = self._due(tick.number)
-        read_segments(segment for _, segment in due)
+        read_segments([segment for _, segment in due])
         blocks = self._gather(due)
         blocks += self._take_calls()
         frame = Frame(
@@ -158,7 +165,7 @@ class Sampler:
                 if tick.number % REOPEN_TICKS == 0:
                     opened.open(self._context)
                     self._register(opened)
-                self._note_refresh(opened.source.name, opened.outcome)
+                self._note_outcome(opened.source.name, opened.outcome)
                 if not opened.is_open:
                     continue
             before_ns = thread_cpu_ns()
@@ -167,10 +174,10 @@ class Sampler:
             happened, outcome = run_guarded(opened.source.name, refresh, nothing)
             events.extend(happened)
             opened.refresh_cost_ns = thread_cpu_ns() - before_ns
-            self._note_refresh(opened.source.name, outcome)
+            self._note_outcome(opened.source.name, outcome)
         return events
 
-    def _note_refresh(self, name: str, outcome: Outcome) -> None:
+    def _note_outcome(self, name: str, outcome: Outcome) -> None:
         self.outcomes[name] = outcome
         if outcome.state == "failed":
             self.tally.errors[name, outcome.detail] += 1
@@ -201,10 +208,13 @@ class Sampler:
             spent_ns[name] += segment.cost_ns
             self.budget.note(segment.table.name, segment.cost_ns / 1e9)
             self.faults[segment.table.name] = [fault for fault in segment.faults if fault.status not in QUIET]
-            block = segment.block(mono_ns)
+            block, outcome = run_guarded(name, partial(take_block, segment, mono_ns), None)
             if block is not None:
                 blocks.append(block)
-            self._judge(opened, segment, block)
+            if outcome.state == "ok":
+                self._judge(opened, segment, block)
+            else:
+                self._note_outcome(name, outcome)
         for name, cost_ns in spent_ns.items():
             outcome = self.outcomes[name]
             self.outcomes[name] = Outcome(outcome.state, outcome.reason, cost_ns / 1e9, outcome.detail)

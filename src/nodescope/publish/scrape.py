@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 
 from nodescope.base.block import Block
 from nodescope.base.clock import Clock
-from nodescope.base.entity import Entity
 from nodescope.base.errors import RequestRejected
 from nodescope.base.text import hint_nearest
 from nodescope.hold.ring import Ring
@@ -48,7 +47,6 @@ class Scrape:
     deriver: Deriver = field(init=False)
     _prepared: OrderedDict[tuple[bool, tuple[str, ...]], Prepared] = field(default_factory=OrderedDict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
-    _trimmed: dict[str, tuple[Entity, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.deriver = Deriver(self.ring)
@@ -89,32 +87,9 @@ class Scrape:
             for name, moment in self.ring.latest().items()
             if (outcome := outcomes.get(moment.block.table.source)) is None or outcome.state == "ok"
         }
-        blocks = self._without_gone([moment.block for moment in latest.values()])
+        blocks = [moment.block for moment in latest.values()]
         blocks += self.deriver.derive(latest)
         return [block for block in blocks if not wanted or block.table.source in wanted]
-
-    def _without_gone(self, blocks: list[Block]) -> list[Block]:
-        """Slow tables lag behind births and deaths: no row of a container that is no more."""
-        main = next((block for block in blocks if block.table.name == "container"), None)
-        if main is None:
-            return blocks
-        live = {entity.key for entity in main.entities}
-        return [
-            self._trim(block, live) if "container" in block.table.scopes and block is not main else block
-            for block in blocks
-        ]
-
-    def _trim(self, block: Block, live: set[str]) -> Block:
-        rows = [row for row, entity in enumerate(block.entities) if entity.key in live]
-        if len(rows) == len(block.entities):
-            return block
-        # The same tuple as long as the same rows are left: prefixes are kept by it.
-        entities = tuple(block.entities[row] for row in rows)
-        before = self._trimmed.get(block.table.name, ())
-        if len(before) == len(entities) and all(a is b for a, b in zip(before, entities)):
-            entities = before
-        self._trimmed[block.table.name] = entities
-        return Block(block.table, entities, block.values[rows], block.mono_ns)
 
 
 def expand_sources(sources: tuple[str, ...], known: tuple[str, ...]) -> tuple[str, ...]:
