@@ -154,6 +154,7 @@ class PodSource:
         self._segment = PodNetwork(context)
         self._host = context.root.link("proc/1/ns/net")
         self._members: tuple[Member, ...] | None = None
+        self._owners: dict[int, str] = {}
 
     def refresh(self, tick: Tick) -> Iterable[Event]:
         assert self._segment is not None  # noqa: S101 - open comes first
@@ -162,6 +163,10 @@ class PodSource:
         if members is self._members and not lost and tick.number % LOOK_TICKS:
             return ()
         self._members = members
+        # Paths ascend, so that the innermost container of a process comes last.
+        self._owners = {
+            pid: member.path for member in sorted(members, key=lambda one: one.path) for pid in member.pids
+        }
         pods: dict[str, list[Member]] = {}
         for member in members:
             if member.entity.scope == "container":
@@ -191,6 +196,12 @@ class PodSource:
         return False
 
     def _pids(self, member: Member) -> tuple[int, ...]:
+        """Its processes, but for those of a container inside it: they have a network of their own."""
+        return tuple(
+            pid for pid in self._all_pids(member) if self._owners.get(pid, member.path) == member.path
+        )
+
+    def _all_pids(self, member: Member) -> tuple[int, ...]:
         if member.pids:
             return member.pids
         text = self._context.root.read_text(f"{member.folder}/cgroup.procs") or ""
