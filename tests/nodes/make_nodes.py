@@ -369,6 +369,7 @@ def pod_processes(where: Mapping[int, str]) -> tuple[Process, ...]:
         ),
         Process(2801, "redis-server", cores=0.02, ticks=8_000, threads=5, namespace=4026532305, received=300),
         Process(2802, "memcached", cores=0.01, ticks=70, threads=4, namespace=4026532307, received=200),
+        Process(2810, "systemd", ticks=700, namespace=4026532310, received=120_000),
         Process(2901, "caddy", cores=0.01, ticks=600, threads=7, namespace=4026532306, received=100),
         Process(2950, "conmon", ticks=4, rss_bytes=2 * MIB),
     )
@@ -478,7 +479,8 @@ def make_kind() -> Node:
 def make_kind_host() -> Node:
     """The same cluster seen from the host: containers inside a container."""
     outer = f"system.slice/docker-{container_id('docker/demo-worker')}.scope"
-    groups = (Group(outer, cores=0.9), Group(f"{outer}/init.scope", cores=0.0), *kind_groups(f"{outer}/"))
+    init = Group(f"{outer}/init.scope", pids=(2810,), cores=0.0)
+    groups = (Group(outer, cores=0.9), init, *kind_groups(f"{outer}/"))
     return Node(
         "kind-host",
         "2",
