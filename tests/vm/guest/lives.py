@@ -111,7 +111,8 @@ def check_a_brief_life(report: Report) -> None:
         report.note(f"attempt {attempt}: the guest missed a tick")
     # Its last tick may have come early; what it says must be some of what was used, and not more.
     check_obituary(report, container, "cpu_seconds", 0.01 * used, used + 1e-6)
-    check_obituary(report, container, "lifetime_seconds", 0, BRIEF_SECONDS + 2)
+    # Seen from tick to tick, and ticks are late in an emulated machine on a busy host.
+    check_obituary(report, container, "lifetime_seconds", 0, BRIEF_SECONDS + 6)
 
 
 def check_a_late_companion(report: Report) -> None:
