@@ -94,7 +94,8 @@ def test_comments_are_ascii_short_and_numbered(path: Path) -> None:
     """A comment fits the column, reads in any terminal, and promises nothing without a number."""
     for line, last_column, text in comments(path):
         assert text.isascii(), f"line {line}"
-        assert last_column <= COMMENT_COLUMNS, f"line {line}"
+        # A word to a tool has to stand on the line it is about.
+        assert last_column <= COMMENT_COLUMNS or text.startswith(("# noqa", "# type:")), f"line {line}"
         assert not NUMBERED.search(text), f"line {line}: a TODO has a number"
 
 
@@ -102,7 +103,7 @@ def test_comments_are_ascii_short_and_numbered(path: Path) -> None:
 def test_a_module_says_what_it_is_for(path: Path) -> None:
     """One sentence a newcomer understands, before any code."""
     docstring = ast.get_docstring(ast.parse(path.read_text())) or ""
-    assert docstring.split("\n\n")[0].rstrip().endswith((".", ":"))
+    assert docstring.split("\n\n")[0].rstrip().endswith((".", ":", "?"))
 
 
 def test_everything_is_caught_in_one_place_only() -> None:
