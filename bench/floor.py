@@ -1,0 +1,67 @@
+"""floor.c as a companion: one round of each kind whenever it is asked."""
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from tests.integration.peers.binaries import cache_folder
+
+SOURCE = Path(__file__).with_name("floor.c")
+
+
+def floor_binary() -> Path:
+    """Built by the machine's C compiler, once per version of the source."""
+    binary = cache_folder() / hashlib.sha256(SOURCE.read_bytes()).hexdigest()[:16] / "floor"
+    if not binary.exists():
+        compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
+        if compiler is None:
+            raise FileNotFoundError("the floor is a C program and there is no cc: install a C compiler")
+        binary.parent.mkdir(parents=True, exist_ok=True)
+        partial = binary.with_suffix(f".{os.getpid()}")
+        subprocess.run([compiler, "-O2", "-Wall", "-Wextra", "-o", str(partial), str(SOURCE)], check=True)
+        partial.replace(binary)
+    return binary
+
+
+class Floor:
+    """Keeps the files open between rounds, as the sampler does."""
+
+    def __init__(self, paths: Sequence[str]) -> None:
+        self._paths = paths
+        self.kept: list[float] = []
+        self.opened: list[float] = []
+        self.bytes = 0
+
+    def __enter__(self) -> Self:
+        with tempfile.NamedTemporaryFile("w", suffix=".list", delete=False) as self._list:
+            self._list.write("\n".join(self._paths))
+        self._process = subprocess.Popen(
+            [floor_binary(), "-f", self._list.name], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        return self
+
+    def round(self) -> None:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write("\n")
+        self._process.stdin.flush()
+        line = self._process.stdout.readline()
+        match = re.fullmatch(r"kept (\S+) opened (\S+) bytes (\d+)\n", line)
+        if match is None:
+            raise RuntimeError(f"floor said {line!r} and left with {self._process.poll()}")
+        self.kept.append(float(match[1]))
+        self.opened.append(float(match[2]))
+        self.bytes = int(match[3])
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._process.communicate()
+        Path(self._list.name).unlink()
