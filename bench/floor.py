@@ -1,9 +1,6 @@
 """floor.c as a companion: one round of each kind whenever it is asked."""
 
-import hashlib
-import os
 import re
-import shutil
 import subprocess
 import tempfile
 from collections.abc import Sequence
@@ -11,23 +8,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from tests.integration.peers.binaries import cache_folder
-
-SOURCE = Path(__file__).with_name("floor.c")
-
-
-def floor_binary() -> Path:
-    """Built by the machine's C compiler, once per version of the source."""
-    binary = cache_folder() / hashlib.sha256(SOURCE.read_bytes()).hexdigest()[:16] / "floor"
-    if not binary.exists():
-        compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
-        if compiler is None:
-            raise FileNotFoundError("the floor is a C program and there is no cc: install a C compiler")
-        binary.parent.mkdir(parents=True, exist_ok=True)
-        partial = binary.with_suffix(f".{os.getpid()}")
-        subprocess.run([compiler, "-O2", "-Wall", "-Wextra", "-o", str(partial), str(SOURCE)], check=True)
-        partial.replace(binary)
-    return binary
+from bench.compiled import compiled
 
 
 class Floor:
@@ -43,7 +24,10 @@ class Floor:
         with tempfile.NamedTemporaryFile("w", suffix=".list", delete=False) as self._list:
             self._list.write("\n".join(self._paths))
         self._process = subprocess.Popen(
-            [floor_binary(), "-f", self._list.name], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            [compiled("floor"), "-f", self._list.name],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
         )
         return self
 

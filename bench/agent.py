@@ -1,0 +1,107 @@
+"""
+What the agent costs on a node with 100 and 200 containers, beside the peers.
+
+Ours samples every second and is scraped every 10 s. A peer samples when it is
+scraped (cAdvisor: by its own housekeeping of 1 s), so for the same resolution
+it is scraped every second. One runs at a time, all on the same cgroups.
+
+CPU is user + system of the process, from its tenth second on: start-up is not
+what a node pays for. Memory is VmRSS at the end; with --seconds below 130 the
+ring is not full yet, and the figure is extended by what it grew.
+"""
+
+import time
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+
+from bench.node import PROCESSES, containers
+from bench.result import Goal, Options, Row
+from tests.integration.peers.binaries import PEERS
+from tests.integration.peers.servers import Server, agent_running, peer_running
+
+WARM_UP_SECONDS = 10.0
+SCRAPE_SECONDS = 10.0
+# A peer holds no history; its cost is steady from the first scrapes on.
+PEER_SECONDS = 45.0
+# ring_seconds' default and some ticks: from then on memory is flat.
+FULL_SECONDS = 130.0
+GOALS = {100: (Goal(0.02, "ours"), Goal(100 * 2**20, "ours"))}
+
+
+@dataclass(frozen=True)
+class Cost:
+    cores: float
+    resident_bytes: float
+    plain_bytes: float
+    gzip_bytes: float
+    remark: str = ""
+
+
+def run(options: Options) -> list[Row]:
+    rows = []
+    for count in options.containers:
+        with containers(count):
+            ours = measure(agent_running(), options.seconds, SCRAPE_SECONDS)
+            peer_seconds = min(PEER_SECONDS, options.seconds)
+            peers = {name: measure(peer_running(name), peer_seconds, 1.0) for name in PEERS}
+        rows += compare(f"{count} containers x {PROCESSES} processes", count, ours, peers)
+    return rows
+
+
+def measure(starting: AbstractContextManager[Server], seconds: float, scrape_seconds: float) -> Cost:
+    with starting as server:
+        start = time.monotonic()
+        warm = min(WARM_UP_SECONDS, seconds / 3)
+        scrape_until(server, start + warm, scrape_seconds)
+        cpu, mono, resident = server.cpu_seconds(), time.monotonic(), server.resident_bytes()
+        scrape_until(server, start + seconds, scrape_seconds)
+        elapsed = time.monotonic() - mono
+        cores = (server.cpu_seconds() - cpu) / elapsed
+        end, remark = extend(resident, server.resident_bytes(), elapsed, seconds)
+        plain, gzipped = server.body_bytes()
+    return Cost(cores, end, plain, gzipped, remark if server.name == "nodescope" else "")
+
+
+def scrape_until(server: Server, deadline: float, every_seconds: float) -> None:
+    """Absolute deadlines, so that a slow scrape does not thin out the next."""
+    due = time.monotonic()
+    while (due := due + every_seconds) < deadline:
+        time.sleep(max(0.0, due - time.monotonic()))
+        server.fetch("gzip")
+    time.sleep(max(0.0, deadline - time.monotonic()))
+
+
+def extend(start: int, end: int, elapsed: float, seconds: float) -> tuple[float, str]:
+    """Memory as it will be when the ring is full: grown on in a straight line."""
+    missing = FULL_SECONDS - seconds
+    if missing <= 0:
+        return end, "ring full"
+    return end + (end - start) / elapsed * missing, f"measured {end / 2**20:.1f} MiB, extended to a full ring"
+
+
+def compare(what: str, count: int, ours: Cost, peers: dict[str, Cost]) -> list[Row]:
+    cpu_goal, memory_goal = GOALS.get(count, (None, None))
+    plain, gzipped = (
+        sum(getattr(cost, name) for cost in peers.values()) for name in ("plain_bytes", "gzip_bytes")
+    )
+    resident = sum(cost.resident_bytes for cost in peers.values())
+    cores = sum(cost.cores for cost in peers.values())
+    return [
+        Row(f"{what}: CPU", ours.cores, "core", cores, "the three peers at 1 Hz", cpu_goal),
+        *(Row(f"{what}: CPU", ours.cores, "core", cost.cores, name) for name, cost in peers.items()),
+        Row(
+            f"{what}: resident",
+            ours.resident_bytes,
+            "resident",
+            resident,
+            "three peers",
+            memory_goal,
+            ours.remark,
+        ),
+        *(
+            Row(f"{what}: resident", ours.resident_bytes, "resident", cost.resident_bytes, name)
+            for name, cost in peers.items()
+        ),
+        Row(f"{what}: a scrape, plain", ours.plain_bytes, "bytes", plain, "the three peers"),
+        Row(f"{what}: a scrape, gzip", ours.gzip_bytes, "bytes", gzipped, "the three peers"),
+    ]
