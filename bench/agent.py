@@ -11,13 +11,15 @@ ring is not full yet, and the figure is extended by what it grew.
 """
 
 import time
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
+from tests.integration.peers.binaries import PEERS, Peer
+from tests.integration.peers.servers import Server, agent_running, peer_running
+
 from bench.node import PROCESSES, containers
 from bench.result import Goal, Options, Row
-from tests.integration.peers.binaries import PEERS
-from tests.integration.peers.servers import Server, agent_running, peer_running
 
 WARM_UP_SECONDS = 10.0
 SCRAPE_SECONDS = 10.0
@@ -79,7 +81,7 @@ def extend(start: int, end: int, elapsed: float, seconds: float) -> tuple[float,
     return end + (end - start) / elapsed * missing, f"measured {end / 2**20:.1f} MiB, extended to a full ring"
 
 
-def compare(what: str, count: int, ours: Cost, peers: dict[str, Cost]) -> list[Row]:
+def compare(what: str, count: int, ours: Cost, peers: Mapping[Peer, Cost]) -> list[Row]:
     cpu_goal, memory_goal = GOALS.get(count, (None, None))
     plain, gzipped = (
         sum(getattr(cost, name) for cost in peers.values()) for name in ("plain_bytes", "gzip_bytes")

@@ -9,9 +9,10 @@ any Prometheus does; beside it stands the lateness with no scrape at all.
 import re
 import time
 
+from tests.integration.peers.servers import Server, agent_running
+
 from bench.node import containers
 from bench.result import Goal, Options, Row
-from tests.integration.peers.servers import Server, agent_running
 
 CONTAINERS = 100
 SECONDS = 100.0

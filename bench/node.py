@@ -3,8 +3,9 @@
 import contextlib
 from collections.abc import Iterator
 
-from bench.compiled import compiled
 from tests.cgroups import Cgroups, Group, why_not
+
+from bench.compiled import compiled
 
 PROCESSES = 2
 
