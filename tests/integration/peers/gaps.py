@@ -89,7 +89,7 @@ GAPS: tuple[Gap, ...] = (
     Gap(
         "cadvisor",
         r"container_(file_descriptors|sockets|ulimits_soft)",
-        "lists /proc/PID/fd of every process every second: in cAdvisor the larger part of its cost",
+        "means listing /proc/PID/fd of every process every second, a cost that grows with the connections of the busiest",
     ),
 )
 
