@@ -16,6 +16,7 @@ class Floor:
 
     def __init__(self, paths: Sequence[str]) -> None:
         self._paths = paths
+        self.files = len(paths)
         self.kept: list[float] = []
         self.opened: list[float] = []
         self.bytes = 0
