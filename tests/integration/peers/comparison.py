@@ -9,6 +9,7 @@ anywhere in between.
 
 import itertools
 import math
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -34,6 +35,9 @@ class Snapshot:
     def names(self) -> set[str]:
         return {name for name, _ in self.values}
 
+    def with_values(self, change: Callable[[Series, float], float]) -> "Snapshot":
+        return Snapshot({series: change(series, value) for series, value in self.values.items()}, self.kinds)
+
     def mapped(self, mapping: Callable[[Series], Series | None]) -> "Snapshot":
         """
         The same with other series; None drops one.
@@ -49,8 +53,14 @@ class Snapshot:
         return Snapshot(values, self.kinds)
 
 
+# The parser adds _total to a counter that lacks it, as OpenMetrics wants it;
+# cAdvisor's container_memory_failcnt must keep its name to be found.
+_BARE_COUNTER = re.compile(r"^(# TYPE \S+(?<!_total)) counter$", re.MULTILINE)
+
+
 def parse_exposition(text: str) -> Snapshot:
     """An empty label is the same as none, as Prometheus has it."""
+    text = _BARE_COUNTER.sub(r"\1 untyped", text)
     values: dict[Series, float] = {}
     kinds: dict[str, str] = {}
     for family in text_string_to_metric_families(text):

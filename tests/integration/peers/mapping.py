@@ -7,6 +7,7 @@ container and image besides, which a cAdvisor without a container runtime does
 not know; its disk figures are split by device where ours are summed.
 """
 
+import math
 from collections.abc import Callable, Mapping
 
 from tests.cgroups import UNIFIED, mounts
@@ -27,6 +28,15 @@ def by_cgroup(series: Series) -> Series | None:
     if not name.startswith("container_"):
         return None
     return name, frozenset((key, value) for key, value in labels if key in CONTAINER_LABELS)
+
+
+# cAdvisor writes "no limit" as 0, which is also a limit that can be set; ours
+# is +Inf.
+UNLIMITED_IS_ZERO = frozenset({"container_spec_memory_limit_bytes", "container_threads_max"})
+
+
+def say_as_cadvisor(series: Series, value: float) -> float:
+    return 0.0 if math.isinf(value) and series[0] in UNLIMITED_IS_ZERO else value
 
 
 # Ours first, theirs second.
