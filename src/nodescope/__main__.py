@@ -1,0 +1,7 @@
+"""`python -m nodescope` is `nodescope`."""
+
+import sys
+
+from nodescope.cli import main
+
+sys.exit(main())

@@ -1,0 +1,49 @@
+"""
+Everything this package raises on purpose:
+
+* NodescopeError
+  + SourceAbsent        this node does not offer the data; not a fault
+  + SourceFailed        the data should be there and could not be had
+    - ParseError        the bytes were read and were not what we know
+  + SettingsRejected    names the key, the value, and what is accepted
+  + RequestRejected     a question that cannot be answered as asked
+    - NothingYet        asked before the first sample
+  + ArchiveRefused      the file is not one of ours, or newer than us
+    - ArchiveTruncated  ours, but its end is missing
+"""
+
+
+class NodescopeError(Exception):
+    """The root of the tree; its text is one line a person can act on."""
+
+
+class SourceAbsent(NodescopeError):
+    """This node does not offer the data; not a fault."""
+
+
+class SourceFailed(NodescopeError):
+    """The data should be there and could not be had."""
+
+
+class ParseError(SourceFailed):
+    """The bytes were read and were not what we know."""
+
+
+class SettingsRejected(NodescopeError):
+    """A key or value that we do not know; says what is accepted."""
+
+
+class RequestRejected(NodescopeError):
+    """A question that cannot be answered as asked; says what is accepted."""
+
+
+class NothingYet(RequestRejected):
+    """Asked before the first sample was taken."""
+
+
+class ArchiveRefused(NodescopeError):
+    """The file is not one of ours, or it is newer than us."""
+
+
+class ArchiveTruncated(ArchiveRefused):
+    """Ours, but its end is missing."""

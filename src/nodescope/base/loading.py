@@ -1,0 +1,170 @@
+"""
+From flags, environment and TOML to settings, each with its origin.
+
+Order of precedence: flag, NODESCOPE_*, the seeds' names, TOML, default. A key
+we do not know, or a value that does not fit, is refused by name. The world
+(arguments, environment, the file's content) is handed in.
+"""
+
+import types
+import typing
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from nodescope.base.errors import SettingsRejected
+from nodescope.base.quantity import parse_bytes, parse_seconds
+from nodescope.base.settings import FIELDS, Settings
+from nodescope.base.text import hint_nearest
+
+PREFIX = "NODESCOPE_"
+
+# Environment variables with our prefix that are not settings of the agent:
+# where the settings file is, and what the project's own tests read.
+NOT_SETTINGS = frozenset({"CONFIG", "SAMPLES", "RENEW_GOLDEN"})
+
+# Names that the requirement documents fix; each becomes one of our settings.
+SEED_NAMES = {
+    "NODE_NAME": "node",
+    "CLUSTER_NAME": "cluster",
+    "LOG_LEVEL": "log_level",
+    "METRICS_PATH": "metrics_path",
+}
+
+TRUE_WORDS = ("true", "yes", "on", "1")
+FALSE_WORDS = ("false", "no", "off", "0")
+
+_TYPES: Mapping[str, Any] = typing.get_type_hints(Settings)
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """Settings in force, and for each where it came from."""
+
+    settings: Settings
+    origins: Mapping[str, str]
+
+
+def parse_boolean(text: str) -> bool:
+    if text.lower() in TRUE_WORDS:
+        return True
+    if text.lower() in FALSE_WORDS:
+        return False
+    raise ValueError(text)
+
+
+def _accepted(key: str) -> str:
+    """What a field takes, in words."""
+    bounds = FIELDS[key].metadata
+    if bounds.get("choices"):
+        return "one of " + ", ".join(bounds["choices"])
+    kind = _TYPES[key]
+    words = {float: "a number", int: "a whole number", bool: "true or false"}.get(kind, "text")
+    if key.endswith("_seconds"):
+        words = "seconds, or a duration such as 500ms or 2m"
+    if key.endswith("_bytes"):
+        words = "bytes, or a size such as 64MiB"
+    limits = [
+        f"at least {bounds['least']:g}" if bounds.get("least") is not None else "",
+        f"at most {bounds['most']:g}" if bounds.get("most") is not None else "",
+    ]
+    return ", ".join([words, *(limit for limit in limits if limit)])
+
+
+def _parser(key: str) -> Callable[[str], object]:
+    kind = _TYPES[key]
+    if kind is bool:
+        return parse_boolean
+    if key.endswith("_seconds"):
+        return parse_seconds
+    if key.endswith("_bytes"):
+        return parse_bytes
+    if kind in (int, float):
+        return typing.cast("Callable[[str], object]", kind)
+    if kind is Path or (isinstance(kind, types.UnionType) and Path in kind.__args__):
+        return Path
+    if kind == tuple[str, ...]:
+        return lambda text: tuple(part.strip() for part in text.split(",") if part.strip())
+    return str
+
+
+def parse_setting(key: str, value: object, origin: str) -> object:
+    """One value from text, or from TOML's own types, checked against its bounds."""
+    try:
+        if isinstance(value, (list, tuple)):
+            parsed: object = tuple(str(item) for item in value)
+        elif isinstance(value, bool) and _TYPES[key] is not bool:
+            raise ValueError(str(value))  # noqa: TRY301
+        else:
+            parsed = _parser(key)(str(value))
+    except ValueError:
+        raise SettingsRejected(
+            f"{origin}: {key} = {value!r} is not accepted; accepted: {_accepted(key)}"
+        ) from None
+    bounds = FIELDS[key].metadata
+    fits = not (bounds.get("choices") and parsed not in bounds["choices"])
+    if isinstance(parsed, (int, float)) and not isinstance(parsed, bool):
+        least, most = bounds.get("least"), bounds.get("most")
+        fits = fits and (least is None or parsed >= least) and (most is None or parsed <= most)
+    if not fits:
+        raise SettingsRejected(f"{origin}: {key} = {value!r} is not accepted; accepted: {_accepted(key)}")
+    return parsed
+
+
+def _known(key: str, written: str, origin: str) -> str:
+    if key not in FIELDS:
+        raise SettingsRejected(
+            f"{origin}: no setting {written!r}{hint_nearest(key, FIELDS)} (nodescope settings lists all {len(FIELDS)})"
+        )
+    return key
+
+
+def flatten_toml(content: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """`[process] top = 25` and `process_top = 25` are the same setting."""
+    flat: dict[str, Any] = {}
+    for key, value in content.items():
+        name = f"{prefix}_{key}" if prefix else key
+        if isinstance(value, Mapping):
+            flat.update(flatten_toml(value, name))
+        else:
+            flat[name] = value
+    return flat
+
+
+def load_settings(
+    flags: Mapping[str, object],
+    environment: Mapping[str, str],
+    toml: Mapping[str, Any],
+    toml_path: str = "the settings file",
+) -> Loaded:
+    """Lay the four origins over the defaults; the later wins."""
+    chosen: dict[str, Any] = {}
+    origins = dict.fromkeys(FIELDS, "default")
+
+    def lay(key: str, value: object, origin: str) -> None:
+        chosen[key] = parse_setting(key, value, origin)
+        origins[key] = origin
+
+    for written, value in flatten_toml(toml).items():
+        lay(_known(written, written, toml_path), value, toml_path)
+    for variable, key in SEED_NAMES.items():
+        if environment.get(variable):
+            text = environment[variable]
+            lay(key, text.lower() if key == "log_level" else text, variable)
+    for variable, value in sorted(environment.items()):
+        name = variable.removeprefix(PREFIX)
+        if variable.startswith(PREFIX) and name not in NOT_SETTINGS:
+            lay(_known(name.lower(), variable, "environment"), value, variable)
+    for key, value in flags.items():
+        lay(_known(key, key, "command line"), value, "command line")
+    if environment.get("EXPORTER_PORT"):
+        # One more listener, as the GPU exporter's own variable asks; on the
+        # address of the first listener, so that loopback stays loopback.
+        port = environment["EXPORTER_PORT"]
+        listen = chosen.get("listen", Settings().listen)
+        extra = f"{listen[0].rpartition(':')[0]}:{port}"
+        if extra not in listen:
+            chosen["listen"] = (*listen, extra)
+            origins["listen"] = f"{origins['listen']} and EXPORTER_PORT"
+    return Loaded(Settings(**chosen), origins)

@@ -1,0 +1,52 @@
+"""
+Rates from counters: one pure module, used by hold and read alike.
+
+Elapsed time is the monotonic clock's, so neither a late tick nor a stepped
+wall clock looks like a burst.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nodescope.base.metric import Metric
+
+Column = NDArray[np.float64]
+Times = NDArray[np.int64]
+
+
+def derive_increase(values: Column, metric: Metric) -> Column:
+    """
+    How much a counter grew between neighbouring samples, along axis 0.
+
+    A smaller value than the one before is a reset, not a negative growth:
+    the cell is NaN and a new segment starts. Two exceptions are said in the
+    metric's row: `may_dip` (the kernel lowers it a little: growth is 0) and
+    `wraps_at` (a modulus). A missing neighbour makes the cell NaN.
+    """
+    grown = np.diff(values, axis=0)
+    backwards = grown < 0
+    if not backwards.any():
+        return grown
+    if metric.wraps_at is not None:
+        return np.where(backwards, grown + metric.wraps_at, grown)
+    if metric.may_dip:
+        return np.where(backwards, 0.0, grown)
+    return np.where(backwards, np.nan, grown)
+
+
+def derive_elapsed_seconds(mono_ns: Times) -> Column:
+    """Seconds between neighbouring samples; NaN where the clock did not advance."""
+    elapsed = np.diff(mono_ns).astype(np.float64) / 1e9
+    return np.where(elapsed > 0, elapsed, np.nan)
+
+
+def derive_rate(values: Column, mono_ns: Times, metric: Metric) -> Column:
+    """
+    Per-second increase between neighbouring samples, never negative.
+
+    sum(rate * elapsed) == last - first within a segment.
+    """
+    elapsed = derive_elapsed_seconds(mono_ns)
+    shape = (-1,) + (1,) * (values.ndim - 1)
+    rate: Column = derive_increase(values, metric) / elapsed.reshape(shape)
+    return rate

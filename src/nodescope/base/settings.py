@@ -1,0 +1,142 @@
+"""
+Settings: what can be turned, its default, and what changes if you turn it.
+
+One frozen dataclass. A docstring stands under every field; the settings page
+is generated from it. Units are in the names: `_seconds` accepts 500ms or 2m,
+`_bytes` accepts 64MiB, `_ratio` lies between 0 and 1.
+"""
+
+import dataclasses
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+
+def _bounded(
+    default: object, *, least: float | None = None, most: float | None = None, choices: tuple[str, ...] = ()
+) -> Any:
+    return field(default=default, metadata={"least": least, "most": most, "choices": choices})
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Every setting of the agent."""
+
+    node: str = ""
+    """
+    The node's name in answers, in the archive and in Kubernetes.
+
+    Empty means the machine's host name. NODE_NAME is understood, too.
+    """
+
+    cluster: str = ""
+    """A cluster's name for the session manifest. CLUSTER_NAME is understood, too."""
+
+    root: Path = Path("/")
+    """
+    Where the node's /proc, /sys and /var/log are found.
+
+    A container with the host mounted at /host says /host; a captured fixture
+    node is a folder like any other.
+    """
+
+    listen: tuple[str, ...] = ("127.0.0.1:9100",)
+    """
+    HOST:PORT of every listener; repeat it for more than one.
+
+    Loopback unless you say otherwise: whoever can connect can read what runs
+    on this machine. EXPORTER_PORT adds one more.
+    """
+
+    interval_seconds: float = _bounded(1.0, least=0.1, most=60.0)
+    """
+    The length of a tick.
+
+    Halving it doubles the agent's CPU time and the archive's size.
+    """
+
+    ring_seconds: float = _bounded(120.0, least=30.0, most=3600.0)
+    """How far back windows reach. Memory grows with it until ring_bytes."""
+
+    ring_bytes: int = _bounded(64 * 2**20, least=2**20)
+    """
+    The most memory that samples may take in the ring.
+
+    When it is full the oldest frames of the largest table leave first, and
+    the accepted window of that scope shrinks accordingly.
+    """
+
+    budget_ratio: float = _bounded(0.05, least=0.001, most=1.0)
+    """
+    The share of one core that reading the node may cost.
+
+    Over it, the costliest class of files is read every 5 s, then every 30 s;
+    /status says which. It comes back by itself when there is room.
+    """
+
+    process_top: int = _bounded(25, least=1, most=1000)
+    """How many processes are kept by CPU, and as many by memory."""
+
+    services: str = _bounded("auto", choices=("auto", "always", "never"))
+    """
+    Whether cgroups that are no containers (services, slices) are sampled.
+
+    auto samples them while the node has no container, so that a first look is
+    never empty.
+    """
+
+    pss: bool = True
+    """
+    Whether smaps_rollup is read for the proportional memory of containers.
+
+    It walks page tables under the process' memory lock; the budget keeps it
+    slow, and false turns it off.
+    """
+
+    names: str = _bounded("compatible", choices=("compatible", "own"))
+    """
+    `own` puts nodescope_ before every container_ and node_ name that is not ours alone.
+
+    For clusters that keep scraping kubelet and node_exporter and must not
+    count twice.
+    """
+
+    sources_exclude: tuple[str, ...] = ()
+    """Sources that are not asked at all."""
+
+    series_limit: int = _bounded(0, least=0)
+    """Lowers every scope's limit of live series to this number; 0 keeps the defaults."""
+
+    label: tuple[str, ...] = ()
+    """Your own tags, key=value: in nodescope_labels_info and the session manifest."""
+
+    metrics_path: str = "/metrics"
+    """One more path that answers like /metrics. METRICS_PATH is understood, too."""
+
+    token_file: Path | None = None
+    """
+    A file with a bearer token that every request but the probes must carry.
+
+    Read again when it changes, so that a rotated secret needs no restart.
+    """
+
+    tls_cert: Path | None = None
+    """The certificate chain (PEM) for HTTPS; needs tls_key."""
+
+    tls_key: Path | None = None
+    """The private key (PEM) for tls_cert."""
+
+    tls_client_ca: Path | None = None
+    """Only clients with a certificate of this authority may connect."""
+
+    log_level: str = _bounded("info", choices=("debug", "info", "warning", "error"))
+    """How much is written to stderr. LOG_LEVEL is understood, too."""
+
+    archive: bool = True
+    """Whether samples are kept on disk."""
+
+    kubernetes: bool = True
+    """Whether names are asked of the Kubernetes API where an account is at hand."""
+
+
+FIELDS = {item.name: item for item in dataclasses.fields(Settings)}

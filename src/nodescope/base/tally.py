@@ -1,0 +1,45 @@
+"""What the sampler counts about itself; read by publish, never by a decision."""
+
+from bisect import bisect_left
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field
+
+# Late by less than a scheduler quantum up to a whole tick and beyond.
+LATE_BOUNDS_SECONDS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0)
+
+
+@dataclass(slots=True)
+class Histogram:
+    """A Prometheus histogram: cumulative buckets, sum, count."""
+
+    bounds: tuple[float, ...]
+    counts: list[int] = field(default_factory=list)
+    total: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.counts = [0] * (len(self.bounds) + 1)
+
+    def observe(self, value: float) -> None:
+        self.counts[bisect_left(self.bounds, value)] += 1
+        self.total += value
+
+    @property
+    def count(self) -> int:
+        return sum(self.counts)
+
+
+@dataclass(slots=True)
+class Tally:
+    """Counters since the agent's start."""
+
+    ticks: int = 0
+    missed: int = 0
+    late_seconds: Histogram = field(default_factory=lambda: Histogram(LATE_BOUNDS_SECONDS))
+    cost_seconds: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
+    errors: Counter[tuple[str, str]] = field(default_factory=Counter)
+    dropped: Counter[str] = field(default_factory=Counter)
+    events: Counter[tuple[str, str]] = field(default_factory=Counter)
+    last_ok_mono_ns: dict[str, int] = field(default_factory=dict)
+    newest_mono_ns: int | None = None
+    loop_mono_ns: int | None = None
+    """When the loop last came round, whether or not it sampled."""

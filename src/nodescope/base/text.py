@@ -1,0 +1,35 @@
+"""Words for people: cleaning what tenants wrote, and the nearest valid name on a miss."""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+# A Kubernetes name has at most 253 characters; a kernel path component 255.
+# Longer text is somebody's attempt, and is cut.
+TEXT_CHARACTERS = 256
+
+
+def clean_text(text: str, limit_characters: int = TEXT_CHARACTERS) -> str:
+    """
+    Tenant text, safe to print: control characters become spaces, the rest stays.
+
+    Bytes that are not UTF-8 arrive as surrogates (os.fsdecode) and leave as
+    the replacement character, so that every way out can encode what it got.
+    """
+    # Almost every name is plain; the check is cheaper than the loop.
+    if text.isprintable() and text.isascii() and len(text) <= limit_characters:
+        return text
+    whole = text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    shown = "".join(letter if letter.isprintable() else " " for letter in whole)
+    return shown[:limit_characters]
+
+
+def nearest_name(wrong: str, known: Iterable[str]) -> str | None:
+    """The one known name a person most likely meant."""
+    close = get_close_matches(wrong, list(known), n=1, cutoff=0.6)
+    return close[0] if close else None
+
+
+def hint_nearest(wrong: str, known: Iterable[str]) -> str:
+    """`; did you mean "memory"?`, or nothing when no name is near."""
+    near = nearest_name(wrong, known)
+    return f'; did you mean "{near}"?' if near else ""

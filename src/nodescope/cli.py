@@ -1,0 +1,84 @@
+"""
+Commands: parse, call, print.
+
+Exit codes: 0 done, 1 failed with one clear line on stderr, 2 wrong usage.
+"""
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from typing import NoReturn
+
+from nodescope import __version__
+from nodescope.base.errors import NodescopeError, SettingsRejected
+from nodescope.base.text import hint_nearest
+
+# Command -> (module of `commands`, one line for --help). Modules are imported
+# when their command is called: a small command starts fast.
+COMMANDS = {
+    "up": ("up", "nodescope on this machine: prints the addresses to look at"),
+    "agent": ("agent", "the collector: samples, holds, answers"),
+    "sources": ("sources", "what this machine offers: every source ok, absent or failed, and why"),
+    "settings": ("settings", "every setting, its value, and where it came from"),
+    "sample": ("sample", "one tick to stdout, then exit"),
+}
+
+
+class Parser(argparse.ArgumentParser):
+    """argparse that answers a wrong word with the nearest right one."""
+
+    def error(self, message: str) -> NoReturn:
+        choices = "invalid choice: "
+        if choices in message and self.prog == "nodescope":
+            wrong = message.split("'")[1]
+            message = f'no command "{wrong}"{hint_nearest(wrong, COMMANDS)} (nodescope --help lists all {len(COMMANDS)})'
+        if message.startswith("unrecognized arguments: "):
+            wrong = message.removeprefix("unrecognized arguments: ").split()[0]
+            known = [option for action in self._actions for option in action.option_strings]
+            message = f"no option {wrong}{hint_nearest(wrong.partition('=')[0], known)} ({self.prog} --help lists all)"
+        sys.stderr.write(f"{self.prog}: {message}\n")
+        raise SystemExit(2)
+
+
+def build_parser(only: str | None = None) -> Parser:
+    parser = Parser(
+        prog="nodescope",
+        description="What every container, process and device on this node does, once a second.",
+    )
+    parser.add_argument("--version", action="version", version=f"nodescope {__version__}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=Parser)
+    for name, (module, line) in COMMANDS.items():
+        command = commands.add_parser(
+            name, help=line, description=line, formatter_class=argparse.RawDescriptionHelpFormatter
+        )
+        if only in (None, name):
+            import_module(f"nodescope.commands.{module}").add_arguments(command)
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    first = next((word for word in words if not word.startswith("-")), None)
+    parser = build_parser(first)
+    options, rest = parser.parse_known_args(words)
+    module = import_module(f"nodescope.commands.{COMMANDS[options.command][0]}")
+    if rest:
+        command = Parser(prog=f"nodescope {options.command}")
+        module.add_arguments(command)
+        command.error(f"unrecognized arguments: {' '.join(rest)}")
+    run: Callable[[argparse.Namespace], int] = module.run
+    try:
+        return run(options)
+    except SettingsRejected as error:
+        sys.stderr.write(f"nodescope {options.command}: {error}\n")
+        return 2
+    except NodescopeError as error:
+        sys.stderr.write(f"nodescope {options.command}: {error}\n")
+        return 1
+    except BrokenPipeError:
+        # The reader of our output left; that is its right.
+        sys.stderr.close()
+        return 0
+    except KeyboardInterrupt:
+        return 130

@@ -1,0 +1,343 @@
+"""
+One batch call reads a tier: descriptors, layouts and target columns in, arrays out.
+
+A segment is one table's share of a tier. This is the plain Python reader, the
+reference for ever; a native one may take its place behind `read_segments`
+without any source noticing.
+
+Per file the outcome is one of: ok, gone (the thing it belonged to is no
+more), not offered (this kernel has no such thing), denied, unparsable, too
+large, failed. What could not be read is NaN.
+"""
+
+import errno
+import os
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+
+from nodescope.base.block import Block, Table
+from nodescope.base.clock import thread_cpu_ns
+from nodescope.base.entity import Entity
+from nodescope.base.errors import ParseError
+from nodescope.collect.layout import NAN, DeviceRows, GridLayout, Parser
+from nodescope.collect.roots import FILE_BYTES, Descriptors, NodeRoot
+
+# ENODEV is what a descriptor of a removed cgroup answers, ESRCH one of a dead
+# process; EOPNOTSUPP is what a kernel booted with psi=0 says.
+GONE = frozenset({errno.ENODEV, errno.ESRCH})
+NOT_OFFERED = frozenset({errno.ENOENT, errno.EOPNOTSUPP, errno.ENOTDIR})
+DENIED = frozenset({errno.EACCES, errno.EPERM})
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Why a file gave no values in this reading."""
+
+    path: str
+    status: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.text}"
+
+
+def describe_fault(path: str, error: Exception) -> Fault:
+    if isinstance(error, ParseError):
+        return Fault(path, "unparsable", str(error))
+    number = error.errno if isinstance(error, OSError) else None
+    text = os.strerror(number).lower() if number else str(error)
+    if number in GONE:
+        return Fault(path, "gone", text)
+    if number in NOT_OFFERED:
+        return Fault(path, "not_offered", text)
+    if number in DENIED:
+        return Fault(path, "denied", text)
+    if number == errno.EFBIG:
+        return Fault(path, "too_large", text)
+    return Fault(path, "failed", text)
+
+
+class Segment(Protocol):
+    """One table's share of a tier."""
+
+    table: Table
+    faults: list[Fault]
+    cost_ns: int
+
+    def read(self) -> None:
+        """Fill the values from the files; remember faults."""
+        ...
+
+    def block(self, mono_ns: int) -> Block | None:
+        """What was read, as a block; None when there is nothing to tell."""
+        ...
+
+    def close(self) -> None: ...
+
+
+def read_segments(segments: Iterable[Segment]) -> None:
+    """Read all files of the due segments; each segment learns its own cost."""
+    before = thread_cpu_ns()
+    for segment in segments:
+        segment.read()
+        after = thread_cpu_ns()
+        segment.cost_ns = after - before
+        before = after
+
+
+def read_again(descriptor: int, data: bytes, asked_bytes: int) -> bytes:
+    """The rest of a file that filled the buffer; EFBIG beyond any sense."""
+    parts = [data]
+    offset = len(data)
+    step = asked_bytes
+    while offset <= FILE_BYTES:
+        step = min(step * 4, 2**20)
+        more = os.pread(descriptor, step, offset)
+        if not more:
+            return b"".join(parts)
+        parts.append(more)
+        offset += len(more)
+    raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))
+
+
+@dataclass(slots=True)
+class File:
+    """One file of one row: where, how it is laid out, which columns it fills."""
+
+    path: str
+    layout: GridLayout
+    row: int = 0
+
+
+@dataclass(slots=True)
+class Entry:
+    """A file made ready: an open descriptor (or -1), its parser, its cells."""
+
+    descriptor: int
+    path: str
+    read_bytes: int
+    parse: Parser
+    column: int
+    width: int
+
+
+class Grid:
+    """
+    A segment with fixed rows: every file fills some columns of one row.
+
+    Rows are added and removed as entities come and go; the entries of the
+    others stay as they are, descriptors included.
+    """
+
+    def __init__(
+        self, table: Table, layouts: tuple[GridLayout, ...], root: NodeRoot, descriptors: Descriptors
+    ) -> None:
+        self.table = table
+        self.faults: list[Fault] = []
+        self.cost_ns = 0
+        self._root = root
+        self._descriptors = descriptors
+        # One parser per layout, shared by all rows: what it remembers of one
+        # cgroup's file holds for the next.
+        self._parsers = {id(layout): layout.parser() for layout in layouts}
+        self._rows: dict[Entity, list[Entry]] = {}
+        self._entities: tuple[Entity, ...] = ()
+        self._program: list[tuple[int, str, int, Parser, int, int]] = []
+        self._flat: list[float] = []
+        self._before: dict[Entity, list[float]] = {}
+        self.width = len(table.metrics)
+        self.gone_rows: set[int] = set()
+        self.open_faults: list[Fault] = []
+
+    @property
+    def entities(self) -> tuple[Entity, ...]:
+        return self._entities
+
+    def add(self, entity: Entity, files: Iterable[tuple[str, GridLayout]]) -> list[Fault]:
+        """Open an entity's files; those this node does not offer are left out."""
+        entries = []
+        faults = []
+        for path, layout in files:
+            try:
+                entries.append(self._open(path, layout))
+            except OSError as error:
+                fault = describe_fault(path, error)
+                if fault.status not in ("not_offered", "gone"):
+                    faults.append(fault)
+        self._rows[entity] = entries
+        return faults
+
+    def _open(self, path: str, layout: GridLayout) -> Entry:
+        column = self.table.columns[layout.metrics[0].name]
+        descriptor = self._root.open(path)
+        if not self._descriptors.take():
+            os.close(descriptor)
+            descriptor = -1
+        return Entry(
+            descriptor, path, layout.read_bytes, self._parsers[id(layout)], column, len(layout.metrics)
+        )
+
+    def remove(self, entity: Entity) -> None:
+        for entry in self._rows.pop(entity, ()):
+            self._close(entry)
+
+    def replace(self, old: Entity, new: Entity) -> None:
+        """The same thing with other labels: its descriptors stay."""
+        self._rows[new] = self._rows.pop(old)
+
+    def holds(self, entity: Entity) -> bool:
+        return entity in self._rows
+
+    def arrange(self, entities: tuple[Entity, ...]) -> None:
+        """Fix the order of the rows; call once after the set changed."""
+        self._entities = entities
+        self._flat = []
+        self._program = [
+            (
+                entry.descriptor,
+                entry.path,
+                entry.read_bytes,
+                entry.parse,
+                number * self.width + entry.column,
+                number * self.width + entry.column + entry.width,
+            )
+            for number, entity in enumerate(entities)
+            for entry in self._rows.get(entity, ())
+        ]
+
+    def read(self) -> None:
+        flat = [NAN] * (len(self._entities) * self.width)
+        # A file that could not be opened stays a fault until it can be.
+        faults = list(self.open_faults)
+        pread = os.pread
+        for descriptor, path, size, parse, start, stop in self._program:
+            try:
+                data = pread(descriptor, size, 0) if descriptor >= 0 else self._read_closed(path)
+                if len(data) == size:
+                    data = read_again(descriptor, data, size) if descriptor >= 0 else data
+                flat[start:stop] = parse(data)
+            except (OSError, ParseError) as error:
+                faults.append(self._note(path, error, start // self.width))
+        if faults:
+            # Rows that failed now keep their last good cells for an obituary.
+            self._before = {entity: row for entity in self._failed(faults) if (row := self._row(entity))}
+        self._flat = flat
+        self.faults = faults
+
+    def _failed(self, faults: list[Fault]) -> list[Entity]:
+        return [self._entities[row] for row in self.gone_rows if row < len(self._entities)] if faults else []
+
+    def _read_closed(self, path: str) -> bytes:
+        return self._root.read(path)
+
+    def _note(self, path: str, error: Exception, row: int) -> Fault:
+        fault = describe_fault(path, error)
+        if fault.status == "gone" or (fault.status == "not_offered" and self._root.is_fixture is False):
+            self.gone_rows.add(row)
+        return fault
+
+    def last_row(self, entity: Entity) -> dict[str, float]:
+        """What the last readings knew of an entity; a cell that failed in the last comes from before."""
+        values: dict[str, float] = {}
+        for row in (self._before.get(entity), self._row(entity)):
+            named = zip(self.table.metrics, row or ())
+            values.update({metric.name: value for metric, value in named if value == value})  # noqa: PLR0124
+        return values
+
+    def _row(self, entity: Entity) -> list[float] | None:
+        if entity not in self._entities or not self._flat:
+            return None
+        start = self._entities.index(entity) * self.width
+        return self._flat[start : start + self.width]
+
+    def read_row(self, entity: Entity) -> list[float]:
+        """One entity's values right now, outside the tick: for a last look."""
+        values = [NAN] * self.width
+        for entry in self._rows.get(entity, ()):
+            try:
+                data = (
+                    os.pread(entry.descriptor, 65536, 0)
+                    if entry.descriptor >= 0
+                    else self._read_closed(entry.path)
+                )
+                values[entry.column : entry.column + entry.width] = entry.parse(data)
+            except (OSError, ParseError):
+                continue
+        return values
+
+    def block(self, mono_ns: int) -> Block | None:
+        values = np.array(self._flat, dtype=np.float64).reshape(len(self._entities), self.width)
+        return Block(self.table, self._entities, values, mono_ns)
+
+    def _close(self, entry: Entry) -> None:
+        if entry.descriptor >= 0:
+            os.close(entry.descriptor)
+            self._descriptors.give_back()
+
+    def close(self) -> None:
+        for entity in list(self._rows):
+            self.remove(entity)
+        self._program = []
+        self._entities = ()
+
+
+@dataclass(slots=True)
+class Rows:
+    """
+    A segment whose rows are found in one file: disks, interfaces, cores.
+
+    The tuple of entities is made anew only when the names in the file change.
+    """
+
+    table: Table
+    path: str
+    layout: DeviceRows
+    name_entity: Callable[[str], Entity]
+    root: NodeRoot
+    limit: int
+    faults: list[Fault] = field(default_factory=list)
+    cost_ns: int = 0
+    dropped: int = 0
+    _descriptor: int = -1
+    _names: list[str] = field(default_factory=list)
+    _entities: tuple[Entity, ...] = ()
+    _rows: list[list[float]] = field(default_factory=list)
+
+    def open(self) -> None:
+        self._descriptor = self.root.open(self.path)
+
+    def read(self) -> None:
+        self.faults = []
+        self._rows = []
+        try:
+            size = self.layout.read_bytes
+            data = os.pread(self._descriptor, size, 0)
+            if len(data) == size:
+                data = read_again(self._descriptor, data, size)
+            names, rows = self.layout.parser()(data)
+        except (OSError, ParseError) as error:
+            self.faults.append(describe_fault(self.path, error))
+            names, rows = [], []
+        if len(set(names)) != len(names):
+            first = {name: row for name, row in reversed(list(zip(names, rows)))}
+            names, rows = list(first)[::-1], list(first.values())[::-1]
+        # The first rows of the file stay, the rest is over the scope's limit.
+        self.dropped = max(0, len(names) - self.limit)
+        names, rows = names[: self.limit], rows[: self.limit]
+        if names != self._names:
+            self._names = names
+            self._entities = tuple(self.name_entity(name) for name in names)
+        self._rows = rows
+
+    def block(self, mono_ns: int) -> Block | None:
+        shape = (len(self._rows), len(self.table.metrics))
+        values = np.array(self._rows, dtype=np.float64).reshape(shape)
+        return Block(self.table, self._entities, values, mono_ns)
+
+    def close(self) -> None:
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1

@@ -1,0 +1,92 @@
+"""
+A call source on its own thread: the tick takes what is there and never waits.
+
+The thread asks at the source's pace. An answer that takes longer than the
+source's deadline makes it failed until the answer comes; the thread is not
+killed (nothing in Python can), it is left to finish.
+"""
+
+import threading
+from dataclasses import dataclass
+
+from nodescope.base.block import Block
+from nodescope.base.clock import Clock, thread_cpu_ns
+from nodescope.base.frame import Outcome
+from nodescope.collect.guard import run_guarded
+from nodescope.collect.source import CallSource, Context
+
+# An absent source is asked again at this pace: a driver may be loaded later.
+ABSENT_PACE_SECONDS = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What the tick gets: new blocks, the outcome, the cost since last taken."""
+
+    blocks: tuple[Block, ...]
+    outcome: Outcome
+    fresh: bool
+
+
+class Caller:
+    """Runs one call source."""
+
+    def __init__(self, source: CallSource, context: Context, clock: Clock) -> None:
+        self.source = source
+        self.pace_ratio = 1
+        """The budget slows a costly source by this factor."""
+        self._context = context
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._stop = threading.Event()
+        self._blocks: tuple[Block, ...] = ()
+        self._outcome = Outcome("absent", "not asked yet")
+        self._fresh = False
+        self._asked_mono_ns: int | None = None
+        self._thread = threading.Thread(target=self._run, name=f"source-{source.name}", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._stop.set()
+
+    def take(self) -> Taken:
+        """The newest answer, once; afterwards only its outcome until the next."""
+        with self._lock:
+            asked = self._asked_mono_ns
+            late_seconds = 0.0 if asked is None else (self._clock.mono_ns() - asked) / 1e9
+            if late_seconds > self.source.deadline_seconds:
+                reason = f"no answer for {late_seconds:.0f} s; it is asked again when it comes back"
+                return Taken((), Outcome("failed", reason, detail="hung"), fresh=False)
+            taken = Taken(self._blocks, self._outcome, self._fresh)
+            self._blocks = ()
+            self._fresh = False
+            return taken
+
+    def _run(self) -> None:
+        opened = False
+        while not self._stop.is_set():
+            started_mono_ns = self._clock.mono_ns()
+            before_ns = thread_cpu_ns()
+            with self._lock:
+                self._asked_mono_ns = started_mono_ns
+            blocks, outcome = self._ask(opened=opened)
+            opened = outcome.state != "absent"
+            cost_seconds = (thread_cpu_ns() - before_ns) / 1e9
+            with self._lock:
+                self._asked_mono_ns = None
+                self._blocks = blocks
+                self._outcome = Outcome(outcome.state, outcome.reason, cost_seconds, outcome.detail)
+                self._fresh = True
+            pace_seconds = self.source.pace_seconds * self.pace_ratio if opened else ABSENT_PACE_SECONDS
+            self._clock.wait_until(started_mono_ns + round(pace_seconds * 1e9), self._stop)
+        self.source.close()
+
+    def _ask(self, *, opened: bool) -> tuple[tuple[Block, ...], Outcome]:
+        def ask() -> tuple[Block, ...]:
+            if not opened:
+                self.source.open(self._context)
+            return self.source.parse(self.source.read(), self._clock.mono_ns())
+
+        return run_guarded(self.source.name, ask, ())

@@ -1,0 +1,375 @@
+"""
+Layouts: the few ways in which the kernel writes numbers, one pure parser each.
+
+A layout knows its metrics, in column order, and makes a parser: bytes in, one
+float per metric out, ParseError for anything else. A key or line that this
+kernel does not write is NaN, never 0; the word "max" is +inf. Parsers may
+remember where things stood last time, and verify instead of searching.
+
+A number is what the kernel writes: an optional minus, digits, optionally a
+point and digits. Python's wider grammar (nan, 1_000, 1e5) is refused.
+"""
+
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from operator import itemgetter
+
+from nodescope.base.errors import ParseError
+from nodescope.base.metric import Metric
+
+NAN = math.nan
+INF = math.inf
+
+Parser = Callable[[bytes], list[float]]
+RowParser = Callable[[bytes], tuple[list[str], list[list[float]]]]
+
+# 2^64 has 20 digits. Anything near Python's overflow to infinity is far above.
+NUMBER_CHARACTERS = 32
+_NUMBER = re.compile(rb"-?[0-9]+(\.[0-9]+)?")
+
+
+def parse_number(token: bytes) -> float:
+    """One number, or "max" for unlimited."""
+    if token.isdigit() and len(token) <= NUMBER_CHARACTERS:
+        return float(token)
+    if token == b"max":
+        return INF
+    if len(token) <= NUMBER_CHARACTERS and _NUMBER.fullmatch(token):
+        return float(token)
+    raise ParseError(f"expected a number, got {token[:40]!r}")
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """The whole file is one number, or "max"."""
+
+    metric: Metric
+    unlimited_from: float | None = None
+    """cgroup v1 writes "unlimited" as a huge number, or as -1 for a quota."""
+    read_bytes: int = 64
+
+    @property
+    def metrics(self) -> tuple[Metric, ...]:
+        return (self.metric,)
+
+    def parser(self) -> Parser:
+        limit = self.unlimited_from
+
+        def parse(data: bytes) -> list[float]:
+            value = parse_number(data.strip())
+            if limit is not None and (value >= limit or value < 0):
+                return [INF]
+            return [value]
+
+        return parse
+
+
+@dataclass(frozen=True, slots=True)
+class KeyValues:
+    """
+    Lines of `key value`, such as cpu.stat; `Key:  value kB` as in meminfo, too.
+
+    Only the wanted keys are kept. Where they stood in the file before is
+    verified first, because a kernel writes the same keys in the same order
+    for every cgroup.
+    """
+
+    wanted: Mapping[str, Metric]
+    read_bytes: int = 512
+
+    @property
+    def metrics(self) -> tuple[Metric, ...]:
+        return tuple(self.wanted.values())
+
+    def parser(self) -> Parser:
+        names = [key.encode() for key in self.wanted]
+        # By number of tokens: two cgroups of one hierarchy may differ (a
+        # controller switched on in one), and each shape is learned once.
+        plans: dict[int, _Places] = {}
+
+        def parse(data: bytes) -> list[float]:
+            tokens = data.split()
+            plan = plans.get(len(tokens))
+            if plan is None or plan.keys(tokens) != plan.expected:
+                plan = plans[len(tokens)] = _find_places(data, names)
+            found = map(parse_number, plan.values(tokens))
+            if plan.slots is None:
+                return list(found)
+            values = [NAN] * len(names)
+            for slot, value in zip(plan.slots, found):
+                values[slot] = value
+            return values
+
+        return parse
+
+
+@dataclass(frozen=True, slots=True)
+class _Places:
+    """Where the wanted keys and their values stand among a file's tokens."""
+
+    keys: Callable[[Sequence[bytes]], tuple[bytes, ...]]
+    expected: tuple[bytes, ...]
+    values: Callable[[Sequence[bytes]], tuple[bytes, ...]]
+    slots: list[int] | None
+    """Which wanted key each value belongs to; None when all were found."""
+
+
+def _find_places(data: bytes, names: Sequence[bytes]) -> _Places:
+    where: dict[bytes, tuple[int, bytes]] = {}
+    count = 0
+    for line in data.split(b"\n"):
+        tokens = line.split()
+        if len(tokens) > 1:
+            where.setdefault(tokens[0].rstrip(b":"), (count + 1, tokens[0]))
+        count += len(tokens)
+    found = [(slot, *where[name]) for slot, name in enumerate(names) if name in where]
+    if not found:
+        raise ParseError(f"none of {len(names)} keys in {data[:60]!r}")
+    slots, places, keys = (list(part) for part in zip(*found))
+    if len(places) == 1:
+        # itemgetter of one place gives no tuple; asked twice, it does.
+        slots, places, keys = slots * 2, places * 2, keys * 2
+    complete = slots == list(range(len(names)))
+    return _Places(
+        itemgetter(*(place - 1 for place in places)),
+        tuple(keys),
+        itemgetter(*places),
+        None if complete else slots,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class PressureLines:
+    """
+    Pressure stall information.
+
+        some avg10=1.84 avg60=0.90 avg300=0.31 total=48210377
+        full avg10=0.00 avg60=0.00 avg300=0.00 total=0
+
+    Before Linux 5.13 the cpu file has no `full` line: those cells are NaN.
+    """
+
+    wanted: Mapping[tuple[str, str], Metric]
+    """(line, field) such as ("some", "total")."""
+    read_bytes: int = 256
+
+    @property
+    def metrics(self) -> tuple[Metric, ...]:
+        return tuple(self.wanted.values())
+
+    def parser(self) -> Parser:
+        # Five tokens a line: its name and four fields in this order, since 4.20.
+        order = {"avg10": 1, "avg60": 2, "avg300": 3, "total": 4}
+        places = [(line.encode(), order[name], name.encode() + b"=") for line, name in self.wanted]
+        plan = [
+            (0 if line == b"some" else 5, line, place, prefix, len(prefix)) for line, place, prefix in places
+        ]
+
+        def parse(data: bytes) -> list[float]:
+            tokens = data.split()
+            if len(tokens) not in (5, 10) or tokens[0] != b"some":
+                raise ParseError(f"expected pressure lines, got {data[:60]!r}")
+            values = []
+            for first, line, place, prefix, length in plan:
+                if first >= len(tokens):
+                    values.append(NAN)
+                    continue
+                token = tokens[first + place]
+                if tokens[first] != line or not token.startswith(prefix):
+                    raise ParseError(f"expected {line.decode()} {prefix.decode()}, got {token[:40]!r}")
+                values.append(parse_number(token[length:]))
+            return values
+
+        return parse
+
+
+@dataclass(frozen=True, slots=True)
+class Fields:
+    """Numbers at fixed places of one line, such as loadavg or cpu.max."""
+
+    wanted: Mapping[int, Metric]
+    read_bytes: int = 256
+
+    @property
+    def metrics(self) -> tuple[Metric, ...]:
+        return tuple(self.wanted.values())
+
+    def parser(self) -> Parser:
+        places = list(self.wanted)
+        least = max(places) + 1
+
+        def parse(data: bytes) -> list[float]:
+            tokens = data.split()
+            if len(tokens) < least:
+                raise ParseError(f"expected {least} fields or more, got {len(tokens)}: {data[:60]!r}")
+            return [parse_number(tokens[place]) for place in places]
+
+        return parse
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessStat:
+    """
+    /proc/PID/stat: fields by their number in proc(5), counted from 1.
+
+    The name is in parentheses and may hold anything, parentheses and spaces
+    included, so fields are counted from behind the last one.
+    """
+
+    wanted: Mapping[int, Metric]
+    read_bytes: int = 512
+
+    @property
+    def metrics(self) -> tuple[Metric, ...]:
+        return tuple(self.wanted.values())
+
+    def parser(self) -> Parser:
+        places = [number - 3 for number in self.wanted]
+        least = max(places) + 1
+
+        def parse(data: bytes) -> list[float]:
+            tokens = data[data.rfind(b")") + 1 :].split()
+            if len(tokens) < least:
+                raise ParseError(f"expected {least + 2} fields or more, got {len(tokens) + 2}: {data[:60]!r}")
+            return [parse_number(tokens[place]) for place in places]
+
+        return parse
+
+
+@dataclass(frozen=True, slots=True)
+class PairSums:
+    """
+    `8:0 rbytes=1 wbytes=2 ...` per device, summed over the devices (io.stat).
+
+    An empty file means that nothing was read or written yet: zeros that the
+    kernel means as such.
+    """
+
+    wanted: Mapping[str, Metric]
+    read_bytes: int = 2048
+
+    @property
+    def metrics(self) -> tuple[Metric, ...]:
+        return tuple(self.wanted.values())
+
+    def parser(self) -> Parser:
+        numbers = {key.encode(): number for number, key in enumerate(self.wanted)}
+
+        def parse(data: bytes) -> list[float]:
+            sums = [0.0] * len(numbers)
+            for token in data.split():
+                key, equals, value = token.partition(b"=")
+                number = numbers.get(key)
+                if equals and number is not None:
+                    sums[number] += parse_number(value)
+                elif not equals and b":" not in key:
+                    raise ParseError(f"expected device or key=value, got {token[:40]!r}")
+            return sums
+
+        return parse
+
+
+@dataclass(frozen=True, slots=True)
+class OperationSums:
+    """
+    cgroup v1's blkio: `8:0 Read 4096` per device and operation, summed over devices.
+
+    The closing `Total N` line is passed over.
+    """
+
+    wanted: Mapping[str, Metric]
+    read_bytes: int = 2048
+
+    @property
+    def metrics(self) -> tuple[Metric, ...]:
+        return tuple(self.wanted.values())
+
+    def parser(self) -> Parser:
+        numbers = {key.encode(): number for number, key in enumerate(self.wanted)}
+
+        def parse(data: bytes) -> list[float]:
+            sums = [0.0] * len(numbers)
+            for line in data.splitlines():
+                tokens = line.split()
+                if len(tokens) == 3:
+                    number = numbers.get(tokens[1])
+                    if number is not None:
+                        sums[number] += parse_number(tokens[2])
+                elif len(tokens) != 2 or tokens[0] != b"Total":
+                    raise ParseError(f"expected device, operation and number, got {line[:40]!r}")
+            return sums
+
+        return parse
+
+
+GridLayout = Number | KeyValues | PressureLines | Fields | ProcessStat | PairSums | OperationSums
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceRows:
+    """
+    A table with one row per device: diskstats, net/dev, the cpu lines of stat.
+
+    `name_at` is the field with the device's name; wanted fields are counted
+    from the field behind it. A row with fewer fields than wanted (older
+    kernels write fewer) has NaN there.
+    """
+
+    wanted: Mapping[int, Metric]
+    name_at: int = 0
+    separator: bytes = b""
+    """Splits the name off where it may touch the first number (net/dev's colon)."""
+    skip_lines: int = 0
+    """Header lines."""
+    keep: Callable[[str], bool] = field(default=lambda _: True)
+    """Which rows are devices at all."""
+    least_fields: int = 1
+    read_bytes: int = 16384
+
+    @property
+    def metrics(self) -> tuple[Metric, ...]:
+        return tuple(self.wanted.values())
+
+    def parser(self) -> RowParser:
+        places = list(self.wanted)
+
+        def parse(data: bytes) -> tuple[list[str], list[list[float]]]:
+            names: list[str] = []
+            rows: list[list[float]] = []
+            for line in data.split(b"\n")[self.skip_lines :]:
+                named = _split_row(line, self.name_at, self.separator)
+                if named is None:
+                    continue
+                name, tokens = named
+                if not self.keep(name):
+                    continue
+                if len(tokens) < self.least_fields:
+                    raise ParseError(
+                        f"{name}: expected {self.least_fields} numbers or more, got {len(tokens)}"
+                    )
+                rows.append(_pick(tokens, places))
+                names.append(name)
+            return names, rows
+
+        return parse
+
+
+def _split_row(line: bytes, name_at: int, separator: bytes) -> tuple[str, list[bytes]] | None:
+    if separator:
+        head, found, tail = (
+            line.rpartition(separator) if line.count(separator) == 1 else line.partition(separator)
+        )
+        if not found:
+            return None
+        return head.strip().decode("utf-8", "surrogateescape"), tail.split()
+    tokens = line.split()
+    if len(tokens) <= name_at:
+        return None
+    return tokens[name_at].decode("utf-8", "surrogateescape"), tokens[name_at + 1 :]
+
+
+def _pick(tokens: Sequence[bytes], places: Sequence[int]) -> list[float]:
+    count = len(tokens)
+    return [parse_number(tokens[place]) if place < count else NAN for place in places]

@@ -1,0 +1,116 @@
+"""
+Names without asking anybody: what a container is called, and who said so.
+
+Layers, each optional, each recorded as the name's source:
+
+    path    the cgroup path: container id, pod UID, QoS class
+    logs    /var/log/containers/<pod>_<namespace>_<container>-<id>.log and
+            /var/log/pods/<namespace>_<pod>_<uid>/<container>/
+    kube    the Kubernetes API, told to us from outside (`learn`)
+
+Folders are listed again when their modification time changed.
+"""
+
+import os
+import re
+from dataclasses import dataclass, replace
+
+from nodescope.base.text import clean_text
+from nodescope.collect.cgroup_path import CgroupName
+from nodescope.collect.roots import NodeRoot
+
+CONTAINER_LOGS = "var/log/containers"
+POD_LOGS = "var/log/pods"
+_CONTAINER_LOG = re.compile(r"(.+)_(.+)_(.+)-([0-9a-f]{64})\.log")
+_POD_LOG = re.compile(r"([^_]+)_([^_]+)_([0-9a-f-]{32,36})")
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """What a container is called; empty where nobody said."""
+
+    namespace: str = ""
+    pod: str = ""
+    container: str = ""
+    image: str = ""
+    source: str = "path"
+    """The layer that gave the name: path, logs or kube."""
+    restarts: str = ""
+
+
+UNNAMED = Name()
+
+
+class Names:
+    """Answers "who is this" from what was learned; never blocks, never asks."""
+
+    def __init__(self, root: NodeRoot) -> None:
+        self._root = root
+        self._by_container: dict[str, Name] = {}
+        self._by_pod: dict[str, Name] = {}
+        self._containers_of_pod: dict[str, list[str]] = {}
+        self._learned: dict[str, Name] = {}
+        self._listed: tuple[int | None, int | None] = (None, None)
+        self.version = 0
+        """Grows when any answer may have changed."""
+
+    def refresh(self) -> None:
+        """List the log folders again when they changed."""
+        stamp = (self._stamp(CONTAINER_LOGS), self._stamp(POD_LOGS))
+        if stamp == self._listed:
+            return
+        self._listed = stamp
+        self._list_container_logs()
+        self._list_pod_logs()
+        self.version += 1
+
+    def _stamp(self, path: str) -> int | None:
+        try:
+            return os.stat(self._root.full(path)).st_mtime_ns
+        except OSError:
+            return None
+
+    def _list_container_logs(self) -> None:
+        self._by_container = {}
+        for file in self._names(CONTAINER_LOGS):
+            match = _CONTAINER_LOG.fullmatch(file)
+            if match:
+                pod, namespace, container, container_id = (clean_text(part) for part in match.groups())
+                self._by_container[container_id] = Name(namespace, pod, container, source="logs")
+
+    def _list_pod_logs(self) -> None:
+        self._by_pod = {}
+        self._containers_of_pod = {}
+        for folder in self._names(POD_LOGS):
+            match = _POD_LOG.fullmatch(folder)
+            if match:
+                namespace, pod, uid = (clean_text(part) for part in match.groups())
+                self._by_pod[uid] = Name(namespace, pod, source="logs")
+                self._containers_of_pod[uid] = sorted(self._root.folders(f"{POD_LOGS}/{folder}"))
+
+    def _names(self, path: str) -> list[str]:
+        try:
+            return self._root.names(path)
+        except OSError:
+            return []
+
+    def learn(self, container_id: str, name: Name) -> None:
+        """A name from outside; it wins over the node's own files."""
+        if self._learned.get(container_id) != name:
+            self._learned[container_id] = name
+            self.version += 1
+
+    def lookup(self, cgroup: CgroupName, *, is_sandbox: bool = False) -> Name:
+        """The best name known now."""
+        learned = self._learned.get(cgroup.container_id) or self._by_container.get(cgroup.container_id)
+        if learned:
+            return learned
+        pod = self._by_pod.get(cgroup.pod_uid)
+        if pod is None:
+            return UNNAMED
+        only = self._containers_of_pod.get(cgroup.pod_uid, [])
+        # containerd's logs carry no id: with one container and the sandbox
+        # told apart by its process, the name is still certain.
+        if len(only) == 1 and not is_sandbox and cgroup.container_id:
+            return replace(pod, container=clean_text(only[0]))
+        return pod

@@ -1,0 +1,37 @@
+"""
+The sources, one file each: the plug-in point.
+
+Order is value: who comes first pins its descriptors first.
+"""
+
+from collections.abc import Callable
+
+from nodescope.collect.source import BatchSource, CallSource
+from nodescope.collect.sources import (
+    container,
+    cpu,
+    disk,
+    filesystem,
+    kernel,
+    memory,
+    network,
+    pod,
+    pressure,
+    process,
+    smaps_rollup,
+    vmstat,
+)
+
+BATCH_SOURCES: tuple[Callable[[], BatchSource], ...] = (
+    cpu.make,
+    memory.make,
+    pressure.make,
+    vmstat.make,
+    kernel.make,
+    disk.make,
+    network.make,
+    container.make,
+    pod.make,
+    process.make,
+)
+CALL_SOURCES: tuple[Callable[[], CallSource], ...] = (filesystem.make, smaps_rollup.make)

@@ -1,0 +1,117 @@
+"""
+CPU time per core, load, and what the scheduler counts since boot.
+
+Reads   /proc/stat, /proc/loadavg
+Needs   Linux
+Docs    https://man7.org/linux/man-pages/man5/proc_stat.5.html
+
+    cpu  10132153 290696 3084719 46828483 16683 0 25195 0 175628 0
+    cpu0 1393280 32966 572056 13343292 6130 0 17875 0 23933 0
+    ctxt 1990473
+    btime 1062191376
+    processes 2915
+
+Times are in USER_HZ (1/100 s). guest is counted inside user as well, and
+guest_nice inside nice: node_exporter subtracts neither, and so do we.
+"""
+
+from collections.abc import Iterator
+
+from nodescope.base.entity import Entity
+from nodescope.base.metric import Metric
+from nodescope.collect.layout import DeviceRows, Fields, KeyValues
+from nodescope.collect.source import Context, Declared, DeviceFile, FileSource, NodeFile
+
+MODES = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
+GUEST_MODES = ("user", "nice")
+
+
+def time_in(mode: str, ticks_per_second: int) -> Metric:
+    return Metric(
+        f"cpu.{mode}",
+        kind="counter",
+        published="node_cpu_seconds_total",
+        labels=(("mode", mode),),
+        unit="seconds",
+        scale=1 / ticks_per_second,
+        help="Seconds the CPUs spent in each mode.",
+        # A core that sleeps for long may report less idle and iowait time
+        # than before (Linux, NO_HZ); see proc_stat(5).
+        may_dip=mode in ("idle", "iowait"),
+    )
+
+
+def guest_time(number: int, mode: str, ticks_per_second: int) -> Metric:
+    return Metric(
+        f"cpu.{('guest', 'guest_nice')[number]}",
+        kind="counter",
+        published="node_cpu_guest_seconds_total",
+        labels=(("mode", mode),),
+        unit="seconds",
+        scale=1 / ticks_per_second,
+        help="Seconds the CPUs spent in guests, for each mode.",
+    )
+
+
+LOADS = {
+    0: Metric(
+        "cpu.load_1m",
+        kind="gauge",
+        published="node_load1",
+        also=("cpu_load_1m",),
+        help="Load average over 1 minute.",
+    ),
+    1: Metric("cpu.load_5m", kind="gauge", published="node_load5", help="Load average over 5 minutes."),
+    2: Metric("cpu.load_15m", kind="gauge", published="node_load15", help="Load average over 15 minutes."),
+}
+COUNTS = {
+    "intr": Metric(
+        "cpu.intr", kind="counter", published="node_intr_total", help="Interrupts served, since boot."
+    ),
+    "ctxt": Metric(
+        "cpu.ctxt",
+        kind="counter",
+        published="node_context_switches_total",
+        help="Context switches, since boot.",
+    ),
+    "btime": Metric(
+        "cpu.btime",
+        kind="gauge",
+        published="node_boot_time_seconds",
+        unit="seconds",
+        help="When the node booted, as epoch seconds.",
+    ),
+    "processes": Metric(
+        "cpu.processes", kind="counter", published="node_forks_total", help="Forks, since boot."
+    ),
+    "procs_running": Metric(
+        "cpu.procs_running", kind="gauge", published="node_procs_running", help="Tasks that could run now."
+    ),
+    "procs_blocked": Metric(
+        "cpu.procs_blocked", kind="gauge", published="node_procs_blocked", help="Tasks that wait for I/O."
+    ),
+}
+
+
+def name_core(name: str) -> Entity:
+    core = name.removeprefix("cpu")
+    return Entity("cpu", (core,), (("cpu", core),))
+
+
+def declare(context: Context) -> Iterator[Declared]:
+    hz = context.ticks_per_second
+    times = {place: time_in(mode, hz) for place, mode in enumerate(MODES)}
+    guests = {8 + place: guest_time(place, mode, hz) for place, mode in enumerate(GUEST_MODES)}
+    cores = DeviceRows(
+        times | guests,
+        keep=lambda name: name.startswith("cpu") and name[3:].isdigit(),
+        # user, nice, system, idle: what every kernel since 2.4 writes.
+        least_fields=4,
+    )
+    yield NodeFile("proc/stat", KeyValues(COUNTS, read_bytes=16384))
+    yield NodeFile("proc/loadavg", Fields(LOADS, read_bytes=128))
+    yield DeviceFile("proc/stat", cores, "cpu", name_core)
+
+
+def make() -> FileSource:
+    return FileSource("cpu", declare, absent="no /proc/stat: this is not Linux")

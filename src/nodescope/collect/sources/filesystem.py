@@ -1,0 +1,173 @@
+"""
+Space and files per mounted file system, asked in the slow tier.
+
+Reads   /proc/1/mounts (or /proc/mounts), statvfs of every mount point
+Needs   Linux; mount points of the host need --root to hold the host's tree
+Docs    https://man7.org/linux/man-pages/man3/statvfs.3.html
+
+    /dev/nvme0n1p1 / ext4 rw,relatime 0 0
+
+A hung network mount blocks statvfs for ever: every mount is asked on a thread
+of its own with a deadline, and one that hangs is not asked again until it
+answers. It is shown with node_filesystem_device_error 1 meanwhile.
+"""
+
+import os
+import re
+import threading
+from concurrent.futures import Future
+from typing import Any
+
+import numpy as np
+
+from nodescope.base.block import Block, Table
+from nodescope.base.entity import Entity
+from nodescope.base.errors import SourceAbsent
+from nodescope.base.metric import Metric
+from nodescope.base.text import clean_text
+from nodescope.collect.layout import NAN
+from nodescope.collect.source import Context
+
+MOUNTS = ("proc/1/mounts", "proc/mounts")
+# What node_exporter leaves out: file systems without storage of their own.
+LEFT_OUT_TYPES = frozenset(
+    [
+        "autofs",
+        "binfmt_misc",
+        "bpf",
+        "cgroup",
+        "cgroup2",
+        "configfs",
+        "debugfs",
+        "devpts",
+        "devtmpfs",
+        "fusectl",
+        "hugetlbfs",
+        "iso9660",
+        "mqueue",
+        "nsfs",
+        "overlay",
+        "proc",
+        "procfs",
+        "pstore",
+        "rpc_pipefs",
+        "securityfs",
+        "selinuxfs",
+        "squashfs",
+        "erofs",
+        "sysfs",
+        "tracefs",
+    ]
+)
+LEFT_OUT_POINTS = re.compile(
+    r"/(dev|proc|run/credentials/.+|sys|var/lib/docker/.+|var/lib/containers/storage/.+)($|/)"
+)
+# A local statvfs takes microseconds; a second is a mount in trouble.
+ANSWER_SECONDS = 1.0
+
+COLUMNS = (
+    ("size", "size_bytes", "bytes", "Size of the file system."),
+    ("free", "free_bytes", "bytes", "Free space, what only root may use included."),
+    ("available", "avail_bytes", "bytes", "Free space for everybody."),
+    ("files", "files", "", "How many files it can hold."),
+    ("files_free", "files_free", "", "How many more files it can hold."),
+    ("readonly", "readonly", "", "1 when mounted read-only."),
+    ("error", "device_error", "", "1 when the mount did not answer."),
+)
+TABLE = Table(
+    "filesystem",
+    "filesystem",
+    ("filesystem",),
+    tuple(
+        Metric(f"filesystem.{word}", "gauge", sentence, f"node_filesystem_{name}", unit=unit)
+        for word, name, unit, sentence in COLUMNS
+    ),
+)
+_ESCAPE = re.compile(r"\\([0-7]{3})")
+
+
+def parse_mounts(text: str) -> list[tuple[str, str, str]]:
+    """(device, mount point, type) of what has storage; the last mount on a point wins."""
+    points: dict[str, tuple[str, str, str]] = {}
+    for line in text.splitlines():
+        fields = line.split(" ")
+        if len(fields) < 4:
+            continue
+        # The kernel writes blanks in paths as octal escapes.
+        device, point = (_ESCAPE.sub(lambda match: chr(int(match[1], 8)), field) for field in fields[:2])
+        if fields[2] not in LEFT_OUT_TYPES and not LEFT_OUT_POINTS.match(point):
+            points[point] = (device, point, fields[2])
+    return list(points.values())
+
+
+class FilesystemSource:
+    """Asks every mount, none of them for longer than a moment."""
+
+    name = "filesystem"
+    pace_seconds = 30.0
+    deadline_seconds = 20.0
+
+    def __init__(self) -> None:
+        self._context: Context | None = None
+        self._hung: dict[str, Future[list[float]]] = {}
+
+    def open(self, context: Context) -> None:
+        if not any(context.root.exists(path) for path in MOUNTS):
+            raise SourceAbsent("no /proc/mounts: this is not Linux")
+        self._context = context
+
+    def read(self) -> Any:
+        assert self._context is not None  # noqa: S101 - open comes first
+        context = self._context
+        return context.root.call("filesystem", lambda: self._ask_all(context))
+
+    def _ask_all(self, context: Context) -> list[dict[str, Any]]:
+        text = next((text for path in MOUNTS if (text := context.root.read_text(path)) is not None), "")
+        answers = []
+        for device, point, kind in parse_mounts(text)[: context.limit("filesystem")]:
+            values = self._ask(context.root.full(point.lstrip("/")))
+            answers.append({"device": device, "mountpoint": point, "fstype": kind, "values": values})
+        return answers
+
+    def _ask(self, path: str) -> list[float] | None:
+        future = self._hung.get(path)
+        if future is None:
+            future = Future()
+            threading.Thread(target=ask_into, args=(future, path), daemon=True, name="statvfs").start()
+        try:
+            values = future.result(timeout=ANSWER_SECONDS)
+        except TimeoutError:
+            self._hung[path] = future
+            return None
+        except OSError:
+            return None
+        self._hung.pop(path, None)
+        return values
+
+    def parse(self, answer: Any, mono_ns: int) -> tuple[Block, ...]:
+        rows = {}
+        for mount in answer:
+            labels = tuple((key, clean_text(mount[key])) for key in ("device", "fstype", "mountpoint"))
+            entity = Entity("filesystem", (mount["mountpoint"],), labels)
+            values = mount["values"]
+            rows[entity] = [*values, 0.0] if values else [NAN] * 6 + [1.0]
+        values = np.array(list(rows.values()), dtype=np.float64).reshape(len(rows), len(COLUMNS))
+        return (Block(TABLE, tuple(rows), values, mono_ns),)
+
+    def close(self) -> None:
+        self._hung.clear()
+
+
+def ask_into(future: "Future[list[float]]", path: str) -> None:
+    try:
+        answer = os.statvfs(path)
+    except OSError as error:
+        future.set_exception(error)
+        return
+    unit = answer.f_frsize
+    sizes = [answer.f_blocks * unit, answer.f_bfree * unit, answer.f_bavail * unit]
+    counts = [answer.f_files, answer.f_ffree, bool(answer.f_flag & os.ST_RDONLY)]
+    future.set_result([float(value) for value in (*sizes, *counts)])
+
+
+make = FilesystemSource

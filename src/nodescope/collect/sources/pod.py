@@ -1,0 +1,216 @@
+"""
+Network traffic per pod, through one of its processes.
+
+Reads   /proc/PID/net/dev, /proc/PID/ns/net
+Needs   Linux; the host's pid namespace. Telling host-network pods apart needs CAP_SYS_PTRACE
+Docs    https://man7.org/linux/man-pages/man7/network_namespaces.7.html
+
+    Inter-|   Receive                                                |  Transmit
+     face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop fifo colls carrier compressed
+      eth0: 1215     14    0    0    0     0          0         0     1480      19    0    0    0     0       0          0
+
+All containers of a pod share a network namespace, so one process speaks for
+all. A pod on the host's network would show the node's traffic as its own and
+is left out.
+"""
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from nodescope.base.block import Block, Table
+from nodescope.base.entity import Entity
+from nodescope.base.errors import ParseError, SourceAbsent
+from nodescope.base.frame import Event
+from nodescope.base.metric import Metric
+from nodescope.base.text import clean_text
+from nodescope.collect.batch import Fault, Segment, describe_fault
+from nodescope.collect.layout import DeviceRows
+from nodescope.collect.roster import Member
+from nodescope.collect.source import Context, Tick
+from nodescope.collect.sources.network import interface_rows
+
+# Place in net/dev behind the name: word of cAdvisor's name.
+WORDS = {
+    0: ("receive", "bytes"),
+    1: ("receive", "packets"),
+    2: ("receive", "errors"),
+    3: ("receive", "packets_dropped"),
+    8: ("transmit", "bytes"),
+    9: ("transmit", "packets"),
+    10: ("transmit", "errors"),
+    11: ("transmit", "packets_dropped"),
+}
+TABLE = Table(
+    "pod",
+    "pod",
+    ("pod",),
+    tuple(
+        Metric(
+            f"pod.network.{direction}_{word}",
+            "counter",
+            f"{word.capitalize()} that the pod's interface had, {direction} side.",
+            f"container_network_{direction}_{word}_total",
+            unit="bytes" if word == "bytes" else "",
+        )
+        for direction, word in WORDS.values()
+    ),
+)
+# Which process speaks for a pod is looked at again at this pace.
+LOOK_TICKS = 5
+
+
+@dataclass(slots=True)
+class Speaker:
+    """The process whose net/dev stands for a pod."""
+
+    pid: int
+    member: Member
+    descriptor: int
+
+
+class PodNetwork:
+    """The segment: rows are (pod, interface)."""
+
+    def __init__(self, context: Context) -> None:
+        self.table = TABLE
+        self.faults: list[Fault] = []
+        self.cost_ns = 0
+        self.dropped = 0
+        self.speakers: dict[str, Speaker] = {}
+        self._context = context
+        layout: DeviceRows = interface_rows(dict(zip(WORDS, TABLE.metrics)))
+        self._parse = layout.parser()
+        self._names: list[tuple[str, tuple[tuple[str, str], ...], str]] = []
+        self._entities: tuple[Entity, ...] = ()
+        self._rows: list[list[float]] = []
+
+    def read(self) -> None:
+        self.faults = []
+        names = []
+        rows: list[list[float]] = []
+        for pod, speaker in self.speakers.items():
+            try:
+                found, values = self._parse(os.pread(speaker.descriptor, 16384, 0))
+            except (OSError, ParseError) as error:
+                self.faults.append(describe_fault(f"proc/{speaker.pid}/net/dev", error))
+                continue
+            labels = speaker.member.entity.labels
+            for interface, numbers in zip(found, values):
+                if interface != "lo":
+                    names.append((pod, labels, interface))
+                    rows.append(numbers)
+        limit = self._context.limit("pod")
+        self.dropped = max(0, len(names) - limit)
+        if names[:limit] != self._names:
+            self._names = names[:limit]
+            self._entities = tuple(name_interface(*name) for name in self._names)
+        self._rows = rows[:limit]
+
+    def block(self, mono_ns: int) -> Block | None:
+        values = np.array(self._rows, dtype=np.float64).reshape(len(self._entities), len(self.table.metrics))
+        return Block(self.table, self._entities, values, mono_ns)
+
+    def drop(self, pod: str) -> None:
+        speaker = self.speakers.pop(pod)
+        os.close(speaker.descriptor)
+        self._context.descriptors.give_back()
+
+    def close(self) -> None:
+        for pod in list(self.speakers):
+            self.drop(pod)
+
+
+def name_interface(pod: str, labels: tuple[tuple[str, str], ...], interface: str) -> Entity:
+    named = dict(labels)
+    device = clean_text(interface)
+    shown = (("namespace", named["namespace"]), ("pod", named["pod"]), ("interface", device))
+    return Entity(
+        "pod",
+        (pod, device),
+        (*shown, ("id", named["id"].rpartition("/")[0] or named["id"])),
+        (("pod_uid", pod),),
+    )
+
+
+class PodSource:
+    """Chooses who speaks for each pod."""
+
+    name = "pod"
+
+    def __init__(self) -> None:
+        self._segment: PodNetwork | None = None
+
+    def open(self, context: Context) -> None:
+        if not context.root.exists("proc/stat"):
+            raise SourceAbsent("no /proc: this is not Linux")
+        self._context = context
+        self._segment = PodNetwork(context)
+        self._host = context.root.link("proc/1/ns/net")
+        self._members: tuple[Member, ...] | None = None
+
+    def refresh(self, tick: Tick) -> Iterable[Event]:
+        assert self._segment is not None  # noqa: S101 - open comes first
+        members = self._context.roster.members
+        lost = any(fault.status == "gone" for fault in self._segment.faults)
+        if members is self._members and not lost and tick.number % LOOK_TICKS:
+            return ()
+        self._members = members
+        pods: dict[str, list[Member]] = {}
+        for member in members:
+            if member.entity.scope == "container":
+                pods.setdefault(member.cgroup.pod_uid or member.cgroup.container_id, []).append(member)
+        for pod in [pod for pod in self._segment.speakers if not self._still_speaks(pod, pods)]:
+            self._segment.drop(pod)
+        for pod, containers in pods.items():
+            if pod not in self._segment.speakers:
+                self._find_speaker(pod, containers)
+        return ()
+
+    def _still_speaks(self, pod: str, pods: dict[str, list[Member]]) -> bool:
+        assert self._segment is not None  # noqa: S101 - open comes first
+        speaker = self._segment.speakers[pod]
+        for member in pods.get(pod, ()):
+            if speaker.pid in self._pids(member):
+                # The labels may have changed: names arrive later than pids.
+                speaker.member = member
+                return True
+        return False
+
+    def _pids(self, member: Member) -> tuple[int, ...]:
+        if member.pids:
+            return member.pids
+        text = self._context.root.read_text(f"{member.folder}/cgroup.procs") or ""
+        return tuple(int(pid) for pid in text.split()[:16] if pid.isdigit())
+
+    def _find_speaker(self, pod: str, containers: list[Member]) -> None:
+        assert self._segment is not None  # noqa: S101 - open comes first
+        for member in containers:
+            for pid in self._pids(member)[:4]:
+                namespace = self._context.root.link(f"proc/{pid}/ns/net")
+                if namespace is None or namespace == self._host:
+                    continue
+                if self._context.descriptors.take():
+                    try:
+                        descriptor = self._context.root.open(f"proc/{pid}/net/dev")
+                    except OSError:
+                        self._context.descriptors.give_back()
+                        continue
+                    self._segment.speakers[pod] = Speaker(pid, member, descriptor)
+                    return
+
+    def segments(self) -> Iterable[tuple[Segment, int]]:
+        return [(self._segment, 1)] if self._segment else []
+
+    def dropped(self) -> dict[str, int]:
+        return {"pod": self._segment.dropped if self._segment else 0}
+
+    def close(self) -> None:
+        if self._segment:
+            self._segment.close()
+        self._segment = None
+
+
+make = PodSource

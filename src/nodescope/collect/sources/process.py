@@ -1,0 +1,269 @@
+"""
+Processes: CPU time and memory of the busiest and the largest.
+
+Reads   /proc/PID/stat, /proc/PID/cgroup
+Needs   Linux; the host's pid namespace to see more than its own
+Docs    https://man7.org/linux/man-pages/man5/proc_pid_stat.5.html
+
+    4242 (tmux: server) S 1 4242 4242 0 -1 4194368 3096 ... 0 0 0 20 0 1 0 8931 ...
+
+All processes are read every tick; the top ones by CPU and by memory are kept.
+The choice is stable: who is in leaves only when somebody is clearly ahead. A
+pid that is used again is another process: its start time differs, and the old
+descriptor answers "no such process".
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from nodescope.base.block import Block, Info, Table, Values
+from nodescope.base.entity import Entity
+from nodescope.base.errors import SourceAbsent
+from nodescope.base.frame import Event
+from nodescope.base.metric import Metric
+from nodescope.base.text import clean_text
+from nodescope.collect.batch import Grid, Segment
+from nodescope.collect.cgroup_path import parse_cgroup_path
+from nodescope.collect.layout import ProcessStat
+from nodescope.collect.source import Context, Tick
+
+# An outsider must be this much ahead of the last insider to take its place.
+LEAD = 1.25
+# CPU use is remembered with this half-life, in ticks: a burst keeps a process
+# in sight for some minutes, an hour-old burst does not.
+HALF_LIFE_TICKS = 30.0
+# A name may change by exec, a cgroup by the runtime's move: looked at again.
+RENAME_TICKS = 5
+
+INFO = Info("cpu_process_info", "Whose process it is; always 1.", ("namespace", "pod", "container"))
+
+
+def columns(context: Context) -> tuple[Metric, ...]:
+    tick = 1 / context.ticks_per_second
+    return (
+        Metric("process.utime", "counter", "CPU time in user mode.", unit="seconds", scale=tick),
+        Metric("process.stime", "counter", "CPU time in the kernel.", unit="seconds", scale=tick),
+        Metric("process.num_threads", "gauge", "Threads."),
+        Metric("process.starttime", "gauge", "Start, in clock ticks since boot."),
+        Metric(
+            "process.rss",
+            "gauge",
+            "Resident memory.",
+            "cpu_process_rss_bytes",
+            unit="bytes",
+            scale=float(context.page_bytes),
+        ),
+        Metric(
+            "process.cpu",
+            "counter",
+            "CPU time used, since its start.",
+            "cpu_process_cpu_seconds_total",
+            unit="seconds",
+            scale=tick,
+        ),
+    )
+
+
+# Field numbers of proc(5) for the columns above; `process.cpu` is their sum.
+FIELDS = (14, 15, 20, 22, 24)
+UTIME, STIME, THREADS, START, RSS, CPU = range(6)
+
+
+@dataclass(slots=True)
+class Process:
+    """One pid as long as it is the same process."""
+
+    pid: str
+    start: str
+    row: Entity
+    """Its row among all processes."""
+    shown: Entity | None = None
+    """With name and owner, once it was chosen."""
+
+
+class Everyone(Grid):
+    """All processes; only the chosen ones leave as a block."""
+
+    def __init__(
+        self, context: Context, table: Table, layout: ProcessStat, choose: Callable[[Values], None]
+    ) -> None:
+        inner = Table("process.all", "process", ("process",), layout.metrics)
+        super().__init__(inner, (layout,), context.root, context.descriptors)
+        self.shown_table = table
+        self.chosen_rows: list[int] = []
+        self.chosen: tuple[Entity, ...] = ()
+        self.choose = choose
+
+    def read(self) -> None:
+        super().read()
+        # A process that ended meanwhile is no fault.
+        self.faults = [fault for fault in self.faults if fault.status not in ("gone", "not_offered")]
+
+    def values(self) -> Values:
+        return np.array(self._flat, dtype=np.float64).reshape(len(self.entities), self.width)
+
+    def block(self, mono_ns: int) -> Block | None:
+        values = self.values()
+        self.choose(values)
+        picked = values[self.chosen_rows]
+        total = picked[:, UTIME] + picked[:, STIME]
+        alive = ~np.isnan(total)
+        shown = (
+            self.chosen
+            if alive.all()
+            else tuple(entity for entity, lives in zip(self.chosen, alive) if lives)
+        )
+        return Block(self.shown_table, shown, np.column_stack([picked, total])[alive], mono_ns)
+
+
+class ProcessSource:
+    """Keeps the set of processes and chooses who is shown."""
+
+    name = "process"
+
+    def __init__(self) -> None:
+        self._processes: dict[str, Process] = {}
+        self._everyone: Everyone | None = None
+
+    def open(self, context: Context) -> None:
+        if not context.root.exists("proc/stat"):
+            raise SourceAbsent("no /proc: this is not Linux")
+        self._context = context
+        metrics = columns(context)
+        self._layout = ProcessStat(dict(zip(FIELDS, metrics)))
+        table = Table("process", "process", ("process",), metrics, INFO)
+        self._everyone = Everyone(context, table, self._layout, self._choose)
+        self._heat: dict[Entity, float] = {}
+        self._cpu_before: dict[Entity, float] = {}
+        self._tick_number = 0
+
+    def refresh(self, tick: Tick) -> Iterable[Event]:
+        """Who came and who went, by the names in /proc."""
+        assert self._everyone is not None  # noqa: S101 - open comes first
+        self._tick_number = tick.number
+        everyone = self._everyone
+        now = {name for name in self._context.root.names("proc") if name.isdigit()}
+        gone = {everyone.entities[row] for row in everyone.gone_rows if row < len(everyone.entities)}
+        everyone.gone_rows.clear()
+        left = [pid for pid, process in self._processes.items() if pid not in now or process.row in gone]
+        for pid in left:
+            process = self._processes.pop(pid)
+            everyone.remove(process.row)
+            self._heat.pop(process.row, None)
+            self._cpu_before.pop(process.row, None)
+        came = [pid for pid in now if pid not in self._processes]
+        for pid in came:
+            self._welcome(pid)
+        if left or came:
+            everyone.arrange(tuple(process.row for process in self._processes.values()))
+        return ()
+
+    def _welcome(self, pid: str) -> None:
+        assert self._everyone is not None  # noqa: S101 - open comes first
+        start = self._read_start(pid)
+        if start is None:
+            return
+        row = Entity("process", (pid, start))
+        self._everyone.add(row, [(f"proc/{pid}/stat", self._layout)])
+        self._processes[pid] = Process(pid, start, row)
+
+    def _read_start(self, pid: str) -> str | None:
+        try:
+            data = self._context.root.read(f"proc/{pid}/stat")
+        except OSError:
+            return None
+        tokens = data[data.rfind(b")") + 1 :].split()
+        return tokens[19].decode("ascii", "replace") if len(tokens) > 19 else None
+
+    # -- choosing ---------------------------------------------------------
+
+    def _choose(self, values: Values) -> None:
+        """The top by CPU and the top by memory; insiders have a head start."""
+        assert self._everyone is not None  # noqa: S101 - open comes first
+        everyone = self._everyone
+        entities = everyone.entities
+        heat = self._warm(entities, values)
+        inside = {entity.key for entity in everyone.chosen}
+        head_start = np.array([LEAD if entity.key in inside else 1.0 for entity in entities])
+        top = self._context.settings.process_top
+        limit = self._context.limit("process")
+        by_cpu = _largest(heat * head_start, top)
+        by_memory = _largest(np.nan_to_num(values[:, RSS]) * head_start, top)
+        rows = sorted(dict.fromkeys([*by_cpu, *by_memory]))[:limit]
+        processes = list(self._processes.values())
+        look_again = self._tick_number % RENAME_TICKS == 0
+        shown = tuple(self._show(processes[row], look_again=look_again) for row in rows)
+        if shown != everyone.chosen:
+            everyone.chosen = shown
+        everyone.chosen_rows = rows
+
+    def _warm(self, entities: tuple[Entity, ...], values: Values) -> Values:
+        """CPU use of late; a process seen for the first time starts with its whole past."""
+        cool = 0.5 ** (1 / HALF_LIFE_TICKS)
+        totals = np.nan_to_num(values[:, UTIME] + values[:, STIME]).tolist()
+        heat = self._heat
+        before = self._cpu_before
+        warm = []
+        for entity, total in zip(entities, totals):
+            last = before.get(entity)
+            # A long past counts little: one tick of CPU now beats a second long ago.
+            grown = total * 0.01 if last is None else max(0.0, total - last)
+            heat[entity] = value = heat.get(entity, 0.0) * cool + grown
+            before[entity] = total
+            warm.append(value)
+        return np.array(warm)
+
+    def _show(self, process: Process, *, look_again: bool) -> Entity:
+        if process.shown is None or look_again:
+            shown = self._describe(process)
+            if shown != process.shown:
+                process.shown = shown
+        return process.shown
+
+    def _describe(self, process: Process) -> Entity:
+        root = self._context.root
+        stat = root.read_text(f"proc/{process.pid}/stat") or ""
+        name = clean_text(stat[stat.find("(") + 1 : stat.rfind(")")])
+        labels = (("pid", process.pid), ("name", name))
+        owner = self._owner(root.read_text(f"proc/{process.pid}/cgroup") or "")
+        return Entity("process", (process.pid, process.start), labels, owner)
+
+    def _owner(self, text: str) -> tuple[tuple[str, str], ...]:
+        """Namespace, pod and container from /proc/PID/cgroup; empty for the host's own."""
+        for line in text.splitlines():
+            cgroup = parse_cgroup_path(line.split(":", 2)[-1])
+            if cgroup.container_id:
+                member = self._context.roster.by_container.get(cgroup.container_id)
+                name = self._context.names.lookup(cgroup)
+                if member:
+                    name_of = dict(member.entity.labels)
+                    words = (name_of["namespace"], name_of["pod"], name_of["container"])
+                else:
+                    words = (name.namespace, name.pod, name.container)
+                details = tuple(zip(INFO.labels, words))
+                return (*details, ("container_id", cgroup.container_id), ("pod_uid", cgroup.pod_uid))
+        return tuple((label, "") for label in INFO.labels)
+
+    def segments(self) -> Iterable[tuple[Segment, int]]:
+        return [(self._everyone, 1)] if self._everyone else []
+
+    def dropped(self) -> dict[str, int]:
+        shown = len(self._everyone.chosen) if self._everyone else 0
+        return {"process": max(0, len(self._processes) - shown)}
+
+    def close(self) -> None:
+        if self._everyone:
+            self._everyone.close()
+        self._processes.clear()
+        self._everyone = None
+
+
+def _largest(scores: Values, count: int) -> list[int]:
+    """Row numbers of the largest scores above zero."""
+    rows = np.argpartition(scores, -count)[-count:] if len(scores) > count else np.arange(len(scores))
+    return [int(row) for row in rows if scores[row] > 0]
+
+
+make = ProcessSource

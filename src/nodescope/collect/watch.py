@@ -1,0 +1,68 @@
+"""
+inotify on cgroup folders: a container is seen in the first second of its life.
+
+A thin face on three system calls through ctypes; the packages that offer the
+same cost 4 MiB of resident memory. Imported on Linux only.
+"""
+
+import ctypes
+import os
+import select
+import struct
+from collections.abc import Iterator
+
+IN_MODIFY = 0x0002
+IN_CREATE = 0x0100
+IN_DELETE = 0x0200
+IN_ONLYDIR = 0x01000000
+IN_IGNORED = 0x8000
+IN_Q_OVERFLOW = 0x4000
+IN_NONBLOCK = 0o4000
+IN_CLOEXEC = 0o2000000
+
+# wd, mask, cookie, length of the name behind it; see inotify(7).
+_HEADER = struct.Struct("iIII")
+
+
+class Watch:
+    """One inotify instance."""
+
+    def __init__(self) -> None:
+        self._libc = ctypes.CDLL(None, use_errno=True)
+        self.descriptor = self._check(self._libc.inotify_init1(IN_NONBLOCK | IN_CLOEXEC))
+
+    @staticmethod
+    def _check(result: int) -> int:
+        if result < 0:
+            number = ctypes.get_errno()
+            raise OSError(number, os.strerror(number))
+        return result
+
+    def add(self, path: str, mask: int) -> int:
+        """A watch number; OSError when the limit of watches is reached or the path is gone."""
+        return self._check(
+            self._libc.inotify_add_watch(self.descriptor, os.fsencode(path), ctypes.c_uint32(mask))
+        )
+
+    def remove(self, number: int) -> None:
+        self._libc.inotify_rm_watch(self.descriptor, number)
+
+    def wait(self, timeout_seconds: float) -> bool:
+        """Whether something happened within the time."""
+        ready, _, _ = select.select([self.descriptor], [], [], timeout_seconds)
+        return bool(ready)
+
+    def read(self) -> Iterator[tuple[int, int]]:
+        """(watch number, mask) of everything that happened since."""
+        try:
+            data = os.read(self.descriptor, 65536)
+        except BlockingIOError:
+            return
+        offset = 0
+        while offset + _HEADER.size <= len(data):
+            number, mask, _, length = _HEADER.unpack_from(data, offset)
+            offset += _HEADER.size + length
+            yield number, mask
+
+    def close(self) -> None:
+        os.close(self.descriptor)

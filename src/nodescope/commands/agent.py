@@ -1,0 +1,53 @@
+"""nodescope agent: the collector."""
+
+import argparse
+import asyncio
+import os
+from collections.abc import Callable
+
+from nodescope.base.log import Log, set_up_logging
+from nodescope.commands.options import add_settings, gather_flags
+from nodescope.publish.server import build_server, open_socket
+from nodescope.wiring import Parts, build_agent_app, build_parts, read_settings, settle_process
+
+EXAMPLE = """example:
+  nodescope agent --listen 0.0.0.0:9100 --token-file /etc/nodescope/token
+  curl -s 'localhost:9100/metrics?window_seconds=20'
+"""
+log = Log("agent")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = EXAMPLE
+    add_settings(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    loaded = read_settings(gather_flags(options), options.config, os.environ)
+    set_up_logging(loaded.settings.log_level)
+    parts = build_parts(loaded)
+    return serve(parts, announce_plainly)
+
+
+def announce_plainly(parts: Parts) -> None:
+    log.info("agent started", node=parts.node, listen=",".join(parts.loaded.settings.listen))
+
+
+def serve(parts: Parts, announce: Callable[[Parts], None]) -> int:
+    """Sample and answer until told to stop."""
+    settings = parts.loaded.settings
+    server = build_server(build_agent_app(parts), settings)
+    sockets = [open_socket(address) for address in settings.listen]
+    parts.sampler.start()
+    settle_process()
+    announce(parts)
+    try:
+        asyncio.run(server.serve(sockets=sockets))
+    except KeyboardInterrupt:
+        pass
+    finally:
+        parts.sampler.stop()
+        for listener in sockets:
+            listener.close()
+    log.info("agent stopped", ticks=parts.sampler.tally.ticks)
+    return 0

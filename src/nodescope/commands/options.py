@@ -1,0 +1,43 @@
+"""Options that several commands share, derived from the settings themselves."""
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from nodescope.base.settings import FIELDS
+
+# Settings whose option has another name or form than --the-setting VALUE.
+SHORT = {"interval_seconds": "--interval", "ring_seconds": "--ring", "names": "--names"}
+REPEATED = ("listen", "label", "sources_exclude")
+SWITCHES = {"archive": "--no-archive", "kubernetes": "--no-kubernetes", "pss": "--no-pss"}
+
+
+def add_settings(parser: argparse.ArgumentParser) -> None:
+    """Every setting as an option; unset options leave the setting alone."""
+    parser.add_argument("--config", type=Path, metavar="FILE", help="a TOML file with settings")
+    for name in FIELDS:
+        if name in SWITCHES:
+            names = [SWITCHES[name], "--no-k8s"] if name == "kubernetes" else [SWITCHES[name]]
+            parser.add_argument(
+                *names, dest=name, action="store_const", const="false", help=f"{name} = false"
+            )
+        elif name in REPEATED:
+            parser.add_argument(
+                f"--{name.replace('_', '-')}",
+                dest=name,
+                action="append",
+                metavar="VALUE",
+                help=f"{name}; may be repeated",
+            )
+        else:
+            option = SHORT.get(name, f"--{name.replace('_', '-')}")
+            parser.add_argument(option, dest=name, metavar="VALUE", help=f"{name}, see nodescope settings")
+    parser.add_argument("--port", type=int, metavar="N", help="short for --listen 127.0.0.1:N")
+
+
+def gather_flags(options: argparse.Namespace) -> dict[str, Any]:
+    """What was really given on the command line."""
+    flags = {name: getattr(options, name) for name in FIELDS if getattr(options, name, None) is not None}
+    if getattr(options, "port", None) is not None:
+        flags["listen"] = [*flags.get("listen", []), f"127.0.0.1:{options.port}"]
+    return flags

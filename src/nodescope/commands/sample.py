@@ -1,0 +1,77 @@
+"""nodescope sample: one tick to stdout, then exit."""
+
+import argparse
+import math
+import os
+import sys
+
+from nodescope.base.frame import Frame
+from nodescope.base.log import set_up_logging
+from nodescope.commands.options import add_settings, gather_flags
+from nodescope.publish.answer import render_json
+from nodescope.wiring import Parts, build_parts, read_settings
+
+EXAMPLE = """example:
+  nodescope sample | grep node_load1
+  nodescope sample --format json --seconds 2 | python3 -m json.tool
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = EXAMPLE
+    add_settings(parser)
+    parser.add_argument(
+        "--format", choices=("prometheus", "json"), default="prometheus", help="prometheus unless given"
+    )
+    parser.add_argument(
+        "--seconds", type=float, default=2.0, metavar="N", help="how long to look, for rates; 2 unless given"
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    flags = gather_flags(options)
+    flags.setdefault("log_level", "warning")
+    loaded = read_settings(flags, options.config, os.environ)
+    set_up_logging(loaded.settings.log_level)
+    parts = build_parts(loaded)
+    look(parts, options.seconds)
+    if options.format == "json":
+        sys.stdout.buffer.write(render_json(to_json(parts)) + b"\n")
+    else:
+        sys.stdout.buffer.write(parts.scrape.render((), openmetrics=False).encode("utf-8", "replace"))
+    return 0
+
+
+def look(parts: Parts, seconds: float) -> None:
+    """Tick for a while; at least twice, so that there is a rate to tell."""
+    parts.sampler.start()
+    deadline_ns = parts.clock.mono_ns() + round(seconds * 1e9)
+    while parts.sampler.tally.ticks < 2 or parts.clock.mono_ns() < deadline_ns:
+        parts.clock.wait_until(parts.clock.mono_ns() + 20_000_000, parts.sampler.stopping)
+    parts.sampler.stop()
+
+
+def to_json(parts: Parts) -> dict[str, object]:
+    """Raw values by table and entity; what was not measured is left out, unlimited is a word."""
+    newest = parts.ring.newest()
+    tables: dict[str, list[dict[str, object]]] = {}
+    for name, moment in parts.ring.latest().items():
+        block = moment.block
+        tables[name] = [
+            {
+                "scope": entity.scope,
+                "labels": {**dict(entity.labels), **dict(entity.details)},
+                "values": {
+                    metric.name: "unlimited" if math.isinf(value) else value
+                    for metric, value in zip(block.table.metrics, row)
+                    if not math.isnan(value)
+                },
+            }
+            for entity, row in zip(block.entities, block.values.tolist())
+        ]
+    return {"node": parts.node, "outcomes": outcomes_json(newest), "tables": tables}
+
+
+def outcomes_json(newest: Frame | None) -> dict[str, dict[str, str]]:
+    outcomes = newest.outcomes if newest else {}
+    return {name: {"state": outcome.state, "reason": outcome.reason} for name, outcome in outcomes.items()}

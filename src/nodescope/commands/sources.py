@@ -1,0 +1,63 @@
+"""nodescope sources: what this machine offers, what it costs, what is missing and why."""
+
+import argparse
+import os
+import sys
+
+from nodescope.base.log import set_up_logging
+from nodescope.base.quantity import render_seconds
+from nodescope.commands.options import add_settings, gather_flags
+from nodescope.commands.sample import look
+from nodescope.commands.terminal import paint, render_table
+from nodescope.publish.answer import render_json
+from nodescope.wiring import build_parts, read_permissions, read_settings
+
+EXAMPLE = """example:
+  nodescope sources
+  nodescope sources --json | python3 -m json.tool
+"""
+COLOURS = {"ok": "green", "absent": "dim", "failed": "red"}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = EXAMPLE
+    add_settings(parser)
+    parser.add_argument("--json", action="store_true", help="for scripts")
+    parser.add_argument(
+        "--seconds", type=float, default=2.0, metavar="N", help="how long to look; 2 unless given"
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    flags = gather_flags(options)
+    flags.setdefault("log_level", "error")
+    loaded = read_settings(flags, options.config, os.environ)
+    set_up_logging(loaded.settings.log_level)
+    parts = build_parts(loaded)
+    look(parts, options.seconds)
+    condition = parts.sampler.condition()
+    ticks = max(1, condition.tally.ticks)
+    costs = {name: condition.tally.cost_seconds[name] / ticks for name in condition.outcomes}
+    rows = sorted(condition.outcomes.items())
+    if options.json:
+        content = [
+            {
+                "source": name,
+                "state": outcome.state,
+                "reason": outcome.reason,
+                "cost_seconds_per_tick": costs[name],
+            }
+            for name, outcome in rows
+        ]
+        sys.stdout.buffer.write(render_json({"sources": content, "permissions": read_permissions()}) + b"\n")
+        return 0
+    table = [
+        (
+            name,
+            paint(outcome.state, COLOURS[outcome.state]),
+            outcome.reason or f"{render_seconds(costs[name])} of CPU a tick",
+        )
+        for name, outcome in rows
+    ]
+    sys.stdout.write(render_table(("source", "state", "cost, or why not"), table))
+    return 0

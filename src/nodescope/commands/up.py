@@ -1,0 +1,78 @@
+"""nodescope up: everything on this machine, no set-up."""
+
+import argparse
+import os
+import sys
+
+from nodescope import __version__
+from nodescope.base.frame import Outcome
+from nodescope.base.log import set_up_logging
+from nodescope.collect.cgroups import find_hierarchies
+from nodescope.commands.agent import serve
+from nodescope.commands.options import add_settings, gather_flags
+from nodescope.wiring import Parts, build_parts, read_settings
+
+EXAMPLE = """example:
+  nodescope up
+  nodescope up --agent-port 9200
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = EXAMPLE
+    add_settings(parser)
+    parser.add_argument("--agent-port", type=int, metavar="N", help="the agent's port, 9100 unless given")
+
+
+def run(options: argparse.Namespace) -> int:
+    flags = gather_flags(options)
+    if options.agent_port is not None:
+        flags["listen"] = [f"127.0.0.1:{options.agent_port}"]
+    flags.setdefault("log_level", "warning")
+    loaded = read_settings(flags, options.config, os.environ)
+    set_up_logging(loaded.settings.log_level)
+    return serve(build_parts(loaded), announce)
+
+
+def announce(parts: Parts) -> None:
+    """What a person needs, and nothing else, once the first sample is there."""
+    while parts.sampler.tally.ticks == 0:
+        parts.clock.wait_until(parts.clock.mono_ns() + 20_000_000, parts.sampler.stopping)
+    sys.stdout.write(render_banner(parts))
+    sys.stdout.flush()
+
+
+def render_banner(parts: Parts) -> str:
+    scheme = "https" if parts.loaded.settings.tls_cert else "http"
+    address = parts.loaded.settings.listen[0]
+    lines = [
+        f"nodescope {__version__} on {parts.node}: {render_counts(parts)}",
+        f"  metrics  {scheme}://{address}/metrics",
+        f"  window   {scheme}://{address}/metrics?window_seconds=20",
+        f"  status   {scheme}://{address}/status",
+    ]
+    lines += [
+        f"  {name:<8} {outcome.state}: {outcome.reason}"
+        for name, outcome in parts.sampler.outcomes.items()
+        if is_news(outcome)
+    ]
+    return "\n".join([*lines, "Ctrl-C stops.", ""])
+
+
+def is_news(outcome: Outcome) -> bool:
+    return outcome.state != "ok" and outcome.reason != "not asked yet"
+
+
+def render_counts(parts: Parts) -> str:
+    latest = parts.ring.latest()
+    scopes: dict[str, int] = {}
+    for table in ("container", "cpu.cpu"):
+        for entity in latest[table].block.entities if table in latest else ():
+            scopes[entity.scope] = scopes.get(entity.scope, 0) + 1
+    cgroup = "v2" if [h.name for h in find_hierarchies(parts.context.root)] == ["v2"] else "v1"
+    words = [f"{scopes.get('container', 0)} containers"]
+    if scopes.get("service"):
+        words = [f"no containers, {scopes['service']} services"]
+    if scopes.get("cpu"):
+        words.append(f"{scopes['cpu']} cores")
+    return ", ".join([*words, f"cgroup {cgroup}"])

@@ -1,0 +1,209 @@
+"""
+The ring: the last minutes of every table, within a number of bytes.
+
+Kept per table, as the blocks themselves: they are immutable, so readers copy
+a list of references under a lock and look at their leisure. Old blocks leave
+by age; when the bytes run out, the oldest of the largest table leave first,
+so that a thousand containers never shorten the node's own window.
+"""
+
+import threading
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from nodescope.base.block import Block, Table
+from nodescope.base.entity import Entity
+from nodescope.base.frame import Frame
+
+# What a generation of entities costs beside its numbers: labels, tuples and
+# their strings, measured on containers with Kubernetes names.
+ENTITY_BYTES = 1200
+BLOCK_BYTES = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """One block in time."""
+
+    sequence: int
+    at_ns: int
+    mono_ns: int
+    block: Block
+
+
+@dataclass(slots=True)
+class Track:
+    """One table's moments, oldest first."""
+
+    table: Table
+    moments: deque[Moment] = field(default_factory=deque)
+    used_bytes: int = 0
+    newest_entities: tuple[Entity, ...] = ()
+    cut_mono_ns: int | None = None
+    """When bytes, not age, last made a moment leave."""
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """A frame without its blocks."""
+
+    frame: Frame
+    tables: tuple[str, ...]
+
+
+class Ring:
+    """A sink; everything that answers reads from it."""
+
+    def __init__(self, ring_seconds: float, ring_bytes: int, interval_seconds: float) -> None:
+        self.ring_seconds = ring_seconds
+        self.ring_bytes = ring_bytes
+        self.interval_seconds = interval_seconds
+        self._tracks: dict[str, Track] = {}
+        self._headers: deque[Header] = deque()
+        self._latest: dict[str, Moment] = {}
+        self._lock = threading.Lock()
+
+    # -- writing ----------------------------------------------------------
+
+    def accept(self, frame: Frame) -> None:
+        with self._lock:
+            for block in frame.blocks:
+                self._append(Moment(frame.sequence, frame.at_ns, frame.mono_ns, block))
+            names = tuple(block.table.name for block in frame.blocks)
+            bare = Frame(frame.sequence, frame.at_ns, frame.mono_ns, (), frame.outcomes, frame.events)
+            self._headers.append(Header(bare, names))
+            self._expire(frame.mono_ns)
+            self._shrink(frame.mono_ns)
+
+    def _append(self, moment: Moment) -> None:
+        table = moment.block.table
+        track = self._tracks.get(table.name)
+        if track is None or track.table is not table:
+            track = self._tracks[table.name] = Track(table)
+        track.moments.append(moment)
+        track.used_bytes += self._cost(moment, track.newest_entities)
+        track.newest_entities = moment.block.entities
+        self._latest[table.name] = moment
+
+    @staticmethod
+    def _cost(moment: Moment, before: tuple[Entity, ...]) -> int:
+        entities = moment.block.entities
+        names = 0 if entities is before else len(entities) * ENTITY_BYTES
+        return int(moment.block.values.nbytes) + BLOCK_BYTES + names
+
+    def _drop_oldest(self, track: Track) -> None:
+        oldest = track.moments.popleft()
+        track.used_bytes -= int(oldest.block.values.nbytes) + BLOCK_BYTES
+        following = track.moments[0].block.entities if track.moments else ()
+        if oldest.block.entities is not following:
+            track.used_bytes -= len(oldest.block.entities) * ENTITY_BYTES
+        if not track.moments:
+            track.used_bytes = 0
+
+    def _expire(self, now_mono_ns: int) -> None:
+        # One interval more than promised: a counter's window starts with the
+        # frame just before it.
+        oldest_ns = now_mono_ns - round((self.ring_seconds + 1.5 * self.interval_seconds) * 1e9)
+        while self._headers and self._headers[0].frame.mono_ns < oldest_ns:
+            self._headers.popleft()
+        for track in self._tracks.values():
+            while len(track.moments) > 1 and track.moments[0].mono_ns < oldest_ns:
+                self._drop_oldest(track)
+
+    def _shrink(self, now_mono_ns: int) -> None:
+        total = sum(track.used_bytes for track in self._tracks.values())
+        while total > self.ring_bytes:
+            largest = max(self._tracks.values(), key=lambda track: track.used_bytes)
+            if len(largest.moments) <= 1:
+                break
+            before = largest.used_bytes
+            self._drop_oldest(largest)
+            largest.cut_mono_ns = now_mono_ns
+            total -= before - largest.used_bytes
+
+    # -- reading ----------------------------------------------------------
+
+    @property
+    def used_bytes(self) -> int:
+        with self._lock:
+            return sum(track.used_bytes for track in self._tracks.values())
+
+    @property
+    def frame_count(self) -> int:
+        return len(self._headers)
+
+    def newest(self) -> Frame | None:
+        """The last tick's header: times, outcomes, events."""
+        with self._lock:
+            return self._headers[-1].frame if self._headers else None
+
+    def latest(self) -> Mapping[str, Moment]:
+        """The newest moment of every table, slow tables included."""
+        with self._lock:
+            return dict(self._latest)
+
+    def forget(self, table: str) -> None:
+        """A source that went absent is no longer shown."""
+        with self._lock:
+            self._latest.pop(table, None)
+
+    def headers(self, after_mono_ns: int, until_mono_ns: int) -> list[Frame]:
+        """Frames with time in (after, until]."""
+        with self._lock:
+            return [
+                item.frame for item in self._headers if after_mono_ns < item.frame.mono_ns <= until_mono_ns
+            ]
+
+    def moments(
+        self, table: str, after_mono_ns: int, until_mono_ns: int
+    ) -> tuple[Moment | None, list[Moment]]:
+        """A table's moments in (after, until], and the one just before if it is still there."""
+        with self._lock:
+            track = self._tracks.get(table)
+            held = list(track.moments) if track else []
+        inside = [moment for moment in held if after_mono_ns < moment.mono_ns <= until_mono_ns]
+        earlier = [moment for moment in held if moment.mono_ns <= after_mono_ns]
+        return (earlier[-1] if earlier else None), inside
+
+    def tables(self, scope: str) -> list[Table]:
+        with self._lock:
+            return [track.table for track in self._tracks.values() if scope in track.table.scopes]
+
+    def accepted_seconds(self, scope: str) -> float:
+        """
+        The longest window that can be asked for: capacity, not fill.
+
+        Only bytes shorten it: then it is what the shortest table of the scope
+        can hold at its present size.
+        """
+        with self._lock:
+            longest = self.ring_seconds
+            for track in self._tracks.values():
+                if scope in track.table.scopes and track.cut_mono_ns is not None and len(track.moments) > 1:
+                    held_ns = track.moments[-1].mono_ns - track.moments[0].mono_ns
+                    was_cut = track.moments[-1].mono_ns - track.cut_mono_ns < self.ring_seconds * 1e9
+                    if was_cut:
+                        longest = min(longest, held_ns / 1e9)
+            return longest
+
+    def since(self, sequence: int) -> tuple[bool, list[Frame]]:
+        """Whole frames newer than a sequence number; False when some have left already."""
+        with self._lock:
+            complete = not self._headers or self._headers[0].frame.sequence <= sequence + 1
+            wanted = [item for item in self._headers if item.frame.sequence > sequence]
+            blocks: dict[int, list[Block]] = {}
+            for track in self._tracks.values():
+                for moment in reversed(track.moments):
+                    if moment.sequence <= sequence:
+                        break
+                    blocks.setdefault(moment.sequence, []).append(moment.block)
+        frames = []
+        for item in wanted:
+            mine = blocks.get(item.frame.sequence, [])
+            complete = complete and len(mine) == len(item.tables)
+            frame = item.frame
+            frames.append(
+                Frame(frame.sequence, frame.at_ns, frame.mono_ns, tuple(mine), frame.outcomes, frame.events)
+            )
+        return complete, frames

@@ -1,0 +1,325 @@
+"""
+Exact windows on the monotonic clock.
+
+A window of W seconds at `now` holds the frames with time in (now - W, now].
+A counter also uses the frame just before it, when the ring still has it: its
+mean is increase / elapsed, its std and p95 are over the per-interval rates.
+What was not measured is absent and explained, never 0.
+
+    window(a, c) == window(a, b) + window(b, c)   for a <= b <= c
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+import numpy as np
+
+from nodescope.base.block import Block, Values
+from nodescope.base.entity import Entity
+from nodescope.base.errors import NothingYet, RequestRejected
+from nodescope.base.frame import Outcome
+from nodescope.base.metric import Metric
+from nodescope.base.rates import derive_increase
+from nodescope.hold.feature import FEATURES, Feature
+from nodescope.hold.ring import Moment, Ring
+from nodescope.hold.statistic import NAMES, STATISTICS, Column
+
+NODE_STATISTICS = ("mean", "std", "p95")
+
+
+@dataclass(slots=True)
+class NodeWindow:
+    """The scheduler's answer before it is rendered."""
+
+    window_seconds: float
+    samples: int
+    expected: int
+    newest_seconds: float
+    metrics: dict[str, float] = field(default_factory=dict)
+    samples_of: dict[str, int] = field(default_factory=dict)
+    missing: dict[str, str] = field(default_factory=dict)
+
+
+def check_window(ring: Ring, seconds: float, scope: str) -> None:
+    """Refuse what the ring cannot hold, naming what it can."""
+    accepted = ring.accepted_seconds(scope)
+    if not 0 < seconds <= accepted:
+        raise RequestRejected(
+            f"window of {seconds:g} s is not accepted for scope {scope}; accepted: more than 0 and at most {accepted:g} seconds"
+        )
+
+
+# -- features of the node ---------------------------------------------------
+
+
+def take_node_window(ring: Ring, seconds: float, now_mono_ns: int) -> NodeWindow:
+    """All features over (now - seconds, now]."""
+    check_window(ring, seconds, "node")
+    newest = ring.newest()
+    if newest is None:
+        raise NothingYet("no sample yet: the first tick has not come round")
+    after_ns = now_mono_ns - round(seconds * 1e9)
+    frames = ring.headers(after_ns, now_mono_ns)
+    window = NodeWindow(
+        seconds, len(frames), round(seconds / ring.interval_seconds), (now_mono_ns - newest.mono_ns) / 1e9
+    )
+    if not frames:
+        raise NothingYet(
+            f"no sample in the last {seconds:g} s: the newest is {window.newest_seconds:.1f} s old"
+        )
+    for feature in FEATURES:
+        before, inside = ring.moments(feature.table, after_ns, now_mono_ns)
+        taken = take_feature(feature, before, inside)
+        if isinstance(taken, str):
+            window.missing[feature.name] = explain_missing(feature, newest.outcomes, taken)
+        else:
+            _add_feature(window, feature, taken)
+    return window
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """A feature's values in a window and their mean, which is not their average for ratios."""
+
+    values: Column
+    mean: float
+
+
+def _add_feature(window: NodeWindow, feature: Feature, taken: Taken) -> None:
+    window.metrics[f"mean_{feature.name}"] = taken.mean
+    for name in NODE_STATISTICS[1:]:
+        value = STATISTICS[name](taken.values)
+        if value is not None:
+            window.metrics[f"{name}_{feature.name}"] = value
+    if len(taken.values) != window.samples:
+        window.samples_of[feature.name] = len(taken.values)
+
+
+def explain_missing(feature: Feature, outcomes: Mapping[str, Outcome], reason: str) -> str:
+    """Why, in the words of the sources that could have given it."""
+    words = []
+    for source in feature.sources:
+        outcome = outcomes.get(source)
+        if outcome is None:
+            words.append(f"{source} absent: no such source runs on this node")
+        elif outcome.state != "ok":
+            words.append(f"{source} {outcome.state}: {outcome.reason}")
+        else:
+            words.append(f"{source} {reason}")
+    return "; ".join(words)
+
+
+def take_feature(feature: Feature, before: Moment | None, inside: Sequence[Moment]) -> Taken | str:
+    """The feature's values in the window, or why there are none."""
+    if not feature.table or not inside:
+        return "has no sample in the window"
+    table = inside[-1].block.table
+    weights = [*feature.top, *(feature.bottom if isinstance(feature.bottom, tuple) else ())]
+    absent = [name for name, _ in weights if name not in table.columns]
+    if absent:
+        return f"does not offer {absent[0]}"
+    if table.metrics[table.columns[feature.top[0][0]]].kind == "counter":
+        moments = [before, *inside] if before else list(inside)
+        if len(moments) < 2:
+            return "needs a second sample"
+        tops, bottoms = _interval_sums(feature, moments)
+    else:
+        tops = np.array([_weigh(moment.block.values, moment.block, feature.top) for moment in inside])
+        bottoms = _gauge_bottoms(feature, inside)
+    good = ~np.isnan(tops) & ~np.isnan(bottoms) & (bottoms > 0)
+    if not good.any():
+        return "was not measured in the window"
+    tops, bottoms = tops[good], bottoms[good]
+    values = tops / bottoms
+    is_counter = table.metrics[table.columns[feature.top[0][0]]].kind == "counter"
+    mean = float(tops.sum() / bottoms.sum()) if is_counter else float(values.mean())
+    return Taken(1 - values, 1 - mean) if feature.complement else Taken(values, mean)
+
+
+def _interval_sums(feature: Feature, moments: Sequence[Moment]) -> tuple[Column, Column]:
+    """Top and bottom of every interval, from increases."""
+    tops, bottoms = [], []
+    for earlier, later in pairwise(moments):
+        grown = increase_between(earlier.block, later.block)
+        tops.append(_weigh(grown, later.block, feature.top))
+        elapsed = (later.block.mono_ns - earlier.block.mono_ns) / 1e9
+        bottoms.append(elapsed if feature.bottom == "elapsed" else _weigh(grown, later.block, feature.bottom))
+    return np.array(tops), np.array(bottoms)
+
+
+def _gauge_bottoms(feature: Feature, inside: Sequence[Moment]) -> Column:
+    if not isinstance(feature.bottom, tuple):
+        return np.ones(len(inside))
+    return np.array([_weigh(moment.block.values, moment.block, feature.bottom) for moment in inside])
+
+
+def _weigh(values: Values, block: Block, weights: object) -> float:
+    """Weighted sum over columns and rows; a row with a missing cell is left out."""
+    if not isinstance(weights, tuple) or not len(values):
+        return float("nan")
+    columns = [block.table.columns[name] for name, _ in weights]
+    factors = np.array([weight for _, weight in weights])
+    rows = values[:, columns] @ factors
+    rows = rows[~np.isnan(rows)]
+    return float(rows.sum()) if len(rows) else float("nan")
+
+
+def increase_between(earlier: Block, later: Block) -> Values:
+    """
+    Growth of every counter cell; rows joined by the entity's key.
+
+    A row that is new, or whose counter went backwards, is NaN there.
+    """
+    before = align_rows(earlier, later.entities)
+    pair = np.stack([before, later.values])
+    grown = np.empty_like(later.values)
+    for number, metric in enumerate(later.table.metrics):
+        grown[:, number] = derive_increase(pair[:, :, number], metric)[0]
+    return grown
+
+
+def align_rows(block: Block, entities: tuple[Entity, ...]) -> Values:
+    """A block's rows in the order of other entities; NaN for those it does not have."""
+    if block.entities is entities:
+        return block.values
+    places = {entity.key: row for row, entity in enumerate(block.entities)}
+    aligned = np.full((len(entities), len(block.table.metrics)), np.nan)
+    for row, entity in enumerate(entities):
+        place = places.get(entity.key)
+        if place is not None:
+            aligned[row] = block.values[place]
+    return aligned
+
+
+# -- any scope ----------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class EntityWindow:
+    """One entity's statistics."""
+
+    entity: Entity
+    samples: int
+    metrics: dict[str, float]
+    missing: dict[str, str]
+
+
+def take_scope_window(
+    ring: Ring,
+    scope: str,
+    seconds: float,
+    now_mono_ns: int,
+    statistics: Sequence[str],
+    filters: Mapping[str, str],
+    metric_names: Sequence[str],
+) -> list[EntityWindow]:
+    """Statistics of every entity of a scope that matches the filters."""
+    check_window(ring, seconds, scope)
+    after_ns = now_mono_ns - round(seconds * 1e9)
+    found: dict[str, EntityWindow] = {}
+    for table in ring.tables(scope):
+        before, inside = ring.moments(table.name, after_ns, now_mono_ns)
+        if inside:
+            _add_table(found, scope, before, inside, statistics, filters, metric_names)
+    return list(found.values())
+
+
+def show_name(metric: Metric) -> str:
+    """How a metric is called in a window: as a person says it, else as the kernel does."""
+    return metric.plain or metric.name
+
+
+def _matches(entity: Entity, scope: str, filters: Mapping[str, str]) -> bool:
+    return entity.scope == scope and all(entity.attribute(key) == value for key, value in filters.items())
+
+
+def _is_asked(metric: Metric, metric_names: Sequence[str]) -> bool:
+    return not metric_names or any(
+        name in (metric.name, metric.plain, metric.published) for name in metric_names
+    )
+
+
+def _add_table(
+    found: dict[str, EntityWindow],
+    scope: str,
+    before: Moment | None,
+    inside: Sequence[Moment],
+    statistics: Sequence[str],
+    filters: Mapping[str, str],
+    metric_names: Sequence[str],
+) -> None:
+    newest = inside[-1].block
+    moments = [before, *inside] if before else list(inside)
+    entities = newest.entities
+    stack = np.stack([align_rows(moment.block, entities) for moment in moments])
+    times_ns = np.array([moment.block.mono_ns for moment in moments], dtype=np.int64)
+    first = 1 if before else 0
+    asked = [
+        (number, metric)
+        for number, metric in enumerate(newest.table.metrics)
+        if _is_asked(metric, metric_names)
+    ]
+    for row, entity in enumerate(entities):
+        if not _matches(entity, scope, filters):
+            continue
+        # The key stands for the entity: its labels may have changed meanwhile.
+        samples = int((~np.isnan(stack[first:, row, :])).any(axis=1).sum())
+        answer = found.setdefault(entity.key, EntityWindow(entity, 0, {}, {}))
+        answer.samples = max(answer.samples, samples)
+        for number, metric in asked:
+            _add_metric(answer, metric, stack[:, row, number], times_ns, first, statistics)
+
+
+def _add_metric(
+    answer: EntityWindow,
+    metric: Metric,
+    column: Column,
+    times_ns: np.ndarray,
+    first: int,
+    statistics: Sequence[str],
+) -> None:
+    name = show_name(metric)
+    good = ~np.isnan(column)
+    if not good[first:].any():
+        return
+    scaled = column * metric.scale
+    if metric.kind == "counter":
+        grown = derive_increase(scaled, metric)
+        elapsed = np.diff(times_ns) / 1e9
+        known = ~np.isnan(grown) & (elapsed > 0)
+        values = grown[known] / elapsed[known]
+        rate = float(grown[known].sum() / elapsed[known].sum()) if known.any() else None
+    else:
+        kept = np.flatnonzero(good[first:]) + first
+        values = scaled[kept]
+        span = (times_ns[kept[-1]] - times_ns[kept[0]]) / 1e9
+        rate = float((values[-1] - values[0]) / span) if span > 0 else None
+    for statistic in statistics:
+        value = _one(statistic, metric, values, scaled[good], rate)
+        if value is None or not np.isfinite(value):
+            answer.missing[f"{statistic}_{name}"] = _why(value, metric)
+        else:
+            answer.metrics[f"{statistic}_{name}"] = value
+
+
+def _one(statistic: str, metric: Metric, values: Column, known: Column, rate: float | None) -> float | None:
+    if statistic == "last":
+        return float(known[-1])
+    if statistic == "rate":
+        return rate
+    if statistic == "mean" and metric.kind == "counter":
+        return rate
+    return STATISTICS[statistic](values) if len(values) else None
+
+
+def _why(value: float | None, metric: Metric) -> str:
+    if value is not None and np.isinf(value):
+        return "unlimited"
+    return "needs a second sample" if metric.kind == "counter" else "needs more samples"
+
+
+def check_statistics(names: Sequence[str]) -> None:
+    wrong = [name for name in names if name not in NAMES]
+    if wrong:
+        raise RequestRejected(f"no statistic {wrong[0]!r}; accepted: {', '.join(NAMES)}")

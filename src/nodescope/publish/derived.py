@@ -1,0 +1,130 @@
+"""
+Series that no file has: derived from the newest blocks, at the edge.
+
+What is kept is raw; these are for dashboards that ask by name.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from nodescope.base.block import Block, Table
+from nodescope.base.entity import NODE
+from nodescope.base.metric import Metric
+from nodescope.hold.feature import FEATURES
+from nodescope.hold.ring import Moment, Ring
+from nodescope.hold.window import align_rows, take_feature
+from nodescope.publish.health_score import HealthInputs, derive_health_score
+
+# Long enough that a single tick's jitter does not show, short enough that a
+# scheduler sees a burst: five intervals.
+UTILIZATION_INTERVALS = 5
+
+NODE_TABLE = Table(
+    "derived.node",
+    "node",
+    ("node",),
+    (
+        Metric(
+            "derived.cpu_utilization_ratio",
+            "gauge",
+            "Share of all cores' time that was not idle, over the last five intervals.",
+            "node_cpu_utilization_ratio",
+            unit="ratio",
+        ),
+        Metric(
+            "derived.health_score",
+            "gauge",
+            "Headroom of the node from 0 (saturated) to 10 (idle).",
+            "node_health_score",
+        ),
+    ),
+)
+WORKING_SET = Metric(
+    "derived.memory_working_set",
+    "gauge",
+    "Memory in use that cannot be dropped at once: usage less inactive page cache.",
+    "container_memory_working_set_bytes",
+    unit="bytes",
+    plain="memory_working_set",
+)
+CONTAINER_TABLE = Table("derived.container", "container", ("container", "service"), (WORKING_SET,))
+WORKING_SET_INPUTS = (
+    ("cgroup.v2.memory.current", "cgroup.v2.memory.stat.inactive_file"),
+    ("cgroup.v1.memory.usage_in_bytes", "cgroup.v1.memory.stat.total_inactive_file"),
+)
+CPU_FEATURE = next(feature for feature in FEATURES if feature.name == "cpu_util")
+
+
+@dataclass(slots=True)
+class Deriver:
+    """Makes the derived blocks of a tick."""
+
+    ring: Ring
+
+    def derive(self, latest: Mapping[str, Moment]) -> list[Block]:
+        blocks = []
+        node = self._derive_node(latest)
+        if node:
+            blocks.append(node)
+        container = derive_working_set(latest)
+        if container:
+            blocks.append(container)
+        return blocks
+
+    def _derive_node(self, latest: Mapping[str, Moment]) -> Block | None:
+        newest = self.ring.newest()
+        if newest is None:
+            return None
+        utilization = self.cpu_utilization(newest.mono_ns)
+        score = derive_health_score(gather_health_inputs(latest, utilization))
+        values = [np.nan if value is None else value for value in (utilization, score)]
+        return Block(NODE_TABLE, (NODE,), np.array([values]), newest.mono_ns)
+
+    def cpu_utilization(self, now_mono_ns: int) -> float | None:
+        span_ns = round(UTILIZATION_INTERVALS * self.ring.interval_seconds * 1e9)
+        taken = take_feature(
+            CPU_FEATURE, *self.ring.moments(CPU_FEATURE.table, now_mono_ns - span_ns, now_mono_ns)
+        )
+        return None if isinstance(taken, str) else taken.mean
+
+
+def read_cell(latest: Mapping[str, Moment], table: str, column: str) -> float | None:
+    """One number of the node's own row; None when it was not measured."""
+    moment = latest.get(table)
+    if moment is None or column not in moment.block.table.columns or not len(moment.block.values):
+        return None
+    value = float(moment.block.values[0, moment.block.table.columns[column]])
+    return None if np.isnan(value) else value
+
+
+def gather_health_inputs(latest: Mapping[str, Moment], utilization: float | None) -> HealthInputs:
+    cores = latest["cpu.cpu"].block.entities if "cpu.cpu" in latest else ()
+    load = read_cell(latest, "cpu", "cpu.load_1m")
+    available = read_cell(latest, "memory", "memory.MemAvailable")
+    total = read_cell(latest, "memory", "memory.MemTotal")
+    return HealthInputs(
+        cpu_utilization_ratio=utilization,
+        load_per_core=load / len(cores) if load is not None and cores else None,
+        cpu_pressure_percent=read_cell(latest, "pressure", "pressure.cpu.some.avg10"),
+        memory_available_ratio=available / total if available is not None and total else None,
+        memory_pressure_percent=read_cell(latest, "pressure", "pressure.memory.some.avg10"),
+    )
+
+
+def derive_working_set(latest: Mapping[str, Moment]) -> Block | None:
+    """Usage less inactive file pages, never below zero, as cAdvisor has it."""
+    main, stat = latest.get("container"), latest.get("container.memory_stat")
+    if main is None or stat is None:
+        return None
+    block = main.block
+    inactive = align_rows(stat.block, block.entities)
+    result = np.full(len(block.entities), np.nan)
+    for used_name, inactive_name in WORKING_SET_INPUTS:
+        if used_name in block.table.columns and inactive_name in stat.block.table.columns:
+            used = block.values[:, block.table.columns[used_name]]
+            idle = inactive[:, stat.block.table.columns[inactive_name]]
+            found = np.maximum(used - idle, 0.0)
+            result = np.where(np.isnan(result), found, result)
+    return Block(CONTAINER_TABLE, block.entities, result.reshape(-1, 1), block.mono_ns)

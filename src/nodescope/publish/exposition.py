@@ -1,0 +1,274 @@
+"""
+Exposition: assembled, not built.
+
+`name{labels} ` is rendered once per series and kept while the set of entities
+is unchanged; a scrape joins these prefixes with the values of the tick. A
+plan lists every cell that was ever measured for its sets of entities; a cell
+that is NaN now leaves no line.
+
+    parts = [prefix 0, value 0, prefix 1, value 1, ...]
+
+The first prefix of a family carries its HELP and TYPE.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nodescope.base.block import Block, Info, Values
+from nodescope.base.entity import Entity
+from nodescope.base.metric import Metric
+
+# Names that the requirement documents fix: never prefixed.
+SEED_NAMES = frozenset(
+    [
+        "cpu_load_1m",
+        "node_cpu_utilization_ratio",
+        "node_cpu_pressure_avg10",
+        "node_memory_pressure_avg10",
+        "node_memory_total_bytes",
+        "node_memory_available_bytes",
+        "node_health_score",
+    ]
+)
+# Beyond 2^53 a float64 is no longer exact to the unit, and int() would pretend.
+EXACT = 2.0**53
+
+
+def escape_label(value: str) -> str:
+    return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+
+
+def escape_help(value: str) -> str:
+    return value.replace("\\", "\\\\").replace("\n", "\\n")
+
+
+def render_labels(pairs: Iterable[tuple[str, str]]) -> str:
+    inside = ",".join(f'{name}="{escape_label(value)}"' for name, value in pairs)
+    return f"{{{inside}}}" if inside else ""
+
+
+def render_value(value: float) -> str:
+    """One number as Prometheus writes it."""
+    if value == float("inf"):
+        return "+Inf"
+    if value == float("-inf"):
+        return "-Inf"
+    return repr(int(value)) if value == int(value) and abs(value) < EXACT else repr(value)
+
+
+def render_values(values: Values) -> list[str]:
+    """Many numbers at once: whole ones as integers, which is shorter and faster."""
+    texts = np.empty(len(values), dtype=object)
+    whole = (values == np.floor(values)) & (np.abs(values) < EXACT)
+    broken = ~whole & np.isfinite(values)
+    texts[whole] = list(map(repr, values[whole].astype(np.int64).tolist()))
+    texts[broken] = list(map(repr, values[broken].tolist()))
+    texts[np.isposinf(values)] = "+Inf"
+    texts[np.isneginf(values)] = "-Inf"
+    result: list[str] = texts.tolist()
+    return result
+
+
+def choose_name(name: str, mode: str) -> str:
+    """`own` keeps our series apart from kubelet's and node_exporter's."""
+    if mode == "own" and name.startswith(("container_", "node_")) and name not in SEED_NAMES:
+        return f"nodescope_{name}"
+    return name
+
+
+def render_header(name: str, metric_type: str, sentence: str, *, openmetrics: bool) -> str:
+    """HELP and TYPE; OpenMetrics names a counter's family without _total."""
+    family = name.removesuffix("_total") if openmetrics and metric_type == "counter" else name
+    shown_type = "unknown" if openmetrics and metric_type == "untyped" else metric_type
+    return f"# HELP {family} {escape_help(sentence)}\n# TYPE {family} {shown_type}\n"
+
+
+def type_of(metric: Metric, name: str) -> str:
+    if metric.untyped:
+        return "untyped"
+    # The linter wants a counter to end in _total; cAdvisor's failcnt does not.
+    return "counter" if metric.kind == "counter" and name.endswith("_total") else "gauge"
+
+
+@dataclass(slots=True)
+class Source:
+    """Where a family's cells come from: a block, and columns of which the first measured counts."""
+
+    block: int
+    columns: list[int]
+    metric: Metric
+
+
+@dataclass(slots=True)
+class Family:
+    """All series of one published name."""
+
+    name: str
+    metric_type: str
+    help: str
+    sources: dict[tuple[int, tuple[tuple[str, str], ...]], Source] = field(default_factory=dict)
+    fixed: list[str] = field(default_factory=list)
+    """Whole lines that do not change: info metrics."""
+
+
+def list_families(blocks: Sequence[Block], mode: str) -> list[Family]:
+    """Published names in the order of their tables, each once."""
+    families: dict[str, Family] = {}
+    for number, block in enumerate(blocks):
+        for column, metric in enumerate(block.table.metrics):
+            for published in (metric.published, *metric.also):
+                if published:
+                    name = choose_name(published, mode)
+                    family = families.setdefault(name, Family(name, type_of(metric, name), metric.help))
+                    key = (number, metric.labels)
+                    family.sources.setdefault(key, Source(number, [], metric)).columns.append(column)
+        if block.table.info:
+            _add_info(families, block.table.info, block.entities, mode)
+    return list(families.values())
+
+
+def _add_info(families: dict[str, Family], info: Info, entities: tuple[Entity, ...], mode: str) -> None:
+    name = choose_name(info.published, mode)
+    family = families.setdefault(name, Family(name, "gauge", info.help))
+    for entity in entities:
+        # Services have no identity to tell beyond their path.
+        if entity.details and entity.scope != "service":
+            pairs = [*entity.labels, *((label, entity.attribute(label) or "") for label in info.labels)]
+            family.fixed.append(f"{name}{render_labels(pairs)} 1\n")
+
+
+@dataclass(slots=True)
+class Plan:
+    """Prefixes and where each value comes from, for one state of all entity sets."""
+
+    key: tuple[object, ...]
+    measured: NDArray[np.bool_]
+    """Which cells, of all in exposition order, have a line here."""
+    picks: list[tuple[int, list[int]]]
+    """(block, columns): cells in exposition order are these columns, one after the other."""
+    divisors: Values
+    factors: Values
+    prefixes: list[str]
+    headers: dict[int, str]
+    """Line number -> the header it carries."""
+    starts: list[int]
+    """Line numbers at which families start, ascending."""
+    tail: str
+
+
+class Exposition:
+    """Renders blocks as text; one instance per flavour and selection."""
+
+    def __init__(self, mode: str, *, openmetrics: bool) -> None:
+        self._mode = mode
+        self._openmetrics = openmetrics
+        self._plan: Plan | None = None
+
+    def render(self, blocks: Sequence[Block]) -> str:
+        key = tuple(item for block in blocks for item in (block.table, block.entities))
+        plan = self._plan
+        if plan is None or len(plan.key) != len(key) or any(a is not b for a, b in zip(plan.key, key)):
+            plan = self._plan = self._build(blocks, key, None)
+        cells = pick_cells(plan.picks, blocks)
+        if (~np.isnan(cells) & ~plan.measured).any():
+            plan = self._plan = self._build(blocks, key, plan.measured)
+        values = cells[plan.measured]
+        # Dividing by a power of ten gives the shortest decimal; multiplying
+        # by its inverse does not.
+        values = values * plan.factors / plan.divisors
+        parts: list[str] = [""] * (2 * len(values))
+        parts[0::2] = plan.prefixes
+        missing = np.isnan(values)
+        if missing.any():
+            parts[1::2] = render_values(np.where(missing, 0.0, values))
+            self._blank(parts, plan, np.flatnonzero(missing).tolist())
+        else:
+            parts[1::2] = render_values(values)
+        return "".join(parts) + "\n" * bool(parts) + plan.tail
+
+    def _blank(self, parts: list[str], plan: Plan, missing: list[int]) -> None:
+        """Remove lines without a value; a header moves to the family's next line."""
+        gone = set(missing)
+        for line in missing:
+            parts[2 * line] = parts[2 * line + 1] = ""
+        for number, start in enumerate(plan.starts):
+            if start in gone:
+                end = plan.starts[number + 1] if number + 1 < len(plan.starts) else len(plan.prefixes)
+                heir = next((line for line in range(start, end) if line not in gone), None)
+                if heir is not None:
+                    parts[2 * heir] = plan.headers[start] + plan.prefixes[heir]
+
+    def _build(
+        self, blocks: Sequence[Block], key: tuple[object, ...], before: NDArray[np.bool_] | None
+    ) -> Plan:
+        families = list_families(blocks, self._mode)
+        picks = [(source.block, source.columns) for family in families for source in family.sources.values()]
+        cells = pick_cells(picks, blocks)
+        measured = ~np.isnan(cells) if before is None else ~np.isnan(cells) | before
+        plan = Plan(key, measured, picks, np.empty(0), np.empty(0), [], {}, [], "")
+        rendered = {
+            id(entity): render_labels(entity.labels)[1:-1] for block in blocks for entity in block.entities
+        }
+        divisors: list[float] = []
+        factors: list[float] = []
+        place = 0
+        for family in families:
+            header = render_header(
+                family.name, family.metric_type, family.help, openmetrics=self._openmetrics
+            )
+            start = len(plan.prefixes)
+            for source in family.sources.values():
+                entities = blocks[source.block].entities
+                kept = [entity for number, entity in enumerate(entities) if measured[place + number]]
+                place += len(entities)
+                plan.prefixes += prefix_lines(family.name, source.metric, kept, rendered)
+                factor, divisor = split_scale(source.metric.scale)
+                factors += [factor] * len(kept)
+                divisors += [divisor] * len(kept)
+            if len(plan.prefixes) > start:
+                plan.headers[start] = "\n" + header.rstrip("\n")
+                plan.prefixes[start] = plan.headers[start] + plan.prefixes[start]
+                plan.starts.append(start)
+            elif family.fixed:
+                plan.tail += header + "".join(family.fixed)
+        if plan.prefixes:
+            # The very first line needs no line break before it.
+            plan.headers[0] = plan.headers[0][1:]
+            plan.prefixes[0] = plan.prefixes[0][1:]
+        plan.factors = np.array(factors)
+        plan.divisors = np.array(divisors)
+        return plan
+
+
+def split_scale(scale: float) -> tuple[float, float]:
+    """Scale == factor / divisor, with one of them 1."""
+    if 0 < scale < 1:
+        return 1.0, float(round(1 / scale))
+    return scale, 1.0
+
+
+def prefix_lines(
+    name: str, metric: Metric, entities: Sequence[Entity], rendered: dict[int, str]
+) -> list[str]:
+    fixed = render_labels(metric.labels)[1:-1]
+    lines = []
+    for entity in entities:
+        mine = rendered[id(entity)]
+        inside = ",".join(part for part in (mine, fixed) if part)
+        lines.append(f"\n{name}{{{inside}}} " if inside else f"\n{name} ")
+    return lines
+
+
+def pick_cells(picks: Sequence[tuple[int, list[int]]], blocks: Sequence[Block]) -> Values:
+    """All cells in exposition order; of several columns the first that was measured."""
+    chosen = []
+    for number, columns in picks:
+        values = blocks[number].values
+        cells = values[:, columns[0]]
+        for column in columns[1:]:
+            cells = np.where(np.isnan(cells), values[:, column], cells)
+        chosen.append(cells)
+    return np.concatenate(chosen) if chosen else np.empty(0)

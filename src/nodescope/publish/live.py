@@ -1,0 +1,56 @@
+"""
+/live: the ring's newest frames, in the codec of the log, with the next cursor.
+
+A cursor is `<run>-<sequence>`: after a restart of the agent, or when the
+asked frames have left the ring, the answer says that it is not complete and
+starts with the oldest frame there is.
+"""
+
+from dataclasses import dataclass
+
+from nodescope.base.codec import Encoder
+from nodescope.base.errors import RequestRejected
+from nodescope.hold.ring import Ring
+
+# A tail of this many frames at once; a reader that is further behind asks again.
+FRAMES = 120
+
+
+@dataclass(frozen=True, slots=True)
+class Tail:
+    """An answer of /live."""
+
+    body: bytes
+    cursor: str
+    complete: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Live:
+    """Reads tails from the ring."""
+
+    ring: Ring
+    run_id: str
+    node: str
+
+    def read(self, since: str) -> Tail:
+        """Frames behind the cursor; an empty cursor means the newest only."""
+        newest = self.ring.newest()
+        last = newest.sequence if newest else -1
+        sequence, known = self._parse(since, last)
+        complete, frames = self.ring.since(sequence)
+        frames = frames[:FRAMES]
+        encoder = Encoder()
+        parts = [encoder.hello(run=self.run_id, node=self.node), *(encoder.encode(frame) for frame in frames)]
+        cursor = f"{self.run_id}-{frames[-1].sequence if frames else sequence}"
+        return Tail(b"".join(parts), cursor, complete and known)
+
+    def _parse(self, since: str, last: int) -> tuple[int, bool]:
+        if not since:
+            return last - 1, True
+        run, dash, number = since.rpartition("-")
+        if not dash or not number.lstrip("-").isdigit() or len(number) > 18:
+            raise RequestRejected(
+                f"since={since[:60]!r} is not a cursor; accepted: the Nodescope-Cursor of an earlier answer"
+            )
+        return (int(number), True) if run == self.run_id else (-1, False)

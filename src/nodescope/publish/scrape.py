@@ -1,0 +1,132 @@
+"""
+/metrics: what a scrape gets, assembled once per tick and flavour.
+
+Slow tables are shown with their last values for as long as their source is
+ok; a source that is absent or failed shows nothing but its outcome.
+"""
+
+import threading
+import zlib
+from collections import OrderedDict
+from dataclasses import dataclass, field
+
+from nodescope.base.block import Block
+from nodescope.base.clock import Clock
+from nodescope.base.errors import RequestRejected
+from nodescope.base.text import hint_nearest
+from nodescope.hold.ring import Ring
+from nodescope.publish.derived import Deriver
+from nodescope.publish.exposition import Exposition
+from nodescope.publish.own import Own, render_families
+
+TEXT = "text/plain; version=0.0.4; charset=utf-8"
+OPENMETRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
+# Groups of sources that may be asked for by one word.
+GROUPS = {"gpu": ("nvidia", "amd")}
+# Selections kept ready: one per scrape job that asks for its own.
+SELECTIONS = 8
+
+
+@dataclass(slots=True)
+class Prepared:
+    """One selection in one flavour."""
+
+    exposition: Exposition
+    sequence: int = -1
+    body: str = ""
+
+
+@dataclass(slots=True)
+class Scrape:
+    """Answers scrapes from the ring."""
+
+    ring: Ring
+    own: Own
+    clock: Clock
+    mode: str
+    deriver: Deriver = field(init=False)
+    _prepared: OrderedDict[tuple[bool, tuple[str, ...]], Prepared] = field(default_factory=OrderedDict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def __post_init__(self) -> None:
+        self.deriver = Deriver(self.ring)
+
+    def render(self, sources: tuple[str, ...], *, openmetrics: bool) -> str:
+        """The exposition of now; RequestRejected for a source we do not know."""
+        newest = self.ring.newest()
+        outcomes = newest.outcomes if newest else {}
+        wanted = expand_sources(sources, tuple(outcomes))
+        with self._lock:
+            prepared = self._prepare(openmetrics, wanted)
+            if newest is not None and prepared.sequence != newest.sequence:
+                prepared.body = prepared.exposition.render(self._select(wanted))
+                prepared.sequence = newest.sequence
+            body = prepared.body
+        own = (
+            ""
+            if sources
+            else render_families(self.own.families(outcomes, self.clock.mono_ns()), openmetrics=openmetrics)
+        )
+        return body + own + ("# EOF\n" if openmetrics else "")
+
+    def _prepare(self, openmetrics: bool, wanted: tuple[str, ...]) -> Prepared:
+        key = (openmetrics, wanted)
+        prepared = self._prepared.get(key)
+        if prepared is None:
+            prepared = self._prepared[key] = Prepared(Exposition(self.mode, openmetrics=openmetrics))
+            if len(self._prepared) > SELECTIONS:
+                self._prepared.popitem(last=False)
+        self._prepared.move_to_end(key)
+        return prepared
+
+    def _select(self, wanted: tuple[str, ...]) -> list[Block]:
+        newest = self.ring.newest()
+        outcomes = newest.outcomes if newest else {}
+        latest = {
+            name: moment
+            for name, moment in self.ring.latest().items()
+            if (outcome := outcomes.get(moment.block.table.source)) is None or outcome.state == "ok"
+        }
+        blocks = [moment.block for moment in latest.values()]
+        blocks += self.deriver.derive(latest)
+        return [block for block in blocks if not wanted or block.table.source in wanted]
+
+
+def expand_sources(sources: tuple[str, ...], known: tuple[str, ...]) -> tuple[str, ...]:
+    """Source names from a query, groups resolved; a wrong one is refused by name."""
+    accepted = {*known, *GROUPS, *(source for group in GROUPS.values() for source in group), "node"}
+    for source in sources:
+        if source not in accepted:
+            names = ", ".join(sorted(accepted))
+            raise RequestRejected(
+                f'no source "{source[:60]}"{hint_nearest(source, accepted)} accepted: {names}'
+            )
+    return tuple(sorted({name for source in sources for name in GROUPS.get(source, (source,))}))
+
+
+def compress(body: bytes) -> bytes:
+    """gzip, fast: text of metrics shrinks to a tenth at any level."""
+    packer = zlib.compressobj(1, zlib.DEFLATED, 31)
+    return packer.compress(body) + packer.flush()
+
+
+def prefers_openmetrics(accept: str) -> bool:
+    """Whether OpenMetrics is wanted at least as much as plain text."""
+    best = {"openmetrics": 0.0, "text": 0.0}
+    for part in accept.lower().split(","):
+        kind, *parameters = (piece.strip() for piece in part.split(";"))
+        weight = 1.0
+        for parameter in parameters:
+            if parameter.startswith("q="):
+                try:
+                    weight = float(parameter[2:])
+                except ValueError:
+                    weight = 0.0
+        # OpenMetrics 2 is another format; we speak 1.
+        if kind == "application/openmetrics-text" and not any(
+            piece.startswith("version=2") for piece in parameters
+        ):
+            best["openmetrics"] = max(best["openmetrics"], weight)
+        elif kind in ("text/plain", "text/*"):
+            best["text"] = max(best["text"], weight)
+    return best["openmetrics"] > 0 and best["openmetrics"] >= best["text"]

@@ -1,0 +1,116 @@
+"""Listening: uvicorn on as many addresses as asked, bounded in headers, time and connections."""
+
+import asyncio
+import errno
+import os
+import socket
+import ssl
+from typing import Any
+
+import uvicorn
+from starlette.types import ASGIApp
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from nodescope.base.errors import SettingsRejected
+from nodescope.base.settings import Settings
+
+# More connections than any set of scrapers and schedulers keeps to one node.
+CONNECTIONS = 100
+HEADER_BYTES = 16384
+# A client that has not finished its headers by then is in trouble, or is trouble.
+HEADER_SECONDS = 10.0
+IDLE_SECONDS = 30
+STOP_SECONDS = 3
+
+
+class BoundedProtocol(H11Protocol):
+    """uvicorn's own, closing connections that do not get to the point."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._patience = asyncio.get_running_loop().call_later(HEADER_SECONDS, self._close_silent)
+
+    def _close_silent(self) -> None:
+        # A request that is being answered has a cycle; a silent client has none.
+        if self.cycle is None and not self.transport.is_closing():
+            self.transport.close()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._patience.cancel()
+        super().connection_lost(exc)
+
+
+def parse_address(text: str) -> tuple[str, int]:
+    """HOST:PORT, [::1]:PORT or :PORT for all addresses."""
+    host, colon, port = text.rpartition(":")
+    if not colon or not port.isdigit() or not 0 <= int(port) <= 65535:
+        raise SettingsRejected(
+            f"listen = {text!r} is not accepted; accepted: HOST:PORT such as 127.0.0.1:9100"
+        )
+    return host.strip("[]") or "0.0.0.0", int(port)  # noqa: S104 - asked for by leaving the host out
+
+
+def open_socket(address: str) -> socket.socket:
+    host, port = parse_address(address)
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((host, port))
+    except OSError as error:
+        listener.close()
+        if error.errno == errno.EADDRINUSE:
+            raise SettingsRejected(
+                f"{host}:{port} is in use by another program; choose another with --port or --listen, or stop the other one"
+            ) from error
+        reason = os.strerror(error.errno).lower() if error.errno else str(error)
+        raise SettingsRejected(f"cannot listen on {host}:{port}: {reason}") from error
+    listener.listen(CONNECTIONS)
+    listener.setblocking(False)
+    return listener
+
+
+def build_tls(settings: Settings) -> dict[str, Any]:
+    """Uvicorn's options for HTTPS; empty for plain HTTP."""
+    if not settings.tls_cert and not settings.tls_key:
+        if settings.tls_client_ca:
+            raise SettingsRejected("tls_client_ca needs tls_cert and tls_key")
+        return {}
+    if not (settings.tls_cert and settings.tls_key):
+        raise SettingsRejected("tls_cert and tls_key go together; one of them is missing")
+    for key in ("tls_cert", "tls_key", "tls_client_ca"):
+        path = getattr(settings, key)
+        if path and not path.is_file():
+            raise SettingsRejected(f"{key} = {path}: no such file")
+    options: dict[str, Any] = {"ssl_certfile": str(settings.tls_cert), "ssl_keyfile": str(settings.tls_key)}
+    if settings.tls_client_ca:
+        options |= {"ssl_ca_certs": str(settings.tls_client_ca), "ssl_cert_reqs": ssl.CERT_REQUIRED}
+    return options
+
+
+class Server(uvicorn.Server):
+    """Stops on SIGINT and SIGTERM without printing tracebacks."""
+
+
+def build_server(app: ASGIApp, settings: Settings) -> Server:
+    config = uvicorn.Config(
+        app,
+        http=BoundedProtocol,
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        limit_concurrency=CONNECTIONS,
+        timeout_keep_alive=IDLE_SECONDS,
+        timeout_graceful_shutdown=STOP_SECONDS,
+        h11_max_incomplete_event_size=HEADER_BYTES,
+        **build_tls(settings),
+    )
+    try:
+        config.load()
+    except ssl.SSLError as error:
+        raise SettingsRejected(
+            f"tls_cert, tls_key or tls_client_ca cannot be used: {error.reason or error}"
+        ) from error
+    return Server(config)

@@ -1,0 +1,187 @@
+"""
+The one module that knows all folders: loads settings, builds, connects.
+
+Time, roots, environment and randomness are reached for here and handed on.
+"""
+
+import gc
+import os
+import resource
+import socket
+import sys
+import tomllib
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from nodescope.base.clock import Clock, SystemClock
+from nodescope.base.errors import SettingsRejected
+from nodescope.base.loading import Loaded, load_settings
+from nodescope.base.settings import Settings
+from nodescope.base.text import hint_nearest
+from nodescope.collect.caller import Caller
+from nodescope.collect.names import Names
+from nodescope.collect.roots import Descriptors, open_root
+from nodescope.collect.roster import Roster
+from nodescope.collect.sampler import Sampler
+from nodescope.collect.source import BatchSource, CallSource, Context
+from nodescope.collect.sources import BATCH_SOURCES, CALL_SOURCES
+from nodescope.hold.ring import Ring
+from nodescope.publish.http import Agent, build_app
+from nodescope.publish.live import Live
+from nodescope.publish.own import Obituaries, Own
+from nodescope.publish.scrape import Scrape
+from nodescope.publish.token import Token
+
+# Left for sockets, logs and what libraries open behind our back.
+SPARE_DESCRIPTORS = 256
+# CAP_* numbers of linux/capability.h, with what each gives us.
+CAPABILITIES = {
+    "CAP_DAC_READ_SEARCH": (2, "files of other users when not root"),
+    "CAP_SYS_PTRACE": (19, "smaps_rollup and network namespaces of other users' processes"),
+    "CAP_SYS_RESOURCE": (24, "raising the limit of open files"),
+    "CAP_SYS_ADMIN": (21, "nothing we use"),
+    "CAP_PERFMON": (38, "hardware counters"),
+    "CAP_SYSLOG": (34, "the kernel's log"),
+}
+
+
+def read_settings(flags: Mapping[str, object], config: Path | None, environment: Mapping[str, str]) -> Loaded:
+    """Settings from flags, environment and the TOML file, if there is one."""
+    path = config or (Path(environment["NODESCOPE_CONFIG"]) if environment.get("NODESCOPE_CONFIG") else None)
+    toml: dict[str, Any] = {}
+    if path:
+        try:
+            toml = tomllib.loads(path.read_text())
+        except OSError as error:
+            raise SettingsRejected(f"{path}: {error.strerror}") from error
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise SettingsRejected(f"{path}: not TOML: {error}") from error
+    return load_settings(flags, environment, toml, str(path))
+
+
+def raise_descriptor_limit() -> int:
+    """The soft limit raised to the hard one; how many may stay open."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        # macOS refuses "unlimited"; some sandboxes refuse any change.
+        wanted = 65536 if hard == resource.RLIM_INFINITY else hard
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+        except (OSError, ValueError):
+            pass
+        soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return max(64, soft - SPARE_DESCRIPTORS)
+
+
+def read_permissions() -> dict[str, Any]:
+    """What this process may do: user and the capabilities we know a use for."""
+    held: dict[str, Any] = {"user": os.geteuid()}
+    try:
+        lines = Path("/proc/self/status").read_text().splitlines()
+    except OSError:
+        return held
+    mask = next((int(line.split()[1], 16) for line in lines if line.startswith("CapEff:")), 0)
+    held["capabilities"] = {
+        name: {"held": bool(mask >> bit & 1), "for": use} for name, (bit, use) in CAPABILITIES.items()
+    }
+    return held
+
+
+def build_context(settings: Settings) -> Context:
+    root = open_root(settings.root)
+    return Context(
+        root=root,
+        descriptors=Descriptors(raise_descriptor_limit()),
+        settings=settings,
+        names=Names(root),
+        roster=Roster(),
+        page_bytes=read_page_bytes(settings.root),
+        ticks_per_second=os.sysconf("SC_CLK_TCK"),
+    )
+
+
+def read_page_bytes(root: Path) -> int:
+    """This machine's page size; a fixture node says its own."""
+    described = root.parent / "node.toml"
+    if described.exists():
+        return int(tomllib.loads(described.read_text()).get("page_bytes", 4096))
+    return resource.getpagesize()
+
+
+def choose_sources(settings: Settings) -> tuple[list[BatchSource], list[CallSource]]:
+    """Every source but the excluded; an exclusion that names none is refused."""
+    batch = [make() for make in BATCH_SOURCES]
+    calls = [make() for make in CALL_SOURCES]
+    known = [*(source.name for source in batch), *(source.name for source in calls)]
+    for name in settings.sources_exclude:
+        if name not in known:
+            raise SettingsRejected(
+                f'sources_exclude: no source "{name}"{hint_nearest(name, known)} accepted: {", ".join(known)}'
+            )
+    return (
+        [source for source in batch if source.name not in settings.sources_exclude],
+        [source for source in calls if source.name not in settings.sources_exclude],
+    )
+
+
+@dataclass(slots=True)
+class Parts:
+    """The agent, connected but not started."""
+
+    node: str
+    loaded: Loaded
+    clock: Clock
+    context: Context
+    ring: Ring
+    sampler: Sampler
+    own: Own
+    scrape: Scrape
+    agent: Agent
+
+
+def parse_label(text: str) -> tuple[str, str]:
+    key, equals, value = text.partition("=")
+    if not equals or not key.isidentifier():
+        raise SettingsRejected(
+            f"label = {text!r} is not accepted; accepted: key=value, the key of letters, digits and _"
+        )
+    return key, value
+
+
+def build_parts(loaded: Loaded, clock: Clock | None = None) -> Parts:
+    settings = loaded.settings
+    clock = clock or SystemClock()
+    node = settings.node or socket.gethostname()
+    context = build_context(settings)
+    ring = Ring(settings.ring_seconds, settings.ring_bytes, settings.interval_seconds)
+    obituaries = Obituaries()
+    batch, calls = choose_sources(settings)
+    callers = [Caller(source, context, clock) for source in calls]
+    sampler = Sampler(batch, callers, [ring, obituaries], context, clock)
+    labels = tuple(parse_label(text) for text in settings.label)
+    own = Own(sampler.tally, ring, obituaries, labels)
+    scrape = Scrape(ring, own, clock, settings.names)
+    live = Live(ring, uuid.uuid4().hex[:12], node)
+    agent = Agent(node, loaded, ring, scrape, own, live, clock, sampler.condition, read_permissions)
+    return Parts(node, loaded, clock, context, ring, sampler, own, scrape, agent)
+
+
+def build_agent_app(parts: Parts) -> Any:
+    settings = parts.loaded.settings
+    return build_app(parts.agent, Token(settings.token_file) if settings.token_file else None)
+
+
+def settle_process() -> None:
+    """
+    What makes a long-lived process calm.
+
+    Nothing made before this is garbage: the collector need not look at it
+    again. A waiting thread gets the interpreter after one millisecond, not
+    five, so that a scrape does not make a tick late.
+    """
+    gc.collect()
+    gc.freeze()
+    sys.setswitchinterval(0.001)
