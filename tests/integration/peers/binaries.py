@@ -29,7 +29,7 @@ PEERS: tuple[Peer, ...] = get_args(Peer)
 BUILD_SECONDS = 900
 
 
-class PeerMissing(Exception):  # noqa: N818 - a situation, like all errors of ours
+class PeerMissing(Exception):
     """The peer is neither built nor can it be built here."""
 
 

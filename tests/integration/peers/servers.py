@@ -81,7 +81,7 @@ def agent_command(port: int) -> list[str]:
     return [
         sys.executable,
         "-m",
-        "nodescope.cli",
+        "nodescope",
         "agent",
         "--port",
         str(port),
