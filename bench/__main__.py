@@ -1,7 +1,7 @@
 """
 `python -m bench [NAME...] [--json]`: runs benches and prints one table.
 
-    python -m bench                     all of them, some ten minutes
+    python -m bench                     all of them, about a quarter of an hour
     python -m bench tick exposition     the short ones
     python -m bench agent --seconds 60 --containers 100
 """
