@@ -9,7 +9,7 @@ at a time, all on the same cgroups.
 
 CPU is user + system of the process, from its tenth second on: start-up is not
 what a node pays for. Memory is VmRSS at the end; with --seconds below 130 the
-ring is not full yet, and the figure is extended by what it grew.
+ring is not full yet, and the figure is extended by what it grew of late.
 """
 
 import itertools
@@ -71,20 +71,18 @@ def measure(starting: AbstractContextManager[Server], seconds: float, scrape_sec
         start = time.monotonic()
         warm = start + min(WARM_UP_SECONDS, seconds / 3)
         due = scrape_until(server, warm, scrape_seconds, start + scrape_seconds)
-        before, resident = Reading.of(server), server.resident_bytes()
-        readings = [before]
+        readings = [Reading.of(server)]
         while time.monotonic() < start + seconds:
             end = min(start + seconds, time.monotonic() + WINDOW_SECONDS)
             due = scrape_until(server, end, scrape_seconds, due)
             readings.append(Reading.of(server))
-        grown = server.resident_bytes()
         plain, gzipped = server.body_bytes()
-    after = readings[-1]
+    before, after = readings[0], readings[-1]
     quietest = min(later.cores_since(earlier) for earlier, later in itertools.pairwise(readings))
-    cost = Cost(after.cores_since(before), grown, plain, gzipped, quietest)
+    cost = Cost(after.cores_since(before), after.resident, plain, gzipped, quietest)
     if server.name != "nodescope":
         return cost
-    full, remark = extend(resident, grown, after.mono - before.mono, seconds)
+    full, remark = extend(readings[len(readings) // 2 - (len(readings) == 2)], after, seconds)
     return replace(cost, resident_bytes=full, remark=remark)
 
 
@@ -92,10 +90,11 @@ def measure(starting: AbstractContextManager[Server], seconds: float, scrape_sec
 class Reading:
     mono: float
     cpu: float
+    resident: int
 
     @classmethod
     def of(cls, server: Server) -> "Reading":
-        return cls(time.monotonic(), server.cpu_seconds())
+        return cls(time.monotonic(), server.cpu_seconds(), server.resident_bytes())
 
     def cores_since(self, earlier: "Reading") -> float:
         return (self.cpu - earlier.cpu) / (self.mono - earlier.mono)
@@ -115,12 +114,18 @@ def scrape_until(server: Server, deadline: float, every_seconds: float, due: flo
     return due
 
 
-def extend(start: int, end: int, elapsed: float, seconds: float) -> tuple[float, str]:
-    """Memory as it will be when the ring is full: grown on in a straight line."""
+def extend(halfway: Reading, end: Reading, seconds: float) -> tuple[float, str]:
+    """
+    Memory when the ring is full: grown on in a straight line.
+
+    From halfway on, because what is allocated once at the start does not grow;
+    a run of less than a minute still says too much.
+    """
     missing = FULL_SECONDS - seconds
     if missing <= 0:
-        return end, "ring full"
-    return end + (end - start) / elapsed * missing, f"measured {end / 2**20:.1f} MiB, extended to a full ring"
+        return end.resident, "ring full"
+    slope = (end.resident - halfway.resident) / (end.mono - halfway.mono)
+    return end.resident + slope * missing, f"measured {end.resident / 2**20:.1f} MiB, extended to a full ring"
 
 
 def compare(what: str, count: int, ours: Cost, peers: Mapping[str, Cost]) -> list[Row]:
