@@ -1,0 +1,208 @@
+"""
+Generated series whose truth is known: what the studies are measured and tested on.
+
+Every maker takes a random generator, so whoever calls chooses the seed and
+prints it. Values are in units of the noise's standard deviation.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+FloatArray = NDArray[np.float64]
+Maker = Callable[[np.random.Generator, int], FloatArray]
+
+
+def autoregressive(random: np.random.Generator, count: int, memory: float) -> FloatArray:
+    """Noise of unit variance whose neighbours correlate by memory."""
+    warm_up = 300
+    shocks = random.standard_normal(count + warm_up) * np.sqrt(1 - memory * memory)
+    values = np.empty_like(shocks)
+    level = 0.0
+    for index, shock in enumerate(shocks):
+        level = memory * level + shock
+        values[index] = level
+    return values[warm_up:]
+
+
+def pink(random: np.random.Generator, count: int) -> FloatArray:
+    frequency = np.fft.rfftfreq(count)
+    frequency[0] = frequency[1]
+    values = np.fft.irfft(np.fft.rfft(random.standard_normal(count)) / np.sqrt(frequency), count)
+    return np.asarray((values - values.mean()) / values.std())
+
+
+def random_walk(random: np.random.Generator, count: int) -> FloatArray:
+    return np.cumsum(random.standard_normal(count))
+
+
+def ramp(random: np.random.Generator, count: int) -> FloatArray:
+    return np.linspace(0, random.uniform(3, 30), count) + random.standard_normal(count) * random.choice([0, 1])
+
+
+def level_shifts(random: np.random.Generator, count: int) -> FloatArray:
+    values = random.standard_normal(count)
+    for _ in range(random.integers(1, 4)):
+        values[random.integers(1, count) :] += random.uniform(2, 6) * random.choice([-1, 1])
+    return values
+
+
+def telegraph(random: np.random.Generator, count: int) -> FloatArray:
+    """Two levels, switched at random moments."""
+    switches = random.random(count) < 1 / random.uniform(10, 60)
+    return 2.0 * (np.cumsum(switches) % 2) + random.standard_normal(count) * 0.5
+
+
+def bursts(random: np.random.Generator, count: int) -> FloatArray:
+    values = random.standard_normal(count)
+    for start in random.integers(0, count, size=max(2, count // 150)):
+        values[start : start + random.integers(3, 20)] += random.uniform(3, 8)
+    return values
+
+
+def staircase(random: np.random.Generator, count: int) -> FloatArray:
+    """Levels that each hold for a random time."""
+    values = np.zeros(count)
+    for start in random.integers(0, count, size=random.integers(4, 12)):
+        values[start:] = random.normal(0, 3)
+    return values + random.standard_normal(count) * 0.5
+
+
+def bump(random: np.random.Generator, count: int) -> FloatArray:
+    index = np.arange(count)
+    width = count * random.uniform(0.03, 0.15)
+    shape = np.exp(-0.5 * ((index - random.uniform(0.2, 0.8) * count) / width) ** 2)
+    return random.standard_normal(count) + 6 * shape
+
+
+def constant(random: np.random.Generator, count: int) -> FloatArray:
+    return np.full(count, float(random.integers(0, 100)))
+
+
+APERIODIC: dict[str, Maker] = {
+    "white": lambda random, count: random.standard_normal(count),
+    "heavy tails": lambda random, count: random.standard_t(3, count),
+    "autoregressive 0.5": lambda random, count: autoregressive(random, count, 0.5),
+    "autoregressive 0.9": lambda random, count: autoregressive(random, count, 0.9),
+    "autoregressive 0.98": lambda random, count: autoregressive(random, count, 0.98),
+    "pink": pink,
+    "random walk": random_walk,
+    "ramp": ramp,
+    "level shifts": level_shifts,
+    "telegraph": telegraph,
+    "bursts": bursts,
+    "staircase": staircase,
+    "bump": bump,
+    "constant": constant,
+}
+
+SHAPES: dict[str, Callable[[FloatArray], FloatArray]] = {
+    "sine": lambda phase: np.sin(2 * np.pi * phase),
+    "saw": lambda phase: phase % 1 - 0.5,
+    "square": lambda phase: np.where(phase % 1 < 0.5, 1.0, 0.0),
+    "pulse": lambda phase: np.where(phase % 1 < 0.15, 1.0, 0.0),
+    "double": lambda phase: np.sin(2 * np.pi * phase) + 0.8 * np.sin(4 * np.pi * phase + 1),
+}
+
+IMPAIRMENTS = (
+    "none",
+    "trend",
+    "drift",
+    "outliers",
+    "missing",
+    "gap",
+    "amplitude",
+    "jitter",
+    "level shifts",
+    "partial",
+    "two periods",
+)
+
+# Signal over noise, as standard deviations; the research set's three.
+SIGNAL_RATIOS = (2.0, 1.0, 0.7)
+
+
+@dataclass(frozen=True)
+class PeriodCase:
+    """A series with the periods, in samples, that are really in it."""
+
+    name: str
+    values: FloatArray
+    periods: tuple[float, ...]
+
+
+def periodic_case(random: np.random.Generator, impairment: str, longest: int = 3600) -> PeriodCase:
+    count = int(random.integers(300, longest + 1))
+    ratio = float(random.choice(SIGNAL_RATIOS))
+    # At least five cycles; log-uniform, so that every scale is met.
+    period = float(np.exp(random.uniform(np.log(4.0), np.log(count / 5.2))))
+    shape = str(random.choice(list(SHAPES)))
+    phase = cycle_phase(random, count, period, jittered=impairment == "jitter")
+    signal = unit(SHAPES[shape](phase))
+    noise = (
+        random.standard_normal(count) if random.random() < 0.5 else autoregressive(random, count, 0.7)
+    ) / ratio
+    periods = [period]
+    if impairment == "two periods":
+        other = period * random.uniform(2.3, 7.7)
+        if other > count / 5.2:
+            other = period / random.uniform(2.3, 7.7)
+        if other > 4 and abs(max(other, period) / min(other, period) % 1 - 0.5) < 0.45:
+            periods.append(other)
+            signal = signal + unit(SHAPES["sine"](np.arange(count) / other + random.random()))
+    values = impaired(random, impairment, signal, noise)
+    name = f"{impairment}, {shape}, {count / period:.0f} cycles, ratio {ratio}"
+    return PeriodCase(name, values * 10.0 ** random.integers(-6, 9), tuple(periods))
+
+
+def cycle_phase(random: np.random.Generator, count: int, period: float, *, jittered: bool) -> FloatArray:
+    """Cycles since the start; a jittered cycle starts up to 5 % of a period early or late."""
+    phase = np.arange(count) / period + random.random()
+    if not jittered:
+        return phase
+    edges = np.arange(int(phase[-1]) + 3, dtype=np.float64)
+    late = edges + random.uniform(-0.05, 0.05, len(edges))
+    return np.interp(phase, late, edges)
+
+
+def unit(values: FloatArray) -> FloatArray:
+    return (values - values.mean()) / values.std()
+
+
+def impaired(
+    random: np.random.Generator, impairment: str, signal: FloatArray, noise: FloatArray
+) -> FloatArray:
+    count = len(signal)
+    spread = float(noise.std())
+    if impairment == "partial":
+        start = random.integers(0, int(count * 0.4) + 1)
+        inside = np.zeros(count)
+        inside[start : start + int(count * 0.6)] = 1
+        return signal * inside + noise
+    if impairment == "amplitude":
+        signal = signal * np.linspace(0.5, 1.5, count)
+    values = signal + noise
+    if impairment == "trend":
+        values = values + np.linspace(0, random.uniform(3, 15), count)
+    if impairment == "drift":
+        values = values + unit(np.cumsum(random.standard_normal(count))) * 1.5
+    if impairment == "outliers":
+        hit = random.random(count) < 0.01
+        values[hit] += random.uniform(5, 20, int(hit.sum())) * (1 + spread)
+    if impairment == "level shifts":
+        for cut in random.integers(1, count, size=2):
+            values[cut:] += random.uniform(1, 4) * random.choice([-1, 1])
+    if impairment == "missing":
+        values[random.random(count) < random.uniform(0.05, 0.25)] = np.nan
+    if impairment == "gap":
+        start = random.integers(int(count * 0.2), int(count * 0.7))
+        values[start : start + int(count * random.uniform(0.03, 0.1))] = np.nan
+    return values
+
+
+def aperiodic_case(random: np.random.Generator, kind: str, longest: int = 3600) -> PeriodCase:
+    count = int(random.integers(300, longest + 1))
+    values = APERIODIC[kind](random, count) * 10.0 ** random.integers(-6, 9)
+    return PeriodCase(kind, values, ())

@@ -1,0 +1,204 @@
+"""
+Finds the periods of an evenly sampled series and the stretch in which each holds.
+
+Candidates are peaks of the spectrum over its own noise floor, and multiples of
+them (a train of short pulses may show only its harmonics). A candidate is a
+period when its peak is no chance and a cycle left out is foretold by the rest.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from nodescope.use.studies.fold import Fold, Layer, folded, layers_of, profile
+from nodescope.use.studies.robust import ROUNDING_SHARE, spread
+from nodescope.use.studies.segment import filled
+from nodescope.use.studies.series import BoolArray, FloatArray
+from nodescope.use.studies.spectrum import FEWEST_CYCLES, Peak, chance_ratio, peaks_of
+
+# Samples further than 4 spreads from the middle are drawn in to there: one
+# wild sample in a hundred would otherwise raise the floor over every peak.
+# Clipped, not removed, because spikes may be what repeats.
+CLIP_SPREADS = 4.0
+
+# How often pure noise may offer a peak; most of those the fold then refuses.
+FALSE_PEAKS = 0.002
+
+# The fold's t value that a peak over chance needs, and the lower one that
+# does where the peak is half as high again.
+LEAST_AGREEMENT = 3.0
+LEAST_AGREEMENT_HIGH_PEAK = 2.0
+
+# A period of few cycles lies under its own floor (the lobe of a sine is four
+# bins wide), and no peak over chance is possible: then the fold must be
+# beyond doubt on its own.
+FEW_CYCLES_RATIO = 5.0
+FEW_CYCLES_AGREEMENT = 7.0
+FEW_CYCLES_STRENGTH = 0.2
+FEW_CYCLES = 5.0
+
+# Weaker than 2 % of the variance helps nobody, however certain. A second
+# period must show more: what is left of the first is never quite noise.
+LEAST_STRENGTH = 0.02
+LEAST_SECOND_STRENGTH = 0.1
+
+# Peaks looked at per round: beyond the sixth none was ever the right one.
+PEAKS = 6
+SHORTEST_PERIOD = 1.95
+
+# Where a peak's period is tried, in bins of the spectrum from its parabola.
+SHARPENING = (-0.3, -0.15, 0.0, 0.15, 0.3)
+
+FEWEST_SAMPLES = 16
+
+# The smallest period that explains 80 % of what the best one does is taken:
+# every multiple of a period is one too.
+SAME_EXPLAINED = 0.8
+
+# Peaks at up to the tenth harmonic of a period found, within 1 % or 1.5 bins,
+# belong to it.
+HARMONICS = 10
+HARMONIC_SHARE = 0.01
+HARMONIC_BINS = 1.5
+
+# A train of pulses may show its harmonics only. If what is left after a
+# period has a peak at a small fraction of it, their common period is tried; it
+# must explain this many times as much (twice, for pulses without noise).
+COMMON_MULTIPLES = (2, 3, 4, 5)
+COMMON_GAIN = 1.25
+
+
+@dataclass(frozen=True)
+class Period:
+    """A period in samples, and how its peak and its fold stand out."""
+
+    fold: Fold
+    ratio: float
+
+    @property
+    def length(self) -> float:
+        return self.fold.period
+
+
+def steadied(values: FloatArray) -> FloatArray | None:
+    """Gaps drawn over, the straight trend and wild samples out, unit variance; None if nothing moves."""
+    even = filled(values)
+    even = even - np.median(even)
+    size = float(np.abs(even).max())
+    level = without_line(even)
+    if float(np.abs(level).max()) <= ROUNDING_SHARE * size:
+        return None
+    reach = CLIP_SPREADS * spread(level)
+    middle = float(np.median(level))
+    calm = without_line(np.clip(level, middle - reach, middle + reach))
+    deviation = float(calm.std())
+    return calm / deviation if deviation > 0 else None
+
+
+def without_line(values: FloatArray) -> FloatArray:
+    time = np.arange(len(values)) - (len(values) - 1) / 2
+    slope = float(time @ values) / max(float(time @ time), 1.0)
+    return values - values.mean() - slope * time
+
+
+def periods_of(values: FloatArray) -> list[Period]:
+    """At most two unrelated periods of the whole series, stronger first."""
+    measured = np.isfinite(values)
+    if int(measured.sum()) < FEWEST_SAMPLES:
+        return []
+    calm = steadied(values)
+    first = None if calm is None else best_period(calm, measured, peaks_of(calm, PEAKS))
+    if calm is None or first is None:
+        return []
+    first, left = completed(calm, measured, first)
+    if left is None:
+        return [first]
+    others = [peak for peak in peaks_of(left, PEAKS) if not is_harmonic(peak, first.length, len(left))]
+    second = best_period(left, measured, others)
+    if second is None or second.fold.strength < LEAST_SECOND_STRENGTH:
+        return [first]
+    return [first, second]
+
+
+def best_period(values: FloatArray, measured: BoolArray, peaks: list[Peak]) -> Period | None:
+    """Of the peaks that are periods, the shortest that explains about as much as any."""
+    layers = layers_of(values, measured)
+    hopeful = [peak for peak in peaks if is_possible(peak, len(values))]
+    tried = [Period(sharpened(layers, peak.period, len(values)), peak.ratio) for peak in hopeful]
+    real = [period for period in tried if is_real(period, len(values))]
+    if not real:
+        return None
+    most = max(period.fold.explained for period in real)
+    return min(
+        (period for period in real if period.fold.explained >= SAME_EXPLAINED * most),
+        key=lambda period: period.length,
+    )
+
+
+def is_possible(peak: Peak, count: int) -> bool:
+    return peak.ratio >= FEW_CYCLES_RATIO and SHORTEST_PERIOD <= peak.period <= count / FEWEST_CYCLES
+
+
+def is_real(period: Period, count: int) -> bool:
+    fold = period.fold
+    if fold.explained <= 0 or fold.strength < LEAST_STRENGTH:
+        return False
+    chance = chance_ratio(count, FALSE_PEAKS)
+    if period.ratio >= chance and fold.agreement >= LEAST_AGREEMENT:
+        return True
+    if period.ratio >= 1.5 * chance and fold.agreement >= LEAST_AGREEMENT_HIGH_PEAK:
+        return True
+    return (
+        fold.agreement >= FEW_CYCLES_AGREEMENT
+        and fold.strength >= FEW_CYCLES_STRENGTH
+        and fold.cycles >= FEW_CYCLES
+    )
+
+
+def sharpened(layers: list[Layer], length: float, count: int) -> Fold:
+    """The fold that explains most among lengths a fraction of a spectral bin apart."""
+    bin_width = length * length / count
+    folds = [folded(layers, length + share * bin_width) for share in SHARPENING]
+    return max(folds, key=lambda fold: fold.explained)
+
+
+def completed(values: FloatArray, measured: BoolArray, first: Period) -> tuple[Period, FloatArray | None]:
+    """The period, or the longer one it is a harmonic of; and what is left of the series without it."""
+    left = scaled(values - profile(values, measured, first.length))
+    if left is None:
+        return first, None
+    layers = layers_of(values, measured)
+    for peak in peaks_of(left, PEAKS):
+        multiple = common_multiple(peak, first.length, len(values))
+        if multiple is None or first.length * multiple > len(values) / FEWEST_CYCLES:
+            continue
+        longer = Period(sharpened(layers, first.length * multiple, len(values)), first.ratio)
+        if longer.fold.explained >= COMMON_GAIN * first.fold.explained and is_real(longer, len(values)):
+            return longer, scaled(values - profile(values, measured, longer.length))
+    return first, left
+
+
+def common_multiple(peak: Peak, length: float, count: int) -> int | None:
+    """The a of a peak at k/a of the period's frequency, k and a small; None if there is none."""
+    if peak.ratio < FEW_CYCLES_RATIO:
+        return None
+    share = length / peak.period
+    near = max(HARMONIC_SHARE * share, HARMONIC_BINS * length / count)
+    for multiple in COMMON_MULTIPLES:
+        for harmonic in range(1, 2 * multiple):
+            if harmonic % multiple and abs(share - harmonic / multiple) <= near:
+                return multiple
+    return None
+
+
+def is_harmonic(peak: Peak, length: float, count: int) -> bool:
+    """Is the peak at a harmonic of the period, also one folded back at half the sampling rate?"""
+    harmonic = np.arange(1, HARMONICS + 1) / length
+    seen_at = np.abs(harmonic - np.round(harmonic))
+    near = np.maximum(HARMONIC_SHARE / peak.period, HARMONIC_BINS / count)
+    return bool(np.any(np.abs(seen_at - 1 / peak.period) <= near))
+
+
+def scaled(values: FloatArray) -> FloatArray | None:
+    deviation = float(values.std())
+    return values / deviation if deviation > ROUNDING_SHARE else None
