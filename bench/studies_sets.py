@@ -206,3 +206,64 @@ def aperiodic_case(random: np.random.Generator, kind: str, longest: int = 3600) 
     count = int(random.integers(300, longest + 1))
     values = APERIODIC[kind](random, count) * 10.0 ** random.integers(-6, 9)
     return PeriodCase(kind, values, ())
+
+
+# What change points are planted into. The last three have none and look as
+# if they had: what a calibrated confidence must learn to doubt.
+BACKGROUNDS: dict[str, Maker] = {
+    "white": APERIODIC["white"],
+    "heavy tails": APERIODIC["heavy tails"],
+    "Poisson": lambda random, count: random.poisson(3, count) / np.sqrt(3.0),
+    "trend": lambda random, count: random.standard_normal(count) + np.linspace(0, 10, count),
+    "autoregressive 0.5": APERIODIC["autoregressive 0.5"],
+    "autoregressive 0.9": APERIODIC["autoregressive 0.9"],
+    "cron spikes": lambda random, count: cron_spikes(random, count),
+    "autoregressive 0.98": APERIODIC["autoregressive 0.98"],
+    "pink": pink,
+    "random walk": lambda random, count: random_walk(random, count) / 10,
+}
+
+
+def cron_spikes(random: np.random.Generator, count: int) -> FloatArray:
+    """Five seconds of work every minute."""
+    return random.standard_normal(count) + 5 * ((np.arange(count) + random.integers(60)) % 60 < 5)
+
+
+@dataclass(frozen=True)
+class ChangeCase:
+    """A series and the first sample of each new regime in it."""
+
+    name: str
+    values: FloatArray
+    changes: tuple[int, ...]
+
+
+def change_case(random: np.random.Generator, background: str) -> ChangeCase:
+    """Half of the cases have one to three changes of level, slope or noise; half have none."""
+    count = int(random.integers(200, 2400))
+    values = BACKGROUNDS[background](random, count)
+    changes: list[int] = []
+    if random.random() < 0.5:
+        for change in sorted(random.choice(np.arange(1, 10), size=random.integers(1, 4), replace=False)):
+            at = int(change * count / 10 + random.integers(-count // 40, count // 40))
+            values = changed(random, values, at)
+            changes.append(at)
+    return ChangeCase(background, values * 10.0 ** random.integers(-6, 9), tuple(changes))
+
+
+def changed(random: np.random.Generator, values: FloatArray, at: int) -> FloatArray:
+    after = values.copy()
+    kind = random.choice(["level", "level", "level", "slope", "noise"])
+    size = float(random.uniform(0.5, 6)) * float(random.choice([-1, 1]))
+    if kind == "level":
+        after[at:] += size
+    elif kind == "slope":
+        after[at:] += size * np.arange(len(values) - at) / (len(values) / 10)
+    else:
+        after[at:] = after[at] + (after[at:] - after[at]) * float(random.uniform(2, 6))
+    return after
+
+
+def is_near(found: int, changes: tuple[int, ...], count: int) -> bool:
+    """A finding is real when a change was planted within 3 % of the series, or 5 samples."""
+    return any(abs(found - change) <= max(5, 0.03 * count) for change in changes)

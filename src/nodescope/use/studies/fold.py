@@ -116,12 +116,20 @@ def places(count: int, length: float, phases: int, per_group: int) -> tuple[IntA
 
 
 def without_level(values: FloatArray, length: float) -> FloatArray:
-    """The series less its moving average over one cycle: what is slower than a cycle is gone."""
-    half = round(length / 2)
+    """
+    The series less its moving average over one cycle: what is slower than a cycle is gone.
+
+    At the ends the average is over what there is of the cycle.
+    """
+    half = min(round(length / 2), (len(values) - 1) // 2)
     total = np.concatenate(([0.0], np.cumsum(values)))
-    index = np.arange(len(values))
-    low, high = np.maximum(index - half, 0), np.minimum(index + half + 1, len(values))
-    return np.asarray(values - (total[high] - total[low]) / (high - low))
+    width = 2 * half + 1
+    level = np.empty_like(values)
+    level[half : len(values) - half] = (total[width:] - total[:-width]) / width
+    edge = np.arange(half + 1, width)
+    level[:half] = total[edge] / edge
+    level[len(values) - half :] = ((total[-1] - total[-1 - edge]) / edge)[::-1]
+    return values - level
 
 
 def judged(frame: Fold, counts: FloatArray, sums: FloatArray, energy: float, samples: float) -> Fold:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nodescope.use.studies.fold import Fold, Layer, folded, layers_of, profile
-from nodescope.use.studies.robust import ROUNDING_SHARE, spread
+from nodescope.use.studies.robust import ROUNDING_SHARE, spread, without_line
 from nodescope.use.studies.segment import filled
 from nodescope.use.studies.series import BoolArray, FloatArray
 from nodescope.use.studies.spectrum import FEWEST_CYCLES, Peak, chance_ratio, peaks_of
@@ -36,6 +36,7 @@ FEW_CYCLES_RATIO = 5.0
 FEW_CYCLES_AGREEMENT = 7.0
 FEW_CYCLES_STRENGTH = 0.2
 FEW_CYCLES = 5.0
+MANY_CYCLES = 60.0
 
 # Weaker than 2 % of the variance helps nobody, however certain. A second
 # period must show more: what is left of the first is never quite noise.
@@ -46,8 +47,10 @@ LEAST_SECOND_STRENGTH = 0.1
 PEAKS = 6
 SHORTEST_PERIOD = 1.95
 
-# Where a peak's period is tried, in bins of the spectrum from its parabola.
-SHARPENING = (-0.3, -0.15, 0.0, 0.15, 0.3)
+# How far to both sides of a peak's parabola its period is tried, once and
+# twice, in bins of the spectrum: wide, then narrow. A bin is one cycle more or
+# less over the whole series, so 0.05 keeps short pulses on each other.
+SHARPENING = (0.15, 0.05)
 
 FEWEST_SAMPLES = 16
 
@@ -95,12 +98,6 @@ def steadied(values: FloatArray) -> FloatArray | None:
     return calm / deviation if deviation > 0 else None
 
 
-def without_line(values: FloatArray) -> FloatArray:
-    time = np.arange(len(values)) - (len(values) - 1) / 2
-    slope = float(time @ values) / max(float(time @ time), 1.0)
-    return values - values.mean() - slope * time
-
-
 def periods_of(values: FloatArray) -> list[Period]:
     """At most two unrelated periods of the whole series, stronger first."""
     measured = np.isfinite(values)
@@ -136,7 +133,11 @@ def best_period(values: FloatArray, measured: BoolArray, peaks: list[Peak]) -> P
 
 
 def is_possible(peak: Peak, count: int) -> bool:
-    return peak.ratio >= FEW_CYCLES_RATIO and SHORTEST_PERIOD <= peak.period <= count / FEWEST_CYCLES
+    if not SHORTEST_PERIOD <= peak.period <= count / FEWEST_CYCLES:
+        return False
+    if peak.ratio >= chance_ratio(count, FALSE_PEAKS):
+        return True
+    return peak.ratio >= FEW_CYCLES_RATIO and count / peak.period <= MANY_CYCLES
 
 
 def is_real(period: Period, count: int) -> bool:
@@ -158,8 +159,14 @@ def is_real(period: Period, count: int) -> bool:
 def sharpened(layers: list[Layer], length: float, count: int) -> Fold:
     """The fold that explains most among lengths a fraction of a spectral bin apart."""
     bin_width = length * length / count
-    folds = [folded(layers, length + share * bin_width) for share in SHARPENING]
-    return max(folds, key=lambda fold: fold.explained)
+    best = folded(layers, length)
+    if best.explained <= 0:
+        return best
+    for reach in SHARPENING:
+        steps = (-2 * reach, -reach, reach, 2 * reach)
+        folds = [folded(layers, best.period + step * bin_width) for step in steps]
+        best = max([best, *folds], key=lambda fold: fold.explained)
+    return best
 
 
 def completed(values: FloatArray, measured: BoolArray, first: Period) -> tuple[Period, FloatArray | None]:

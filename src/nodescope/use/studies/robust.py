@@ -63,6 +63,14 @@ def without_spikes(values: FloatArray, longest: int = 2) -> FloatArray:
     return np.where(lone, local, values)
 
 
+def without_line(values: FloatArray) -> FloatArray:
+    """The series less its mean and its least-squares slope."""
+    time = np.arange(len(values)) - (len(values) - 1) / 2
+    # Sums, not matrix products: those wake a thread per core for nothing.
+    slope = float(np.sum(time * values)) / max(float(np.sum(time * time)), 1.0)
+    return values - values.mean() - slope * time
+
+
 def short_runs(marked: BoolArray, longest: int) -> BoolArray:
     """Of the marked samples, those in runs of at most longest."""
     edges = np.diff(np.concatenate(([0], marked.astype(np.int8), [0])))

@@ -13,14 +13,16 @@ import numpy as np
 
 from nodescope.use.studies.fold import Fold, folded, layers_of
 from nodescope.use.studies.period import CLIP_SPREADS, FALSE_PEAKS, SHORTEST_PERIOD, Period, steadied
+from nodescope.use.studies.robust import NORMAL_MAD
 from nodescope.use.studies.segment import filled
 from nodescope.use.studies.series import FloatArray, IntArray
 from nodescope.use.studies.spectrum import between_bins, chance_ratio, power_of, ratios_of
 
 # Windows shrink by four, not two: half a window more or less changes a peak
-# by a factor two, and the fold decides anyway.
+# by a factor two, and the fold decides anyway. Ten minutes, at our pace, are
+# the shortest worth an hour's look.
 SHRINK = 4
-SHORTEST_WINDOW = 240
+SHORTEST_WINDOW = 600
 
 # In a window nothing may be doubtful: there are many of them. Six cycles,
 # a fifth of the variance, and a t value no random walk reached on the
@@ -28,6 +30,10 @@ SHORTEST_WINDOW = 240
 WINDOW_CYCLES = 6.0
 WINDOW_AGREEMENT = 5.0
 WINDOW_STRENGTH = 0.2
+
+# A window's spread is taken from so many of its samples: it only bounds
+# wild ones.
+SPREAD_SAMPLE = 256
 
 # Two windows show the same period within 5 %.
 SAME_PERIOD = 0.05
@@ -122,9 +128,11 @@ def calm_rows(rows: FloatArray) -> FloatArray:
     """Each window without its line and with wild samples drawn in; 0 where nothing moves."""
     time = np.arange(rows.shape[1]) - (rows.shape[1] - 1) / 2
     level = rows - rows.mean(axis=1, keepdims=True)
-    level = level - (level @ time / (time @ time))[:, None] * time
-    middle = np.median(level, axis=1, keepdims=True)
-    reach = CLIP_SPREADS * 1.4826 * np.median(np.abs(level - middle), axis=1, keepdims=True)
+    slopes = np.einsum("rt,t->r", level, time) / np.sum(time * time)
+    level = level - slopes[:, None] * time
+    some = level[:, :: max(1, rows.shape[1] // SPREAD_SAMPLE)]
+    middle = np.median(some, axis=1, keepdims=True)
+    reach = CLIP_SPREADS * NORMAL_MAD * np.median(np.abs(some - middle), axis=1, keepdims=True)
     return np.where(reach > 0, np.clip(level, middle - reach, middle + reach), level)
 
 
