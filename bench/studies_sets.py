@@ -24,7 +24,7 @@ def autoregressive(random: np.random.Generator, count: int, memory: float) -> Fl
     for index, shock in enumerate(shocks):
         level = memory * level + shock
         values[index] = level
-    return values[warm_up:]
+    return np.asarray(values[warm_up:])
 
 
 def pink(random: np.random.Generator, count: int) -> FloatArray:
@@ -39,7 +39,8 @@ def random_walk(random: np.random.Generator, count: int) -> FloatArray:
 
 
 def ramp(random: np.random.Generator, count: int) -> FloatArray:
-    return np.linspace(0, random.uniform(3, 30), count) + random.standard_normal(count) * random.choice([0, 1])
+    noise = random.standard_normal(count) * float(random.choice([0, 1]))
+    return np.asarray(np.linspace(0, random.uniform(3, 30), count) + noise)
 
 
 def level_shifts(random: np.random.Generator, count: int) -> FloatArray:
@@ -74,7 +75,7 @@ def bump(random: np.random.Generator, count: int) -> FloatArray:
     index = np.arange(count)
     width = count * random.uniform(0.03, 0.15)
     shape = np.exp(-0.5 * ((index - random.uniform(0.2, 0.8) * count) / width) ** 2)
-    return random.standard_normal(count) + 6 * shape
+    return np.asarray(random.standard_normal(count) + 6 * shape)
 
 
 def constant(random: np.random.Generator, count: int) -> FloatArray:
@@ -168,7 +169,7 @@ def cycle_phase(random: np.random.Generator, count: int, period: float, *, jitte
 
 
 def unit(values: FloatArray) -> FloatArray:
-    return (values - values.mean()) / values.std()
+    return np.asarray((values - values.mean()) / values.std())
 
 
 def impaired(
@@ -208,6 +209,11 @@ def aperiodic_case(random: np.random.Generator, kind: str, longest: int = 3600) 
     return PeriodCase(kind, values, ())
 
 
+def cron_spikes(random: np.random.Generator, count: int) -> FloatArray:
+    """Five seconds of work every minute."""
+    return random.standard_normal(count) + 5 * ((np.arange(count) + random.integers(60)) % 60 < 5)
+
+
 # What change points are planted into. The last three have none and look as
 # if they had: what a calibrated confidence must learn to doubt.
 BACKGROUNDS: dict[str, Maker] = {
@@ -217,16 +223,11 @@ BACKGROUNDS: dict[str, Maker] = {
     "trend": lambda random, count: random.standard_normal(count) + np.linspace(0, 10, count),
     "autoregressive 0.5": APERIODIC["autoregressive 0.5"],
     "autoregressive 0.9": APERIODIC["autoregressive 0.9"],
-    "cron spikes": lambda random, count: cron_spikes(random, count),
+    "cron spikes": cron_spikes,
     "autoregressive 0.98": APERIODIC["autoregressive 0.98"],
     "pink": pink,
     "random walk": lambda random, count: random_walk(random, count) / 10,
 }
-
-
-def cron_spikes(random: np.random.Generator, count: int) -> FloatArray:
-    """Five seconds of work every minute."""
-    return random.standard_normal(count) + 5 * ((np.arange(count) + random.integers(60)) % 60 < 5)
 
 
 @dataclass(frozen=True)

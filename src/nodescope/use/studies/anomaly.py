@@ -99,7 +99,10 @@ def usual_values(whole: Segment, history: int) -> tuple[FloatArray, bool]:
     """What is usual at each sample; by hour of day where history has two days and the hour matters."""
     past = whole.values[:history]
     plain = np.full(len(whole), float(np.median(past)))
-    if whole.times_at[history - 1] - whole.times_at[0] < 2 * DAY_SECONDS or whole.interval_seconds > HOUR_SECONDS:
+    if (
+        whole.times_at[history - 1] - whole.times_at[0] < 2 * DAY_SECONDS
+        or whole.interval_seconds > HOUR_SECONDS
+    ):
         return plain, False
     hours: IntArray = ((whole.times_at % DAY_SECONDS) // HOUR_SECONDS).astype(np.int64)
     medians = np.array([hour_median(past, hours[:history], hour, plain[0]) for hour in range(24)])

@@ -1,6 +1,4 @@
-"""
-When did this series change its level, its slope or its noise: from what to what, and how sure is that?
-"""
+"""When did this series change its level, its slope or its noise: from what to what, and how sure is that?"""
 
 from dataclasses import dataclass
 
@@ -40,7 +38,9 @@ def study(series: Series) -> Answer:
     if not segments:
         return not_enough(NAME, series, f"a change needs at least {FEWEST_SAMPLES} samples in a row.")
     findings = [
-        described(segment, cut, series.name) for segment in segments for cut in cuts_of(filled(segment.values))
+        described(segment, cut, series.name)
+        for segment in segments
+        for cut in cuts_of(filled(segment.values))
     ]
     return found(NAME, series, findings, f"{capitalised(series.name)} did not change beyond its own noise.")
 
@@ -111,7 +111,9 @@ def sentence_of(change: str, before: Side, after: Side, at: float, name: str, un
     if change == "slope":
         return f"{who} {moving(after, unit)} from {clock(at)}; before, it {moving(before, unit)}."
     verb = "rose" if after.level > before.level else "fell"
-    return f"{who} {verb} from {quantity(before.level, unit)} to {quantity(after.level, unit)} at {clock(at)}."
+    return (
+        f"{who} {verb} from {quantity(before.level, unit)} to {quantity(after.level, unit)} at {clock(at)}."
+    )
 
 
 def moving(side: Side, unit: str) -> str:

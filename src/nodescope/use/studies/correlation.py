@@ -72,7 +72,9 @@ def newest_part(series: Series, around_at: float | None) -> Segment | None:
     """The longest stretch, or what lies around the moment of the stretch that holds it."""
     segments = [segment for segment in segments_of(series) if segment.present >= FEWEST_SAMPLES]
     if around_at is not None:
-        segments = [within(segment, around_at - AROUND_SECONDS, around_at + AROUND_SECONDS) for segment in segments]
+        segments = [
+            within(segment, around_at - AROUND_SECONDS, around_at + AROUND_SECONDS) for segment in segments
+        ]
         segments = [segment for segment in segments if segment.present >= FEWEST_SAMPLES]
     return max(segments, key=len) if segments else None
 
@@ -138,7 +140,7 @@ def lagged(left: FloatArray, right: FloatArray, most: int) -> FloatArray:
 
 
 def independent_samples(left: FloatArray, right: FloatArray) -> float:
-    """n over the sum of the products of both autocorrelations (Bartlett 1935)."""
+    """N over the sum of the products of both autocorrelations (Bartlett 1935)."""
     count = len(left)
     reach = count // 4
     product = autocorrelation(left, reach) * autocorrelation(right, reach)

@@ -8,6 +8,7 @@ averaged over as many samples as it remembers (at most 1,200 blocks, at least
 out; and each change is at last placed to the sample.
 """
 
+import itertools
 from dataclasses import dataclass
 
 import numpy as np
@@ -229,7 +230,7 @@ def described(pieces: Piecewise, bounds: list[int]) -> list[Cut]:
 def memory_left(pieces: Piecewise) -> float:
     """Correlation of neighbouring blocks about their piece's line; 0 to 1."""
     bounds = pieces.bounds()
-    rests = [without_line(pieces.blocks[start:end]) for start, end in zip(bounds, bounds[1:])]
+    rests = [without_line(pieces.blocks[start:end]) for start, end in itertools.pairwise(bounds)]
     together = sum(float(np.sum(rest[1:] * rest[:-1])) for rest in rests)
     energy = sum(float(np.sum(rest * rest)) for rest in rests)
     return min(max(together / energy, 0.0), 0.99) if energy > 0 else 0.0

@@ -1,9 +1,8 @@
-"""
-What a study answers: findings, or why there are none. One JSON form for CLI, API, export and MCP.
-"""
+"""What a study answers: findings, or why there are none. One JSON form for CLI, API, export and MCP."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from math import isfinite
 from typing import Literal
 
 import numpy as np
@@ -89,9 +88,7 @@ class Answer:
 
 def plain(value: Measure) -> Measure:
     """JSON knows no NaN and no infinity: what is not a number is null."""
-    if isinstance(value, (float, np.floating)):
-        return float(value) if np.isfinite(value) else None
-    return int(value) if isinstance(value, np.integer) else value
+    return (float(value) if isfinite(value) else None) if isinstance(value, float) else value
 
 
 def found(study: str, series: Series, findings: list[Finding], nothing: str) -> Answer:

@@ -64,9 +64,7 @@ def layers_of(values: FloatArray, measured: BoolArray) -> list[Layer]:
         finer = layers[-1]
         even = len(finer.values) // 2 * 2
         halved = (finer.values[:even:2] + finer.values[1:even:2]) / 2
-        layers.append(
-            Layer(halved, finer.measured[:even:2] | finer.measured[1:even:2], finer.scale * 2)
-        )
+        layers.append(Layer(halved, finer.measured[:even:2] | finer.measured[1:even:2], finer.scale * 2))
     return layers
 
 
@@ -80,8 +78,8 @@ def folded(layers: list[Layer], period: float) -> Fold:
     group, phase = places(len(centred), length, phases, per_group)
     shape = (int(group[-1]) + 1, phases)
     slot = group * phases + phase
-    counts = np.bincount(slot, weights, shape[0] * phases).reshape(shape)
-    sums = np.bincount(slot, weights * centred, shape[0] * phases).reshape(shape)
+    counts = np.bincount(slot, weights, shape[0] * phases).reshape(shape).astype(np.float64)
+    sums = np.bincount(slot, weights * centred, shape[0] * phases).reshape(shape).astype(np.float64)
     energy = float(np.sum(weights * centred * centred))
     cycles = len(centred) / length
     frame = Fold(period, cycles, 0.0, 0.0, 0.0, np.full(len(counts), np.nan), per_group * period)
@@ -95,9 +93,7 @@ def fitting_layer(layers: list[Layer], period: float) -> Layer:
 
 
 def phase_count(length: float, count: int) -> int:
-    """
-    One phase per sample; up to four where many cycles of an uneven length fill them.
-    """
+    """One phase per sample; up to four where many cycles of an uneven length fill them."""
     cycles = count / length
     finer = min(4.0, max(1.0, cycles / 16))
     return int(min(max(2.0, np.floor(length * finer)), PHASES))

@@ -1,6 +1,4 @@
-"""
-Does this series repeat itself: how often, how strongly, and from when to when?
-"""
+"""Does this series repeat itself: how often, how strongly, and from when to when?"""
 
 import numpy as np
 
@@ -115,4 +113,11 @@ def confidence_of(spell: Spell) -> float:
     On the generated set fewer than 1 in 200 reports were on series without a
     period, so this is a lower bound, kept modest for periods of few cycles.
     """
-    return float(min(0.999, 1 - 0.5 * np.exp(-0.4 * max(spell.period.fold.agreement, 0.0)) - 0.25 / max(spell.period.fold.cycles, 1.0)))
+    return float(
+        min(
+            0.999,
+            1
+            - 0.5 * np.exp(-0.4 * max(spell.period.fold.agreement, 0.0))
+            - 0.25 / max(spell.period.fold.cycles, 1.0),
+        )
+    )

@@ -1,6 +1,4 @@
-"""
-Location, spread and smoothing that a few wild samples cannot move.
-"""
+"""Location, spread and smoothing that a few wild samples cannot move."""
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
@@ -68,7 +66,7 @@ def without_line(values: FloatArray) -> FloatArray:
     time = np.arange(len(values)) - (len(values) - 1) / 2
     # Sums, not matrix products: those wake a thread per core for nothing.
     slope = float(np.sum(time * values)) / max(float(np.sum(time * time)), 1.0)
-    return values - values.mean() - slope * time
+    return np.asarray(values - values.mean() - slope * time)
 
 
 def short_runs(marked: BoolArray, longest: int) -> BoolArray:

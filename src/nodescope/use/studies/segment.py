@@ -115,7 +115,7 @@ def grid_index(times_at: FloatArray, interval_seconds: float) -> IntArray:
     whole = np.maximum(1, np.round(steps)).astype(np.int64)
     uneven = np.abs(steps - whole) > 0.3
     if len(steps) and float(uneven.mean()) > UNEVEN_SHARE:
-        return np.round((times_at - times_at[0]) / interval_seconds).astype(np.int64)
+        return np.asarray(np.round((times_at - times_at[0]) / interval_seconds).astype(np.int64))
     return np.concatenate(([0], np.cumsum(whole)))
 
 

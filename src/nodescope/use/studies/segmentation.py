@@ -143,7 +143,7 @@ def hopeful(starts: IntArray, reached: FloatArray) -> IntArray:
     keep = reached > reached.max() - HOPELESS_NATS
     if int(keep.sum()) > STARTS_KEPT:
         keep &= reached >= np.partition(reached, -STARTS_KEPT)[-STARTS_KEPT]
-    return starts[keep]
+    return np.asarray(starts[keep])
 
 
 def walk_back(came_from: IntArray) -> list[int]:

@@ -1,6 +1,4 @@
-"""
-A series as the studies see it: times, values, and what the values are.
-"""
+"""A series as the studies see it: times, values, and what the values are."""
 
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -39,7 +37,9 @@ class Series:
 
     def __post_init__(self) -> None:
         if self.times_at.shape != self.values.shape or self.times_at.ndim != 1:
-            message = f"times and values must be one column each, got {self.times_at.shape} and {self.values.shape}"
+            message = (
+                f"times and values must be one column each, got {self.times_at.shape} and {self.values.shape}"
+            )
             raise ValueError(message)
 
     @property

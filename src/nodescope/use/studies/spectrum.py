@@ -57,7 +57,7 @@ def floor_of(power: FloatArray) -> FloatArray:
     centres = np.minimum(centres, bins - 1)
     logs = np.log(power + ROUNDING_POWER * power.max(axis=-1, keepdims=True) + np.finfo(np.float64).tiny)
     medians = np.stack([np.median(logs[..., near(centre, bins)], axis=-1) for centre in centres], axis=-1)
-    return np.exp(drawn_between(np.log(centres), medians, bins)) / np.log(2)
+    return np.asarray(np.exp(drawn_between(np.log(centres), medians, bins)) / np.log(2))
 
 
 def near(centre: float, bins: int) -> slice:

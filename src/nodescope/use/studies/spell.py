@@ -113,7 +113,12 @@ def window_hints(even: FloatArray, size: int) -> list[Hint]:
     height = ratio[np.arange(len(starts)), place]
     needed = chance_ratio(size, FALSE_PEAKS / len(starts))
     return [
-        Hint(size / between_bins(power[row], int(place[row])), float(height[row] / needed), int(starts[row]), int(starts[row]) + size)
+        Hint(
+            size / between_bins(power[row], int(place[row])),
+            float(height[row] / needed),
+            int(starts[row]),
+            int(starts[row]) + size,
+        )
         for row in np.flatnonzero(height > needed)
     ]
 
@@ -121,7 +126,7 @@ def window_hints(even: FloatArray, size: int) -> list[Hint]:
 def highest_with_enough_cycles(ratio: FloatArray) -> IntArray:
     enough = ratio.copy()
     enough[:, : int(WINDOW_CYCLES)] = 0.0
-    return np.argmax(enough, axis=1)
+    return np.asarray(np.argmax(enough, axis=1))
 
 
 def calm_rows(rows: FloatArray) -> FloatArray:
@@ -133,7 +138,7 @@ def calm_rows(rows: FloatArray) -> FloatArray:
     some = level[:, :: max(1, rows.shape[1] // SPREAD_SAMPLE)]
     middle = np.median(some, axis=1, keepdims=True)
     reach = CLIP_SPREADS * NORMAL_MAD * np.median(np.abs(some - middle), axis=1, keepdims=True)
-    return np.where(reach > 0, np.clip(level, middle - reach, middle + reach), level)
+    return np.asarray(np.where(reach > 0, np.clip(level, middle - reach, middle + reach), level))
 
 
 def proof(values: FloatArray, hint: Hint) -> Spell | None:
@@ -143,7 +148,9 @@ def proof(values: FloatArray, hint: Hint) -> Spell | None:
         return None
     if fold.agreement < WINDOW_AGREEMENT or fold.strength < WINDOW_STRENGTH:
         return None
-    return Spell(Period(fold, hint.excess * chance_ratio(hint.end - hint.start, FALSE_PEAKS)), hint.start, hint.end)
+    return Spell(
+        Period(fold, hint.excess * chance_ratio(hint.end - hint.start, FALSE_PEAKS)), hint.start, hint.end
+    )
 
 
 def fold_within(values: FloatArray, length: float, start: int, end: int) -> Fold | None:

@@ -59,7 +59,11 @@ def measured(series: Series) -> FloatArray:
 def figures_of(values: FloatArray) -> Figures:
     deviation = float(values.std(ddof=1)) if len(values) > 1 else 0.0
     return Figures(
-        float(values.mean()), float(values.min()), float(values.max()), float(np.quantile(values, 0.95)), deviation
+        float(values.mean()),
+        float(values.min()),
+        float(values.max()),
+        float(np.quantile(values, 0.95)),
+        deviation,
     )
 
 
@@ -78,7 +82,9 @@ def saturation_of(series: Series, values: FloatArray) -> str | None:
     if series.limit is not None and series.limit > 0:
         share = float(np.mean(values >= NEAR_LIMIT_SHARE * series.limit))
         if share > 0:
-            return f"at {NEAR_LIMIT_SHARE:.0%} of its limit or above for {share:.0%} of the time".replace("%", " %")
+            return f"at {NEAR_LIMIT_SHARE:.0%} of its limit or above for {share:.0%} of the time".replace(
+                "%", " %"
+            )
     if any(word in series.metric or word in series.unit for word in STALL_WORDS):
         share = float(np.mean(values >= STALLED_SHARE))
         if share > 0:

@@ -61,7 +61,7 @@ class Past:
         if away <= self.threshold or self.excess <= 0:
             return TAIL_SHARE if away <= self.threshold else TINY
         far = (away - self.threshold) / (self.excess * (1 - self.shape))
-        return TAIL_SHARE * (1 + self.shape * far) ** (-1 / self.shape)
+        return float(TAIL_SHARE * (1 + self.shape * far) ** (-1 / self.shape))
 
 
 def tail_shape(beyond: FloatArray, excess: float) -> float:

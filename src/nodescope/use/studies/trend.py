@@ -1,6 +1,4 @@
-"""
-Is this series rising or falling for good, is that a leak, and when does it reach its limit?
-"""
+"""Is this series rising or falling for good, is that a leak, and when does it reach its limit?"""
 
 from dataclasses import dataclass
 from math import erf, sqrt
@@ -98,7 +96,11 @@ def is_faster(late: Line, early: Line, times: FloatArray) -> bool:
 
 
 def verdict_of(line: Line, early: Line | None, late: Line | None, series: Series) -> str:
-    if early is not None and late is not None and late.slope / line.slope < STILL_GROWING * early.slope / line.slope:
+    if (
+        early is not None
+        and late is not None
+        and late.slope / line.slope < STILL_GROWING * early.slope / line.slope
+    ):
         return "levels off"
     if line.slope < 0:
         return "falling"
@@ -108,7 +110,12 @@ def verdict_of(line: Line, early: Line | None, late: Line | None, series: Series
 def can_leak(series: Series) -> bool:
     """Amounts can leak; rates and shares only rise."""
     unit = series.unit
-    return series.kind == "gauge" and unit not in FLOWING_UNITS and not unit.endswith("/s") and not unit.startswith("share")
+    return (
+        series.kind == "gauge"
+        and unit not in FLOWING_UNITS
+        and not unit.endswith("/s")
+        and not unit.startswith("share")
+    )
 
 
 def forecast_of(line: Line, now: float, limit: float | None) -> Forecast:
@@ -170,7 +177,9 @@ def described(segment: Segment, series: Series, line: Line, forecast: Forecast, 
     )
 
 
-def sentence_of(line: Line, forecast: Forecast, verdict: str, end_at: float, series: Series, unit: str) -> str:
+def sentence_of(
+    line: Line, forecast: Forecast, verdict: str, end_at: float, series: Series, unit: str
+) -> str:
     who = capitalised(series.name)
     pace = per_time(abs(line.slope), unit)
     if verdict == "levels off":
@@ -179,6 +188,8 @@ def sentence_of(line: Line, forecast: Forecast, verdict: str, end_at: float, ser
     text = f"{who} {verb} by {pace}"
     if forecast.likely is None:
         return text + "."
-    text += f" and reaches its limit in about {duration(forecast.likely)}, at {clock(end_at + forecast.likely)}"
+    text += (
+        f" and reaches its limit in about {duration(forecast.likely)}, at {clock(end_at + forecast.likely)}"
+    )
     latest = "open" if forecast.high is None else duration(forecast.high)
     return text + f" (90 %: {duration(forecast.low or 0.0)} to {latest})."

@@ -1,6 +1,4 @@
-"""
-How numbers, times and names are written for people: the same way in every study.
-"""
+"""How numbers, times and names are written for people: the same way in every study."""
 
 from datetime import UTC, datetime
 from difflib import get_close_matches
@@ -41,7 +39,11 @@ def rounded(value: float) -> str:
 def per_time(slope_per_second: float, unit: str) -> str:
     """38 MiB/h: a slope over the time in which it is easiest to read."""
     per, word = next(
-        ((seconds, name) for seconds, name in ((1.0, "s"), (MINUTE, "min"), (HOUR, "h")) if abs(slope_per_second) * seconds >= 1),
+        (
+            (seconds, name)
+            for seconds, name in ((1.0, "s"), (MINUTE, "min"), (HOUR, "h"))
+            if abs(slope_per_second) * seconds >= 1
+        ),
         (HOUR, "h"),
     )
     if unit == "bytes":
