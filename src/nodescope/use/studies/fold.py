@@ -16,6 +16,12 @@ from nodescope.use.studies.series import BoolArray, FloatArray, IntArray
 # period do not change a verdict.
 PHASES = 64
 
+# A long period is folded at a coarser step, with this many samples or more.
+PERIOD_SAMPLES = 24
+
+# From so many cycles on the two half ones at the ends can be spared.
+EDGE_CYCLES = 8
+
 # Short cycles are judged in groups of at least six samples, because the
 # correlation of two or three samples says nothing; and into at most 256
 # groups, which bounds the cost of a long series.
@@ -72,12 +78,11 @@ def folded(layers: list[Layer], period: float) -> Fold:
     layer = fitting_layer(layers, period)
     length = period / layer.scale
     centred = without_level(layer.values, length)
-    weights = layer.measured.astype(np.float64)
+    weights = edgeless(layer.measured, length)
     phases = phase_count(length, len(centred))
     per_group = cycles_per_group(len(centred), length)
-    group, phase = places(len(centred), length, phases, per_group)
-    shape = (int(group[-1]) + 1, phases)
-    slot = group * phases + phase
+    slot = slots(len(centred), length, phases, per_group)
+    shape = (int(slot[-1]) // phases + 1, phases)
     counts = np.bincount(slot, weights, shape[0] * phases).reshape(shape).astype(np.float64)
     sums = np.bincount(slot, weights * centred, shape[0] * phases).reshape(shape).astype(np.float64)
     energy = float(np.sum(weights * centred * centred))
@@ -86,9 +91,24 @@ def folded(layers: list[Layer], period: float) -> Fold:
     return judged(frame, counts, sums, energy, float(weights.sum()))
 
 
+def edgeless(measured: BoolArray, length: float) -> FloatArray:
+    """
+    1 where a sample counts; half a cycle at both ends does not.
+
+    There the moving average sees less than a cycle and leaves a slope, which
+    pulls the period off by a tenth of a bin. With few cycles they are needed.
+    """
+    weights = measured.astype(np.float64)
+    half = round(length / 2)
+    if len(measured) >= EDGE_CYCLES * length:
+        weights[:half] = 0.0
+        weights[len(weights) - half :] = 0.0
+    return weights
+
+
 def fitting_layer(layers: list[Layer], period: float) -> Layer:
-    """The coarsest layer that still gives a period 32 samples."""
-    fitting = [layer for layer in layers if period / layer.scale >= PHASES / 2]
+    """The coarsest layer that still gives a period enough samples."""
+    fitting = [layer for layer in layers if period / layer.scale >= PERIOD_SAMPLES]
     return fitting[-1] if fitting else layers[0]
 
 
@@ -103,12 +123,13 @@ def cycles_per_group(count: int, length: float) -> int:
     return max(1, int(np.ceil(GROUP_SAMPLES / length)), int(np.ceil(count / length / GROUPS)))
 
 
-def places(count: int, length: float, phases: int, per_group: int) -> tuple[IntArray, IntArray]:
-    """The group of cycles and the phase every sample falls in."""
-    turns = np.arange(count) / length
-    cycle = turns.astype(np.int64)
-    phase = ((turns - cycle) * phases).astype(np.int64)
-    return cycle // per_group, np.minimum(phase, phases - 1)
+def slots(count: int, length: float, phases: int, per_group: int) -> IntArray:
+    """Where every sample falls in the table of groups and phases, row by row."""
+    tick = (np.arange(count) * (phases / length)).astype(np.int64)
+    if per_group == 1:
+        return tick
+    cycle, phase = np.divmod(tick, phases)
+    return np.asarray(cycle // per_group * phases + phase)
 
 
 def without_level(values: FloatArray, length: float) -> FloatArray:
@@ -153,7 +174,7 @@ def profile(values: FloatArray, measured: BoolArray, period: float) -> FloatArra
     phases = phase_count(period, len(values))
     turns = np.arange(len(values)) / period
     place = np.minimum(((turns % 1) * phases).astype(np.int64), phases - 1)
-    weights = measured.astype(np.float64)
+    weights = edgeless(measured, period)
     counts = np.bincount(place, weights, phases)
     means = np.bincount(place, weights * without_level(values, period), phases) / np.maximum(counts, 1.0)
     means -= means.mean()

@@ -52,6 +52,10 @@ SHORTEST_PERIOD = 1.95
 # less over the whole series, so 0.05 keeps short pulses on each other.
 SHARPENING = (0.15, 0.05)
 
+# A peak that explains less than this share of the best one cannot be chosen
+# after sharpening either.
+WORTH_SHARPENING = 0.3
+
 FEWEST_SAMPLES = 16
 
 # The smallest period that explains 80 % of what the best one does is taken:
@@ -121,7 +125,13 @@ def best_period(values: FloatArray, measured: BoolArray, peaks: list[Peak]) -> P
     """Of the peaks that are periods, the shortest that explains about as much as any."""
     layers = layers_of(values, measured)
     hopeful = [peak for peak in peaks if is_possible(peak, len(values))]
-    tried = [Period(sharpened(layers, peak.period, len(values)), peak.ratio) for peak in hopeful]
+    first = [(folded(layers, peak.period), peak.ratio) for peak in hopeful]
+    promising = WORTH_SHARPENING * max((fold.explained for fold, _ in first), default=0.0)
+    tried = [
+        Period(sharpened(layers, fold, len(values)), ratio)
+        for fold, ratio in first
+        if fold.explained > promising
+    ]
     real = [period for period in tried if is_real(period, len(values))]
     if not real:
         return None
@@ -156,12 +166,10 @@ def is_real(period: Period, count: int) -> bool:
     )
 
 
-def sharpened(layers: list[Layer], length: float, count: int) -> Fold:
+def sharpened(layers: list[Layer], rough: Fold, count: int) -> Fold:
     """The fold that explains most among lengths a fraction of a spectral bin apart."""
-    bin_width = length * length / count
-    best = folded(layers, length)
-    if best.explained <= 0:
-        return best
+    bin_width = rough.period * rough.period / count
+    best = rough
     for reach in SHARPENING:
         steps = (-2 * reach, -reach, reach, 2 * reach)
         folds = [folded(layers, best.period + step * bin_width) for step in steps]
@@ -179,7 +187,7 @@ def completed(values: FloatArray, measured: BoolArray, first: Period) -> tuple[P
         multiple = common_multiple(peak, first.length, len(values))
         if multiple is None or first.length * multiple > len(values) / FEWEST_CYCLES:
             continue
-        longer = Period(sharpened(layers, first.length * multiple, len(values)), first.ratio)
+        longer = Period(sharpened(layers, folded(layers, first.length * multiple), len(values)), first.ratio)
         if longer.fold.explained >= COMMON_GAIN * first.fold.explained and is_real(longer, len(values)):
             return longer, scaled(values - profile(values, measured, longer.length))
     return first, left
