@@ -268,3 +268,57 @@ def changed(random: np.random.Generator, values: FloatArray, at: int) -> FloatAr
 def is_near(found: int, changes: tuple[int, ...], count: int) -> bool:
     """A finding is real when a change was planted within 3 % of the series, or 5 samples."""
     return any(abs(found - change) <= max(5, 0.03 * count) for change in changes)
+
+
+@dataclass(frozen=True)
+class LeakCase:
+    """A leak in MiB, its limit, and when it really reaches it, in samples after the last one."""
+
+    values: FloatArray
+    limit: float
+    samples_to_limit: float
+
+
+def leak_case(random: np.random.Generator) -> LeakCase:
+    count = int(random.integers(600, 7200))
+    noise = [
+        lambda: random.standard_normal(count),
+        lambda: autoregressive(random, count, 0.7),
+        lambda: random.standard_t(3, count),
+    ][int(random.integers(3))]()
+    rise = float(random.uniform(3, 30))
+    limit = 50 + rise * float(random.uniform(1.2, 4))
+    values = 50 + rise * np.arange(count) / count + noise
+    return LeakCase(values, limit, (limit - 50) / rise * count - (count - 1))
+
+
+def filling_cache(random: np.random.Generator) -> FloatArray:
+    """Fills, and levels off well before the end."""
+    count = int(random.integers(600, 7200))
+    filled = 1 - np.exp(-np.arange(count) / (count * random.uniform(0.05, 0.3)))
+    return np.asarray(50 + 30 * filled + random.standard_normal(count) * random.uniform(0.1, 2))
+
+
+@dataclass(frozen=True)
+class CauseCase:
+    """A series, thirty others, which of them is the cause, and by how many samples it came first."""
+
+    target: FloatArray
+    others: list[FloatArray]
+    cause: int
+    lag: int
+
+
+def cause_case(random: np.random.Generator, count: int = 1200, others: int = 30) -> CauseCase:
+    """The cause has a busy stretch that the target follows; its neighbour steps at another time."""
+    makers = list(BACKGROUNDS.values())
+    series = [makers[place % len(makers)](random, count) for place in range(others)]
+    cause = int(random.integers(others))
+    busy = autoregressive(random, count, 0.5)
+    start = int(random.integers(count // 4, count * 3 // 4))
+    busy[start : start + int(random.integers(60, 300))] += random.uniform(2, 6)
+    lag = int(random.integers(0, 30))
+    target = autoregressive(random, count, 0.7) + np.roll(busy, lag) * random.uniform(0.5, 1.5)
+    series[cause] = busy
+    series[(cause + 1) % others][int(random.integers(100, count - 100)) :] += 4
+    return CauseCase(target, series, cause, lag)
