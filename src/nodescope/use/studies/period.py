@@ -118,7 +118,16 @@ def periods_of(values: FloatArray) -> list[Period]:
     second = best_period(left, measured, others)
     if second is None or second.fold.strength < LEAST_SECOND_STRENGTH:
         return [first]
+    if is_harmonic(Peak(first.length, first.ratio), second.length, len(calm)):
+        return [fundamental(calm, measured, first, second)]
     return [first, second]
+
+
+def fundamental(values: FloatArray, measured: BoolArray, first: Period, second: Period) -> Period:
+    """Of a period and a longer one it is a harmonic of, the one that explains the series."""
+    layers = layers_of(values, measured)
+    longer = Period(sharpened(layers, folded(layers, second.length), len(values)), first.ratio)
+    return longer if longer.fold.explained >= COMMON_GAIN * first.fold.explained else first
 
 
 def best_period(values: FloatArray, measured: BoolArray, peaks: list[Peak]) -> Period | None:
@@ -143,7 +152,7 @@ def best_period(values: FloatArray, measured: BoolArray, peaks: list[Peak]) -> P
 
 
 def is_possible(peak: Peak, count: int) -> bool:
-    if not SHORTEST_PERIOD <= peak.period <= count / FEWEST_CYCLES:
+    if not SHORTEST_PERIOD <= peak.period <= 1.02 * count / FEWEST_CYCLES:
         return False
     if peak.ratio >= chance_ratio(count, FALSE_PEAKS):
         return True

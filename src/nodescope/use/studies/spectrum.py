@@ -80,6 +80,10 @@ def ratios_of(power: FloatArray) -> FloatArray:
     ratio = power / floor_of(power)
     peak = np.zeros(power.shape, dtype=bool)
     peak[..., 1:-1] = (power[..., 1:-1] > power[..., :-2]) & (power[..., 1:-1] >= power[..., 2:])
+    # The last bin is a period of two samples. It has one degree of freedom
+    # where others have two, so chance reaches twice as far there.
+    peak[..., -1] = power[..., -1] > 2 * power[..., -2]
+    ratio[..., -1] /= 2
     peak[..., :FEWEST_CYCLES] = False
     return np.where(peak, ratio, 0.0)
 
@@ -98,6 +102,8 @@ def peaks_of(values: FloatArray, most: int) -> list[Peak]:
 
 def between_bins(power: FloatArray, place: int) -> float:
     """The peak of the parabola through the logarithms of three bins."""
+    if place + 1 >= len(power):
+        return float(place)
     left, middle, right = np.log(power[place - 1 : place + 2] + np.finfo(np.float64).tiny)
     bend = left - 2 * middle + right
     return place + (0.5 * (left - right) / bend if bend < 0 else 0.0)
