@@ -1,12 +1,13 @@
 """Changes are found at their sample, with a confidence that means what it says."""
 
+import math
 import secrets
 from collections.abc import Callable
 
 import numpy as np
 import pytest
-
 from bench import studies_sets as sets
+
 from nodescope.use.studies import Answer, Series, changepoint
 from nodescope.use.studies.cut import cuts_of
 from nodescope.use.studies.segmentation import RunningSums, log_evidence, log_gamma
@@ -30,7 +31,7 @@ def test_a_step_is_found_at_its_first_sample_in_any_unit(
     answer = changepoint.study(series(values))
     assert places(answer) == [600]
     finding = answer.findings[0]
-    assert (finding.before, finding.after) == (pytest.approx(low, rel=0.02), pytest.approx(high, rel=0.02))
+    assert [finding.before, finding.after] == pytest.approx([low, high], rel=0.02)
     assert finding.magnitude == pytest.approx(high - low, rel=0.05)
     assert finding.confidence > 0.9
 
@@ -119,16 +120,12 @@ def test_a_finding_at_nine_tenths_is_real_nine_times_in_ten(series: MakeSeries) 
 
 
 def test_the_logarithm_of_gamma_is_exact_enough() -> None:
-    import math
-
     x = np.array([0.5, 1.0, 1.5, 2.0, 10.0, 600.0])
     assert log_gamma(x) == pytest.approx([math.lgamma(one) for one in x], abs=1e-8)
 
 
 def test_the_evidence_of_a_piece_is_the_marginal_of_its_model() -> None:
     """log p(x) of the Student t: x ~ t_2a(0, b/a (I + X V X')), computed the long way."""
-    import math
-
     values = np.array([0.3, -0.2, 0.8, 1.1, 0.4, 1.9])
     count = len(values)
     u = (np.arange(count) - (count - 1) / 2) / count

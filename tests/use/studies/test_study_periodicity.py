@@ -5,15 +5,15 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-
 from bench import studies_sets as sets
-from nodescope.use.studies import Series, periodicity
+
+from nodescope.use.studies import Answer, Series, periodicity
 from nodescope.use.studies.series import FloatArray
 
 MakeSeries = Callable[..., Series]
 
 
-def periods(answer: periodicity.Answer) -> list[float]:
+def periods(answer: Answer) -> list[float]:
     return [float(finding.measures["period_seconds"] or 0) for finding in answer.findings]
 
 

@@ -1,5 +1,6 @@
 """Gaps, restarts and counter resets end a stretch; jitter and months do not."""
 
+import json
 from collections.abc import Callable
 
 import numpy as np
@@ -79,8 +80,6 @@ def test_any_samples_get_an_answer_that_is_json(
     name: str, times_at: list[float], values: list[float]
 ) -> None:
     """forall times, values: a study answers, and says why where it finds nothing."""
-    import json
-
     count = min(len(times_at), len(values))
     with np.errstate(all="ignore"):
         answer = STUDIES[name].run(Series(np.array(times_at[:count]), np.array(values[:count])))

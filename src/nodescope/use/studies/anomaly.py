@@ -30,7 +30,8 @@ FEWEST_HISTORY = 60
 FEWEST_PIECES = 10
 HOUR_SECONDS, DAY_SECONDS = 3600.0, 86400.0
 
-# The hour of day is used where it takes away a tenth of the spread.
+# The hour of day is used where it takes away a tenth of the deviation: not of the
+# robust spread, which an hour in twenty-four does not move.
 HOUR_GAIN = 0.9
 
 
@@ -106,8 +107,11 @@ def usual_values(whole: Segment, history: int) -> tuple[FloatArray, bool]:
         return plain, False
     hours: IntArray = ((whole.times_at % DAY_SECONDS) // HOUR_SECONDS).astype(np.int64)
     medians = np.array([hour_median(past, hours[:history], hour, plain[0]) for hour in range(24)])
-    hourly = between_hours(whole.times_at, medians)
-    if spread(past - hourly[:history]) < HOUR_GAIN * spread(past):
+    stepped, drawn = medians[hours], between_hours(whole.times_at, medians)
+    # A job at the full hour is a step, the day's load a curve: whichever
+    # leaves less in the tail.
+    hourly = min(stepped, drawn, key=lambda usual: float(np.quantile(np.abs(past - usual[:history]), 0.99)))
+    if float(np.std(past - hourly[:history])) < HOUR_GAIN * float(np.std(past)):
         return hourly, True
     return plain, False
 

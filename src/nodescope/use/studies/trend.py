@@ -20,6 +20,10 @@ FEWEST_SAMPLES = 20
 # z beyond 3.3 is one false trend in a thousand series of noise.
 LEAST_Z = 3.3
 
+# Or when nine in ten pairs of buckets agree: a smooth curve remembers so much
+# that no z value can speak for it.
+NEARLY_ALWAYS = 0.9
+
 # And when it moved the value, over the whole stretch, by as much as its noise.
 LEAST_RISE = 1.0
 
@@ -75,11 +79,8 @@ def finding_in(segment: Segment, series: Series) -> Finding | None:
 
 
 def is_trend(line: Line, span_seconds: float) -> bool:
-    return (
-        abs(line.z) >= LEAST_Z
-        and line.low * line.high > 0
-        and abs(line.slope) * span_seconds >= LEAST_RISE * line.noise
-    )
+    sure = abs(line.z) >= LEAST_Z or abs(line.tau) >= NEARLY_ALWAYS
+    return sure and line.low * line.high > 0 and abs(line.slope) * span_seconds >= LEAST_RISE * line.noise
 
 
 def halves(times: FloatArray, values: FloatArray) -> tuple[Line | None, Line | None]:
@@ -151,7 +152,7 @@ def described(segment: Segment, series: Series, line: Line, forecast: Forecast, 
         kind=NAME,
         start_at=start_at,
         end_at=end_at,
-        confidence=min(0.999, erf(abs(line.z) / sqrt(2))),
+        confidence=min(0.999, max(erf(abs(line.z) / sqrt(2)), abs(line.tau))),
         magnitude=after - before,
         unit=segment.unit,
         before=before,
@@ -170,6 +171,7 @@ def described(segment: Segment, series: Series, line: Line, forecast: Forecast, 
         evidence={
             "samples": segment.present,
             "kendall_z": line.z,
+            "kendall_tau": line.tau,
             "noise": line.noise,
             "buckets": line.buckets,
             "span_seconds": span_seconds,

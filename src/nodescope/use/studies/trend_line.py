@@ -34,6 +34,7 @@ class Line:
     noise: float
     level_error: float
     z: float
+    tau: float
     buckets: int
 
     def at(self, time: float) -> float:
@@ -60,7 +61,18 @@ def line_through(times: FloatArray, values: FloatArray) -> Line | None:
     level = float(np.median(rest)) + slope * middle
     noise = float(np.std(rest))
     level_error = noise * np.sqrt(1.5708 * inflation(memory_of(rest)) / len(heights))
-    return Line(slope, low, high, level, middle, noise, float(level_error), kendall / error, len(heights))
+    return Line(
+        slope=slope,
+        low=low,
+        high=high,
+        level=level,
+        middle=middle,
+        noise=noise,
+        level_error=float(level_error),
+        z=kendall / error,
+        tau=kendall / len(rises),
+        buckets=len(heights),
+    )
 
 
 def kendall_error(count: int, memory: float) -> float:
@@ -74,7 +86,7 @@ def inflation(memory: float) -> float:
 
 
 def memory_of(rest: FloatArray) -> float:
-    """Correlation of neighbours; 0 to 0.95, corrected for the bias of short series (1/n)."""
+    """Correlation of neighbours; 0 to 0.95, corrected for the bias of short series (about 1/n)."""
     centred = rest - rest.mean()
     energy = float(np.sum(centred * centred))
     if energy <= 0:
