@@ -54,7 +54,7 @@ SHARPENING = (0.15, 0.05)
 
 # A peak that explains less than this share of the best one cannot be chosen
 # after sharpening either.
-WORTH_SHARPENING = 0.3
+WORTH_SHARPENING = 0.6
 
 FEWEST_SAMPLES = 16
 
@@ -115,8 +115,8 @@ def periods_of(values: FloatArray) -> list[Period]:
     if left is None:
         return [first]
     others = [peak for peak in peaks_of(left, PEAKS) if not is_harmonic(peak, first.length, len(left))]
-    second = best_period(left, measured, others)
-    if second is None or second.fold.strength < LEAST_SECOND_STRENGTH:
+    second = best_period(left, measured, others, LEAST_SECOND_STRENGTH)
+    if second is None:
         return [first]
     if is_harmonic(Peak(first.length, first.ratio), second.length, len(calm)):
         return [fundamental(calm, measured, first, second)]
@@ -130,25 +130,26 @@ def fundamental(values: FloatArray, measured: BoolArray, first: Period, second: 
     return longer if longer.fold.explained >= COMMON_GAIN * first.fold.explained else first
 
 
-def best_period(values: FloatArray, measured: BoolArray, peaks: list[Peak]) -> Period | None:
+def best_period(
+    values: FloatArray, measured: BoolArray, peaks: list[Peak], least_strength: float = LEAST_STRENGTH
+) -> Period | None:
     """Of the peaks that are periods, the shortest that explains about as much as any."""
+    count = len(values)
     layers = layers_of(values, measured)
-    hopeful = [peak for peak in peaks if is_possible(peak, len(values))]
-    first = [(folded(layers, peak.period), peak.ratio) for peak in hopeful]
-    promising = WORTH_SHARPENING * max((fold.explained for fold, _ in first), default=0.0)
-    tried = [
-        Period(sharpened(layers, fold, len(values)), ratio)
-        for fold, ratio in first
-        if fold.explained > promising
+    rough = [Period(folded(layers, peak.period), peak.ratio) for peak in peaks if is_possible(peak, count)]
+    most = max((period.fold.explained for period in rough), default=0.0)
+    promising = [
+        period
+        for period in rough
+        if period.fold.explained > WORTH_SHARPENING * most and period.fold.strength >= least_strength / 2
     ]
-    real = [period for period in tried if is_real(period, len(values))]
+    tried = [Period(sharpened(layers, period.fold, count), period.ratio) for period in promising]
+    real = [period for period in tried if period.fold.strength >= least_strength and is_real(period, count)]
     if not real:
         return None
     most = max(period.fold.explained for period in real)
-    return min(
-        (period for period in real if period.fold.explained >= SAME_EXPLAINED * most),
-        key=lambda period: period.length,
-    )
+    alike = [period for period in real if period.fold.explained >= SAME_EXPLAINED * most]
+    return min(alike, key=lambda period: period.length)
 
 
 def is_possible(peak: Peak, count: int) -> bool:
@@ -161,7 +162,7 @@ def is_possible(peak: Peak, count: int) -> bool:
 
 def is_real(period: Period, count: int) -> bool:
     fold = period.fold
-    if fold.explained <= 0 or fold.strength < LEAST_STRENGTH:
+    if fold.explained <= 0:
         return False
     chance = chance_ratio(count, FALSE_PEAKS)
     if period.ratio >= chance and fold.agreement >= LEAST_AGREEMENT:
