@@ -1,6 +1,6 @@
 """When did this series change its level, its slope or its noise: from what to what, and how sure is that?"""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -24,9 +24,10 @@ TOLD_SLOPE = 2.0
 
 @dataclass(frozen=True)
 class Side:
-    """What held on one side of a change, over the whole piece."""
+    """What held on one side of a change: over the whole piece, and (edge) where it meets the change."""
 
     level: float
+    edge: float
     slope_per_second: float
     noise: float
     moves: bool
@@ -47,9 +48,12 @@ def study(series: Series) -> Answer:
 
 def described(segment: Segment, cut: Cut, name: str) -> Finding:
     index = first_measured(segment, cut)
-    before = side_of(segment, cut.start, cut.index)
-    after = side_of(segment, cut.index, cut.end)
+    before = side_of(segment, cut.start, cut.index, edge_last=True)
+    after = side_of(segment, cut.index, cut.end, edge_last=False)
     change = kind_of(cut)
+    if change == "level" and (before.moves or after.moves):
+        # The drop of a sawtooth is from peak to trough, not from middle to middle.
+        before, after = replace(before, level=before.edge), replace(after, level=after.edge)
     magnitude = after.noise - before.noise if change == "noise" else after.level - before.level
     at = float(segment.times_at[index])
     return Finding(
@@ -84,15 +88,17 @@ def first_measured(segment: Segment, cut: Cut) -> int:
     return cut.index + int(later[0]) if len(later) else cut.index
 
 
-def side_of(segment: Segment, start: int, end: int) -> Side:
+def side_of(segment: Segment, start: int, end: int, *, edge_last: bool) -> Side:
     part: FloatArray = segment.values[start:end]
     part = part[np.isfinite(part)]
     if len(part) == 0:
-        return Side(float("nan"), 0.0, 0.0, moves=False)
+        return Side(float("nan"), float("nan"), 0.0, 0.0, moves=False)
     slope = robust_slope(part)
-    noise = spread(part - slope * np.arange(len(part)))
+    flat = part - slope * np.arange(len(part))
+    noise = spread(flat)
+    edge = float(np.median(flat)) + (slope * (len(part) - 1) if edge_last else 0.0)
     moves = abs(slope) * len(part) > TOLD_SLOPE * noise
-    return Side(float(np.median(part)), slope / segment.interval_seconds, noise, moves)
+    return Side(float(np.median(part)), edge, slope / segment.interval_seconds, noise, moves)
 
 
 def kind_of(cut: Cut) -> str:

@@ -11,6 +11,7 @@ value is missing. Further columns are ignored; without a header the first two co
 """
 
 import csv
+import re
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -25,6 +26,9 @@ VALUE_COLUMNS = ("value",)
 
 # What other tools write where nothing was measured.
 MISSING_WORDS = frozenset({"", "nan", "na", "null", "none"})
+
+
+MONTH = re.compile(r"\d{4}-\d{2}")
 
 
 class SeriesRefused(ValueError):  # noqa: N818 - errors are situations here
@@ -87,7 +91,8 @@ def parse_time(text: str, name: str, number: int) -> float:
     except ValueError:
         pass
     try:
-        moment = datetime.fromisoformat(text)
+        # A month (2026-01) is ISO 8601 too, which the library does not read.
+        moment = datetime.fromisoformat(f"{text}-01" if MONTH.fullmatch(text) else text)
     except ValueError:
         problem = f"{text!r} is no time; seconds or ISO 8601 (2026-01-31T03:41:12Z) are expected"
         raise SeriesRefused(f"{name} line {number}: {problem}") from None

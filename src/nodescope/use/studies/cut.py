@@ -17,6 +17,7 @@ from nodescope.use.studies.fold import profile
 from nodescope.use.studies.period import periods_of
 from nodescope.use.studies.robust import (
     is_flat,
+    middle_spread,
     remembered_samples,
     spread,
     trimmed_blocks,
@@ -179,7 +180,9 @@ def effect_of(before: FloatArray, after: FloatArray) -> Effect:
     level_before, level_after = float(np.median(flat_before)), float(np.median(flat_after))
     rest = np.concatenate((flat_before - level_before, flat_after - level_after))
     noise = max(spread(rest), LEAST_NOISE)
-    ratio = max(spread(flat_before), LEAST_NOISE) / max(spread(flat_after), LEAST_NOISE)
+    # The middle half only: of a series that is 0 but for rare bursts, a piece
+    # with a burst is not noisier than one without.
+    ratio = max(middle_spread(flat_before), LEAST_NOISE) / max(middle_spread(flat_after), LEAST_NOISE)
     return Effect(
         level=abs(float(np.median(after)) - float(np.median(before))) / noise,
         jump=abs(level_before + slope_before * len(before) - level_after) / noise,

@@ -14,7 +14,7 @@ from nodescope.use.studies.fold import Fold, Layer, folded, layers_of, profile
 from nodescope.use.studies.robust import ROUNDING_SHARE, spread, without_line
 from nodescope.use.studies.segment import filled
 from nodescope.use.studies.series import BoolArray, FloatArray
-from nodescope.use.studies.spectrum import FEWEST_CYCLES, Peak, chance_ratio, peaks_of
+from nodescope.use.studies.spectrum import FEWEST_CYCLES, Peak, chance_ratio, comb_of, peaks_of
 
 # Samples further than 4 spreads from the middle are drawn in to there: one
 # wild sample in a hundred would otherwise raise the floor over every peak.
@@ -136,7 +136,8 @@ def best_period(
     """Of the peaks that are periods, the shortest that explains about as much as any."""
     count = len(values)
     layers = layers_of(values, measured)
-    rough = [Period(folded(layers, peak.period), peak.ratio) for peak in peaks if is_possible(peak, count)]
+    possible = [peak for peak in peaks if is_possible(peak, count)]
+    rough = [Period(folded(layers, peak.period), peak.ratio) for peak in possible + comb_of(possible, count)]
     most = max((period.fold.explained for period in rough), default=0.0)
     promising = [
         period

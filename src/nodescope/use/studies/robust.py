@@ -21,9 +21,13 @@ def spread(values: FloatArray) -> float:
     Where more than half of the samples are equal that is 0, and the mean
     absolute deviation stands in (1.2533 of it, as for a normal distribution).
     """
-    centred = np.abs(values - np.median(values))
-    middle = float(np.median(centred)) * NORMAL_MAD
-    return middle if middle > 0 else float(np.mean(centred)) * 1.2533
+    middle = middle_spread(values)
+    return middle if middle > 0 else float(np.mean(np.abs(values - np.median(values)))) * 1.2533
+
+
+def middle_spread(values: FloatArray) -> float:
+    """The same without the stand-in: 0 where more than half of the samples are equal."""
+    return float(np.median(np.abs(values - np.median(values)))) * NORMAL_MAD
 
 
 def step_noise(values: FloatArray) -> float:

@@ -28,6 +28,10 @@ FLOOR_SAMPLE = 512
 # Three cycles are the fewest that can be told from a bend.
 FEWEST_CYCLES = 3
 
+# A comb has at least four teeth, each within 1.5 bins of its place.
+COMB_PEAKS = 4
+COMB_BINS = 1.5
+
 # Power below this share of the largest is rounding.
 ROUNDING_POWER = 1e-12
 
@@ -98,6 +102,27 @@ def peaks_of(values: FloatArray, most: int) -> list[Peak]:
         for place in highest
         if ratio[place] > 0
     ]
+
+
+def comb_of(peaks: list[Peak], count: int) -> list[Peak]:
+    """
+    The period whose harmonics all of these peaks are, if there is one.
+
+    A train of short pulses has thirty harmonics of equal height, and its own
+    frequency need not be among the highest: but it is the spacing of any two
+    neighbours of them.
+    """
+    frequencies = np.sort([1 / peak.period for peak in peaks])
+    steps = np.diff(frequencies)
+    steps = steps[steps > COMB_BINS / count]
+    if len(peaks) < COMB_PEAKS or len(steps) == 0:
+        return []
+    teeth = np.round(frequencies / steps.min())
+    spacing = float(frequencies[-1] / max(teeth[-1], 1.0))
+    away = np.abs(frequencies - teeth * spacing) * count
+    if spacing * count < FEWEST_CYCLES or float(away.max()) > COMB_BINS:
+        return []
+    return [Peak(1 / spacing, max(peak.ratio for peak in peaks))]
 
 
 def between_bins(power: FloatArray, place: int) -> float:

@@ -82,14 +82,16 @@ def saturation_of(series: Series, values: FloatArray) -> str | None:
     if series.limit is not None and series.limit > 0:
         share = float(np.mean(values >= NEAR_LIMIT_SHARE * series.limit))
         if share > 0:
-            return f"at {NEAR_LIMIT_SHARE:.0%} of its limit or above for {share:.0%} of the time".replace(
-                "%", " %"
-            )
+            return f"at {100 * NEAR_LIMIT_SHARE:.0f} % of its limit or above for {share_words(share)} of the time"
     if any(word in series.metric or word in series.unit for word in STALL_WORDS):
         share = float(np.mean(values >= STALLED_SHARE))
         if share > 0:
-            return f"above {STALLED_SHARE:.0%} for {share:.0%} of the time".replace("%", " %")
+            return f"above {100 * STALLED_SHARE:.0f} % for {share_words(share)} of the time"
     return None
+
+
+def share_words(share: float) -> str:
+    return "less than 1 %" if share < 0.01 else f"{100 * share:.0f} %"
 
 
 def described(series: Series, figures: Figures, trend: str, saturation: str | None, count: int) -> Finding:
