@@ -99,6 +99,20 @@ def test_lone_spikes_are_not_changes(series: MakeSeries) -> None:
     assert changepoint.study(series(values)).findings == ()
 
 
+def test_rare_bursts_in_silence_are_not_changes(series: MakeSeries) -> None:
+    """Most disks and many networks look so: 0, and now and then something."""
+    random = np.random.default_rng(0)
+    values = np.where(random.random(1200) < 0.03, random.uniform(1, 10, 1200), 0.0)
+    assert changepoint.study(series(values)).status == "none"
+
+
+def test_the_drop_of_a_sawtooth_is_from_its_peak_to_its_trough(series: MakeSeries) -> None:
+    random = np.random.default_rng(0)
+    values = (np.arange(600) % 300) + random.standard_normal(600)
+    (finding,) = changepoint.study(series(values)).findings
+    assert [finding.before, finding.after] == pytest.approx([299, 0], abs=3)
+
+
 def test_a_finding_at_nine_tenths_is_real_nine_times_in_ten(series: MakeSeries) -> None:
     """
     On a seed nobody chose: |share real - mean confidence| <= 0.12, over all findings and over the sure ones.

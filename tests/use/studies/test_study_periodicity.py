@@ -66,6 +66,14 @@ def test_short_pulses_keep_their_own_period(series: MakeSeries) -> None:
     assert periods(periodicity.study(series(values))) == [pytest.approx(60, rel=0.01)]
 
 
+@pytest.mark.parametrize("noise", [0.0, 0.5])
+def test_one_second_of_work_every_minute_is_seen(series: MakeSeries, noise: float) -> None:
+    """Thirty harmonics of equal height, of which 60 s need not be the highest."""
+    random = np.random.default_rng(9)
+    values = np.where(np.arange(1200) % 60 < 1, 5.0, 0.0) + noise * random.standard_normal(1200)
+    assert periods(periodicity.study(series(values)))[0] == pytest.approx(60, rel=0.01)
+
+
 def test_two_periods_are_told_apart(series: MakeSeries) -> None:
     random = np.random.default_rng(6)
     index = np.arange(3600)

@@ -19,6 +19,7 @@ from nodescope.use.studies.robust import (
     is_flat,
     middle_spread,
     remembered_samples,
+    robust_slope,
     spread,
     trimmed_blocks,
     without_line,
@@ -42,6 +43,9 @@ LEAST_GAIN_NATS = 3.0
 LEAST_EFFECT = 0.5
 LEAST_SPREAD_NATS = float(np.log(2))
 
+
+# A shorter piece has too few pairs for a slope that one burst cannot make.
+SLOPED_BLOCKS = 10
 
 # Blocks have unit variance, so this only keeps a noiseless step from dividing
 # by nothing.
@@ -174,7 +178,9 @@ def worth_of(blocks: FloatArray, sums: RunningSums, start: int, cut: int, end: i
 
 
 def effect_of(before: FloatArray, after: FloatArray) -> Effect:
-    slope_before, slope_after = robust_slope(before), robust_slope(after)
+    slope_before, slope_after = (
+        robust_slope(piece) if len(piece) >= SLOPED_BLOCKS else 0.0 for piece in (before, after)
+    )
     flat_before = before - slope_before * np.arange(len(before))
     flat_after = after - slope_after * np.arange(len(after))
     level_before, level_after = float(np.median(flat_before)), float(np.median(flat_after))
@@ -189,12 +195,6 @@ def effect_of(before: FloatArray, after: FloatArray) -> Effect:
         bend=abs(slope_before - slope_after) * min(len(before), len(after)) / noise,
         spread=abs(float(np.log(ratio))),
     )
-
-
-def robust_slope(values: FloatArray) -> float:
-    """Per sample: the median rise from the first half's samples to the second's."""
-    half = len(values) // 2
-    return float(np.median(values[half : 2 * half] - values[:half])) / half if half else 0.0
 
 
 def placed(calm: FloatArray, pieces: Piecewise, size: int) -> list[int]:

@@ -16,8 +16,12 @@ from nodescope.use.studies.series import BoolArray, FloatArray, IntArray
 # period do not change a verdict.
 PHASES = 64
 
-# A long period is folded at a coarser step, with this many samples or more.
-PERIOD_SAMPLES = 24
+# Ten times a harmonic's, where its fundamental is folded as finely.
+MOST_PHASES = 640
+
+# A long period is folded at a coarser step, with this many samples or more:
+# a minute of seconds stays as it is, so that work of one second is seen.
+PERIOD_SAMPLES = 48
 
 # From so many cycles on the two half ones at the ends can be spared.
 EDGE_CYCLES = 8
@@ -74,12 +78,20 @@ def layers_of(values: FloatArray, measured: BoolArray) -> list[Layer]:
     return layers
 
 
-def folded(layers: list[Layer], period: float) -> Fold:
-    layer = fitting_layer(layers, period)
+def folded(layers: list[Layer], period: float, like: float | None = None) -> Fold:
+    """
+    The fold at a period; with the resolution of a fold at another one, if like names it.
+
+    A pulse narrower than a phase is blurred, the more the longer the period:
+    only folds of one resolution may be compared.
+    """
+    layer = fitting_layer(layers, like or period)
     length = period / layer.scale
     centred = without_level(layer.values, length)
     weights = edgeless(layer.measured, length)
     phases = phase_count(length, len(centred))
+    if like is not None:
+        phases = min(MOST_PHASES, round(phase_count(like / layer.scale, len(centred)) * period / like))
     per_group = cycles_per_group(len(centred), length)
     slot = slots(len(centred), length, phases, per_group)
     shape = (int(slot[-1]) // phases + 1, phases)
@@ -160,12 +172,18 @@ def judged(frame: Fold, counts: FloatArray, sums: FloatArray, energy: float, sam
     own = np.sum(kept * kept / np.maximum(kept_counts, 1.0), axis=1)
     both = np.sum(rest * kept, axis=1)
     match = both / np.sqrt(np.maximum(foretold * own, np.finfo(np.float64).tiny))
-    won = float(np.sum(2 * both - foretold))
+    # Per sample kept: whether the last, broken cycle counts must not decide
+    # between two lengths.
+    won = float(np.sum(2 * both - foretold)) / float(kept_counts.sum())
     matches = frame.matches.copy()
     matches[enough] = match
     agreement = match.mean() / max(float(match.std(ddof=1)), LEAST_SPREAD) * np.sqrt(len(match))
     return replace(
-        frame, explained=won / samples, strength=won / energy, agreement=float(agreement), matches=matches
+        frame,
+        explained=won,
+        strength=won * samples / energy,
+        agreement=float(agreement),
+        matches=matches,
     )
 
 

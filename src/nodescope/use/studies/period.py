@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nodescope.use.studies.fold import Fold, Layer, folded, layers_of, profile
-from nodescope.use.studies.robust import ROUNDING_SHARE, spread, without_line
+from nodescope.use.studies.robust import ROUNDING_SHARE, robust_slope, spread, without_line
 from nodescope.use.studies.segment import filled
 from nodescope.use.studies.series import BoolArray, FloatArray
 from nodescope.use.studies.spectrum import FEWEST_CYCLES, Peak, chance_ratio, comb_of, peaks_of
@@ -92,12 +92,13 @@ def steadied(values: FloatArray) -> FloatArray | None:
     even = filled(values)
     even = even - np.median(even)
     size = float(np.abs(even).max())
-    level = without_line(even)
+    # The robust slope: least squares through rare spikes would tilt the rest.
+    level = even - robust_slope(even) * np.arange(len(even))
+    level = level - np.median(level)
     if float(np.abs(level).max()) <= ROUNDING_SHARE * size:
         return None
     reach = CLIP_SPREADS * spread(level)
-    middle = float(np.median(level))
-    calm = without_line(np.clip(level, middle - reach, middle + reach))
+    calm = without_line(np.clip(level, -reach, reach))
     deviation = float(calm.std())
     return calm / deviation if deviation > 0 else None
 
@@ -126,7 +127,8 @@ def periods_of(values: FloatArray) -> list[Period]:
 def fundamental(values: FloatArray, measured: BoolArray, first: Period, second: Period) -> Period:
     """Of a period and a longer one it is a harmonic of, the one that explains the series."""
     layers = layers_of(values, measured)
-    longer = Period(sharpened(layers, folded(layers, second.length), len(values)), first.ratio)
+    rough = folded(layers, second.length, like=first.length)
+    longer = Period(sharpened(layers, rough, len(values), like=first.length), first.ratio)
     return longer if longer.fold.explained >= COMMON_GAIN * first.fold.explained else first
 
 
@@ -177,13 +179,13 @@ def is_real(period: Period, count: int) -> bool:
     )
 
 
-def sharpened(layers: list[Layer], rough: Fold, count: int) -> Fold:
+def sharpened(layers: list[Layer], rough: Fold, count: int, like: float | None = None) -> Fold:
     """The fold that explains most among lengths a fraction of a spectral bin apart."""
     bin_width = rough.period * rough.period / count
     best = rough
     for reach in SHARPENING:
         steps = (-2 * reach, -reach, reach, 2 * reach)
-        folds = [folded(layers, best.period + step * bin_width) for step in steps]
+        folds = [folded(layers, best.period + step * bin_width, like) for step in steps]
         best = max([best, *folds], key=lambda fold: fold.explained)
     return best
 
@@ -198,7 +200,8 @@ def completed(values: FloatArray, measured: BoolArray, first: Period) -> tuple[P
         multiple = common_multiple(peak, first.length, len(values))
         if multiple is None or first.length * multiple > len(values) / FEWEST_CYCLES:
             continue
-        longer = Period(sharpened(layers, folded(layers, first.length * multiple), len(values)), first.ratio)
+        rough = folded(layers, first.length * multiple, like=first.length)
+        longer = Period(sharpened(layers, rough, len(values), like=first.length), first.ratio)
         if longer.fold.explained >= COMMON_GAIN * first.fold.explained and is_real(longer, len(values)):
             return longer, scaled(values - profile(values, measured, longer.length))
     return first, left

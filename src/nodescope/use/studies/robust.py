@@ -73,6 +73,12 @@ def without_line(values: FloatArray) -> FloatArray:
     return np.asarray(values - values.mean() - slope * time)
 
 
+def robust_slope(values: FloatArray) -> float:
+    """Per sample: the median rise from the first half's samples to the second's."""
+    half = len(values) // 2
+    return float(np.median(values[half : 2 * half] - values[:half])) / half if half else 0.0
+
+
 def short_runs(marked: BoolArray, longest: int) -> BoolArray:
     """Of the marked samples, those in runs of at most longest."""
     edges = np.diff(np.concatenate(([0], marked.astype(np.int8), [0])))

@@ -28,9 +28,11 @@ FLOOR_SAMPLE = 512
 # Three cycles are the fewest that can be told from a bend.
 FEWEST_CYCLES = 3
 
-# A comb has at least four teeth, each within 1.5 bins of its place.
+# A comb has at least four teeth, each within 1.5 bins and a tenth of their
+# spacing of its place: peaks of noise are on a coarse comb by chance.
 COMB_PEAKS = 4
 COMB_BINS = 1.5
+COMB_SHARE = 0.1
 
 # Power below this share of the largest is rounding.
 ROUNDING_POWER = 1e-12
@@ -120,7 +122,7 @@ def comb_of(peaks: list[Peak], count: int) -> list[Peak]:
     teeth = np.round(frequencies / steps.min())
     spacing = float(frequencies[-1] / max(teeth[-1], 1.0))
     away = np.abs(frequencies - teeth * spacing) * count
-    if spacing * count < FEWEST_CYCLES or float(away.max()) > COMB_BINS:
+    if spacing * count < FEWEST_CYCLES or float(away.max()) > min(COMB_BINS, COMB_SHARE * spacing * count):
         return []
     return [Peak(1 / spacing, max(peak.ratio for peak in peaks))]
 
