@@ -70,7 +70,7 @@ def test_short_pulses_keep_their_own_period(series: MakeSeries) -> None:
 def test_one_second_of_work_every_minute_is_seen(series: MakeSeries, noise: float) -> None:
     """Thirty harmonics of equal height, of which 60 s need not be the highest."""
     random = np.random.default_rng(9)
-    values = np.where(np.arange(1200) % 60 < 1, 5.0, 0.0) + noise * random.standard_normal(1200)
+    values = np.where(np.arange(3600) % 60 < 1, 5.0, 0.0) + noise * random.standard_normal(3600)
     assert periods(periodicity.study(series(values)))[0] == pytest.approx(60, rel=0.01)
 
 

@@ -16,10 +16,10 @@ from nodescope.use.studies.segment import filled
 from nodescope.use.studies.series import BoolArray, FloatArray
 from nodescope.use.studies.spectrum import FEWEST_CYCLES, Peak, chance_ratio, comb_of, peaks_of
 
-# Samples further than 4 spreads from the middle are drawn in to there: one
+# Samples further than 6 spreads from the middle are drawn in to there: one
 # wild sample in a hundred would otherwise raise the floor over every peak.
 # Clipped, not removed, because spikes may be what repeats.
-CLIP_SPREADS = 4.0
+CLIP_SPREADS = 6.0
 
 # How often pure noise may offer a peak; most of those the fold then refuses.
 FALSE_PEAKS = 0.002
