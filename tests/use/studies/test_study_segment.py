@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nodescope.use.studies import STUDIES, Series, changepoint, trend
@@ -75,6 +75,7 @@ anything = st.lists(st.one_of(st.floats(), st.just(float("nan"))), max_size=40)
 
 @pytest.mark.filterwarnings("ignore:overflow:RuntimeWarning")
 @pytest.mark.parametrize("name", [name for name in STUDIES if name != "correlation"])
+@settings(max_examples=50, deadline=None)
 @given(times_at=times, values=anything)
 def test_any_samples_get_an_answer_that_is_json(
     name: str, times_at: list[float], values: list[float]
