@@ -31,7 +31,7 @@ MISSING_WORDS = frozenset({"", "nan", "na", "null", "none"})
 MONTH = re.compile(r"\d{4}-\d{2}")
 
 
-class SeriesRefused(ValueError):  # noqa: N818 - errors are situations here
+class SeriesRefused(ValueError):
     """The file is not a series; the text says where and what was expected."""
 
 

@@ -18,8 +18,9 @@ ENOUGH_FOR_A_TAIL = 40
 TAIL_SHARE = 0.1
 
 # A tail drawn from a few dozen values looks lighter than it is; a tenth more
-# holds the stated rate on Student's t with 3 degrees. Heavier than 1/2 has no variance, and no monitoring metric needs it; lighter
-# than exponential would claim impossibility from a few samples.
+# holds the stated rate on Student's t with 3 degrees. Heavier than 1/2 has no
+# variance, and no monitoring metric needs it; lighter than exponential would
+# claim impossibility from a few samples.
 LEAST_SHAPE = 0.1
 HEAVIEST = 0.5
 
