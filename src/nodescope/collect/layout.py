@@ -140,6 +140,14 @@ def _find_places(data: bytes, names: Sequence[bytes]) -> _Places:
     )
 
 
+# Which lines a pressure file may have, and the token at which each starts.
+_PRESSURE_STARTS: Mapping[tuple[bytes, ...], Mapping[bytes, int]] = {
+    (b"some", b"full"): {b"some": 0, b"full": 5},
+    (b"some",): {b"some": 0},
+    (b"full",): {b"full": 0},
+}
+
+
 @dataclass(frozen=True, slots=True)
 class PressureLines:
     """
@@ -148,7 +156,8 @@ class PressureLines:
         some avg10=1.84 avg60=0.90 avg300=0.31 total=48210377
         full avg10=0.00 avg60=0.00 avg300=0.00 total=0
 
-    Before Linux 5.13 the cpu file has no `full` line: those cells are NaN.
+    Before Linux 5.13 the cpu file has no `full` line, and irq never has a
+    `some` line: those cells are NaN.
     """
 
     wanted: Mapping[tuple[str, str], Metric]
@@ -163,21 +172,21 @@ class PressureLines:
         # Five tokens a line: its name and four fields in this order, since 4.20.
         order = {"avg10": 1, "avg60": 2, "avg300": 3, "total": 4}
         places = [(line.encode(), order[name], name.encode() + b"=") for line, name in self.wanted]
-        plan = [
-            (0 if line == b"some" else 5, line, place, prefix, len(prefix)) for line, place, prefix in places
-        ]
+        plan = [(line, place, prefix, len(prefix)) for line, place, prefix in places]
 
         def parse(data: bytes) -> list[float]:
             tokens = data.split()
-            if len(tokens) not in (5, 10) or tokens[0] != b"some":
+            starts = _PRESSURE_STARTS.get(tuple(tokens[::5]))
+            if starts is None or len(tokens) % 5:
                 raise ParseError(f"expected pressure lines, got {data[:60]!r}")
             values = []
-            for first, line, place, prefix, length in plan:
-                if first >= len(tokens):
+            for line, place, prefix, length in plan:
+                first = starts.get(line)
+                if first is None:
                     values.append(NAN)
                     continue
                 token = tokens[first + place]
-                if tokens[first] != line or not token.startswith(prefix):
+                if not token.startswith(prefix):
                     raise ParseError(f"expected {line.decode()} {prefix.decode()}, got {token[:40]!r}")
                 values.append(parse_number(token[length:]))
             return values
