@@ -128,16 +128,24 @@ def _find_places(data: bytes, names: Sequence[bytes]) -> _Places:
     if not found:
         raise ParseError(f"none of {len(names)} keys in {data[:60]!r}")
     slots, places, keys = (list(part) for part in zip(*found))
-    if len(places) == 1:
-        # itemgetter of one place gives no tuple; asked twice, it does.
-        slots, places, keys = slots * 2, places * 2, keys * 2
     complete = slots == list(range(len(names)))
+    # While a wanted key is missing, every line's key is verified: another
+    # file with as many tokens may have it where this one has something else.
+    checked = list(zip(places, keys)) if complete else list(where.values())
     return _Places(
-        itemgetter(*(place - 1 for place in places)),
-        tuple(keys),
-        itemgetter(*places),
+        _pick_places([place - 1 for place, _ in checked]),
+        tuple(key for _, key in checked),
+        _pick_places(places),
         None if complete else slots,
     )
+
+
+def _pick_places(places: Sequence[int]) -> Callable[[Sequence[bytes]], tuple[bytes, ...]]:
+    """Like itemgetter, but one place gives a tuple, too."""
+    if len(places) > 1:
+        return itemgetter(*places)
+    only = places[0]
+    return lambda tokens: (tokens[only],)
 
 
 # Which lines a pressure file may have, and the token at which each starts.
