@@ -247,8 +247,9 @@ class ProcessStat:
         least = max(places) + 1
 
         def parse(data: bytes) -> list[float]:
-            tokens = data[data.rfind(b")") + 1 :].split()
-            if len(tokens) < least:
+            behind = data.rfind(b")") + 1
+            tokens = data[behind:].split()
+            if not behind or len(tokens) < least:
                 raise ParseError(f"expected {least + 2} fields or more, got {len(tokens) + 2}: {data[:60]!r}")
             return [parse_number(tokens[place]) for place in places]
 
