@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from tests.strategies import IS_THOROUGH, examples
 
 from nodescope.base.errors import ParseError
 from nodescope.base.metric import Metric
@@ -22,7 +23,6 @@ from nodescope.collect.layout import (
     ProcessStat,
     parse_number,
 )
-from tests.strategies import IS_THOROUGH, examples
 
 
 def named(name: str) -> Metric:
