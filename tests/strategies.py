@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from nodescope.base.block import Block, Table
 from nodescope.base.entity import Entity, Labels
 from nodescope.base.frame import Event, Frame, Outcome
-from nodescope.base.metric import Metric
+from nodescope.base.metric import Kind, Metric
 
 IS_THOROUGH = os.environ.get("CI", "").lower() in ("1", "true")
 # A shared machine may stop a test for a second: no deadline, no health check
@@ -54,7 +54,8 @@ COUNTS = st.integers(0, 2**40).map(float)
 
 @st.composite
 def metrics(draw: st.DrawFn, name: str) -> Metric:
-    kind = draw(st.sampled_from(("counter", "gauge")))
+    kinds: tuple[Kind, ...] = ("counter", "gauge")
+    kind = draw(st.sampled_from(kinds))
     published = draw(st.none() | st.just(f"x_{name}" + ("_total" if kind == "counter" else "")))
     return Metric(
         name,

@@ -46,7 +46,11 @@ def parse_numbers(tokens: Sequence[bytes]) -> list[float]:
     joined = b"".join(tokens)
     # Below 300 digits in all, no float can overflow to infinity.
     if joined.isdigit() and len(joined) < 300:
-        return list(map(float, tokens))
+        try:
+            return list(map(float, tokens))
+        except ValueError:
+            # One of them is empty: `total=` of a file that was cut.
+            pass
     return list(map(parse_number, tokens))
 
 
