@@ -114,9 +114,10 @@ class Ring:
     def _shrink(self, now_mono_ns: int) -> None:
         total = sum(track.used_bytes for track in self._tracks.values())
         while total > self.ring_bytes:
-            largest = max(self._tracks.values(), key=lambda track: track.used_bytes)
-            if len(largest.moments) <= 1:
+            able = [track for track in self._tracks.values() if len(track.moments) > 1]
+            if not able:
                 break
+            largest = max(able, key=lambda track: track.used_bytes)
             before = largest.used_bytes
             self._drop_oldest(largest)
             largest.cut_mono_ns = now_mono_ns
