@@ -181,8 +181,10 @@ class Ring:
         with self._lock:
             longest = self.ring_seconds
             for track in self._tracks.values():
-                if scope in track.table.scopes and track.cut_mono_ns is not None and len(track.moments) > 1:
-                    held_ns = track.moments[-1].mono_ns - track.moments[0].mono_ns
+                if scope in track.table.scopes and track.cut_mono_ns is not None and track.moments:
+                    # A single moment left is one interval, not nothing.
+                    interval_ns = self.interval_seconds * 1e9
+                    held_ns = max(interval_ns, track.moments[-1].mono_ns - track.moments[0].mono_ns)
                     was_cut = track.moments[-1].mono_ns - track.cut_mono_ns < self.ring_seconds * 1e9
                     if was_cut:
                         longest = min(longest, held_ns / 1e9)
