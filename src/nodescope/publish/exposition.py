@@ -187,7 +187,9 @@ class Exposition:
             self._blank(parts, plan, np.flatnonzero(missing).tolist())
         else:
             parts[1::2] = render_values(values)
-        return "".join(parts) + "\n" * bool(parts) + plan.tail
+        text = "".join(parts)
+        # Every line brings the break before it; the very first needs none.
+        return f"{text[1:]}\n{plan.tail}" if text else plan.tail
 
     def _blank(self, parts: list[str], plan: Plan, missing: list[int]) -> None:
         """Remove lines without a value; a header moves to the family's next line."""
@@ -234,10 +236,6 @@ class Exposition:
                 plan.starts.append(start)
             elif family.fixed:
                 plan.tail += header + "".join(family.fixed)
-        if plan.prefixes:
-            # The very first line needs no line break before it.
-            plan.headers[0] = plan.headers[0][1:]
-            plan.prefixes[0] = plan.prefixes[0][1:]
         plan.factors = np.array(factors)
         plan.divisors = np.array(divisors)
         return plan
