@@ -243,9 +243,9 @@ class Exposition:
 
 def split_scale(scale: float) -> tuple[float, float]:
     """Scale == factor / divisor, with one of them 1."""
-    if 0 < scale < 1:
-        return 1.0, float(round(1 / scale))
-    return scale, 1.0
+    inverse = float(round(1 / scale)) if 0 < scale < 1 else 1.0
+    # Only the inverse of a whole number is a divisor: 0.01 is, 0.3 is not.
+    return (1.0, inverse) if abs(inverse * scale - 1) < 1e-9 else (scale, 1.0)
 
 
 def prefix_lines(
