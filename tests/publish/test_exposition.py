@@ -141,7 +141,7 @@ def test_the_text_is_read_back_by_the_parser_of_prometheus(rounds: list[list[Blo
         for block in blocks:
             for column, metric in enumerate(block.table.metrics):
                 for entity, row in zip(block.entities, block.values.tolist()):
-                    key = (metric.published, tuple(sorted(entity.labels)))
+                    key = (metric.published or "", tuple(sorted(entity.labels)))
                     if not metric.published or math.isnan(row[column]):
                         assert key not in found
                     else:
@@ -161,7 +161,7 @@ def test_hostile_labels_survive_the_parser_of_openmetrics(texts: list[str], numb
     text = Exposition("compatible", openmetrics=True).render([Block(table, entities, values, 0)])
     found = {
         s.labels["id"]: (s.labels["pod"], s.value)
-        for family in parse_openmetrics(text + "# EOF\n")
+        for family in parse_openmetrics(text + "# EOF\n")  # type: ignore[no-untyped-call]
         for s in family.samples
     }
     for number, (pod, value) in enumerate(zip(texts, values[:, 0].tolist())):
@@ -177,7 +177,8 @@ def test_a_first_family_without_a_value_leaves_no_blank_line() -> None:
     exposition.render([two_families(1.0, 2.0)])
     text = exposition.render([two_families(math.nan, 2.0)])
     assert text.startswith("# HELP x_b")
-    assert [family.name for family in parse_openmetrics(text + "# EOF\n")] == ["x_b"]
+    families = list(parse_openmetrics(text + "# EOF\n"))  # type: ignore[no-untyped-call]
+    assert [family.name for family in families] == ["x_b"]
 
 
 def test_no_block_is_no_text() -> None:
