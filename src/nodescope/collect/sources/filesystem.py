@@ -89,12 +89,15 @@ _ESCAPE = re.compile(r"\\([0-7]{3})")
 def parse_mounts(text: str) -> list[tuple[str, str, str]]:
     """(device, mount point, type) of what has storage; the last mount on a point wins."""
     points: dict[str, tuple[str, str, str]] = {}
-    for line in text.splitlines():
+    # Not splitlines: a mount point may hold any other line break of Unicode.
+    for line in text.split("\n"):
         fields = line.split(" ")
         if len(fields) < 4:
             continue
         # The kernel writes blanks in paths as octal escapes.
         device, point = (_ESCAPE.sub(lambda match: chr(int(match[1], 8)), field) for field in fields[:2])
+        # What was mounted there before is hidden by this one, shown or not.
+        points.pop(point, None)
         if fields[2] not in LEFT_OUT_TYPES and not LEFT_OUT_POINTS.match(point):
             points[point] = (device, point, fields[2])
     return list(points.values())
