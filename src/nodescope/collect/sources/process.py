@@ -237,7 +237,8 @@ class ProcessSource:
 
     def _owner(self, text: str) -> tuple[tuple[str, str], ...]:
         """Namespace, pod and container from /proc/PID/cgroup; empty for the host's own."""
-        for line in text.splitlines():
+        # Not splitlines: a cgroup's name may hold any line break but the line feed.
+        for line in text.split("\n"):
             cgroup = parse_cgroup_path(line.split(":", 2)[-1])
             if cgroup.container_id:
                 member = self._context.roster.by_container.get(cgroup.container_id)
