@@ -48,7 +48,9 @@ class Names:
         self._root = root
         self._by_container: dict[str, Name] = {}
         self._by_pod: dict[str, Name] = {}
-        self._containers_of_pod: dict[str, list[str]] = {}
+        self._folder_of_pod: dict[str, str] = {}
+        self._certain: dict[str, tuple[str, str]] = {}
+        """Container id -> (pod UID, name), told when it was the pod's only one."""
         self._learned: dict[str, Name] = {}
         self._listed: tuple[int | None, int | None] = (None, None)
         self.version = 0
@@ -80,13 +82,14 @@ class Names:
 
     def _list_pod_logs(self) -> None:
         self._by_pod = {}
-        self._containers_of_pod = {}
+        self._folder_of_pod = {}
         for folder in self._names(POD_LOGS):
             match = _POD_LOG.fullmatch(folder)
             if match:
                 namespace, pod, uid = (clean_text(part) for part in match.groups())
                 self._by_pod[uid] = Name(namespace, pod, source="logs")
-                self._containers_of_pod[uid] = sorted(self._root.folders(f"{POD_LOGS}/{folder}"))
+                self._folder_of_pod[uid] = folder
+        self._certain = {key: told for key, told in self._certain.items() if told[0] in self._by_pod}
 
     def _names(self, path: str) -> list[str]:
         try:
@@ -108,9 +111,23 @@ class Names:
         pod = self._by_pod.get(cgroup.pod_uid)
         if pod is None:
             return UNNAMED
-        only = self._containers_of_pod.get(cgroup.pod_uid, [])
-        # containerd's logs carry no id: with one container and the sandbox
-        # told apart by its process, the name is still certain.
-        if len(only) == 1 and not is_sandbox and cgroup.container_id:
-            return replace(pod, container=clean_text(only[0]))
-        return pod
+        if is_sandbox or not cgroup.container_id:
+            return pod
+        return replace(pod, container=self._only_container(cgroup))
+
+    def _only_container(self, cgroup: CgroupName) -> str:
+        """
+        The name of a pod's only container; empty when there are several.
+
+        containerd's logs carry no id: with one container and the sandbox told
+        apart by its process, the name is still certain, and stays so. Listed
+        anew each time, because a new container does not touch the pod's folder.
+        """
+        if cgroup.container_id in self._certain:
+            return self._certain[cgroup.container_id][1]
+        folders = list(self._root.folders(f"{POD_LOGS}/{self._folder_of_pod[cgroup.pod_uid]}"))
+        if len(folders) != 1:
+            return ""
+        name = clean_text(folders[0])
+        self._certain[cgroup.container_id] = (cgroup.pod_uid, name)
+        return name
