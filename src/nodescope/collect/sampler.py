@@ -38,6 +38,13 @@ class Sink(Protocol):
     def accept(self, frame: Frame) -> None: ...
 
 
+def take_block(segment: Segment, mono_ns: int) -> Block | None:
+    """What a segment read; nothing when its reading broke off."""
+    if any(fault.status == "raised" for fault in segment.faults):
+        return None
+    return segment.block(mono_ns)
+
+
 class Opened:
     """A batch source and how it stands."""
 
@@ -134,7 +141,7 @@ class Sampler:
         self.tally.loop_mono_ns = tick.mono_ns
         events = self._refresh(tick)
         due = self._due(tick.number)
-        read_segments(segment for _, segment in due)
+        read_segments([segment for _, segment in due])
         blocks = self._gather(due)
         blocks += self._take_calls()
         frame = Frame(
@@ -194,10 +201,13 @@ class Sampler:
             spent_ns[name] += segment.cost_ns
             self.budget.note(segment.table.name, segment.cost_ns / 1e9)
             self.faults[segment.table.name] = [fault for fault in segment.faults if fault.status not in QUIET]
-            block = segment.block(mono_ns)
+            block, outcome = run_guarded(name, partial(take_block, segment, mono_ns), None)
             if block is not None:
                 blocks.append(block)
-            self._judge(opened, segment)
+            if outcome.state == "ok":
+                self._judge(opened, segment)
+            else:
+                self.outcomes[name] = outcome
         for name, cost_ns in spent_ns.items():
             outcome = self.outcomes[name]
             self.outcomes[name] = Outcome(outcome.state, outcome.reason, cost_ns / 1e9, outcome.detail)

@@ -57,6 +57,8 @@ class Agent:
     clock: Clock
     condition: Callable[[], Condition]
     permissions: Callable[[], dict[str, Any]]
+    reader: str
+    """How files are read, in words."""
 
 
 def make_json(content: object, status: int = 200) -> Response:
@@ -214,6 +216,7 @@ class Handlers:
         content = answer.answer_status(
             agent.condition(), agent.ring, agent.loaded, now_ns, agent.node, agent.permissions()
         )
+        content["reader"] = agent.reader
         return make_json(content)
 
     async def live(self, request: Request) -> Response:
