@@ -42,6 +42,7 @@ class Caller:
         self._blocks: tuple[Block, ...] = ()
         self._outcome = Outcome("absent", "not asked yet")
         self._fresh = False
+        self._opened = False
         self._asked_mono_ns: int | None = None
         self._thread = threading.Thread(target=self._run, name=f"source-{source.name}", daemon=True)
 
@@ -65,28 +66,32 @@ class Caller:
             return taken
 
     def _run(self) -> None:
-        opened = False
         while not self._stop.is_set():
             started_mono_ns = self._clock.mono_ns()
             before_ns = thread_cpu_ns()
             with self._lock:
                 self._asked_mono_ns = started_mono_ns
-            blocks, outcome = self._ask(opened=opened)
-            opened = outcome.state != "absent"
+            blocks, outcome = self._ask()
             cost_seconds = (thread_cpu_ns() - before_ns) / 1e9
             with self._lock:
                 self._asked_mono_ns = None
                 self._blocks = blocks
                 self._outcome = Outcome(outcome.state, outcome.reason, cost_seconds, outcome.detail)
                 self._fresh = True
-            pace_seconds = self.source.pace_seconds * self.pace_ratio if opened else ABSENT_PACE_SECONDS
+            pace_seconds = self.source.pace_seconds * self.pace_ratio
+            if outcome.state == "absent":
+                pace_seconds = ABSENT_PACE_SECONDS
             self._clock.wait_until(started_mono_ns + round(pace_seconds * 1e9), self._stop)
         self.source.close()
 
-    def _ask(self, *, opened: bool) -> tuple[tuple[Block, ...], Outcome]:
+    def _ask(self) -> tuple[tuple[Block, ...], Outcome]:
         def ask() -> tuple[Block, ...]:
-            if not opened:
+            if not self._opened:
                 self.source.open(self._context)
+                self._opened = True
             return self.source.parse(self.source.read(), self._clock.mono_ns())
 
-        return run_guarded(self.source.name, ask, ())
+        blocks, outcome = run_guarded(self.source.name, ask, ())
+        # What went away is opened anew when it comes back.
+        self._opened = self._opened and outcome.state != "absent"
+        return blocks, outcome
