@@ -81,6 +81,7 @@ class ContainerSource:
         self._dropped = {"container": 0, "service": 0}
         self._lock = threading.Lock()
         self._names_version = -1
+        self._entities: tuple[Entity, ...] = ()
         self._ended_kills: dict[str, float] = {}
         """OOM kills of containers that ended, by pod that still has others."""
 
@@ -273,6 +274,10 @@ class ContainerSource:
 
     def _arrange(self) -> None:
         entities = tuple(life.entity for life in self._lives.values())
+        if entities == self._entities:
+            # The same set stays the same object, though the tree was walked.
+            entities = self._entities
+        self._entities = entities
         for grid in self._grids.values():
             grid.arrange(entities)
         self._members.arrange(entities)
