@@ -91,7 +91,8 @@ class Caller:
                 self._opened = True
             return self.source.parse(self.source.read(), self._clock.mono_ns())
 
-        blocks, outcome = run_guarded(self.source.name, ask, ())
+        nothing: tuple[Block, ...] = ()
+        blocks, outcome = run_guarded(self.source.name, ask, nothing)
         # What went away is opened anew when it comes back.
         self._opened = self._opened and outcome.state != "absent"
         return blocks, outcome
