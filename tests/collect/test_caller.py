@@ -1,7 +1,7 @@
 """Call sources: the tick takes what is there and never waits."""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -164,7 +164,7 @@ def test_a_source_that_could_not_be_opened_is_opened_again(tmp_path: Path) -> No
 
 
 def test_a_reading_that_raised_is_an_outcome_and_the_next_one_may_be_fine(tmp_path: Path) -> None:
-    answers = iter([ZeroDivisionError("a bug"), 5.0])
+    answers: Iterator[Exception | float] = iter([ZeroDivisionError("a bug"), 5.0])
 
     def answer() -> float:
         found = next(answers)

@@ -64,7 +64,13 @@ def test_a_second_container_of_a_known_pod_does_not_get_the_name_of_the_first(tm
     node.write(f"var/log/pods/shop_web-0_{UID}/nginx/0.log", "")
     touch(node, "var/log/pods", 1)
     names.refresh()
-    assert names.lookup(CgroupName(OTHER, "cri-containerd", UID)).container == ""
+    names.look_again(UID)
+    second = CgroupName(OTHER, "cri-containerd", UID)
+    assert names.lookup(second).container == "nginx"
+    assert names.lookup(CONTAINER).container == "init"
+    names.forget(CONTAINER)
+    names.forget(second)
+    assert names.lookup(second).container == ""
 
 
 def test_a_name_that_was_learned_wins_and_is_news(tmp_path: Path) -> None:

@@ -30,12 +30,14 @@ class OneNumber:
         self.table = Table(name, name, ("node",), (Metric(f"{name}.m", "gauge", "A number."),))
         self.faults: list[Fault] = []
         self.cost_ns = 0
+        self.meets: list[Fault] = []
         self.readings = 0
         self.before_read = before_read
         self.before_block: Callable[[], None] = nothing
 
     def read(self) -> None:
         self.before_read()
+        self.faults = list(self.meets)
         self.readings += 1
 
     def block(self, mono_ns: int) -> Block | None:
@@ -82,8 +84,10 @@ class Kept:
         self.frames.append(frame)
 
 
-def simple(name: str, **more: Callable[[], None]) -> Simple:
-    return Simple(name, OneNumber(name), **more)
+def simple(
+    name: str, on_open: Callable[[], None] = nothing, on_refresh: Callable[[], None] = nothing
+) -> Simple:
+    return Simple(name, OneNumber(name), on_open, on_refresh)
 
 
 def raising(error: Exception) -> Callable[[], None]:
@@ -216,10 +220,10 @@ def test_a_source_that_makes_no_sense_of_its_own_values_stops_nobody(bench: Make
 def test_a_file_that_is_gone_is_no_failure_and_one_that_breaks_is(bench: MakeBench) -> None:
     source = simple("a")
     parts = bench(source)
-    source.segment.faults = [Fault("x", "gone", "no such device")]
+    source.segment.meets = [Fault("x", "gone", "no such device")]
     assert parts.sampler.tick().outcomes["a"].state == "ok"
     assert not parts.sampler.condition().tables["a"].faults
-    source.segment.faults = [Fault("x", "failed", "input/output error")]
+    source.segment.meets = [Fault("x", "failed", "input/output error")]
     parts.sampler.tick()
     assert parts.sampler.tally.errors["a", "failed"] >= 1
     assert parts.sampler.condition().tables["a"].faults == ("x: input/output error",)
