@@ -24,6 +24,7 @@
 
 /* Larger files (a machine with thousands of interrupts) go to the Python reader. */
 #define BUFFER_BYTES 65536
+/* Lines remembered at the most; memory.stat has some 50, vmstat some 200. */
 #define MOST_LINES 4096
 #define LAYOUTS "nodescope.layouts"
 
@@ -49,6 +50,7 @@ static void free_layouts(struct layouts *layouts)
         free(layout->keys);
         free(layout->places);
         free(layout->lines);
+        free(layout->memory);
     }
     free(layouts->items);
     free(layouts);
@@ -70,7 +72,9 @@ static int fill_layout(struct layout *layout, PyObject *keys, PyObject *places)
     layout->places = calloc(layout->wanted + 1, sizeof *layout->places);
     layout->line_room = MOST_LINES;
     layout->lines = calloc(MOST_LINES, sizeof *layout->lines);
-    if (!layout->keys || !layout->places || !layout->lines) {
+    layout->memory_room = BUFFER_BYTES;
+    layout->memory = malloc(BUFFER_BYTES);
+    if (!layout->keys || !layout->places || !layout->lines || !layout->memory) {
         PyErr_NoMemory();
         return -1;
     }

@@ -4,9 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Lines remembered at the most; memory.stat has some 50, vmstat some 200. */
-#define MOST_LINES 4096
-
 static const double POWERS[] = {1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10};
 
 static int is_blank(char c) { return c == ' ' || c == '\t'; }
@@ -127,20 +124,17 @@ static int parse_value(const char **cursor, const char *end, double *out)
 static int parse_remembered(const struct layout *layout, const char *data, const char *end, double *out)
 {
     const char *c = data;
+    const char *key = layout->memory;
     for (size_t line = 0; line < layout->line_count; line++) {
-        if (c >= end)
+        struct line known = layout->lines[line];
+        if ((size_t)(end - c) <= known.length || memcmp(c, key, known.length) != 0)
             return UNSURE;
-        int16_t slot = layout->lines[line];
-        if (slot >= 0) {
-            const struct key *key = &layout->keys[slot];
-            if ((size_t)(end - c) <= key->length || memcmp(c, key->text, key->length) != 0)
-                return UNSURE;
-            c += key->length;
-            if (*c == ':')
-                c++;
-            if (parse_value(&c, end, &out[slot]) != SURE)
-                return UNSURE;
-        }
+        c += known.length;
+        key += known.length;
+        if (!is_blank(*c) && *c != '\n')
+            return UNSURE;
+        if (known.slot >= 0 && parse_value(&c, end, &out[known.slot]) != SURE)
+            return UNSURE;
         c = skip_line(c, end);
     }
     return c >= end ? SURE : UNSURE;
@@ -157,20 +151,24 @@ static int find_slot(const struct layout *layout, const struct key *key, const d
 /* Search every line, and remember what was found where. */
 static int parse_searching(struct layout *layout, const char *data, const char *end, double *out)
 {
-    size_t lines = 0, found = 0;
+    size_t lines = 0, found = 0, used = 0;
     for (size_t slot = 0; slot < layout->wanted; slot++)
         out[slot] = NAN;
     layout->line_count = 0;
     for (const char *c = data; c < end; lines++) {
-        if (lines >= layout->line_room)
-            return UNSURE;
+        const char *start = c;
         struct key key;
-        if (take_key(&c, end, &key) != SURE)
+        if (lines >= layout->line_room || take_key(&c, end, &key) != SURE)
             return UNSURE;
-        int slot = find_slot(layout, &key, out);
-        layout->lines[lines] = (int16_t)slot;
-        if (slot >= 0) {
-            if (parse_value(&c, end, &out[slot]) != SURE)
+        size_t written = (size_t)(c - start);
+        if (written > UINT16_MAX || used + written > layout->memory_room)
+            return UNSURE;
+        memcpy(layout->memory + used, start, written);
+        used += written;
+        layout->lines[lines].length = (uint16_t)written;
+        layout->lines[lines].slot = (int16_t)find_slot(layout, &key, out);
+        if (layout->lines[lines].slot >= 0) {
+            if (parse_value(&c, end, &out[layout->lines[lines].slot]) != SURE)
                 return UNSURE;
             found++;
         }

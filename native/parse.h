@@ -23,6 +23,11 @@ struct key {
     size_t length;
 };
 
+struct line {
+    int16_t slot;
+    uint16_t length;
+};
+
 /* One layout: which values are wanted, and for KEY_VALUES where they stood. */
 struct layout {
     enum kind kind;
@@ -34,13 +39,17 @@ struct layout {
     /* NUMBER: from here on, and below zero, a value means "unlimited"; NaN when it never does. */
     double unlimited_from;
     /*
-     * KEY_VALUES: for every line of the last file its wanted key, or -1. A
-     * kernel writes the same keys in the same order for every cgroup, so the
-     * next file is verified line by line instead of searched.
+     * KEY_VALUES: every line of the last file: its key as it was written, and
+     * which wanted one it is, or -1. A kernel writes the same keys in the same
+     * order for every cgroup, so the next file is verified line by line
+     * instead of searched.
      */
-    int16_t *lines;
+    struct line *lines;
     size_t line_count;
     size_t line_room;
+    /* The keys of those lines, one behind the other. */
+    char *memory;
+    size_t memory_room;
 };
 
 /* Fill out[0..wanted) from data; SURE or UNSURE. data[length] must be readable and 0. */

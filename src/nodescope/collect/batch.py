@@ -22,6 +22,7 @@ from nodescope.base.block import Block, Table, Values
 from nodescope.base.clock import thread_cpu_ns
 from nodescope.base.entity import Entity
 from nodescope.base.errors import ParseError
+from nodescope.base.text import clean_text
 from nodescope.collect.guard import run_guarded
 from nodescope.collect.layout import NAN, DeviceRows, GridLayout, Parser
 from nodescope.collect.native import NativeGrid
@@ -32,6 +33,8 @@ from nodescope.collect.roots import FILE_BYTES, Descriptors, NodeRoot
 GONE = frozenset({errno.ENODEV, errno.ESRCH})
 NOT_OFFERED = frozenset({errno.ENOENT, errno.EOPNOTSUPP, errno.ENOTDIR})
 DENIED = frozenset({errno.EACCES, errno.EPERM})
+# PATH_MAX of linux/limits.h.
+PATH_CHARACTERS = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +50,8 @@ class Fault:
 
 
 def describe_fault(path: str, error: Exception) -> Fault:
+    # Tenants name cgroups, and faults are shown in /status and in the log.
+    path = clean_text(path, PATH_CHARACTERS)
     if isinstance(error, ParseError):
         return Fault(path, "unparsable", str(error))
     number = error.errno if isinstance(error, OSError) else None
@@ -152,7 +157,7 @@ class Grid:
         self._former: tuple[tuple[Entity, ...], Sequence[float] | Values] = ((), ())
         self.width = len(table.metrics)
         self.gone_rows: set[int] = set()
-        self.open_faults: list[Fault] = []
+        self._open_faults: dict[Entity, list[Fault]] = {}
 
     @property
     def entities(self) -> tuple[Entity, ...]:
@@ -170,6 +175,8 @@ class Grid:
                 if fault.status not in ("not_offered", "gone"):
                     faults.append(fault)
         self._rows[entity] = entries
+        if faults:
+            self._open_faults[entity] = faults
         return faults
 
     def _open(self, path: str, layout: GridLayout) -> Entry:
@@ -181,12 +188,15 @@ class Grid:
         return Entry(descriptor, path, layout, self._parsers[id(layout)], column, len(layout.metrics))
 
     def remove(self, entity: Entity) -> None:
+        self._open_faults.pop(entity, None)
         for entry in self._rows.pop(entity, ()):
             self._close(entry)
 
     def replace(self, old: Entity, new: Entity) -> None:
         """The same thing with other labels: its descriptors stay."""
         self._rows[new] = self._rows.pop(old)
+        if old in self._open_faults:
+            self._open_faults[new] = self._open_faults.pop(old)
 
     def holds(self, entity: Entity) -> bool:
         return entity in self._rows
@@ -220,8 +230,8 @@ class Grid:
 
     def read(self) -> None:
         cells = len(self._entities) * self.width
-        # A file that could not be opened stays a fault until it can be.
-        faults = list(self.open_faults)
+        # A file that could not be opened stays a fault as long as its row.
+        faults = [fault for found in self._open_faults.values() for fault in found]
         if self._native:
             values, unread = self._native.read(cells)
             faults += self._read_plainly([self._program[number] for number in unread], values)

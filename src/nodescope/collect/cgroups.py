@@ -117,5 +117,5 @@ def is_kubelets(path: str) -> bool:
 def member_folders(root: NodeRoot, path: str) -> Iterator[str]:
     """A cgroup and all below it: processes may sit in nested groups."""
     yield path
-    for name in root.folders(path):
+    for name in sorted(root.folders(path)):
         yield from member_folders(root, f"{path}/{name}")

@@ -120,7 +120,7 @@ class KeyValues:
 
 @dataclass(frozen=True, slots=True)
 class _Places:
-    """Where the wanted keys and their values stand among a file's tokens."""
+    """Where all keys, and the values of the wanted ones, stand among a file's tokens."""
 
     keys: Callable[[Sequence[bytes]], tuple[bytes, ...]]
     expected: tuple[bytes, ...]
@@ -130,35 +130,32 @@ class _Places:
 
 
 def _find_places(data: bytes, names: Sequence[bytes]) -> _Places:
-    where: dict[bytes, tuple[int, bytes]] = {}
+    where: dict[bytes, int] = {}
+    starts: list[int] = []
+    keys: list[bytes] = []
     count = 0
     for line in data.split(b"\n"):
         tokens = line.split()
+        if tokens:
+            # All keys are verified next time, not only the wanted ones: a
+            # key that is missing now may come, and one may stand twice.
+            starts.append(count)
+            keys.append(tokens[0])
         if len(tokens) > 1:
-            where.setdefault(tokens[0].rstrip(b":"), (count + 1, tokens[0]))
+            where.setdefault(tokens[0].rstrip(b":"), count + 1)
         count += len(tokens)
-    found = [(slot, *where[name]) for slot, name in enumerate(names) if name in where]
-    if not found:
+    slots = [slot for slot, name in enumerate(names) if name in where]
+    if not slots:
         raise ParseError(f"none of {len(names)} keys in {data[:60]!r}")
-    slots, places, keys = (list(part) for part in zip(*found))
-    complete = slots == list(range(len(names)))
-    # While a wanted key is missing, every line's key is verified: another
-    # file with as many tokens may have it where this one has something else.
-    checked = list(zip(places, keys)) if complete else list(where.values())
+    places = [where[names[slot]] for slot in slots]
+    # itemgetter of one place gives no tuple; asked twice, it does.
+    values = itemgetter(*places, places[0]) if len(places) == 1 else itemgetter(*places)
     return _Places(
-        _pick_places([place - 1 for place, _ in checked]),
-        tuple(key for _, key in checked),
-        _pick_places(places),
-        None if complete else slots,
+        itemgetter(*starts, starts[0]),
+        (*keys, keys[0]),
+        values,
+        None if len(slots) == len(names) > 1 else slots,
     )
-
-
-def _pick_places(places: Sequence[int]) -> Callable[[Sequence[bytes]], tuple[bytes, ...]]:
-    """Like itemgetter, but one place gives a tuple, too."""
-    if len(places) > 1:
-        return itemgetter(*places)
-    only = places[0]
-    return lambda tokens: (tokens[only],)
 
 
 # Which lines a pressure file may have, and the token at which each starts.

@@ -12,6 +12,8 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Protocol
 
+import numpy as np
+
 from nodescope.base.block import Block
 from nodescope.base.clock import Clock, thread_cpu_ns
 from nodescope.base.condition import Condition, TableCondition
@@ -163,7 +165,7 @@ class Sampler:
                 if tick.number % REOPEN_TICKS == 0:
                     opened.open(self._context)
                     self._register(opened)
-                self.outcomes[opened.source.name] = opened.outcome
+                self._note_outcome(opened.source.name, opened.outcome)
                 if not opened.is_open:
                     continue
             before_ns = thread_cpu_ns()
@@ -172,8 +174,13 @@ class Sampler:
             happened, outcome = run_guarded(opened.source.name, refresh, nothing)
             events.extend(happened)
             opened.refresh_cost_ns = thread_cpu_ns() - before_ns
-            self.outcomes[opened.source.name] = outcome
+            self._note_outcome(opened.source.name, outcome)
         return events
+
+    def _note_outcome(self, name: str, outcome: Outcome) -> None:
+        self.outcomes[name] = outcome
+        if outcome.state == "failed":
+            self.tally.errors[name, outcome.detail] += 1
 
     def _register(self, opened: Opened) -> None:
         if opened.is_open:
@@ -205,25 +212,25 @@ class Sampler:
             if block is not None:
                 blocks.append(block)
             if outcome.state == "ok":
-                self._judge(opened, segment)
+                self._judge(opened, segment, block)
             else:
-                self.outcomes[name] = outcome
+                self._note_outcome(name, outcome)
         for name, cost_ns in spent_ns.items():
             outcome = self.outcomes[name]
             self.outcomes[name] = Outcome(outcome.state, outcome.reason, cost_ns / 1e9, outcome.detail)
         return blocks
 
-    def _judge(self, opened: Opened, segment: Segment) -> None:
-        """A source is failed when its main table is; other tables' faults are in /status."""
+    def _judge(self, opened: Opened, segment: Segment, block: Block | None) -> None:
+        """
+        A source is failed when its main table gave nothing; other faults are in /status.
+
+        One container's unreadable file must not hide all the others.
+        """
         loud = self.faults[segment.table.name]
         for fault in loud:
             self.tally.errors[opened.source.name, fault.status] += 1
-        if segment.table.name != opened.source.name and not segment.table.name.startswith(
-            f"{opened.source.name}."
-        ):
-            return
         first, _ = next(iter(opened.source.segments()))
-        if loud and segment is first:
+        if loud and segment is first and (block is None or np.isnan(block.values).all()):
             more = f" (and {len(loud) - 1} more)" if len(loud) > 1 else ""
             self.outcomes[opened.source.name] = Outcome("failed", f"{loud[0]}{more}", detail=loud[0].status)
 
@@ -264,8 +271,6 @@ class Sampler:
             name = opened.source.name
             outcome = frame.outcomes[name]
             tally.cost_seconds[name] += outcome.cost_seconds
-            if outcome.state == "failed" and outcome.detail in ("raised", "failed"):
-                tally.errors[name, outcome.detail] += 1
             if opened.is_open:
                 for scope, count in opened.source.dropped().items():
                     tally.dropped[scope] = max(tally.dropped[scope], count)

@@ -216,7 +216,7 @@ class ContainerSource:
                 for file in self._files[table]
                 if file.hierarchy in life.hierarchies
             ]
-            grid.open_faults.extend(grid.add(life.entity, files))
+            grid.add(life.entity, files)
         self._members.add(life.entity, life.folder)
 
     def _reopen(self, life: Life, hierarchies: frozenset[str]) -> None:
