@@ -291,7 +291,8 @@ MEMORY_STAT: tuple[tuple[str, str, str | None, Kind, str, str | None], ...] = (
         "Page cache in active use.",
         None,
     ),
-    ("kernel_stack", "", "memory_kernel_usage", "gauge", "Memory for kernel stacks.", None),
+    ("kernel", "", "memory_kernel_usage", "gauge", "Memory of the kernel for the container.", None),
+    ("", "total_swap", "memory_swap", "gauge", "Swap in use.", None),
     ("slab", "", None, "gauge", "Memory for kernel objects.", None),
     ("sock", "", None, "gauge", "Memory for network buffers.", None),
     ("pgfault", "total_pgfault", "memory_failures_total", "counter", "Page faults.", None),
@@ -303,6 +304,7 @@ def memory_stat(version: str) -> Iterator[CgroupFile]:
     wanted = {}
     for v2_key, v1_key, published, kind, sentence, plain in MEMORY_STAT:
         key = v2_key if version == "v2" else v1_key
+        # The two versions do not tell quite the same.
         if key:
             labels = (
                 *FAULT_LABELS.get(v2_key, ()),
