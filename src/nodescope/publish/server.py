@@ -1,10 +1,12 @@
 """Listening: uvicorn on as many addresses as asked, bounded in headers, time and connections."""
 
 import asyncio
+import contextlib
 import errno
 import os
 import socket
 import ssl
+from collections.abc import Iterator
 from typing import Any
 
 import uvicorn
@@ -89,7 +91,16 @@ def build_tls(settings: Settings) -> dict[str, Any]:
 
 
 class Server(uvicorn.Server):
-    """Stops on SIGINT and SIGTERM without printing tracebacks."""
+    """Stops on SIGINT and SIGTERM, and leaves the rest of the way out to the caller."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        with super().capture_signals():
+            yield
+            # uvicorn raises what it caught once more, for a caller with
+            # handlers of its own; without them that kills the process before
+            # it has tidied up.
+            self._captured_signals.clear()
 
 
 def build_server(app: ASGIApp, settings: Settings) -> Server:
