@@ -30,7 +30,7 @@ from nodescope.hold.window import NODE_STATISTICS
 from nodescope.publish import answer
 from nodescope.publish.live import Live
 from nodescope.publish.own import Own
-from nodescope.publish.scrape import OPENMETRICS, TEXT, Scrape, compress, prefers_openmetrics
+from nodescope.publish.scrape import OPENMETRICS, TEXT, Scrape, accepts_gzip, compress, prefers_openmetrics
 from nodescope.publish.token import Token
 
 PROBES = frozenset({"/healthz", "/health", "/readyz"})
@@ -152,7 +152,7 @@ class Handlers:
             return await answered(self._node_window, request.query_params[given])
         openmetrics = prefers_openmetrics(request.headers.get("accept", ""))
         sources = tuple(request.query_params.getlist("source"))
-        zipped = "gzip" in request.headers.get("accept-encoding", "")
+        zipped = accepts_gzip(request.headers.get("accept-encoding", ""))
         return await answered(self._exposition, sources, openmetrics, zipped)
 
     def _exposition(self, sources: tuple[str, ...], openmetrics: bool, zipped: bool) -> Response:
