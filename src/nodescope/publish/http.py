@@ -91,11 +91,13 @@ def build_app(agent: Agent, token: Token | None) -> ASGIApp:
                 404, "not found", f"no {request.url.path[:80]}; there are: {' '.join(known)}", hint
             )
         if error.status_code == 405:
-            return make_error(
+            refusal = make_error(
                 405,
                 "method not allowed",
                 f"{request.method} {request.url.path[:80]} is not accepted; accepted: GET",
             )
+            refusal.headers.update(error.headers or {})
+            return refusal
         return make_error(error.status_code, "refused", str(error.detail))
 
     app = Starlette(routes=routes, exception_handlers={HTTPException: refuse})
