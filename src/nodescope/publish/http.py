@@ -7,8 +7,9 @@ wrong, what is accepted and, where there is one, the nearest name.
 """
 
 import asyncio
+import re
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -22,7 +23,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from nodescope.base.clock import Clock
 from nodescope.base.condition import Condition
-from nodescope.base.errors import NothingYet, RequestRejected
+from nodescope.base.errors import NothingYet, RequestRejected, SettingsRejected
 from nodescope.base.loading import Loaded
 from nodescope.base.text import nearest_name
 from nodescope.hold.ring import Ring
@@ -42,6 +43,7 @@ COMPRESS_BYTES = 1024
 # Answers being made at once; the rest waits its turn for a moment.
 WORKERS = 4
 QUERY_CHARACTERS = 4096
+PLAIN_PATH = re.compile(r"/[A-Za-z0-9._~/-]*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,11 +69,19 @@ def make_error(status: int, error: str, detail: str, hint: str = "") -> Response
     return make_json({"error": error, "detail": detail, "hint": hint}, status)
 
 
+def check_metrics_path(path: str, taken: Iterable[str]) -> None:
+    """One more path for /metrics may be any plain one that is not another answer's."""
+    if not PLAIN_PATH.fullmatch(path) or path in taken:
+        raise SettingsRejected(
+            f"metrics_path = {path!r} is not accepted; accepted: a path such as /gpu/metrics that is none of {' '.join(taken)}"
+        )
+
+
 def build_app(agent: Agent, token: Token | None) -> ASGIApp:
     handlers = Handlers(agent)
-    paths = {"/metrics", agent.loaded.settings.metrics_path}
+    more = agent.loaded.settings.metrics_path
     routes = [
-        *(Route(path, handlers.metrics) for path in sorted(paths)),
+        Route("/metrics", handlers.metrics),
         Route("/window", handlers.window),
         Route("/healthz", handlers.health),
         Route("/health", handlers.health),
@@ -80,6 +90,9 @@ def build_app(agent: Agent, token: Token | None) -> ASGIApp:
         Route("/live", handlers.live),
         Route("/", handlers.index),
     ]
+    if more != "/metrics":
+        check_metrics_path(more, [route.path for route in routes])
+        routes.append(Route(more, handlers.metrics))
     known = [route.path for route in routes]
 
     def refuse(request: Request, error: Exception) -> Response:
