@@ -91,6 +91,8 @@ def read_permissions() -> dict[str, Any]:
 
 
 def build_context(settings: Settings) -> Context:
+    if not settings.root.is_dir():
+        raise SettingsRejected(f"root = {str(settings.root)!r} is not accepted: no such folder")
     root = open_root(settings.root)
     return Context(
         root=root,
