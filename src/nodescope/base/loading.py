@@ -164,6 +164,10 @@ def load_settings(
         # One more listener, as the GPU exporter's own variable asks; on the
         # address of the first listener, so that loopback stays loopback.
         port = environment["EXPORTER_PORT"]
+        if not port.isdigit() or not 0 < int(port) <= 65535:
+            raise SettingsRejected(
+                f"EXPORTER_PORT = {port!r} is not accepted; accepted: a port from 1 to 65535"
+            )
         listen = chosen.get("listen", Settings().listen)
         extra = f"{listen[0].rpartition(':')[0]}:{port}"
         if extra not in listen:
