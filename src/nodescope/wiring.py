@@ -48,7 +48,12 @@ CAPABILITIES = {
 }
 
 
-def read_settings(flags: Mapping[str, object], config: Path | None, environment: Mapping[str, str]) -> Loaded:
+def read_settings(
+    flags: Mapping[str, object],
+    config: Path | None,
+    environment: Mapping[str, str],
+    defaults: Mapping[str, Any] | None = None,
+) -> Loaded:
     """Settings from flags, environment and the TOML file, if there is one."""
     path = config or (Path(environment["NODESCOPE_CONFIG"]) if environment.get("NODESCOPE_CONFIG") else None)
     toml: dict[str, Any] = {}
@@ -59,7 +64,7 @@ def read_settings(flags: Mapping[str, object], config: Path | None, environment:
             raise SettingsRejected(f"{path}: {error.strerror}") from error
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise SettingsRejected(f"{path}: not TOML: {error}") from error
-    return load_settings(flags, environment, toml, str(path))
+    return load_settings(flags, environment, toml, str(path), defaults)
 
 
 def raise_descriptor_limit() -> int:

@@ -139,9 +139,10 @@ def load_settings(
     environment: Mapping[str, str],
     toml: Mapping[str, Any],
     toml_path: str = "the settings file",
+    defaults: Mapping[str, Any] | None = None,
 ) -> Loaded:
-    """Lay the four origins over the defaults; the later wins."""
-    chosen: dict[str, Any] = {}
+    """Lay the four origins over the defaults (a command may have its own); the later wins."""
+    chosen: dict[str, Any] = dict(defaults or {})
     origins = dict.fromkeys(FIELDS, "default")
 
     def lay(key: str, value: object, origin: str) -> None:
