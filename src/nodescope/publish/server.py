@@ -36,6 +36,7 @@ class BoundedProtocol(H11Protocol):
     """
 
     _patience: asyncio.TimerHandle | None = None
+    _is_first = True
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -46,12 +47,13 @@ class BoundedProtocol(H11Protocol):
         self._watch_request()
 
     def on_response_complete(self) -> None:
+        self._is_first = False
         super().on_response_complete()
         self._watch_request()
 
     def _watch_request(self) -> None:
         """The clock runs while a request is coming in, and only then."""
-        begun = self.cycle is None or bool(self.conn.trailing_data[0])
+        begun = self._is_first or bool(self.conn.trailing_data[0])
         state = self.conn.their_state
         if state is h11.SEND_BODY or (state is h11.IDLE and begun):
             if self._patience is None:
