@@ -206,7 +206,7 @@ def plant(parts: Parts, *sources: BatchSource | CallSource) -> None:
         if hasattr(source, "pace_seconds"):
             parts.sampler._callers.append(Caller(source, parts.context, parts.clock))  # type: ignore[arg-type]
         else:
-            parts.sampler._opened.append(Opened(source))  # type: ignore[arg-type]
+            parts.sampler._opened.append(Opened(source))
 
 
 def tick(parts: Parts, count: int, seconds: float = 1.0) -> None:
