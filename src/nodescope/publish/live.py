@@ -48,7 +48,9 @@ class Live:
     def _parse(self, since: str, last: int) -> tuple[int, bool]:
         if not since:
             return last - 1, True
-        run, dash, number = since.rpartition("-")
+        # The run's id has no dash; a number below zero, from before the first
+        # sample, has one.
+        run, dash, number = since.partition("-")
         if not dash or not number.lstrip("-").isdigit() or len(number) > 18:
             raise RequestRejected(
                 f"since={since[:60]!r} is not a cursor; accepted: the Nodescope-Cursor of an earlier answer"
