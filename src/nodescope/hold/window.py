@@ -21,6 +21,7 @@ from nodescope.base.errors import NothingYet, RequestRejected
 from nodescope.base.frame import Frame, Outcome
 from nodescope.base.metric import Metric
 from nodescope.base.rates import derive_increase
+from nodescope.base.text import hint_nearest
 from nodescope.hold.feature import FEATURES, Feature
 from nodescope.hold.ring import Moment, Ring
 from nodescope.hold.statistic import NAMES, STATISTICS, Column
@@ -222,6 +223,7 @@ def take_scope_window(
     """Statistics of every entity of a scope that matches the filters."""
     check_window(ring, seconds, scope)
     take_frames(ring, seconds, now_mono_ns)
+    check_words(ring, scope, filters, metric_names)
     after_ns = now_mono_ns - round(seconds * 1e9)
     found: dict[str, EntityWindow] = {}
     for table in ring.tables(scope):
@@ -229,6 +231,32 @@ def take_scope_window(
         if inside:
             _add_table(found, scope, before, inside, statistics, filters, metric_names)
     return list(found.values())
+
+
+def check_words(ring: Ring, scope: str, filters: Mapping[str, str], metric_names: Sequence[str]) -> None:
+    """Refuse a metric or a label that nothing of the scope has; silent where nothing is known of it."""
+    tables = ring.tables(scope)
+    names = {
+        name
+        for table in tables
+        for metric in table.metrics
+        for name in (metric.name, metric.plain, metric.published)
+        if name
+    }
+    latest = ring.latest()
+    labels = {
+        name
+        for table in tables
+        if table.name in latest
+        for entity in latest[table.name].block.entities
+        for name, _ in (*entity.labels, *entity.details)
+    }
+    for kind, asked, known in (("metric", metric_names, names), ("label", filters, labels)):
+        for word in asked:
+            if known and word not in known:
+                raise RequestRejected(f'scope {scope} has no {kind} "{word[:60]}"{hint_nearest(word, known)}')
+    if filters and tables and not labels:
+        raise RequestRejected(f"scope {scope} has no label to choose by")
 
 
 def show_name(metric: Metric) -> str:
