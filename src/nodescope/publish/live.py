@@ -47,7 +47,7 @@ class Live:
 
     def _parse(self, since: str, last: int) -> tuple[int, bool]:
         if not since:
-            return last - 1, True
+            return max(last - 1, -1), True
         # The run's id has no dash; a number below zero, from before the first
         # sample, has one.
         run, dash, number = since.partition("-")
