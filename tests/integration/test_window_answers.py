@@ -5,6 +5,7 @@ The oracle is numpy on the raw frames of /live, decoded with the codec of the lo
 """
 
 import threading
+from collections.abc import Iterator
 from itertools import pairwise
 
 import httpx
@@ -26,6 +27,15 @@ pytestmark = pytest.mark.real
 Column = NDArray[np.float64]
 MODES = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
 TICKS = 20
+
+
+@pytest.fixture(scope="module")
+def young() -> Iterator[httpx.Client]:
+    """An agent with two samples, which stays as it is."""
+    parts = make_parts(TurnableClock())
+    with serving(parts) as client:
+        tick(parts, 2)
+        yield client
 
 
 def read_frames(client: httpx.Client, cursor: str) -> list[Frame]:
@@ -137,25 +147,22 @@ def test_the_window_is_half_open() -> None:
 
 @pytest.mark.parametrize("path", ["/metrics?window_seconds={}", "/window?seconds={}"])
 @pytest.mark.parametrize("text", ["0", "-1", "abc", "1000000000", "nan", "inf", "", "1e400", "120.001"])
-def test_a_window_that_cannot_be_is_refused_with_the_accepted_range(path: str, text: str) -> None:
-    parts = make_parts(TurnableClock())
-    with serving(parts) as client:
-        tick(parts, 2)
-        answer = client.get(path.format(text))
+def test_a_window_that_cannot_be_is_refused_with_the_accepted_range(
+    young: httpx.Client, path: str, text: str
+) -> None:
+    answer = young.get(path.format(text))
     assert answer.status_code == 400
     assert "more than 0 and at most 120" in answer.json()["detail"]
 
 
-@pytest.mark.parametrize(
-    "path", ["/metrics?window_seconds=20", "/window?seconds=20", "/window?scope=container"]
-)
-def test_before_the_first_sample_a_window_is_503(path: str) -> None:
+def test_before_the_first_sample_a_window_is_503() -> None:
     """With the reason; not an empty answer, and not a wrong one."""
     parts = make_parts(TurnableClock())
     with serving(parts) as client:
-        answer = client.get(path)
-        assert answer.status_code == 503
-        assert "no sample yet" in answer.json()["detail"]
+        for path in ("/metrics?window_seconds=20", "/window?seconds=20", "/window?scope=container"):
+            answer = client.get(path)
+            assert answer.status_code == 503, path
+            assert "no sample yet" in answer.json()["detail"]
         ready = client.get("/readyz")
         assert ready.status_code == 503
         assert "no sample yet" in ready.json()["reason"]
@@ -201,12 +208,9 @@ def test_a_cursor_from_before_the_first_sample_loses_nothing() -> None:
         ("device=sda", "no label"),
     ],
 )
-def test_a_question_with_a_wrong_word_is_refused_by_it(query: str, word: str) -> None:
+def test_a_question_with_a_wrong_word_is_refused_by_it(young: httpx.Client, query: str, word: str) -> None:
     """Never an empty 200."""
-    parts = make_parts(TurnableClock())
-    with serving(parts) as client:
-        tick(parts, 2)
-        answer = client.get(f"/window?{query}")
+    answer = young.get(f"/window?{query}")
     assert answer.status_code == 400, answer.text
     assert word in answer.json()["detail"]
 
