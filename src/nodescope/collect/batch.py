@@ -22,6 +22,7 @@ from nodescope.base.block import Block, Table
 from nodescope.base.clock import thread_cpu_ns
 from nodescope.base.entity import Entity
 from nodescope.base.errors import ParseError
+from nodescope.collect.guard import run_guarded
 from nodescope.collect.layout import NAN, DeviceRows, GridLayout, Parser
 from nodescope.collect.roots import FILE_BYTES, Descriptors, NodeRoot
 
@@ -30,6 +31,10 @@ from nodescope.collect.roots import FILE_BYTES, Descriptors, NodeRoot
 GONE = frozenset({errno.ENODEV, errno.ESRCH})
 NOT_OFFERED = frozenset({errno.ENOENT, errno.EOPNOTSUPP, errno.ENOTDIR})
 DENIED = frozenset({errno.EACCES, errno.EPERM})
+
+
+# A reader that raised what no reader should: nothing it holds is to be trusted.
+BROKEN = "raised"
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +87,9 @@ def read_segments(segments: Iterable[Segment]) -> None:
     """Read all files of the due segments; each segment learns its own cost."""
     before = thread_cpu_ns()
     for segment in segments:
-        segment.read()
+        _, outcome = run_guarded(segment.table.source, segment.read, None)
+        if outcome.state != "ok":
+            segment.faults = [Fault(segment.table.name, BROKEN, outcome.reason)]
         after = thread_cpu_ns()
         segment.cost_ns = after - before
         before = after

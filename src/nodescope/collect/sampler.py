@@ -8,7 +8,7 @@ hand it to the sinks.
 """
 
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Protocol
 
@@ -18,10 +18,10 @@ from nodescope.base.condition import Condition, TableCondition
 from nodescope.base.frame import OK, Event, Frame, Outcome
 from nodescope.base.log import Log
 from nodescope.base.tally import Tally
-from nodescope.collect.batch import Fault, Segment, read_segments
+from nodescope.collect.batch import BROKEN, Fault, Segment, read_segments
 from nodescope.collect.budget import Budget
 from nodescope.collect.caller import Caller
-from nodescope.collect.guard import run_guarded
+from nodescope.collect.guard import check_all, run_guarded
 from nodescope.collect.source import BatchSource, Context, Tick
 
 log = Log("sampler")
@@ -102,7 +102,10 @@ class Sampler:
         while not self._clock.wait_until(deadline_ns, self.stopping):
             late_ns = self._clock.mono_ns() - deadline_ns
             self.tally.late_seconds.observe(late_ns / 1e9)
-            self.tick()
+            _, outcome = run_guarded("tick", self.tick, None)
+            if outcome.state != OK.state:
+                # The next one may do better; this one is lost, and counted.
+                self.tally.missed += 1
             deadline_ns += self.interval_ns
             behind_ns = self._clock.mono_ns() - deadline_ns
             if behind_ns > 0:
@@ -156,17 +159,25 @@ class Sampler:
                 if tick.number % REOPEN_TICKS == 0:
                     opened.open(self._context)
                     self._register(opened)
-                self.outcomes[opened.source.name] = opened.outcome
+                self._set_outcome(opened.source.name, opened.outcome)
                 if not opened.is_open:
                     continue
             before_ns = thread_cpu_ns()
-            nothing: Iterable[Event] = ()
-            refresh = partial(opened.source.refresh, tick)
-            happened, outcome = run_guarded(opened.source.name, refresh, nothing)
+            refresh = partial(self._refresh_source, opened.source, tick)
+            happened, outcome = run_guarded(opened.source.name, refresh, ())
             events.extend(happened)
             opened.refresh_cost_ns = thread_cpu_ns() - before_ns
-            self.outcomes[opened.source.name] = outcome
+            self._set_outcome(opened.source.name, outcome)
         return events
+
+    @staticmethod
+    def _refresh_source(source: BatchSource, tick: Tick) -> tuple[Event, ...]:
+        return check_all(Event, source.refresh(tick))
+
+    def _set_outcome(self, name: str, outcome: Outcome) -> None:
+        self.outcomes[name] = outcome
+        if outcome.state == "failed":
+            self.tally.errors[name, outcome.detail] += 1
 
     def _register(self, opened: Opened) -> None:
         if opened.is_open:
@@ -194,13 +205,22 @@ class Sampler:
             spent_ns[name] += segment.cost_ns
             self.budget.note(segment.table.name, segment.cost_ns / 1e9)
             self.faults[segment.table.name] = [fault for fault in segment.faults if fault.status not in QUIET]
-            block = segment.block(mono_ns)
-            if block is not None:
-                blocks.append(block)
+            if not any(fault.status == BROKEN for fault in segment.faults):
+                blocks += self._take_block(name, segment, mono_ns)
             self._judge(opened, segment)
         for name, cost_ns in spent_ns.items():
             outcome = self.outcomes[name]
             self.outcomes[name] = Outcome(outcome.state, outcome.reason, cost_ns / 1e9, outcome.detail)
+        return blocks
+
+    def _take_block(self, name: str, segment: Segment, mono_ns: int) -> tuple[Block, ...]:
+        def take() -> tuple[Block, ...]:
+            block = segment.block(mono_ns)
+            return () if block is None else check_all(Block, (block,))
+
+        blocks, outcome = run_guarded(name, take, ())
+        if outcome.state != OK.state:
+            self._set_outcome(name, outcome)
         return blocks
 
     def _judge(self, opened: Opened, segment: Segment) -> None:
@@ -254,8 +274,6 @@ class Sampler:
             name = opened.source.name
             outcome = frame.outcomes[name]
             tally.cost_seconds[name] += outcome.cost_seconds
-            if outcome.state == "failed" and outcome.detail in ("raised", "failed"):
-                tally.errors[name, outcome.detail] += 1
             if opened.is_open:
                 for scope, count in opened.source.dropped().items():
                     tally.dropped[scope] = max(tally.dropped[scope], count)
