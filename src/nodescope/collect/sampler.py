@@ -163,8 +163,9 @@ class Sampler:
                 if not opened.is_open:
                     continue
             before_ns = thread_cpu_ns()
+            nothing: tuple[Event, ...] = ()
             refresh = partial(self._refresh_source, opened.source, tick)
-            happened, outcome = run_guarded(opened.source.name, refresh, ())
+            happened, outcome = run_guarded(opened.source.name, refresh, nothing)
             events.extend(happened)
             opened.refresh_cost_ns = thread_cpu_ns() - before_ns
             self._set_outcome(opened.source.name, outcome)
@@ -195,7 +196,7 @@ class Sampler:
 
     def _gather(self, due: Sequence[tuple[Opened, Segment]]) -> list[Block]:
         """Blocks from what was read, costs to the budget, faults to outcomes."""
-        blocks = []
+        blocks: list[Block] = []
         mono_ns = self._clock.mono_ns()
         spent_ns: dict[str, int] = {}
         for opened, segment in due:
@@ -218,7 +219,8 @@ class Sampler:
             block = segment.block(mono_ns)
             return () if block is None else check_all(Block, (block,))
 
-        blocks, outcome = run_guarded(name, take, ())
+        nothing: tuple[Block, ...] = ()
+        blocks, outcome = run_guarded(name, take, nothing)
         if outcome.state != OK.state:
             self._set_outcome(name, outcome)
         return blocks
