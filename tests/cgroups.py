@@ -9,8 +9,8 @@ Real cgroups for tests and benches: made, filled with processes, limited, remove
 
 A group is one relative path in every hierarchy that was asked for: one folder
 per v1 controller, one in the v2 tree. Leaving the block kills what runs inside,
-removes the folders, children first, and then the parents that were made for
-them, as far as nobody else uses them.
+removes the folders, children first, and then the parents, as far as one of us
+made them and nobody else uses them.
 
 A killed test run cannot clean up. Therefore the pod UIDs made here carry the
 maker's pid (`NNNNNNNN-5c09-4e00-8000-<pid, 12 hex digits>`), and the next
@@ -24,9 +24,10 @@ import itertools
 import os
 import re
 import signal
+import stat
 import subprocess
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -41,6 +42,10 @@ HIERARCHIES = ("memory", "cpu", "cpuacct", "pids", "blkio", UNIFIED)
 # A removed process leaves its group when the kernel has finished its exit;
 # with a large address space on a busy machine that takes a while.
 REMOVAL_SECONDS = 10.0
+
+# Parents made here are told from kubelet's own by their mode: two runs may
+# share them, and the last one out removes them.
+PARENT_MODE = 0o751
 
 _OURS = re.compile(r"([0-9a-f]{8})[-_]5c09[-_]4e00[-_]8000[-_]([0-9a-f]{12})")
 _JOIN = 'for procs in $JOIN; do echo $$ > "$procs" || exit 96; done; unset JOIN; exec "$@"'
@@ -192,7 +197,7 @@ class Cgroups:
     def __init__(self, hierarchies: Sequence[str] = HIERARCHIES) -> None:
         self._roots = {name: mounts()[name] for name in hierarchies if name in mounts()}
         self._groups: dict[str, Group] = {}
-        self._parents: list[Path] = []
+        self._parents: set[Path] = set()
 
     def __enter__(self) -> Self:
         remove_stale()
@@ -205,10 +210,7 @@ class Cgroups:
             kill(group.pids())
         for group in list(self._groups.values())[::-1]:
             self.remove(group)
-        for parent in reversed(self._parents):
-            # Another run may have put its own pods beside ours.
-            with contextlib.suppress(OSError):
-                parent.rmdir()
+        remove_parents(self._parents)
 
     def make(self, path: str) -> Group:
         """One group at a path relative to the root of every hierarchy."""
@@ -217,8 +219,7 @@ class Cgroups:
         group = Group(path, {name: root / path for name, root in self._roots.items()})
         self._groups[path] = group
         for name, root in self._roots.items():
-            self._make_parents(name, root, path)
-            group.folders[name].mkdir(exist_ok=True)
+            self._make_folder(name, root, group.folders[name])
         return group
 
     def container(
@@ -238,16 +239,35 @@ class Cgroups:
             process.wait()
         self._groups.pop(group.path, None)
 
-    def _make_parents(self, hierarchy: str, root: Path, path: str) -> None:
-        for parent in [*Path(path).parents][-2::-1]:
-            folder = root / parent
-            if hierarchy == UNIFIED:
-                delegate(folder.parent)
-            with contextlib.suppress(FileExistsError):
+    def _make_folder(self, hierarchy: str, root: Path, folder: Path) -> None:
+        parents = [
+            parent for parent in reversed(folder.parents) if parent.is_relative_to(root) and parent != root
+        ]
+        self._parents.update(parents)
+        while not folder.exists():
+            # Another run may remove a parent as empty before the child stands.
+            with contextlib.suppress(FileNotFoundError):
+                for parent in parents:
+                    make_parent(parent)
+                    if hierarchy == UNIFIED:
+                        delegate(parent.parent)
+                if hierarchy == UNIFIED:
+                    delegate(folder.parent)
                 folder.mkdir()
-                self._parents.append(folder)
-        if hierarchy == UNIFIED:
-            delegate((root / path).parent)
+
+
+def make_parent(folder: Path) -> None:
+    with contextlib.suppress(FileExistsError):
+        folder.mkdir()
+        folder.chmod(PARENT_MODE)
+
+
+def remove_parents(folders: Iterable[Path]) -> None:
+    """Deepest first; those that are in use or not ours stay."""
+    for folder in sorted(folders, key=lambda folder: len(folder.parts), reverse=True):
+        with contextlib.suppress(OSError):
+            if stat.S_IMODE(folder.stat().st_mode) == PARENT_MODE:
+                folder.rmdir()
 
 
 def delegate(folder: Path) -> None:
@@ -285,9 +305,7 @@ def remove_stale() -> None:
             match = _OURS.search(folder.name)
             if match and not Path("/proc", str(int(match.group(2), 16))).exists():
                 remove_folder(folder)
-                for parent in (folder.parent, folder.parent.parent):
-                    with contextlib.suppress(OSError):
-                        parent.rmdir()
+                remove_parents((folder.parent, folder.parent.parent))
 
 
 def _pods(root: Path) -> Iterator[Path]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from nodescope.base.block import Block
 from nodescope.base.clock import Clock, thread_cpu_ns
 from nodescope.base.frame import Outcome
-from nodescope.collect.guard import check_all, run_guarded
+from nodescope.collect.guard import run_guarded
 from nodescope.collect.source import CallSource, Context
 
 # An absent source is asked again at this pace: a driver may be loaded later.
@@ -42,7 +42,7 @@ class Caller:
         self._blocks: tuple[Block, ...] = ()
         self._outcome = Outcome("absent", "not asked yet")
         self._fresh = False
-        self._is_told = False
+        self._opened = False
         self._asked_mono_ns: int | None = None
         self._thread = threading.Thread(target=self._run, name=f"source-{source.name}", daemon=True)
 
@@ -59,30 +59,31 @@ class Caller:
             late_seconds = 0.0 if asked is None else (self._clock.mono_ns() - asked) / 1e9
             if late_seconds > self.source.deadline_seconds:
                 reason = f"no answer for {late_seconds:.0f} s; it is asked again when it comes back"
-                told, self._is_told = self._is_told, True
-                return Taken((), Outcome("failed", reason, detail="hung"), fresh=not told)
-            self._is_told = False
+                return Taken((), Outcome("failed", reason, detail="hung"), fresh=False)
             taken = Taken(self._blocks, self._outcome, self._fresh)
             self._blocks = ()
             self._fresh = False
             return taken
 
+    def ask(self) -> None:
+        """One question and its answer, for the next tick to take."""
+        before_ns = thread_cpu_ns()
+        with self._lock:
+            self._asked_mono_ns = self._clock.mono_ns()
+        blocks, outcome = self._ask(opened=self._opened)
+        self._opened = outcome.state != "absent"
+        cost_seconds = (thread_cpu_ns() - before_ns) / 1e9
+        with self._lock:
+            self._asked_mono_ns = None
+            self._blocks = blocks
+            self._outcome = Outcome(outcome.state, outcome.reason, cost_seconds, outcome.detail)
+            self._fresh = True
+
     def _run(self) -> None:
-        opened = False
         while not self._stop.is_set():
             started_mono_ns = self._clock.mono_ns()
-            before_ns = thread_cpu_ns()
-            with self._lock:
-                self._asked_mono_ns = started_mono_ns
-            blocks, outcome = self._ask(opened=opened)
-            opened = outcome.state != "absent"
-            cost_seconds = (thread_cpu_ns() - before_ns) / 1e9
-            with self._lock:
-                self._asked_mono_ns = None
-                self._blocks = blocks
-                self._outcome = Outcome(outcome.state, outcome.reason, cost_seconds, outcome.detail)
-                self._fresh = True
-            pace_seconds = self.source.pace_seconds * self.pace_ratio if opened else ABSENT_PACE_SECONDS
+            self.ask()
+            pace_seconds = self.source.pace_seconds * self.pace_ratio if self._opened else ABSENT_PACE_SECONDS
             self._clock.wait_until(started_mono_ns + round(pace_seconds * 1e9), self._stop)
         self.source.close()
 
@@ -90,6 +91,6 @@ class Caller:
         def ask() -> tuple[Block, ...]:
             if not opened:
                 self.source.open(self._context)
-            return check_all(Block, self.source.parse(self.source.read(), self._clock.mono_ns()))
+            return self.source.parse(self.source.read(), self._clock.mono_ns())
 
         return run_guarded(self.source.name, ask, ())

@@ -8,9 +8,11 @@ hand it to the sinks.
 """
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Protocol
+
+import numpy as np
 
 from nodescope.base.block import Block
 from nodescope.base.clock import Clock, thread_cpu_ns
@@ -18,10 +20,10 @@ from nodescope.base.condition import Condition, TableCondition
 from nodescope.base.frame import OK, Event, Frame, Outcome
 from nodescope.base.log import Log
 from nodescope.base.tally import Tally
-from nodescope.collect.batch import BROKEN, Fault, Segment, read_segments
+from nodescope.collect.batch import Fault, Segment, read_segments
 from nodescope.collect.budget import Budget
 from nodescope.collect.caller import Caller
-from nodescope.collect.guard import check_all, run_guarded
+from nodescope.collect.guard import run_guarded
 from nodescope.collect.source import BatchSource, Context, Tick
 
 log = Log("sampler")
@@ -36,6 +38,13 @@ class Sink(Protocol):
     """Where frames go. Must return at once and never raise."""
 
     def accept(self, frame: Frame) -> None: ...
+
+
+def take_block(segment: Segment, mono_ns: int) -> Block | None:
+    """What a segment read; nothing when its reading broke off."""
+    if any(fault.status == "raised" for fault in segment.faults):
+        return None
+    return segment.block(mono_ns)
 
 
 class Opened:
@@ -102,10 +111,7 @@ class Sampler:
         while not self._clock.wait_until(deadline_ns, self.stopping):
             late_ns = self._clock.mono_ns() - deadline_ns
             self.tally.late_seconds.observe(late_ns / 1e9)
-            _, outcome = run_guarded("tick", self.tick, None)
-            if outcome.state != OK.state:
-                # The next one may do better; this one is lost, and counted.
-                self.tally.missed += 1
+            self.tick()
             deadline_ns += self.interval_ns
             behind_ns = self._clock.mono_ns() - deadline_ns
             if behind_ns > 0:
@@ -137,7 +143,7 @@ class Sampler:
         self.tally.loop_mono_ns = tick.mono_ns
         events = self._refresh(tick)
         due = self._due(tick.number)
-        read_segments(segment for _, segment in due)
+        read_segments([segment for _, segment in due])
         blocks = self._gather(due)
         blocks += self._take_calls()
         frame = Frame(
@@ -159,23 +165,19 @@ class Sampler:
                 if tick.number % REOPEN_TICKS == 0:
                     opened.open(self._context)
                     self._register(opened)
-                self._set_outcome(opened.source.name, opened.outcome)
+                self._note_outcome(opened.source.name, opened.outcome)
                 if not opened.is_open:
                     continue
             before_ns = thread_cpu_ns()
-            nothing: tuple[Event, ...] = ()
-            refresh = partial(self._refresh_source, opened.source, tick)
+            nothing: Iterable[Event] = ()
+            refresh = partial(opened.source.refresh, tick)
             happened, outcome = run_guarded(opened.source.name, refresh, nothing)
             events.extend(happened)
             opened.refresh_cost_ns = thread_cpu_ns() - before_ns
-            self._set_outcome(opened.source.name, outcome)
+            self._note_outcome(opened.source.name, outcome)
         return events
 
-    @staticmethod
-    def _refresh_source(source: BatchSource, tick: Tick) -> tuple[Event, ...]:
-        return check_all(Event, source.refresh(tick))
-
-    def _set_outcome(self, name: str, outcome: Outcome) -> None:
+    def _note_outcome(self, name: str, outcome: Outcome) -> None:
         self.outcomes[name] = outcome
         if outcome.state == "failed":
             self.tally.errors[name, outcome.detail] += 1
@@ -196,7 +198,7 @@ class Sampler:
 
     def _gather(self, due: Sequence[tuple[Opened, Segment]]) -> list[Block]:
         """Blocks from what was read, costs to the budget, faults to outcomes."""
-        blocks: list[Block] = []
+        blocks = []
         mono_ns = self._clock.mono_ns()
         spent_ns: dict[str, int] = {}
         for opened, segment in due:
@@ -206,36 +208,29 @@ class Sampler:
             spent_ns[name] += segment.cost_ns
             self.budget.note(segment.table.name, segment.cost_ns / 1e9)
             self.faults[segment.table.name] = [fault for fault in segment.faults if fault.status not in QUIET]
-            if not any(fault.status == BROKEN for fault in segment.faults):
-                blocks += self._take_block(name, segment, mono_ns)
-            self._judge(opened, segment)
+            block, outcome = run_guarded(name, partial(take_block, segment, mono_ns), None)
+            if block is not None:
+                blocks.append(block)
+            if outcome.state == "ok":
+                self._judge(opened, segment, block)
+            else:
+                self._note_outcome(name, outcome)
         for name, cost_ns in spent_ns.items():
             outcome = self.outcomes[name]
             self.outcomes[name] = Outcome(outcome.state, outcome.reason, cost_ns / 1e9, outcome.detail)
         return blocks
 
-    def _take_block(self, name: str, segment: Segment, mono_ns: int) -> tuple[Block, ...]:
-        def take() -> tuple[Block, ...]:
-            block = segment.block(mono_ns)
-            return () if block is None else check_all(Block, (block,))
+    def _judge(self, opened: Opened, segment: Segment, block: Block | None) -> None:
+        """
+        A source is failed when its main table gave nothing; other faults are in /status.
 
-        nothing: tuple[Block, ...] = ()
-        blocks, outcome = run_guarded(name, take, nothing)
-        if outcome.state != OK.state:
-            self._set_outcome(name, outcome)
-        return blocks
-
-    def _judge(self, opened: Opened, segment: Segment) -> None:
-        """A source is failed when its main table is; other tables' faults are in /status."""
+        One container's unreadable file must not hide all the others.
+        """
         loud = self.faults[segment.table.name]
         for fault in loud:
             self.tally.errors[opened.source.name, fault.status] += 1
-        if segment.table.name != opened.source.name and not segment.table.name.startswith(
-            f"{opened.source.name}."
-        ):
-            return
         first, _ = next(iter(opened.source.segments()))
-        if loud and segment is first:
+        if loud and segment is first and (block is None or np.isnan(block.values).all()):
             more = f" (and {len(loud) - 1} more)" if len(loud) > 1 else ""
             self.outcomes[opened.source.name] = Outcome("failed", f"{loud[0]}{more}", detail=loud[0].status)
 
@@ -252,16 +247,13 @@ class Sampler:
 
     def _note_call(self, caller: Caller, outcome: Outcome) -> None:
         name = caller.source.name
-        if outcome.state == "failed":
-            self.tally.errors[name, outcome.detail] += 1
-        if outcome.detail == "hung":
-            # What it costs is not known before it answers.
-            return
         self.budget.register(name, 1)
         # Per tick of its own pace, so that calls and files share one scale.
         share = self.interval_ns / 1e9 / max(caller.source.pace_seconds, self.interval_ns / 1e9)
         self.budget.note(name, outcome.cost_seconds * share)
         self.tally.cost_seconds[name] += outcome.cost_seconds
+        if outcome.state == "failed":
+            self.tally.errors[name, outcome.detail] += 1
 
     def _apply_pace(self, table: str, tier: int) -> None:
         for caller in self._callers:

