@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from nodescope.base.block import Block
 from nodescope.base.clock import Clock, thread_cpu_ns
 from nodescope.base.frame import Outcome
-from nodescope.collect.guard import run_guarded
+from nodescope.collect.guard import check_all, run_guarded
 from nodescope.collect.source import CallSource, Context
 
 # An absent source is asked again at this pace: a driver may be loaded later.
@@ -91,6 +91,6 @@ class Caller:
         def ask() -> tuple[Block, ...]:
             if not opened:
                 self.source.open(self._context)
-            return self.source.parse(self.source.read(), self._clock.mono_ns())
+            return check_all(Block, self.source.parse(self.source.read(), self._clock.mono_ns()))
 
         return run_guarded(self.source.name, ask, ())
