@@ -43,6 +43,7 @@ class Caller:
         self._outcome = Outcome("absent", "not asked yet")
         self._fresh = False
         self._opened = False
+        self._is_told = False
         self._asked_mono_ns: int | None = None
         self._thread = threading.Thread(target=self._run, name=f"source-{source.name}", daemon=True)
 
@@ -59,7 +60,9 @@ class Caller:
             late_seconds = 0.0 if asked is None else (self._clock.mono_ns() - asked) / 1e9
             if late_seconds > self.source.deadline_seconds:
                 reason = f"no answer for {late_seconds:.0f} s; it is asked again when it comes back"
-                return Taken((), Outcome("failed", reason, detail="hung"), fresh=False)
+                told, self._is_told = self._is_told, True
+                return Taken((), Outcome("failed", reason, detail="hung"), fresh=not told)
+            self._is_told = False
             taken = Taken(self._blocks, self._outcome, self._fresh)
             self._blocks = ()
             self._fresh = False

@@ -255,13 +255,16 @@ class Sampler:
 
     def _note_call(self, caller: Caller, outcome: Outcome) -> None:
         name = caller.source.name
+        if outcome.state == "failed":
+            self.tally.errors[name, outcome.detail] += 1
+        if outcome.detail == "hung":
+            # What it costs is not known before it answers.
+            return
         self.budget.register(name, 1)
         # Per tick of its own pace, so that calls and files share one scale.
         share = self.interval_ns / 1e9 / max(caller.source.pace_seconds, self.interval_ns / 1e9)
         self.budget.note(name, outcome.cost_seconds * share)
         self.tally.cost_seconds[name] += outcome.cost_seconds
-        if outcome.state == "failed":
-            self.tally.errors[name, outcome.detail] += 1
 
     def _apply_pace(self, table: str, tier: int) -> None:
         for caller in self._callers:
