@@ -98,6 +98,7 @@ class Discovery:
         from nodescope.collect import watch  # noqa: PLC0415 - Linux only
 
         watches = self._folder_watches[hierarchy]
+        self._drop_dead(watches)
         for path in watches.keys() - tree.children.keys():
             self._forget(watches, path)
         fresh = sorted(tree.children.keys() - watches.keys())
@@ -111,12 +112,18 @@ class Discovery:
     def _watch_events(self, hierarchy: Hierarchy, tree: Tree) -> None:
         from nodescope.collect import watch  # noqa: PLC0415 - Linux only
 
+        self._drop_dead(self._event_watches)
         for path in set(self._event_watches) - tree.containers:
             self._forget(self._event_watches, path)
         for path in tree.containers - set(self._event_watches):
             full = f"{hierarchy.path}/{path}/cgroup.events"
             if not self._remember(self._event_watches, path, full, watch.IN_MODIFY, (hierarchy, path, True)):
                 break
+
+    def _drop_dead(self, watches: dict[str, int]) -> None:
+        """Forget watches that the kernel dropped: the folder may be there again, as another one."""
+        for key in [key for key, number in watches.items() if number not in self._watched]:
+            del watches[key]
 
     def _remember(self, watches: dict[str, int], key: str, path: str, mask: int, meaning: Meaning) -> bool:
         """Add a watch; False when there can be no more."""
@@ -149,10 +156,14 @@ class Discovery:
                 if mask & watch.IN_Q_OVERFLOW:
                     self.rescan()
                 meaning = self._watched.get(number)
-                if meaning is None or mask & watch.IN_IGNORED:
+                if meaning is None:
                     continue
                 hierarchy, path, is_event_file = meaning
-                if not is_event_file:
+                is_removed = bool(mask & watch.IN_IGNORED)
+                if is_removed:
+                    # Perhaps made again under the same name since.
+                    self._watched.pop(number, None)
+                if is_removed or not is_event_file:
                     with self._lock:
                         self._changed.add((hierarchy, path))
                 elif self._is_empty(hierarchy, path):
