@@ -125,6 +125,36 @@ def test_a_thousand_open_files_do_not_hide_a_new_container(cgroups: Cgroups) -> 
             parts.sampler.stop()
 
 
+def test_a_folder_made_again_under_the_same_name_is_watched_again(cgroups: Cgroups) -> None:
+    """What appears in it later is seen in the next tick, not in the next rescan."""
+    top = f"nodescope-again-{os.getpid()}"
+    parts = make_parts(TurnableClock())
+
+    def tick_until_seen(group: Group) -> None:
+        deadline = parts.sampler.tally.ticks + RESCAN_TICKS // 2
+        while group.path not in str(parts.ring.latest()["container"].block.entities):
+            assert parts.sampler.tally.ticks < deadline
+            time.sleep(0.1)
+            tick(parts, 1)
+
+    try:
+        tick(parts, 2)
+        for number in range(1, 5, 2):
+            first = cgroups.make(f"{top}/{number:064x}")
+            tick_until_seen(first)
+            cgroups.remove(first)
+            for folder in first.folders.values():
+                folder.parent.rmdir()
+                folder.parent.mkdir()
+            tick(parts, 2)
+            second = cgroups.make(f"{top}/{number + 1:064x}")
+            tick_until_seen(second)
+            cgroups.remove(second)
+            tick(parts, 1)
+    finally:
+        parts.sampler.stop()
+
+
 def test_memory_is_the_kernel_s_within_two_percent(agent: Agent, cgroups: Cgroups) -> None:
     """A process that allocates 200 MiB; usage is the kernel's, rss and working set are what it holds."""
     group = cgroups.container()
