@@ -7,7 +7,6 @@ a node: so there is an instant with one node and an instant with two.
 
 import json
 import math
-import re
 import subprocess
 import tempfile
 import time
@@ -16,15 +15,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
-from tests.integration.agents import Agent, free_port, running_agent, stop, wait_for
-from tests.integration.conftest import need_tool
+from tests.integration.agents import running_agent, wait_for
+from tests.integration.prometheus import SHIPPED, Prometheus, running_prometheus
 
 pytestmark = pytest.mark.real
 
-SHIPPED = Path(__file__).parents[2] / "deploy/prometheus/prometheus.yml"
 NODES = ("left", "right")
+RATES = "sum by (node) (rate(cpu_process_cpu_seconds_total[1m]))"
 
 # The examples of the node agent's requirement document, word for word.
 EXAMPLES = (
@@ -36,7 +34,7 @@ EXAMPLES = (
     "node_memory_available_bytes / node_memory_total_bytes",
     "sort_desc(node_health_score)",
     "avg by (node) (node_memory_available_bytes / node_memory_total_bytes)",
-    "sum by (node) (rate(cpu_process_cpu_seconds_total[1m]))",
+    RATES,
     "topk(5, cpu_process_rss_bytes)",
     "topk(5, cpu_process_cpu_seconds_total)",
     "topk(5, rate(cpu_process_cpu_seconds_total[1m]))",
@@ -49,85 +47,33 @@ ONE_NODE_FOR_MANY = "topk(5, 100 * cpu_process_rss_bytes / on (node) group_left 
 
 
 @dataclass(frozen=True)
-class Prometheus:
-    """A running server."""
+class Pair:
+    """A server that has scraped one node, then two."""
 
-    client: httpx.Client
-    folder: Path
-    one_node_at: float = 0.0
-
-    def query(self, expression: str, at: float | None = None) -> list[dict[str, Any]]:
-        parameters: dict[str, str | float] = {"query": expression}
-        if at is not None:
-            parameters["time"] = at
-        answer = self.client.get("/api/v1/query", params=parameters).json()
-        assert answer["status"] == "success", answer
-        result: list[dict[str, Any]] = answer["data"]["result"]
-        return result
-
-    def list_targets(self, *agents: tuple[str, Agent]) -> None:
-        content = [{"targets": [agent.address], "labels": {"node": name}} for name, agent in agents]
-        # Prometheus watches the folder: a file must appear whole.
-        whole = self.folder / "nodes" / "new"
-        whole.write_text(json.dumps(content))
-        whole.rename(self.folder / "nodes" / "agents.yml")
-
-
-def write_configuration(folder: Path) -> Path:
-    """What we ship, but for the targets of this machine and the pace."""
-    shipped = SHIPPED.read_text()
-    quick = re.sub(r"_interval: 10s", "_interval: 1s", shipped)
-    mine, count = re.subn(r"    static_configs:\n +- targets: .*\n", "", quick)
-    assert count == 1
-    (folder / "nodes").mkdir()
-    path = folder / "prometheus.yml"
-    path.write_text(mine)
-    return path
-
-
-def is_up(client: httpx.Client) -> bool:
-    try:
-        return client.get("/-/ready").status_code == 200
-    except httpx.TransportError:
-        return False
+    server: Prometheus
+    one_node_at: float
 
 
 @pytest.fixture(scope="module")
-def prometheus() -> Iterator[Prometheus]:
-    binary = need_tool("prometheus")
-    port = free_port()
+def pair() -> Iterator[Pair]:
     with (
         tempfile.TemporaryDirectory(prefix="nodescope-prometheus-") as name,
         running_agent("--node", NODES[0]) as left,
         running_agent("--node", NODES[1]) as right,
-        httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=20) as client,
+        running_prometheus(Path(name)) as server,
     ):
-        folder = Path(name)
-        with (folder / "output").open("wb") as output:
-            process = subprocess.Popen(
-                [
-                    binary,
-                    f"--config.file={write_configuration(folder)}",
-                    f"--storage.tsdb.path={folder / 'data'}",
-                    f"--web.listen-address=127.0.0.1:{port}",
-                ],
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-            )
-        try:
-            server = Prometheus(client, folder)
-            server.list_targets((NODES[0], left))
-            wait_for(lambda: is_up(client), "a Prometheus that is ready")
-            # Two scrapes make a rate.
-            wait_for(lambda: server.query(EXAMPLES[-1]), "rates of one node")
-            instant = time.time()
-            server.list_targets((NODES[0], left), (NODES[1], right))
-            rates = EXAMPLES[8]
-            wait_for(lambda: len(server.query(rates)) == len(NODES), "rates of both nodes")
-            yield Prometheus(client, folder, instant)
-        finally:
-            stop(process)
+        server.list_targets((NODES[0], left))
+        # Two scrapes make a rate.
+        wait_for(lambda: server.query(EXAMPLES[-1]), "rates of one node")
+        one_node_at = time.time()
+        server.list_targets((NODES[0], left), (NODES[1], right))
+        wait_for(lambda: len(server.query(RATES)) == len(NODES), "rates of both nodes")
+        yield Pair(server, one_node_at)
+
+
+@pytest.fixture
+def prometheus(pair: Pair) -> Prometheus:
+    return pair.server
 
 
 def numbers(result: list[dict[str, Any]]) -> list[float]:
@@ -157,12 +103,12 @@ def test_every_example_of_the_requirements_has_data_of_both_nodes(
         assert sorted(row["metric"]["node"] for row in result) == sorted(NODES)
 
 
-def test_the_example_for_one_node_has_data_of_one_node(prometheus: Prometheus) -> None:
+def test_the_example_for_one_node_has_data_of_one_node(pair: Pair) -> None:
     """Asked for the instant at which one node was scraped; the form for many is asked for now."""
-    alone = prometheus.query(ONE_NODE, prometheus.one_node_at)
+    alone = pair.server.query(ONE_NODE, pair.one_node_at)
     assert len(alone) == 5
     assert all(0 < number <= 100 for number in numbers(alone))
-    many = prometheus.query(ONE_NODE_FOR_MANY)
+    many = pair.server.query(ONE_NODE_FOR_MANY)
     assert len(many) == 5
     assert all(0 < number <= 100 for number in numbers(many))
 
