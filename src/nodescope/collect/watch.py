@@ -54,8 +54,8 @@ class Watch:
         poll.register(self.descriptor, select.POLLIN)
         return bool(poll.poll(timeout_seconds * 1000))
 
-    def read(self) -> Iterator[tuple[int, int]]:
-        """(watch number, mask) of everything that happened since."""
+    def read(self) -> Iterator[tuple[int, int, str]]:
+        """(watch number, mask, name inside the folder) of everything that happened since."""
         try:
             data = os.read(self.descriptor, 65536)
         except BlockingIOError:
@@ -63,8 +63,9 @@ class Watch:
         offset = 0
         while offset + _HEADER.size <= len(data):
             number, mask, _, length = _HEADER.unpack_from(data, offset)
+            name = data[offset + _HEADER.size : offset + _HEADER.size + length].rstrip(b"\0")
             offset += _HEADER.size + length
-            yield number, mask
+            yield number, mask, os.fsdecode(name)
 
     def close(self) -> None:
         os.close(self.descriptor)
