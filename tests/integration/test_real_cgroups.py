@@ -170,10 +170,13 @@ def test_memory_is_the_kernel_s_within_two_percent(agent: Agent, cgroups: Cgroup
         assert 200 * MIB <= value(text, name, id=identifier) <= usage
     kernel_rss = group.number("memory.stat", "total_rss")
     assert value(text, "container_memory_rss", id=identifier) == pytest.approx(kernel_rss, rel=TOLERANCE)
-    peak = wait_for(
-        lambda: find(agent.scrape(), "container_memory_max_usage_bytes", id=identifier), "the slow tier"
-    )
-    assert peak[0].value >= 200 * MIB
+
+    def peaks() -> list[float]:
+        return [
+            item.value for item in find(agent.scrape(), "container_memory_max_usage_bytes", id=identifier)
+        ]
+
+    wait_for(lambda: [peak for peak in peaks() if peak >= 200 * MIB], "the slow tier's turn", seconds=40)
 
 
 def test_a_container_of_a_second_and_a_half_appears_and_leaves_an_obituary(
