@@ -2,17 +2,16 @@
 
 import sys
 
-# Spins for a share of every 50 ms by its own CPU clock, which other load on
-# the machine cannot shorten.
+# Spins until its own CPU clock is at a share of the time since its start: what
+# other load on the machine took away is caught up with.
 BURN = """
 import sys, time
 share = float(sys.argv[1])
+began = time.monotonic()
 while True:
-    began = time.monotonic()
-    spent = time.thread_time()
-    while time.thread_time() - spent < 0.05 * share:
+    while time.thread_time() < share * (time.monotonic() - began):
         pass
-    time.sleep(max(0.0, began + 0.05 - time.monotonic()))
+    time.sleep(0.02)
 """
 # Touches every page, says so, and keeps them.
 HOLD = """
