@@ -121,7 +121,7 @@ def tell_by_promql(scene: Scene) -> Telling:
     labels = f'{{id="{scene.identifier}"}}'
     (cpu,) = scene.prometheus.query(f"rate(container_cpu_usage_seconds_total{labels}[12s])")
     (memory,) = scene.prometheus.query(f"container_memory_usage_bytes{labels}")
-    # A scrape shows a tick that is half a second old on average.
+    # Scrapes come once a second: the newest is half a second old on average.
     return Telling(float(cpu["value"][1]), end - 12.5, end - 0.5, float(memory["value"][1]))
 
 
@@ -185,7 +185,9 @@ def scene() -> Iterator[Scene]:
     with (
         Cgroups() as cgroups,
         tempfile.TemporaryDirectory(prefix="nodescope-truth-") as name,
-        running_agent("--node", "planted") as agent,
+        # A scrape shows a tick of up to an interval ago: at one second, two
+        # scrapes 12 s apart could differ by a whole tick, which is 8 %.
+        running_agent("--node", "planted", "--interval", "0.2s") as agent,
         running_prometheus(Path(name)) as prometheus,
     ):
         prometheus.list_targets(("planted", agent))
