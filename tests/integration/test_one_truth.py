@@ -236,11 +236,16 @@ def test_every_way_out_tells_what_the_kernel_tells(
     assert telling.memory_bytes == pytest.approx(scene.kernel.memory[-1], rel=MEMORY_TOLERANCE)
 
 
-def test_all_ways_out_agree_with_each_other(tellings: dict[str, Telling]) -> None:
-    """Twice the tolerance: each may err to its own side."""
-    cores = [telling.cores for telling in tellings.values()]
+def test_all_ways_out_agree_with_each_other(scene: Scene, tellings: dict[str, Telling]) -> None:
+    """
+    Twice the tolerance: each may err to its own side.
+
+    CPU as a share of the kernel's: they tell of different seconds, and a busy
+    machine does not give the same to each.
+    """
+    shares = [told.cores / scene.kernel.cores(told.begin, told.end) for told in tellings.values()]
     memory = [telling.memory_bytes for telling in tellings.values()]
-    assert max(cores) - min(cores) <= 2 * CPU_TOLERANCE * max(cores)
+    assert max(shares) - min(shares) <= 2 * CPU_TOLERANCE
     assert max(memory) - min(memory) <= 2 * MEMORY_TOLERANCE * max(memory)
 
 
