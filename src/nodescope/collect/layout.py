@@ -44,8 +44,9 @@ def parse_number(token: bytes) -> float:
 def parse_numbers(tokens: Sequence[bytes]) -> list[float]:
     """Many numbers at once; digits only, the usual case, in two calls of C."""
     joined = b"".join(tokens)
-    # Below 300 digits in all, no float can overflow to infinity.
-    if joined.isdigit() and len(joined) < 300:
+    # Below 300 digits in all, no float can overflow to infinity; an empty
+    # token leaves no trace in the joined ones.
+    if joined.isdigit() and len(joined) < 300 and all(tokens):
         return list(map(float, tokens))
     return list(map(parse_number, tokens))
 
