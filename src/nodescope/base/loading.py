@@ -139,9 +139,10 @@ def load_settings(
     environment: Mapping[str, str],
     toml: Mapping[str, Any],
     toml_path: str = "the settings file",
+    defaults: Mapping[str, Any] | None = None,
 ) -> Loaded:
-    """Lay the four origins over the defaults; the later wins."""
-    chosen: dict[str, Any] = {}
+    """Lay the four origins over the defaults (a command may have its own); the later wins."""
+    chosen: dict[str, Any] = dict(defaults or {})
     origins = dict.fromkeys(FIELDS, "default")
 
     def lay(key: str, value: object, origin: str) -> None:
@@ -164,6 +165,10 @@ def load_settings(
         # One more listener, as the GPU exporter's own variable asks; on the
         # address of the first listener, so that loopback stays loopback.
         port = environment["EXPORTER_PORT"]
+        if not port.isdigit() or not 0 < int(port) <= 65535:
+            raise SettingsRejected(
+                f"EXPORTER_PORT = {port!r} is not accepted; accepted: a port from 1 to 65535"
+            )
         listen = chosen.get("listen", Settings().listen)
         extra = f"{listen[0].rpartition(':')[0]}:{port}"
         if extra not in listen:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from nodescope.base.block import Block
 from nodescope.base.clock import Clock, thread_cpu_ns
 from nodescope.base.frame import Outcome
-from nodescope.collect.guard import run_guarded
+from nodescope.collect.guard import check_all, run_guarded
 from nodescope.collect.source import CallSource, Context
 
 # An absent source is asked again at this pace: a driver may be loaded later.
@@ -43,6 +43,7 @@ class Caller:
         self._outcome = Outcome("absent", "not asked yet")
         self._fresh = False
         self._opened = False
+        self._is_told = False
         self._asked_mono_ns: int | None = None
         self._thread = threading.Thread(target=self._run, name=f"source-{source.name}", daemon=True)
 
@@ -59,7 +60,9 @@ class Caller:
             late_seconds = 0.0 if asked is None else (self._clock.mono_ns() - asked) / 1e9
             if late_seconds > self.source.deadline_seconds:
                 reason = f"no answer for {late_seconds:.0f} s; it is asked again when it comes back"
-                return Taken((), Outcome("failed", reason, detail="hung"), fresh=False)
+                told, self._is_told = self._is_told, True
+                return Taken((), Outcome("failed", reason, detail="hung"), fresh=not told)
+            self._is_told = False
             taken = Taken(self._blocks, self._outcome, self._fresh)
             self._blocks = ()
             self._fresh = False
@@ -91,7 +94,7 @@ class Caller:
             if not self._opened:
                 self.source.open(self._context)
                 self._opened = True
-            return self.source.parse(self.source.read(), self._clock.mono_ns())
+            return check_all(Block, self.source.parse(self.source.read(), self._clock.mono_ns()))
 
         nothing: tuple[Block, ...] = ()
         blocks, outcome = run_guarded(self.source.name, ask, nothing)

@@ -49,13 +49,13 @@ class Watch:
 
     def wait(self, timeout_seconds: float) -> bool:
         """Whether something happened within the time."""
-        # Not select: it refuses descriptors of 1024 and above.
-        poller = select.poll()
-        poller.register(self.descriptor, select.POLLIN)
-        return bool(poller.poll(timeout_seconds * 1000))
+        # Not select(): it refuses descriptors of 1024 and above.
+        poll = select.poll()
+        poll.register(self.descriptor, select.POLLIN)
+        return bool(poll.poll(timeout_seconds * 1000))
 
-    def read(self) -> Iterator[tuple[int, int]]:
-        """(watch number, mask) of everything that happened since."""
+    def read(self) -> Iterator[tuple[int, int, str]]:
+        """(watch number, mask, name inside the folder) of everything that happened since."""
         try:
             data = os.read(self.descriptor, 65536)
         except BlockingIOError:
@@ -63,8 +63,9 @@ class Watch:
         offset = 0
         while offset + _HEADER.size <= len(data):
             number, mask, _, length = _HEADER.unpack_from(data, offset)
+            name = data[offset + _HEADER.size : offset + _HEADER.size + length].rstrip(b"\0")
             offset += _HEADER.size + length
-            yield number, mask
+            yield number, mask, os.fsdecode(name)
 
     def close(self) -> None:
         os.close(self.descriptor)

@@ -30,8 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     flags = gather_flags(options)
-    flags.setdefault("log_level", "warning")
-    loaded = read_settings(flags, options.config, os.environ)
+    loaded = read_settings(flags, options.config, os.environ, {"log_level": "warning"})
     set_up_logging(loaded.settings.log_level)
     parts = build_parts(loaded)
     look(parts, options.seconds)

@@ -18,9 +18,10 @@ import numpy as np
 from nodescope.base.block import Block, Values
 from nodescope.base.entity import Entity
 from nodescope.base.errors import NothingYet, RequestRejected
-from nodescope.base.frame import Outcome
+from nodescope.base.frame import Frame, Outcome
 from nodescope.base.metric import Metric
 from nodescope.base.rates import derive_increase
+from nodescope.base.text import hint_nearest
 from nodescope.hold.feature import FEATURES, Feature
 from nodescope.hold.ring import Moment, Ring
 from nodescope.hold.statistic import NAMES, STATISTICS, Column
@@ -50,24 +51,29 @@ def check_window(ring: Ring, seconds: float, scope: str) -> None:
         )
 
 
+def take_frames(ring: Ring, seconds: float, now_mono_ns: int) -> tuple[list[Frame], Frame]:
+    """The window's frames, and the newest of all; NothingYet when there are none."""
+    newest = ring.newest()
+    if newest is None:
+        raise NothingYet("no sample yet: the first tick has not come round")
+    frames = ring.headers(now_mono_ns - round(seconds * 1e9), now_mono_ns)
+    if not frames:
+        age_seconds = (now_mono_ns - newest.mono_ns) / 1e9
+        raise NothingYet(f"no sample in the last {seconds:g} s: the newest is {age_seconds:.1f} s old")
+    return frames, newest
+
+
 # -- features of the node ---------------------------------------------------
 
 
 def take_node_window(ring: Ring, seconds: float, now_mono_ns: int) -> NodeWindow:
     """All features over (now - seconds, now]."""
     check_window(ring, seconds, "node")
-    newest = ring.newest()
-    if newest is None:
-        raise NothingYet("no sample yet: the first tick has not come round")
+    frames, newest = take_frames(ring, seconds, now_mono_ns)
     after_ns = now_mono_ns - round(seconds * 1e9)
-    frames = ring.headers(after_ns, now_mono_ns)
     window = NodeWindow(
         seconds, len(frames), round(seconds / ring.interval_seconds), (now_mono_ns - newest.mono_ns) / 1e9
     )
-    if not frames:
-        raise NothingYet(
-            f"no sample in the last {seconds:g} s: the newest is {window.newest_seconds:.1f} s old"
-        )
     for feature in FEATURES:
         before, inside = ring.moments(feature.table, after_ns, now_mono_ns)
         taken = take_feature(feature, before, inside)
@@ -216,6 +222,8 @@ def take_scope_window(
 ) -> list[EntityWindow]:
     """Statistics of every entity of a scope that matches the filters."""
     check_window(ring, seconds, scope)
+    take_frames(ring, seconds, now_mono_ns)
+    check_words(ring, scope, filters, metric_names)
     after_ns = now_mono_ns - round(seconds * 1e9)
     found: dict[str, EntityWindow] = {}
     for table in ring.tables(scope):
@@ -223,6 +231,32 @@ def take_scope_window(
         if inside:
             _add_table(found, scope, before, inside, statistics, filters, metric_names)
     return list(found.values())
+
+
+def check_words(ring: Ring, scope: str, filters: Mapping[str, str], metric_names: Sequence[str]) -> None:
+    """Refuse a metric or a label that nothing of the scope has; silent where nothing is known of it."""
+    tables = ring.tables(scope)
+    names = {
+        name
+        for table in tables
+        for metric in table.metrics
+        for name in (metric.name, metric.plain, metric.published)
+        if name
+    }
+    latest = ring.latest()
+    labels = {
+        name
+        for table in tables
+        if table.name in latest
+        for entity in latest[table.name].block.entities
+        for name, _ in (*entity.labels, *entity.details)
+    }
+    for kind, asked, known in (("metric", metric_names, names), ("label", filters, labels)):
+        for word in asked:
+            if known and word not in known:
+                raise RequestRejected(f'scope {scope} has no {kind} "{word[:60]}"{hint_nearest(word, known)}')
+    if filters and tables and not labels:
+        raise RequestRejected(f"scope {scope} has no label to choose by")
 
 
 def show_name(metric: Metric) -> str:

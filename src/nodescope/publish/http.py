@@ -7,7 +7,8 @@ wrong, what is accepted and, where there is one, the nearest name.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import re
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -21,7 +22,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from nodescope.base.clock import Clock, stopwatch_seconds
 from nodescope.base.condition import Condition
-from nodescope.base.errors import NothingYet, RequestRejected
+from nodescope.base.errors import NothingYet, RequestRejected, SettingsRejected
 from nodescope.base.loading import Loaded
 from nodescope.base.text import nearest_name
 from nodescope.hold.ring import Ring
@@ -29,7 +30,7 @@ from nodescope.hold.window import NODE_STATISTICS
 from nodescope.publish import answer
 from nodescope.publish.live import Live
 from nodescope.publish.own import Own
-from nodescope.publish.scrape import OPENMETRICS, TEXT, Scrape, compress, prefers_openmetrics
+from nodescope.publish.scrape import OPENMETRICS, TEXT, Scrape, accepts_gzip, compress, prefers_openmetrics
 from nodescope.publish.token import Token
 
 PROBES = frozenset({"/healthz", "/health", "/readyz"})
@@ -41,6 +42,7 @@ COMPRESS_BYTES = 1024
 # Answers being made at once; the rest waits its turn for a moment.
 WORKERS = 4
 QUERY_CHARACTERS = 4096
+PLAIN_PATH = re.compile(r"/[A-Za-z0-9._~/-]*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +70,19 @@ def make_error(status: int, error: str, detail: str, hint: str = "") -> Response
     return make_json({"error": error, "detail": detail, "hint": hint}, status)
 
 
+def check_metrics_path(path: str, taken: Iterable[str]) -> None:
+    """One more path for /metrics may be any plain one that is not another answer's."""
+    if not PLAIN_PATH.fullmatch(path) or path in taken:
+        raise SettingsRejected(
+            f"metrics_path = {path!r} is not accepted; accepted: a path such as /gpu/metrics that is none of {' '.join(taken)}"
+        )
+
+
 def build_app(agent: Agent, token: Token | None) -> ASGIApp:
     handlers = Handlers(agent)
-    paths = {"/metrics", agent.loaded.settings.metrics_path}
+    more = agent.loaded.settings.metrics_path
     routes = [
-        *(Route(path, handlers.metrics) for path in sorted(paths)),
+        Route("/metrics", handlers.metrics),
         Route("/window", handlers.window),
         Route("/healthz", handlers.health),
         Route("/health", handlers.health),
@@ -81,6 +91,9 @@ def build_app(agent: Agent, token: Token | None) -> ASGIApp:
         Route("/live", handlers.live),
         Route("/", handlers.index),
     ]
+    if more != "/metrics":
+        check_metrics_path(more, [route.path for route in routes])
+        routes.append(Route(more, handlers.metrics))
     known = [route.path for route in routes]
 
     def refuse(request: Request, error: Exception) -> Response:
@@ -92,11 +105,13 @@ def build_app(agent: Agent, token: Token | None) -> ASGIApp:
                 404, "not found", f"no {request.url.path[:80]}; there are: {' '.join(known)}", hint
             )
         if error.status_code == 405:
-            return make_error(
+            refusal = make_error(
                 405,
                 "method not allowed",
                 f"{request.method} {request.url.path[:80]} is not accepted; accepted: GET",
             )
+            refusal.headers.update(error.headers or {})
+            return refusal
         return make_error(error.status_code, "refused", str(error.detail))
 
     app = Starlette(routes=routes, exception_handlers={HTTPException: refuse})
@@ -153,7 +168,7 @@ class Handlers:
             return await answered(self._node_window, request.query_params[given])
         openmetrics = prefers_openmetrics(request.headers.get("accept", ""))
         sources = tuple(request.query_params.getlist("source"))
-        zipped = "gzip" in request.headers.get("accept-encoding", "")
+        zipped = accepts_gzip(request.headers.get("accept-encoding", ""))
         return await answered(self._exposition, sources, openmetrics, zipped)
 
     def _exposition(self, sources: tuple[str, ...], openmetrics: bool, zipped: bool) -> Response:
