@@ -186,6 +186,7 @@ def _source_json(name: str, outcome: Outcome, condition: Condition, now_mono_ns:
     return {
         "state": outcome.state,
         "reason": outcome.reason,
+        "note": outcome.note,
         "cost_seconds": outcome.cost_seconds,
         "last_success_seconds": None if last_ns is None else (now_mono_ns - last_ns) / 1e9,
         "errors": {
