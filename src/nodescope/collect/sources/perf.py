@@ -57,6 +57,11 @@ TABLE = Table(
         ),
         Metric("perf.work.seconds", "counter", "Time in which cycles were counted."),
         Metric("perf.cache.seconds", "counter", "Time in which cache lookups were counted."),
+        # Summed over the cores it is time itself: misses of all cores by it
+        # are misses per second of the node.
+        Metric(
+            "perf.cache.node_seconds", "counter", "A core's share of the time in which lookups were counted."
+        ),
     ),
 )
 
@@ -69,8 +74,9 @@ class Sum:
     first: float = 0.0
     second: float = 0.0
     seconds: float = 0.0
+    node_seconds: float = 0.0
 
-    def add(self, now: Count) -> None:
+    def add(self, now: Count, cores: int) -> None:
         enabled = now.enabled_ns - self.before.enabled_ns
         running = now.running_ns - self.before.running_ns
         grown = (now.first - self.before.first, now.second - self.before.second)
@@ -81,6 +87,7 @@ class Sum:
         self.first += grown[0] * scale
         self.second += grown[1] * scale
         self.seconds += max(enabled, running) / 1e9
+        self.node_seconds += max(enabled, running) / 1e9 / cores
 
 
 class PerfSource:
@@ -161,26 +168,30 @@ class PerfSource:
         values = np.full((len(cores), len(TABLE.metrics)), NAN)
         for row, core in enumerate(cores):
             for place, name in enumerate(GROUPS):
-                sums = self._add(core, name, answer[core].get(name))
+                sums = self._add(core, name, answer[core].get(name), len(cores))
                 if sums:
                     values[row, 2 * place : 2 * place + 2] = sums.first, sums.second
                     values[row, 4 + place] = sums.seconds
+                    values[row, 6] = sums.node_seconds
         return (Block(TABLE, self._entities, values, mono_ns),)
 
-    def _add(self, core: str, name: str, numbers: list[int] | None) -> Sum | None:
+    def _add(self, core: str, name: str, numbers: list[int] | None, cores: int) -> Sum | None:
         sums = self._sums.get((core, name))
         if numbers is None:
             return sums
         if sums is None:
             sums = self._sums[core, name] = Sum(Count(*numbers))
         else:
-            sums.add(Count(*numbers))
+            sums.add(Count(*numbers), cores)
         return sums
 
     def close(self) -> None:
         for descriptors in self._groups.values():
             for descriptor in descriptors:
                 self._close(descriptor)
+        for sums in self._sums.values():
+            # Counters that are opened anew start at 0.
+            sums.before = Count(0, 0, 0, 0)
         self._groups = {}
         self._online = []
 

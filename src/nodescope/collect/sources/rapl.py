@@ -55,7 +55,11 @@ TABLE = Table(
             for zone in ZONES
         ),
         Metric("rapl.package.energy", "counter", "Energy of a package, wraps counted in.", unit="joules"),
-        Metric("rapl.package.seconds", "counter", "Time in which a package's energy was counted."),
+        # Summed over the packages it is time itself, so that joules by it are
+        # the watts of the node.
+        Metric(
+            "rapl.package.seconds", "counter", "A package's share of the time in which energy was counted."
+        ),
     ),
 )
 
@@ -114,6 +118,7 @@ class RaplSource:
 
     def parse(self, answer: Any, mono_ns: int) -> tuple[Block, ...]:
         values = np.full((len(self._zones), len(TABLE.metrics)), NAN)
+        packages = sum(zone == "package" for zone, _, _ in self._zones.values())
         for row, (folder, (zone, _, wraps_at)) in enumerate(self._zones.items()):
             raw = answer.get(folder)
             if zone in ZONES and raw is not None:
@@ -122,7 +127,7 @@ class RaplSource:
                 joules = None if raw is None else raw / 1e6
                 grown = self._growth.add(folder, joules, mono_ns / 1e9, wraps_at / 1e6 if wraps_at else None)
                 if grown:
-                    values[row, -2:] = grown.total, grown.seconds
+                    values[row, -2:] = grown.total, grown.seconds / packages
         return (Block(TABLE, self._entities, values, mono_ns),)
 
     def close(self) -> None:

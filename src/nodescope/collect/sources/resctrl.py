@@ -54,7 +54,11 @@ TABLE = Table(
             for file, kind, published, sentence in FILES
         ),
         Metric("resctrl.memory", "counter", "Bytes moved, resets counted out.", unit="bytes"),
-        Metric("resctrl.memory.seconds", "counter", "Time in which bytes were counted."),
+        # Summed over the domains it is time itself, so that bytes by it are
+        # the bandwidth of the node.
+        Metric(
+            "resctrl.memory.seconds", "counter", "A domain's share of the time in which bytes were counted."
+        ),
     ),
 )
 
@@ -115,7 +119,7 @@ class ResctrlSource:
             moved = None if np.isnan(values[row, 1]) else float(values[row, 1])
             grown = self._growth.add(domain, moved, mono_ns / 1e9)
             if grown:
-                values[row, -2:] = grown.total, grown.seconds
+                values[row, -2:] = grown.total, grown.seconds / len(self._domains)
         return (Block(TABLE, self._entities, values, mono_ns),)
 
     def close(self) -> None:
