@@ -199,7 +199,8 @@ class Ledger:
 
     def arrange(self, entities: tuple[Entity, ...]) -> None:
         """Another set of things, as after a hotplug; who stays keeps its sums."""
-        if [entity.key for entity in entities] == [entity.key for entity in self.entities]:
+        is_new = not self.sums.shape[1]
+        if not is_new and [entity.key for entity in entities] == [entity.key for entity in self.entities]:
             return
         shape = (len(entities), 2 * len(_pairs_of(self.level)))
         sums, seen = np.zeros(shape), np.zeros(shape, dtype=bool)

@@ -179,7 +179,8 @@ def parse_cells(row: Row, missing: Counter[str]) -> Cells:
         place = first + int(number)
         column = header.columns[place]
         cells[place], reason = judge_number(float(cells[place]), column.metric, column.bounds)
-        missing[reason] += bool(reason)
+        if reason:
+            missing[reason] += 1
     return cells
 
 
@@ -226,12 +227,11 @@ class Stream:
         text = _decode(self._open)
         if not text.endswith(header.separator) or text.count(header.separator) != len(header.columns):
             return []
-        row = self._judge_row(header, text)
-        if row is None:
-            return []
+        # Judged once, whatever the verdict: a doubled row is dropped here.
         self._is_taken = True
         self._open = b""
-        return [row]
+        row = self._judge_row(header, text)
+        return [row] if row else []
 
     def finish(self) -> list[Row]:
         """The stream has ended: the open line is all there will be of it."""
@@ -255,7 +255,8 @@ class Stream:
             self.ignored["too_long"] += 1
             return []
         if was_taken:
-            self.ignored["tail"] += bool(text.strip())
+            if text.strip():
+                self.ignored["tail"] += 1
             return []
         row = self._judge_line(text, is_cut)
         return [row] if row else []
@@ -276,8 +277,9 @@ class Stream:
         return None
 
     def _forget_groups(self) -> None:
-        self.ignored["foreign"] += self._maybe_groups is not None
-        self._maybe_groups = None
+        if self._maybe_groups is not None:
+            self.ignored["foreign"] += 1
+            self._maybe_groups = None
 
     def _take_header(self, text: str) -> None:
         groups, self._maybe_groups = self._maybe_groups, None
@@ -309,7 +311,8 @@ class Stream:
         if is_ended and fields[-1].strip():
             # A whole row with somebody's words behind it keeps its numbers.
             is_ended = fields[-1].strip()[:1].isalpha()
-            self.ignored["tail"] += is_ended
+            if is_ended:
+                self.ignored["tail"] += 1
         if len(fields) > count and not is_ended:
             return self._drop("long")
         if len(fields) < count or (header.is_closed and not is_ended):

@@ -26,6 +26,8 @@ GAP_RATIO = 3.0
 # Ticks per second are constant to a few parts per million; a printed count
 # of three digits (before 2020) is off by half a percent at the most.
 DOUBT_RATIO = 0.1
+# Millions: less than a millisecond of the slowest clock measures nothing.
+LEAST_TICKS = 1.0
 
 
 @dataclass(slots=True)
@@ -44,7 +46,7 @@ class IntervalClock:
         """Seconds that a row covers, or the reason why nobody knows."""
         at = datetime.fromisoformat(f"{date.strip()} {time.strip()}")
         before, self._before = self._before, at
-        by_ticks = ticks / median(self._tick_rates) if self._tick_rates and ticks > 0 else None
+        by_ticks = ticks / median(self._tick_rates) if self._tick_rates and ticks >= LEAST_TICKS else None
         if before is None:
             return by_ticks or "first"
         seconds = (at - before).total_seconds()
@@ -66,6 +68,6 @@ class IntervalClock:
 
     def _remember(self, seconds: float, ticks: float) -> float:
         self._lengths.append(seconds)
-        if ticks > 0:
+        if ticks >= LEAST_TICKS:
             self._tick_rates.append(ticks / seconds)
         return seconds

@@ -7,7 +7,7 @@ intervals sum(top) / sum(bottom) is the answer: instructions and cycles,
 misses and the seconds in which they were counted. A pair of which one half is
 missing is not added at all, so a lost cell makes a window shorter, not wrong.
 
-    ipc          instructions / cycles; where PCM gives neither, IPC weighted by cycles
+    ipc          instructions / cycles; where PCM prints neither, IPC weighted by FREQ
     cache        (1 - L3HIT) weighted by L2MISS, which are the lookups of the L3
     frequency    CFREQ, or AFREQ times the time stamp counter, weighted by time
     memory       READ and WRITE, each and together
@@ -175,7 +175,7 @@ def _derive_level(
     read = np.where(np.isnan(cell["READ"]), cell["Read"] * 1e6 * seconds, cell["READ"] * 1e9)
     written = np.where(np.isnan(cell["WRITE"]), cell["Write"] * 1e6 * seconds, cell["WRITE"] * 1e9)
     pairs: Pairs = {
-        "ipc": _derive_ipc(cell, time),
+        "ipc": _derive_ipc(matrix, cell, time),
         "cache": ((1 - np.minimum(cell["L3HIT"], 1.0)) * lookups, lookups),
         "l3_misses": (cell["L3MISS"] * 1e6, time),
         "l2_misses": (l2_misses, time),
@@ -191,12 +191,15 @@ def _derive_level(
     return {name: pairs[name] for name in wanted}
 
 
-def _derive_ipc(cell: dict[str, Numbers], time: Numbers) -> tuple[Numbers, Numbers]:
-    instructions, cycles = cell["INST"] * 1e6, cell["ACYC"] * 1e6
-    weight = np.where(np.isnan(cell["FREQ"]), 1.0, cell["FREQ"]) * time
-    has_counts = ~np.isnan(instructions) & ~np.isnan(cycles)
-    top = np.where(has_counts, instructions, cell["IPC"] * weight)
-    return top, np.where(has_counts, cycles, weight)
+def _derive_ipc(
+    matrix: dict[str, NDArray[np.intp]], cell: dict[str, Numbers], time: Numbers
+) -> tuple[Numbers, Numbers]:
+    """Counts; where a generation printed none for cores, what its ratios imply: FREQ is cycles by ticks."""
+    has_counts = (matrix["INST"] >= 0) & (matrix["ACYC"] >= 0)
+    cycles = cell["FREQ"] * cell["TIME(ticks)"] * 1e6
+    weight = np.where(np.isnan(cycles), time, cycles)
+    top = np.where(has_counts, cell["INST"] * 1e6, cell["IPC"] * weight)
+    return top, np.where(has_counts, cell["ACYC"] * 1e6, weight)
 
 
 def _complete_system(plan: Plan, found: dict[str, Pairs], seconds: float) -> Pairs:

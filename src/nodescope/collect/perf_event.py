@@ -87,17 +87,23 @@ def read_descriptor(descriptor: int) -> bytes:
     return os.read(descriptor, ANSWER.size)
 
 
+def close_descriptor(descriptor: int) -> None:
+    os.close(descriptor)
+
+
 def build_attributes(event: int) -> bytes:
     return ATTRIBUTES.pack(0, ATTRIBUTES_BYTES, event, 0, 0, READ_FORMAT, 0, 0, 0, 0, 0)[:ATTRIBUTES_BYTES]
 
 
-def open_group(open_event: Open, cpu: int, events: tuple[int, int]) -> list[int]:
+def open_group(
+    open_event: Open, close_event: Callable[[int], None], cpu: int, events: tuple[int, int]
+) -> list[int]:
     """Descriptors of the leader and its member, counting everything on one core."""
     leader = open_event(build_attributes(events[0]), -1, cpu, -1, CLOSE_ON_EXEC)
     try:
         member = open_event(build_attributes(events[1]), -1, cpu, leader, CLOSE_ON_EXEC)
     except OSError:
-        os.close(leader)
+        close_event(leader)
         raise
     return [leader, member]
 

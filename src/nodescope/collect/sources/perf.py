@@ -14,7 +14,6 @@ misses is the architecture's event; it is not PCM's L3MISS to the last digit,
 so a window names its source.
 """
 
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -32,6 +31,7 @@ from nodescope.collect.perf_event import (
     Count,
     Open,
     Read,
+    close_descriptor,
     explain,
     open_by_system_call,
     open_group,
@@ -101,7 +101,7 @@ class PerfSource:
         self,
         open_event: Open = open_by_system_call,
         read: Read = read_descriptor,
-        close: Callable[[int], None] = os.close,
+        close: Callable[[int], None] = close_descriptor,
     ) -> None:
         self._open_event = open_event
         self._read = read
@@ -128,7 +128,7 @@ class PerfSource:
         for core in self._online:
             for name, events in GROUPS.items():
                 try:
-                    self._groups[str(core), name] = open_group(self._open_event, core, events)
+                    self._groups[str(core), name] = open_group(self._open_event, self._close, core, events)
                 except OSError as error:
                     faults.append(error)
             # The first core speaks for all: no need to ask 255 others.
@@ -202,7 +202,7 @@ def list_online(context: Context) -> list[int]:
     try:
         return parse_core_list(text)
     except ValueError:
-        return list(range(os.cpu_count() or 1))
+        return [0]
 
 
 make = PerfSource
