@@ -10,9 +10,9 @@ from pathlib import Path
 
 from nodescope.collect.roots import NodeRoot
 
-_PCM = re.compile(
-    r"pcm(-(core|iio|latency|memory|numa|pcie|power|raw|sensor|sensor-server|tsx|bw-histogram))?(\.x)?"
-)
+# Tools that program counters; the kernel cuts a process' name at 15 characters.
+_TOOLS = "core|iio|latency|memory|numa|pcie|power|raw|sensor|sensor-serv(er)?|tsx|bw-histogra(m)?"
+_PCM = re.compile(rf"pcm(-({_TOOLS}))?(\.x)?")
 # What may stand before the program on a command line.
 _WRAPPERS = re.compile(r"(python[\d.]*|bash|dash|sh|env|stdbuf|sudo|setpriv|nice|taskset|timeout)")
 

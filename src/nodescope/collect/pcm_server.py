@@ -76,10 +76,18 @@ class Reading:
         self.missing: Counter[str] = Counter()
         self.pairs: dict[str, Pairs] = {}
         self.gauges: dict[str, dict[str, Numbers]] = {}
-        content = _parse_json(body)
+        self.things: dict[str, list[tuple[str, str]]] = {}
+        self.seconds = 0.0
+        self.mark: tuple[float, ...] = ()
+        try:
+            self._take_apart(json.loads(body))
+        except (ValueError, TypeError, LookupError, AttributeError, OverflowError, RecursionError) as error:
+            raise ParseError(f"pcm-sensor-server: not the answer we know: {error!r}") from error
+
+    def _take_apart(self, content: dict[str, Any]) -> None:
         self.seconds = float(content["Interval us"]) / 1e6
         if not 0 < self.seconds < 3600:
-            raise ParseError(f"pcm-sensor-server: an interval of {self.seconds} s")
+            raise ValueError(f"an interval of {self.seconds} s")
         sockets = content["Sockets"]
         cores = [
             (str(thread["OS ID"]), str(socket["Socket ID"]), thread)
@@ -88,7 +96,7 @@ class Reading:
             for thread in core["Threads"]
         ]
         cores.sort(key=lambda one: int(one[0]))
-        self.things: dict[str, list[tuple[str, str]]] = {
+        self.things = {
             "system": [("system", "")],
             "socket": [(str(socket["Socket ID"]), "") for socket in sockets],
             "core": [(name, socket) for name, socket, _ in cores],
@@ -166,17 +174,3 @@ def _derive(level: str, number: dict[str, Numbers], states: dict[str, Numbers], 
         **{state: (share * seconds, time) for state, share in states.items()},
     }
     return {name: pairs[name] for name in PAIRS[level]}
-
-
-def _parse_json(body: bytes | str) -> dict[str, Any]:
-    try:
-        content = json.loads(body)
-        content["Interval us"], content["Sockets"]
-        for socket in content["Sockets"]:
-            int(socket["Socket ID"])
-            for core in socket["Cores"]:
-                for thread in core["Threads"]:
-                    int(thread["OS ID"])
-    except (ValueError, TypeError, KeyError, LookupError, AttributeError, RecursionError) as error:
-        raise ParseError(f"pcm-sensor-server: not the answer we know: {error!r}") from error
-    return dict(content)
