@@ -13,12 +13,12 @@ from nodescope.base.block import Block
 from nodescope.base.clock import Clock, thread_cpu_ns
 from nodescope.base.frame import Outcome
 from nodescope.collect.guard import run_guarded
-from nodescope.collect.source import CallSource, Context, Interruptible
+from nodescope.collect.source import CallSource, Context, Streaming
 
 # An absent source is asked again at this pace: a driver may be loaded later.
 ABSENT_PACE_SECONDS = 60.0
-# Blocks that wait for a tick; a source that answers faster than the tick for
-# long loses its oldest, never its newest.
+# Blocks of a stream that wait for a tick: rows come when they come, and two
+# may fall between two ticks. Of too many the oldest are lost, never the newest.
 WAITING_BLOCKS = 64
 # A child process is asked to end, and given five seconds to.
 CLOSE_SECONDS = 7.0
@@ -47,6 +47,7 @@ class Caller:
         self._blocks: tuple[Block, ...] = ()
         self._outcome = Outcome("absent", "not asked yet")
         self._fresh = False
+        self._opened = False
         self._asked_mono_ns: int | None = None
         self._thread = threading.Thread(target=self._run, name=f"source-{source.name}", daemon=True)
 
@@ -55,12 +56,12 @@ class Caller:
 
     def stop(self) -> None:
         self._stop.set()
-        if isinstance(self.source, Interruptible):
+        if isinstance(self.source, Streaming):
             self.source.interrupt()
 
     def join(self) -> None:
         """Wait for a source that has something to tidy up; others are left to finish."""
-        if isinstance(self.source, Interruptible) and self._thread.is_alive():
+        if isinstance(self.source, Streaming) and self._thread.is_alive():
             self._thread.join(timeout=CLOSE_SECONDS)
 
     def take(self) -> Taken:
@@ -76,23 +77,27 @@ class Caller:
             self._fresh = False
             return taken
 
+    def ask(self) -> None:
+        """One question and its answer, for the next tick to take."""
+        before_ns = thread_cpu_ns()
+        with self._lock:
+            self._asked_mono_ns = self._clock.mono_ns()
+        blocks, outcome = self._ask(opened=self._opened)
+        self._opened = outcome.state != "absent"
+        cost_seconds = (thread_cpu_ns() - before_ns) / 1e9
+        with self._lock:
+            self._asked_mono_ns = None
+            waiting = self._blocks if isinstance(self.source, Streaming) else ()
+            self._blocks = (*waiting, *blocks)[-WAITING_BLOCKS:]
+            note = getattr(self.source, "note", "") if outcome.state == "ok" else ""
+            self._outcome = Outcome(outcome.state, outcome.reason, cost_seconds, outcome.detail, note)
+            self._fresh = True
+
     def _run(self) -> None:
-        opened = False
         while not self._stop.is_set():
             started_mono_ns = self._clock.mono_ns()
-            before_ns = thread_cpu_ns()
-            with self._lock:
-                self._asked_mono_ns = started_mono_ns
-            blocks, outcome = self._ask(opened=opened)
-            opened = outcome.state != "absent"
-            cost_seconds = (thread_cpu_ns() - before_ns) / 1e9
-            with self._lock:
-                self._asked_mono_ns = None
-                self._blocks = (*self._blocks, *blocks)[-WAITING_BLOCKS:]
-                note = getattr(self.source, "note", "") if outcome.state == "ok" else ""
-                self._outcome = Outcome(outcome.state, outcome.reason, cost_seconds, outcome.detail, note)
-                self._fresh = True
-            pace_seconds = self.source.pace_seconds * self.pace_ratio if opened else ABSENT_PACE_SECONDS
+            self.ask()
+            pace_seconds = self.source.pace_seconds * self.pace_ratio if self._opened else ABSENT_PACE_SECONDS
             self._clock.wait_until(started_mono_ns + round(pace_seconds * 1e9), self._stop)
         self.source.close()
 

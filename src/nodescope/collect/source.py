@@ -7,6 +7,7 @@ world on a thread of its own (`read`, returning plain answers that could be
 saved to a file) and makes blocks from the answer (`parse`, pure).
 """
 
+import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
@@ -100,8 +101,12 @@ class CallSource(Protocol):
 
 
 @runtime_checkable
-class Interruptible(Protocol):
-    """A call source that waits for something, and can be told to stop waiting."""
+class Streaming(Protocol):
+    """
+    A call source that waits for what comes by itself, each piece of which is kept.
+
+    Has something to tidy up, such as a child process: it is waited for at the end.
+    """
 
     def interrupt(self) -> None:
         """From another thread: make a `read` that waits return at once."""
@@ -127,6 +132,17 @@ class DeviceFile:
 
 
 Declared = NodeFile | DeviceFile
+
+
+def read_offered(context: Context, path: str) -> str:
+    """A file that says itself what it offers; empty where the node has none."""
+    try:
+        return os.fsdecode(context.root.read(path))
+    except OSError as error:
+        fault = describe_fault(path, error)
+        if fault.status == "not_offered":
+            return ""
+        raise SourceFailed(str(fault)) from error
 
 
 @dataclass(slots=True)
@@ -162,7 +178,6 @@ class FileSource:
         faults = grid.add(entity, [(item.path, item.layout) for item in offered])
         if faults and len(faults) == len(offered):
             raise SourceFailed(str(faults[0]))
-        grid.open_faults = faults
         grid.arrange((entity,))
         self._segments.append(grid)
 
