@@ -183,6 +183,13 @@ def test_what_follows_an_accepted_row_on_its_line_is_a_tail() -> None:
     assert stream.ignored == {"tail": 1}
 
 
+def test_a_number_that_the_end_of_the_file_may_have_cut_is_missing() -> None:
+    """Without a separator at the end nobody knows: as many decimals as above it, or missing."""
+    whole, cut = pcm_texts.MERGED.rstrip(), pcm_texts.MERGED.rstrip()[:-1]
+    assert read_all(whole)[0][1].fields[-1] == "1.01"
+    assert read_all(cut)[0][1].fields[-1] == ""
+
+
 def test_a_restart_may_change_the_columns() -> None:
     """Appended to one file: each row knows its own header."""
     other = b"System,System,System,\nDate,Time,READ,\n2025-07-19,18:28:00.000,7.00,\n"

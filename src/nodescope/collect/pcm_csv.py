@@ -321,7 +321,8 @@ class Stream:
         if header.is_dated and not (_DATE.fullmatch(cells[0]) and _TIME.fullmatch(cells[1])):
             return self._drop("bad_date")
         if is_cut and not is_ended and not self._has_shape_of_last(cells):
-            return self._drop("short")
+            # Where the stream ended the last number may lack digits: 17.9 of 17.92.
+            cells = (*cells[:-1], "")
         if header.is_dated and cells == self._before:
             return self._drop("duplicate")
         self._before = cells
