@@ -19,8 +19,10 @@ from datetime import datetime
 from statistics import median
 
 REASONS = ("first", "repeated", "backwards", "gap")
-# Rows that agree with their neighbours before one may be doubted.
-MEMORY = 9
+# A minute of rows: a time stamp is printed after the counters were read, on a
+# busy machine some 100 ms after, so one rate of ticks tells little, a median much.
+MEMORY = 61
+KNOWN = 5
 # A self-correcting interval varies by milliseconds; a stall doubles it.
 GAP_RATIO = 3.0
 # Ticks per second are constant to a few parts per million; a printed count
@@ -46,28 +48,30 @@ class IntervalClock:
         """Seconds that a row covers, or the reason why nobody knows."""
         at = datetime.fromisoformat(f"{date.strip()} {time.strip()}")
         before, self._before = self._before, at
-        by_ticks = ticks / median(self._tick_rates) if self._tick_rates and ticks >= LEAST_TICKS else None
+        by_ticks = self._count_ticks(ticks)
         if before is None:
             return by_ticks or "first"
         seconds = (at - before).total_seconds()
         if seconds == 0:
             return "repeated"
-        if by_ticks is not None:
-            return self._settle(seconds, by_ticks, ticks)
-        if seconds < 0:
-            return "backwards"
-        if self._lengths and seconds > GAP_RATIO * median(self._lengths):
-            return "gap"
-        return self._remember(seconds, ticks)
-
-    def _settle(self, seconds: float, by_ticks: float, ticks: float) -> float:
-        """Two clocks: where they agree the calendar is finer, where not the ticks are right."""
-        if abs(seconds - by_ticks) > DOUBT_RATIO * by_ticks:
+        is_odd = seconds < 0 or (bool(self._lengths) and seconds > GAP_RATIO * median(self._lengths))
+        if not is_odd:
+            self._remember(seconds, ticks)
+        if by_ticks is not None and abs(seconds - by_ticks) > DOUBT_RATIO * by_ticks:
+            # Where the clocks agree the calendar does; where not, the ticks
+            # are what the counts of this row cover.
             return by_ticks
-        return self._remember(seconds, ticks)
+        if is_odd and by_ticks is None:
+            return "backwards" if seconds < 0 else "gap"
+        return seconds
 
-    def _remember(self, seconds: float, ticks: float) -> float:
+    def _count_ticks(self, ticks: float) -> float | None:
+        """Seconds by the time stamp counter, once its rate is known well."""
+        if len(self._tick_rates) < KNOWN or ticks < LEAST_TICKS:
+            return None
+        return ticks / median(self._tick_rates)
+
+    def _remember(self, seconds: float, ticks: float) -> None:
         self._lengths.append(seconds)
         if ticks >= LEAST_TICKS:
             self._tick_rates.append(ticks / seconds)
-        return seconds
