@@ -93,8 +93,9 @@ def test_counts_become_sums_in_base_units() -> None:
 
 def test_one_block_per_row_and_level() -> None:
     """A burst of three rows is three moments: nothing is blurred."""
-    blocks = PcmSource().parse(make_answer(*(row_at(n) for n in range(3))), 7)
+    blocks = PcmSource().parse(make_answer(*(row_at(n) for n in range(3))), 60_000_000_000)
     assert [block.table.name for block in blocks] == ["pcm", "pcm.core"] * 3
+    assert [block.mono_ns for block in blocks[::2]] == [58_000_000_000, 59_000_000_000, 60_000_000_000]
 
 
 @pytest.mark.parametrize("text", ["-1.00", "18446744073.71", "N/A", "-5.00", ""])
@@ -126,7 +127,8 @@ def test_an_idle_core_adds_nothing() -> None:
     core = PcmSource().parse(
         make_answer(row_at(0), row_at(1, with_cell("IPC", "-1.00", "Core3 (Socket 0)")), row_at(2)), 0
     )[-1]
-    assert value(core, "pcm.core.cycles") == pytest.approx(1.0)
+    assert value(core, "pcm.core.ipc.cycles") == pytest.approx(1.0)
+    assert np.isnan(value(core, "pcm.core.cycles"))
 
 
 def test_what_the_command_line_hid_is_added_up_from_the_sockets() -> None:
@@ -144,6 +146,15 @@ def test_what_the_command_line_hid_is_added_up_from_the_sockets() -> None:
     assert value(system, "pcm.memory.seconds") == pytest.approx(1.0)
     assert value(system, "pcm.energy") == pytest.approx(131.0)
     assert value(system, "pcm.instructions") / value(system, "pcm.cycles") == pytest.approx(1.2)
+
+
+def test_states_of_cores_are_a_mean_not_a_sum() -> None:
+    """Two cores asleep for a second are a machine asleep for a second."""
+    columns = (*COLUMNS[:2], ("Core0 (Socket 0)", "C1res%"), ("Core1 (Socket 0)", "C1res%"))
+    cells = ("50.00", "100.00")
+    system = PcmSource().parse(make_answer(row_at(0, cells), row_at(1, cells), columns=columns), 0)[-2]
+    assert value(system, "pcm.c1.in_state") == pytest.approx(0.75)
+    assert value(system, "pcm.c1.seconds") == pytest.approx(1.0)
 
 
 def test_a_socket_that_is_missing_makes_the_sum_missing() -> None:

@@ -36,24 +36,56 @@ from pathlib import Path
 
 BLOCK_BYTES = 4096
 DEBUG = b"DEBUG: caught signal to continue execution."
-MADE_UP_METRICS = ("IPC", "L3MISS", "L2MISS", "L3HIT", "INST", "ACYC", "TIME(ticks)")
+BASIC = ("IPC", "AFREQ", "L3MISS", "L2MISS", "L3HIT")
+COUNTS = ("INST", "ACYC", "TIME(ticks)")
+STATES = ("C0res%", "C1res%", "C3res%", "C6res%", "C7res%")
+MADE_UP = {
+    "IPC": "1.50",
+    "AFREQ": "1.25",
+    "L3MISS": "0.40",
+    "L2MISS": "2.00",
+    "L3HIT": "0.80",
+    "INST": "3000.00",
+    "ACYC": "2000.00",
+    "TIME(ticks)": "2400.00",
+    "READ": "1.25",
+    "WRITE": "0.75",
+    "TEMP": "45",
+    "L3OCC": "  2048",
+    "C0res%": "25.00",
+    "C1res%": "70.00",
+    "C3res%": "0.00",
+    "C6res%": "4.00",
+    "C7res%": "1.00",
+    "Proc Energy (Joules)": "40.00",
+    "DRAM Energy (Joules)": "8.00",
+    "SKT0": "20.00",
+    "SKT1": "20.00",
+}
+
+
+def list_columns() -> list[tuple[str, str]]:
+    """Group and metric of every column: the system, two sockets, eight cores."""
+    energies = ("Proc Energy (Joules)", "DRAM Energy (Joules)")
+    pairs = [("System", metric) for metric in ("Date", "Time", *BASIC, "READ", "WRITE", *COUNTS)]
+    pairs += [("System Core C-States", state) for state in STATES]
+    pairs += [("System", energy) for energy in energies]
+    for socket in range(2):
+        pairs += [(f"Socket {socket}", one) for one in (*BASIC, "L3OCC", "READ", "WRITE", "TEMP", *COUNTS)]
+    for socket in range(2):
+        pairs += [(f"SKT{socket} Core C-State", state) for state in STATES]
+    pairs += [(energy, f"SKT{socket}") for energy in energies for socket in range(2)]
+    for core in range(8):
+        group = f"Core{core} (Socket {core // 4})"
+        pairs += [(group, metric) for metric in (*BASIC, "L3OCC", *STATES, "TEMP", *COUNTS)]
+    return pairs
 
 
 def make_up_lines() -> tuple[list[bytes], list[bytes]]:
-    """A header and a few rows of a machine with two sockets and eight cores."""
-    pairs = [("System", "Date"), ("System", "Time")]
-    pairs += [("System", metric) for metric in (*MADE_UP_METRICS, "READ", "WRITE")]
-    pairs += [("System Core C-States", "C0res%"), ("System", "Proc Energy (Joules)")]
-    pairs += [(f"Socket {socket}", metric) for socket in range(2) for metric in ("IPC", "READ", "WRITE")]
-    for core in range(8):
-        pairs += [
-            (f"Core{core} (Socket {core // 4})", metric) for metric in (*MADE_UP_METRICS, "C0res%", "C1res%")
-        ]
+    """A header and one row of a machine with two sockets and eight cores."""
+    pairs = list_columns()
     header = [",".join(names).encode() + b"," for names in zip(*pairs)]
-    values = {"IPC": "1.50", "L3MISS": "0.40", "L2MISS": "2.00", "L3HIT": "0.80", "INST": "3000.00"}
-    values |= {"ACYC": "2000.00", "TIME(ticks)": "2400.00", "READ": "1.25", "WRITE": "0.75"}
-    values |= {"C0res%": "25.00", "C1res%": "75.00", "Proc Energy (Joules)": "40.00"}
-    cells = [values.get(metric, "") for _, metric in pairs[2:]]
+    cells = [MADE_UP[metric] for _, metric in pairs[2:]]
     return header, [("2026-01-01,00:00:00.000," + ",".join(cells) + ",").encode()]
 
 

@@ -17,6 +17,8 @@ from nodescope.collect.source import CallSource, Context, Streaming
 
 # An absent source is asked again at this pace: a driver may be loaded later.
 ABSENT_PACE_SECONDS = 60.0
+# What a source says before its first answer.
+NOT_ASKED = "not asked yet"
 # Blocks of a stream that wait for a tick: rows come when they come, and two
 # may fall between two ticks. Of too many the oldest are lost, never the newest.
 WAITING_BLOCKS = 64
@@ -45,7 +47,7 @@ class Caller:
         self._lock = threading.Lock()
         self._stop = threading.Event()
         self._blocks: tuple[Block, ...] = ()
-        self._outcome = Outcome("absent", "not asked yet")
+        self._outcome = Outcome("absent", NOT_ASKED)
         self._fresh = False
         self._opened = False
         self._asked_mono_ns: int | None = None

@@ -48,7 +48,8 @@ def _state(name: str) -> PairColumns:
 
 
 COLUMNS = {
-    "ipc": PairColumns(
+    "ipc": PairColumns("ipc.instructions", "ipc.cycles"),
+    "work": PairColumns(
         "instructions",
         "cycles",
         "instructions_total",

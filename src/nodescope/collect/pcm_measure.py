@@ -7,6 +7,7 @@ intervals sum(top) / sum(bottom) is the answer: instructions and cycles,
 misses and the seconds in which they were counted. A pair of which one half is
 missing is not added at all, so a lost cell makes a window shorter, not wrong.
 
+    work         instructions / cycles, as counted
     ipc          instructions / cycles; where PCM prints neither, IPC weighted by FREQ
     cache        (1 - L3HIT) weighted by L2MISS, which are the lookups of the L3
     frequency    CFREQ, or AFREQ times the time stamp counter, weighted by time
@@ -29,7 +30,7 @@ Pairs = dict[str, tuple[Numbers, Numbers]]
 LEVELS = ("system", "socket", "core")
 STATES = ("c0", "c1", "c3", "c6", "c7")
 # Which pairs a level has. Memory and energy are not counted per core.
-CORE_PAIRS = ("ipc", "cache", "l3_misses", "l2_misses", "frequency", *STATES)
+CORE_PAIRS = ("work", "ipc", "cache", "l3_misses", "l2_misses", "frequency", *STATES)
 SOCKET_PAIRS = (
     *CORE_PAIRS,
     "memory_read",
@@ -43,6 +44,8 @@ PAIRS = {"system": SOCKET_PAIRS, "socket": SOCKET_PAIRS, "core": CORE_PAIRS}
 RATES = frozenset(
     {"l3_misses", "l2_misses", "memory_read", "memory_written", "memory", "energy", "dram_energy"}
 )
+# Pairs that are a mean over things, not a sum.
+MEANS = frozenset({"frequency", *STATES})
 GAUGES = ("thermal_headroom", "l3_occupancy")
 # A printed 0.00 stands for anything below half of the last digit.
 HALF_STEP = 0.005e6
@@ -175,6 +178,7 @@ def _derive_level(
     read = np.where(np.isnan(cell["READ"]), cell["Read"] * 1e6 * seconds, cell["READ"] * 1e9)
     written = np.where(np.isnan(cell["WRITE"]), cell["Write"] * 1e6 * seconds, cell["WRITE"] * 1e9)
     pairs: Pairs = {
+        "work": (cell["INST"] * 1e6, cell["ACYC"] * 1e6),
         "ipc": _derive_ipc(matrix, cell, time),
         "cache": ((1 - np.minimum(cell["L3HIT"], 1.0)) * lookups, lookups),
         "l3_misses": (cell["L3MISS"] * 1e6, time),
@@ -220,6 +224,7 @@ def _complete_system(plan: Plan, found: dict[str, Pairs], seconds: float) -> Pai
 
 
 _NEEDS = {
+    "work": ("INST",),
     "ipc": ("INST", "IPC"),
     "cache": ("L3HIT",),
     "l3_misses": ("L3MISS",),
@@ -250,6 +255,7 @@ def _add_up(plan: Plan, found: dict[str, Pairs], name: str, seconds: float) -> t
         is_whole = level == "socket" or [int(one) for one in names] == list(range(len(names)))
         if names and is_whole and name in found[level] and _has_column(plan, level, name):
             top, bottom = found[level][name]
-            total = np.array([top.sum()])
-            return total, np.array([seconds]) if name in RATES else np.array([bottom.sum()])
+            if name in MEANS:
+                return np.array([top.mean()]), np.array([bottom.mean()])
+            return np.array([top.sum()]), np.array([seconds]) if name in RATES else np.array([bottom.sum()])
     return None

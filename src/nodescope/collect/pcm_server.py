@@ -112,8 +112,8 @@ class Reading:
         known = ~np.isnan(tops)
         if known.any():
             self.pairs["system"]["frequency"] = (
-                np.array([tops[known].sum()]),
-                np.array([times[known].sum()]),
+                np.array([tops[known].mean()]),
+                np.array([times[known].mean()]),
             )
         # Enough to tell one sample from the next.
         self.mark = (self.seconds, *self.pairs["system"]["ipc"][0].tolist(), *self.pairs["system"]["ipc"][1])
@@ -161,6 +161,7 @@ def _derive(level: str, number: dict[str, Numbers], states: dict[str, Numbers], 
         # The aggregate counts every core's ticks; the frequency is a mean.
         active = np.full(len(active), np.nan)
     pairs: Pairs = {
+        "work": (number["instructions"], number["cycles"]),
         "ipc": (number["instructions"], number["cycles"]),
         "cache": (number["l3_misses"], number["l3_misses"] + number["l3_hits"]),
         "l3_misses": (number["l3_misses"], time),

@@ -130,7 +130,7 @@ FEATURES: tuple[Feature, ...] = (
         "Instructions per cycle.",
         COUNTERS,
         "pcm",
-        *pair("pcm.instructions", "pcm.cycles"),
+        *pair("pcm.ipc.instructions", "pcm.ipc.cycles"),
         otherwise=(PERF_IPC,),
     ),
     Feature(
@@ -235,7 +235,7 @@ def of_core(name: str, unit: str, sentence: str, top: str, bottom: str, scale: f
 # What is told of single cores, on request. Over a set of cores these are means per core.
 CORE_FEATURES: tuple[Feature, ...] = (
     FEATURES[0],
-    of_core("ipc", "ratio", "Instructions per cycle.", "instructions", "cycles", 1.0, PERF_IPC),
+    of_core("ipc", "ratio", "Instructions per cycle.", "ipc.instructions", "ipc.cycles", 1.0, PERF_IPC),
     of_core("cache_miss", "ratio", "L3 miss ratio.", "cache.missed", "cache.lookups", 1.0, PERF_CACHE),
     of_core(
         "l3_miss_rate", "1/s", "L3 misses per second.", "l3_misses", "l3_misses.seconds", 1.0, PERF_MISSES
@@ -250,7 +250,7 @@ CORE_FEATURES: tuple[Feature, ...] = (
 # The names of the original model's inputs, in the units PCM prints once a
 # second: millions of misses per second, percent of time.
 THESIS_FEATURES: tuple[Feature, ...] = (
-    of_core("IPC", "ratio", "Instructions per cycle.", "instructions", "cycles", 1.0, PERF_IPC),
+    of_core("IPC", "ratio", "Instructions per cycle.", "ipc.instructions", "ipc.cycles", 1.0, PERF_IPC),
     of_core("L3MISS", "million/s", "L3 misses.", "l3_misses", "l3_misses.seconds", 1e-6),
     of_core("L2MISS", "million/s", "L2 misses.", "l2_misses", "l2_misses.seconds", 1e-6),
     of_core("C0res", "percent", "Time awake.", "c0.in_state", "c0.seconds", 100.0),

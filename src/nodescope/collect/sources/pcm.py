@@ -76,6 +76,7 @@ class PcmSource:
         self._pause_seconds = FIRST_PAUSE_SECONDS
         self._verdict: tuple[Failure, int] | None = None
         self._mark: tuple[float, ...] = ()
+        self._newest_mono_ns = 0
         self._is_stopping = False
 
     # -- what is asked ------------------------------------------------------
@@ -199,13 +200,27 @@ class PcmSource:
         """One block per row and level: a burst of rows keeps its intervals apart."""
         if "server" in answer:
             return self._parse_server(answer["server"], mono_ns)
+        rows = [
+            Row(self._header_of(table["header"]), tuple(fields))
+            for table in answer["tables"]
+            for fields in table["rows"]
+        ]
         blocks: list[Block] = []
-        for table in answer["tables"]:
-            header = self._header_of(table["header"])
-            for fields in table["rows"]:
-                blocks += self._parse_row(Row(header, tuple(fields)), mono_ns)
+        for row, row_mono_ns in zip(rows, self._spread(len(rows), mono_ns)):
+            blocks += self._parse_row(row, row_mono_ns)
         self.note = "; ".join(part for part in (self._describe_pcm(), self._account.describe_peak()) if part)
         return tuple(blocks)
+
+    def _spread(self, count: int, mono_ns: int) -> list[int]:
+        """
+        When each row of a burst was measured: the last one now, the others evenly before it.
+
+        Two blocks of one table never have one time; the archive would have a row twice.
+        """
+        length_ns = round((self._context.settings.interval_seconds if self._context else 1.0) * 1e9)
+        start_ns = max(self._newest_mono_ns, mono_ns - count * length_ns)
+        self._newest_mono_ns = mono_ns
+        return [start_ns + (mono_ns - start_ns) * (number + 1) // count for number in range(count)]
 
     def _parse_row(self, row: Row, mono_ns: int) -> tuple[Block, ...]:
         account = self._account
