@@ -1,5 +1,6 @@
 """Other PCMs in the process table."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -9,8 +10,8 @@ from nodescope.collect.pcm_rival import describe_rivals, find_rivals
 from nodescope.collect.roots import NodeRoot
 
 
-def write_process(folder: Path, pid: int, comm: str, command: str, state: str = "S") -> None:
-    fields = " ".join(["1"] * 18)
+def write_process(folder: Path, pid: int, comm: str, command: str, state: str = "S", parent: int = 1) -> None:
+    fields = " ".join([str(parent), *["1"] * 17])
     write_files(
         folder,
         {
@@ -57,6 +58,18 @@ def test_others_are_not(tmp_path: Path, comm: str, command: str) -> None:
 def test_a_dead_pcm_that_nobody_fetched_is_no_rival(tmp_path: Path) -> None:
     write_process(tmp_path, 42, "pcm", "", state="Z")
     assert find_rivals(NodeRoot(tmp_path), None) == []
+
+
+def test_what_our_own_child_started_is_ours(tmp_path: Path) -> None:
+    """`sudo pcm`: the pcm that counts is the child of our child."""
+    start = Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19]
+    own = os.getpid()
+    write_process(tmp_path, own, "sudo", "sudo pcm 1 -csv")
+    stat = tmp_path / f"proc/{own}/stat"
+    stat.write_text(stat.read_text().replace("8931", start))
+    write_process(tmp_path, 43, "pcm", "pcm 1 -csv", parent=own)
+    write_process(tmp_path, 44, "pcm", "pcm 1 -csv")
+    assert find_rivals(NodeRoot(tmp_path), own) == [(44, "pcm")]
 
 
 def test_the_sentence_names_it_and_the_remedy() -> None:

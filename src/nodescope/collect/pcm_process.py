@@ -54,16 +54,24 @@ def find_program(command: Sequence[str]) -> str | None:
 def read_version(program: Sequence[str]) -> int | None:
     """YYYYMM of `pcm --version`; None when it does not tell."""
     try:
-        answer = subprocess.run(  # noqa: S603 - the operator's own command
+        process = subprocess.Popen(  # noqa: S603 - the operator's own command
             [*program, "--version"],
             stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=PROBE_SECONDS,
-            check=False,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
         )
-    except (OSError, subprocess.TimeoutExpired):
+    except OSError:
         return None
-    return parse_version(answer.stdout.decode("ascii", "replace"))
+    try:
+        answer, _ = process.communicate(timeout=PROBE_SECONDS)
+    except subprocess.TimeoutExpired:
+        # A script that knows no options runs on, and what it started with it.
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+        return None
+    return parse_version(answer.decode("ascii", "replace"))
 
 
 def parse_version(text: str) -> int | None:

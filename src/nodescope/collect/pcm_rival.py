@@ -13,6 +13,8 @@ from nodescope.collect.roots import NodeRoot
 # Tools that program counters; the kernel cuts a process' name at 15 characters.
 _TOOLS = "core|iio|latency|memory|numa|pcie|power|raw|sensor|sensor-serv(er)?|tsx|bw-histogra(m)?"
 _PCM = re.compile(rf"pcm(-({_TOOLS}))?(\.x)?")
+# Deeper than any chain of wrappers.
+DEPTH = 16
 # What may stand before the program on a command line.
 _WRAPPERS = re.compile(r"(python[\d.]*|bash|dash|sh|env|stdbuf|sudo|setpriv|nice|taskset|timeout)")
 
@@ -25,9 +27,21 @@ def find_rivals(root: NodeRoot, own_pid: int | None) -> list[tuple[int, str]]:
         if not folder.isdigit():
             continue
         name = _find_name(root, folder)
-        if name and (own is None or _identify(root, folder) != own):
+        if name and not _is_ours(root, folder, own):
             found.append((int(folder), name))
     return found
+
+
+def _is_ours(root: NodeRoot, pid: str, own: tuple[str, str] | None) -> bool:
+    """Our child, or what our child started: sudo and scripts stand between."""
+    for _ in range(DEPTH):
+        if own is None or pid in ("", "0", "1"):
+            return False
+        if _identify(root, pid) == own:
+            return True
+        fields = (root.read_text(f"proc/{pid}/stat") or "").rpartition(")")[2].split()
+        pid = fields[1] if len(fields) > 1 else ""
+    return False
 
 
 def _find_name(root: NodeRoot, pid: str) -> str | None:
