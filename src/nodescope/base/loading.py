@@ -93,6 +93,8 @@ def parse_setting(key: str, value: object, origin: str) -> object:
     """One value from text, or from TOML's own types, checked against its bounds."""
     try:
         if isinstance(value, (list, tuple)):
+            if _TYPES[key] != tuple[str, ...]:
+                raise ValueError(str(value))  # noqa: TRY301
             parsed: object = tuple(str(item) for item in value)
         elif isinstance(value, bool) and _TYPES[key] is not bool:
             raise ValueError(str(value))  # noqa: TRY301

@@ -84,8 +84,7 @@ class Caller:
         before_ns = thread_cpu_ns()
         with self._lock:
             self._asked_mono_ns = self._clock.mono_ns()
-        blocks, outcome = self._ask(opened=self._opened)
-        self._opened = outcome.state != "absent"
+        blocks, outcome = self._ask()
         cost_seconds = (thread_cpu_ns() - before_ns) / 1e9
         with self._lock:
             self._asked_mono_ns = None
@@ -103,10 +102,15 @@ class Caller:
             self._clock.wait_until(started_mono_ns + round(pace_seconds * 1e9), self._stop)
         self.source.close()
 
-    def _ask(self, *, opened: bool) -> tuple[tuple[Block, ...], Outcome]:
+    def _ask(self) -> tuple[tuple[Block, ...], Outcome]:
         def ask() -> tuple[Block, ...]:
-            if not opened:
+            if not self._opened:
                 self.source.open(self._context)
+                self._opened = True
             return self.source.parse(self.source.read(), self._clock.mono_ns())
 
-        return run_guarded(self.source.name, ask, ())
+        nothing: tuple[Block, ...] = ()
+        blocks, outcome = run_guarded(self.source.name, ask, nothing)
+        # What went away is opened anew when it comes back.
+        self._opened = self._opened and outcome.state != "absent"
+        return blocks, outcome

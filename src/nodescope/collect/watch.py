@@ -49,8 +49,10 @@ class Watch:
 
     def wait(self, timeout_seconds: float) -> bool:
         """Whether something happened within the time."""
-        ready, _, _ = select.select([self.descriptor], [], [], timeout_seconds)
-        return bool(ready)
+        # Not select: it refuses descriptors of 1024 and above.
+        poller = select.poll()
+        poller.register(self.descriptor, select.POLLIN)
+        return bool(poller.poll(timeout_seconds * 1000))
 
     def read(self) -> Iterator[tuple[int, int]]:
         """(watch number, mask) of everything that happened since."""

@@ -357,7 +357,8 @@ def _add_metric(
         return
     scaled = column * metric.scale
     if metric.kind == "counter":
-        grown = derive_increase(scaled, metric)
+        # Resets and wraps are told in the kernel's unit; the scale comes after.
+        grown = derive_increase(column, metric) * metric.scale
         elapsed = np.diff(times_ns) / 1e9
         known = ~np.isnan(grown) & (elapsed > 0)
         values = grown[known] / elapsed[known]

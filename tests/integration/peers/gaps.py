@@ -140,8 +140,8 @@ GAPS: tuple[Gap, ...] = (
     ),
     Gap(
         "cadvisor",
-        "swap and kernel memory on cgroup v1",
-        r"container_memory_(swap|kernel_usage)",
+        "kernel memory on cgroup v1",
+        r"container_memory_kernel_usage",
         "published from cgroup v2 only: v1 is on its way out",
         elsewhere=True,
     ),
