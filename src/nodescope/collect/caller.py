@@ -13,10 +13,17 @@ from nodescope.base.block import Block
 from nodescope.base.clock import Clock, thread_cpu_ns
 from nodescope.base.frame import Outcome
 from nodescope.collect.guard import check_all, run_guarded
-from nodescope.collect.source import CallSource, Context
+from nodescope.collect.source import CallSource, Context, Streaming
 
 # An absent source is asked again at this pace: a driver may be loaded later.
 ABSENT_PACE_SECONDS = 60.0
+# What a source says before its first answer.
+NOT_ASKED = "not asked yet"
+# Blocks of a stream that wait for a tick: rows come when they come, and two
+# may fall between two ticks. Of too many the oldest are lost, never the newest.
+WAITING_BLOCKS = 64
+# A child process is asked to end, and given five seconds to.
+CLOSE_SECONDS = 7.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +47,7 @@ class Caller:
         self._lock = threading.Lock()
         self._stop = threading.Event()
         self._blocks: tuple[Block, ...] = ()
-        self._outcome = Outcome("absent", "not asked yet")
+        self._outcome = Outcome("absent", NOT_ASKED)
         self._fresh = False
         self._opened = False
         self._is_told = False
@@ -52,6 +59,13 @@ class Caller:
 
     def stop(self) -> None:
         self._stop.set()
+        if isinstance(self.source, Streaming):
+            self.source.interrupt()
+
+    def join(self) -> None:
+        """Wait for a source that has something to tidy up; others are left to finish."""
+        if isinstance(self.source, Streaming) and self._thread.is_alive():
+            self._thread.join(timeout=CLOSE_SECONDS)
 
     def take(self) -> Taken:
         """The newest answer, once; afterwards only its outcome until the next."""
@@ -77,8 +91,10 @@ class Caller:
         cost_seconds = (thread_cpu_ns() - before_ns) / 1e9
         with self._lock:
             self._asked_mono_ns = None
-            self._blocks = blocks
-            self._outcome = Outcome(outcome.state, outcome.reason, cost_seconds, outcome.detail)
+            waiting = self._blocks if isinstance(self.source, Streaming) else ()
+            self._blocks = (*waiting, *blocks)[-WAITING_BLOCKS:]
+            note = getattr(self.source, "note", "") if outcome.state == "ok" else ""
+            self._outcome = Outcome(outcome.state, outcome.reason, cost_seconds, outcome.detail, note)
             self._fresh = True
 
     def _run(self) -> None:
