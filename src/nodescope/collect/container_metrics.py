@@ -43,6 +43,8 @@ class CgroupFile:
     hierarchy: str
     name: str
     layout: GridLayout
+    unless: frozenset[str] = frozenset()
+    """Not read for a container that is in one of these hierarchies, too: they tell the same."""
 
 
 def row(
@@ -82,6 +84,7 @@ def size(name: str, published: str | None, sentence: str, plain: str | None = No
     return row(name, published, sentence, unit="bytes", plain=plain)
 
 
+CPU_ACCOUNTS = frozenset({"cpuacct", "cpu,cpuacct"})
 TOTAL_CPU = (("cpu", "total"),)
 USED = "CPU time used."
 USED_USER = "CPU time used in user mode."
@@ -146,7 +149,7 @@ def v2_main() -> Iterator[CgroupFile]:
         "rios": count("cgroup.v2.io.stat.rios", "fs_reads_total", "Reads from block devices."),
         "wios": count("cgroup.v2.io.stat.wios", "fs_writes_total", "Writes to block devices."),
     }
-    yield CgroupFile("v2", "cpu.stat", KeyValues(cpu, read_bytes=1024))
+    yield CgroupFile("v2", "cpu.stat", KeyValues(cpu, read_bytes=1024), CPU_ACCOUNTS)
     yield CgroupFile(
         "v2",
         "memory.current",

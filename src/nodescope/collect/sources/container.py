@@ -214,7 +214,7 @@ class ContainerSource:
             files = [
                 (f"{self._paths[file.hierarchy]}/{life.path}/{file.name}", file.layout)
                 for file in self._files[table]
-                if file.hierarchy in life.hierarchies
+                if file.hierarchy in life.hierarchies and not file.unless & life.hierarchies
             ]
             grid.add(life.entity, files)
         self._members.add(life.entity, life.folder)
