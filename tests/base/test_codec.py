@@ -39,7 +39,7 @@ def assert_same(found: Frame, given_frame: Frame) -> None:
 
 
 @given(frame_sequences())
-@examples(400)
+@examples(150)
 def test_frames_to_bytes_to_frames_is_the_identity(frames: list[Frame]) -> None:
     """forall frames: decode(encode(frames)) == frames"""
     found = list(Decoder().decode(b"".join(encode_all(frames))))
@@ -76,7 +76,7 @@ def _record_ends(parts: list[bytes]) -> set[int]:
 
 
 @given(frame_sequences(), st.data())
-@examples(400)
+@examples(150)
 def test_a_stream_cut_at_any_byte_gives_the_whole_frames_before_it(
     frames: list[Frame], data: st.DataObject
 ) -> None:
@@ -87,7 +87,7 @@ def test_a_stream_cut_at_any_byte_gives_the_whole_frames_before_it(
 
 
 @given(frame_sequences(), st.data())
-@examples(400)
+@examples(150)
 def test_a_flipped_bit_is_never_read_as_data(frames: list[Frame], data: st.DataObject) -> None:
     parts = encode_all(frames)
     stream = bytearray(b"".join(parts))

@@ -16,7 +16,7 @@ def name(series: tuple[str, str, tuple[str, ...], str]) -> str:
 
 
 @given(SERIES, SERIES)
-@examples(2000)
+@examples(600)
 @example(("a|b", "cpu", (), "m"), ("a", "cpu", ("b",), "m"))
 @example(("a\\", "cpu", ("|",), ""), ("a", "cpu", ("\\|",), ""))
 def test_two_series_have_one_name_only_when_they_are_one(

@@ -101,7 +101,7 @@ TOML_VALUES = st.one_of(
 
 
 @given(st.dictionaries(st.sampled_from(sorted(FIELDS)), TOML_VALUES, max_size=4))
-@examples(2000)
+@examples(600)
 def test_any_toml_gives_settings_of_the_right_type_or_a_refusal(toml: dict[str, Any]) -> None:
     """forall values: settings within their bounds, or SettingsRejected that names a key."""
     try:

@@ -34,7 +34,7 @@ def make(tables: dict[str, tuple[int, float]]) -> tuple[Budget, dict[str, float]
 
 
 @given(COSTS)
-@examples(300)
+@examples(120)
 @example({"container": (1, 0.2), "cpu": (1, 0.2), "memory": (1, 0.2), "pod": (1, 0.2)})
 def test_the_sum_of_loads_ends_below_the_budget_when_that_is_possible(
     tables: dict[str, tuple[int, float]],
@@ -49,7 +49,7 @@ def test_the_sum_of_loads_ends_below_the_budget_when_that_is_possible(
 
 
 @given(COSTS)
-@examples(300)
+@examples(120)
 def test_tables_come_back_when_there_is_room(tables: dict[str, tuple[int, float]]) -> None:
     """forall costs that fall to nothing: every table is read again as often as it asked for."""
     budget, costs = make(tables)
@@ -60,7 +60,7 @@ def test_tables_come_back_when_there_is_room(tables: dict[str, tuple[int, float]
 
 
 @given(COSTS)
-@examples(300)
+@examples(120)
 @example({"container.limits": (1, 0.9), "cpu": (1, 0.018), "disk.disk": (1, 0.0), "pod": (1, 0.06)})
 def test_no_table_stays_slow_that_would_fit_comfortably(tables: dict[str, tuple[int, float]]) -> None:
     """At rest, one step faster for any slowed table would take more than the comfortable share."""

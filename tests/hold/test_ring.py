@@ -130,9 +130,9 @@ class SmallRingMachine(RingMachine):
 
 
 TestRing = RingMachine.TestCase
-TestRing.settings = examples(300)
+TestRing.settings = examples(120)
 TestSmallRing = SmallRingMachine.TestCase
-TestSmallRing.settings = examples(300)
+TestSmallRing.settings = examples(120)
 
 
 def fill(ring: Ring, count: int, table: Table = TABLES[0], entities: tuple[Entity, ...] = SETS[1]) -> None:

@@ -80,7 +80,7 @@ def runs(draw: st.DrawFn) -> list[Frame]:
 
 
 @given(runs(), st.floats(0.5, 60.0))
-@examples(400)
+@examples(150)
 def test_a_node_window_equals_numpy_on_the_raw_frames(frames: list[Frame], seconds: float) -> None:
     """
     mem_util: statistics of 1 - available / total over the frames in (now - W, now].
@@ -220,7 +220,7 @@ def hold(columns: list[list[float]], entities: tuple[Entity, ...] | None = None)
 
 
 @given(st.lists(st.integers(0, 2**40).map(float), min_size=1, max_size=15))
-@examples(400)
+@examples(150)
 def test_statistics_of_a_gauge_equal_numpy(values: list[float]) -> None:
     ring = hold([[value, 0.0, 0.0, 1.0] for value in values])
     (window,) = take_scope_window(ring, "container", 100.0, len(values) * SECOND, ALL, {}, ["mem"])

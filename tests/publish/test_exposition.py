@@ -116,7 +116,7 @@ TWO = (Entity("node"),)
 
 
 @given(scrapes(), st.booleans())
-@examples(1500)
+@examples(500)
 @example([[two_families(1.0, 2.0)], [two_families(math.nan, 2.0)]], False)
 @example([[two_families(1.0, 2.0)], [two_families(math.nan, math.nan)]], False)
 @example([[two_families(math.nan, 2.0)], [two_families(1.0, 2.0)], [two_families(1.0, math.nan)]], True)

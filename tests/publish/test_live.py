@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.strategies import examples
 
 from nodescope.base.block import Block, Table
 from nodescope.base.codec import Decoder
@@ -41,7 +42,8 @@ def test_an_empty_cursor_means_the_newest_only() -> None:
     assert (tail.cursor, tail.complete) == ("run1-4", True)
 
 
-@given(st.lists(st.integers(0, 200), min_size=1, max_size=6))
+@given(st.lists(st.integers(0, 200), min_size=1, max_size=4))
+@examples(60)
 def test_a_reader_that_comes_back_misses_nothing(batches: list[int]) -> None:
     """forall ways to ask: the tails joined are all frames, once each, in order."""
     live = make_live(1)
