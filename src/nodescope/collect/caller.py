@@ -13,10 +13,15 @@ from nodescope.base.block import Block
 from nodescope.base.clock import Clock, thread_cpu_ns
 from nodescope.base.frame import Outcome
 from nodescope.collect.guard import run_guarded
-from nodescope.collect.source import CallSource, Context
+from nodescope.collect.source import CallSource, Context, Interruptible
 
 # An absent source is asked again at this pace: a driver may be loaded later.
 ABSENT_PACE_SECONDS = 60.0
+# Blocks that wait for a tick; a source that answers faster than the tick for
+# long loses its oldest, never its newest.
+WAITING_BLOCKS = 64
+# A child process is asked to end, and given five seconds to.
+CLOSE_SECONDS = 7.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +55,13 @@ class Caller:
 
     def stop(self) -> None:
         self._stop.set()
+        if isinstance(self.source, Interruptible):
+            self.source.interrupt()
+
+    def join(self) -> None:
+        """Wait for a source that has something to tidy up; others are left to finish."""
+        if isinstance(self.source, Interruptible) and self._thread.is_alive():
+            self._thread.join(timeout=CLOSE_SECONDS)
 
     def take(self) -> Taken:
         """The newest answer, once; afterwards only its outcome until the next."""
@@ -76,8 +88,9 @@ class Caller:
             cost_seconds = (thread_cpu_ns() - before_ns) / 1e9
             with self._lock:
                 self._asked_mono_ns = None
-                self._blocks = blocks
-                self._outcome = Outcome(outcome.state, outcome.reason, cost_seconds, outcome.detail)
+                self._blocks = (*self._blocks, *blocks)[-WAITING_BLOCKS:]
+                note = getattr(self.source, "note", "") if outcome.state == "ok" else ""
+                self._outcome = Outcome(outcome.state, outcome.reason, cost_seconds, outcome.detail, note)
                 self._fresh = True
             pace_seconds = self.source.pace_seconds * self.pace_ratio if opened else ABSENT_PACE_SECONDS
             self._clock.wait_until(started_mono_ns + round(pace_seconds * 1e9), self._stop)

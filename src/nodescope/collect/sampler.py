@@ -100,6 +100,8 @@ class Sampler:
             caller.stop()
         if self._thread:
             self._thread.join(timeout=5)
+        for caller in self._callers:
+            caller.join()
         for opened in self._opened:
             if opened.is_open:
                 opened.source.close()

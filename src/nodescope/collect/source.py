@@ -9,7 +9,7 @@ saved to a file) and makes blocks from the answer (`parse`, pure).
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from nodescope.base.block import Block, Info, Table
 from nodescope.base.entity import LIMITS, NODE, Entity
@@ -97,6 +97,15 @@ class CallSource(Protocol):
         ...
 
     def close(self) -> None: ...
+
+
+@runtime_checkable
+class Interruptible(Protocol):
+    """A call source that waits for something, and can be told to stop waiting."""
+
+    def interrupt(self) -> None:
+        """From another thread: make a `read` that waits return at once."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)

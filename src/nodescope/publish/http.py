@@ -151,7 +151,9 @@ class Handlers:
     async def metrics(self, request: Request) -> Response:
         given = next((name for name in WINDOW_PARAMETERS if name in request.query_params), None)
         if given:
-            return await answered(self._node_window, request.query_params[given])
+            parameters = request.query_params
+            wanted = (parameters[given], parameters.get("cores", ""), parameters.get("names", ""))
+            return await answered(self._node_window, *wanted)
         openmetrics = prefers_openmetrics(request.headers.get("accept", ""))
         sources = tuple(request.query_params.getlist("source"))
         zipped = "gzip" in request.headers.get("accept-encoding", "")
@@ -167,10 +169,11 @@ class Handlers:
         headers["Content-Type"] = OPENMETRICS if openmetrics else TEXT
         return Response(body, headers=headers)
 
-    def _node_window(self, text: str) -> Response:
-        seconds = answer.parse_window_seconds(text, self._agent.ring, "node")
+    def _node_window(self, text: str, cores: str, names: str) -> Response:
+        agent = self._agent
+        seconds = answer.parse_window_seconds(text, agent.ring, "node")
         return make_json(
-            answer.answer_node_window(self._agent.ring, self._agent.clock, self._agent.node, seconds)
+            answer.answer_node_window(agent.ring, agent.clock, agent.node, seconds, cores, names)
         )
 
     async def window(self, request: Request) -> Response:
@@ -237,6 +240,7 @@ class Handlers:
             "",
             "/metrics                       Prometheus text; ?source=cpu narrows it",
             "/metrics?window_seconds=20     the node's last seconds, for a scheduler",
+            "  &cores=3,4,5&names=thesis    single cores, and the names of the original model",
             "/window?scope=container        any scope, any statistics",
             "/status                        every source: ok, absent or failed, and why",
             "/healthz /readyz               probes",

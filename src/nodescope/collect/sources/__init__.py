@@ -10,15 +10,21 @@ from nodescope.collect.source import BatchSource, CallSource
 from nodescope.collect.sources import (
     container,
     cpu,
+    cpufreq,
+    cpuidle,
     disk,
     filesystem,
     host,
     kernel,
     memory,
     network,
+    pcm,
+    perf,
     pod,
     pressure,
     process,
+    rapl,
+    resctrl,
     smaps_rollup,
     vmstat,
 )
@@ -35,4 +41,14 @@ BATCH_SOURCES: tuple[Callable[[], BatchSource], ...] = (
     pod.make,
     process.make,
 )
-CALL_SOURCES: tuple[Callable[[], CallSource], ...] = (filesystem.make, host.make, smaps_rollup.make)
+CALL_SOURCES: tuple[Callable[[], CallSource], ...] = (
+    filesystem.make,
+    host.make,
+    smaps_rollup.make,
+    pcm.make,
+    perf.make,
+    resctrl.make,
+    rapl.make,
+    cpufreq.make,
+    cpuidle.make,
+)
