@@ -18,6 +18,7 @@ from nodescope.collect.sources import (
     kernel,
     memory,
     network,
+    nvidia,
     pcm,
     perf,
     pod,
@@ -51,4 +52,5 @@ CALL_SOURCES: tuple[Callable[[], CallSource], ...] = (
     rapl.make,
     cpufreq.make,
     cpuidle.make,
+    nvidia.make,
 )
