@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from nodescope.collect.source import BatchSource, CallSource
 from nodescope.collect.sources import (
+    amd,
     container,
     cpu,
     cpufreq,
@@ -53,4 +54,5 @@ CALL_SOURCES: tuple[Callable[[], CallSource], ...] = (
     cpufreq.make,
     cpuidle.make,
     nvidia.make,
+    amd.make,
 )
