@@ -244,6 +244,12 @@ def test_a_mismatch_while_running_is_told_and_healed(open_source: Open, scenario
     assert cell(take(source)["nvidia"], 0, "utilization") == 7
 
 
+def test_a_mismatch_met_at_a_gpu_is_not_the_gpus_fault(open_source: Open, scenario: Scenario) -> None:
+    scenario.say(many_gpus(2) | {"gpu1.*": "!18"})
+    with pytest.raises(SourceFailed, match="restart the agent"):
+        open_source().read()
+
+
 def test_mig_devices_have_series_of_their_own(open_source: Open, scenario: Scenario) -> None:
     """The parent has no utilisation; its parts have memory, and holes between them are skipped."""
     lines = many_gpus(1) | {

@@ -25,7 +25,15 @@ from nodescope.base.errors import SourceAbsent, SourceFailed
 from nodescope.base.log import Log
 from nodescope.collect.gpu_metrics import Family
 from nodescope.collect.gpu_owner import read_owner
-from nodescope.collect.nvml import DRIVER_NOT_LOADED, LIBRARY_NOT_FOUND, MISMATCH, Asker, GpuLost, decode
+from nodescope.collect.nvml import (
+    DRIVER_NOT_LOADED,
+    LIBRARY_NOT_FOUND,
+    MISMATCH,
+    UNINITIALIZED,
+    Asker,
+    GpuLost,
+    decode,
+)
 from nodescope.collect.nvml_events import XidWatch
 from nodescope.collect.source import Context
 
@@ -66,6 +74,8 @@ class NvidiaSource:
         self._family = Family(self.name)
         self._known: dict[str, dict[str, Any]] = {}
         self._since_us: dict[str, int] = {}
+        # Outlives NVML's restarts, so that the counters do.
+        self._xids: dict[str, dict[str, tuple[int, float]]] = {}
         self._driver = ""
 
     def open(self, context: Context) -> None:
@@ -122,7 +132,7 @@ class NvidiaSource:
         handles: dict[str, Any] = {}
         gpus = [self._ask_gpu(asker, index, handles) for index in range(count)]
         if self._watch is None:
-            self._watch = XidWatch(asker.binding, self._clock)
+            self._watch = XidWatch(asker.binding, self._clock, self._xids)
             self._watch.start(handles)
         self._add_missing(gpus)
         for uuid, kinds in self._watch.snapshot().items():
@@ -147,6 +157,8 @@ class NvidiaSource:
         except GpuLost as error:
             return self._lost(index, uuid, str(error))
         except binding.NVMLError as error:
+            if error.value in (UNINITIALIZED, MISMATCH):
+                raise
             return self._lost(index, uuid, str(error))
 
     def _describe(self, asker: Asker, uuid: str, handle: Any) -> dict[str, Any]:
