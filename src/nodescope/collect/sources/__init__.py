@@ -23,6 +23,7 @@ from nodescope.collect.sources import (
     pcm,
     perf,
     pod,
+    pod_resources,
     pressure,
     process,
     rapl,
@@ -55,4 +56,5 @@ CALL_SOURCES: tuple[Callable[[], CallSource], ...] = (
     cpuidle.make,
     nvidia.make,
     amd.make,
+    pod_resources.make,
 )
