@@ -130,6 +130,31 @@ class Settings:
     the plain one costs about twice as much.
     """
 
+    gpu_interval_seconds: float = _bounded(0.0, least=0.0, most=3600.0)
+    """
+    How often GPUs are asked; COLLECTION_INTERVAL is understood, too.
+
+    0 takes what each way of asking can bear: a second for NVML and sysfs, 30
+    for rocm-smi and amd-smi, which start an interpreter each time. The tick
+    of everything else stays.
+    """
+
+    amd_tools: str = _bounded("auto", choices=("auto", "always", "never"))
+    """
+    Whether rocm-smi and amd-smi are run beside the kernel's own files.
+
+    auto runs one where the files leave out utilisation, memory or power of a
+    card; always lets it fill in what else is missing; never runs none.
+    """
+
+    dcgm_names: bool = False
+    """
+    Whether GPUs are also published under the names of NVIDIA's DCGM exporter.
+
+    For dashboards and autoscalers that ask for DCGM_FI_DEV_GPU_UTIL. The same
+    values, in its units and with its labels; the GPU tables double.
+    """
+
     names: str = _bounded("compatible", choices=("compatible", "own"))
     """
     `own` puts nodescope_ before every container_ and node_ name that is not ours alone.
