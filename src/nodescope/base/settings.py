@@ -115,11 +115,11 @@ class Settings:
     false halves what pcm costs on large machines.
     """
 
-    mem_bw_peak_bytes: int = _bounded(0, least=0)
+    mem_bw_peak_bytes: int | None = _bounded(None, least=1)
     """
     Bytes per second that memory can move at the most, for mem_bw_util.
 
-    0 takes the highest rate seen since the start; /status says which is used.
+    Unset takes the highest rate seen since the start; /status says which is used.
     """
 
     reader: str = _bounded("auto", choices=("auto", "native", "python"))
