@@ -322,7 +322,7 @@ class Rows:
             self.faults.append(describe_fault(self.path, error))
             names, rows = [], []
         if len(set(names)) != len(names):
-            first = {name: row for name, row in reversed(list(zip(names, rows)))}
+            first = dict(reversed(list(zip(names, rows))))
             names, rows = list(first)[::-1], list(first.values())[::-1]
         # The first rows of the file stay, the rest is over the scope's limit.
         self.dropped = max(0, len(names) - self.limit)

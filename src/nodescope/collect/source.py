@@ -144,7 +144,7 @@ class FileSource:
     def _open_node_files(self, files: list[NodeFile], context: Context) -> None:
         """All of them are one row of one table."""
         offered = [item for item in files if context.root.exists(item.path)]
-        if not offered and not self.info:
+        if not offered:
             return
         info, entity = self.info(context) if self.info else (None, NODE)
         metrics = tuple(metric for item in offered for metric in item.layout.metrics)

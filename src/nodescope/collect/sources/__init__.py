@@ -12,6 +12,7 @@ from nodescope.collect.sources import (
     cpu,
     disk,
     filesystem,
+    host,
     kernel,
     memory,
     network,
@@ -34,4 +35,4 @@ BATCH_SOURCES: tuple[Callable[[], BatchSource], ...] = (
     pod.make,
     process.make,
 )
-CALL_SOURCES: tuple[Callable[[], CallSource], ...] = (filesystem.make, smaps_rollup.make)
+CALL_SOURCES: tuple[Callable[[], CallSource], ...] = (filesystem.make, host.make, smaps_rollup.make)

@@ -144,9 +144,8 @@ class ContainerSource:
         return {path: found[path] for path in known[:limit]}
 
     def _apply(self, wanted: Mapping[str, frozenset[str]], tick: Tick) -> list[Event]:
-        events = []
-        for path in [path for path in self._lives if path not in wanted or self._is_another(path)]:
-            events.append(self._bury(self._lives.pop(path), tick))
+        ended = [path for path in self._lives if path not in wanted or self._is_another(path)]
+        events = [self._bury(self._lives.pop(path), tick) for path in ended]
         for path, hierarchies in wanted.items():
             life = self._lives.get(path)
             if life is None:
