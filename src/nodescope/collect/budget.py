@@ -20,12 +20,18 @@ SETTLE_TICKS = 30
 COMFORT_RATIO = 0.7
 
 
+# What people came for: CPU, memory and pressure of every container, every second.
+ESSENTIAL = frozenset({"container", "cpu", "cpu.cpu", "memory", "pressure"})
+
+
 @dataclass(slots=True)
 class Pace:
     """How often a table is read, and what it costs."""
 
     first_tier: int
     tier: int
+    essential: bool = False
+    """Slowed only when slowing the others would not be enough."""
     cost_seconds: float = 0.0
     readings: int = 0
     moved_at_tick: int = -SETTLE_TICKS
@@ -44,7 +50,7 @@ class Budget:
     paces: dict[str, Pace] = field(default_factory=dict)
 
     def register(self, table: str, tier: int) -> None:
-        self.paces.setdefault(table, Pace(tier, tier))
+        self.paces.setdefault(table, Pace(tier, tier, table in ESSENTIAL))
 
     def is_due(self, table: str, tick: int) -> bool:
         """Every table at the first tick, so that a first look is complete."""
@@ -73,7 +79,14 @@ class Budget:
         able = [(pace.load, name) for name, pace in self.paces.items() if pace.tier < TIERS[-1]]
         if not able:
             return None
-        _, name = max(able)
+        # Something that costs a twentieth of the budget is worth slowing
+        # before what everybody came for.
+        others = [
+            (load, name)
+            for load, name in able
+            if not self.paces[name].essential and load > self.budget_seconds / 20
+        ]
+        _, name = max(others or able)
         return self._move(name, min(tier for tier in TIERS if tier > self.paces[name].tier), tick)
 
     def _speed_up(self, tick: int) -> tuple[str, int] | None:

@@ -16,6 +16,7 @@ by the systemd driver; static pods have 32 hex digits without dashes.
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 _CONTAINER = re.compile(
     r"(?:(?:.*:)?(cri-containerd|containerd|crio|docker|libpod|nerdctl)[-:])?([0-9a-f]{64})(?:\.scope)?"
@@ -41,6 +42,8 @@ class CgroupName:
 NOTHING = CgroupName()
 
 
+# A node has some thousand paths; each is parsed once, then looked up.
+@lru_cache(maxsize=8192)
 def parse_cgroup_path(path: str) -> CgroupName:
     """The innermost container and its pod, from a path such as /proc/PID/cgroup has."""
     container_id = runtime = pod_uid = ""

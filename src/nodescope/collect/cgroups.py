@@ -19,7 +19,7 @@ V1_CONTROLLERS = ("memory", "cpuacct", "cpu", "cpu,cpuacct", "pids", "blkio")
 # kubelet nests about six levels deep, kind inside docker ten. Deeper is a loop or an attack.
 DEPTH = 16
 # What kubelet's tree looks like inside a container that is itself a node (kind).
-NODE_IN_CONTAINER = ("kubelet", "kubelet.slice", "kubepods", "kubepods.slice")
+NODE_IN_CONTAINER = frozenset({"kubelet", "kubelet.slice", "kubepods", "kubepods.slice"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,25 +33,35 @@ class Hierarchy:
 
 @dataclass(slots=True)
 class Tree:
-    """What one walk of a hierarchy found; paths are relative to it."""
+    """What a hierarchy holds; paths are relative to it."""
 
     containers: set[str] = field(default_factory=set)
     services: set[str] = field(default_factory=set)
-    inner: set[str] = field(default_factory=set)
-    """Folders in which containers may appear: the ones to watch."""
+    children: dict[str, set[str]] = field(default_factory=dict)
+    """The folders in which containers may appear, each with its folders: the ones to watch."""
+
+    def forget(self, path: str) -> None:
+        """A folder and all below it are gone."""
+        self.containers.discard(path)
+        self.services.discard(path)
+        for name in (*self.children.pop(path, ()), *NODE_IN_CONTAINER):
+            below = join(path, name)
+            if below in self.children or below in self.containers or below in self.services:
+                self.forget(below)
+
+
+def join(path: str, name: str) -> str:
+    return f"{path}/{name}" if path else name
 
 
 def find_hierarchies(root: NodeRoot) -> tuple[Hierarchy, ...]:
     """v1 controllers first: where both exist, the controllers are theirs."""
     if root.exists(f"{BASE}/cgroup.controllers"):
         return (Hierarchy("v2", BASE),)
-    present = set(root.folders(BASE)) | {
-        name for name in V1_CONTROLLERS if root.exists(f"{BASE}/{name}/cgroup.procs")
-    }
     found = [
         Hierarchy(name, f"{BASE}/{name}")
         for name in V1_CONTROLLERS
-        if name in present and root.exists(f"{BASE}/{name}/cgroup.procs")
+        if root.exists(f"{BASE}/{name}/cgroup.procs")
     ]
     if root.exists(f"{BASE}/unified/cgroup.controllers"):
         found.append(Hierarchy("v2", f"{BASE}/unified"))
@@ -61,29 +71,37 @@ def find_hierarchies(root: NodeRoot) -> tuple[Hierarchy, ...]:
 def walk_tree(root: NodeRoot, hierarchy: Hierarchy) -> Tree:
     """Every folder down to the containers; inside one only where a node lives in it."""
     tree = Tree()
-    _walk(root, hierarchy.path, "", tree, 0)
+    update_folder(root, hierarchy, tree, "")
     return tree
 
 
-def _walk(root: NodeRoot, base: str, path: str, tree: Tree, depth: int) -> None:
-    tree.inner.add(path)
-    if depth >= DEPTH:
-        return
-    for name in root.folders(f"{base}/{path}" if path else base):
-        below = f"{path}/{name}" if path else name
-        if is_container_folder(name):
-            tree.containers.add(below)
-            _walk_nested(root, base, below, tree, depth + 1)
-            continue
-        if is_service(name):
-            tree.services.add(below)
-        _walk(root, base, below, tree, depth + 1)
+def update_folder(root: NodeRoot, hierarchy: Hierarchy, tree: Tree, path: str) -> list[str]:
+    """Bring one folder up to date; the folders that are new below it."""
+    found = set(root.folders(f"{hierarchy.path}/{path}" if path else hierarchy.path))
+    known = tree.children.get(path, set())
+    for name in known - found:
+        tree.forget(join(path, name))
+    tree.children[path] = found
+    fresh = [path] if path and not known else []
+    for name in sorted(found - known):
+        fresh += _add(root, hierarchy, tree, join(path, name), name)
+    return fresh
 
 
-def _walk_nested(root: NodeRoot, base: str, path: str, tree: Tree, depth: int) -> None:
-    for name in NODE_IN_CONTAINER:
-        if root.exists(f"{base}/{path}/{name}"):
-            _walk(root, base, f"{path}/{name}", tree, depth + 1)
+def _add(root: NodeRoot, hierarchy: Hierarchy, tree: Tree, path: str, name: str) -> list[str]:
+    if path.count("/") >= DEPTH:
+        return []
+    if is_container_folder(name):
+        tree.containers.add(path)
+        inside = NODE_IN_CONTAINER.intersection(root.folders(f"{hierarchy.path}/{path}"))
+        return [
+            found
+            for below in sorted(inside)
+            for found in update_folder(root, hierarchy, tree, join(path, below))
+        ]
+    if is_service(name):
+        tree.services.add(path)
+    return update_folder(root, hierarchy, tree, path)
 
 
 def is_service(name: str) -> bool:

@@ -1,7 +1,7 @@
 """
 Discovery: inotify on the cgroup trees plus a slow rescan.
 
-Any creation or removal marks its hierarchy; the next tick walks it again.
+Any creation or removal marks its folder; the next tick looks into it again.
 Where inotify cannot be had, every tick walks. When the last process of a
 container leaves (cgroup.events, v2 only), the owner gets the chance of a last
 look before the runtime removes the folder.
@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Mapping
 
 from nodescope.base.log import Log
-from nodescope.collect.cgroups import Hierarchy, Tree, find_hierarchies, walk_tree
+from nodescope.collect.cgroups import Hierarchy, Tree, find_hierarchies, update_folder, walk_tree
 from nodescope.collect.roots import NodeRoot
 
 log = Log("discovery")
@@ -20,8 +20,12 @@ log = Log("discovery")
 RESCAN_TICKS = 30
 
 
+# Hierarchy, path, and whether it is the path's cgroup.events that is watched.
+Meaning = tuple[Hierarchy, str, bool]
+
+
 class Discovery:
-    """The trees of all hierarchies, walked again only when something changed."""
+    """The trees of all hierarchies, looked at again only where something changed."""
 
     def __init__(self, root: NodeRoot, on_empty: Callable[[str], None]) -> None:
         self.root = root
@@ -29,11 +33,13 @@ class Discovery:
         self.trees: dict[Hierarchy, Tree] = {hierarchy: Tree() for hierarchy in self.hierarchies}
         self.watching = False
         self._on_empty = on_empty
-        self._dirty = set(self.hierarchies)
+        self._changed: set[tuple[Hierarchy, str]] = set()
         self._lock = threading.Lock()
-        self._folder_watches: dict[str, int] = {}
+        self._folder_watches: dict[Hierarchy, dict[str, int]] = {
+            hierarchy: {} for hierarchy in self.hierarchies
+        }
         self._event_watches: dict[str, int] = {}
-        self._watched: dict[int, tuple[Hierarchy, str | None]] = {}
+        self._watched: dict[int, Meaning] = {}
         self._stop = threading.Event()
         self._start_watching()
 
@@ -52,47 +58,55 @@ class Discovery:
         self._thread.start()
 
     def refresh(self, tick_number: int) -> bool:
-        """Walk what changed; True when any tree may differ from before."""
+        """Look at what changed; True when any tree may differ from before."""
+        walk_all = not self.watching or tick_number % RESCAN_TICKS == 0
         with self._lock:
-            due = (
-                set(self.hierarchies)
-                if not self.watching or tick_number % RESCAN_TICKS == 0
-                else set(self._dirty)
+            changed = self._changed
+            self._changed = set()
+        if walk_all:
+            for hierarchy in self.hierarchies:
+                self.trees[hierarchy] = walk_tree(self.root, hierarchy)
+                self._watch_tree(hierarchy)
+            return True
+        for hierarchy, path in sorted(changed, key=lambda item: item[1]):
+            # A folder that is gone itself is its parent's news.
+            if path in self.trees[hierarchy].children:
+                update_folder(self.root, hierarchy, self.trees[hierarchy], path)
+        for hierarchy in {hierarchy for hierarchy, _ in changed}:
+            self._watch_tree(hierarchy)
+        return bool(changed)
+
+    def rescan(self) -> None:
+        """Walk everything at the next refresh: something was not announced."""
+        with self._lock:
+            self._changed.update(
+                (hierarchy, path) for hierarchy in self.hierarchies for path in self.trees[hierarchy].children
             )
-            self._dirty -= due
-        for hierarchy in self.hierarchies:
-            if hierarchy in due:
-                self._walk(hierarchy)
-        return bool(due)
 
-    def _walk(self, hierarchy: Hierarchy) -> None:
-        tree = walk_tree(self.root, hierarchy)
-        if self.watching and self._watch_folders(hierarchy, tree):
-            # A folder may have got children before its watch stood.
-            tree = walk_tree(self.root, hierarchy)
-            self._watch_folders(hierarchy, tree)
-        self.trees[hierarchy] = tree
+    def _watch_tree(self, hierarchy: Hierarchy) -> None:
+        """Watch folders that are new; look once more into them, for they may have got children before."""
+        tree = self.trees[hierarchy]
+        while self.watching:
+            fresh = self._watch_folders(hierarchy, tree)
+            below = [update_folder(self.root, hierarchy, tree, path) for path in fresh]
+            if not any(below):
+                break
+        if self.watching and hierarchy.name == "v2":
+            self._watch_events(hierarchy, tree)
 
-    def _watch_folders(self, hierarchy: Hierarchy, tree: Tree) -> bool:
-        """Watch new inner folders; True when there were any."""
+    def _watch_folders(self, hierarchy: Hierarchy, tree: Tree) -> list[str]:
         from nodescope.collect import watch  # noqa: PLC0415 - Linux only
 
-        wanted = {f"{hierarchy.path}/{path}".rstrip("/") for path in tree.inner}
-        mine = {
-            path
-            for path in self._folder_watches
-            if path == hierarchy.path or path.startswith(f"{hierarchy.path}/")
-        }
-        for path in mine - wanted:
-            self._forget(self._folder_watches, path)
-        fresh = wanted - mine
+        watches = self._folder_watches[hierarchy]
+        for path in watches.keys() - tree.children.keys():
+            self._forget(watches, path)
+        fresh = sorted(tree.children.keys() - watches.keys())
+        mask = watch.IN_CREATE | watch.IN_DELETE | watch.IN_ONLYDIR
         for path in fresh:
-            mask = watch.IN_CREATE | watch.IN_DELETE | watch.IN_ONLYDIR
-            if not self._remember(self._folder_watches, path, path, mask, (hierarchy, None)):
-                break
-        if hierarchy.name == "v2":
-            self._watch_events(hierarchy, tree)
-        return bool(fresh)
+            full = f"{hierarchy.path}/{path}".rstrip("/")
+            if not self._remember(watches, path, full, mask, (hierarchy, path, False)):
+                return []
+        return [path for path in fresh if path in watches]
 
     def _watch_events(self, hierarchy: Hierarchy, tree: Tree) -> None:
         from nodescope.collect import watch  # noqa: PLC0415 - Linux only
@@ -101,12 +115,10 @@ class Discovery:
             self._forget(self._event_watches, path)
         for path in tree.containers - set(self._event_watches):
             full = f"{hierarchy.path}/{path}/cgroup.events"
-            if not self._remember(self._event_watches, path, full, watch.IN_MODIFY, (hierarchy, path)):
+            if not self._remember(self._event_watches, path, full, watch.IN_MODIFY, (hierarchy, path, True)):
                 break
 
-    def _remember(
-        self, watches: dict[str, int], key: str, path: str, mask: int, meaning: tuple[Hierarchy, str | None]
-    ) -> bool:
+    def _remember(self, watches: dict[str, int], key: str, path: str, mask: int, meaning: Meaning) -> bool:
         """Add a watch; False when there can be no more."""
         try:
             number = self._watch.add(self.root.full(path), mask)
@@ -135,15 +147,14 @@ class Discovery:
                 continue
             for number, mask in self._watch.read():
                 if mask & watch.IN_Q_OVERFLOW:
-                    with self._lock:
-                        self._dirty.update(self.hierarchies)
+                    self.rescan()
                 meaning = self._watched.get(number)
                 if meaning is None or mask & watch.IN_IGNORED:
                     continue
-                hierarchy, path = meaning
-                if path is None:
+                hierarchy, path, is_event_file = meaning
+                if not is_event_file:
                     with self._lock:
-                        self._dirty.add(hierarchy)
+                        self._changed.add((hierarchy, path))
                 elif self._is_empty(hierarchy, path):
                     self._on_empty(path)
 

@@ -28,6 +28,7 @@ class NodeRoot:
         self._prefix = "" if str(path) == "/" else str(path)
         self._faults = dict(faults or {})
         self._calls = path / "calls"
+        self.is_fixture = (path.parent / "node.toml").exists()
 
     def full(self, path: str) -> str:
         return f"{self._prefix}/{path}"
@@ -98,10 +99,6 @@ class NodeRoot:
         if self.is_fixture:
             raise FileNotFoundError(errno.ENOENT, "not captured on this fixture node", f"calls/{name}.json")
         return ask()
-
-    @property
-    def is_fixture(self) -> bool:
-        return (self.path.parent / "node.toml").exists()
 
 
 def read_whole(descriptor: int) -> bytes:

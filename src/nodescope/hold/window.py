@@ -283,6 +283,10 @@ def _add_metric(
     good = ~np.isnan(column)
     if not good[first:].any():
         return
+    if np.isinf(column).any():
+        # A limit that is not there has no mean; saying so is the answer.
+        answer.missing.update({f"{statistic}_{name}": "unlimited" for statistic in statistics})
+        return
     scaled = column * metric.scale
     if metric.kind == "counter":
         grown = derive_increase(scaled, metric)
@@ -297,8 +301,8 @@ def _add_metric(
         rate = float((values[-1] - values[0]) / span) if span > 0 else None
     for statistic in statistics:
         value = _one(statistic, metric, values, scaled[good], rate)
-        if value is None or not np.isfinite(value):
-            answer.missing[f"{statistic}_{name}"] = _why(value, metric)
+        if value is None:
+            answer.missing[f"{statistic}_{name}"] = "needs a second sample"
         else:
             answer.metrics[f"{statistic}_{name}"] = value
 
@@ -311,12 +315,6 @@ def _one(statistic: str, metric: Metric, values: Column, known: Column, rate: fl
     if statistic == "mean" and metric.kind == "counter":
         return rate
     return STATISTICS[statistic](values) if len(values) else None
-
-
-def _why(value: float | None, metric: Metric) -> str:
-    if value is not None and np.isinf(value):
-        return "unlimited"
-    return "needs a second sample" if metric.kind == "counter" else "needs more samples"
 
 
 def check_statistics(names: Sequence[str]) -> None:

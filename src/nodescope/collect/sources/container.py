@@ -109,23 +109,22 @@ class ContainerSource:
 
     def refresh(self, tick: Tick) -> Iterable[Event]:
         """Births and deaths since the last tick, and names that arrived meanwhile."""
+        self._note_gone()
         changed = self._discovery.refresh(tick.number)
         self._names.refresh()
-        gone = self._gone_paths()
-        if not changed and not gone and self._names.version == self._names_version:
+        if not changed and self._names.version == self._names_version:
             return ()
         with self._lock:
             return self._apply(self._wanted(), tick)
 
-    def _gone_paths(self) -> bool:
+    def _note_gone(self) -> None:
         gone = any(grid.gone_rows for grid in self._grids.values())
         for grid in self._grids.values():
             grid.gone_rows.clear()
         if gone:
             # A descriptor answered "no such device" before its folder's
-            # removal was announced: the tree is walked again to be sure.
-            self._discovery.refresh(0)
-        return gone
+            # removal was announced: all folders are looked at again to be sure.
+            self._discovery.rescan()
 
     def _wanted(self) -> dict[str, frozenset[str]]:
         """Paths to sample, within the scopes' limits: the longest known stay."""

@@ -11,10 +11,11 @@ Docs    https://man7.org/linux/man-pages/man7/network_namespaces.7.html
 
 All containers of a pod share a network namespace, so one process speaks for
 all. A pod on the host's network would show the node's traffic as its own and
-is left out.
+is left out: its namespace is process 1's, or one that several pods share.
 """
 
 import os
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -162,9 +163,16 @@ class PodSource:
         for member in members:
             if member.entity.scope == "container":
                 pods.setdefault(member.cgroup.pod_uid or member.cgroup.container_id, []).append(member)
-        for pod in [pod for pod in self._segment.speakers if not self._still_speaks(pod, pods)]:
+        namespaces = {pod: self._namespace(containers) for pod, containers in pods.items()}
+        shared = Counter(namespaces.values())
+        own = {
+            pod: pods[pod]
+            for pod, name in namespaces.items()
+            if name and name != self._host and shared[name] == 1
+        }
+        for pod in [pod for pod in self._segment.speakers if not self._still_speaks(pod, own)]:
             self._segment.drop(pod)
-        for pod, containers in pods.items():
+        for pod, containers in own.items():
             if pod not in self._segment.speakers:
                 self._find_speaker(pod, containers)
         return ()
@@ -185,13 +193,19 @@ class PodSource:
         text = self._context.root.read_text(f"{member.folder}/cgroup.procs") or ""
         return tuple(int(pid) for pid in text.split()[:16] if pid.isdigit())
 
+    def _namespace(self, containers: list[Member]) -> str | None:
+        """The network namespace of a pod's first process that tells."""
+        for member in containers:
+            for pid in self._pids(member)[:4]:
+                name = self._context.root.link(f"proc/{pid}/ns/net")
+                if name:
+                    return name
+        return None
+
     def _find_speaker(self, pod: str, containers: list[Member]) -> None:
         assert self._segment is not None  # noqa: S101 - open comes first
         for member in containers:
             for pid in self._pids(member)[:4]:
-                namespace = self._context.root.link(f"proc/{pid}/ns/net")
-                if namespace is None or namespace == self._host:
-                    continue
                 if self._context.descriptors.take():
                     try:
                         descriptor = self._context.root.open(f"proc/{pid}/net/dev")

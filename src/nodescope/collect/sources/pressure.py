@@ -51,12 +51,13 @@ def declare(context: Context) -> Iterator[NodeFile]:
     """One file per resource; what this kernel does not offer is left out."""
     del context
     for resource in RESOURCES:
-        wanted = {("full", "total"): stalled(resource, "full", "stalled")}
-        # irq has a full line only: an interrupt that is served stalls everybody.
-        if resource != "irq":
-            wanted[("some", "total")] = stalled(resource, "some", "waiting")
+        wanted = {("some", "total"): stalled(resource, "some", "waiting")}
         if resource in AVERAGES:
-            wanted[("some", "avg10")] = average(resource)
+            wanted["some", "avg10"] = average(resource)
+        # irq has a full line only: an interrupt that is served stalls everybody.
+        if resource == "irq":
+            wanted.clear()
+        wanted["full", "total"] = stalled(resource, "full", "stalled")
         yield NodeFile(f"proc/pressure/{resource}", PressureLines(wanted))
 
 

@@ -135,8 +135,11 @@ class ProcessSource:
         self._layout = ProcessStat(dict(zip(FIELDS, metrics)))
         table = Table("process", "process", ("process",), metrics, INFO)
         self._everyone = Everyone(context, table, self._layout, self._choose)
-        self._heat: dict[Entity, float] = {}
-        self._cpu_before: dict[Entity, float] = {}
+        # Beside the rows: recent CPU use, the last reading, and who is shown.
+        self._order: list[Process] = []
+        self._heat = np.empty(0)
+        self._cpu_before = np.empty(0)
+        self._inside = np.empty(0, dtype=np.bool_)
         self._tick_number = 0
 
     def refresh(self, tick: Tick) -> Iterable[Event]:
@@ -149,15 +152,12 @@ class ProcessSource:
         everyone.gone_rows.clear()
         left = [pid for pid, process in self._processes.items() if pid not in now or process.row in gone]
         for pid in left:
-            process = self._processes.pop(pid)
-            everyone.remove(process.row)
-            self._heat.pop(process.row, None)
-            self._cpu_before.pop(process.row, None)
-        came = [pid for pid in now if pid not in self._processes]
+            everyone.remove(self._processes.pop(pid).row)
+        came = sorted((pid for pid in now if pid not in self._processes), key=int)
         for pid in came:
             self._welcome(pid)
         if left or came:
-            everyone.arrange(tuple(process.row for process in self._processes.values()))
+            self._rearrange()
         return ()
 
     def _welcome(self, pid: str) -> None:
@@ -183,37 +183,42 @@ class ProcessSource:
         """The top by CPU and the top by memory; insiders have a head start."""
         assert self._everyone is not None  # noqa: S101 - open comes first
         everyone = self._everyone
-        entities = everyone.entities
-        heat = self._warm(entities, values)
-        inside = {entity.key for entity in everyone.chosen}
-        head_start = np.array([LEAD if entity.key in inside else 1.0 for entity in entities])
+        self._warm(values)
+        head_start = np.where(self._inside, LEAD, 1.0)
         top = self._context.settings.process_top
-        limit = self._context.limit("process")
-        by_cpu = _largest(heat * head_start, top)
+        by_cpu = _largest(self._heat * head_start, top)
         by_memory = _largest(np.nan_to_num(values[:, RSS]) * head_start, top)
-        rows = sorted(dict.fromkeys([*by_cpu, *by_memory]))[:limit]
-        processes = list(self._processes.values())
+        rows = sorted({*by_cpu, *by_memory})[: self._context.limit("process")]
+        self._inside[:] = False
+        self._inside[rows] = True
         look_again = self._tick_number % RENAME_TICKS == 0
-        shown = tuple(self._show(processes[row], look_again=look_again) for row in rows)
+        shown = tuple(self._show(self._order[row], look_again=look_again) for row in rows)
         if shown != everyone.chosen:
             everyone.chosen = shown
         everyone.chosen_rows = rows
 
-    def _warm(self, entities: tuple[Entity, ...], values: Values) -> Values:
+    def _warm(self, values: Values) -> None:
         """CPU use of late; a process seen for the first time starts with its whole past."""
-        cool = 0.5 ** (1 / HALF_LIFE_TICKS)
-        totals = np.nan_to_num(values[:, UTIME] + values[:, STIME]).tolist()
-        heat = self._heat
-        before = self._cpu_before
-        warm = []
-        for entity, total in zip(entities, totals):
-            last = before.get(entity)
-            # A long past counts little: one tick of CPU now beats a second long ago.
-            grown = total * 0.01 if last is None else max(0.0, total - last)
-            heat[entity] = value = heat.get(entity, 0.0) * cool + grown
-            before[entity] = total
-            warm.append(value)
-        return np.array(warm)
+        totals = np.nan_to_num(values[:, UTIME] + values[:, STIME])
+        # A long past counts little: one tick of CPU now beats a second long ago.
+        grown = np.where(
+            np.isnan(self._cpu_before), totals * 0.01, np.maximum(0.0, totals - self._cpu_before)
+        )
+        self._heat *= 0.5 ** (1 / HALF_LIFE_TICKS)
+        self._heat += grown
+        self._cpu_before = totals
+
+    def _rearrange(self) -> None:
+        """The rows changed: what is remembered of each moves to its new place."""
+        assert self._everyone is not None  # noqa: S101 - open comes first
+        places = {process.row: number for number, process in enumerate(self._order)}
+        self._order = list(self._processes.values())
+        self._everyone.arrange(tuple(process.row for process in self._order))
+        old = np.array([places.get(process.row, -1) for process in self._order], dtype=np.int64)
+        is_new = old < 0
+        self._heat = np.where(is_new, 0.0, np.append(self._heat, 0.0)[old])
+        self._cpu_before = np.where(is_new, np.nan, np.append(self._cpu_before, 0.0)[old])
+        self._inside = np.where(is_new, False, np.append(self._inside, False)[old])
 
     def _show(self, process: Process, *, look_again: bool) -> Entity:
         if process.shown is None or look_again:
