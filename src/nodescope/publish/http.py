@@ -214,6 +214,7 @@ class Handlers:
         content = answer.answer_status(
             agent.condition(), agent.ring, agent.loaded, now_ns, agent.node, agent.permissions()
         )
+        content["archive"] = asdict(agent.own.archive()) if agent.own.archive else {"state": "off"}
         return make_json(content)
 
     async def live(self, request: Request) -> Response:
@@ -225,6 +226,9 @@ class Handlers:
             "Nodescope-Cursor": tail.cursor,
             "Nodescope-Complete": "true" if tail.complete else "false",
         }
+        if self._agent.own.archive:
+            # Frames up to this one are on disk as well; later ones are here only.
+            headers["Nodescope-Written"] = str(self._agent.own.archive().written_sequence)
         return Response(tail.body, media_type="application/vnd.nodescope.frames", headers=headers)
 
     async def index(self, request: Request) -> Response:
