@@ -138,6 +138,8 @@ def write_day(disk: Disk, partition: Path, segment: Segment, day: Day, result: R
     path = free_path(partition, f"metrics-{render_stamp(from_ms)}", PARQUET)
     temporary = path.with_name(path.name + TEMPORARY)
     metrics = []
+    scopes: dict[str, tuple[str, ...]] = {}
+    scope_of = [subject.label("l_scope") or "" for subject in subjects.values()]
     seen: dict[int, tuple[int, int]] = {}
     with disk.create(temporary) as output:
         footer = {"segments": segments, "replaces": []}
@@ -147,7 +149,8 @@ def write_day(disk: Disk, partition: Path, segment: Segment, day: Day, result: R
             ):
                 metrics.append(part.metric)
                 writer.add(Rows(part.metric.name, part.metric.kind, part.rank, part.time_ms, part.value))
-                note_seen(seen, part.rank, part.time_ms)
+                places = note_seen(seen, part.rank, part.time_ms)
+                scopes[part.metric.name] = tuple(sorted({scope_of[place] for place in places}))
         output.sync()
         size = output.tell()
     kept = [subject for place, subject in enumerate(subjects.values()) if place in seen]
@@ -155,7 +158,13 @@ def write_day(disk: Disk, partition: Path, segment: Segment, day: Day, result: R
         subject.first_ms, subject.last_ms = seen.get(place, (from_ms, to_ms))
     head = Head(writer.rows, from_ms, to_ms, node, partition.name.removeprefix("identifier="), segments)
     sidecar = Sidecar(
-        head, tuple(metrics), tuple(kept), ticks, tell_events(day.frames), tell_outcomes(day.frames)
+        head,
+        tuple(metrics),
+        tuple(kept),
+        ticks,
+        scopes,
+        tell_events(day.frames),
+        tell_outcomes(day.frames),
     )
     publish(disk, temporary, path, render_sidecar(sidecar))
     result.rows += writer.rows
@@ -169,14 +178,17 @@ def publish(disk: Disk, temporary: Path, path: Path, sidecar: bytes) -> None:
     disk.sync_folder(path.parent)
 
 
-def note_seen(seen: dict[int, tuple[int, int]], rank: Any, time_ms: Any) -> None:
+def note_seen(seen: dict[int, tuple[int, int]], rank: Any, time_ms: Any) -> list[int]:
     """First and last time of each series; rows are sorted by series and time."""
+    places = []
     starts = [0, *((rank[1:] != rank[:-1]).nonzero()[0] + 1).tolist()]
     ends = [*starts[1:], len(rank)]
     for start, end in zip(starts, ends):
         place = int(rank[start])
+        places.append(place)
         first, last = seen.get(place, (2**62, 0))
         seen[place] = min(first, int(time_ms[start])), max(last, int(time_ms[end - 1]))
+    return places
 
 
 def tell_events(frames: Sequence[Frame]) -> list[dict[str, Any]]:

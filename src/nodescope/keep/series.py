@@ -8,6 +8,7 @@ the rest are names that may arrive later and then stand on all rows.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from nodescope.base.entity import Entity
 
@@ -66,7 +67,9 @@ ATTRIBUTES = {
 
 Labels = tuple[str | None, ...]
 Identity = tuple[str, ...]
-_IDENTITY_PLACES = tuple(LABELS.index(name) for name in IDENTITY)
+_SCOPE = LABELS.index("l_scope")
+# A scope without a row of its own is told apart by one id.
+OTHER_COLUMNS = ("l_device",)
 
 
 def label_entity(entity: Entity, node: str) -> Labels:
@@ -75,14 +78,26 @@ def label_entity(entity: Entity, node: str) -> Labels:
     attributes = {**dict(entity.labels), **dict(entity.details)}
     for column, attribute in ATTRIBUTES.items():
         found[column] = attributes.get(attribute) or None
-    for column, value in zip(ID_COLUMNS.get(entity.scope, ("l_device",)), entity.ids):
+    for column, value in zip(ID_COLUMNS.get(entity.scope, OTHER_COLUMNS), entity.ids):
         found[column] = value
     return tuple(found.get(name) for name in LABELS)
 
 
+@lru_cache(maxsize=64)
+def _identity_places(scope: str | None) -> tuple[int, ...]:
+    """For each column of IDENTITY its place in LABELS, or -1 where the scope does not use it."""
+    used = {"l_scope", *ID_COLUMNS.get(scope or "", OTHER_COLUMNS)}
+    return tuple(LABELS.index(name) if name in used else -1 for name in IDENTITY)
+
+
 def identify(labels: Labels) -> Identity:
-    """What is the same in every file for one series; also its place in the order of rows."""
-    return tuple(labels[place] or "" for place in _IDENTITY_PLACES)
+    """
+    What is the same in every file for one series; also its place in the order of rows.
+
+    A process belongs to a container, but is not told apart by it: the name
+    may arrive later, and the series goes on.
+    """
+    return tuple((labels[place] or "") if place >= 0 else "" for place in _identity_places(labels[_SCOPE]))
 
 
 @dataclass(slots=True)

@@ -7,7 +7,7 @@ JSON, so that `zstdcat FILE | jq` reads it all:
     head     {"format": "nodescope-sidecar", "version": 1, "rows", "from_ms", "to_ms",
               "node", "identifier", "segments": {run: [[first, last], ...]},
               "replaces": [file names], "sizes": [bytes of each frame that follows]}
-    metrics  [{"name", "kind", "unit", "scale", "help", "plain", ...}, ...]
+    metrics  [{"name", "kind", "unit", "scale", "help", "plain", "scopes", ...}, ...]
     series   [{"labels": {column: value}, "details": {...}}, ...] in the order of rows
     story    {"ticks": [[time_ms, mono_ns, run], then differences ...], "runs": [run, ...],
               "seen": {series number: [first_ms, last_ms]} where it is not the whole file,
@@ -76,6 +76,8 @@ class Sidecar:
     metrics: tuple[Metric, ...]
     subjects: tuple[Subject, ...]
     ticks: Ticks
+    scopes: Mapping[str, tuple[str, ...]]
+    """By metric: what its rows are of."""
     events: list[dict[str, Any]] = field(default_factory=list)
     outcomes: list[tuple[int, dict[str, list[str]]]] = field(default_factory=list)
 
@@ -118,7 +120,10 @@ def render_sidecar(sidecar: Sidecar) -> bytes:
         "outcomes": sidecar.outcomes,
         "events": sidecar.events,
     }
-    metrics = [_metric_to_json(metric) for metric in sidecar.metrics]
+    metrics = [
+        {**_metric_to_json(metric), "scopes": list(sidecar.scopes.get(metric.name, ()))}
+        for metric in sidecar.metrics
+    ]
     series = [_subject_to_json(subject) for subject in sidecar.subjects]
     frames = [_pack(metrics), _pack(series), _pack(story)]
     first = {"format": FORMAT, "version": VERSION, **asdict(head), "sizes": [len(frame) for frame in frames]}
@@ -177,6 +182,11 @@ def _metrics_from(data: bytes) -> tuple[Metric, ...]:
 
 
 @lru_cache(maxsize=256)
+def _scopes_from(data: bytes) -> dict[str, tuple[str, ...]]:
+    return {row["name"]: tuple(row.get("scopes", ())) for row in _unpack(data)}
+
+
+@lru_cache(maxsize=256)
 def _series_from(data: bytes) -> tuple[tuple[tuple[str | None, ...], dict[str, str]], ...]:
     return tuple(
         (tuple(row["labels"].get(name) for name in LABELS), row["details"]) for row in _unpack(data)
@@ -192,6 +202,9 @@ class OpenSidecar:
 
     def metrics(self) -> tuple[Metric, ...]:
         return _metrics_from(self._parts[0])
+
+    def scopes(self) -> Mapping[str, tuple[str, ...]]:
+        return _scopes_from(self._parts[0])
 
     def labels(self) -> tuple[tuple[tuple[str | None, ...], dict[str, str]], ...]:
         return _series_from(self._parts[1])
@@ -209,6 +222,7 @@ class OpenSidecar:
             self.metrics(),
             tuple(subjects),
             ticks,
+            self.scopes(),
             story["events"],
             [(time_ms, outcomes) for time_ms, outcomes in story["outcomes"]],
         )
