@@ -60,9 +60,7 @@ ROWS = (
     Plain(
         "cpu_millicores", "millicores", "rate", (USAGE,), "CPU time used, in thousandths of a core.", 1000.0
     ),
-    Plain(
-        "cpu_limit_share", "ratio", "rate_share", (USAGE, QUOTA, PERIOD), "CPU used of the CPU granted."
-    ),
+    Plain("cpu_limit_share", "ratio", "rate_share", (USAGE, QUOTA, PERIOD), "CPU used of the CPU granted."),
     Plain(
         "cpu_throttled",
         "ratio",

@@ -68,7 +68,7 @@ def convert_all(disk: Disk, folder: DataFolder) -> Result:
             convert_segment(disk, folder, path, result)
             result.segments += 1
         except (NodescopeError, OSError, MemoryError) as error:
-            log.error("segment not converted", segment=path.name, error=str(error))
+            log.warning("segment not converted", segment=path.name, error=str(error))
             result.failures.append(f"{path.name}: {error}")
     return result
 
@@ -244,7 +244,7 @@ def is_converted(folder: DataFolder, path: Path) -> bool:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """convert DATA [RETENTION as JSON]: all closed segments, then retention."""
+    """Convert DATA [RETENTION as JSON]: all closed segments, then retention."""
     # Imported here: retention is the agent's business as well, conversion is not.
     from nodescope.keep.retention import Limits, apply_retention  # noqa: PLC0415
 

@@ -209,9 +209,7 @@ def merge_outcomes(sidecars: Sequence[Sidecar]) -> list[tuple[int, dict[str, lis
     for time_ms, outcomes in sorted(
         (one for sidecar in sidecars for one in sidecar.outcomes), key=lambda one: one[0]
     ):
-        changed = {
-            name: words for name, words in outcomes.items() if before.get(name, [""])[0] != words[0]
-        }
+        changed = {name: words for name, words in outcomes.items() if before.get(name, [""])[0] != words[0]}
         before.update(changed)
         if changed:
             told.append((time_ms, changed))

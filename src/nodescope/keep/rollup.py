@@ -55,10 +55,7 @@ class Held:
     rank: list[int] = field(default_factory=list)
     lengths: list[int] = field(default_factory=list)
     columns: list[tuple[Integers, Floats, Floats, Floats, Floats, Integers]] = field(default_factory=list)
-
-    @property
-    def rows(self) -> int:
-        return sum(self.lengths)
+    rows: int = 0
 
 
 def summarize(time_ms: Integers, value: Floats) -> tuple[Integers, Floats, Floats, Floats, Floats, Integers]:
@@ -105,6 +102,7 @@ def write_rollup(disk: Disk, folder: Path, source: Source) -> Path:
             summary = summarize(time_ms, value)
             held.columns.append(summary)
             held.lengths.append(len(summary[0]))
+            held.rows += len(summary[0])
             if held.rows >= ROW_GROUP_ROWS:
                 writer.write_table(tabulate(held, kinds, codes))
                 held = Held()
@@ -119,9 +117,7 @@ def write_rollup(disk: Disk, folder: Path, source: Source) -> Path:
     return path
 
 
-def tabulate(
-    held: Held, kinds: dict[str, Any], codes: Sequence[tuple[Integers, list[str]]]
-) -> pa.Table:
+def tabulate(held: Held, kinds: dict[str, Any], codes: Sequence[tuple[Integers, list[str]]]) -> pa.Table:
     lengths = np.array(held.lengths)
     whole = [np.concatenate([columns[place] for columns in held.columns]) for place in range(6)]
 

@@ -254,9 +254,7 @@ def split_generations(track: Track, ranks: dict[Identity, int], node: str) -> It
         if place < len(blocks) and blocks[place].entities is blocks[start].entities:
             continue
         entities = blocks[start].entities
-        mine = np.array(
-            [ranks[describe_entity(entity, node, 0).identity] for entity in entities], np.int64
-        )
+        mine = np.array([ranks[describe_entity(entity, node, 0).identity] for entity in entities], np.int64)
         order = np.argsort(mine, kind="stable")
         times = np.array(track.time_ms[start:place], np.int64)
         if len(entities):

@@ -78,8 +78,7 @@ def label_entity(entity: Entity, node: str) -> Labels:
     attributes = {**dict(entity.labels), **dict(entity.details)}
     for column, attribute in ATTRIBUTES.items():
         found[column] = attributes.get(attribute) or None
-    for column, value in zip(ID_COLUMNS.get(entity.scope, OTHER_COLUMNS), entity.ids):
-        found[column] = value
+    found.update(zip(ID_COLUMNS.get(entity.scope, OTHER_COLUMNS), entity.ids))
     return tuple(found.get(name) for name in LABELS)
 
 
@@ -130,7 +129,5 @@ class Subject:
 
 def describe_entity(entity: Entity, node: str, time_ms: int) -> Subject:
     named = set(ATTRIBUTES.values())
-    details = {
-        key: value for key, value in (*entity.labels, *entity.details) if value and key not in named
-    }
+    details = {key: value for key, value in (*entity.labels, *entity.details) if value and key not in named}
     return Subject(label_entity(entity, node), details, time_ms, time_ms)

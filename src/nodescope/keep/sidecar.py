@@ -188,9 +188,7 @@ def _scopes_from(data: bytes) -> dict[str, tuple[str, ...]]:
 
 @lru_cache(maxsize=256)
 def _series_from(data: bytes) -> tuple[tuple[tuple[str | None, ...], dict[str, str]], ...]:
-    return tuple(
-        (tuple(row["labels"].get(name) for name in LABELS), row["details"]) for row in _unpack(data)
-    )
+    return tuple((tuple(row["labels"].get(name) for name in LABELS), row["details"]) for row in _unpack(data))
 
 
 @dataclass(slots=True)

@@ -166,9 +166,7 @@ class Catalog:
 
 def describe(subject: Subject) -> str:
     short = (subject.label("l_container_id") or "")[:SHORT_CHARACTERS]
-    name = "/".join(
-        part for part in (subject.label("l_pod_name"), subject.label("l_container_name")) if part
-    )
+    name = "/".join(part for part in (subject.label("l_pod_name"), subject.label("l_container_name")) if part)
     return f"{short} ({name})" if name else short
 
 

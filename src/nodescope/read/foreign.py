@@ -115,9 +115,7 @@ def read_metrics(path: Path) -> tuple[Metric, ...]:
     shape = read_shape(path)
     question = f"SELECT DISTINCT metric_name::VARCHAR, {shape.kind()} FROM read_parquet(?) ORDER BY 1"  # noqa: S608
     kinds: dict[str, Kind] = {"counter": "counter"}
-    return tuple(
-        Metric(str(name), kinds.get(str(kind), "gauge"), "") for name, kind in run(path, question)
-    )
+    return tuple(Metric(str(name), kinds.get(str(kind), "gauge"), "") for name, kind in run(path, question))
 
 
 @lru_cache(maxsize=4096)

@@ -12,7 +12,8 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, Literal
+from itertools import pairwise
+from typing import Any
 
 import duckdb
 import numpy as np
@@ -21,16 +22,14 @@ from numpy.typing import NDArray
 
 from nodescope.base.errors import ArchiveRefused, NodescopeError, RequestRejected
 from nodescope.base.metric import Metric
-from nodescope.base.plain import PLAIN, Form, Plain
-from nodescope.base.text import hint_nearest
 from nodescope.keep.series import ID_COLUMNS, IDENTITY, LABELS, Identity, Subject, identify
 from nodescope.read.bucket import Buckets, Points, Samples
 from nodescope.read.catalog import Catalog, Entry
 from nodescope.read.derive import NOTHING, Chunk, Deriver
 from nodescope.read.foreign import read_shape
+from nodescope.read.resolve import Asked, Rate, resolve_metric
 from nodescope.read.tail import Tail
 
-Rate = Literal["auto", "on", "off"]
 Integers = NDArray[np.int64]
 # Rows decoded at once: some 100 MB with their strings.
 BATCH_ROWS = 4_000_000
@@ -39,18 +38,6 @@ BATCH_ROWS = 4_000_000
 LEAD_MS = 35_000
 CONTAINER = LABELS.index("l_container_id")
 SCOPE = LABELS.index("l_scope")
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """A metric's name, resolved against what the archive has."""
-
-    name: str
-    unit: str
-    form: Form
-    metrics: tuple[Metric, ...]
-    factor: float = 1.0
-    by_pod: bool = False
 
 
 @dataclass(slots=True)
@@ -71,37 +58,6 @@ class Answer:
     width_ms: int
     lines: list[Line]
     refused: list[str] = field(default_factory=list)
-
-
-def resolve_metric(name: str, known: dict[str, Metric], rate: Rate) -> Asked:
-    """A plain or raw name; a miss is answered with the nearest."""
-    if name in known:
-        metric = known[name]
-        is_rate = rate == "on" or (rate == "auto" and metric.kind == "counter")
-        unit = metric.unit or "count"
-        return Asked(name, f"{unit}/s" if is_rate else unit, "rate" if is_rate else "value", (metric,))
-    plain = PLAIN.get(name)
-    if plain:
-        return resolve_plain(plain, known)
-    tagged = [metric for metric in known.values() if metric.plain == name]
-    if tagged:
-        return Asked(name, tagged[0].unit, "value", (tagged[0],))
-    names = [*PLAIN, *known]
-    raise RequestRejected(
-        f'no metric "{name}"{hint_nearest(name, names)} (nodescope metrics lists all {len(names)})'
-    )
-
-
-def resolve_plain(plain: Plain, known: dict[str, Metric]) -> Asked:
-    chosen = []
-    for alternatives in plain.inputs:
-        found = next((name for name in alternatives if name in known), None)
-        if found is None:
-            raise RequestRejected(
-                f'"{plain.name}" was not collected here: it needs {" or ".join(alternatives)}'
-            )
-        chosen.append(known[found])
-    return Asked(plain.name, plain.unit, plain.form, tuple(chosen), plain.factor, plain.by_pod)
 
 
 @dataclass(slots=True)
@@ -188,7 +144,9 @@ class Work:
         if self.asked.by_pod and self.containers is not None:
             wanted = set(self.containers)
             self.pods = {
-                one.label("l_pod_uid") or "" for one in catalog.containers() if one.label("l_container_id") in wanted
+                one.label("l_pod_uid") or ""
+                for one in catalog.containers()
+                if one.label("l_container_id") in wanted
             }
         for group in split_overlaps(entries):
             for batch in self._container_batches(group):
@@ -410,7 +368,7 @@ def split_overlaps(entries: Sequence[Entry]) -> list[list[Entry]]:
     the order of the monotonic clock, so that a counter is followed as it grew.
     """
     in_order = sorted(entries, key=lambda entry: entry.from_ms)
-    if all(later.from_ms > earlier.to_ms for earlier, later in zip(in_order, in_order[1:])):
+    if all(later.from_ms > earlier.to_ms for earlier, later in pairwise(in_order)):
         return [in_order] if in_order else []
     return [[entry] for entry in sorted(in_order, key=first_moment)]
 
@@ -422,9 +380,7 @@ def first_moment(entry: Entry) -> int:
 
 def identity_columns(entries: Sequence[Entry], metric: str) -> list[str]:
     """The columns that tell this metric's series apart, by the scopes it has."""
-    scopes = {
-        scope for entry in entries if entry.sidecar for scope in entry.sidecar.scopes().get(metric, ())
-    }
+    scopes = {scope for entry in entries if entry.sidecar for scope in entry.sidecar.scopes().get(metric, ())}
     wanted = {column for scope in scopes for column in ID_COLUMNS.get(scope, ("l_device",))}
     if len(scopes) > 1 or not wanted or scopes == {"node"}:
         wanted.add("l_scope")
@@ -514,9 +470,7 @@ def join(chunks: Sequence[Chunk]) -> Chunk:
 def table_of(answer: Answer) -> Iterable[dict[str, Any]]:
     """Rows for export and JSON: time, value and the labels that apply."""
     for line in answer.lines:
-        labels = {
-            name.removeprefix("l_"): value for name, value in zip(LABELS, line.subject.labels) if value
-        }
+        labels = {name.removeprefix("l_"): value for name, value in zip(LABELS, line.subject.labels) if value}
         points = line.points
         for place in range(len(points.time_ms)):
             yield {

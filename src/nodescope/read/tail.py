@@ -73,9 +73,7 @@ def newest_by_run(catalog: Catalog) -> dict[str, int]:
     return newest
 
 
-def build_tail(
-    streams: Iterable[tuple[str, str, Iterable[Frame]]], newest: Mapping[str, int]
-) -> Tail:
+def build_tail(streams: Iterable[tuple[str, str, Iterable[Frame]]], newest: Mapping[str, int]) -> Tail:
     tail = Tail()
     for run, node, frames in streams:
         after_ns = newest.get(run, -1)
@@ -127,4 +125,6 @@ def read_agent_tail(address: str, catalog: Catalog, token: str = "") -> Tail:
         # The answer was cut; its whole frames are good.
         pass
     hello = decoder.hello
-    return build_tail([(str(hello.get("run", "")), str(hello.get("node", "")), frames)], newest_by_run(catalog))
+    return build_tail(
+        [(str(hello.get("run", "")), str(hello.get("node", "")), frames)], newest_by_run(catalog)
+    )
