@@ -24,6 +24,7 @@ from nodescope.base.settings import Settings
 from nodescope.base.text import hint_nearest
 from nodescope.collect.caller import Caller
 from nodescope.collect.names import Names
+from nodescope.collect.native import describe_reader, load_native
 from nodescope.collect.roots import Descriptors, open_root
 from nodescope.collect.roster import Roster
 from nodescope.collect.sampler import Sampler
@@ -96,7 +97,10 @@ def read_permissions() -> dict[str, Any]:
 
 
 def build_context(settings: Settings) -> Context:
-    root = open_root(settings.root)
+    native, reason = load_native(settings.reader)
+    if native is None and settings.reader == "native":
+        raise SettingsRejected(f"reader = native: {reason}; accepted here: python, auto")
+    root = open_root(settings.root, native)
     return Context(
         root=root,
         descriptors=Descriptors(raise_descriptor_limit()),
@@ -173,7 +177,18 @@ def build_parts(loaded: Loaded, clock: Clock | None = None) -> Parts:
     scrape = Scrape(ring, own, clock, settings.names)
     run_id = uuid.uuid4().hex[:12]
     live = Live(ring, run_id, node)
-    agent = Agent(node, loaded, ring, scrape, own, live, clock, sampler.condition, read_permissions)
+    agent = Agent(
+        node,
+        loaded,
+        ring,
+        scrape,
+        own,
+        live,
+        clock,
+        sampler.condition,
+        read_permissions,
+        describe_reader(settings.reader),
+    )
     return Parts(node, loaded, clock, context, ring, sampler, own, scrape, agent, run_id)
 
 

@@ -93,6 +93,14 @@ class Settings:
     slow, and false turns it off.
     """
 
+    reader: str = _bounded("auto", choices=("auto", "native", "python"))
+    """
+    How files are read: by the native reader, or in plain Python.
+
+    auto takes the native one where it was built. Both give the same values;
+    the plain one costs about twice as much.
+    """
+
     names: str = _bounded("compatible", choices=("compatible", "own"))
     """
     `own` puts nodescope_ before every container_ and node_ name that is not ours alone.

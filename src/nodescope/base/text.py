@@ -9,16 +9,16 @@ TEXT_CHARACTERS = 256
 
 
 def clean_text(text: str, limit_characters: int = TEXT_CHARACTERS) -> str:
-    """
+    r"""
     Tenant text, safe to print: control characters become spaces, the rest stays.
 
     Bytes that are not UTF-8 arrive as surrogates (os.fsdecode) and leave as
-    the replacement character, so that every way out can encode what it got.
+    \xff: every way out can encode what it got, and two names stay two.
     """
     # Almost every name is plain; the check is cheaper than the loop.
     if text.isprintable() and text.isascii() and len(text) <= limit_characters:
         return text
-    whole = text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    whole = text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
     shown = "".join(letter if letter.isprintable() else " " for letter in whole)
     return shown[:limit_characters]
 

@@ -12,17 +12,20 @@ large, failed. What could not be read is NaN.
 
 import errno
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, MutableSequence, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
 
-from nodescope.base.block import Block, Table
+from nodescope.base.block import Block, Table, Values
 from nodescope.base.clock import thread_cpu_ns
 from nodescope.base.entity import Entity
 from nodescope.base.errors import ParseError
+from nodescope.base.text import clean_text
+from nodescope.collect.guard import run_guarded
 from nodescope.collect.layout import NAN, DeviceRows, GridLayout, Parser
+from nodescope.collect.native import NativeGrid
 from nodescope.collect.roots import FILE_BYTES, Descriptors, NodeRoot
 
 # ENODEV is what a descriptor of a removed cgroup answers, ESRCH one of a dead
@@ -30,6 +33,8 @@ from nodescope.collect.roots import FILE_BYTES, Descriptors, NodeRoot
 GONE = frozenset({errno.ENODEV, errno.ESRCH})
 NOT_OFFERED = frozenset({errno.ENOENT, errno.EOPNOTSUPP, errno.ENOTDIR})
 DENIED = frozenset({errno.EACCES, errno.EPERM})
+# PATH_MAX of linux/limits.h.
+PATH_CHARACTERS = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +50,8 @@ class Fault:
 
 
 def describe_fault(path: str, error: Exception) -> Fault:
+    # Tenants name cgroups, and faults are shown in /status and in the log.
+    path = clean_text(path, PATH_CHARACTERS)
     if isinstance(error, ParseError):
         return Fault(path, "unparsable", str(error))
     number = error.errno if isinstance(error, OSError) else None
@@ -82,7 +89,9 @@ def read_segments(segments: Iterable[Segment]) -> None:
     """Read all files of the due segments; each segment learns its own cost."""
     before = thread_cpu_ns()
     for segment in segments:
-        segment.read()
+        _, outcome = run_guarded(segment.table.source, segment.read, None)
+        if outcome.state != "ok":
+            segment.faults = [Fault(segment.table.name, "raised", outcome.reason)]
         after = thread_cpu_ns()
         segment.cost_ns = after - before
         before = after
@@ -103,13 +112,8 @@ def read_again(descriptor: int, data: bytes, asked_bytes: int) -> bytes:
     raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))
 
 
-@dataclass(slots=True)
-class File:
-    """One file of one row: where, how it is laid out, which columns it fills."""
-
-    path: str
-    layout: GridLayout
-    row: int = 0
+# Descriptor (or -1), path, bytes to ask for, parser, first cell, cell behind the last.
+Program = list[tuple[int, str, int, Parser, int, int]]
 
 
 @dataclass(slots=True)
@@ -118,7 +122,7 @@ class Entry:
 
     descriptor: int
     path: str
-    read_bytes: int
+    layout: GridLayout
     parse: Parser
     column: int
     width: int
@@ -143,14 +147,15 @@ class Grid:
         # One parser per layout, shared by all rows: what it remembers of one
         # cgroup's file holds for the next.
         self._parsers = {id(layout): layout.parser() for layout in layouts}
+        self._native = NativeGrid(root.native, layouts) if root.native else None
         self._rows: dict[Entity, list[Entry]] = {}
         self._entities: tuple[Entity, ...] = ()
-        self._program: list[tuple[int, str, int, Parser, int, int]] = []
-        self._flat: list[float] = []
+        self._program: Program = []
+        self._flat: Sequence[float] | Values = []
         self._before: dict[Entity, list[float]] = {}
         self.width = len(table.metrics)
         self.gone_rows: set[int] = set()
-        self.open_faults: list[Fault] = []
+        self._open_faults: dict[Entity, list[Fault]] = {}
 
     @property
     def entities(self) -> tuple[Entity, ...]:
@@ -168,6 +173,8 @@ class Grid:
                 if fault.status not in ("not_offered", "gone"):
                     faults.append(fault)
         self._rows[entity] = entries
+        if faults:
+            self._open_faults[entity] = faults
         return faults
 
     def _open(self, path: str, layout: GridLayout) -> Entry:
@@ -176,17 +183,18 @@ class Grid:
         if not self._descriptors.take():
             os.close(descriptor)
             descriptor = -1
-        return Entry(
-            descriptor, path, layout.read_bytes, self._parsers[id(layout)], column, len(layout.metrics)
-        )
+        return Entry(descriptor, path, layout, self._parsers[id(layout)], column, len(layout.metrics))
 
     def remove(self, entity: Entity) -> None:
+        self._open_faults.pop(entity, None)
         for entry in self._rows.pop(entity, ()):
             self._close(entry)
 
     def replace(self, old: Entity, new: Entity) -> None:
         """The same thing with other labels: its descriptors stay."""
         self._rows[new] = self._rows.pop(old)
+        if old in self._open_faults:
+            self._open_faults[new] = self._open_faults.pop(old)
 
     def holds(self, entity: Entity) -> bool:
         return entity in self._rows
@@ -195,43 +203,61 @@ class Grid:
         """Fix the order of the rows; call once after the set changed."""
         self._entities = entities
         self._flat = []
+        placed = [
+            (number * self.width, entry)
+            for number, entity in enumerate(entities)
+            for entry in self._rows.get(entity, ())
+        ]
         self._program = [
             (
                 entry.descriptor,
                 entry.path,
-                entry.read_bytes,
+                entry.layout.read_bytes,
                 entry.parse,
-                number * self.width + entry.column,
-                number * self.width + entry.column + entry.width,
+                start + entry.column,
+                start + entry.column + entry.width,
             )
-            for number, entity in enumerate(entities)
-            for entry in self._rows.get(entity, ())
+            for start, entry in placed
         ]
+        if self._native:
+            self._native.arrange(
+                [(entry.descriptor, entry.layout, start + entry.column) for start, entry in placed]
+            )
 
     def read(self) -> None:
-        flat = [NAN] * (len(self._entities) * self.width)
-        # A file that could not be opened stays a fault until it can be.
-        faults = list(self.open_faults)
+        cells = len(self._entities) * self.width
+        # A file that could not be opened stays a fault as long as its row.
+        faults = [fault for found in self._open_faults.values() for fault in found]
+        if self._native:
+            values, unread = self._native.read(cells)
+            faults += self._read_plainly([self._program[number] for number in unread], values)
+            self._keep(values, faults)
+        else:
+            flat = [NAN] * cells
+            faults += self._read_plainly(self._program, flat)
+            self._keep(flat, faults)
+
+    def _read_plainly(self, program: Program, cells: MutableSequence[float] | Values) -> list[Fault]:
+        """The reference reader: every file of a program into its cells."""
+        faults = []
         pread = os.pread
-        for descriptor, path, size, parse, start, stop in self._program:
+        for descriptor, path, size, parse, start, stop in program:
             try:
-                data = pread(descriptor, size, 0) if descriptor >= 0 else self._read_closed(path)
-                if len(data) == size:
-                    data = read_again(descriptor, data, size) if descriptor >= 0 else data
-                flat[start:stop] = parse(data)
+                data = pread(descriptor, size, 0) if descriptor >= 0 else self._root.read(path)
+                if len(data) == size and descriptor >= 0:
+                    data = read_again(descriptor, data, size)
+                cells[start:stop] = parse(data)
             except (OSError, ParseError) as error:
                 faults.append(self._note(path, error, start // self.width))
-        if faults:
-            # Rows that failed now keep their last good cells for an obituary.
-            self._before = {entity: row for entity in self._failed(faults) if (row := self._row(entity))}
-        self._flat = flat
+        return faults
+
+    def _keep(self, cells: Sequence[float] | Values, faults: list[Fault]) -> None:
+        if self.gone_rows:
+            # Rows that are gone now keep their last good cells for an obituary.
+            gone = [self._entities[row] for row in self.gone_rows if row < len(self._entities)]
+            self._before = {entity: row for entity in gone if (row := self._row(entity))}
+        self._flat = cells
         self.faults = faults
-
-    def _failed(self, faults: list[Fault]) -> list[Entity]:
-        return [self._entities[row] for row in self.gone_rows if row < len(self._entities)] if faults else []
-
-    def _read_closed(self, path: str) -> bytes:
-        return self._root.read(path)
 
     def _note(self, path: str, error: Exception, row: int) -> Fault:
         fault = describe_fault(path, error)
@@ -248,10 +274,10 @@ class Grid:
         return values
 
     def _row(self, entity: Entity) -> list[float] | None:
-        if entity not in self._entities or not self._flat:
+        if entity not in self._entities or not len(self._flat):
             return None
         start = self._entities.index(entity) * self.width
-        return self._flat[start : start + self.width]
+        return [float(value) for value in self._flat[start : start + self.width]]
 
     def read_row(self, entity: Entity) -> list[float]:
         """One entity's values right now, outside the tick: for a last look."""
@@ -261,7 +287,7 @@ class Grid:
                 data = (
                     os.pread(entry.descriptor, 65536, 0)
                     if entry.descriptor >= 0
-                    else self._read_closed(entry.path)
+                    else self._root.read(entry.path)
                 )
                 values[entry.column : entry.column + entry.width] = entry.parse(data)
             except (OSError, ParseError):
@@ -269,8 +295,11 @@ class Grid:
         return values
 
     def block(self, mono_ns: int) -> Block | None:
-        values = np.array(self._flat, dtype=np.float64).reshape(len(self._entities), self.width)
-        return Block(self.table, self._entities, values, mono_ns)
+        return Block(self.table, self._entities, self.matrix(), mono_ns)
+
+    def matrix(self) -> Values:
+        """The last reading, one row an entity."""
+        return np.asarray(self._flat, dtype=np.float64).reshape(len(self._entities), self.width)
 
     def _close(self, entry: Entry) -> None:
         if entry.descriptor >= 0:

@@ -42,6 +42,7 @@ class Caller:
         self._blocks: tuple[Block, ...] = ()
         self._outcome = Outcome("absent", "not asked yet")
         self._fresh = False
+        self._opened = False
         self._asked_mono_ns: int | None = None
         self._thread = threading.Thread(target=self._run, name=f"source-{source.name}", daemon=True)
 
@@ -64,22 +65,25 @@ class Caller:
             self._fresh = False
             return taken
 
+    def ask(self) -> None:
+        """One question and its answer, for the next tick to take."""
+        before_ns = thread_cpu_ns()
+        with self._lock:
+            self._asked_mono_ns = self._clock.mono_ns()
+        blocks, outcome = self._ask(opened=self._opened)
+        self._opened = outcome.state != "absent"
+        cost_seconds = (thread_cpu_ns() - before_ns) / 1e9
+        with self._lock:
+            self._asked_mono_ns = None
+            self._blocks = blocks
+            self._outcome = Outcome(outcome.state, outcome.reason, cost_seconds, outcome.detail)
+            self._fresh = True
+
     def _run(self) -> None:
-        opened = False
         while not self._stop.is_set():
             started_mono_ns = self._clock.mono_ns()
-            before_ns = thread_cpu_ns()
-            with self._lock:
-                self._asked_mono_ns = started_mono_ns
-            blocks, outcome = self._ask(opened=opened)
-            opened = outcome.state != "absent"
-            cost_seconds = (thread_cpu_ns() - before_ns) / 1e9
-            with self._lock:
-                self._asked_mono_ns = None
-                self._blocks = blocks
-                self._outcome = Outcome(outcome.state, outcome.reason, cost_seconds, outcome.detail)
-                self._fresh = True
-            pace_seconds = self.source.pace_seconds * self.pace_ratio if opened else ABSENT_PACE_SECONDS
+            self.ask()
+            pace_seconds = self.source.pace_seconds * self.pace_ratio if self._opened else ABSENT_PACE_SECONDS
             self._clock.wait_until(started_mono_ns + round(pace_seconds * 1e9), self._stop)
         self.source.close()
 

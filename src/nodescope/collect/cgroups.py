@@ -99,18 +99,23 @@ def _add(root: NodeRoot, hierarchy: Hierarchy, tree: Tree, path: str, name: str)
             for below in sorted(inside)
             for found in update_folder(root, hierarchy, tree, join(path, below))
         ]
-    if is_service(name):
+    if is_service(name) and not is_kubelets(path):
         tree.services.add(path)
     return update_folder(root, hierarchy, tree, path)
 
 
 def is_service(name: str) -> bool:
     """A unit of systemd, or a group somebody made by hand; slices only hold others."""
-    return not name.endswith((".slice", ".mount", ".swap")) and not name.startswith("kube")
+    return not name.endswith((".slice", ".mount", ".swap"))
+
+
+def is_kubelets(path: str) -> bool:
+    """Inside kubelet's tree: pods and classes of pods are no services."""
+    return any(part.startswith(("kubepods", "kubelet-kubepods")) for part in path.split("/"))
 
 
 def member_folders(root: NodeRoot, path: str) -> Iterator[str]:
     """A cgroup and all below it: processes may sit in nested groups."""
     yield path
-    for name in root.folders(path):
+    for name in sorted(root.folders(path)):
         yield from member_folders(root, f"{path}/{name}")

@@ -69,9 +69,9 @@ def row(
 
 
 def seconds(
-    name: str, published: str, sentence: str, scale: float, **more: tuple[tuple[str, str], ...]
+    name: str, published: str, sentence: str, scale: float, labels: tuple[tuple[str, str], ...] = ()
 ) -> Metric:
-    return row(name, published, sentence, kind="counter", unit="seconds", scale=scale, **more)  # type: ignore[arg-type]
+    return row(name, published, sentence, kind="counter", unit="seconds", scale=scale, labels=labels)
 
 
 def count(name: str, published: str | None, sentence: str, plain: str | None = None) -> Metric:

@@ -116,7 +116,7 @@ class KeyValues:
 
 @dataclass(frozen=True, slots=True)
 class _Places:
-    """Where the wanted keys and their values stand among a file's tokens."""
+    """Where all keys, and the values of the wanted ones, stand among a file's tokens."""
 
     keys: Callable[[Sequence[bytes]], tuple[bytes, ...]]
     expected: tuple[bytes, ...]
@@ -126,26 +126,31 @@ class _Places:
 
 
 def _find_places(data: bytes, names: Sequence[bytes]) -> _Places:
-    where: dict[bytes, tuple[int, bytes]] = {}
+    where: dict[bytes, int] = {}
+    starts: list[int] = []
+    keys: list[bytes] = []
     count = 0
     for line in data.split(b"\n"):
         tokens = line.split()
+        if tokens:
+            # All keys are verified next time, not only the wanted ones: a
+            # key that is missing now may come, and one may stand twice.
+            starts.append(count)
+            keys.append(tokens[0])
         if len(tokens) > 1:
-            where.setdefault(tokens[0].rstrip(b":"), (count + 1, tokens[0]))
+            where.setdefault(tokens[0].rstrip(b":"), count + 1)
         count += len(tokens)
-    found = [(slot, *where[name]) for slot, name in enumerate(names) if name in where]
-    if not found:
+    slots = [slot for slot, name in enumerate(names) if name in where]
+    if not slots:
         raise ParseError(f"none of {len(names)} keys in {data[:60]!r}")
-    slots, places, keys = (list(part) for part in zip(*found))
-    if len(places) == 1:
-        # itemgetter of one place gives no tuple; asked twice, it does.
-        slots, places, keys = slots * 2, places * 2, keys * 2
-    complete = slots == list(range(len(names)))
+    places = [where[names[slot]] for slot in slots]
+    # itemgetter of one place gives no tuple; asked twice, it does.
+    values = itemgetter(*places, places[0]) if len(places) == 1 else itemgetter(*places)
     return _Places(
-        itemgetter(*(place - 1 for place in places)),
-        tuple(keys),
-        itemgetter(*places),
-        None if complete else slots,
+        itemgetter(*starts, starts[0]),
+        (*keys, keys[0]),
+        values,
+        None if len(slots) == len(names) > 1 else slots,
     )
 
 

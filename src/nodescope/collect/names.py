@@ -49,6 +49,9 @@ class Names:
         self._by_container: dict[str, Name] = {}
         self._by_pod: dict[str, Name] = {}
         self._containers_of_pod: dict[str, list[str]] = {}
+        self._pod_folders: dict[str, str] = {}
+        self._given: dict[str, dict[str, str]] = {}
+        """Names inferred for living containers, by pod."""
         self._learned: dict[str, Name] = {}
         self._listed: tuple[int | None, int | None] = (None, None)
         self.version = 0
@@ -81,12 +84,14 @@ class Names:
     def _list_pod_logs(self) -> None:
         self._by_pod = {}
         self._containers_of_pod = {}
+        self._pod_folders = {}
         for folder in self._names(POD_LOGS):
             match = _POD_LOG.fullmatch(folder)
             if match:
                 namespace, pod, uid = (clean_text(part) for part in match.groups())
                 self._by_pod[uid] = Name(namespace, pod, source="logs")
-                self._containers_of_pod[uid] = sorted(self._root.folders(f"{POD_LOGS}/{folder}"))
+                self._pod_folders[uid] = folder
+                self.look_again(uid)
 
     def _names(self, path: str) -> list[str]:
         try:
@@ -108,9 +113,36 @@ class Names:
         pod = self._by_pod.get(cgroup.pod_uid)
         if pod is None:
             return UNNAMED
-        only = self._containers_of_pod.get(cgroup.pod_uid, [])
-        # containerd's logs carry no id: with one container and the sandbox
-        # told apart by its process, the name is still certain.
-        if len(only) == 1 and not is_sandbox and cgroup.container_id:
-            return replace(pod, container=clean_text(only[0]))
-        return pod
+        if is_sandbox or not cgroup.container_id:
+            return pod
+        return replace(pod, container=self._infer(cgroup))
+
+    def _infer(self, cgroup: CgroupName) -> str:
+        """
+        A container's name from its pod's log folders, where it is certain.
+
+        containerd's logs carry no id. Of the pod's names those are left that
+        no other container of the pod was given; when one is left, it is this
+        one's, and stays so.
+        """
+        given = self._given.setdefault(cgroup.pod_uid, {})
+        if cgroup.container_id not in given:
+            left = set(self._containers_of_pod.get(cgroup.pod_uid, ())) - set(given.values())
+            if len(left) != 1:
+                return ""
+            given[cgroup.container_id] = clean_text(left.pop())
+        return given[cgroup.container_id]
+
+    def look_again(self, pod_uid: str) -> None:
+        """A container was born in this pod: its log folder is there by now."""
+        folder = self._pod_folders.get(pod_uid)
+        if folder is not None:
+            self._containers_of_pod[pod_uid] = sorted(self._root.folders(f"{POD_LOGS}/{folder}"))
+
+    def forget(self, cgroup: CgroupName) -> None:
+        """A container ended: its name is free for its successor."""
+        self._learned.pop(cgroup.container_id, None)
+        given = self._given.get(cgroup.pod_uid, {})
+        given.pop(cgroup.container_id, None)
+        if not given:
+            self._given.pop(cgroup.pod_uid, None)

@@ -15,6 +15,8 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from nodescope.collect.native import Native
+
 # A file of the node larger than this is not one we know how to read; /proc
 # and cgroup files are some KiB, smaps_rollup of any process is below 1 KiB.
 FILE_BYTES = 4 * 2**20
@@ -23,8 +25,12 @@ FILE_BYTES = 4 * 2**20
 class NodeRoot:
     """One node's file tree; paths are relative, such as `proc/stat`."""
 
-    def __init__(self, path: Path, faults: Mapping[str, int] | None = None) -> None:
+    def __init__(
+        self, path: Path, faults: Mapping[str, int] | None = None, native: Native | None = None
+    ) -> None:
         self.path = path
+        self.native = native
+        """The native reader, where there is one and it is wanted."""
         self._prefix = "" if str(path) == "/" else str(path)
         self._faults = dict(faults or {})
         self._calls = path / "calls"
@@ -114,13 +120,13 @@ def read_whole(descriptor: int) -> bytes:
     return b"".join(chunks)
 
 
-def open_root(path: Path) -> NodeRoot:
+def open_root(path: Path, native: Native | None = None) -> NodeRoot:
     """A root with the faults of a fixture node, if it is one."""
     listed = path.parent / "faults.toml"
     if not listed.exists():
-        return NodeRoot(path)
+        return NodeRoot(path, native=native)
     written = tomllib.loads(listed.read_text())
-    return NodeRoot(path, {key: getattr(errno, value) for key, value in written.items()})
+    return NodeRoot(path, {key: getattr(errno, value) for key, value in written.items()}, native)
 
 
 class Descriptors:

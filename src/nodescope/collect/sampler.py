@@ -12,6 +12,8 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Protocol
 
+import numpy as np
+
 from nodescope.base.block import Block
 from nodescope.base.clock import Clock, thread_cpu_ns
 from nodescope.base.condition import Condition, TableCondition
@@ -36,6 +38,13 @@ class Sink(Protocol):
     """Where frames go. Must return at once and never raise."""
 
     def accept(self, frame: Frame) -> None: ...
+
+
+def take_block(segment: Segment, mono_ns: int) -> Block | None:
+    """What a segment read; nothing when its reading broke off."""
+    if any(fault.status == "raised" for fault in segment.faults):
+        return None
+    return segment.block(mono_ns)
 
 
 class Opened:
@@ -138,7 +147,7 @@ class Sampler:
         self.tally.loop_mono_ns = tick.mono_ns
         events = self._refresh(tick)
         due = self._due(tick.number)
-        read_segments(segment for _, segment in due)
+        read_segments([segment for _, segment in due])
         blocks = self._gather(due)
         blocks += self._take_calls()
         frame = Frame(
@@ -160,7 +169,7 @@ class Sampler:
                 if tick.number % REOPEN_TICKS == 0:
                     opened.open(self._context)
                     self._register(opened)
-                self.outcomes[opened.source.name] = opened.outcome
+                self._note_outcome(opened.source.name, opened.outcome)
                 if not opened.is_open:
                     continue
             before_ns = thread_cpu_ns()
@@ -169,8 +178,13 @@ class Sampler:
             happened, outcome = run_guarded(opened.source.name, refresh, nothing)
             events.extend(happened)
             opened.refresh_cost_ns = thread_cpu_ns() - before_ns
-            self.outcomes[opened.source.name] = outcome
+            self._note_outcome(opened.source.name, outcome)
         return events
+
+    def _note_outcome(self, name: str, outcome: Outcome) -> None:
+        self.outcomes[name] = outcome
+        if outcome.state == "failed":
+            self.tally.errors[name, outcome.detail] += 1
 
     def _register(self, opened: Opened) -> None:
         if opened.is_open:
@@ -198,26 +212,29 @@ class Sampler:
             spent_ns[name] += segment.cost_ns
             self.budget.note(segment.table.name, segment.cost_ns / 1e9)
             self.faults[segment.table.name] = [fault for fault in segment.faults if fault.status not in QUIET]
-            block = segment.block(mono_ns)
+            block, outcome = run_guarded(name, partial(take_block, segment, mono_ns), None)
             if block is not None:
                 blocks.append(block)
-            self._judge(opened, segment)
+            if outcome.state == "ok":
+                self._judge(opened, segment, block)
+            else:
+                self._note_outcome(name, outcome)
         for name, cost_ns in spent_ns.items():
             outcome = self.outcomes[name]
             self.outcomes[name] = Outcome(outcome.state, outcome.reason, cost_ns / 1e9, outcome.detail)
         return blocks
 
-    def _judge(self, opened: Opened, segment: Segment) -> None:
-        """A source is failed when its main table is; other tables' faults are in /status."""
+    def _judge(self, opened: Opened, segment: Segment, block: Block | None) -> None:
+        """
+        A source is failed when its main table gave nothing; other faults are in /status.
+
+        One container's unreadable file must not hide all the others.
+        """
         loud = self.faults[segment.table.name]
         for fault in loud:
             self.tally.errors[opened.source.name, fault.status] += 1
-        if segment.table.name != opened.source.name and not segment.table.name.startswith(
-            f"{opened.source.name}."
-        ):
-            return
         first, _ = next(iter(opened.source.segments()))
-        if loud and segment is first:
+        if loud and segment is first and (block is None or np.isnan(block.values).all()):
             more = f" (and {len(loud) - 1} more)" if len(loud) > 1 else ""
             self.outcomes[opened.source.name] = Outcome("failed", f"{loud[0]}{more}", detail=loud[0].status)
 
@@ -258,8 +275,6 @@ class Sampler:
             name = opened.source.name
             outcome = frame.outcomes[name]
             tally.cost_seconds[name] += outcome.cost_seconds
-            if outcome.state == "failed" and outcome.detail in ("raised", "failed"):
-                tally.errors[name, outcome.detail] += 1
             if opened.is_open:
                 for scope, count in opened.source.dropped().items():
                     tally.dropped[scope] = max(tally.dropped[scope], count)

@@ -7,6 +7,7 @@ world on a thread of its own (`read`, returning plain answers that could be
 saved to a file) and makes blocks from the answer (`parse`, pure).
 """
 
+import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -120,6 +121,17 @@ class DeviceFile:
 Declared = NodeFile | DeviceFile
 
 
+def read_offered(context: Context, path: str) -> str:
+    """A file that says itself what it offers; empty where the node has none."""
+    try:
+        return os.fsdecode(context.root.read(path))
+    except OSError as error:
+        fault = describe_fault(path, error)
+        if fault.status == "not_offered":
+            return ""
+        raise SourceFailed(str(fault)) from error
+
+
 @dataclass(slots=True)
 class FileSource:
     """A whole source by declaration: which files, how laid out, why absent."""
@@ -153,7 +165,6 @@ class FileSource:
         faults = grid.add(entity, [(item.path, item.layout) for item in offered])
         if faults and len(faults) == len(offered):
             raise SourceFailed(str(faults[0]))
-        grid.open_faults = faults
         grid.arrange((entity,))
         self._segments.append(grid)
 

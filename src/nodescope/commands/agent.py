@@ -3,6 +3,7 @@
 import argparse
 import asyncio
 import os
+import signal
 from collections.abc import Callable
 
 from nodescope.base.log import Log, set_up_logging
@@ -48,10 +49,12 @@ def serve(parts: Parts, announce: Callable[[Parts], None]) -> int:
     sockets = [open_socket(address) for address in settings.listen]
     if parts.keeper:
         parts.keeper.start()
-    parts.sampler.start()
-    settle_process()
-    announce(parts)
+    # uvicorn hands a signal on when it has stopped: both mean an orderly end.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
+        parts.sampler.start()
+        settle_process()
+        announce(parts)
         asyncio.run(server.serve(sockets=sockets))
     except KeyboardInterrupt:
         pass

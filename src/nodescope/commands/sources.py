@@ -49,7 +49,10 @@ def run(options: argparse.Namespace) -> int:
             }
             for name, outcome in rows
         ]
-        sys.stdout.buffer.write(render_json({"sources": content, "permissions": read_permissions()}) + b"\n")
+        sys.stdout.buffer.write(
+            render_json({"sources": content, "permissions": read_permissions(), "reader": parts.agent.reader})
+            + b"\n"
+        )
         return 0
     table = [
         (
@@ -60,4 +63,5 @@ def run(options: argparse.Namespace) -> int:
         for name, outcome in rows
     ]
     sys.stdout.write(render_table(("source", "state", "cost, or why not"), table))
+    sys.stdout.write(f"\nfiles are read by {parts.agent.reader}\n")
     return 0

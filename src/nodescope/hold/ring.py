@@ -20,6 +20,11 @@ from nodescope.base.frame import Frame
 # their strings, measured on containers with Kubernetes names.
 ENTITY_BYTES = 1200
 BLOCK_BYTES = 200
+# Events that end an entity, and the scopes that have them.
+ENDS = frozenset({"exit", "oom_exit"})
+ENDING_SCOPES = frozenset({"container", "service"})
+# The slowest source answers within a minute of having looked.
+ENDED_SECONDS = 120
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,12 +67,14 @@ class Ring:
         self._tracks: dict[str, Track] = {}
         self._headers: deque[Header] = deque()
         self._latest: dict[str, Moment] = {}
+        self._ended: dict[str, int] = {}
         self._lock = threading.Lock()
 
     # -- writing ----------------------------------------------------------
 
     def accept(self, frame: Frame) -> None:
         with self._lock:
+            self._note_ends(frame)
             for block in frame.blocks:
                 self._append(Moment(frame.sequence, frame.at_ns, frame.mono_ns, block))
             names = tuple(block.table.name for block in frame.blocks)
@@ -84,7 +91,31 @@ class Ring:
         track.moments.append(moment)
         track.used_bytes += self._cost(moment, track.newest_entities)
         track.newest_entities = moment.block.entities
-        self._latest[table.name] = moment
+        self._latest[table.name] = self._living(moment)
+
+    def _note_ends(self, frame: Frame) -> None:
+        """Who ended is not shown as living by a table that is read less often."""
+        ended = {
+            Entity(event.scope, event.ids).key: frame.mono_ns for event in frame.events if event.kind in ENDS
+        }
+        if ended:
+            self._ended.update(ended)
+            self._latest = {name: self._living(moment) for name, moment in self._latest.items()}
+        if self._ended and next(iter(self._ended.values())) < frame.mono_ns - ENDED_SECONDS * 1e9:
+            self._ended = {
+                key: at for key, at in self._ended.items() if at >= frame.mono_ns - ENDED_SECONDS * 1e9
+            }
+
+    def _living(self, moment: Moment) -> Moment:
+        block = moment.block
+        if not self._ended or not ENDING_SCOPES.intersection(block.table.scopes):
+            return moment
+        alive = [number for number, entity in enumerate(block.entities) if entity.key not in self._ended]
+        if len(alive) == len(block.entities):
+            return moment
+        entities = tuple(block.entities[number] for number in alive)
+        rest = Block(block.table, entities, block.values[alive], block.mono_ns)
+        return Moment(moment.sequence, moment.at_ns, moment.mono_ns, rest)
 
     @staticmethod
     def _cost(moment: Moment, before: tuple[Entity, ...]) -> int:

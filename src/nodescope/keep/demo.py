@@ -343,7 +343,7 @@ def deploy_moment(start_ms: int, end_ms: int) -> int:
 def plant_crash_loop(wish: Wish, node: Node, start_ms: int) -> None:
     """Kubelet's own back-off: 10 s, doubled up to five minutes."""
     story = Story("migrator", "platform", "crash", 256 * MIB, math.inf, 0.4, 60 * MIB, 0.0)
-    lives = []
+    lives: list[Life] = []
     at_ms = (start_ms + (wish.end_ms - start_ms) // 3) // 1000 * 1000
     wait_seconds = 10
     while at_ms < wish.end_ms:

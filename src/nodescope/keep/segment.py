@@ -186,10 +186,11 @@ Part = tuple[Integers, Integers, Floats]
 def join_parts(parts: Sequence[Part]) -> Part | None:
     if not parts:
         return None
-    rank, time_ms, value = (
-        np.concatenate([part[place] for part in parts]) if len(parts) > 1 else parts[0][place]
-        for place in range(3)
-    )
+    rank, time_ms, value = parts[0]
+    if len(parts) > 1:
+        rank = np.concatenate([part[0] for part in parts])
+        time_ms = np.concatenate([part[1] for part in parts])
+        value = np.concatenate([part[2] for part in parts])
     if not len(value):
         return None
     if len(parts) > 1 or (np.diff(rank) < 0).any():

@@ -7,7 +7,6 @@ wrong, what is accepted and, where there is one, the nearest name.
 """
 
 import asyncio
-import time
 from collections.abc import Awaitable, Callable
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -20,7 +19,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from nodescope.base.clock import Clock
+from nodescope.base.clock import Clock, stopwatch_seconds
 from nodescope.base.condition import Condition
 from nodescope.base.errors import NothingYet, RequestRejected
 from nodescope.base.loading import Loaded
@@ -57,6 +56,8 @@ class Agent:
     clock: Clock
     condition: Callable[[], Condition]
     permissions: Callable[[], dict[str, Any]]
+    reader: str
+    """How files are read, in words."""
 
 
 def make_json(content: object, status: int = 200) -> Response:
@@ -116,7 +117,7 @@ class Gate:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        started = time.perf_counter()
+        started = stopwatch_seconds()
         path = scope["path"]
         refusal = self._refuse(scope)
         if refusal is not None:
@@ -126,7 +127,7 @@ class Gate:
         else:
             async with self._workers:
                 await self._app(scope, receive, send)
-        self._own.observe_request(path if path in self._known else "other", time.perf_counter() - started)
+        self._own.observe_request(path if path in self._known else "other", stopwatch_seconds() - started)
 
     def _refuse(self, scope: Scope) -> Response | None:
         if len(scope.get("query_string", b"")) > QUERY_CHARACTERS:
@@ -215,6 +216,7 @@ class Handlers:
             agent.condition(), agent.ring, agent.loaded, now_ns, agent.node, agent.permissions()
         )
         content["archive"] = asdict(agent.own.archive()) if agent.own.archive else {"state": "off"}
+        content["reader"] = agent.reader
         return make_json(content)
 
     async def live(self, request: Request) -> Response:

@@ -99,7 +99,7 @@ def scan_span(path: Path, place: int) -> Span:
     del place
     rows = run(path, "SELECT epoch_ms(min(time)), epoch_ms(max(time)), count(*) FROM read_parquet(?)")
     first, last, count = rows[0]
-    return Span(int(first), int(last), int(count))
+    return Span(int(str(first)), int(str(last)), int(str(count)))
 
 
 def run(path: Path, question: str) -> list[tuple[object, ...]]:

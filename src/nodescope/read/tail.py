@@ -118,7 +118,7 @@ def read_agent_tail(address: str, catalog: Catalog, token: str = "") -> Tail:
     except (urllib.error.URLError, OSError, ValueError) as error:
         return Tail(reason=f"the agent at {address} did not answer: {error}")
     decoder = Decoder()
-    frames = []
+    frames: list[Frame] = []
     try:
         frames.extend(decoder.decode(data))
     except ArchiveTruncated:

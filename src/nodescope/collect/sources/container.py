@@ -47,6 +47,8 @@ FACTS = {
     "memory_limit_bytes": (("cgroup.v2.memory.max", 1.0), ("cgroup.v1.memory.limit_in_bytes", 1.0)),
 }
 
+OOM_KILLS = "cgroup.v2.memory.events.oom_kill"
+
 
 @dataclass(slots=True)
 class Life:
@@ -79,6 +81,8 @@ class ContainerSource:
         self._dropped = {"container": 0, "service": 0}
         self._lock = threading.Lock()
         self._names_version = -1
+        self._ended_kills: dict[str, float] = {}
+        """OOM kills of containers that ended, by pod that still has others."""
 
     # -- opening ----------------------------------------------------------
 
@@ -183,10 +187,12 @@ class ContainerSource:
             folder,
             is_sandbox,
         )
+        self._names.look_again(cgroup.pod_uid)
         life.entity = self._describe(life)
         self._open(life)
         life.first = self._read_now(life)
         self._lives[path] = life
+        self._note_kills(life)
         return life
 
     def _folder(self, path: str, hierarchies: frozenset[str]) -> str:
@@ -206,7 +212,7 @@ class ContainerSource:
                 for file in self._files[table]
                 if file.hierarchy in life.hierarchies
             ]
-            grid.open_faults.extend(grid.add(life.entity, files))
+            grid.add(life.entity, files)
         self._members.add(life.entity, life.folder)
 
     def _reopen(self, life: Life, hierarchies: frozenset[str]) -> None:
@@ -305,10 +311,14 @@ class ContainerSource:
                 if name in known and math.isfinite(known[name]):
                     facts[fact] = known[name] * scale
                     break
+        missed = self._missed_kills(life, facts.get("oom_kills", 0.0))
+        if missed:
+            facts["oom_kills"] = float(facts.get("oom_kills", 0.0)) + missed
         facts["lifetime_seconds"] = (tick.mono_ns - life.first_mono_ns) / 1e9
         facts["started_at"] = life.first_at_ns / 1e9
         facts["last_look"] = "at exit" if life.last else "last tick"
         self._close(life.entity)
+        self._names.forget(life.cgroup)
         kind = "oom_exit" if facts.get("oom_kills") else "exit"
         return Event(
             kind,
@@ -318,6 +328,56 @@ class ContainerSource:
             (*life.entity.labels, *life.entity.details),
             facts,
         )
+
+    # -- kills that nobody saw --------------------------------------------
+
+    def _read_pod_kills(self, life: Life) -> float | None:
+        """
+        OOM kills of the whole pod, which outlive its containers.
+
+        memory.events of a v2 cgroup counts everything below it, what is gone
+        already included. v1 has no such file.
+        """
+        if not life.cgroup.pod_uid or "v2" not in life.hierarchies:
+            return None
+        folder = f"{self._paths['v2']}/{life.path}".rpartition("/")[0]
+        text = self._context.root.read_text(f"{folder}/memory.events") or ""
+        words = dict(line.split(" ", 1) for line in text.splitlines() if " " in line)
+        return float(words["oom_kill"]) if words.get("oom_kill", "").isdigit() else None
+
+    def _count_kills(self, pod_uid: str) -> float:
+        """Kills that the living containers of a pod had at the last tick."""
+        kills = 0.0
+        for life in self._lives.values():
+            if life.cgroup.pod_uid == pod_uid:
+                known = {
+                    **(life.first or {}),
+                    **self._grids["container"].last_row(life.entity),
+                    **(life.last or {}),
+                }
+                kills += known.get(OOM_KILLS, 0.0)
+        return kills
+
+    def _note_kills(self, life: Life) -> None:
+        """At the first sight of a pod: kills of containers that ended before us."""
+        if life.cgroup.pod_uid in self._ended_kills:
+            return
+        total = self._read_pod_kills(life)
+        if total is not None:
+            self._ended_kills[life.cgroup.pod_uid] = total - self._count_kills(life.cgroup.pod_uid)
+
+    def _missed_kills(self, life: Life, own: float | str) -> float:
+        """Kills that only the pod knows of: between our last look and the end."""
+        pod_uid = life.cgroup.pod_uid
+        total = self._read_pod_kills(life)
+        if total is None or pod_uid not in self._ended_kills:
+            return 0.0
+        missed = max(0.0, total - self._count_kills(pod_uid) - float(own) - self._ended_kills[pod_uid])
+        self._ended_kills[pod_uid] += float(own) + missed
+        if not any(other.cgroup.pod_uid == pod_uid for other in self._lives.values()):
+            # Its last container for now; a successor starts from the file again.
+            del self._ended_kills[pod_uid]
+        return missed
 
     def close(self) -> None:
         with self._lock:

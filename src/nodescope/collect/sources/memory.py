@@ -18,7 +18,7 @@ from collections.abc import Iterator
 
 from nodescope.base.metric import Metric
 from nodescope.collect.layout import KeyValues
-from nodescope.collect.source import Context, FileSource, NodeFile
+from nodescope.collect.source import Context, FileSource, NodeFile, read_offered
 
 PATH = "proc/meminfo"
 # The names that the requirement documents fix, beside node_exporter's own.
@@ -46,7 +46,7 @@ def row(key: str, *, has_unit: bool) -> Metric:
 
 def declare(context: Context) -> Iterator[NodeFile]:
     """Which lines there are depends on the kernel: asked once, at the start."""
-    text = context.root.read_text(PATH) or ""
+    text = read_offered(context, PATH)
     wanted = {}
     for line in text.splitlines():
         key, colon, rest = line.partition(":")

@@ -128,10 +128,13 @@ def name_interface(pod: str, labels: tuple[tuple[str, str], ...], interface: str
     named = dict(labels)
     device = clean_text(interface)
     shown = (("namespace", named["namespace"]), ("pod", named["pod"]), ("interface", device))
+    # A container that is in no pod stands for itself: its slice holds others.
+    path, _, last = named["id"].rpartition("/")
+    group = named["id"] if pod in last or not path else path
     return Entity(
         "pod",
         (pod, device),
-        (*shown, ("id", named["id"].rpartition("/")[0] or named["id"])),
+        (*shown, ("id", group)),
         (("pod_uid", pod),),
     )
 
@@ -151,6 +154,7 @@ class PodSource:
         self._segment = PodNetwork(context)
         self._host = context.root.link("proc/1/ns/net")
         self._members: tuple[Member, ...] | None = None
+        self._owners: dict[int, str] = {}
 
     def refresh(self, tick: Tick) -> Iterable[Event]:
         assert self._segment is not None  # noqa: S101 - open comes first
@@ -159,6 +163,10 @@ class PodSource:
         if members is self._members and not lost and tick.number % LOOK_TICKS:
             return ()
         self._members = members
+        # Paths ascend, so that the innermost container of a process comes last.
+        self._owners = {
+            pid: member.path for member in sorted(members, key=lambda one: one.path) for pid in member.pids
+        }
         pods: dict[str, list[Member]] = {}
         for member in members:
             if member.entity.scope == "container":
@@ -188,6 +196,12 @@ class PodSource:
         return False
 
     def _pids(self, member: Member) -> tuple[int, ...]:
+        """Its processes, but for those of a container inside it: they have a network of their own."""
+        return tuple(
+            pid for pid in self._all_pids(member) if self._owners.get(pid, member.path) == member.path
+        )
+
+    def _all_pids(self, member: Member) -> tuple[int, ...]:
         if member.pids:
             return member.pids
         text = self._context.root.read_text(f"{member.folder}/cgroup.procs") or ""

@@ -101,11 +101,8 @@ class Everyone(Grid):
         # A process that ended meanwhile is no fault.
         self.faults = [fault for fault in self.faults if fault.status not in ("gone", "not_offered")]
 
-    def values(self) -> Values:
-        return np.array(self._flat, dtype=np.float64).reshape(len(self.entities), self.width)
-
     def block(self, mono_ns: int) -> Block | None:
-        values = self.values()
+        values = self.matrix()
         self.choose(values)
         picked = values[self.chosen_rows]
         total = picked[:, UTIME] + picked[:, STIME]

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 
 from nodescope.base.metric import Metric
 from nodescope.collect.layout import KeyValues
-from nodescope.collect.source import Context, FileSource, NodeFile
+from nodescope.collect.source import Context, FileSource, NodeFile, read_offered
 
 PATH = "proc/vmstat"
 KEPT = re.compile(r"(oom_kill|pgpg|pswp|pg.*fault)[a-z0-9_]*")
@@ -34,7 +34,7 @@ def row(key: str) -> Metric:
 
 
 def declare(context: Context) -> Iterator[NodeFile]:
-    text = context.root.read_text(PATH) or ""
+    text = read_offered(context, PATH)
     keys = [line.split()[0] for line in text.splitlines() if line.strip()]
     wanted = {key: row(key) for key in keys if KEPT.fullmatch(key)}
     if wanted:

@@ -1,0 +1,92 @@
+"""
+`python -m bench [NAME...] [--json]`: runs benches and prints one table.
+
+    python -m bench                     all of them, about a quarter of an hour
+    python -m bench tick exposition     the short ones
+    python -m bench agent --seconds 60 --containers 100
+"""
+
+import argparse
+import contextlib
+import importlib
+import json
+import os
+import platform
+import signal
+import sys
+import time
+from pathlib import Path
+from types import FrameType
+
+from bench.result import Bench, Options, Row, render_table
+
+# Name -> what it measures. The module bench/<name>.py has a function `run`.
+BENCHES = {
+    "tick": "one tick over 200 containers against the floor of pread in C",
+    "exposition": "12,000 series as text against prometheus_client",
+    "agent": "the agent's CPU and memory at 1 Hz beside the peers",
+    "lateness": "how late a tick starts while a scrape loop runs",
+}
+
+
+def main() -> int:
+    arguments = _parser().parse_args()
+    # Cgroups are removed on the way out; a plain SIGTERM would skip that.
+    signal.signal(signal.SIGTERM, _leave)
+    options = Options(tuple(arguments.containers), arguments.seconds, arguments.rounds)
+    rows: list[Row] = []
+    for name in arguments.names or BENCHES:
+        rows += _run(name, options)
+    if arguments.json:
+        print(json.dumps({"machine": _machine(), "rows": [row.plain() for row in rows]}, indent=1))
+    else:
+        print(_machine(), render_table(rows), sep="\n\n")
+    return 1 if any(row.met is False for row in rows) else 0
+
+
+def _run(name: str, options: Options) -> list[Row]:
+    print(f"bench {name}: {BENCHES[name]}", file=sys.stderr, flush=True)
+    start = time.monotonic()
+    bench: Bench = importlib.import_module(f"bench.{name}").run
+    rows = bench(options)
+    print(f"bench {name}: {time.monotonic() - start:.0f} s", file=sys.stderr, flush=True)
+    return rows
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m bench",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        description="\n".join(f"  {name:12} {what}" for name, what in BENCHES.items()),
+        epilog="Exit code 1: a goal was missed.",
+    )
+    default = Options()
+    parser.add_argument("names", nargs="*", choices=[[], *BENCHES], metavar="NAME", help="default: all")
+    parser.add_argument("--json", action="store_true", help="base units, nothing rounded")
+    parser.add_argument(
+        "--seconds", type=float, default=default.seconds, help="length of each run of `agent`"
+    )
+    parser.add_argument("--rounds", type=int, default=default.rounds, help="turns of the short benches")
+    parser.add_argument("--containers", type=int, nargs="+", default=default.containers, metavar="N")
+    return parser
+
+
+def _machine() -> str:
+    load = ", ".join(f"{value:.2f}" for value in os.getloadavg())
+    model = platform.processor() or platform.machine()
+    with contextlib.suppress(OSError), Path("/proc/cpuinfo").open() as lines:
+        model = next(
+            (line.split(": ", 1)[1].strip() for line in lines if line.startswith("model name")), model
+        )
+    return (
+        f"{model} x {os.cpu_count()}, {platform.system()} {platform.release()}, "
+        f"Python {platform.python_version()}, load {load}"
+    )
+
+
+def _leave(number: int, _frame: FrameType | None) -> None:
+    raise SystemExit(128 + number)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

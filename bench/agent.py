@@ -1,0 +1,156 @@
+"""
+What the agent costs on a node with 100 and 200 containers, beside the peers.
+
+Ours samples every second and is scraped every 10 s. A peer samples when it is
+scraped (cAdvisor: by its own housekeeping of 1 s), so for the same resolution
+it is scraped every second. cAdvisor is also shown with scrapes every 10 s: then
+it does the same work as ours, 1 Hz in memory and 10 s to Prometheus. One runs
+at a time, all on the same cgroups.
+
+CPU is user + system of the process, from its tenth second on: start-up is not
+what a node pays for. Memory is VmRSS at the end; with --seconds below 130 the
+ring is not full yet, and the figure is extended by what it grew of late.
+"""
+
+import itertools
+import time
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+
+from tests.integration.peers.binaries import PEERS, Peer
+from tests.integration.peers.servers import Server, agent_running, peer_running
+
+from bench.node import PROCESSES, containers
+from bench.result import Goal, Options, Row
+
+WARM_UP_SECONDS = 10.0
+SCRAPE_SECONDS = 10.0
+# On a machine that is busy with other things the same work costs more CPU time.
+# The cheapest window of the run is shown beside the mean.
+WINDOW_SECONDS = 20.0
+# A peer's cost is steady from the first scrapes on.
+PEER_SECONDS = 45.0
+# What it is called in the table, which peer, seconds between scrapes.
+RUNS: tuple[tuple[str, Peer, float], ...] = (
+    *((f"{peer} at 1 Hz", peer, 1.0) for peer in PEERS),
+    ("cadvisor at 10 s", "cadvisor", 10.0),
+)
+# ring_seconds' default and some ticks: from then on memory is flat.
+FULL_SECONDS = 130.0
+GOALS = {100: (Goal(0.02, "ours"), Goal(100 * 2**20, "ours"))}
+
+
+@dataclass(frozen=True)
+class Cost:
+    cores: float
+    resident_bytes: float
+    plain_bytes: float
+    gzip_bytes: float
+    quietest_cores: float
+    remark: str = ""
+
+    @property
+    def figures(self) -> tuple[float, ...]:
+        return self.cores, self.resident_bytes, self.plain_bytes, self.gzip_bytes, self.quietest_cores
+
+
+def run(options: Options) -> list[Row]:
+    rows = []
+    for count in options.containers:
+        with containers(count):
+            ours = measure(agent_running(), options.seconds, SCRAPE_SECONDS)
+            peer_seconds = min(PEER_SECONDS, options.seconds)
+            peers = {name: measure(peer_running(peer), peer_seconds, every) for name, peer, every in RUNS}
+        rows += compare(f"{count} containers x {PROCESSES} processes", count, ours, peers)
+    return rows
+
+
+def measure(starting: AbstractContextManager[Server], seconds: float, scrape_seconds: float) -> Cost:
+    with starting as server:
+        start = time.monotonic()
+        warm = start + min(WARM_UP_SECONDS, seconds / 3)
+        due = scrape_until(server, warm, scrape_seconds, start + scrape_seconds)
+        readings = [Reading.of(server)]
+        while time.monotonic() < start + seconds:
+            end = min(start + seconds, time.monotonic() + WINDOW_SECONDS)
+            due = scrape_until(server, end, scrape_seconds, due)
+            readings.append(Reading.of(server))
+        plain, gzipped = server.body_bytes()
+    before, after = readings[0], readings[-1]
+    quietest = min(later.cores_since(earlier) for earlier, later in itertools.pairwise(readings))
+    cost = Cost(after.cores_since(before), after.resident, plain, gzipped, quietest)
+    if server.name != "nodescope":
+        return cost
+    full, remark = extend(readings[len(readings) // 2 - (len(readings) == 2)], after, seconds)
+    return replace(cost, resident_bytes=full, remark=remark)
+
+
+@dataclass(frozen=True)
+class Reading:
+    mono: float
+    cpu: float
+    resident: int
+
+    @classmethod
+    def of(cls, server: Server) -> "Reading":
+        return cls(time.monotonic(), server.cpu_seconds(), server.resident_bytes())
+
+    def cores_since(self, earlier: "Reading") -> float:
+        return (self.cpu - earlier.cpu) / (self.mono - earlier.mono)
+
+
+def scrape_until(server: Server, deadline: float, every_seconds: float, due: float) -> float:
+    """
+    Absolute deadlines, so that a slow scrape does not thin out the next.
+
+    Returns when the next scrape is due, for the next call.
+    """
+    while due < deadline:
+        time.sleep(max(0.0, due - time.monotonic()))
+        server.fetch("gzip")
+        due += every_seconds
+    time.sleep(max(0.0, deadline - time.monotonic()))
+    return due
+
+
+def extend(halfway: Reading, end: Reading, seconds: float) -> tuple[float, str]:
+    """
+    Memory when the ring is full: grown on in a straight line.
+
+    From halfway on, because what is allocated once at the start does not grow;
+    a run of less than a minute still says too much.
+    """
+    missing = FULL_SECONDS - seconds
+    if missing <= 0:
+        return end.resident, "ring full"
+    slope = (end.resident - halfway.resident) / (end.mono - halfway.mono)
+    return end.resident + slope * missing, f"measured {end.resident / 2**20:.1f} MiB, extended to a full ring"
+
+
+def compare(what: str, count: int, ours: Cost, peers: Mapping[str, Cost]) -> list[Row]:
+    cpu_goal, memory_goal = GOALS.get(count, (None, None))
+    at_1_hz = [cost for name, cost in peers.items() if name.endswith("at 1 Hz")]
+    together = Cost(*(sum(column) for column in zip(*(cost.figures for cost in at_1_hz))))
+    return [
+        Row(f"{what}: CPU", ours.cores, "core", together.cores, "all three at 1 Hz", cpu_goal),
+        Row(
+            f"{what}: CPU, quietest {WINDOW_SECONDS:.0f} s",
+            ours.quietest_cores,
+            "core",
+            together.quietest_cores,
+            "all three at 1 Hz",
+        ),
+        *(Row(f"{what}: CPU", ours.cores, "core", cost.cores, name) for name, cost in peers.items()),
+        Row(
+            f"{what}: resident",
+            ours.resident_bytes,
+            "resident",
+            together.resident_bytes,
+            "all three",
+            memory_goal,
+            ours.remark,
+        ),
+        Row(f"{what}: a scrape, plain", ours.plain_bytes, "bytes", together.plain_bytes, "all three"),
+        Row(f"{what}: a scrape, gzip", ours.gzip_bytes, "bytes", together.gzip_bytes, "all three"),
+    ]

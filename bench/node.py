@@ -1,0 +1,26 @@
+"""A pretended node: many containers with working processes in real cgroups."""
+
+import contextlib
+from collections.abc import Iterator
+
+from tests.cgroups import Cgroups, Group, why_not
+
+from bench.compiled import compiled
+
+PROCESSES = 2
+
+
+@contextlib.contextmanager
+def containers(count: int) -> Iterator[list[Group]]:
+    """Half of them named as kubelet's cgroupfs driver does, half as systemd's."""
+    reason = why_not()
+    if reason:
+        raise SystemExit(f"this bench needs real cgroups: {reason}")
+    worker = str(compiled("worker"))
+    with Cgroups() as cgroups:
+        made = [cgroups.container(driver="systemd" if number % 2 else "cgroupfs") for number in range(count)]
+        for group in made:
+            group.limit(memory_bytes=64 << 20, cpu_cores=0.5)
+            for _ in range(PROCESSES):
+                group.spawn([worker])
+        yield made

@@ -1,0 +1,171 @@
+"""Rules about all sources, over all fixture nodes, by introspection."""
+
+import ast
+import importlib
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from tests.support import FixtureNode, list_nodes, read_faults
+
+from nodescope.base.frame import Frame
+from nodescope.base.metric import Metric
+from nodescope.collect import sources
+from nodescope.collect.batch import Fault
+from nodescope.collect.sources import BATCH_SOURCES, CALL_SOURCES
+
+FOLDER = Path(sources.__file__).parent
+TESTS = Path(__file__).parents[1]
+NAMES = sorted(path.stem for path in FOLDER.glob("*.py") if path.stem != "__init__")
+
+# What every Linux has, if it has anything: on `bare`, too.
+ALWAYS = {"cpu", "memory", "process", "pod"}
+# Cut-off and garbled files of `hostile`: faults that no errno explains.
+GARBLED = {
+    "hostile": (
+        r"proc/diskstats",
+        r"proc/3000/stat",
+        r"sys/fs/cgroup/.*/cri-containerd-ba41.*/(cpu\.stat|memory\.max|io\.stat)",
+        r"sys/fs/cgroup/.*docker-275d.*/pids\.current",
+    )
+}
+# Names that cAdvisor fixes without their unit.
+WITHOUT_UNIT = {
+    "container_memory_rss",
+    "container_memory_cache",
+    "container_memory_mapped_file",
+    "container_memory_swap",
+    "container_memory_kernel_usage",
+}
+# Counters whose well-known name has no _total.
+WITHOUT_TOTAL = re.compile(r"node_vmstat_\w+|container_memory_failcnt")
+SUFFIXES = {"seconds": "_seconds", "bytes": "_bytes", "ratio": "_ratio", "watts": "_watts"}
+
+Runs = dict[str, tuple[Frame, Frame, list[Fault]]]
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Runs:
+    """Both frames and the loud faults of every node."""
+    found: Runs = {}
+    for name in list_nodes():
+        node = FixtureNode(name, tmp_path_factory.mktemp(name))
+        first, second = node.run()
+        faults = [fault for table in node.parts.sampler.faults.values() for fault in table]
+        found[name] = (first, second, faults)
+        node.close()
+    return found
+
+
+def module_of(name: str) -> ModuleType:
+    return importlib.import_module(f"nodescope.collect.sources.{name}")
+
+
+def metrics_of(runs: Runs) -> Iterator[Metric]:
+    for first, second, _ in runs.values():
+        for frame in (first, second):
+            for block in frame.blocks:
+                yield from block.table.metrics
+
+
+def test_sources_are_the_files_of_the_folder() -> None:
+    """A source that is written but not listed would never be asked."""
+    listed = [make().name for make in BATCH_SOURCES] + [make().name for make in CALL_SOURCES]
+    assert sorted(listed) == NAMES
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_source_is_called_like_its_file(name: str) -> None:
+    """File name = Source.name = settings key = docs heading."""
+    assert module_of(name).make().name == name
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_header_says_what_is_read_needed_and_documented(name: str) -> None:
+    """Reads, Needs, Docs with an address, and a sample, indented, as the kernel writes it."""
+    header = module_of(name).__doc__ or ""
+    assert re.search(r"^Reads   \S", header, re.MULTILINE)
+    assert re.search(r"^Needs   \S", header, re.MULTILINE)
+    assert re.search(r"^Docs    https://\S+$", header, re.MULTILINE)
+    # Four blanks, or more where the kernel itself indents.
+    assert re.search(r"^ {3,}\S", header, re.MULTILINE)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_source_opens_no_file_itself(name: str) -> None:
+    """Files come through NodeRoot: so every source runs on a fixture."""
+    tree = ast.parse((FOLDER / f"{name}.py").read_text())
+    called = [node.func for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    names = {func.id for func in called if isinstance(func, ast.Name)}
+    attributes = {
+        f"{func.value.id}.{func.attr}"
+        for func in called
+        if isinstance(func, ast.Attribute) and isinstance(func.value, ast.Name)
+    }
+    assert not names & {"open", "Path"}
+    assert not attributes & {"os.open", "os.listdir", "os.scandir", "os.stat", "os.readlink", "io.open"}
+
+
+def test_every_metric_has_a_sentence(runs: Runs) -> None:
+    """Help ends with a full stop and is one line."""
+    for metric in metrics_of(runs):
+        assert metric.help.endswith("."), metric.name
+        assert "\n" not in metric.help, metric.name
+
+
+def test_every_published_name_carries_its_unit(runs: Runs) -> None:
+    """Seconds say _seconds, bytes _bytes, counters _total; the exceptions are listed by name."""
+    for metric in metrics_of(runs):
+        for name in (metric.published, *metric.also):
+            if name is None or name in WITHOUT_UNIT:
+                continue
+            assert SUFFIXES.get(metric.unit, "") in name, name
+            if metric.kind == "counter" and not WITHOUT_TOTAL.fullmatch(name):
+                assert name.endswith("_total"), name
+
+
+def test_one_name_means_one_thing(runs: Runs) -> None:
+    """Series of one published name share kind, unit and sentence."""
+    meanings: dict[str, set[tuple[str, str, str]]] = {}
+    for metric in metrics_of(runs):
+        if metric.published:
+            meanings.setdefault(metric.published, set()).add((metric.kind, metric.unit, metric.help))
+    assert {name: found for name, found in meanings.items() if len(found) > 1} == {}
+
+
+def test_every_metric_is_in_a_golden(runs: Runs) -> None:
+    """What no fixture node shows, nobody has seen working."""
+    goldens = "".join(path.read_text() for path in (TESTS / "golden").glob("*/metrics.prom"))
+    shown = set(re.findall(r"^(\w+)", goldens, re.MULTILINE))
+    published = {name for metric in metrics_of(runs) for name in (metric.published, *metric.also) if name}
+    assert published <= shown
+
+
+def test_what_is_optional_is_absent_on_a_bare_node(runs: Runs) -> None:
+    """Nothing fails for lack of something, and each absence has a reason."""
+    for frame in runs["bare"][:2]:
+        assert isinstance(frame, Frame)
+        for name, outcome in frame.outcomes.items():
+            assert outcome.state == ("ok" if name in ALWAYS else "absent"), name
+            assert bool(outcome.reason) == (outcome.state == "absent"), name
+
+
+@pytest.mark.parametrize("name", list_nodes())
+def test_no_source_fails_that_the_faults_do_not_explain(name: str, runs: Runs) -> None:
+    """A failure or a fault on a fixture node names a path of faults.toml, or one listed as garbled."""
+    first, second, faults = runs[name]
+    explained = [re.escape(path) for path in read_faults(name)] + list(GARBLED.get(name, ()))
+    pattern = re.compile("|".join(explained) or r"(?!)")
+    assert [str(fault) for fault in faults if not pattern.match(fault.path)] == []
+    failures = [outcome.reason for frame in (first, second) for outcome in frame.outcomes.values()]
+    states = [outcome.state for frame in (first, second) for outcome in frame.outcomes.values()]
+    assert [why for why, state in zip(failures, states) if state == "failed" and not pattern.match(why)] == []
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_source_is_seen_by_a_test(name: str, runs: Runs) -> None:
+    """It is ok on a fixture node, and so in a golden, or it has a test module of its own."""
+    covered = any(frame.outcomes[name].state == "ok" for _, frame, _ in runs.values())
+    assert covered or (TESTS / "collect" / "sources" / f"test_{name}.py").exists()
