@@ -3,10 +3,10 @@
 import argparse
 import os
 import sys
-import time
 from pathlib import Path
 
 from nodescope import __version__
+from nodescope.base.clock import SystemClock
 from nodescope.base.errors import RequestRejected
 from nodescope.base.log import set_up_logging
 from nodescope.commands.moment import parse_moment
@@ -40,7 +40,7 @@ def run(options: argparse.Namespace) -> int:
 
     set_up_logging("warning")
     check(options)
-    now_ms = time.time_ns() // 1_000_000
+    now_ms = SystemClock().wall_ns() // 1_000_000
     end_ms = parse_moment(options.end, now_ms) if options.end else now_ms
     data = (
         options.data

@@ -2,9 +2,9 @@
 
 import argparse
 import sys
-import time
 from pathlib import Path
 
+from nodescope.base.clock import SystemClock
 from nodescope.base.errors import RequestRejected
 from nodescope.commands.containers import say_refusals
 from nodescope.commands.moment import parse_moment
@@ -44,7 +44,7 @@ def run(options: argparse.Namespace) -> int:
     catalog = read_catalog(options.path)
     say_refusals(catalog)
     # Relative times count from the newest sample: an archive may be old.
-    now_ms = catalog.to_ms or time.time_ns() // 1_000_000
+    now_ms = catalog.to_ms or SystemClock().wall_ns() // 1_000_000
     from_ms = parse_moment(options.start, now_ms) if options.start else None
     to_ms = parse_moment(options.end, now_ms) if options.end else None
     ids = [catalog.resolve_container(text) for text in options.container] if options.container else None

@@ -215,7 +215,8 @@ class Handlers:
         content = answer.answer_status(
             agent.condition(), agent.ring, agent.loaded, now_ns, agent.node, agent.permissions()
         )
-        content["archive"] = asdict(agent.own.archive()) if agent.own.archive else {"state": "off"}
+        if agent.own.archive:
+            content["archive"] = asdict(agent.own.archive())
         content["reader"] = agent.reader
         return make_json(content)
 
