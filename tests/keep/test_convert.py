@@ -67,7 +67,9 @@ def test_rows_are_sorted_by_metric_series_and_time(folder: DataFolder) -> None:
     many = [frame_at(number, (B, A) if number % 3 else (A,)) for number in range(12)]
     write_log(folder, many)
     convert_all(Disk(), folder)
-    rows = duckdb.sql(f"SELECT metric_name, l_container_id, epoch_ms(time) FROM '{the_file(folder)}'").fetchall()
+    rows = duckdb.sql(
+        f"SELECT metric_name, l_container_id, epoch_ms(time) FROM '{the_file(folder)}'"
+    ).fetchall()
     assert rows == sorted(rows, key=lambda row: (row[0], row[1] or "", row[2]))
 
 
