@@ -23,7 +23,9 @@ class FolderLock:
 
     def take(self, holder: Mapping[str, Any]) -> bool:
         """False when another process holds it."""
-        descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        # Not open for writing: a held lock must not keep anybody from
+        # remounting the file system read-only.
+        descriptor = os.open(self.path, os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -33,8 +35,7 @@ class FolderLock:
             os.close(descriptor)
             raise
         try:
-            os.ftruncate(descriptor, 0)
-            os.pwrite(descriptor, json.dumps(dict(holder)).encode(), 0)
+            self.path.write_text(json.dumps(dict(holder)))
         except OSError:
             # A full disk: the lock holds without its word.
             pass
