@@ -119,8 +119,8 @@ class ArchiveWriter:
         time_ms = np.concatenate([part.time_ms for part in held])
         lengths = np.array([len(part.value) for part in held])
         columns: dict[str, pa.Array] = {
-            "time": pa.array(time_ms).cast(SCHEMA.field("time").type),
-            "value": pa.array(value, mask=np.isinf(value)),
+            "time": wrap(time_ms, SCHEMA.field("time").type),
+            "value": wrap(value, pa.float64(), ~np.isinf(value)),
             "metric_name": repeat_strings([part.metric for part in held], lengths),
             "metric_kind": repeat_strings([part.kind for part in held], lengths),
         }
@@ -142,9 +142,9 @@ class ArchiveWriter:
         small[used] = np.arange(len(used), dtype=np.int32)
         # The code -1 (null) falls on the last place, which stays -1.
         indices = small[codes][rank]
-        mask = None if (codes[present] >= 0).all() else indices < 0
+        valid = None if (codes[present] >= 0).all() else indices >= 0
         return pa.DictionaryArray.from_arrays(
-            pa.array(indices, mask=mask), pa.array([words[place] for place in used], pa.string())
+            wrap(indices, pa.int32(), valid), pa.array([words[place] for place in used], pa.string())
         )
 
     def abandon(self) -> None:
@@ -170,6 +170,19 @@ class ArchiveWriter:
         self._writer.close()
 
 
+def wrap(values: NDArray[Any], kind: pa.DataType, valid: NDArray[np.bool_] | None = None) -> pa.Array:
+    """
+    An Arrow array around numpy's memory; where not valid it is null.
+
+    pa.array would do, but imports pandas where that is installed, which costs
+    a converter more than its work.
+    """
+    bits = None
+    if valid is not None and not valid.all():
+        bits = pa.py_buffer(np.packbits(valid, bitorder="little"))
+    return pa.Array.from_buffers(kind, len(values), [bits, pa.py_buffer(np.ascontiguousarray(values))])
+
+
 def encode_strings(values: Sequence[str | None]) -> tuple[Integers, list[str]]:
     """Codes into a sorted list of words; -1 for null."""
     words = sorted({value for value in values if value is not None})
@@ -180,7 +193,7 @@ def encode_strings(values: Sequence[str | None]) -> tuple[Integers, list[str]]:
 def repeat_strings(words: Sequence[str], lengths: NDArray[np.int64]) -> pa.Array:
     codes, dictionary = encode_strings(words)
     indices = np.repeat(codes.astype(np.int32), lengths)
-    return pa.DictionaryArray.from_arrays(pa.array(indices), pa.array(dictionary, pa.string()))
+    return pa.DictionaryArray.from_arrays(wrap(indices, pa.int32()), pa.array(dictionary, pa.string()))
 
 
 # -- reading back ---------------------------------------------------------------

@@ -23,7 +23,7 @@ from nodescope.base.errors import ArchiveRefused, ArchiveTruncated
 from nodescope.base.frame import Frame
 from nodescope.base.metric import Metric
 from nodescope.keep.layout import render_day
-from nodescope.keep.series import Identity, Subject, describe_entity
+from nodescope.keep.series import Identity, Subject, describe_entity, identify_entity
 from nodescope.keep.sidecar import Ticks
 
 # Columns gathered at once: the slab that one pass over the log's pages fills.
@@ -93,6 +93,8 @@ class Day:
     clocks: dict[int, int] = field(default_factory=dict)
     """time in ms -> monotonic ns."""
     subjects: dict[Identity, Subject] = field(default_factory=dict)
+    entities: dict[Identity, Entity] = field(default_factory=dict)
+    """As last seen: what has not changed need not be learned again."""
     frames: list[Frame] = field(default_factory=list)
 
     def ticks(self, run: str) -> Ticks:
@@ -141,10 +143,13 @@ def note_subjects(
         return
     known[key] = block.entities
     for entity in block.entities:
-        subject = describe_entity(entity, node, time_ms)
-        there = day.subjects.setdefault(subject.identity, subject)
-        if there is not subject:
-            there.learn(subject)
+        identity = identify_entity(entity, node)
+        there = day.subjects.get(identity)
+        if there is None:
+            day.subjects[identity] = describe_entity(entity, node, time_ms)
+        elif day.entities.get(identity) != entity:
+            there.learn(describe_entity(entity, node, time_ms))
+        day.entities[identity] = entity
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,7 +260,7 @@ def split_generations(track: Track, ranks: dict[Identity, int], node: str) -> It
         if place < len(blocks) and blocks[place].entities is blocks[start].entities:
             continue
         entities = blocks[start].entities
-        mine = np.array([ranks[describe_entity(entity, node, 0).identity] for entity in entities], np.int64)
+        mine = np.array([ranks[identify_entity(entity, node)] for entity in entities], np.int64)
         order = np.argsort(mine, kind="stable")
         times = np.array(track.time_ms[start:place], np.int64)
         if len(entities):

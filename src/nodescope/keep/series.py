@@ -127,7 +127,19 @@ class Subject:
         self.first_ms, self.last_ms = min(self.first_ms, other.first_ms), max(self.last_ms, other.last_ms)
 
 
-def describe_entity(entity: Entity, node: str, time_ms: int) -> Subject:
+# Sets of processes change every second and name the same things again.
+@lru_cache(maxsize=65_536)
+def _known_entity(entity: Entity, node: str) -> tuple[Labels, Identity, dict[str, str]]:
+    labels = label_entity(entity, node)
     named = set(ATTRIBUTES.values())
     details = {key: value for key, value in (*entity.labels, *entity.details) if value and key not in named}
-    return Subject(label_entity(entity, node), details, time_ms, time_ms)
+    return labels, identify(labels), details
+
+
+def identify_entity(entity: Entity, node: str) -> Identity:
+    return _known_entity(entity, node)[1]
+
+
+def describe_entity(entity: Entity, node: str, time_ms: int) -> Subject:
+    labels, _, details = _known_entity(entity, node)
+    return Subject(labels, dict(details), time_ms, time_ms)

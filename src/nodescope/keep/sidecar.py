@@ -207,6 +207,11 @@ class OpenSidecar:
     def labels(self) -> tuple[tuple[tuple[str | None, ...], dict[str, str]], ...]:
         return _series_from(self._parts[1])
 
+    def seen(self) -> dict[str, tuple[int, int]]:
+        """First and last sight by series number, where it is not the whole file."""
+        found: dict[str, tuple[int, int]] = _unpack(self._parts[2])["seen"]
+        return found
+
     def whole(self) -> Sidecar:
         story = _unpack(self._parts[2])
         subjects = []

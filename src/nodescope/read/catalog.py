@@ -112,15 +112,12 @@ class Catalog:
     def subjects(self) -> dict[Identity, Subject]:
         """Everything that has rows, with first and last sight over all files."""
         found: dict[Identity, Subject] = {}
-        for entry in self.entries:
-            for subject in list_subjects(entry):
-                there = found.get(subject.identity)
-                if there is None:
-                    found[subject.identity] = Subject(
-                        subject.labels, subject.details, subject.first_ms, subject.last_ms
-                    )
-                else:
-                    there.learn(subject)
+        for labelled, group in group_by_labels(self.entries):
+            if labelled is None:
+                for entry in group:
+                    learn_all(found, read_foreign_subjects(entry))
+            else:
+                learn_all(found, list_subjects(labelled, group))
         return found
 
     def containers(self) -> list[Subject]:
@@ -170,9 +167,49 @@ def describe(subject: Subject) -> str:
     return f"{short} ({name})" if name else short
 
 
-def list_subjects(entry: Entry) -> Iterable[Subject]:
-    whole = entry.whole()
-    return whole.subjects if whole else read_foreign_subjects(entry)
+Labelled = tuple[tuple[tuple[str | None, ...], dict[str, str]], ...]
+
+
+def group_by_labels(entries: Sequence[Entry]) -> Iterator[tuple[Labelled | None, list[Entry]]]:
+    """Neighbouring files with the same series share one parsed list; they are looked at together."""
+    key: Labelled | None = None
+    group: list[Entry] = []
+    for entry in entries:
+        labels = entry.sidecar.labels() if entry.sidecar else None
+        if group and labels is not key:
+            yield key, group
+            group = []
+        key = labels
+        group.append(entry)
+    if group:
+        yield key, group
+
+
+def list_subjects(labelled: Labelled, group: Sequence[Entry]) -> list[Subject]:
+    first = [2**62] * len(labelled)
+    last = [0] * len(labelled)
+    for entry in group:
+        seen = entry.sidecar.seen() if entry.sidecar else {}
+        for place in range(len(labelled)):
+            from_ms, to_ms = (
+                seen.get(str(place), (entry.from_ms, entry.to_ms)) if seen else (entry.from_ms, entry.to_ms)
+            )
+            first[place] = min(first[place], from_ms)
+            last[place] = max(last[place], to_ms)
+    return [
+        Subject(labels, dict(details), from_ms, to_ms)
+        for (labels, details), from_ms, to_ms in zip(labelled, first, last)
+    ]
+
+
+def learn_all(found: dict[Identity, Subject], subjects: Iterable[Subject]) -> None:
+    for subject in subjects:
+        identity = subject.identity
+        there = found.get(identity)
+        if there is None:
+            found[identity] = subject
+        else:
+            there.learn(subject)
 
 
 # -- making one -------------------------------------------------------------------
