@@ -34,7 +34,7 @@ VERSION = 1
 # one decoded in a k-way merge of 40 files stays within 4 MiB each.
 ROW_GROUP_ROWS = 262_144
 # Arrow's own 20,000 rows a page make the page index a seventh of a file.
-PAGE_ROWS = 131_072
+PAGE_ROWS = 65_536
 # Wrong answers of the bloom filter only cost a look at the row group.
 BLOOM_RATIO = 0.01
 
