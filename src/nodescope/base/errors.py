@@ -8,6 +8,7 @@ Everything this package raises on purpose:
   + SettingsRejected    names the key, the value, and what is accepted
   + RequestRejected     a question that cannot be answered as asked
     - NothingYet        asked before the first sample
+  + ArchiveBusy         another agent writes to the data folder
   + ArchiveRefused      the file is not one of ours, or newer than us
     - ArchiveTruncated  ours, but its end is missing
 """
@@ -39,6 +40,10 @@ class RequestRejected(NodescopeError):
 
 class NothingYet(RequestRejected):
     """Asked before the first sample was taken."""
+
+
+class ArchiveBusy(NodescopeError):
+    """Another agent writes to the data folder; says which."""
 
 
 class ArchiveRefused(NodescopeError):

@@ -197,6 +197,56 @@ class Settings:
     archive: bool = True
     """Whether samples are kept on disk."""
 
+    data: Path | None = None
+    """
+    The folder of the archive; unset means $XDG_STATE_HOME/nodescope (~/.local/state/nodescope).
+
+    One agent a folder. Its files are plain Parquet, for any tool to read.
+    """
+
+    identifier: str = ""
+    """
+    The name of this agent's partition in the data folder; empty means the node's name.
+
+    A pod's name works, too, but changes with every rollout.
+    """
+
+    archive_include: tuple[str, ...] = ()
+    """Metrics that are archived, as patterns such as cgroup.*; empty means all."""
+
+    archive_exclude: tuple[str, ...] = ()
+    """Metrics that are not archived, as patterns; wins over archive_include."""
+
+    rotation_seconds: float = _bounded(90.0, least=1.0, most=3600.0)
+    """
+    How long a segment of the log grows before it becomes Parquet.
+
+    Shorter makes samples visible to other tools sooner, and more, smaller files.
+    """
+
+    wal_sync_seconds: float = _bounded(5.0, least=0.1, most=600.0)
+    """
+    How often the log is forced to the disk: what a power cut may cost.
+
+    A killed process loses nothing of it: every tick is handed to the kernel at once.
+    """
+
+    retention_days: float = _bounded(7.0, least=0.01)
+    """Samples older than this leave; rollups stay for rollup_days."""
+
+    retention_bytes: int = _bounded(4 * 2**30, least=2**20)
+    """The most the archive may take; the oldest files leave first, rollups last."""
+
+    retention_free_bytes: int = _bounded(512 * 2**20, least=0)
+    """
+    What is left free on the archive's file system.
+
+    Below it the oldest files leave early; below half of it the archive pauses.
+    """
+
+    rollup_days: float = _bounded(90.0, least=0.01)
+    """One-minute rollups older than this leave."""
+
     kubernetes: bool = True
     """Whether names are asked of the Kubernetes API where an account is at hand."""
 
