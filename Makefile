@@ -48,6 +48,9 @@ test-vm: setup ## a full cgroup v2 kernel in a virtual machine
 fuzz: ## the native parsers under libFuzzer and sanitizers: make fuzz SECONDS=600
 	@tools/fuzz $(or $(SECONDS),600)
 
+soak: setup ## the long runs: two hundred kills
+	@$(PY) -m pytest -m "soak" -p no:randomly $(ARGS)
+
 lock: setup ## renew requirements.lock
 	@$(PY) -m pip install --quiet uv && .venv/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-annotate --no-header --group dev pyproject.toml -o requirements.lock
 
