@@ -4,7 +4,7 @@ SHELL := /bin/bash
 PY := .venv/bin/python
 ARGS ?=
 
-.PHONY: help setup run test lint fast real bench docs golden capture lock clean test-vm fuzz soak
+.PHONY: help setup run test lint fast real bench docs golden capture lock clean test-vm fuzz eval-studies soak
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -50,6 +50,9 @@ fuzz: ## the native parsers under libFuzzer and sanitizers: make fuzz SECONDS=60
 
 soak: setup ## the long runs: two hundred kills
 	@$(PY) -m pytest -m "soak" -p no:randomly $(ARGS)
+
+eval-studies: setup ## score the studies on labelled series: make eval-studies DIR=folder
+	@$(PY) -m tools.eval_studies $(DIR) $(ARGS)
 
 lock: setup ## renew requirements.lock
 	@$(PY) -m pip install --quiet uv && .venv/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-annotate --no-header --group dev pyproject.toml -o requirements.lock

@@ -22,6 +22,7 @@ COMMANDS = {
     "agent": ("agent", "the collector: samples, holds, answers"),
     "sources": ("sources", "what this machine offers: every source ok, absent or failed, and why"),
     "settings": ("settings", "every setting, its value, and where it came from"),
+    "study": ("study", "run a study on a series: change points, periods, trends and more"),
     "demo": ("demo", "a realistic archive with known stories in it"),
     "containers": ("containers", "who is in a data folder"),
     "metrics": ("metrics", "what was measured, under plain and raw names"),

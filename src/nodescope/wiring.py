@@ -54,7 +54,12 @@ CAPABILITIES = {
 }
 
 
-def read_settings(flags: Mapping[str, object], config: Path | None, environment: Mapping[str, str]) -> Loaded:
+def read_settings(
+    flags: Mapping[str, object],
+    config: Path | None,
+    environment: Mapping[str, str],
+    defaults: Mapping[str, Any] | None = None,
+) -> Loaded:
     """Settings from flags, environment and the TOML file, if there is one."""
     path = config or (Path(environment["NODESCOPE_CONFIG"]) if environment.get("NODESCOPE_CONFIG") else None)
     toml: dict[str, Any] = {}
@@ -65,7 +70,7 @@ def read_settings(flags: Mapping[str, object], config: Path | None, environment:
             raise SettingsRejected(f"{path}: {error.strerror}") from error
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise SettingsRejected(f"{path}: not TOML: {error}") from error
-    return load_settings(flags, environment, toml, str(path))
+    return load_settings(flags, environment, toml, str(path), defaults)
 
 
 def raise_descriptor_limit() -> int:
@@ -97,6 +102,8 @@ def read_permissions() -> dict[str, Any]:
 
 
 def build_context(settings: Settings) -> Context:
+    if not settings.root.is_dir():
+        raise SettingsRejected(f"root = {str(settings.root)!r} is not accepted: no such folder")
     native, reason = load_native(settings.reader)
     if native is None and settings.reader == "native":
         raise SettingsRejected(f"reader = native: {reason}; accepted here: python, auto")

@@ -60,7 +60,8 @@ def test_a_node_says_where_it_comes_from(name: str) -> None:
     """Kernel, page size, cgroup version, the time between the instants and who made it."""
     node = read_node(name)
     assert {"kernel", "page_bytes", "cgroup", "elapsed_ns", "captured_with"} <= set(node)
-    assert 0.5e9 < node["elapsed_ns"] < 2e9
+    # An emulated machine on a busy host takes seconds for what is meant as one.
+    assert 0.5e9 < node["elapsed_ns"] < 5e9
     assert (NODES / name / "t0" / "proc").is_dir()
     assert (NODES / name / "t1" / "proc").is_dir()
 

@@ -201,3 +201,21 @@ def test_the_values_are_the_frames_values(folder: DataFolder) -> None:
     assert [row[0] for row in rows] == [float(frame.blocks[0].values[1, 1]) for frame in many]
     assert not any(math.isnan(row[0]) for row in rows)
     assert np.isfinite([row[0] for row in rows]).all()
+
+
+def test_every_id_of_an_entity_tells_its_series_apart() -> None:
+    """forall a, b of one scope: equal identity iff equal ids, an inode aside."""
+    from nodescope.base.entity import Entity
+    from nodescope.keep.series import identify_entity
+
+    many = [
+        Entity("gpu", ("GPU-1",)),
+        Entity("gpu", ("GPU-1", "MIG-2")),
+        Entity("gpu", ("GPU-1", "xid", "31")),
+        Entity("pcm", ("rapl", "intel-rapl:0")),
+        Entity("pcm", ("rapl", "intel-rapl:1")),
+        Entity("process", ("12", "900")),
+        Entity("process", ("12", "901")),
+        Entity("cpu", ("12",)),
+    ]
+    assert len({identify_entity(entity, "n1") for entity in many}) == len(many)

@@ -93,12 +93,66 @@ class Settings:
     slow, and false turns it off.
     """
 
+    pcm_command: str = "pcm"
+    """
+    The program that counts hardware events, with arguments of its own if any.
+
+    Found in PATH and in /usr/sbin. It is run as `pcm INTERVAL -csv -f`; where
+    there is none, perf, resctrl, rapl and cpufreq give what they can.
+    """
+
+    pcm_url: str = ""
+    """
+    A pcm-sensor-server to ask, such as http://localhost:9738, instead of running pcm.
+
+    Its numbers are whole ones; pcm's CSV has two decimals.
+    """
+
+    pcm_per_core: bool = True
+    """
+    Whether pcm counts every core, for windows with cores=3,4,5.
+
+    false halves what pcm costs on large machines.
+    """
+
+    mem_bw_peak_bytes: int | None = _bounded(None, least=1)
+    """
+    Bytes per second that memory can move at the most, for mem_bw_util.
+
+    Unset takes the highest rate seen since the start; /status says which is used.
+    """
+
     reader: str = _bounded("auto", choices=("auto", "native", "python"))
     """
     How files are read: by the native reader, or in plain Python.
 
     auto takes the native one where it was built. Both give the same values;
     the plain one costs about twice as much.
+    """
+
+    gpu_interval_seconds: float = _bounded(0.0, least=0.0, most=3600.0)
+    """
+    How often GPUs are asked; COLLECTION_INTERVAL is understood, too.
+
+    0 takes what each way of asking can bear: a second for NVML and sysfs, 30
+    for rocm-smi and amd-smi, which start an interpreter each time. The tick
+    of everything else stays.
+    """
+
+    amd_tools: str = _bounded("auto", choices=("auto", "always", "never"))
+    """
+    Whether rocm-smi and amd-smi are run beside the kernel's own files.
+
+    auto runs one where the files leave out utilisation, memory or power of a
+    card; always lets it fill in what else is missing; never runs none.
+    """
+
+    dcgm_names: bool = False
+    """
+    Whether GPUs are also published under the names of NVIDIA's DCGM exporter.
+
+    For dashboards and autoscalers that ask for DCGM_FI_DEV_GPU_UTIL. The same
+    values, in its units and with its labels; the GPU tables double.
     """
 
     names: str = _bounded("compatible", choices=("compatible", "own"))

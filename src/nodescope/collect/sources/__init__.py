@@ -8,17 +8,26 @@ from collections.abc import Callable
 
 from nodescope.collect.source import BatchSource, CallSource
 from nodescope.collect.sources import (
+    amd,
     container,
     cpu,
+    cpufreq,
+    cpuidle,
     disk,
     filesystem,
     host,
     kernel,
     memory,
     network,
+    nvidia,
+    pcm,
+    perf,
     pod,
+    pod_resources,
     pressure,
     process,
+    rapl,
+    resctrl,
     smaps_rollup,
     vmstat,
 )
@@ -35,4 +44,17 @@ BATCH_SOURCES: tuple[Callable[[], BatchSource], ...] = (
     pod.make,
     process.make,
 )
-CALL_SOURCES: tuple[Callable[[], CallSource], ...] = (filesystem.make, host.make, smaps_rollup.make)
+CALL_SOURCES: tuple[Callable[[], CallSource], ...] = (
+    filesystem.make,
+    host.make,
+    smaps_rollup.make,
+    pcm.make,
+    perf.make,
+    resctrl.make,
+    rapl.make,
+    cpufreq.make,
+    cpuidle.make,
+    nvidia.make,
+    amd.make,
+    pod_resources.make,
+)
