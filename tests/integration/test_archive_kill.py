@@ -72,7 +72,7 @@ def archived(data: Path) -> Counter[int]:
     """How often each time is served for one container of the node."""
     found: Counter[int] = Counter()
     for entry in read_catalog([data]).entries:
-        rows = duckdb.sql(
+        rows = duckdb.execute(
             f"SELECT epoch_ms(time), count(*) FROM read_parquet('{entry.path}') WHERE metric_name = '{METRIC}' "
             f"AND l_container_id = (SELECT min(l_container_id) FROM read_parquet('{entry.path}') "
             f"WHERE metric_name = '{METRIC}') GROUP BY 1"

@@ -42,7 +42,9 @@ def run_snippet(name: str, data: Path) -> int:
 
 
 def count_rows(data: Path) -> int:
-    row = duckdb.sql(f"SELECT count(*) FROM read_parquet('{data}/dt=*/identifier=*/*.parquet')").fetchall()
+    row = duckdb.execute(
+        f"SELECT count(*) FROM read_parquet('{data}/dt=*/identifier=*/*.parquet')"
+    ).fetchall()
     return int(row[0][0])
 
 

@@ -139,8 +139,8 @@ def replay(
             with path.open("ab") as file:
                 file.write(data)
         elif operation.kind == "truncate":
-            with path.open("r+b") as file:
-                file.truncate(operation.size)
+            with path.open("r+b") as whole:
+                whole.truncate(operation.size)
         elif operation.kind == "rename":
             assert operation.target is not None
             path.rename(moved(operation.target))

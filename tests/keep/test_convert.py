@@ -67,7 +67,7 @@ def test_rows_are_sorted_by_metric_series_and_time(folder: DataFolder) -> None:
     many = [frame_at(number, (B, A) if number % 3 else (A,)) for number in range(12)]
     write_log(folder, many)
     convert_all(Disk(), folder)
-    rows = duckdb.sql(
+    rows = duckdb.execute(
         f"SELECT metric_name, l_container_id, epoch_ms(time) FROM '{the_file(folder)}'"
     ).fetchall()
     assert rows == sorted(rows, key=lambda row: (row[0], row[1] or "", row[2]))
@@ -77,11 +77,11 @@ def test_unlimited_is_null_and_not_measured_is_no_row(folder: DataFolder) -> Non
     write_log(folder, frames(8))
     convert_all(Disk(), folder)
     path = the_file(folder)
-    limits = duckdb.sql(
+    limits = duckdb.execute(
         f"SELECT l_pod_name, count(*), count(value) FROM '{path}' WHERE metric_name = '{LIMIT.name}' GROUP BY 1 ORDER BY 1"
     ).fetchall()
     assert limits == [("pod-a", 8, 0), ("pod-b", 8, 8)]
-    load = duckdb.sql(f"SELECT count(*) FROM '{path}' WHERE metric_name = '{LOAD.name}'").fetchall()
+    load = duckdb.execute(f"SELECT count(*) FROM '{path}' WHERE metric_name = '{LOAD.name}'").fetchall()
     assert load == [(6,)]
 
 
@@ -89,7 +89,7 @@ def test_a_name_that_arrives_late_stands_on_all_rows(folder: DataFolder) -> None
     unnamed, named = container("a"), container("a", "pod-a")
     write_log(folder, [frame_at(0, (unnamed,)), frame_at(1, (named,)), frame_at(2, (named,))])
     convert_all(Disk(), folder)
-    rows = duckdb.sql(
+    rows = duckdb.execute(
         f"SELECT DISTINCT l_pod_name FROM '{the_file(folder)}' WHERE l_scope = 'container'"
     ).fetchall()
     assert rows == [("pod-a",)]
@@ -117,7 +117,7 @@ def test_a_clock_that_stands_on_the_same_time_makes_no_row_ambiguous(folder: Dat
 def test_patterns_choose_what_is_kept(folder: DataFolder) -> None:
     write_log(folder, frames(3), include=["cgroup.*"], exclude=["*.max"])
     convert_all(Disk(), folder)
-    names = duckdb.sql(f"SELECT DISTINCT metric_name FROM '{the_file(folder)}' ORDER BY 1").fetchall()
+    names = duckdb.execute(f"SELECT DISTINCT metric_name FROM '{the_file(folder)}' ORDER BY 1").fetchall()
     assert names == [("cgroup.v2.cpu.stat.usage_usec",), ("cgroup.v2.memory.current",)]
 
 
@@ -195,9 +195,27 @@ def test_the_values_are_the_frames_values(folder: DataFolder) -> None:
     many = frames(20)
     write_log(folder, many)
     convert_all(Disk(), folder)
-    rows = duckdb.sql(
+    rows = duckdb.execute(
         f"SELECT value FROM '{the_file(folder)}' WHERE metric_name = '{CURRENT.name}' AND l_pod_name = 'pod-b' ORDER BY time"
     ).fetchall()
     assert [row[0] for row in rows] == [float(frame.blocks[0].values[1, 1]) for frame in many]
     assert not any(math.isnan(row[0]) for row in rows)
     assert np.isfinite([row[0] for row in rows]).all()
+
+
+def test_every_id_of_an_entity_tells_its_series_apart() -> None:
+    """forall a, b of one scope: equal identity iff equal ids, an inode aside."""
+    from nodescope.base.entity import Entity
+    from nodescope.keep.series import identify_entity
+
+    many = [
+        Entity("gpu", ("GPU-1",)),
+        Entity("gpu", ("GPU-1", "MIG-2")),
+        Entity("gpu", ("GPU-1", "xid", "31")),
+        Entity("pcm", ("rapl", "intel-rapl:0")),
+        Entity("pcm", ("rapl", "intel-rapl:1")),
+        Entity("process", ("12", "900")),
+        Entity("process", ("12", "901")),
+        Entity("cpu", ("12",)),
+    ]
+    assert len({identify_entity(entity, "n1") for entity in many}) == len(many)

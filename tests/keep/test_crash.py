@@ -180,7 +180,7 @@ def test_a_torn_name_learned_later_fills_earlier_files(tmp_path: Path) -> None:
     (entry,) = read_catalog([folder.path]).entries
     import duckdb
 
-    names = duckdb.sql(
+    names = duckdb.execute(
         f"SELECT DISTINCT l_pod_name FROM '{entry.path}' WHERE l_scope = 'container'"
     ).fetchall()
     assert names == [("pod-a",)]

@@ -176,21 +176,23 @@ ROWS = (
         "gpu_utilization",
         "ratio",
         "value",
-        (("nvidia.utilization", "amd.utilization", "gpu.utilization"),),
+        (("gpu.utilization",),),
         "Share of time in which the GPU computed.",
+        # The vendors count in percent.
+        0.01,
     ),
     Plain(
         "gpu_memory",
         "bytes",
         "value",
-        (("nvidia.memory_used", "amd.memory_used", "gpu.memory_used"),),
+        (("gpu.memory_used",),),
         "GPU memory in use.",
     ),
     Plain(
         "gpu_power",
         "watts",
         "value",
-        (("nvidia.power", "amd.power", "gpu.power"),),
+        (("gpu.power",),),
         "Power the GPU draws.",
     ),
 )

@@ -85,11 +85,9 @@ CONTAINER_METRICS = {
     )
 }
 GPU_METRICS = {
-    "utilization": metric(
-        "nvidia.utilization", "gauge", "Share of time computing.", "ratio", plain="gpu_utilization"
-    ),
-    "memory_used": metric("nvidia.memory_used", "gauge", "GPU memory in use.", "bytes", plain="gpu_memory"),
-    "power": metric("nvidia.power", "gauge", "Power drawn.", "watts", plain="gpu_power"),
+    "utilization": metric("gpu.utilization", "gauge", "Share of time computing.", "percent"),
+    "memory_used": metric("gpu.memory_used", "gauge", "GPU memory in use.", "bytes", plain="gpu_memory"),
+    "power": metric("gpu.power", "gauge", "Power drawn.", "watts", plain="gpu_power"),
 }
 NODE_METRICS = {
     "load": metric("cpu.load_1m", "gauge", "Load average over a minute."),
@@ -547,7 +545,7 @@ def sample_file(
             "gpu", (gpu_id(wish),), (("gpu_index", "0"), ("uuid", gpu_id(wish)), ("vendor", "nvidia"))
         )
         readings = {
-            "utilization": share,
+            "utilization": share * 100,
             "memory_used": np.where(busy, 18_000 * MIB, 450 * MIB),
             "power": np.round(60 + share * 240 + wobble),
         }

@@ -51,11 +51,14 @@ ID_COLUMNS: Mapping[str, tuple[str, ...]] = {
     "disk": ("l_device",),
     "filesystem": ("l_device",),
     "network": ("l_device",),
-    "gpu": ("l_gpu",),
+    "gpu": ("l_gpu", "l_device"),
     "pressure": ("l_device",),
     "fpga": ("l_device",),
     "pcm": ("l_device",),
 }
+# An inode beside these ids tells nothing more; elsewhere what is left of the
+# ids belongs to the last column, joined: a GPU's part, a zone of a package.
+SHORTER = frozenset({"container", "service", "process", "pod", "cpu"})
 ATTRIBUTES = {
     "l_pod_name": "pod",
     "l_namespace": "namespace",
@@ -78,7 +81,11 @@ def label_entity(entity: Entity, node: str) -> Labels:
     attributes = {**dict(entity.labels), **dict(entity.details)}
     for column, attribute in ATTRIBUTES.items():
         found[column] = attributes.get(attribute) or None
-    found.update(zip(ID_COLUMNS.get(entity.scope, OTHER_COLUMNS), entity.ids))
+    columns = ID_COLUMNS.get(entity.scope, OTHER_COLUMNS)
+    ids = entity.ids
+    if entity.scope not in SHORTER and len(ids) > len(columns):
+        ids = (*ids[: len(columns) - 1], "/".join(ids[len(columns) - 1 :]))
+    found.update(zip(columns, ids))
     return tuple(found.get(name) for name in LABELS)
 
 

@@ -28,6 +28,7 @@ from nodescope.read.catalog import Catalog, Entry
 from nodescope.read.derive import NOTHING, Chunk, Deriver
 from nodescope.read.foreign import read_shape
 from nodescope.read.resolve import Asked, Rate, resolve_metric
+from nodescope.read.rollups import WIDTH_MS, Rollup, choose, find_rollups
 from nodescope.read.tail import Tail
 
 Integers = NDArray[np.int64]
@@ -148,9 +149,64 @@ class Work:
                 for one in catalog.containers()
                 if one.label("l_container_id") in wanted
             }
+        if self._may_use_rollups():
+            rollups = find_rollups(catalog.paths, self.from_ms - LEAD_MS, self.to_ms)
+            entries, rollups = choose(entries, rollups)
+            for rollup in rollups:
+                self._read_rollup(rollup)
         for group in split_overlaps(entries):
             for batch in self._container_batches(group):
                 self._read_group(group, batch)
+
+    def _may_use_rollups(self) -> bool:
+        return self.width_ms >= WIDTH_MS and self.asked.form in ("value", "rate") and not self.asked.by_pod
+
+    def _read_rollup(self, rollup: Rollup) -> None:
+        """Minutes instead of samples: exact for a gauge's buckets, a minute's mean for a rate."""
+        metric = self.asked.metrics[0]
+        where = [f"metric_name = {quote(metric.name)}"]
+        if self.containers is not None:
+            where.append(f"l_container_id IN ({', '.join(map(quote, self.containers))})")
+        numbers = 'epoch_ms("time") AS time_ms, "last" AS value, "min", "max", "mean", "count"'
+        question = (
+            f"SELECT {numbers}, {', '.join(LABELS)} FROM read_parquet({quote(str(rollup.path))}) "  # noqa: S608
+            f"WHERE {' AND '.join(where)}"
+        )
+        try:
+            table = run_arrow(self.engine.connection, question)
+        except ArchiveRefused as error:
+            self.refused.append(f"{rollup.path.name}: {error}")
+            return
+        for labels, rows in split_series(table):
+            subject = Subject(labels)
+            self.subjects.setdefault(subject.identity, subject)
+            self._add_minutes(subject.identity, rows)
+
+    def _add_minutes(self, identity: Identity, rows: pa.Table) -> None:
+        columns = {
+            name: rows.column(name).to_numpy() for name in ("time_ms", "value", "min", "max", "mean", "count")
+        }
+        sums = self._sums_of(identity)
+        scale = self.asked.metrics[0].scale * self.asked.factor
+        time_ms = columns["time_ms"]
+        if self.asked.form == "rate":
+            # A counter's last sample of a minute lies in its last second.
+            chunk = Chunk(time_ms, time_ms * 1_000_000, columns["value"])
+            _, value = self.derivers[identity].take((chunk,))
+            inside = (time_ms >= self.from_ms) & (time_ms <= self.to_ms)
+            sums.add(time_ms[inside], value[inside])
+        elif isinstance(sums, Buckets):
+            low, high, mean = (columns[name] * scale for name in ("min", "max", "mean"))
+            sums.add_summaries(time_ms, low, high, mean, columns["count"])
+
+    def _sums_of(self, identity: Identity) -> Buckets | Samples:
+        if identity not in self.sums:
+            asked = self.asked
+            self.derivers[identity] = Deriver(asked.form, asked.metrics, asked.factor)
+            self.sums[identity] = (
+                Buckets(self.from_ms, self.width_ms, self.number) if self.width_ms else Samples()
+            )
+        return self.sums[identity]
 
     def _has(self, entry: Entry) -> bool:
         """Whether a sidecar says that there is something of it in the file."""
@@ -312,19 +368,13 @@ class Work:
             if self.pods is not None and identity[IDENTITY.index("l_pod_uid")] not in self.pods:
                 continue
             others = [join(sampled.get(identity, [])) for sampled in inputs[1:]]
-            deriver = self.derivers.get(identity)
-            if deriver is None:
-                asked = self.asked
-                deriver = self.derivers[identity] = Deriver(asked.form, asked.metrics, asked.factor)
-                self.sums[identity] = (
-                    Buckets(self.from_ms, self.width_ms, self.number) if self.width_ms else Samples()
-                )
-            time_ms, value = deriver.take((join(chunks), *others))
+            sums = self._sums_of(identity)
+            time_ms, value = self.derivers[identity].take((join(chunks), *others))
             inside = (time_ms >= self.from_ms) & (time_ms <= self.to_ms)
             if self.asked.form != "value":
                 inside &= ~np.isnan(value)
             if inside.any():
-                self.sums[identity].add(time_ms[inside], value[inside])
+                sums.add(time_ms[inside], value[inside])
 
     def answer(self) -> Answer:
         lines = []
@@ -443,6 +493,21 @@ def gather(
             identity = spread(columns, labels)
         chunk = Chunk(time_ms[start:end], mono_ns[start:end], value[start:end])
         sampled.setdefault(identity, []).append(chunk)
+
+
+def split_series(table: pa.Table) -> Iterator[tuple[tuple[str | None, ...], pa.Table]]:
+    """A rollup's rows by series; they lie together."""
+    if not table.num_rows:
+        return
+    columns = [table.column(name).combine_chunks().dictionary_encode() for name in LABELS]
+    changed = np.zeros(table.num_rows, bool)
+    changed[0] = True
+    for column in columns:
+        code = column.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+        changed[1:] |= code[1:] != code[:-1]
+    starts = np.flatnonzero(changed).tolist()
+    for start, end in zip(starts, [*starts[1:], table.num_rows]):
+        yield tuple(column[start].as_py() for column in columns), table.slice(start, end - start)
 
 
 def spread(columns: Sequence[str], labels: Sequence[str | None]) -> Identity:
