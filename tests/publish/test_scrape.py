@@ -56,7 +56,7 @@ def test_gzip_is_undone_by_gzip(body: bytes) -> None:
 
 
 def test_groups_are_resolved_and_a_wrong_source_is_refused_by_name() -> None:
-    assert expand_sources(("gpu", "cpu"), ("cpu", "memory")) == ("amd", "cpu", "nvidia")
+    assert expand_sources(("gpu", "cpu"), ("cpu", "memory")) == ("amd", "cpu", "nvidia", "pod_resources")
     with pytest.raises(RequestRejected, match='did you mean "memory"'):
         expand_sources(("memroy",), ("cpu", "memory"))
 

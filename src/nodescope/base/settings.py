@@ -130,11 +130,11 @@ class Settings:
     the plain one costs about twice as much.
     """
 
-    gpu_interval_seconds: float = _bounded(0.0, least=0.0, most=3600.0)
+    gpu_interval_seconds: float | None = _bounded(None, least=0.1, most=3600.0)
     """
     How often GPUs are asked; COLLECTION_INTERVAL is understood, too.
 
-    0 takes what each way of asking can bear: a second for NVML and sysfs, 30
+    Unset takes what each way of asking can bear: a second for NVML and sysfs, 30
     for rocm-smi and amd-smi, which start an interpreter each time. The tick
     of everything else stays.
     """
