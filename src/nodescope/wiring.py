@@ -18,6 +18,7 @@ from typing import Any
 
 from nodescope.base.clock import Clock, SystemClock
 from nodescope.base.errors import SettingsRejected
+from nodescope.base.fpga import FpgaTracker
 from nodescope.base.loading import Loaded, load_settings
 from nodescope.base.settings import Settings
 from nodescope.base.text import hint_nearest
@@ -91,7 +92,7 @@ def read_permissions() -> dict[str, Any]:
     return held
 
 
-def build_context(settings: Settings) -> Context:
+def build_context(settings: Settings, fpga: FpgaTracker | None = None) -> Context:
     native, reason = load_native(settings.reader)
     if native is None and settings.reader == "native":
         raise SettingsRejected(f"reader = native: {reason}; accepted here: python, auto")
@@ -104,6 +105,7 @@ def build_context(settings: Settings) -> Context:
         roster=Roster(),
         page_bytes=read_page_bytes(settings.root),
         ticks_per_second=os.sysconf("SC_CLK_TCK"),
+        fpga=fpga,
     )
 
 
@@ -159,7 +161,8 @@ def build_parts(loaded: Loaded, clock: Clock | None = None) -> Parts:
     settings = loaded.settings
     clock = clock or SystemClock()
     node = settings.node or socket.gethostname()
-    context = build_context(settings)
+    fpga = FpgaTracker(clock, settings.fpga_window_seconds, settings.fpga_bitstream_seconds)
+    context = build_context(settings, fpga)
     ring = Ring(settings.ring_seconds, settings.ring_bytes, settings.interval_seconds)
     obituaries = Obituaries()
     batch, calls = choose_sources(settings)
@@ -180,6 +183,7 @@ def build_parts(loaded: Loaded, clock: Clock | None = None) -> Parts:
         sampler.condition,
         read_permissions,
         describe_reader(settings.reader),
+        fpga,
     )
     return Parts(node, loaded, clock, context, ring, sampler, own, scrape, agent)
 

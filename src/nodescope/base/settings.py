@@ -109,6 +109,16 @@ class Settings:
     count twice.
     """
 
+    fpga_window_seconds: float = _bounded(300.0, least=10.0, most=86400.0)
+    """
+    How far back FPGA usage and reconfigurations count as recent.
+
+    The scheduler compares nodes by it: all nodes of a cluster should agree.
+    """
+
+    fpga_bitstream_seconds: float = _bounded(60.0, least=1.0, most=86400.0)
+    """For how long a bitstream counts as loaded after it was last reported."""
+
     sources_exclude: tuple[str, ...] = ()
     """Sources that are not asked at all."""
 

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 from nodescope.base.block import Block, Info, Table
 from nodescope.base.entity import LIMITS, NODE, Entity
 from nodescope.base.errors import SourceAbsent, SourceFailed
+from nodescope.base.fpga import FpgaTracker
 from nodescope.base.frame import Event
 from nodescope.base.settings import Settings
 from nodescope.collect.batch import Grid, Rows, Segment, describe_fault
@@ -39,6 +40,8 @@ class Context:
     page_bytes: int = 4096
     ticks_per_second: int = 100
     """USER_HZ, in which the kernel writes CPU time into /proc."""
+    fpga: FpgaTracker | None = None
+    """What senders posted about FPGAs; filled by the intake."""
 
     def limit(self, scope: str) -> int:
         """How many live series of a scope are kept."""

@@ -12,6 +12,7 @@ from nodescope.collect.sources import (
     cpu,
     disk,
     filesystem,
+    fpga,
     host,
     kernel,
     memory,
@@ -35,4 +36,9 @@ BATCH_SOURCES: tuple[Callable[[], BatchSource], ...] = (
     pod.make,
     process.make,
 )
-CALL_SOURCES: tuple[Callable[[], CallSource], ...] = (filesystem.make, host.make, smaps_rollup.make)
+CALL_SOURCES: tuple[Callable[[], CallSource], ...] = (
+    filesystem.make,
+    fpga.make,
+    host.make,
+    smaps_rollup.make,
+)
