@@ -14,6 +14,7 @@ import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from nodescope.base.clock import Clock, SystemClock
@@ -31,6 +32,9 @@ from nodescope.collect.sampler import Sampler
 from nodescope.collect.source import BatchSource, CallSource, Context
 from nodescope.collect.sources import BATCH_SOURCES, CALL_SOURCES
 from nodescope.hold.ring import Ring
+from nodescope.kube.account import Access, find_account
+from nodescope.kube.client import Client
+from nodescope.publish.annotation import Annotator
 from nodescope.publish.http import Agent, build_app
 from nodescope.publish.live import Live
 from nodescope.publish.own import Obituaries, Own
@@ -39,6 +43,8 @@ from nodescope.publish.token import Token
 
 # Left for sockets, logs and what libraries open behind our back.
 SPARE_DESCRIPTORS = 256
+# What may be written to this node's annotations.
+ANNOTATIONS = ("fpga",)
 # CAP_* numbers of linux/capability.h, with what each gives us.
 CAPABILITIES = {
     "CAP_DAC_READ_SEARCH": (2, "files of other users when not root"),
@@ -92,7 +98,9 @@ def read_permissions() -> dict[str, Any]:
     return held
 
 
-def build_context(settings: Settings, fpga: FpgaTracker | None = None) -> Context:
+def build_context(
+    settings: Settings, clock: Clock, node: str, fpga: FpgaTracker, kubernetes: Access
+) -> Context:
     native, reason = load_native(settings.reader)
     if native is None and settings.reader == "native":
         raise SettingsRejected(f"reader = native: {reason}; accepted here: python, auto")
@@ -106,7 +114,35 @@ def build_context(settings: Settings, fpga: FpgaTracker | None = None) -> Contex
         page_bytes=read_page_bytes(settings.root),
         ticks_per_second=os.sysconf("SC_CLK_TCK"),
         fpga=fpga,
+        node=node,
+        clock=clock,
+        kubernetes=kubernetes,
     )
+
+
+def find_access(loaded: Loaded, environment: Mapping[str, str]) -> Access:
+    """
+    The account for the Kubernetes API, or why there is none.
+
+    A kubeconfig that was asked for must be usable; one that merely lies in
+    the shell's KUBECONFIG is no reason not to start.
+    """
+    settings = loaded.settings
+    if not settings.kubernetes:
+        return Access(absent="turned off: kubernetes = false")
+    try:
+        account = find_account(settings.kubeconfig, environment)
+    except SettingsRejected as error:
+        if loaded.origins["kubeconfig"] != "KUBECONFIG":
+            raise
+        return Access(absent=str(error))
+    return Access(account) if account else Access()
+
+
+def check_annotate(settings: Settings) -> None:
+    for word in settings.annotate:
+        if word not in ANNOTATIONS:
+            raise SettingsRejected(f"annotate = {word!r} is not accepted; accepted: {', '.join(ANNOTATIONS)}")
 
 
 def read_page_bytes(root: Path) -> int:
@@ -146,6 +182,8 @@ class Parts:
     own: Own
     scrape: Scrape
     agent: Agent
+    annotator: Annotator | None = None
+    """Writes this node's annotations, where there is an account that may."""
 
 
 def parse_label(text: str) -> tuple[str, str]:
@@ -157,12 +195,16 @@ def parse_label(text: str) -> tuple[str, str]:
     return key, value
 
 
-def build_parts(loaded: Loaded, clock: Clock | None = None) -> Parts:
+def build_parts(
+    loaded: Loaded, clock: Clock | None = None, environment: Mapping[str, str] = MappingProxyType({})
+) -> Parts:
     settings = loaded.settings
     clock = clock or SystemClock()
     node = settings.node or socket.gethostname()
     fpga = FpgaTracker(clock, settings.fpga_window_seconds, settings.fpga_bitstream_seconds)
-    context = build_context(settings, fpga)
+    check_annotate(settings)
+    access = find_access(loaded, environment)
+    context = build_context(settings, clock, node, fpga, access)
     ring = Ring(settings.ring_seconds, settings.ring_bytes, settings.interval_seconds)
     obituaries = Obituaries()
     batch, calls = choose_sources(settings)
@@ -185,7 +227,10 @@ def build_parts(loaded: Loaded, clock: Clock | None = None) -> Parts:
         describe_reader(settings.reader),
         fpga,
     )
-    return Parts(node, loaded, clock, context, ring, sampler, own, scrape, agent)
+    annotator = None
+    if access.account and "fpga" in settings.annotate:
+        annotator = Annotator(Client(access.account), node, fpga, clock, own.annotation)
+    return Parts(node, loaded, clock, context, ring, sampler, own, scrape, agent, annotator)
 
 
 def build_agent_app(parts: Parts) -> Any:

@@ -30,6 +30,7 @@ SEED_NAMES = {
     "CLUSTER_NAME": "cluster",
     "LOG_LEVEL": "log_level",
     "METRICS_PATH": "metrics_path",
+    "KUBECONFIG": "kubeconfig",
 }
 
 TRUE_WORDS = ("true", "yes", "on", "1")

@@ -154,7 +154,27 @@ class Settings:
     """Whether samples are kept on disk."""
 
     kubernetes: bool = True
-    """Whether names are asked of the Kubernetes API where an account is at hand."""
+    """
+    Whether the Kubernetes API is used where an account is at hand.
+
+    For the names of pods, and for what `annotate` asks for.
+    """
+
+    kubeconfig: str = ""
+    """
+    A kubeconfig for the Kubernetes API, where the pod has no account of its own.
+
+    KUBECONFIG is understood, too. A user that needs a program run (exec) is
+    refused; a token or a client certificate is accepted.
+    """
+
+    annotate: tuple[str, ...] = ("fpga",)
+    """
+    What is written to this node's annotations: fpga, or nothing.
+
+    fpga is written from the first FPGA event on, on material change, at most
+    every 10 s and at least every 60 s.
+    """
 
 
 FIELDS = {item.name: item for item in dataclasses.fields(Settings)}

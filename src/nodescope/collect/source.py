@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from nodescope.base.block import Block, Info, Table
+from nodescope.base.clock import Clock, SystemClock
 from nodescope.base.entity import LIMITS, NODE, Entity
 from nodescope.base.errors import SourceAbsent, SourceFailed
 from nodescope.base.fpga import FpgaTracker
@@ -23,6 +24,7 @@ from nodescope.collect.layout import DeviceRows, GridLayout
 from nodescope.collect.names import Names
 from nodescope.collect.roots import Descriptors, NodeRoot
 from nodescope.collect.roster import Roster
+from nodescope.kube.account import Access
 
 # How often a table is read, in ticks: every one, every fifth, every thirtieth.
 TIERS = (1, 5, 30)
@@ -42,6 +44,10 @@ class Context:
     """USER_HZ, in which the kernel writes CPU time into /proc."""
     fpga: FpgaTracker | None = None
     """What senders posted about FPGAs; filled by the intake."""
+    node: str = ""
+    """This node's name, as the API server knows it."""
+    clock: Clock = field(default_factory=SystemClock)
+    kubernetes: Access = field(default_factory=Access)
 
     def limit(self, scope: str) -> int:
         """How many live series of a scope are kept."""

@@ -31,7 +31,7 @@ def run(options: argparse.Namespace) -> int:
     flags.setdefault("log_level", "warning")
     loaded = read_settings(flags, options.config, os.environ)
     set_up_logging(loaded.settings.log_level)
-    return serve(build_parts(loaded), announce)
+    return serve(build_parts(loaded, environment=os.environ), announce)
 
 
 def announce(parts: Parts) -> None:

@@ -16,6 +16,7 @@ from nodescope.base.clock import process_cpu_seconds
 from nodescope.base.frame import Event, Frame, Outcome
 from nodescope.base.tally import Histogram, Tally
 from nodescope.hold.ring import Ring
+from nodescope.publish.annotation import AnnotationTally
 from nodescope.publish.exposition import render_header, render_labels, render_value
 
 Sample = tuple[str, tuple[tuple[str, str], ...], float]
@@ -63,6 +64,7 @@ class Own:
     obituaries: Obituaries
     user_labels: tuple[tuple[str, str], ...] = ()
     latency: dict[str, Histogram] = field(default_factory=dict)
+    annotation: AnnotationTally = field(default_factory=AnnotationTally)
 
     def observe_request(self, path: str, seconds: float) -> None:
         self.latency.setdefault(path, Histogram(LATENCY_BOUNDS_SECONDS)).observe(seconds)
@@ -87,6 +89,7 @@ class Own:
             *self._source_families(outcomes),
             *self._tick_families(),
             *self._container_families(),
+            *self._annotation_families(),
             *self._cost_families(),
             OwnFamily(
                 "nodescope_build_info",
@@ -212,6 +215,21 @@ class Own:
             }
             if samples:
                 yield OwnFamily(name, "gauge", sentence, tuple(samples.values()))
+
+    def _annotation_families(self) -> Iterable[OwnFamily]:
+        counts = {"written": self.annotation.written, "failed": self.annotation.failed}
+        yield OwnFamily(
+            "nodescope_annotation_syncs_total",
+            "counter",
+            "Attempts to write the node's annotations, by outcome.",
+            tuple(("", (("outcome", outcome),), float(count)) for outcome, count in counts.items()),
+        )
+        yield one(
+            "nodescope_annotation_bytes",
+            "gauge",
+            "Length of the annotation written last.",
+            self.annotation.bytes,
+        )
 
     def _cost_families(self) -> Iterable[OwnFamily]:
         yield one(

@@ -15,6 +15,7 @@ from nodescope.collect.sources import (
     fpga,
     host,
     kernel,
+    kubernetes,
     memory,
     network,
     pod,
@@ -40,5 +41,6 @@ CALL_SOURCES: tuple[Callable[[], CallSource], ...] = (
     filesystem.make,
     fpga.make,
     host.make,
+    kubernetes.make,
     smaps_rollup.make,
 )
