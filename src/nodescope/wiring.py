@@ -13,6 +13,7 @@ import tomllib
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -37,6 +38,7 @@ from nodescope.kube.client import Client
 from nodescope.publish.annotation import Annotator
 from nodescope.publish.http import Agent, build_app
 from nodescope.publish.live import Live
+from nodescope.publish.note import FpgaNote, Note, WindowNote, read_load
 from nodescope.publish.own import Obituaries, Own
 from nodescope.publish.scrape import Scrape
 from nodescope.publish.token import Token
@@ -44,7 +46,7 @@ from nodescope.publish.token import Token
 # Left for sockets, logs and what libraries open behind our back.
 SPARE_DESCRIPTORS = 256
 # What may be written to this node's annotations.
-ANNOTATIONS = ("fpga",)
+ANNOTATIONS = ("fpga", "window")
 # CAP_* numbers of linux/capability.h, with what each gives us.
 CAPABILITIES = {
     "CAP_DAC_READ_SEARCH": (2, "files of other users when not root"),
@@ -227,9 +229,14 @@ def build_parts(
         describe_reader(settings.reader),
         fpga,
     )
+    notes: dict[str, Note] = {
+        "fpga": FpgaNote(fpga),
+        "window": WindowNote(partial(read_load, ring, clock)),
+    }
     annotator = None
-    if access.account and "fpga" in settings.annotate:
-        annotator = Annotator(Client(access.account), node, fpga, clock, own.annotation)
+    if access.account and settings.annotate:
+        chosen = [notes[word] for word in settings.annotate]
+        annotator = Annotator(Client(access.account), node, chosen, clock, own.annotation)
     return Parts(node, loaded, clock, context, ring, sampler, own, scrape, agent, annotator)
 
 

@@ -10,6 +10,7 @@ from nodescope.base.errors import KubernetesAway, KubernetesRefused
 from nodescope.base.fpga import FpgaEvent, FpgaTracker
 from nodescope.publish.annotation import AnnotationTally, Annotator
 from nodescope.publish.fpga_state import KEY, STATE_BYTES
+from nodescope.publish.note import FpgaNote, NodeLoad, WindowNote, differs
 
 SECOND = 1_000_000_000
 
@@ -30,9 +31,10 @@ class Node:
     def patch(self, path: str, change: dict[str, Any]) -> dict[str, Any]:
         if self.fault:
             raise self.fault
-        assert list(change["metadata"]["annotations"]) == [KEY]
+        assert list(change) == ["metadata"]
+        assert list(change["metadata"]) == ["annotations"]
         self.annotations |= change["metadata"]["annotations"]
-        self.patches.append(self.annotations[KEY])
+        self.patches.append(self.annotations.get(KEY, ""))
         return {}
 
 
@@ -44,7 +46,9 @@ class Scene:
         self.clock = TurnableClock()
         self.tracker = FpgaTracker(self.clock)
         client: Any = node
-        self.annotator = Annotator(client, "n", self.tracker, self.clock, AnnotationTally(), lambda: chance)
+        self.annotator = Annotator(
+            client, "n", [FpgaNote(self.tracker)], self.clock, AnnotationTally(), lambda: chance
+        )
 
     def use(self, usage_ms: float, bitstream: str = "") -> None:
         self.tracker.accept(FpgaEvent(self.tracker.now_ms(), usage_ms=usage_ms, bitstream=bitstream))
@@ -124,3 +128,40 @@ def test_without_the_right_it_says_what_is_needed_and_asks_seldom() -> None:
     scene.use(1)
     assert scene.annotator.step() >= 60
     assert "get and patch on nodes" in scene.annotator.tally.reason
+
+
+def load(at_seconds: float = 1.0, health: float | None = 8.0, **metrics: float) -> NodeLoad:
+    return NodeLoad(at_seconds, 20, health, metrics)
+
+
+def test_a_node_s_load_is_written_when_it_moved() -> None:
+    """Shares by a tenth, health by a point, or another set of features; gigabytes follow."""
+    assert not differs(load(mean_cpu_util=0.50), load(mean_cpu_util=0.58))
+    assert differs(load(mean_cpu_util=0.50), load(mean_cpu_util=0.61))
+    assert differs(load(health=8), load(health=6.9))
+    assert differs(load(health=None), load(health=6.9))
+    assert differs(load(mean_cpu_util=0.5), load())
+    assert not differs(load(mean_mem_bw=10), load(mean_mem_bw=30))
+
+
+def test_a_window_s_note_says_when_and_over_what() -> None:
+    note = WindowNote(lambda: load(1690000000.1234, mean_cpu_util=0.123456, p95_cpu_util=1 / 3))
+    content = json.loads(note.look() or "")
+    assert (content["version"], content["updatedAt"], content["windowSeconds"]) == (1, 1690000000.123, 20)
+    assert (content["health"], content["metrics"]) == (8.0, {"mean_cpu_util": 0.1235, "p95_cpu_util": 0.3333})
+    assert note.is_material()
+    note.settle()
+    note.look()
+    assert not note.is_material()
+
+
+def test_both_notes_go_out_in_one_write() -> None:
+    """A write of a Node is told to every watcher of nodes: one is better than two."""
+    scene = Scene(Node())
+    scene.annotator.notes = [*scene.annotator.notes, WindowNote(lambda: load(mean_cpu_util=0.5))]
+    scene.run(3)
+    assert list(scene.node.annotations) == ["nodescope.io/window"]
+    scene.use(5)
+    scene.run(15)
+    assert set(scene.node.annotations) == {KEY, "nodescope.io/window"}
+    assert scene.annotator.tally.written == 2

@@ -170,10 +170,10 @@ class Settings:
 
     annotate: tuple[str, ...] = ("fpga",)
     """
-    What is written to this node's annotations: fpga, or nothing.
+    What is written to this node's annotations: fpga, window, both or nothing.
 
-    fpga is written from the first FPGA event on, on material change, at most
-    every 10 s and at least every 60 s.
+    fpga is written from the first FPGA event on; window (20 s means and p95,
+    health) always. On material change, at most every 10 s, at least every 60 s.
     """
 
 

@@ -12,16 +12,15 @@ of its own; the server being away costs nothing but the delay.
 
 import random
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from urllib.parse import quote
 
 from nodescope.base.clock import Clock
-from nodescope.base.errors import KubernetesAway, KubernetesRefused, ParseError
-from nodescope.base.fpga import FpgaReading, FpgaTracker
+from nodescope.base.errors import KubernetesAway, KubernetesRefused
 from nodescope.base.log import Log
 from nodescope.kube.client import Client
-from nodescope.publish.fpga_state import KEY, derive_buckets, is_material, parse_state, render_state
+from nodescope.publish.note import Note
 
 log = Log("annotation")
 
@@ -50,23 +49,17 @@ class AnnotationTally:
 
 
 @dataclass(slots=True)
-class _Written:
-    reading: FpgaReading
-    mono_ns: int
-
-
-@dataclass(slots=True)
 class Annotator:
-    """Keeps one node's annotation up to date with the tracker."""
+    """Keeps one node's annotations up to date with its notes."""
 
     client: Client
     node: str
-    tracker: FpgaTracker
+    notes: Sequence[Note]
     clock: Clock
     tally: AnnotationTally
     chance: Callable[[], float] = random.random
     _is_restored: bool = False
-    _written: _Written | None = None
+    _written_mono_ns: int | None = None
     _spacing_ratio: float = 1.0
     _failures: int = 0
     _stop: threading.Event = field(default_factory=threading.Event)
@@ -115,40 +108,36 @@ class Annotator:
     def _restore(self) -> None:
         """Before the first write: it would overwrite what an earlier run left."""
         found = self.client.read(self._path)
-        text = ((found.get("metadata") or {}).get("annotations") or {}).get(KEY)
+        annotations = (found.get("metadata") or {}).get("annotations") or {}
         self._is_restored = True
-        if text is None:
-            return
-        try:
-            state = parse_state(str(text), self.tracker.now_ms())
-        except ParseError as error:
-            log.warning("annotation not understood, starting empty", error=str(error))
-            return
-        self.tracker.restore(derive_buckets(state, self.tracker.now_ms()), state.bitstreams)
-        self.tally.restored += 1
-        log.info("annotation restored", version=state.version, usage_ms=state.usage_ms)
+        for note in self.notes:
+            if note.key in annotations:
+                self.tally.restored += note.restore(str(annotations[note.key]))
 
     def _write_if_due(self) -> None:
-        reading = self.tracker.read()
-        if not self._is_due(reading):
+        """All notes in one write when any is due: a write costs more than a note."""
+        texts = {note.key: note.look() for note in self.notes}
+        said = {key: text for key, text in texts.items() if text is not None}
+        if not said or not self._is_due(said):
             return
-        text = render_state(reading)
-        self.client.patch(self._path, {"metadata": {"annotations": {KEY: text}}})
-        self._written = _Written(reading, self.clock.mono_ns())
+        self.client.patch(self._path, {"metadata": {"annotations": said}})
+        self._written_mono_ns = self.clock.mono_ns()
         self._spacing_ratio = self.chance()
+        for note in self.notes:
+            if note.key in said:
+                note.settle()
         self.tally.written += 1
-        self.tally.bytes = len(text.encode())
+        self.tally.bytes = sum(len(text.encode()) for text in said.values())
 
-    def _is_due(self, reading: FpgaReading) -> bool:
-        if not reading.heard:
-            return False
-        if self._written is None:
+    def _is_due(self, said: Mapping[str, str]) -> bool:
+        if self._written_mono_ns is None:
             return True
-        age_seconds = (self.clock.mono_ns() - self._written.mono_ns) / 1e9
+        age_seconds = (self.clock.mono_ns() - self._written_mono_ns) / 1e9
         if age_seconds >= HEARTBEAT_SECONDS * (1 - JITTER_RATIO * self._spacing_ratio):
             return True
-        least_seconds = LEAST_SECONDS * (1 + JITTER_RATIO * self._spacing_ratio)
-        return age_seconds >= least_seconds and is_material(self._written.reading, reading)
+        if age_seconds < LEAST_SECONDS * (1 + JITTER_RATIO * self._spacing_ratio):
+            return False
+        return any(note.is_material() for note in self.notes if note.key in said)
 
     def _note(self, reason: str) -> None:
         self.tally.failed += 1

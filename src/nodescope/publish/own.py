@@ -227,7 +227,7 @@ class Own:
         yield one(
             "nodescope_annotation_bytes",
             "gauge",
-            "Length of the annotation written last.",
+            "Length of the annotations written last.",
             self.annotation.bytes,
         )
 
