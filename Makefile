@@ -4,7 +4,7 @@ SHELL := /bin/bash
 PY := .venv/bin/python
 ARGS ?=
 
-.PHONY: help setup run test lint fast real bench docs golden capture lock clean test-vm fuzz
+.PHONY: help setup run test lint fast real bench docs golden capture lock clean test-vm fuzz eval-studies
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -47,6 +47,9 @@ test-vm: setup ## a full cgroup v2 kernel in a virtual machine
 
 fuzz: ## the native parsers under libFuzzer and sanitizers: make fuzz SECONDS=600
 	@tools/fuzz $(or $(SECONDS),600)
+
+eval-studies: setup ## score the studies on labelled series: make eval-studies DIR=folder
+	@$(PY) -m tools.eval_studies $(DIR) $(ARGS)
 
 lock: setup ## renew requirements.lock
 	@$(PY) -m pip install --quiet uv && .venv/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-annotate --no-header --group dev pyproject.toml -o requirements.lock

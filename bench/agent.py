@@ -13,7 +13,9 @@ ring is not full yet, and the figure is extended by what it grew of late.
 """
 
 import itertools
+import json
 import time
+import urllib.request
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
@@ -48,7 +50,8 @@ class Cost:
     plain_bytes: float
     gzip_bytes: float
     quietest_cores: float
-    remark: str = ""
+    cpu_remark: str = ""
+    memory_remark: str = ""
 
     @property
     def figures(self) -> tuple[float, ...]:
@@ -77,13 +80,21 @@ def measure(starting: AbstractContextManager[Server], seconds: float, scrape_sec
             due = scrape_until(server, end, scrape_seconds, due)
             readings.append(Reading.of(server))
         plain, gzipped = server.body_bytes()
+        slowed = read_slowed(server) if server.name == "nodescope" else ""
     before, after = readings[0], readings[-1]
     quietest = min(later.cores_since(earlier) for earlier, later in itertools.pairwise(readings))
     cost = Cost(after.cores_since(before), after.resident, plain, gzipped, quietest)
     if server.name != "nodescope":
         return cost
     full, remark = extend(readings[len(readings) // 2 - (len(readings) == 2)], after, seconds)
-    return replace(cost, resident_bytes=full, remark=remark)
+    return replace(cost, resident_bytes=full, memory_remark=remark, cpu_remark=slowed)
+
+
+def read_slowed(server: Server) -> str:
+    """What the budget reads less often: that would make the agent look cheaper than it is."""
+    with urllib.request.urlopen(f"http://127.0.0.1:{server.port}/status", timeout=20) as answer:
+        slowed = json.load(answer)["budget"]["slowed"]
+    return f"slowed by the budget: {slowed}" if slowed else "nothing slowed by the budget"
 
 
 @dataclass(frozen=True)
@@ -133,7 +144,9 @@ def compare(what: str, count: int, ours: Cost, peers: Mapping[str, Cost]) -> lis
     at_1_hz = [cost for name, cost in peers.items() if name.endswith("at 1 Hz")]
     together = Cost(*(sum(column) for column in zip(*(cost.figures for cost in at_1_hz))))
     return [
-        Row(f"{what}: CPU", ours.cores, "core", together.cores, "all three at 1 Hz", cpu_goal),
+        Row(
+            f"{what}: CPU", ours.cores, "core", together.cores, "all three at 1 Hz", cpu_goal, ours.cpu_remark
+        ),
         Row(
             f"{what}: CPU, quietest {WINDOW_SECONDS:.0f} s",
             ours.quietest_cores,
@@ -149,7 +162,7 @@ def compare(what: str, count: int, ours: Cost, peers: Mapping[str, Cost]) -> lis
             together.resident_bytes,
             "all three",
             memory_goal,
-            ours.remark,
+            ours.memory_remark,
         ),
         Row(f"{what}: a scrape, plain", ours.plain_bytes, "bytes", together.plain_bytes, "all three"),
         Row(f"{what}: a scrape, gzip", ours.gzip_bytes, "bytes", together.gzip_bytes, "all three"),

@@ -14,7 +14,7 @@ static int is_odd(char c) { return c == '\r' || c == '\v' || c == '\f' || c == '
 static int is_digit(char c) { return c >= '0' && c <= '9'; }
 
 /*
- * One number at *cursor: digits, or digits.digits, or "max". Up to 18 digits
+ * One number at *cursor: digits, or digits.digits, or "max". Up to 19 digits
  * fit a uint64 and convert to the nearest double; a fraction is divided by an
  * exact power of ten only while its digits stay exact, which gives the same
  * double as a full parser.
@@ -35,7 +35,7 @@ static int parse_number(const char **cursor, const char *end, double *out)
     while (c < end && is_digit(*c))
         whole = whole * 10 + (uint64_t)(*c++ - '0');
     size_t digits = (size_t)(c - start);
-    if (digits == 0 || digits > 18)
+    if (digits == 0 || digits > 19)
         return UNSURE;
     size_t fraction = 0;
     if (c < end && *c == '.') {
@@ -191,7 +191,7 @@ static int parse_key_values(struct layout *layout, const char *data, const char 
     return parse_searching(layout, data, end, out);
 }
 
-/* Tokens of text that holds nothing but blanks and line ends between them. */
+/* The first tokens of text that holds nothing but blanks and line ends between them. */
 struct token {
     const char *start, *stop;
 };
@@ -200,13 +200,11 @@ static int split(const char *data, const char *end, struct token *tokens, size_t
 {
     size_t found = 0;
     const char *c = data;
-    while (c < end) {
+    while (c < end && found < room) {
         while (c < end && (is_blank(*c) || *c == '\n'))
             c++;
         if (c == end)
             break;
-        if (found == room)
-            return UNSURE;
         tokens[found].start = c;
         while (c < end && !is_blank(*c) && *c != '\n') {
             if (is_odd(*c))
@@ -258,19 +256,22 @@ static int parse_pressure(const struct layout *layout, const char *data, const c
     return SURE;
 }
 
+/* loadavg has five fields, /proc/PID/stat fifty behind the name. */
 #define MOST_FIELDS 64
 
 static int parse_fields(const struct layout *layout, const char *data, const char *end, double *out)
 {
     struct token tokens[MOST_FIELDS];
-    size_t count;
-    if (split(data, end, tokens, MOST_FIELDS, &count) != SURE)
+    size_t count, needed = 0;
+    for (size_t slot = 0; slot < layout->wanted; slot++)
+        if ((size_t)layout->places[slot] >= needed)
+            needed = (size_t)layout->places[slot] + 1;
+    /* What stands behind the last wanted field need not be looked at. */
+    if (needed > MOST_FIELDS || split(data, end, tokens, needed, &count) != SURE || count < needed)
         return UNSURE;
-    for (size_t slot = 0; slot < layout->wanted; slot++) {
-        size_t place = (size_t)layout->places[slot];
-        if (place >= count || parse_whole_token(&tokens[place], &out[slot]) != SURE)
+    for (size_t slot = 0; slot < layout->wanted; slot++)
+        if (parse_whole_token(&tokens[layout->places[slot]], &out[slot]) != SURE)
             return UNSURE;
-    }
     return SURE;
 }
 

@@ -21,6 +21,7 @@ COMMANDS = {
     "agent": ("agent", "the collector: samples, holds, answers"),
     "sources": ("sources", "what this machine offers: every source ok, absent or failed, and why"),
     "settings": ("settings", "every setting, its value, and where it came from"),
+    "study": ("study", "run a study on a series: change points, periods, trends and more"),
     "sample": ("sample", "one tick to stdout, then exit"),
 }
 

@@ -58,7 +58,12 @@ CAPABILITIES = {
 }
 
 
-def read_settings(flags: Mapping[str, object], config: Path | None, environment: Mapping[str, str]) -> Loaded:
+def read_settings(
+    flags: Mapping[str, object],
+    config: Path | None,
+    environment: Mapping[str, str],
+    defaults: Mapping[str, Any] | None = None,
+) -> Loaded:
     """Settings from flags, environment and the TOML file, if there is one."""
     path = config or (Path(environment["NODESCOPE_CONFIG"]) if environment.get("NODESCOPE_CONFIG") else None)
     toml: dict[str, Any] = {}
@@ -69,7 +74,7 @@ def read_settings(flags: Mapping[str, object], config: Path | None, environment:
             raise SettingsRejected(f"{path}: {error.strerror}") from error
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise SettingsRejected(f"{path}: not TOML: {error}") from error
-    return load_settings(flags, environment, toml, str(path))
+    return load_settings(flags, environment, toml, str(path), defaults)
 
 
 def raise_descriptor_limit() -> int:
@@ -101,8 +106,14 @@ def read_permissions() -> dict[str, Any]:
 
 
 def build_context(
-    settings: Settings, clock: Clock, node: str, fpga: FpgaTracker, kubernetes: Access
+    settings: Settings,
+    node: str = "",
+    clock: Clock | None = None,
+    fpga: FpgaTracker | None = None,
+    kubernetes: Access | None = None,
 ) -> Context:
+    if not settings.root.is_dir():
+        raise SettingsRejected(f"root = {str(settings.root)!r} is not accepted: no such folder")
     native, reason = load_native(settings.reader)
     if native is None and settings.reader == "native":
         raise SettingsRejected(f"reader = native: {reason}; accepted here: python, auto")
@@ -117,8 +128,8 @@ def build_context(
         ticks_per_second=os.sysconf("SC_CLK_TCK"),
         fpga=fpga,
         node=node,
-        clock=clock,
-        kubernetes=kubernetes,
+        clock=clock or SystemClock(),
+        kubernetes=kubernetes or Access(),
     )
 
 
@@ -206,7 +217,7 @@ def build_parts(
     fpga = FpgaTracker(clock, settings.fpga_window_seconds, settings.fpga_bitstream_seconds)
     check_annotate(settings)
     access = find_access(loaded, environment)
-    context = build_context(settings, clock, node, fpga, access)
+    context = build_context(settings, node, clock, fpga, access)
     ring = Ring(settings.ring_seconds, settings.ring_bytes, settings.interval_seconds)
     obituaries = Obituaries()
     batch, calls = choose_sources(settings)

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from urllib.parse import quote
 
+from tests.nodes.hardware_files import hardware_files
 from tests.nodes.kernel_text import (
     MIB,
     Group,
@@ -700,6 +701,17 @@ def make_hostile() -> Node:
     )
 
 
+def make_hardware() -> Node:
+    """No container, but every hardware counter there is: PCM, perf, RAPL, resctrl, cpufreq, cpuidle."""
+    return replace(
+        make_bare(),
+        name="hardware",
+        machine=Machine(cores=2),
+        filesystems=[*FILESYSTEMS],
+        alter=lambda instant, files: files.update(hardware_files(instant)),
+    )
+
+
 MAKERS = (
     make_cgroup2_systemd,
     make_cgroup2_cgroupfs,
@@ -713,6 +725,7 @@ MAKERS = (
     make_services,
     make_arm64_64k,
     make_hostile,
+    make_hardware,
 )
 
 

@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from nodescope.base.block import Block, Table
+from nodescope.base.block import Block, Info, Table
 from nodescope.base.entity import Entity
 from nodescope.base.errors import ArchiveRefused, ArchiveTruncated
 from nodescope.base.frame import Event, Frame, Outcome
@@ -66,6 +66,7 @@ def _table_to_json(table: Table) -> dict[str, Any]:
         "source": table.source,
         "scopes": table.scopes,
         "metrics": [asdict(m) for m in table.metrics],
+        "info": asdict(table.info) if table.info else None,
     }
 
 
@@ -76,7 +77,10 @@ def _table_from_json(value: dict[str, Any]) -> Table:
         known["labels"] = _pairs(known.get("labels", []))
         known["also"] = tuple(known.get("also", ()))
         metrics.append(Metric(**known))
-    return Table(value["name"], value["source"], tuple(value["scopes"]), tuple(metrics))
+    info = value.get("info")
+    if info:
+        info = Info(info["published"], info["help"], tuple(info["labels"]))
+    return Table(value["name"], value["source"], tuple(value["scopes"]), tuple(metrics), info or None)
 
 
 @dataclass(slots=True)

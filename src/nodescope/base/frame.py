@@ -26,6 +26,8 @@ class Outcome:
     """CPU time of this tick's reading and parsing."""
     detail: str = "error"
     """A short word for the error counter's `reason` label."""
+    note: str = ""
+    """Something to know about a source that is ok, such as its version."""
 
 
 OK = Outcome("ok")

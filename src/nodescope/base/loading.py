@@ -94,6 +94,8 @@ def parse_setting(key: str, value: object, origin: str) -> object:
     """One value from text, or from TOML's own types, checked against its bounds."""
     try:
         if isinstance(value, (list, tuple)):
+            if _TYPES[key] != tuple[str, ...]:
+                raise ValueError(str(value))  # noqa: TRY301
             parsed: object = tuple(str(item) for item in value)
         elif isinstance(value, bool) and _TYPES[key] is not bool:
             raise ValueError(str(value))  # noqa: TRY301
@@ -138,9 +140,10 @@ def load_settings(
     environment: Mapping[str, str],
     toml: Mapping[str, Any],
     toml_path: str = "the settings file",
+    defaults: Mapping[str, Any] | None = None,
 ) -> Loaded:
-    """Lay the four origins over the defaults; the later wins."""
-    chosen: dict[str, Any] = {}
+    """Lay the four origins over the defaults (a command may have its own); the later wins."""
+    chosen: dict[str, Any] = dict(defaults or {})
     origins = dict.fromkeys(FIELDS, "default")
 
     def lay(key: str, value: object, origin: str) -> None:
@@ -163,6 +166,10 @@ def load_settings(
         # One more listener, as the GPU exporter's own variable asks; on the
         # address of the first listener, so that loopback stays loopback.
         port = environment["EXPORTER_PORT"]
+        if not port.isdigit() or not 0 < int(port) <= 65535:
+            raise SettingsRejected(
+                f"EXPORTER_PORT = {port!r} is not accepted; accepted: a port from 1 to 65535"
+            )
         listen = chosen.get("listen", Settings().listen)
         extra = f"{listen[0].rpartition(':')[0]}:{port}"
         if extra not in listen:

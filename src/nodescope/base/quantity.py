@@ -31,7 +31,10 @@ def _split(text: str) -> tuple[float, str]:
     match = _QUANTITY.fullmatch(text)
     if not match:
         raise ValueError(text)
-    return float(match[1]), match[2]
+    number = float(match[1])
+    if not math.isfinite(number):
+        raise ValueError(text)
+    return number, match[2]
 
 
 def parse_seconds(text: str) -> float:

@@ -93,6 +93,35 @@ class Settings:
     slow, and false turns it off.
     """
 
+    pcm_command: str = "pcm"
+    """
+    The program that counts hardware events, with arguments of its own if any.
+
+    Found in PATH and in /usr/sbin. It is run as `pcm INTERVAL -csv -f`; where
+    there is none, perf, resctrl, rapl and cpufreq give what they can.
+    """
+
+    pcm_url: str = ""
+    """
+    A pcm-sensor-server to ask, such as http://localhost:9738, instead of running pcm.
+
+    Its numbers are whole ones; pcm's CSV has two decimals.
+    """
+
+    pcm_per_core: bool = True
+    """
+    Whether pcm counts every core, for windows with cores=3,4,5.
+
+    false halves what pcm costs on large machines.
+    """
+
+    mem_bw_peak_bytes: int = _bounded(0, least=0)
+    """
+    Bytes per second that memory can move at the most, for mem_bw_util.
+
+    0 takes the highest rate seen since the start; /status says which is used.
+    """
+
     reader: str = _bounded("auto", choices=("auto", "native", "python"))
     """
     How files are read: by the native reader, or in plain Python.

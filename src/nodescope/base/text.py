@@ -1,11 +1,14 @@
 """Words for people: cleaning what tenants wrote, and the nearest valid name on a miss."""
 
+import re
 from collections.abc import Iterable
 from difflib import get_close_matches
 
 # A Kubernetes name has at most 253 characters; a kernel path component 255.
 # Longer text is somebody's attempt, and is cut.
 TEXT_CHARACTERS = 256
+# Surrogates that stand for no byte: JSON may carry them, no encoding can.
+_LONE_SURROGATE = re.compile("[\ud800-\udc7f\udd00-\udfff]")
 
 
 def clean_text(text: str, limit_characters: int = TEXT_CHARACTERS) -> str:
@@ -18,7 +21,8 @@ def clean_text(text: str, limit_characters: int = TEXT_CHARACTERS) -> str:
     # Almost every name is plain; the check is cheaper than the loop.
     if text.isprintable() and text.isascii() and len(text) <= limit_characters:
         return text
-    whole = text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+    bytewise = _LONE_SURROGATE.sub("\ufffd", text)
+    whole = bytewise.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
     shown = "".join(letter if letter.isprintable() else " " for letter in whole)
     return shown[:limit_characters]
 

@@ -153,6 +153,8 @@ class Grid:
         self._program: Program = []
         self._flat: Sequence[float] | Values = []
         self._before: dict[Entity, list[float]] = {}
+        # The last reading of the set before, until this one has been read.
+        self._former: tuple[tuple[Entity, ...], Sequence[float] | Values] = ((), ())
         self.width = len(table.metrics)
         self.gone_rows: set[int] = set()
         self._open_faults: dict[Entity, list[Fault]] = {}
@@ -201,6 +203,8 @@ class Grid:
 
     def arrange(self, entities: tuple[Entity, ...]) -> None:
         """Fix the order of the rows; call once after the set changed."""
+        if len(self._flat):
+            self._former = (self._entities, self._flat)
         self._entities = entities
         self._flat = []
         placed = [
@@ -257,6 +261,7 @@ class Grid:
             gone = [self._entities[row] for row in self.gone_rows if row < len(self._entities)]
             self._before = {entity: row for entity in gone if (row := self._row(entity))}
         self._flat = cells
+        self._former = ((), ())
         self.faults = faults
 
     def _note(self, path: str, error: Exception, row: int) -> Fault:
@@ -274,10 +279,13 @@ class Grid:
         return values
 
     def _row(self, entity: Entity) -> list[float] | None:
-        if entity not in self._entities or not len(self._flat):
-            return None
-        start = self._entities.index(entity) * self.width
-        return [float(value) for value in self._flat[start : start + self.width]]
+        entities, flat = (self._entities, self._flat) if len(self._flat) else self._former
+        # By what cannot change: its labels may have come since.
+        same = (
+            n for n, known in enumerate(entities) if (known.ids, known.scope) == (entity.ids, entity.scope)
+        )
+        start = next(same, len(entities)) * self.width
+        return [float(value) for value in flat[start : start + self.width]] or None
 
     def read_row(self, entity: Entity) -> list[float]:
         """One entity's values right now, outside the tick: for a last look."""

@@ -12,12 +12,19 @@ from dataclasses import dataclass
 from nodescope.base.block import Block
 from nodescope.base.clock import Clock, thread_cpu_ns
 from nodescope.base.frame import Outcome
-from nodescope.collect.guard import run_guarded
-from nodescope.collect.source import CallSource, Context
+from nodescope.collect.guard import check_all, run_guarded
+from nodescope.collect.source import CallSource, Context, Streaming
 
 # An absent source is asked again at this pace: a driver may be loaded later.
 # One whose asking costs nothing may name its own (`absent_pace_seconds`).
 ABSENT_PACE_SECONDS = 60.0
+# What a source says before its first answer.
+NOT_ASKED = "not asked yet"
+# Blocks of a stream that wait for a tick: rows come when they come, and two
+# may fall between two ticks. Of too many the oldest are lost, never the newest.
+WAITING_BLOCKS = 64
+# A child process is asked to end, and given five seconds to.
+CLOSE_SECONDS = 7.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +48,10 @@ class Caller:
         self._lock = threading.Lock()
         self._stop = threading.Event()
         self._blocks: tuple[Block, ...] = ()
-        self._outcome = Outcome("absent", "not asked yet")
+        self._outcome = Outcome("absent", NOT_ASKED)
         self._fresh = False
         self._opened = False
+        self._is_told = False
         self._asked_mono_ns: int | None = None
         self._thread = threading.Thread(target=self._run, name=f"source-{source.name}", daemon=True)
 
@@ -52,6 +60,13 @@ class Caller:
 
     def stop(self) -> None:
         self._stop.set()
+        if isinstance(self.source, Streaming):
+            self.source.interrupt()
+
+    def join(self) -> None:
+        """Wait for a source that has something to tidy up; others are left to finish."""
+        if isinstance(self.source, Streaming) and self._thread.is_alive():
+            self._thread.join(timeout=CLOSE_SECONDS)
 
     def take(self) -> Taken:
         """The newest answer, once; afterwards only its outcome until the next."""
@@ -60,7 +75,9 @@ class Caller:
             late_seconds = 0.0 if asked is None else (self._clock.mono_ns() - asked) / 1e9
             if late_seconds > self.source.deadline_seconds:
                 reason = f"no answer for {late_seconds:.0f} s; it is asked again when it comes back"
-                return Taken((), Outcome("failed", reason, detail="hung"), fresh=False)
+                told, self._is_told = self._is_told, True
+                return Taken((), Outcome("failed", reason, detail="hung"), fresh=not told)
+            self._is_told = False
             taken = Taken(self._blocks, self._outcome, self._fresh)
             self._blocks = ()
             self._fresh = False
@@ -71,13 +88,14 @@ class Caller:
         before_ns = thread_cpu_ns()
         with self._lock:
             self._asked_mono_ns = self._clock.mono_ns()
-        blocks, outcome = self._ask(opened=self._opened)
-        self._opened = outcome.state != "absent"
+        blocks, outcome = self._ask()
         cost_seconds = (thread_cpu_ns() - before_ns) / 1e9
         with self._lock:
             self._asked_mono_ns = None
-            self._blocks = blocks
-            self._outcome = Outcome(outcome.state, outcome.reason, cost_seconds, outcome.detail)
+            waiting = self._blocks if isinstance(self.source, Streaming) else ()
+            self._blocks = (*waiting, *blocks)[-WAITING_BLOCKS:]
+            note = getattr(self.source, "note", "") if outcome.state == "ok" else ""
+            self._outcome = Outcome(outcome.state, outcome.reason, cost_seconds, outcome.detail, note)
             self._fresh = True
 
     def _run(self) -> None:
@@ -93,10 +111,15 @@ class Caller:
     def _absent_seconds(self) -> float:
         return float(getattr(self.source, "absent_pace_seconds", ABSENT_PACE_SECONDS))
 
-    def _ask(self, *, opened: bool) -> tuple[tuple[Block, ...], Outcome]:
+    def _ask(self) -> tuple[tuple[Block, ...], Outcome]:
         def ask() -> tuple[Block, ...]:
-            if not opened:
+            if not self._opened:
                 self.source.open(self._context)
-            return self.source.parse(self.source.read(), self._clock.mono_ns())
+                self._opened = True
+            return check_all(Block, self.source.parse(self.source.read(), self._clock.mono_ns()))
 
-        return run_guarded(self.source.name, ask, ())
+        nothing: tuple[Block, ...] = ()
+        blocks, outcome = run_guarded(self.source.name, ask, nothing)
+        # What went away is opened anew when it comes back.
+        self._opened = self._opened and outcome.state != "absent"
+        return blocks, outcome

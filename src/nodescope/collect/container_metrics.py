@@ -43,6 +43,8 @@ class CgroupFile:
     hierarchy: str
     name: str
     layout: GridLayout
+    unless: frozenset[str] = frozenset()
+    """Not read for a container that is in one of these hierarchies, too: they tell the same."""
 
 
 def row(
@@ -82,6 +84,7 @@ def size(name: str, published: str | None, sentence: str, plain: str | None = No
     return row(name, published, sentence, unit="bytes", plain=plain)
 
 
+CPU_ACCOUNTS = frozenset({"cpuacct", "cpu,cpuacct"})
 TOTAL_CPU = (("cpu", "total"),)
 USED = "CPU time used."
 USED_USER = "CPU time used in user mode."
@@ -146,7 +149,7 @@ def v2_main() -> Iterator[CgroupFile]:
         "rios": count("cgroup.v2.io.stat.rios", "fs_reads_total", "Reads from block devices."),
         "wios": count("cgroup.v2.io.stat.wios", "fs_writes_total", "Writes to block devices."),
     }
-    yield CgroupFile("v2", "cpu.stat", KeyValues(cpu, read_bytes=1024))
+    yield CgroupFile("v2", "cpu.stat", KeyValues(cpu, read_bytes=1024), CPU_ACCOUNTS)
     yield CgroupFile(
         "v2",
         "memory.current",
@@ -288,7 +291,8 @@ MEMORY_STAT: tuple[tuple[str, str, str | None, Kind, str, str | None], ...] = (
         "Page cache in active use.",
         None,
     ),
-    ("kernel_stack", "", "memory_kernel_usage", "gauge", "Memory for kernel stacks.", None),
+    ("kernel", "", "memory_kernel_usage", "gauge", "Memory of the kernel for the container.", None),
+    ("", "total_swap", "memory_swap", "gauge", "Swap in use.", None),
     ("slab", "", None, "gauge", "Memory for kernel objects.", None),
     ("sock", "", None, "gauge", "Memory for network buffers.", None),
     ("pgfault", "total_pgfault", "memory_failures_total", "counter", "Page faults.", None),
@@ -300,6 +304,7 @@ def memory_stat(version: str) -> Iterator[CgroupFile]:
     wanted = {}
     for v2_key, v1_key, published, kind, sentence, plain in MEMORY_STAT:
         key = v2_key if version == "v2" else v1_key
+        # The two versions do not tell quite the same.
         if key:
             labels = (
                 *FAULT_LABELS.get(v2_key, ()),

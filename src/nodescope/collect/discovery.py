@@ -34,6 +34,7 @@ class Discovery:
         self.watching = False
         self._on_empty = on_empty
         self._changed: set[tuple[Hierarchy, str]] = set()
+        self._made: set[tuple[Hierarchy, str]] = set()
         self._lock = threading.Lock()
         self._folder_watches: dict[Hierarchy, dict[str, int]] = {
             hierarchy: {} for hierarchy in self.hierarchies
@@ -61,8 +62,10 @@ class Discovery:
         """Look at what changed; True when any tree may differ from before."""
         walk_all = not self.watching or tick_number % RESCAN_TICKS == 0
         with self._lock:
-            changed = self._changed
-            self._changed = set()
+            changed, self._changed = self._changed, set()
+            made, self._made = self._made, set()
+        for hierarchy, path in made:
+            self._forget_below(hierarchy, path)
         if walk_all:
             for hierarchy in self.hierarchies:
                 self.trees[hierarchy] = walk_tree(self.root, hierarchy)
@@ -93,6 +96,19 @@ class Discovery:
                 break
         if self.watching and hierarchy.name == "v2":
             self._watch_events(hierarchy, tree)
+
+    def _forget_below(self, hierarchy: Hierarchy, path: str) -> None:
+        """
+        A folder that was made while we watch one of that name is another one.
+
+        cgroupfs does not tell a watch that its folder is gone: without this,
+        the watch of a dead folder would stand for the living one.
+        """
+        events = [self._event_watches] if hierarchy.name == "v2" else []
+        for watches in (self._folder_watches[hierarchy], *events):
+            if path in watches:
+                for key in [key for key in watches if key == path or key.startswith(f"{path}/")]:
+                    self._forget(watches, key)
 
     def _watch_folders(self, hierarchy: Hierarchy, tree: Tree) -> list[str]:
         from nodescope.collect import watch  # noqa: PLC0415 - Linux only
@@ -145,7 +161,7 @@ class Discovery:
         while not self._stop.is_set():
             if not self._watch.wait(1.0):
                 continue
-            for number, mask in self._watch.read():
+            for number, mask, name in self._watch.read():
                 if mask & watch.IN_Q_OVERFLOW:
                     self.rescan()
                 meaning = self._watched.get(number)
@@ -155,6 +171,8 @@ class Discovery:
                 if not is_event_file:
                     with self._lock:
                         self._changed.add((hierarchy, path))
+                        if mask & watch.IN_CREATE:
+                            self._made.add((hierarchy, f"{path}/{name}" if path else name))
                 elif self._is_empty(hierarchy, path):
                     self._on_empty(path)
 

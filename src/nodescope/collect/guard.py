@@ -5,7 +5,8 @@ Programming errors are logged with their traceback and shown in /status; the
 other sources, and the tick, go on.
 """
 
-from collections.abc import Callable
+import typing
+from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 from nodescope.base.errors import SourceAbsent, SourceFailed
@@ -14,6 +15,15 @@ from nodescope.base.log import Log
 
 log = Log("source")
 Result = TypeVar("Result")
+
+
+def check_all(kind: type[Result], answer: Iterable[object]) -> tuple[Result, ...]:
+    """What a source gave, once all of it is of the promised kind."""
+    given = tuple(answer)
+    wrong = [type(item).__name__ for item in given if not isinstance(item, kind)]
+    if wrong:
+        raise SourceFailed(f"gave {wrong[0]} where {kind.__name__} belongs")
+    return typing.cast("tuple[Result, ...]", given)
 
 
 def run_guarded(source: str, action: Callable[[], Result], otherwise: Result) -> tuple[Result, Outcome]:

@@ -46,7 +46,11 @@ def parse_numbers(tokens: Sequence[bytes]) -> list[float]:
     joined = b"".join(tokens)
     # Below 300 digits in all, no float can overflow to infinity.
     if joined.isdigit() and len(joined) < 300:
-        return list(map(float, tokens))
+        try:
+            return list(map(float, tokens))
+        except ValueError:
+            # One of them is empty: `total=` of a file that was cut.
+            pass
     return list(map(parse_number, tokens))
 
 
@@ -154,7 +158,12 @@ def _find_places(data: bytes, names: Sequence[bytes]) -> _Places:
     )
 
 
-_NO_SOME_LINE = [b"some", b"avg10=", b"avg60=", b"avg300=", b"total="]
+# Which lines a pressure file may have, and the token at which each starts.
+_PRESSURE_STARTS: Mapping[tuple[bytes, ...], Mapping[bytes, int]] = {
+    (b"some", b"full"): {b"some": 0, b"full": 5},
+    (b"some",): {b"some": 0},
+    (b"full",): {b"full": 0},
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +174,8 @@ class PressureLines:
         some avg10=1.84 avg60=0.90 avg300=0.31 total=48210377
         full avg10=0.00 avg60=0.00 avg300=0.00 total=0
 
-    Before Linux 5.13 the cpu file has no `full` line: those cells are NaN.
+    Before Linux 5.13 the cpu file has no `full` line, and irq never has a
+    `some` line: those cells are NaN.
     """
 
     wanted: Mapping[tuple[str, str], Metric]
@@ -180,30 +190,27 @@ class PressureLines:
         # Five tokens a line: its name and four fields in this order, since 4.20.
         order = {"avg10": 1, "avg60": 2, "avg300": 3, "total": 4}
         places = [(line.encode(), order[name], name.encode() + b"=") for line, name in self.wanted]
-        if [line for line, _, _ in places] != sorted((line for line, _, _ in places), reverse=True):
-            raise ValueError("fields of the some line come first, as in the file")
-        plan = [
-            (0 if line == b"some" else 5, line, place, prefix, len(prefix)) for line, place, prefix in places
-        ]
+        plan = [(line, place, prefix, len(prefix)) for line, place, prefix in places]
 
         def parse(data: bytes) -> list[float]:
             tokens = data.split()
-            if len(tokens) not in (5, 10) or tokens[0] not in (b"some", b"full"):
+            starts = _PRESSURE_STARTS.get(tuple(tokens[::5]))
+            if starts is None or len(tokens) % 5:
                 raise ParseError(f"expected pressure lines, got {data[:60]!r}")
-            if tokens[0] == b"full":
-                # The irq file has no other line.
-                tokens = _NO_SOME_LINE + tokens
             wanted = []
-            for first, line, place, prefix, length in plan:
-                if first >= len(tokens):
-                    break
+            for line, place, prefix, length in plan:
+                first = starts.get(line)
+                if first is None:
+                    continue
                 token = tokens[first + place]
-                if tokens[first] != line or not token.startswith(prefix):
+                if not token.startswith(prefix):
                     raise ParseError(f"expected {line.decode()} {prefix.decode()}, got {token[:40]!r}")
                 wanted.append(token[length:])
             values = parse_numbers(wanted)
-            # Lines come in this order, so what is missing is missing at the end.
-            return values if len(values) == len(plan) else values + [NAN] * (len(plan) - len(values))
+            if len(values) == len(plan):
+                return values
+            found = iter(values)
+            return [next(found) if line in starts else NAN for line, _, _, _ in plan]
 
         return parse
 
@@ -253,8 +260,9 @@ class ProcessStat:
         least = max(places) + 1
 
         def parse(data: bytes) -> list[float]:
-            tokens = data[data.rfind(b")") + 1 :].split()
-            if len(tokens) < least:
+            behind = data.rfind(b")") + 1
+            tokens = data[behind:].split()
+            if not behind or len(tokens) < least:
                 raise ParseError(f"expected {least + 2} fields or more, got {len(tokens) + 2}: {data[:60]!r}")
             return parse_numbers([tokens[place] for place in places])
 

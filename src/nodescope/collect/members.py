@@ -49,6 +49,8 @@ class Members:
         self._entities: tuple[Entity, ...] = ()
         self._counts: list[float] = []
         self._readings = 0
+        self.version = 0
+        """Grows when any container's processes changed."""
 
     def add(self, entity: Entity, folder: str) -> None:
         self._folders[entity] = [folder]
@@ -88,7 +90,10 @@ class Members:
                     self.faults.append(describe_fault(path, error))
                     self._pids[entity] = ()
                     return NAN
-        self._pids[entity] = tuple(int(pid) for pid in pids[:PIDS] if pid.isdigit())
+        found = tuple(int(pid) for pid in pids[:PIDS] if pid.isdigit())
+        if found != self._pids.get(entity):
+            self._pids[entity] = found
+            self.version += 1
         return float(len(pids))
 
     def block(self, mono_ns: int) -> Block | None:

@@ -8,7 +8,7 @@ hand it to the sinks.
 """
 
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Protocol
 
@@ -23,7 +23,7 @@ from nodescope.base.tally import Tally
 from nodescope.collect.batch import Fault, Segment, read_segments
 from nodescope.collect.budget import Budget
 from nodescope.collect.caller import Caller
-from nodescope.collect.guard import run_guarded
+from nodescope.collect.guard import check_all, run_guarded
 from nodescope.collect.source import BatchSource, Context, Tick
 
 log = Log("sampler")
@@ -44,7 +44,12 @@ def take_block(segment: Segment, mono_ns: int) -> Block | None:
     """What a segment read; nothing when its reading broke off."""
     if any(fault.status == "raised" for fault in segment.faults):
         return None
-    return segment.block(mono_ns)
+    block = segment.block(mono_ns)
+    return None if block is None else check_all(Block, (block,))[0]
+
+
+def refresh_source(source: BatchSource, tick: Tick) -> tuple[Event, ...]:
+    return check_all(Event, source.refresh(tick))
 
 
 class Opened:
@@ -102,6 +107,8 @@ class Sampler:
             caller.stop()
         if self._thread:
             self._thread.join(timeout=5)
+        for caller in self._callers:
+            caller.join()
         for opened in self._opened:
             if opened.is_open:
                 opened.source.close()
@@ -111,7 +118,10 @@ class Sampler:
         while not self._clock.wait_until(deadline_ns, self.stopping):
             late_ns = self._clock.mono_ns() - deadline_ns
             self.tally.late_seconds.observe(late_ns / 1e9)
-            self.tick()
+            _, outcome = run_guarded("tick", self.tick, None)
+            if outcome.state != OK.state:
+                # The next one may do better; this one is lost, and counted.
+                self.tally.missed += 1
             deadline_ns += self.interval_ns
             behind_ns = self._clock.mono_ns() - deadline_ns
             if behind_ns > 0:
@@ -169,8 +179,8 @@ class Sampler:
                 if not opened.is_open:
                     continue
             before_ns = thread_cpu_ns()
-            nothing: Iterable[Event] = ()
-            refresh = partial(opened.source.refresh, tick)
+            nothing: tuple[Event, ...] = ()
+            refresh = partial(refresh_source, opened.source, tick)
             happened, outcome = run_guarded(opened.source.name, refresh, nothing)
             events.extend(happened)
             opened.refresh_cost_ns = thread_cpu_ns() - before_ns
@@ -247,13 +257,16 @@ class Sampler:
 
     def _note_call(self, caller: Caller, outcome: Outcome) -> None:
         name = caller.source.name
+        if outcome.state == "failed":
+            self.tally.errors[name, outcome.detail] += 1
+        if outcome.detail == "hung":
+            # What it costs is not known before it answers.
+            return
         self.budget.register(name, 1)
         # Per tick of its own pace, so that calls and files share one scale.
         share = self.interval_ns / 1e9 / max(caller.source.pace_seconds, self.interval_ns / 1e9)
         self.budget.note(name, outcome.cost_seconds * share)
         self.tally.cost_seconds[name] += outcome.cost_seconds
-        if outcome.state == "failed":
-            self.tally.errors[name, outcome.detail] += 1
 
     def _apply_pace(self, table: str, tier: int) -> None:
         for caller in self._callers:

@@ -10,7 +10,7 @@ saved to a file) and makes blocks from the answer (`parse`, pure).
 import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from nodescope.base.block import Block, Info, Table
 from nodescope.base.clock import Clock, SystemClock
@@ -107,6 +107,19 @@ class CallSource(Protocol):
         ...
 
     def close(self) -> None: ...
+
+
+@runtime_checkable
+class Streaming(Protocol):
+    """
+    A call source that waits for what comes by itself, each piece of which is kept.
+
+    Has something to tidy up, such as a child process: it is waited for at the end.
+    """
+
+    def interrupt(self) -> None:
+        """From another thread: make a `read` that waits return at once."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)

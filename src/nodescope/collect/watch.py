@@ -49,11 +49,13 @@ class Watch:
 
     def wait(self, timeout_seconds: float) -> bool:
         """Whether something happened within the time."""
-        ready, _, _ = select.select([self.descriptor], [], [], timeout_seconds)
-        return bool(ready)
+        # Not select(): it refuses descriptors of 1024 and above.
+        poll = select.poll()
+        poll.register(self.descriptor, select.POLLIN)
+        return bool(poll.poll(timeout_seconds * 1000))
 
-    def read(self) -> Iterator[tuple[int, int]]:
-        """(watch number, mask) of everything that happened since."""
+    def read(self) -> Iterator[tuple[int, int, str]]:
+        """(watch number, mask, name inside the folder) of everything that happened since."""
         try:
             data = os.read(self.descriptor, 65536)
         except BlockingIOError:
@@ -61,8 +63,9 @@ class Watch:
         offset = 0
         while offset + _HEADER.size <= len(data):
             number, mask, _, length = _HEADER.unpack_from(data, offset)
+            name = data[offset + _HEADER.size : offset + _HEADER.size + length].rstrip(b"\0")
             offset += _HEADER.size + length
-            yield number, mask
+            yield number, mask, os.fsdecode(name)
 
     def close(self) -> None:
         os.close(self.descriptor)

@@ -9,7 +9,12 @@ from nodescope.base.settings import FIELDS
 # Settings whose option has another name or form than --the-setting VALUE.
 SHORT = {"interval_seconds": "--interval", "ring_seconds": "--ring", "names": "--names"}
 REPEATED = ("listen", "label", "sources_exclude")
-SWITCHES = {"archive": "--no-archive", "kubernetes": "--no-kubernetes", "pss": "--no-pss"}
+SWITCHES = {
+    "archive": "--no-archive",
+    "kubernetes": "--no-kubernetes",
+    "pss": "--no-pss",
+    "pcm_per_core": "--no-pcm-per-core",
+}
 
 
 def add_settings(parser: argparse.ArgumentParser) -> None:

@@ -7,10 +7,13 @@ import sys
 
 from nodescope.base.frame import Frame
 from nodescope.base.log import set_up_logging
+from nodescope.collect.caller import NOT_ASKED
 from nodescope.commands.options import add_settings, gather_flags
 from nodescope.publish.answer import render_json
 from nodescope.wiring import Parts, build_parts, read_settings
 
+# pcm programs every core before its first row: some seconds on a large machine.
+PATIENCE_SECONDS = 6.0
 EXAMPLE = """example:
   nodescope sample | grep node_load1
   nodescope sample --format json --seconds 2 | python3 -m json.tool
@@ -30,8 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     flags = gather_flags(options)
-    flags.setdefault("log_level", "warning")
-    loaded = read_settings(flags, options.config, os.environ)
+    loaded = read_settings(flags, options.config, os.environ, {"log_level": "warning"})
     set_up_logging(loaded.settings.log_level)
     parts = build_parts(loaded, environment=os.environ)
     look(parts, options.seconds)
@@ -45,8 +47,16 @@ def run(options: argparse.Namespace) -> int:
 def look(parts: Parts, seconds: float) -> None:
     """Tick for a while; at least twice, so that there is a rate to tell."""
     parts.sampler.start()
-    deadline_ns = parts.clock.mono_ns() + round(seconds * 1e9)
-    while parts.sampler.tally.ticks < 2 or parts.clock.mono_ns() < deadline_ns:
+    started_ns = parts.clock.mono_ns()
+
+    def is_done() -> bool:
+        elapsed_seconds = (parts.clock.mono_ns() - started_ns) / 1e9
+        if parts.sampler.tally.ticks < 2 or elapsed_seconds < seconds:
+            return False
+        is_answered = all(outcome.reason != NOT_ASKED for outcome in parts.sampler.outcomes.values())
+        return is_answered or elapsed_seconds > seconds + PATIENCE_SECONDS
+
+    while not is_done():
         parts.clock.wait_until(parts.clock.mono_ns() + 20_000_000, parts.sampler.stopping)
     parts.sampler.stop()
 

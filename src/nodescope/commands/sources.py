@@ -30,8 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     flags = gather_flags(options)
-    flags.setdefault("log_level", "error")
-    loaded = read_settings(flags, options.config, os.environ)
+    loaded = read_settings(flags, options.config, os.environ, {"log_level": "error"})
     set_up_logging(loaded.settings.log_level)
     parts = build_parts(loaded, environment=os.environ)
     look(parts, options.seconds)
@@ -45,6 +44,7 @@ def run(options: argparse.Namespace) -> int:
                 "source": name,
                 "state": outcome.state,
                 "reason": outcome.reason,
+                "note": outcome.note,
                 "cost_seconds_per_tick": costs[name],
             }
             for name, outcome in rows
@@ -58,10 +58,14 @@ def run(options: argparse.Namespace) -> int:
         (
             name,
             paint(outcome.state, COLOURS[outcome.state]),
-            outcome.reason or f"{render_seconds(costs[name])} of CPU a tick",
+            outcome.reason or join_words(f"{render_seconds(costs[name])} of CPU a tick", outcome.note),
         )
         for name, outcome in rows
     ]
     sys.stdout.write(render_table(("source", "state", "cost, or why not"), table))
     sys.stdout.write(f"\nfiles are read by {parts.agent.reader}\n")
     return 0
+
+
+def join_words(*words: str) -> str:
+    return "; ".join(word for word in words if word)

@@ -28,8 +28,7 @@ def run(options: argparse.Namespace) -> int:
     flags = gather_flags(options)
     if options.agent_port is not None:
         flags["listen"] = [f"127.0.0.1:{options.agent_port}"]
-    flags.setdefault("log_level", "warning")
-    loaded = read_settings(flags, options.config, os.environ)
+    loaded = read_settings(flags, options.config, os.environ, {"log_level": "warning"})
     set_up_logging(loaded.settings.log_level)
     return serve(build_parts(loaded, environment=os.environ), announce)
 

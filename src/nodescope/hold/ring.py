@@ -145,9 +145,10 @@ class Ring:
     def _shrink(self, now_mono_ns: int) -> None:
         total = sum(track.used_bytes for track in self._tracks.values())
         while total > self.ring_bytes:
-            largest = max(self._tracks.values(), key=lambda track: track.used_bytes)
-            if len(largest.moments) <= 1:
+            able = [track for track in self._tracks.values() if len(track.moments) > 1]
+            if not able:
                 break
+            largest = max(able, key=lambda track: track.used_bytes)
             before = largest.used_bytes
             self._drop_oldest(largest)
             largest.cut_mono_ns = now_mono_ns
@@ -211,8 +212,10 @@ class Ring:
         with self._lock:
             longest = self.ring_seconds
             for track in self._tracks.values():
-                if scope in track.table.scopes and track.cut_mono_ns is not None and len(track.moments) > 1:
-                    held_ns = track.moments[-1].mono_ns - track.moments[0].mono_ns
+                if scope in track.table.scopes and track.cut_mono_ns is not None and track.moments:
+                    # A single moment left is one interval, not nothing.
+                    interval_ns = self.interval_seconds * 1e9
+                    held_ns = max(interval_ns, track.moments[-1].mono_ns - track.moments[0].mono_ns)
                     was_cut = track.moments[-1].mono_ns - track.cut_mono_ns < self.ring_seconds * 1e9
                     if was_cut:
                         longest = min(longest, held_ns / 1e9)

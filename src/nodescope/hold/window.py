@@ -18,10 +18,11 @@ import numpy as np
 from nodescope.base.block import Block, Values
 from nodescope.base.entity import Entity
 from nodescope.base.errors import NothingYet, RequestRejected
-from nodescope.base.frame import Outcome
+from nodescope.base.frame import Frame, Outcome
 from nodescope.base.metric import Metric
 from nodescope.base.rates import derive_increase
-from nodescope.hold.feature import FEATURES, Feature
+from nodescope.base.text import hint_nearest
+from nodescope.hold.feature import FEATURES, Feature, Way, Weights
 from nodescope.hold.ring import Moment, Ring
 from nodescope.hold.statistic import NAMES, STATISTICS, Column
 
@@ -39,6 +40,9 @@ class NodeWindow:
     metrics: dict[str, float] = field(default_factory=dict)
     samples_of: dict[str, int] = field(default_factory=dict)
     missing: dict[str, str] = field(default_factory=dict)
+    sources: dict[str, str] = field(default_factory=dict)
+    """Which source gave a feature."""
+    outcomes: Mapping[str, Outcome] = field(default_factory=dict)
 
 
 def check_window(ring: Ring, seconds: float, scope: str) -> None:
@@ -50,32 +54,77 @@ def check_window(ring: Ring, seconds: float, scope: str) -> None:
         )
 
 
+def take_frames(ring: Ring, seconds: float, now_mono_ns: int) -> tuple[list[Frame], Frame]:
+    """The window's frames, and the newest of all; NothingYet when there are none."""
+    newest = ring.newest()
+    if newest is None:
+        raise NothingYet("no sample yet: the first tick has not come round")
+    frames = ring.headers(now_mono_ns - round(seconds * 1e9), now_mono_ns)
+    if not frames:
+        age_seconds = (now_mono_ns - newest.mono_ns) / 1e9
+        raise NothingYet(f"no sample in the last {seconds:g} s: the newest is {age_seconds:.1f} s old")
+    return frames, newest
+
+
 # -- features of the node ---------------------------------------------------
 
 
 def take_node_window(ring: Ring, seconds: float, now_mono_ns: int) -> NodeWindow:
     """All features over (now - seconds, now]."""
     check_window(ring, seconds, "node")
-    newest = ring.newest()
-    if newest is None:
-        raise NothingYet("no sample yet: the first tick has not come round")
+    frames, newest = take_frames(ring, seconds, now_mono_ns)
     after_ns = now_mono_ns - round(seconds * 1e9)
-    frames = ring.headers(after_ns, now_mono_ns)
     window = NodeWindow(
         seconds, len(frames), round(seconds / ring.interval_seconds), (now_mono_ns - newest.mono_ns) / 1e9
     )
-    if not frames:
-        raise NothingYet(
-            f"no sample in the last {seconds:g} s: the newest is {window.newest_seconds:.1f} s old"
-        )
+    window.outcomes = newest.outcomes
+    look = Look(ring, after_ns, now_mono_ns)
     for feature in FEATURES:
-        before, inside = ring.moments(feature.table, after_ns, now_mono_ns)
-        taken = take_feature(feature, before, inside)
-        if isinstance(taken, str):
-            window.missing[feature.name] = explain_missing(feature, newest.outcomes, taken)
-        else:
-            _add_feature(window, feature, taken)
+        add_feature(window, feature.name, feature, look)
     return window
+
+
+@dataclass(slots=True)
+class Look:
+    """One window over the ring: each table is taken out once, whole or a few rows of it."""
+
+    ring: Ring
+    after_ns: int
+    until_ns: int
+    cores: frozenset[str] | None = None
+    """Only the rows of these cores; None for all rows."""
+    _taken: dict[str, tuple[Moment | None, list[Moment]]] = field(default_factory=dict)
+
+    def moments(self, table: str) -> tuple[Moment | None, list[Moment]]:
+        if table not in self._taken:
+            before, inside = self.ring.moments(table, self.after_ns, self.until_ns)
+            if self.cores is not None:
+                before = self._narrow(before) if before else None
+                inside = [self._narrow(moment) for moment in inside]
+            self._taken[table] = before, inside
+        return self._taken[table]
+
+    def _narrow(self, moment: Moment) -> Moment:
+        assert self.cores is not None  # noqa: S101 - asked for by cores only
+        block = moment.block
+        rows = [
+            row for row, entity in enumerate(block.entities) if entity.ids and entity.ids[-1] in self.cores
+        ]
+        entities = tuple(block.entities[row] for row in rows)
+        narrow = Block(block.table, entities, block.values[rows], block.mono_ns)
+        return Moment(moment.sequence, moment.at_ns, moment.mono_ns, narrow)
+
+
+def add_feature(window: NodeWindow, name: str, feature: Feature, look: Look) -> None:
+    """A feature from the first source that has it, or why none of them has."""
+    reasons: dict[str, str] = {}
+    for way in feature.ways:
+        taken = take_feature(way, *look.moments(way.table))
+        if not isinstance(taken, str):
+            add_statistics(window, name, way.source, taken)
+            return
+        reasons[way.source] = taken
+    window.missing[name] = explain_missing(feature, window.outcomes, reasons)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,17 +135,18 @@ class Taken:
     mean: float
 
 
-def _add_feature(window: NodeWindow, feature: Feature, taken: Taken) -> None:
-    window.metrics[f"mean_{feature.name}"] = taken.mean
-    for name in NODE_STATISTICS[1:]:
-        value = STATISTICS[name](taken.values)
+def add_statistics(window: NodeWindow, name: str, source: str, taken: Taken) -> None:
+    window.sources[name] = source
+    window.metrics[f"mean_{name}"] = taken.mean
+    for statistic in NODE_STATISTICS[1:]:
+        value = STATISTICS[statistic](taken.values)
         if value is not None:
-            window.metrics[f"{name}_{feature.name}"] = value
+            window.metrics[f"{statistic}_{name}"] = value
     if len(taken.values) != window.samples:
-        window.samples_of[feature.name] = len(taken.values)
+        window.samples_of[name] = len(taken.values)
 
 
-def explain_missing(feature: Feature, outcomes: Mapping[str, Outcome], reason: str) -> str:
+def explain_missing(feature: Feature, outcomes: Mapping[str, Outcome], reasons: Mapping[str, str]) -> str:
     """Why, in the words of the sources that could have given it."""
     words = []
     for source in feature.sources:
@@ -106,12 +156,37 @@ def explain_missing(feature: Feature, outcomes: Mapping[str, Outcome], reason: s
         elif outcome.state != "ok":
             words.append(f"{source} {outcome.state}: {outcome.reason}")
         else:
-            words.append(f"{source} {reason}")
+            words.append(f"{source} {reasons.get(source, 'has no sample in the window')}")
     return "; ".join(words)
 
 
-def take_feature(feature: Feature, before: Moment | None, inside: Sequence[Moment]) -> Taken | str:
+@dataclass(frozen=True, slots=True)
+class Intervals:
+    """Top and bottom of every interval or moment; NaN where one was not measured."""
+
+    tops: Column
+    bottoms: Column
+    is_counter: bool
+
+
+def take_feature(feature: Feature | Way, before: Moment | None, inside: Sequence[Moment]) -> Taken | str:
     """The feature's values in the window, or why there are none."""
+    found = take_intervals(feature, before, inside)
+    if isinstance(found, str):
+        return found
+    good = ~np.isnan(found.tops) & ~np.isnan(found.bottoms) & (found.bottoms > 0)
+    if not good.any():
+        return "was not measured in the window"
+    tops, bottoms = found.tops[good], found.bottoms[good]
+    values = tops / bottoms
+    mean = float(tops.sum() / bottoms.sum()) if found.is_counter else float(values.mean())
+    return Taken(1 - values, 1 - mean) if feature.complement else Taken(values, mean)
+
+
+def take_intervals(
+    feature: Feature | Way, before: Moment | None, inside: Sequence[Moment]
+) -> Intervals | str:
+    """The numbers of every interval in the window, or why there are none."""
     if not feature.table or not inside:
         return "has no sample in the window"
     table = inside[-1].block.table
@@ -123,21 +198,12 @@ def take_feature(feature: Feature, before: Moment | None, inside: Sequence[Momen
         moments = [before, *inside] if before else list(inside)
         if len(moments) < 2:
             return "needs a second sample"
-        tops, bottoms = _interval_sums(feature, moments)
-    else:
-        tops = np.array([_weigh(moment.block.values, moment.block, feature.top) for moment in inside])
-        bottoms = _gauge_bottoms(feature, inside)
-    good = ~np.isnan(tops) & ~np.isnan(bottoms) & (bottoms > 0)
-    if not good.any():
-        return "was not measured in the window"
-    tops, bottoms = tops[good], bottoms[good]
-    values = tops / bottoms
-    is_counter = table.metrics[table.columns[feature.top[0][0]]].kind == "counter"
-    mean = float(tops.sum() / bottoms.sum()) if is_counter else float(values.mean())
-    return Taken(1 - values, 1 - mean) if feature.complement else Taken(values, mean)
+        return Intervals(*_interval_sums(feature, moments), is_counter=True)
+    tops = np.array([_weigh(moment.block.values, moment.block, feature.top) for moment in inside])
+    return Intervals(tops, _gauge_bottoms(feature, inside), is_counter=False)
 
 
-def _interval_sums(feature: Feature, moments: Sequence[Moment]) -> tuple[Column, Column]:
+def _interval_sums(feature: Feature | Way, moments: Sequence[Moment]) -> tuple[Column, Column]:
     """Top and bottom of every interval, from increases."""
     tops, bottoms = [], []
     for earlier, later in pairwise(moments):
@@ -148,7 +214,9 @@ def _interval_sums(feature: Feature, moments: Sequence[Moment]) -> tuple[Column,
     return np.array(tops), np.array(bottoms)
 
 
-def _gauge_bottoms(feature: Feature, inside: Sequence[Moment]) -> Column:
+def _gauge_bottoms(feature: Feature | Way, inside: Sequence[Moment]) -> Column:
+    if feature.bottom == "rows":
+        return np.array([_count_rows(moment.block, feature.top) for moment in inside], dtype=np.float64)
     if not isinstance(feature.bottom, tuple):
         return np.ones(len(inside))
     return np.array([_weigh(moment.block.values, moment.block, feature.bottom) for moment in inside])
@@ -163,6 +231,12 @@ def _weigh(values: Values, block: Block, weights: object) -> float:
     rows = values[:, columns] @ factors
     rows = rows[~np.isnan(rows)]
     return float(rows.sum()) if len(rows) else float("nan")
+
+
+def _count_rows(block: Block, weights: Weights) -> int:
+    """Rows whose every cell was measured: what `_weigh` adds up."""
+    columns = [block.table.columns[name] for name, _ in weights]
+    return int((~np.isnan(block.values[:, columns]).any(axis=1)).sum())
 
 
 def increase_between(earlier: Block, later: Block) -> Values:
@@ -216,6 +290,8 @@ def take_scope_window(
 ) -> list[EntityWindow]:
     """Statistics of every entity of a scope that matches the filters."""
     check_window(ring, seconds, scope)
+    take_frames(ring, seconds, now_mono_ns)
+    check_words(ring, scope, filters, metric_names)
     after_ns = now_mono_ns - round(seconds * 1e9)
     found: dict[str, EntityWindow] = {}
     for table in ring.tables(scope):
@@ -223,6 +299,32 @@ def take_scope_window(
         if inside:
             _add_table(found, scope, before, inside, statistics, filters, metric_names)
     return list(found.values())
+
+
+def check_words(ring: Ring, scope: str, filters: Mapping[str, str], metric_names: Sequence[str]) -> None:
+    """Refuse a metric or a label that nothing of the scope has; silent where nothing is known of it."""
+    tables = ring.tables(scope)
+    names = {
+        name
+        for table in tables
+        for metric in table.metrics
+        for name in (metric.name, metric.plain, metric.published)
+        if name
+    }
+    latest = ring.latest()
+    labels = {
+        name
+        for table in tables
+        if table.name in latest
+        for entity in latest[table.name].block.entities
+        for name, _ in (*entity.labels, *entity.details)
+    }
+    for kind, asked, known in (("metric", metric_names, names), ("label", filters, labels)):
+        for word in asked:
+            if known and word not in known:
+                raise RequestRejected(f'scope {scope} has no {kind} "{word[:60]}"{hint_nearest(word, known)}')
+    if filters and tables and not labels:
+        raise RequestRejected(f"scope {scope} has no label to choose by")
 
 
 def show_name(metric: Metric) -> str:
@@ -289,7 +391,8 @@ def _add_metric(
         return
     scaled = column * metric.scale
     if metric.kind == "counter":
-        grown = derive_increase(scaled, metric)
+        # Resets and wraps are told in the kernel's unit; the scale comes after.
+        grown = derive_increase(column, metric) * metric.scale
         elapsed = np.diff(times_ns) / 1e9
         known = ~np.isnan(grown) & (elapsed > 0)
         values = grown[known] / elapsed[known]

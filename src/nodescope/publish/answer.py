@@ -15,6 +15,7 @@ from nodescope.base.errors import RequestRejected
 from nodescope.base.frame import Outcome
 from nodescope.base.loading import Loaded
 from nodescope.base.text import hint_nearest
+from nodescope.hold.core_window import add_core_features, list_known_cores, parse_cores
 from nodescope.hold.ring import Ring
 from nodescope.hold.window import (
     EntityWindow,
@@ -27,6 +28,8 @@ from nodescope.hold.window import (
 SECRET_SETTINGS = frozenset({"token_file"})
 # A window over this many entities is more than a person or a scheduler reads.
 ENTITIES = 10000
+# How per-core features may be called: as we do, or as the original model's inputs.
+WINDOW_NAMES = ("plain", "thesis")
 
 
 def parse_window_seconds(text: str, ring: Ring, scope: str) -> float:
@@ -43,9 +46,17 @@ def parse_window_seconds(text: str, ring: Ring, scope: str) -> float:
     return seconds
 
 
-def answer_node_window(ring: Ring, clock: Clock, node: str, seconds: float) -> dict[str, Any]:
-    """The scheduler's JSON."""
-    window = take_node_window(ring, seconds, clock.mono_ns())
+def answer_node_window(
+    ring: Ring, clock: Clock, node: str, seconds: float, cores: str = "", names: str = ""
+) -> dict[str, Any]:
+    """The scheduler's JSON; of single cores when they are asked for."""
+    if names not in ("", *WINDOW_NAMES):
+        raise RequestRejected(f"names={names[:40]!r} is not accepted; accepted: {', '.join(WINDOW_NAMES)}")
+    now_mono_ns = clock.mono_ns()
+    window = take_node_window(ring, seconds, now_mono_ns)
+    if cores or names == "thesis":
+        wanted = parse_cores(cores, ring) if cores else tuple(map(str, list_known_cores(ring)))
+        add_core_features(window, ring, now_mono_ns, wanted, thesis=names == "thesis")
     return {
         "window_seconds": shorten(seconds),
         "samples_count": window.samples,
@@ -56,6 +67,7 @@ def answer_node_window(ring: Ring, clock: Clock, node: str, seconds: float) -> d
         "metrics": window.metrics,
         "samples": window.samples_of,
         "missing": window.missing,
+        "sources": window.sources,
         "timestamp": clock.wall_ns() / 1e9,
     }
 
@@ -186,6 +198,7 @@ def _source_json(name: str, outcome: Outcome, condition: Condition, now_mono_ns:
     return {
         "state": outcome.state,
         "reason": outcome.reason,
+        "note": outcome.note,
         "cost_seconds": outcome.cost_seconds,
         "last_success_seconds": None if last_ns is None else (now_mono_ns - last_ns) / 1e9,
         "errors": {

@@ -187,7 +187,9 @@ class Exposition:
             self._blank(parts, plan, np.flatnonzero(missing).tolist())
         else:
             parts[1::2] = render_values(values)
-        return "".join(parts) + "\n" * bool(parts) + plan.tail
+        text = "".join(parts)
+        # Every line brings the break before it; the very first needs none.
+        return f"{text[1:]}\n{plan.tail}" if text else plan.tail
 
     def _blank(self, parts: list[str], plan: Plan, missing: list[int]) -> None:
         """Remove lines without a value; a header moves to the family's next line."""
@@ -234,10 +236,6 @@ class Exposition:
                 plan.starts.append(start)
             elif family.fixed:
                 plan.tail += header + "".join(family.fixed)
-        if plan.prefixes:
-            # The very first line needs no line break before it.
-            plan.headers[0] = plan.headers[0][1:]
-            plan.prefixes[0] = plan.prefixes[0][1:]
         plan.factors = np.array(factors)
         plan.divisors = np.array(divisors)
         return plan
@@ -245,9 +243,9 @@ class Exposition:
 
 def split_scale(scale: float) -> tuple[float, float]:
     """Scale == factor / divisor, with one of them 1."""
-    if 0 < scale < 1:
-        return 1.0, float(round(1 / scale))
-    return scale, 1.0
+    inverse = float(round(1 / scale)) if 0 < scale < 1 else 1.0
+    # Only the inverse of a whole number is a divisor: 0.01 is, 0.3 is not.
+    return (1.0, inverse) if abs(inverse * scale - 1) < 1e-9 else (scale, 1.0)
 
 
 def prefix_lines(

@@ -7,7 +7,8 @@ wrong, what is accepted and, where there is one, the nearest name.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import re
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -21,7 +22,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from nodescope.base.clock import Clock, stopwatch_seconds
 from nodescope.base.condition import Condition
-from nodescope.base.errors import NothingYet, RequestRejected
+from nodescope.base.errors import NothingYet, RequestRejected, SettingsRejected
 from nodescope.base.fpga import FpgaTracker
 from nodescope.base.loading import Loaded
 from nodescope.base.text import nearest_name
@@ -30,7 +31,7 @@ from nodescope.hold.window import NODE_STATISTICS
 from nodescope.publish import answer, fpga
 from nodescope.publish.live import Live
 from nodescope.publish.own import Own
-from nodescope.publish.scrape import OPENMETRICS, TEXT, Scrape, compress, prefers_openmetrics
+from nodescope.publish.scrape import OPENMETRICS, TEXT, Scrape, accepts_gzip, compress, prefers_openmetrics
 from nodescope.publish.token import Token
 
 PROBES = frozenset({"/healthz", "/health", "/readyz"})
@@ -42,6 +43,7 @@ COMPRESS_BYTES = 1024
 # Answers being made at once; the rest waits its turn for a moment.
 WORKERS = 4
 QUERY_CHARACTERS = 4096
+PLAIN_PATH = re.compile(r"/[A-Za-z0-9._~/-]*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +72,19 @@ def make_error(status: int, error: str, detail: str, hint: str = "") -> Response
     return make_json({"error": error, "detail": detail, "hint": hint}, status)
 
 
+def check_metrics_path(path: str, taken: Iterable[str]) -> None:
+    """One more path for /metrics may be any plain one that is not another answer's."""
+    if not PLAIN_PATH.fullmatch(path) or path in taken:
+        raise SettingsRejected(
+            f"metrics_path = {path!r} is not accepted; accepted: a path such as /gpu/metrics that is none of {' '.join(taken)}"
+        )
+
+
 def build_app(agent: Agent, token: Token | None) -> ASGIApp:
     handlers = Handlers(agent)
-    paths = {"/metrics", agent.loaded.settings.metrics_path}
+    more = agent.loaded.settings.metrics_path
     routes = [
-        *(Route(path, handlers.metrics) for path in sorted(paths)),
+        Route("/metrics", handlers.metrics),
         Route("/window", handlers.window),
         Route("/healthz", handlers.health),
         Route("/health", handlers.health),
@@ -85,6 +95,9 @@ def build_app(agent: Agent, token: Token | None) -> ASGIApp:
         Route("/", handlers.index),
         Route("/", handlers.fpga_event, methods=["POST"]),
     ]
+    if more != "/metrics":
+        check_metrics_path(more, [route.path for route in routes])
+        routes.append(Route(more, handlers.metrics))
     known = list(dict.fromkeys(route.path for route in routes))
     accepted = {
         path: sorted({method for route in routes if route.path == path for method in route.methods or ()})
@@ -162,10 +175,12 @@ class Handlers:
     async def metrics(self, request: Request) -> Response:
         given = next((name for name in WINDOW_PARAMETERS if name in request.query_params), None)
         if given:
-            return await answered(self._node_window, request.query_params[given])
+            parameters = request.query_params
+            wanted = (parameters[given], parameters.get("cores", ""), parameters.get("names", ""))
+            return await answered(self._node_window, *wanted)
         openmetrics = prefers_openmetrics(request.headers.get("accept", ""))
         sources = tuple(request.query_params.getlist("source"))
-        zipped = "gzip" in request.headers.get("accept-encoding", "")
+        zipped = accepts_gzip(request.headers.get("accept-encoding", ""))
         return await answered(self._exposition, sources, openmetrics, zipped)
 
     def _exposition(self, sources: tuple[str, ...], openmetrics: bool, zipped: bool) -> Response:
@@ -178,10 +193,11 @@ class Handlers:
         headers["Content-Type"] = OPENMETRICS if openmetrics else TEXT
         return Response(body, headers=headers)
 
-    def _node_window(self, text: str) -> Response:
-        seconds = answer.parse_window_seconds(text, self._agent.ring, "node")
+    def _node_window(self, text: str, cores: str, names: str) -> Response:
+        agent = self._agent
+        seconds = answer.parse_window_seconds(text, agent.ring, "node")
         return make_json(
-            answer.answer_node_window(self._agent.ring, self._agent.clock, self._agent.node, seconds)
+            answer.answer_node_window(agent.ring, agent.clock, agent.node, seconds, cores, names)
         )
 
     async def window(self, request: Request) -> Response:
@@ -261,6 +277,7 @@ class Handlers:
             "",
             "/metrics                       Prometheus text; ?source=cpu narrows it",
             "/metrics?window_seconds=20     the node's last seconds, for a scheduler",
+            "  &cores=3,4,5&names=thesis    single cores, and the names of the original model",
             "/window?scope=container        any scope, any statistics",
             "/status                        every source: ok, absent or failed, and why",
             "/healthz /readyz               probes",

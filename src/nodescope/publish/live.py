@@ -6,6 +6,7 @@ asked frames have left the ring, the answer says that it is not complete and
 starts with the oldest frame there is.
 """
 
+import re
 from dataclasses import dataclass
 
 from nodescope.base.codec import Encoder
@@ -14,6 +15,8 @@ from nodescope.hold.ring import Ring
 
 # A tail of this many frames at once; a reader that is further behind asks again.
 FRAMES = 120
+# The sequence is -1 before the first tick; 18 digits are more than any run has.
+_CURSOR = re.compile(r"(?P<run>[^-]+)-(?P<sequence>-?[0-9]{1,18})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +50,10 @@ class Live:
 
     def _parse(self, since: str, last: int) -> tuple[int, bool]:
         if not since:
-            return last - 1, True
-        run, dash, number = since.rpartition("-")
-        if not dash or not number.lstrip("-").isdigit() or len(number) > 18:
+            return max(-1, last - 1), True
+        match = _CURSOR.fullmatch(since)
+        if not match:
             raise RequestRejected(
                 f"since={since[:60]!r} is not a cursor; accepted: the Nodescope-Cursor of an earlier answer"
             )
-        return (int(number), True) if run == self.run_id else (-1, False)
+        return (int(match["sequence"]), True) if match["run"] == self.run_id else (-1, False)

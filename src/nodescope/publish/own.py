@@ -112,7 +112,7 @@ class Own:
         ]
 
     def _errors_of(self, source: str) -> float:
-        return float(sum(count for (name, _), count in self.tally.errors.items() if name == source))
+        return float(sum(count for (name, _), count in self.tally.errors.copy().items() if name == source))
 
     def _latency_family(self) -> OwnFamily:
         samples: list[Sample] = []
@@ -128,7 +128,7 @@ class Own:
         cost = tuple(("", (("source", name),), self.tally.cost_seconds[name]) for name in names)
         errors = [
             ("", (("source", name), ("reason", reason)), float(count))
-            for (name, reason), count in sorted(self.tally.errors.items())
+            for (name, reason), count in sorted(self.tally.errors.copy().items())
         ]
         quiet = [
             ("", (("source", name), ("reason", "failed")), 0.0)

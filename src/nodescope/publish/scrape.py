@@ -8,6 +8,7 @@ ok; a source that is absent or failed shows nothing but its outcome.
 import threading
 import zlib
 from collections import OrderedDict
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from nodescope.base.block import Block
@@ -110,10 +111,9 @@ def compress(body: bytes) -> bytes:
     return packer.compress(body) + packer.flush()
 
 
-def prefers_openmetrics(accept: str) -> bool:
-    """Whether OpenMetrics is wanted at least as much as plain text."""
-    best = {"openmetrics": 0.0, "text": 0.0}
-    for part in accept.lower().split(","):
+def read_weights(header: str) -> Iterator[tuple[str, list[str], float]]:
+    """What an Accept header lists: each with its parameters and its weight."""
+    for part in header.lower().split(","):
         kind, *parameters = (piece.strip() for piece in part.split(";"))
         weight = 1.0
         for parameter in parameters:
@@ -122,6 +122,18 @@ def prefers_openmetrics(accept: str) -> bool:
                     weight = float(parameter[2:])
                 except ValueError:
                     weight = 0.0
+        yield kind, parameters, weight
+
+
+def accepts_gzip(accept_encoding: str) -> bool:
+    """Whether gzip is listed and not with weight 0, which means no."""
+    return any(kind == "gzip" and weight > 0 for kind, _, weight in read_weights(accept_encoding))
+
+
+def prefers_openmetrics(accept: str) -> bool:
+    """Whether OpenMetrics is wanted at least as much as plain text."""
+    best = {"openmetrics": 0.0, "text": 0.0}
+    for kind, parameters, weight in read_weights(accept):
         # OpenMetrics 2 is another format; we speak 1.
         if kind == "application/openmetrics-text" and not any(
             piece.startswith("version=2") for piece in parameters

@@ -7,6 +7,7 @@ import socket
 import ssl
 from typing import Any
 
+import h11
 import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -24,19 +25,44 @@ STOP_SECONDS = 3
 
 
 class BoundedProtocol(H11Protocol):
-    """uvicorn's own, closing connections that do not get to the point."""
+    """
+    uvicorn's own, closing connections that do not get to the point.
+
+    A request, its body included, must be whole within the header time from
+    its first byte on (the first of a connection from its start): a client
+    that sends a byte now and then keeps no connection.
+    """
+
+    _patience: asyncio.TimerHandle | None = None
+    _is_first = True
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        self._patience = asyncio.get_running_loop().call_later(HEADER_SECONDS, self._close_silent)
+        self._watch_request()
 
-    def _close_silent(self) -> None:
-        # A request that is being answered has a cycle; a silent client has none.
-        if self.cycle is None and not self.transport.is_closing():
-            self.transport.close()
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        self._watch_request()
+
+    def on_response_complete(self) -> None:
+        self._is_first = False
+        super().on_response_complete()
+        self._watch_request()
+
+    def _watch_request(self) -> None:
+        """The clock runs while a request is coming in, and only then."""
+        begun = self._is_first or bool(self.conn.trailing_data[0])
+        state = self.conn.their_state
+        if state is h11.SEND_BODY or (state is h11.IDLE and begun):
+            if self._patience is None:
+                self._patience = self.loop.call_later(HEADER_SECONDS, self.transport.close)
+        elif self._patience is not None:
+            self._patience.cancel()
+            self._patience = None
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._patience.cancel()
+        if self._patience is not None:
+            self._patience.cancel()
         super().connection_lost(exc)
 
 

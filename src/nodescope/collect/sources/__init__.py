@@ -10,6 +10,8 @@ from nodescope.collect.source import BatchSource, CallSource
 from nodescope.collect.sources import (
     container,
     cpu,
+    cpufreq,
+    cpuidle,
     disk,
     filesystem,
     fpga,
@@ -18,9 +20,13 @@ from nodescope.collect.sources import (
     kubernetes,
     memory,
     network,
+    pcm,
+    perf,
     pod,
     pressure,
     process,
+    rapl,
+    resctrl,
     smaps_rollup,
     vmstat,
 )
@@ -43,4 +49,10 @@ CALL_SOURCES: tuple[Callable[[], CallSource], ...] = (
     host.make,
     kubernetes.make,
     smaps_rollup.make,
+    pcm.make,
+    perf.make,
+    resctrl.make,
+    rapl.make,
+    cpufreq.make,
+    cpuidle.make,
 )

@@ -81,6 +81,8 @@ class ContainerSource:
         self._dropped = {"container": 0, "service": 0}
         self._lock = threading.Lock()
         self._names_version = -1
+        self._entities: tuple[Entity, ...] = ()
+        self._members_version = 0
         self._ended_kills: dict[str, float] = {}
         """OOM kills of containers that ended, by pod that still has others."""
 
@@ -117,6 +119,8 @@ class ContainerSource:
         changed = self._discovery.refresh(tick.number)
         self._names.refresh()
         if not changed and self._names.version == self._names_version:
+            if self._members.version != self._members_version:
+                self._call_roll()
             return ()
         with self._lock:
             return self._apply(self._wanted(), tick)
@@ -210,7 +214,7 @@ class ContainerSource:
             files = [
                 (f"{self._paths[file.hierarchy]}/{life.path}/{file.name}", file.layout)
                 for file in self._files[table]
-                if file.hierarchy in life.hierarchies
+                if file.hierarchy in life.hierarchies and not file.unless & life.hierarchies
             ]
             grid.add(life.entity, files)
         self._members.add(life.entity, life.folder)
@@ -275,9 +279,18 @@ class ContainerSource:
 
     def _arrange(self) -> None:
         entities = tuple(life.entity for life in self._lives.values())
+        if entities == self._entities:
+            # The same set stays the same object, though the tree was walked.
+            entities = self._entities
+        self._entities = entities
         for grid in self._grids.values():
             grid.arrange(entities)
         self._members.arrange(entities)
+        self._call_roll()
+
+    def _call_roll(self) -> None:
+        """Who is there, with which processes, for the sources that ask by pid."""
+        self._members_version = self._members.version
         self._context.roster.replace(
             tuple(
                 Member(life.entity, life.cgroup, life.path, life.folder, self._members.pids_of(life.entity))

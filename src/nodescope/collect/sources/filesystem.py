@@ -15,6 +15,7 @@ answers. It is shown with node_filesystem_device_error 1 meanwhile.
 import os
 import re
 import threading
+from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any
 
@@ -89,12 +90,15 @@ _ESCAPE = re.compile(r"\\([0-7]{3})")
 def parse_mounts(text: str) -> list[tuple[str, str, str]]:
     """(device, mount point, type) of what has storage; the last mount on a point wins."""
     points: dict[str, tuple[str, str, str]] = {}
-    for line in text.splitlines():
+    # Not splitlines: a mount point may hold any other line break of Unicode.
+    for line in text.split("\n"):
         fields = line.split(" ")
         if len(fields) < 4:
             continue
         # The kernel writes blanks in paths as octal escapes.
         device, point = (_ESCAPE.sub(lambda match: chr(int(match[1], 8)), field) for field in fields[:2])
+        # What was mounted there before is hidden by this one, shown or not.
+        points.pop(point, None)
         if fields[2] not in LEFT_OUT_TYPES and not LEFT_OUT_POINTS.match(point):
             points[point] = (device, point, fields[2])
     return list(points.values())
@@ -107,7 +111,11 @@ class FilesystemSource:
     pace_seconds = 30.0
     deadline_seconds = 20.0
 
-    def __init__(self) -> None:
+    def __init__(
+        self, ask: Callable[[str], list[float]] | None = None, answer_seconds: float = ANSWER_SECONDS
+    ) -> None:
+        self._ask_mount = ask or read_space
+        self._answer_seconds = answer_seconds
         self._context: Context | None = None
         self._hung: dict[str, Future[list[float]]] = {}
 
@@ -130,19 +138,20 @@ class FilesystemSource:
         return answers
 
     def _ask(self, path: str) -> list[float] | None:
-        future = self._hung.get(path)
+        future = self._hung.pop(path, None)
+        # One that hung before is not waited for: a hundred of them would take minutes.
+        patience_seconds = 0.0 if future else self._answer_seconds
         if future is None:
             future = Future()
-            threading.Thread(target=ask_into, args=(future, path), daemon=True, name="statvfs").start()
+            asking = (future, self._ask_mount, path)
+            threading.Thread(target=ask_into, args=asking, daemon=True, name="statvfs").start()
         try:
-            values = future.result(timeout=ANSWER_SECONDS)
-        except TimeoutError:
-            self._hung[path] = future
-            return None
+            return future.result(timeout=patience_seconds)
         except OSError:
+            # A timeout of ours, or the mount's own answer: only the first is a hang.
+            if not future.done():
+                self._hung[path] = future
             return None
-        self._hung.pop(path, None)
-        return values
 
     def parse(self, answer: Any, mono_ns: int) -> tuple[Block, ...]:
         rows = {}
@@ -158,16 +167,20 @@ class FilesystemSource:
         self._hung.clear()
 
 
-def ask_into(future: "Future[list[float]]", path: str) -> None:
+def ask_into(future: "Future[list[float]]", ask: Callable[[str], list[float]], path: str) -> None:
     try:
-        answer = os.statvfs(path)
+        future.set_result(ask(path))
     except OSError as error:
         future.set_exception(error)
-        return
+
+
+def read_space(path: str) -> list[float]:
+    """Bytes, files and whether it is read-only, in the order of the columns."""
+    answer = os.statvfs(path)
     unit = answer.f_frsize
     sizes = [answer.f_blocks * unit, answer.f_bfree * unit, answer.f_bavail * unit]
     counts = [answer.f_files, answer.f_ffree, bool(answer.f_flag & os.ST_RDONLY)]
-    future.set_result([float(value) for value in (*sizes, *counts)])
+    return [float(value) for value in (*sizes, *counts)]
 
 
 make = FilesystemSource

@@ -137,6 +137,7 @@ class ProcessSource:
         self._heat = np.empty(0)
         self._cpu_before = np.empty(0)
         self._inside = np.empty(0, dtype=np.bool_)
+        self._starts = np.empty(0)
         self._tick_number = 0
 
     def refresh(self, tick: Tick) -> Iterable[Event]:
@@ -172,7 +173,7 @@ class ProcessSource:
         except OSError:
             return None
         tokens = data[data.rfind(b")") + 1 :].split()
-        return tokens[19].decode("ascii", "replace") if len(tokens) > 19 else None
+        return tokens[19].decode() if len(tokens) > 19 and tokens[19].isdigit() else None
 
     # -- choosing ---------------------------------------------------------
 
@@ -180,6 +181,10 @@ class ProcessSource:
         """The top by CPU and the top by memory; insiders have a head start."""
         assert self._everyone is not None  # noqa: S101 - open comes first
         everyone = self._everyone
+        # A pid that is used again, read by its path: not the process we know.
+        strangers = ~np.isnan(values[:, START]) & (values[:, START] != self._starts)
+        values[strangers] = np.nan
+        everyone.gone_rows.update(np.flatnonzero(strangers).tolist())
         self._warm(values)
         head_start = np.where(self._inside, LEAD, 1.0)
         top = self._context.settings.process_top
@@ -211,6 +216,7 @@ class ProcessSource:
         places = {process.row: number for number, process in enumerate(self._order)}
         self._order = list(self._processes.values())
         self._everyone.arrange(tuple(process.row for process in self._order))
+        self._starts = np.array([float(process.start) for process in self._order])
         old = np.array([places.get(process.row, -1) for process in self._order], dtype=np.int64)
         is_new = old < 0
         self._heat = np.where(is_new, 0.0, np.append(self._heat, 0.0)[old])
@@ -234,7 +240,8 @@ class ProcessSource:
 
     def _owner(self, text: str) -> tuple[tuple[str, str], ...]:
         """Namespace, pod and container from /proc/PID/cgroup; empty for the host's own."""
-        for line in text.splitlines():
+        # Not splitlines: a cgroup's name may hold any line break but the line feed.
+        for line in text.split("\n"):
             cgroup = parse_cgroup_path(line.split(":", 2)[-1])
             if cgroup.container_id:
                 member = self._context.roster.by_container.get(cgroup.container_id)

@@ -1,1 +1,36 @@
-"""Studies: pure functions from a series to findings a person can trust."""
+"""
+Studies: questions asked of a series, each answered with findings a person can trust.
+
+One file per study; a study is added by writing its file and one row here.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from nodescope.use.studies import anomaly, changepoint, correlation, periodicity, summary, trend
+from nodescope.use.studies.finding import Answer, Finding
+from nodescope.use.studies.series import Series
+
+__all__ = ["STUDIES", "Answer", "Finding", "Series", "Study"]
+
+
+@dataclass(frozen=True)
+class Study:
+    """A study's name, the question it answers, and the function that answers it for one series."""
+
+    name: str
+    question: str
+    run: Callable[[Series], Answer]
+
+
+STUDIES: dict[str, Study] = {
+    study.name: study
+    for study in (
+        Study("periodicity", "Does it repeat itself, how often, from when to when?", periodicity.study),
+        Study("changepoint", "When did its level, slope or noise change?", changepoint.study),
+        Study("trend", "Does it rise or fall for good, and when does it reach its limit?", trend.study),
+        Study("summary", "What are its figures, and how close is it to full?", summary.study),
+        Study("anomaly", "Is its newest stretch unusual against its own history?", anomaly.study),
+        Study("correlation", "Which other series moved together with it?", correlation.study),
+    )
+}

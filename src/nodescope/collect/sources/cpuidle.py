@@ -1,0 +1,153 @@
+"""
+Time each core spent in each idle state: the substitute for PCM's C-state residency.
+
+Reads   /sys/devices/system/cpu/cpuN/cpuidle/stateM/{name,time}
+Needs   a cpuidle driver; in a virtual machine the states are not the hardware's
+Docs    https://docs.kernel.org/admin-guide/pm/cpuidle.html
+
+    C1E
+    48210377
+
+Microseconds since boot. The kernel adds a stay when the core wakes, so a long
+sleep arrives late and all at once: it is spread over the time that went by,
+nothing of it is lost. POLL is a busy loop and counts as awake.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from nodescope.base.block import Block, Table
+from nodescope.base.entity import Entity
+from nodescope.base.errors import SourceAbsent, SourceFailed
+from nodescope.base.metric import Metric
+from nodescope.base.text import clean_text
+from nodescope.collect.cores import FOLDER, list_cores
+from nodescope.collect.layout import NAN
+from nodescope.collect.source import Context
+
+ABSENT = (
+    "no cpuidle states in /sys/devices/system/cpu: the kernel has no idle driver, as in many virtual machines"
+)
+
+
+def make_table(states: tuple[str, ...]) -> Table:
+    return Table(
+        "cpuidle",
+        "cpuidle",
+        ("cpu",),
+        (
+            *(
+                Metric(
+                    f"cpuidle.{state}.time",
+                    "counter",
+                    "Time a core spent in an idle state, since boot.",
+                    "cpuidle_state_seconds_total",
+                    unit="seconds",
+                    scale=1e-6,
+                    labels=(("state", state),),
+                )
+                for state in states
+            ),
+            Metric("cpuidle.asleep", "counter", "Time asleep, spread over the time that went by."),
+            Metric("cpuidle.seconds", "counter", "Time in which sleep was counted."),
+        ),
+    )
+
+
+@dataclass(slots=True)
+class Sleep:
+    """One core: what it slept, and what of it is still to be spread."""
+
+    at_seconds: float
+    stays: dict[str, int] = field(default_factory=dict)
+    owed_seconds: float = 0.0
+    asleep_seconds: float = 0.0
+    total_seconds: float = 0.0
+
+
+class CpuidleSource:
+    """Reads the time of every state of every core."""
+
+    name = "cpuidle"
+    pace_seconds = 1.0
+    deadline_seconds = 20.0
+
+    def __init__(self) -> None:
+        self._context: Context | None = None
+        self._files: dict[str, dict[str, str]] = {}
+        self._table = make_table(())
+        self._states: tuple[str, ...] = ()
+        self._entities: tuple[Entity, ...] = ()
+        self._sleep: dict[str, Sleep] = {}
+
+    def open(self, context: Context) -> None:
+        self._context = context
+        self.pace_seconds = context.settings.interval_seconds
+        root = context.root
+        self._files = {core: self._list_states(core) for core in list_cores(root, "cpuidle/state0/time")}
+        if not self._files:
+            raise SourceAbsent(ABSENT)
+        states = tuple(dict.fromkeys(state for files in self._files.values() for state in files))
+        if states != self._states:
+            self._states, self._table = states, make_table(states)
+        self._entities = tuple(Entity("cpu", (core,), (("cpu", core),)) for core in self._files)
+
+    def _list_states(self, core: str) -> dict[str, str]:
+        """{name: path of its time}; two states of one name are told apart by their number."""
+        assert self._context is not None  # noqa: S101 - open comes first
+        root, folder = self._context.root, f"{FOLDER}/cpu{core}/cpuidle"
+        files: dict[str, str] = {}
+        for name in sorted(root.folders(folder)):
+            if name.startswith("state"):
+                word = clean_text(root.read_text(f"{folder}/{name}/name") or name)
+                files[word if word not in files else f"{word} {name}"] = f"{folder}/{name}/time"
+        return files
+
+    def read(self) -> Any:
+        """{core: {state: microseconds or None}}."""
+        assert self._context is not None  # noqa: S101 - open comes first
+        root = self._context.root
+        answer: dict[str, dict[str, int | None]] = {}
+        for core, files in self._files.items():
+            texts = {state: root.read_text(path) for state, path in files.items()}
+            answer[core] = {
+                state: int(text) if text and text.isdigit() else None for state, text in texts.items()
+            }
+        if not any(value is not None for states in answer.values() for value in states.values()):
+            raise SourceFailed("the time of no idle state can be read")
+        return answer
+
+    def parse(self, answer: Any, mono_ns: int) -> tuple[Block, ...]:
+        values = np.full((len(self._files), len(self._table.metrics)), NAN)
+        for row, core in enumerate(self._files):
+            states = answer.get(core, {})
+            for column, state in enumerate(self._states):
+                if states.get(state) is not None:
+                    values[row, column] = states[state]
+            values[row, -2:] = self._spread(core, states, mono_ns)
+        return (Block(self._table, self._entities, values, mono_ns),)
+
+    def _spread(self, core: str, states: dict[str, int | None], mono_ns: int) -> tuple[float, float]:
+        """asleep(t2) - asleep(t1) <= t2 - t1, and in the long run the sum of all stays."""
+        at_seconds = mono_ns / 1e9
+        slept = self._sleep.setdefault(core, Sleep(at_seconds))
+        elapsed, slept.at_seconds = at_seconds - slept.at_seconds, at_seconds
+        for state, microseconds in states.items():
+            if state != "POLL" and microseconds is not None:
+                # A count that went back is a core that was taken out and put in again.
+                before = slept.stays.get(state, microseconds)
+                slept.owed_seconds += max(0, microseconds - before) / 1e6
+                slept.stays[state] = microseconds
+        credit_seconds = min(slept.owed_seconds, elapsed)
+        slept.owed_seconds -= credit_seconds
+        slept.asleep_seconds += credit_seconds
+        slept.total_seconds += elapsed
+        return slept.asleep_seconds, slept.total_seconds
+
+    def close(self) -> None:
+        self._files = {}
+
+
+make = CpuidleSource

@@ -1,0 +1,129 @@
+"""When did this series change its level, its slope or its noise: from what to what, and how sure is that?"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from nodescope.use.studies.confidence import changepoint_confidence
+from nodescope.use.studies.cut import Cut, cuts_of
+from nodescope.use.studies.finding import Answer, Finding, found, not_enough
+from nodescope.use.studies.robust import robust_slope, spread
+from nodescope.use.studies.segment import Segment, filled, segments_of
+from nodescope.use.studies.segmentation import SHORTEST_PIECE
+from nodescope.use.studies.series import FloatArray, Series
+from nodescope.use.studies.words import capitalised, clock, per_time, quantity
+
+NAME = "changepoint"
+
+# Two pieces and a little: with fewer samples any cut is as good as none.
+FEWEST_SAMPLES = 2 * SHORTEST_PIECE + 2
+
+# A line's slope is told where it moves the value by as much as the noise does.
+TOLD_SLOPE = 2.0
+
+
+@dataclass(frozen=True)
+class Side:
+    """What held on one side of a change: over the whole piece, and (edge) where it meets the change."""
+
+    level: float
+    edge: float
+    slope_per_second: float
+    noise: float
+    moves: bool
+
+
+def study(series: Series) -> Answer:
+    """Every change within a stretch; none is looked for across a gap or a restart."""
+    segments = [segment for segment in segments_of(series) if segment.present >= FEWEST_SAMPLES]
+    if not segments:
+        return not_enough(NAME, series, f"a change needs at least {FEWEST_SAMPLES} samples in a row.")
+    findings = [
+        described(segment, cut, series.name)
+        for segment in segments
+        for cut in cuts_of(filled(segment.values))
+    ]
+    return found(NAME, series, findings, f"{capitalised(series.name)} did not change beyond its own noise.")
+
+
+def described(segment: Segment, cut: Cut, name: str) -> Finding:
+    index = first_measured(segment, cut)
+    before = side_of(segment, cut.start, cut.index, edge_last=True)
+    after = side_of(segment, cut.index, cut.end, edge_last=False)
+    change = kind_of(cut)
+    if change == "level" and (before.moves or after.moves):
+        # The drop of a sawtooth is from peak to trough, not from middle to middle.
+        before, after = replace(before, level=before.edge), replace(after, level=after.edge)
+    magnitude = after.noise - before.noise if change == "noise" else after.level - before.level
+    at = float(segment.times_at[index])
+    return Finding(
+        kind=NAME,
+        start_at=at,
+        end_at=at,
+        at=at,
+        confidence=changepoint_confidence(cut.gain_nats, cut.memory),
+        magnitude=magnitude,
+        unit=segment.unit,
+        before=before.level,
+        after=after.level,
+        sentence=sentence_of(change, before, after, at, name, segment.unit),
+        evidence={
+            "change": change,
+            "samples_before": int(np.isfinite(segment.values[cut.start : cut.index]).sum()),
+            "samples_after": int(np.isfinite(segment.values[cut.index : cut.end]).sum()),
+            "gain_nats": cut.gain_nats,
+            "noise_memory": cut.memory,
+            "level_in_noise": cut.effect.level,
+            "noise_before": before.noise,
+            "noise_after": after.noise,
+            "slope_before_per_second": before.slope_per_second,
+            "slope_after_per_second": after.slope_per_second,
+        },
+    )
+
+
+def first_measured(segment: Segment, cut: Cut) -> int:
+    """The first real sample of the new regime; the cut may sit where one is missing."""
+    later = np.flatnonzero(np.isfinite(segment.values[cut.index :]))
+    return cut.index + int(later[0]) if len(later) else cut.index
+
+
+def side_of(segment: Segment, start: int, end: int, *, edge_last: bool) -> Side:
+    part: FloatArray = segment.values[start:end]
+    part = part[np.isfinite(part)]
+    if len(part) == 0:
+        return Side(float("nan"), float("nan"), 0.0, 0.0, moves=False)
+    slope = robust_slope(part)
+    flat = part - slope * np.arange(len(part))
+    noise = spread(flat)
+    edge = float(np.median(flat)) + (slope * (len(part) - 1) if edge_last else 0.0)
+    moves = abs(slope) * len(part) > TOLD_SLOPE * noise
+    return Side(float(np.median(part)), edge, slope / segment.interval_seconds, noise, moves)
+
+
+def kind_of(cut: Cut) -> str:
+    """Noise if only that differs, slope if the lines meet, level otherwise."""
+    effect = cut.effect
+    if max(effect.level, effect.jump, effect.bend) < 1 <= effect.spread / np.log(1.5):
+        return "noise"
+    return "slope" if effect.bend > 2 * max(effect.jump, 1.0) else "level"
+
+
+def sentence_of(change: str, before: Side, after: Side, at: float, name: str, unit: str) -> str:
+    who = capitalised(name)
+    if change == "noise":
+        verb = "began to vary more" if after.noise > before.noise else "became steadier"
+        return f"{who} {verb} at {clock(at)}: by {quantity(after.noise, unit)} instead of {quantity(before.noise, unit)}."
+    if change == "slope":
+        return f"{who} {moving(after, unit)} from {clock(at)}; before, it {moving(before, unit)}."
+    verb = "rose" if after.level > before.level else "fell"
+    return (
+        f"{who} {verb} from {quantity(before.level, unit)} to {quantity(after.level, unit)} at {clock(at)}."
+    )
+
+
+def moving(side: Side, unit: str) -> str:
+    if not side.moves:
+        return f"held at {quantity(side.level, unit)}"
+    verb = "rose" if side.slope_per_second > 0 else "fell"
+    return f"{verb} by {per_time(abs(side.slope_per_second), unit)}"

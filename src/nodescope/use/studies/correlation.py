@@ -1,0 +1,206 @@
+"""
+Which other series moved together with this one, by how many seconds earlier or later?
+
+Two series that remember their past correlate by chance; so a correlation is
+judged by the number of independent samples they really share (Bartlett), at the
+best of all lags tried, and over many series at a false discovery rate of 5 %
+(Benjamini and Hochberg).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import atanh, erfc, sqrt
+
+import numpy as np
+
+from nodescope.use.studies.finding import Answer, Finding, found, not_enough
+from nodescope.use.studies.robust import is_flat, spread, without_line
+from nodescope.use.studies.segment import Segment, filled, segments_of
+from nodescope.use.studies.series import FloatArray, Series
+from nodescope.use.studies.words import capitalised, clock, duration
+
+NAME = "correlation"
+
+FEWEST_SAMPLES = 30
+FALSE_DISCOVERIES = 0.05
+
+# A minute to both sides, at our pace, and never more than a tenth of the
+# samples: further apart, one thing rarely causes another.
+MOST_LAG_SECONDS = 60.0
+MOST_LAG_SHARE = 0.1
+
+# Longer series are averaged to this many samples first: the lag of a day is
+# then good to 10 s.
+MOST_SAMPLES = 8640
+
+# Around a moment the caller names: ten minutes to both sides.
+AROUND_SECONDS = 600.0
+
+# Told at most; ranked by how sure.
+MOST_TOLD = 10
+
+# Wild samples are drawn in to 5 spreads, so that one common glitch is no proof.
+CLIP_SPREADS = 5.0
+
+
+@dataclass(frozen=True)
+class Match:
+    other: Series
+    correlation: float
+    lag_seconds: float
+    independent: float
+    chance: float
+
+
+def study(series: Series, others: Sequence[Series] = (), around_at: float | None = None) -> Answer:
+    """Which of the others moved with this series; lag is positive when the other moved first."""
+    target = newest_part(series, around_at)
+    if target is None:
+        return not_enough(NAME, series, f"a correlation needs at least {FEWEST_SAMPLES} samples in a row.")
+    if not others:
+        return not_enough(NAME, series, "there is no other series to compare with.")
+    matches = [match for other in others if (match := match_of(target, other)) is not None]
+    if not matches:
+        return not_enough(NAME, series, "no other series has samples at the same time.")
+    told = discoveries(matches)[:MOST_TOLD]
+    findings = [described(series, target, match, len(matches)) for match in told]
+    nothing = f"None of {len(matches)} other series moved with {series.name} beyond chance."
+    return found(NAME, series, findings, nothing)
+
+
+def newest_part(series: Series, around_at: float | None) -> Segment | None:
+    """The longest stretch, or what lies around the moment of the stretch that holds it."""
+    segments = [segment for segment in segments_of(series) if segment.present >= FEWEST_SAMPLES]
+    if around_at is not None:
+        segments = [
+            within(segment, around_at - AROUND_SECONDS, around_at + AROUND_SECONDS) for segment in segments
+        ]
+        segments = [segment for segment in segments if segment.present >= FEWEST_SAMPLES]
+    return max(segments, key=len) if segments else None
+
+
+def within(segment: Segment, start_at: float, end_at: float) -> Segment:
+    kept = (segment.times_at >= start_at) & (segment.times_at <= end_at)
+    return Segment(segment.times_at[kept], segment.values[kept], segment.interval_seconds, segment.unit)
+
+
+def match_of(target: Segment, other: Series) -> Match | None:
+    """None where the two share too few samples or one of them does not move."""
+    left, right, interval_seconds = aligned(target, other)
+    if len(left) < FEWEST_SAMPLES or is_flat(left) or is_flat(right):
+        return None
+    left, right = calm(left), calm(right)
+    most = max(1, min(int(MOST_LAG_SECONDS / interval_seconds), int(MOST_LAG_SHARE * len(left))))
+    correlations = lagged(left, right, most)
+    place = int(np.argmax(np.abs(correlations)))
+    value = float(np.clip(correlations[place], -0.999999, 0.999999))
+    independent = independent_samples(left, right)
+    lags_apart = max(1.0, (2 * most + 1) * independent / len(left))
+    chance = min(1.0, erfc(abs(atanh(value)) * sqrt(max(independent - 3, 0.5)) / sqrt(2)) * lags_apart)
+    return Match(other, value, (place - most) * interval_seconds, independent, chance)
+
+
+def aligned(target: Segment, other: Series) -> tuple[FloatArray, FloatArray, float]:
+    """Both on the target's grid where both were measured, averaged to at most MOST_SAMPLES."""
+    pieces = segments_of(other)
+    right = np.full(len(target), np.nan)
+    for piece in pieces:
+        inside = (target.times_at >= piece.times_at[0]) & (target.times_at <= piece.times_at[-1])
+        right[inside] = np.interp(target.times_at[inside], piece.times_at, filled(piece.values))
+    held = np.isfinite(right)
+    if int(held.sum()) < FEWEST_SAMPLES:
+        return np.empty(0), np.empty(0), target.interval_seconds
+    first, last = int(np.argmax(held)), len(held) - int(np.argmax(held[::-1]))
+    left, right = filled(target.values)[first:last], filled(right[first:last])
+    size = -(-len(left) // MOST_SAMPLES)
+    count = len(left) // size
+    return (
+        left[: count * size].reshape(count, size).mean(axis=1),
+        right[: count * size].reshape(count, size).mean(axis=1),
+        target.interval_seconds * size,
+    )
+
+
+def calm(values: FloatArray) -> FloatArray:
+    """Without its line, wild samples drawn in, unit variance."""
+    level = without_line(values)
+    reach = CLIP_SPREADS * spread(level)
+    level = np.clip(level, -reach, reach) if reach > 0 else level
+    level = level - level.mean()
+    return np.asarray(level / max(float(level.std()), np.finfo(np.float64).tiny))
+
+
+def lagged(left: FloatArray, right: FloatArray, most: int) -> FloatArray:
+    """Correlation with right moved later by -most .. most samples, over the samples both have."""
+    count = len(left)
+    size = 1 << (2 * count - 1).bit_length()
+    product = np.fft.irfft(np.fft.rfft(left, size) * np.conj(np.fft.rfft(right, size)), size)
+    lags = np.arange(-most, most + 1)
+    return np.asarray(product[lags] / (count - np.abs(lags)))
+
+
+def independent_samples(left: FloatArray, right: FloatArray) -> float:
+    """N over the sum of the products of both autocorrelations (Bartlett 1935)."""
+    count = len(left)
+    reach = count // 4
+    product = autocorrelation(left, reach) * autocorrelation(right, reach)
+    # Summed until it first falls to nothing: what follows is noise.
+    ended = np.flatnonzero(product < 0.01)
+    total = 1 + 2 * float(np.sum(product[: ended[0] if len(ended) else reach]))
+    return count / max(total, 1.0)
+
+
+def autocorrelation(values: FloatArray, reach: int) -> FloatArray:
+    """At lags 1 to reach."""
+    size = 1 << (2 * len(values) - 1).bit_length()
+    power = np.abs(np.fft.rfft(values, size)) ** 2
+    product = np.fft.irfft(power, size)[: reach + 1]
+    return np.asarray(product[1:] / max(float(product[0]), np.finfo(np.float64).tiny))
+
+
+def discoveries(matches: list[Match]) -> list[Match]:
+    """The matches that hold at the false discovery rate, surest first."""
+    ranked = sorted(matches, key=lambda match: (match.chance, -abs(match.correlation)))
+    allowed = [FALSE_DISCOVERIES * (place + 1) / len(ranked) for place in range(len(ranked))]
+    kept = max((place + 1 for place, match in enumerate(ranked) if match.chance <= allowed[place]), default=0)
+    return ranked[:kept]
+
+
+def described(series: Series, target: Segment, match: Match, compared: int) -> Finding:
+    chance = min(1.0, match.chance * compared)
+    return Finding(
+        kind=NAME,
+        start_at=float(target.times_at[0]),
+        end_at=float(target.times_at[-1]),
+        confidence=max(0.0, min(0.999, 1 - chance)),
+        magnitude=abs(match.correlation),
+        unit="",
+        sentence=sentence_of(series, target, match),
+        measures={
+            "other": match.other.metric,
+            "other_container": match.other.container,
+            "correlation": match.correlation,
+            "lag_seconds": match.lag_seconds,
+        },
+        evidence={
+            "samples": target.present,
+            "independent_samples": match.independent,
+            "chance": match.chance,
+            "series_compared": compared,
+            "false_discoveries": FALSE_DISCOVERIES,
+        },
+    )
+
+
+def sentence_of(series: Series, target: Segment, match: Match) -> str:
+    way = "with" if match.correlation > 0 else "against"
+    if abs(match.lag_seconds) < target.interval_seconds:
+        when = "at the same time"
+    else:
+        order = "earlier" if match.lag_seconds > 0 else "later"
+        when = f"{duration(abs(match.lag_seconds))} {order}"
+    start, end = clock(float(target.times_at[0])), clock(float(target.times_at[-1]))
+    return (
+        f"{capitalised(match.other.name)} moved {way} {series.name}, {when} "
+        f"(correlation {match.correlation:.2f}, {start} to {end})."
+    )

@@ -1,0 +1,140 @@
+"""What a study answers: findings, or why there are none. One JSON form for CLI, API, export and MCP."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from math import isfinite
+from typing import Literal
+
+import numpy as np
+
+from nodescope.use.studies.series import Series
+
+VERSION = 1
+
+Status = Literal["found", "none", "not_enough_data", "not_collected"]
+Measure = float | int | str | None
+Evidence = Mapping[str, Measure]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """
+    One thing that was seen: when, how much, how sure, and the sentence a person reads.
+
+    measures are the fields only this kind of finding has (period_seconds,
+    slope_per_second, ...); in JSON they stand beside the others.
+    """
+
+    kind: str
+    start_at: float
+    end_at: float
+    confidence: float
+    magnitude: float
+    unit: str
+    sentence: str
+    at: float | None = None
+    before: float | None = None
+    after: float | None = None
+    measures: Evidence = field(default_factory=dict)
+    evidence: Evidence = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, object]:
+        return {
+            "kind": self.kind,
+            "from": self.start_at,
+            "to": self.end_at,
+            "at": self.at,
+            "confidence": round(self.confidence, 4),
+            "magnitude": plain(self.magnitude),
+            "unit": self.unit,
+            "before": plain(self.before),
+            "after": plain(self.after),
+            **{name: plain(value) for name, value in self.measures.items()},
+            "sentence": self.sentence,
+            "evidence": {name: plain(value) for name, value in self.evidence.items()},
+        }
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A study's whole answer about one series; sentence sums it up also when nothing was found."""
+
+    study: str
+    series: Mapping[str, str | None]
+    start_at: float | None
+    end_at: float | None
+    samples: int
+    missing_share: float
+    status: Status
+    sentence: str
+    reason: str | None = None
+    findings: tuple[Finding, ...] = ()
+
+    def to_json(self) -> dict[str, object]:
+        return {
+            "study": self.study,
+            "version": VERSION,
+            "series": dict(self.series),
+            "from": self.start_at,
+            "to": self.end_at,
+            "samples": self.samples,
+            "missing_share": round(self.missing_share, 4),
+            "status": self.status,
+            "reason": self.reason,
+            "sentence": self.sentence,
+            "findings": [finding.to_json() for finding in self.findings],
+        }
+
+
+def plain(value: Measure) -> Measure:
+    """JSON knows no NaN and no infinity: what is not a number is null."""
+    return (float(value) if isfinite(value) else None) if isinstance(value, float) else value
+
+
+def found(study: str, series: Series, findings: list[Finding], nothing: str) -> Answer:
+    """The answer of a study that could look: its findings in order, or the sentence about nothing."""
+    ranked = sorted(findings, key=lambda finding: (-finding.confidence, -abs(finding.magnitude)))
+    sentence = ranked[0].sentence if ranked else nothing
+    if len(ranked) > 1:
+        sentence += f" And {len(ranked) - 1} more."
+    return build_answer(study, series, "found" if ranked else "none", sentence, findings=tuple(ranked))
+
+
+def not_enough(study: str, series: Series, reason: str) -> Answer:
+    """The answer where a finding, or its absence, would mean nothing."""
+    if series.not_collected is not None:
+        return build_answer(study, series, "not_collected", series.not_collected, series.not_collected)
+    return build_answer(study, series, "not_enough_data", f"Not enough data: {reason}", reason)
+
+
+def build_answer(
+    study: str,
+    series: Series,
+    status: Status,
+    sentence: str,
+    reason: str | None = None,
+    findings: tuple[Finding, ...] = (),
+) -> Answer:
+    times_at = series.times_at[np.isfinite(series.times_at)]
+    present = int((np.isfinite(series.values) & np.isfinite(series.times_at)).sum())
+    return Answer(
+        study=study,
+        series=series.labels(),
+        start_at=float(times_at.min()) if len(times_at) else None,
+        end_at=float(times_at.max()) if len(times_at) else None,
+        samples=present,
+        missing_share=missing_share(np.sort(times_at), present),
+        status=status,
+        sentence=sentence,
+        reason=reason,
+        findings=findings,
+    )
+
+
+def missing_share(times_at: np.ndarray[tuple[int], np.dtype[np.float64]], present: int) -> float:
+    """Of the samples due from first to last at the usual interval, those that are not there."""
+    if len(times_at) < 2:
+        return 0.0 if present else 1.0
+    interval = float(np.median(np.diff(times_at)))
+    due = max(len(times_at), round(float(times_at[-1] - times_at[0]) / interval) + 1 if interval > 0 else 0)
+    return max(0.0, 1.0 - present / due)

@@ -1,0 +1,134 @@
+"""Location, spread and smoothing that a few wild samples cannot move."""
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+
+from nodescope.use.studies.series import BoolArray, FloatArray
+
+# The median absolute deviation of a normal distribution times this is its
+# standard deviation: 1 / 0.6745.
+NORMAL_MAD = 1.4826
+
+# Below this share of the largest magnitude a difference is rounding, not
+# measurement: float64 keeps about 16 digits and sums lose a few.
+ROUNDING_SHARE = 1e-9
+
+
+def spread(values: FloatArray) -> float:
+    """
+    Standard deviation as the middle half of the samples sees it.
+
+    Where more than half of the samples are equal that is 0, and the mean
+    absolute deviation stands in (1.2533 of it, as for a normal distribution).
+    """
+    middle = middle_spread(values)
+    return middle if middle > 0 else float(np.mean(np.abs(values - np.median(values)))) * 1.2533
+
+
+def middle_spread(values: FloatArray) -> float:
+    """The same without the stand-in: 0 where more than half of the samples are equal."""
+    return float(np.median(np.abs(values - np.median(values)))) * NORMAL_MAD
+
+
+def step_noise(values: FloatArray) -> float:
+    """
+    Standard deviation of the noise from neighbouring differences.
+
+    Levels and slow trends cancel; only what changes from sample to sample is left.
+    """
+    if len(values) < 2:
+        return 0.0
+    return spread(np.diff(values)) / float(np.sqrt(2))
+
+
+def is_flat(values: FloatArray) -> bool:
+    """Nothing but rounding moves."""
+    low, high = float(np.min(values)), float(np.max(values))
+    return high - low <= ROUNDING_SHARE * max(abs(low), abs(high))
+
+
+def without_spikes(values: FloatArray, longest: int = 2) -> FloatArray:
+    """
+    Lone wild samples, in runs of at most longest, set to their local median.
+
+    A wild sample is 4 spreads away from the running median of seven, which a
+    run of three cannot move.
+    """
+    if len(values) < 9:
+        return values
+    local = np.median(sliding_window_view(np.pad(values, 3, mode="edge"), 7), axis=1)
+    away = values - local
+    # The mean absolute deviation, doubled, where most samples equal their
+    # local median: only then is a spread of 0 no measure.
+    scale = float(np.median(np.abs(away))) * NORMAL_MAD or 2 * float(np.mean(np.abs(away)))
+    lone = short_runs(np.abs(away) > 4 * scale, longest)
+    return np.where(lone, local, values)
+
+
+def without_line(values: FloatArray) -> FloatArray:
+    """The series less its mean and its least-squares slope."""
+    time = np.arange(len(values)) - (len(values) - 1) / 2
+    # Sums, not matrix products: those wake a thread per core for nothing.
+    slope = float(np.sum(time * values)) / max(float(np.sum(time * time)), 1.0)
+    return np.asarray(values - values.mean() - slope * time)
+
+
+def robust_slope(values: FloatArray) -> float:
+    """Per sample: the median rise from the first half's samples to the second's."""
+    half = len(values) // 2
+    return float(np.median(values[half : 2 * half] - values[:half])) / half if half else 0.0
+
+
+def short_runs(marked: BoolArray, longest: int) -> BoolArray:
+    """Of the marked samples, those in runs of at most longest."""
+    edges = np.diff(np.concatenate(([0], marked.astype(np.int8), [0])))
+    starts, ends = np.flatnonzero(edges == 1), np.flatnonzero(edges == -1)
+    short = ends - starts <= longest
+    kept = np.zeros(len(marked) + 1, dtype=np.int64)
+    kept[starts[short]] += 1
+    kept[ends[short]] -= 1
+    return np.asarray(np.cumsum(kept[:-1]) > 0)
+
+
+def trimmed_blocks(values: FloatArray, size: int) -> FloatArray:
+    """Means of blocks of size samples, a tenth of each block cut at both ends."""
+    if size <= 1:
+        return values
+    count = len(values) // size
+    blocks = np.sort(values[: count * size].reshape(count, size), axis=1)
+    cut = size // 10
+    return np.asarray(blocks[:, cut : size - cut].mean(axis=1))
+
+
+def block_medians(values: FloatArray, size: int) -> FloatArray:
+    """Medians of blocks of size samples; missing ones are ignored, an empty block is NaN."""
+    count = -(-len(values) // size)
+    padded = np.full(count * size, np.nan)
+    padded[: len(values)] = values
+    blocks = np.sort(padded.reshape(count, size), axis=1)
+    present = np.isfinite(blocks).sum(axis=1)
+    row = np.arange(count)
+    low, high = np.maximum(present - 1, 0) // 2, present // 2
+    middle = (blocks[row, low] + blocks[row, np.minimum(high, size - 1)]) / 2
+    return np.where(present > 0, middle, np.nan)
+
+
+def remembered_samples(values: FloatArray, longest: int) -> int:
+    """
+    After how many samples the series has forgotten its past, at most longest.
+
+    The typical squared difference of two samples grows with their distance
+    until they are independent; the first doubling of the distance that adds
+    less than 15 % ends the search. Medians, so that steps do not count.
+    """
+    distance, seen = 1, typical_difference(values, 1)
+    while distance < longest and 2 * distance < len(values) // 4:
+        further = typical_difference(values, 2 * distance)
+        if seen > 0 and further < 1.15 * seen:
+            break
+        distance, seen = 2 * distance, further
+    return min(distance, longest)
+
+
+def typical_difference(values: FloatArray, distance: int) -> float:
+    return float(np.median(np.abs(values[distance:] - values[:-distance]))) ** 2

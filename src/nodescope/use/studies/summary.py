@@ -1,0 +1,131 @@
+"""
+What is there to say about this series at one glance: its figures, its trend class, and how close it is to full?
+
+The one implementation behind viewer, command line and MCP.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from nodescope.use.studies.finding import Answer, Finding, Measure, found, not_enough
+from nodescope.use.studies.segment import segments_of
+from nodescope.use.studies.series import FloatArray, Series
+from nodescope.use.studies.trend import FEWEST_SAMPLES as TREND_SAMPLES
+from nodescope.use.studies.trend import study as trend_study
+from nodescope.use.studies.words import capitalised, quantity
+
+NAME = "summary"
+
+# A value over nine tenths of its limit is near it; of throttled periods and
+# stalled time a tenth already hurts (the kernel's own PSI monitors use 5-15 %).
+NEAR_LIMIT_SHARE = 0.9
+STALLED_SHARE = 0.1
+
+# A spread of more than three tenths of the mean is volatile, as the seed's
+# agent interface has it; a trend is looked for first, so a leak is never
+# volatile.
+VOLATILE_SHARE = 0.3
+
+# Names and units of the shares that mean waiting, not working.
+STALL_WORDS = ("pressure", "throttled", "stalled")
+
+
+@dataclass(frozen=True)
+class Figures:
+    average: float
+    least: float
+    most: float
+    p95: float
+    deviation: float
+
+
+def study(series: Series) -> Answer:
+    values = measured(series)
+    if len(values) == 0:
+        return not_enough(NAME, series, "no sample was measured.")
+    figures = figures_of(values)
+    trend = trend_class(series, figures, len(values))
+    saturation = saturation_of(series, values)
+    return found(NAME, series, [described(series, figures, trend, saturation, len(values))], "")
+
+
+def measured(series: Series) -> FloatArray:
+    """Every measured value, a counter as its rate; gaps and restarts add nothing."""
+    parts = [segment.values[np.isfinite(segment.values)] for segment in segments_of(series)]
+    return np.concatenate(parts) if parts else np.empty(0)
+
+
+def figures_of(values: FloatArray) -> Figures:
+    deviation = float(values.std(ddof=1)) if len(values) > 1 else 0.0
+    return Figures(
+        float(values.mean()),
+        float(values.min()),
+        float(values.max()),
+        float(np.quantile(values, 0.95)),
+        deviation,
+    )
+
+
+def trend_class(series: Series, figures: Figures, count: int) -> str:
+    """increasing, decreasing, volatile, stable; unknown with too few samples to say."""
+    if count < TREND_SAMPLES:
+        return "unknown"
+    trend = trend_study(series)
+    if trend.findings:
+        return "increasing" if trend.findings[0].magnitude > 0 else "decreasing"
+    return "volatile" if figures.deviation > VOLATILE_SHARE * abs(figures.average) else "stable"
+
+
+def saturation_of(series: Series, values: FloatArray) -> str | None:
+    """One clause about being full, or None."""
+    if series.limit is not None and series.limit > 0:
+        share = float(np.mean(values >= NEAR_LIMIT_SHARE * series.limit))
+        if share > 0:
+            return f"at {100 * NEAR_LIMIT_SHARE:.0f} % of its limit or above for {share_words(share)} of the time"
+    if any(word in series.metric or word in series.unit for word in STALL_WORDS):
+        share = float(np.mean(values >= STALLED_SHARE))
+        if share > 0:
+            return f"above {100 * STALLED_SHARE:.0f} % for {share_words(share)} of the time"
+    return None
+
+
+def share_words(share: float) -> str:
+    return "less than 1 %" if share < 0.01 else f"{100 * share:.0f} %"
+
+
+def described(series: Series, figures: Figures, trend: str, saturation: str | None, count: int) -> Finding:
+    unit = rate_unit(series)
+    text = (
+        f"{capitalised(series.name)} is {quantity(figures.average, unit)} on average "
+        f"({quantity(figures.least, unit)} to {quantity(figures.most, unit)}, 95 % below {quantity(figures.p95, unit)}), "
+        f"{'trend not known yet' if trend == 'unknown' else trend}"
+    )
+    measures: dict[str, Measure] = {
+        "average": figures.average,
+        "min": figures.least,
+        "max": figures.most,
+        "p95": figures.p95,
+        "stddev": figures.deviation,
+        "trend": trend,
+        "saturation": saturation,
+        "limit": series.limit,
+    }
+    times_at = series.times_at[np.isfinite(series.times_at)]
+    return Finding(
+        kind=NAME,
+        start_at=float(times_at.min()),
+        end_at=float(times_at.max()),
+        confidence=1.0,
+        magnitude=figures.average,
+        unit=unit,
+        sentence=f"{text}; {saturation}." if saturation else f"{text}.",
+        measures=measures,
+        evidence={"samples": count},
+    )
+
+
+def rate_unit(series: Series) -> str:
+    if series.kind == "gauge":
+        return series.unit
+    return f"{series.unit}/s" if series.unit else "1/s"

@@ -1,0 +1,197 @@
+"""Is this series rising or falling for good, is that a leak, and when does it reach its limit?"""
+
+from dataclasses import dataclass
+from math import erf, sqrt
+
+import numpy as np
+
+from nodescope.use.studies.finding import Answer, Finding, found, not_enough
+from nodescope.use.studies.robust import is_flat
+from nodescope.use.studies.segment import Segment, segments_of
+from nodescope.use.studies.series import FloatArray, Series
+from nodescope.use.studies.trend_line import NORMAL_90, Line, line_through
+from nodescope.use.studies.words import capitalised, clock, duration, per_time
+
+NAME = "trend"
+
+FEWEST_SAMPLES = 20
+
+# A trend is told when the 90 % interval of its slope excludes 0 by far: Kendall's
+# z beyond 3.3 is one false trend in a thousand series of noise.
+LEAST_Z = 3.3
+
+# Or when nine in ten pairs of buckets agree: a smooth curve remembers so much
+# that no z value can speak for it.
+NEARLY_ALWAYS = 0.9
+
+# And when it moved the value, over the whole stretch, by as much as its noise.
+LEAST_RISE = 1.0
+
+# A leak still grows at the end: the last third's slope is at least half of
+# the first two thirds'. A cache that fills levels off long before.
+STILL_GROWING = 0.5
+
+# What is per time or per whole does not pile up.
+FLOWING_UNITS = frozenset({"cores", "millicores", "ratio", "percent", "celsius", "watts", "hertz"})
+
+# Beyond ten times the time looked at, a straight line is no forecast.
+FARTHEST = 10.0
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """Seconds from the last sample until the limit; None is beyond what the data can say."""
+
+    likely: float | None
+    low: float | None
+    high: float | None
+
+
+NO_FORECAST = Forecast(None, None, None)
+
+
+def study(series: Series) -> Answer:
+    """The newest stretch only: what was before a gap or a restart is another story."""
+    segments = [segment for segment in segments_of(series) if segment.present >= FEWEST_SAMPLES]
+    if not segments:
+        return not_enough(NAME, series, f"a trend needs at least {FEWEST_SAMPLES} samples in a row.")
+    segment = segments[-1]
+    finding = finding_in(segment, series)
+    return found(
+        NAME, series, [finding] if finding else [], f"{capitalised(series.name)} neither rises nor falls."
+    )
+
+
+def finding_in(segment: Segment, series: Series) -> Finding | None:
+    held = np.isfinite(segment.values)
+    values = segment.values[held]
+    times = segment.times_at[held] - segment.times_at[0]
+    if is_flat(values):
+        return None
+    line = line_through(times, values)
+    if line is None or not is_trend(line, float(times[-1])):
+        return None
+    early, late = halves(times, values)
+    verdict = verdict_of(line, early, late, series)
+    newest = late if late is not None and early is not None and is_faster(late, early, times) else line
+    forecast = NO_FORECAST if verdict == "levels off" else forecast_of(newest, float(times[-1]), series.limit)
+    return described(segment, series, newest, forecast, verdict)
+
+
+def is_trend(line: Line, span_seconds: float) -> bool:
+    sure = abs(line.z) >= LEAST_Z or abs(line.tau) >= NEARLY_ALWAYS
+    return sure and line.low * line.high > 0 and abs(line.slope) * span_seconds >= LEAST_RISE * line.noise
+
+
+def halves(times: FloatArray, values: FloatArray) -> tuple[Line | None, Line | None]:
+    """A line through the first two thirds and one through the last."""
+    cut = len(values) * 2 // 3
+    return line_through(times[:cut], values[:cut]), line_through(times[cut:], values[cut:])
+
+
+def is_faster(late: Line, early: Line, times: FloatArray) -> bool:
+    """The last third grows at more than twice the earlier pace: the forecast is its own."""
+    if early.slope * late.slope > 0 and abs(late.slope) <= 2 * abs(early.slope):
+        return False
+    return late.low > max(early.high, 0.0) and is_trend(late, float(times[-1]) / 3)
+
+
+def verdict_of(line: Line, early: Line | None, late: Line | None, series: Series) -> str:
+    if (
+        early is not None
+        and late is not None
+        and late.slope / line.slope < STILL_GROWING * early.slope / line.slope
+    ):
+        return "levels off"
+    if line.slope < 0:
+        return "falling"
+    return "leak" if can_leak(series) else "rising"
+
+
+def can_leak(series: Series) -> bool:
+    """Amounts can leak; rates and shares only rise."""
+    unit = series.unit
+    return (
+        series.kind == "gauge"
+        and unit not in FLOWING_UNITS
+        and not unit.endswith("/s")
+        and not unit.startswith("share")
+    )
+
+
+def forecast_of(line: Line, now: float, limit: float | None) -> Forecast:
+    """
+    When the line meets the limit, with Fieller's 90 % interval.
+
+    The bounds are the times at which the limit leaves the band
+    line(t) -+ 1.645 * sqrt(level_error^2 + slope_error^2 * (t - middle)^2).
+    """
+    if limit is None or (limit - line.at(now)) * line.slope <= 0:
+        return NO_FORECAST
+    distance = limit - line.level
+    likely = distance / line.slope
+    reach = ((line.high - line.low) / 2) ** 2
+    a = line.slope**2 - reach
+    b = -2 * distance * line.slope
+    c = distance**2 - (NORMAL_90 * line.level_error) ** 2
+    root = sqrt(max(b * b - 4 * a * c, 0.0))
+    low = (-b - root) / (2 * a) if a > 0 else 2 * c / (-b + root)
+    high = (-b + root) / (2 * a) if a > 0 else None
+    offset = line.middle - now
+    bounds = [None if time is None else max(0.0, time + offset) for time in (likely, low, high)]
+    if bounds[0] is not None and bounds[0] > FARTHEST * now:
+        return NO_FORECAST
+    return Forecast(*bounds)
+
+
+def described(segment: Segment, series: Series, line: Line, forecast: Forecast, verdict: str) -> Finding:
+    start_at, end_at = float(segment.times_at[0]), float(segment.times_at[-1])
+    span_seconds = end_at - start_at
+    before, after = line.at(0.0), line.at(span_seconds)
+    return Finding(
+        kind=NAME,
+        start_at=start_at,
+        end_at=end_at,
+        confidence=min(0.999, max(erf(abs(line.z) / sqrt(2)), abs(line.tau))),
+        magnitude=after - before,
+        unit=segment.unit,
+        before=before,
+        after=after,
+        sentence=sentence_of(line, forecast, verdict, end_at, series, segment.unit),
+        measures={
+            "slope_per_second": line.slope,
+            "slope_low": line.low,
+            "slope_high": line.high,
+            "limit": series.limit,
+            "time_to_limit_seconds": forecast.likely,
+            "low": forecast.low,
+            "high": forecast.high,
+            "verdict": verdict,
+        },
+        evidence={
+            "samples": segment.present,
+            "kendall_z": line.z,
+            "kendall_tau": line.tau,
+            "noise": line.noise,
+            "buckets": line.buckets,
+            "span_seconds": span_seconds,
+        },
+    )
+
+
+def sentence_of(
+    line: Line, forecast: Forecast, verdict: str, end_at: float, series: Series, unit: str
+) -> str:
+    who = capitalised(series.name)
+    pace = per_time(abs(line.slope), unit)
+    if verdict == "levels off":
+        return f"{who} {'rose' if line.slope > 0 else 'fell'} by {pace} and is levelling off."
+    verb = "rises steadily, as a leak does," if verdict == "leak" else "rises" if line.slope > 0 else "falls"
+    text = f"{who} {verb} by {pace}"
+    if forecast.likely is None:
+        return text + "."
+    text += (
+        f" and reaches its limit in about {duration(forecast.likely)}, at {clock(end_at + forecast.likely)}"
+    )
+    latest = "open" if forecast.high is None else duration(forecast.high)
+    return text + f" (90 %: {duration(forecast.low or 0.0)} to {latest})."

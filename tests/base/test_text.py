@@ -1,0 +1,49 @@
+"""Tenant text is always printable and encodable; a wrong name finds its neighbour."""
+
+import os
+
+from hypothesis import example, given
+from hypothesis import strategies as st
+from tests.strategies import HOSTILE, examples
+
+from nodescope.base.text import clean_text, hint_nearest, nearest_name
+
+ANY_TEXT = HOSTILE | st.text(st.characters(), max_size=400) | st.binary(max_size=40).map(os.fsdecode)
+
+
+@given(ANY_TEXT, st.integers(0, 300))
+@examples(600)
+@example("\ud800", 256)
+@example("\udcff", 256)
+@example("a\x00b\nc", 256)
+def test_clean_text_is_printable_encodable_and_short(text: str, limit: int) -> None:
+    """forall text, limit: printable, encodable as UTF-8, at most limit characters."""
+    shown = clean_text(text, limit)
+    assert shown.isprintable()
+    assert shown.encode("utf-8").decode("utf-8") == shown
+    assert len(shown) <= limit
+
+
+@given(st.text(st.characters(categories=("L", "N", "P")), max_size=50))
+def test_plain_text_stays_as_it_is(text: str) -> None:
+    assert clean_text(text) == text
+
+
+def test_control_characters_become_spaces_and_bytes_something_readable() -> None:
+    assert clean_text("a\tb\x1b[31m") == "a b [31m"
+    shown = clean_text(os.fsdecode(b"caf\xe9"))
+    assert shown.startswith("caf")
+    assert len(shown) > len("caf")
+
+
+@given(ANY_TEXT)
+def test_cleaning_twice_changes_nothing(text: str) -> None:
+    """clean(clean(t)) == clean(t)"""
+    assert clean_text(clean_text(text)) == clean_text(text)
+
+
+def test_the_nearest_name_is_offered_and_a_far_one_is_not() -> None:
+    known = ("memory", "cpu", "container")
+    assert nearest_name("memroy", known) == "memory"
+    assert hint_nearest("contaner", known) == '; did you mean "container"?'
+    assert hint_nearest("zzz", known) == ""

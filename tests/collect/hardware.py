@@ -1,0 +1,26 @@
+"""A node made of a few files, for sources of hardware counters."""
+
+from pathlib import Path
+from typing import Any
+
+from nodescope.base.block import Block
+from nodescope.base.settings import Settings
+from nodescope.collect.names import Names
+from nodescope.collect.roots import Descriptors, NodeRoot
+from nodescope.collect.roster import Roster
+from nodescope.collect.source import Context
+
+
+def make_context(folder: Path, faults: dict[str, int] | None = None, **settings: Any) -> Context:
+    root = NodeRoot(folder, faults)
+    return Context(root, Descriptors(64), Settings(**settings), Names(root), Roster())
+
+
+def write_files(folder: Path, files: dict[str, object]) -> None:
+    for path, content in files.items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text(f"{content}\n")
+
+
+def value(block: Block, name: str, row: int = 0) -> float:
+    return float(block.values[row, block.table.columns[name]])

@@ -1,0 +1,139 @@
+"""Periods are found whatever hides them, and nothing else is."""
+
+import secrets
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from bench import studies_sets as sets
+
+from nodescope.use.studies import Answer, Series, periodicity
+from nodescope.use.studies.series import FloatArray
+
+MakeSeries = Callable[..., Series]
+
+
+def periods(answer: Answer) -> list[float]:
+    return [float(finding.measures["period_seconds"] or 0) for finding in answer.findings]
+
+
+@pytest.mark.parametrize("period", [2.0, 3.0, 10.0, 45.0, 97.3, 400.0])
+def test_a_sine_is_found_at_its_own_period(series: MakeSeries, period: float) -> None:
+    """From two samples to a third of the span; 45 s was reported as 2 s by the original."""
+    random = np.random.default_rng(1)
+    values = np.cos(2 * np.pi * np.arange(1200) / period) + 0.2 * random.standard_normal(1200)
+    assert periods(periodicity.study(series(values)))[0] == pytest.approx(period, rel=0.02)
+
+
+def test_fractions_repeat_as_well_as_percents(series: MakeSeries) -> None:
+    """A swing of 0.8 is no less than one of 80: the original asked for an amplitude of 10."""
+    values = 0.4 * np.sin(2 * np.pi * np.arange(600) / 10) + 0.5
+    answer = periodicity.study(series(values))
+    assert periods(answer)[0] == pytest.approx(10, rel=0.01)
+    assert answer.findings[0].magnitude == pytest.approx(0.8, rel=0.15)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        np.linspace(0, 100, 1200),
+        np.linspace(0, 100, 1200) + np.random.default_rng(2).standard_normal(1200),
+        np.full(1200, 5.0),
+        np.zeros(1200),
+        np.where(np.arange(1200) < 500, 1.0, 3.0),
+        np.random.default_rng(3).standard_normal(1200),
+    ],
+    ids=["ramp", "noisy ramp", "constant", "zero", "step", "white"],
+)
+def test_what_does_not_repeat_is_not_reported(series: MakeSeries, values: FloatArray) -> None:
+    """The original saw a period of 2 s in 19 of 19 windows of a ramp."""
+    answer = periodicity.study(series(values))
+    assert answer.status == "none"
+    assert "does not repeat" in answer.sentence
+
+
+def test_random_walks_do_not_repeat(series: MakeSeries) -> None:
+    """The original flagged 114 of 119 windows of one."""
+    random = np.random.default_rng(4)
+    flagged = [periodicity.study(series(sets.random_walk(random, 1200))).status for _ in range(40)]
+    assert flagged.count("found") <= 2
+
+
+def test_short_pulses_keep_their_own_period(series: MakeSeries) -> None:
+    """Two seconds of work every minute are one period of 60 s, not its harmonics."""
+    random = np.random.default_rng(5)
+    values = random.standard_normal(3600) + 8.0 * (np.arange(3600) % 60 < 2)
+    assert periods(periodicity.study(series(values))) == [pytest.approx(60, rel=0.01)]
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.5])
+def test_one_second_of_work_every_minute_is_seen(series: MakeSeries, noise: float) -> None:
+    """Thirty harmonics of equal height, of which 60 s need not be the highest."""
+    random = np.random.default_rng(9)
+    values = np.where(np.arange(3600) % 60 < 1, 5.0, 0.0) + noise * random.standard_normal(3600)
+    assert periods(periodicity.study(series(values)))[0] == pytest.approx(60, rel=0.01)
+
+
+def test_two_periods_are_told_apart(series: MakeSeries) -> None:
+    random = np.random.default_rng(6)
+    index = np.arange(3600)
+    values = (
+        np.sin(2 * np.pi * index / 60) + np.sin(2 * np.pi * index / 137) + 0.5 * random.standard_normal(3600)
+    )
+    assert sorted(periods(periodicity.study(series(values)))) == [
+        pytest.approx(60, rel=0.02),
+        pytest.approx(137, rel=0.02),
+    ]
+
+
+def test_a_period_of_one_hour_in_a_day_has_that_hour_as_its_span(series: MakeSeries) -> None:
+    random = np.random.default_rng(7)
+    index = np.arange(21_600)
+    busy = (index >= 9000) & (index < 12_600)
+    values = random.standard_normal(len(index)) + 4.0 * np.sin(2 * np.pi * index / 30) * busy
+    finding = periodicity.study(series(values)).findings[0]
+    assert finding.measures["period_seconds"] == pytest.approx(30, rel=0.01)
+    assert finding.start_at == pytest.approx(1_700_009_000, abs=1500)
+    assert finding.end_at == pytest.approx(1_700_012_600, abs=1500)
+
+
+def test_missing_samples_jitter_and_gaps_do_not_hide_a_period(series: MakeSeries) -> None:
+    random = np.random.default_rng(8)
+    index = np.arange(1800)
+    values = np.sin(2 * np.pi * index / 50) + 0.5 * random.standard_normal(1800)
+    values[random.random(1800) < 0.2] = np.nan
+    even = series(values)
+    kept = (index < 700) | (index > 860)
+    jittered = Series(even.times_at[kept] + random.uniform(-0.2, 0.2, int(kept.sum())), even.values[kept])
+    assert periods(periodicity.study(jittered))[0] == pytest.approx(50, rel=0.02)
+
+
+def test_too_few_samples_are_said_to_be_too_few(series: MakeSeries) -> None:
+    answer = periodicity.study(series(np.arange(10.0)))
+    assert answer.status == "not_enough_data"
+    assert answer.reason == "a period needs at least 16 samples in a row."
+
+
+def test_the_hard_set_is_mastered(series: MakeSeries) -> None:
+    """
+    recall >= 0.85 and reports on aperiodic series <= 5 %, on a seed nobody chose.
+
+    The goal is 0.90 and 1.5 %; the bounds leave four standard deviations for
+    so few series. tools/eval_studies.py measures more of them.
+    """
+    seed = secrets.randbelow(2**32)
+    random = np.random.default_rng(seed)
+    hit = planted = 0
+    for impairment in sets.IMPAIRMENTS * 6:
+        case = sets.periodic_case(random, impairment, longest=2400)
+        seen = periods(periodicity.study(series(case.values)))
+        hit += sum(any(abs(one - true) <= max(1, 0.05 * true) for one in seen) for true in case.periods)
+        planted += len(case.periods)
+    kinds = list(sets.APERIODIC) * 6
+    false = [
+        kind
+        for kind in kinds
+        if periodicity.study(series(sets.aperiodic_case(random, kind, 2400).values)).findings
+    ]
+    assert hit / planted >= 0.85, f"seed {seed}: {hit} of {planted}"
+    assert len(false) <= 0.05 * len(kinds), f"seed {seed}: {false}"

@@ -1,0 +1,363 @@
+"""
+Scores every study on labelled data and on generated series, and prints the tables.
+
+    python -m tools.eval_studies [--seed N] [--fit] [FOLDER...]
+
+A folder is laid out as TCPD (annotations.json, series/) or as NAB (windows.json and CSV
+files below). One default setting for all series. The generated series come from a seed
+that is chosen at run time unless given, and printed.
+"""
+
+import argparse
+import json
+import secrets
+import time
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
+from pathlib import Path
+
+import numpy as np
+from bench import studies_sets as sets
+from bench.studies_baselines import BASELINES
+from bench.studies_scores import Labelled, covering, f1, read_labelled
+from numpy.typing import NDArray
+
+from nodescope.use.studies import STUDIES, Answer, Series, anomaly, correlation
+from nodescope.use.studies.csv_series import read_series
+from nodescope.use.studies.cut import cuts_of
+
+FloatArray = NDArray[np.float64]
+START_AT = 1_700_000_000.0
+
+# Default scores on all 32 univariate series of the benchmark's later edition
+# (TCPDBench, aggregate_scores_wide.tex @ eabf3c0a), for folders whose README
+# has no table of its own.
+PUBLISHED_32 = {
+    "BINSEG": (0.698, 0.672),
+    "PELT": (0.674, 0.652),
+    "BOCPD": (0.662, 0.594),
+    "AMOC": (0.653, 0.668),
+    "ZERO": (0.645, 0.566),
+}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description="Score the studies on labelled folders and on generated series."
+    )
+    parser.add_argument(
+        "folders",
+        nargs="*",
+        type=Path,
+        metavar="FOLDER",
+        help="laid out as TCPD or NAB, or holding such folders",
+    )
+    parser.add_argument(
+        "--seed", type=int, default=None, help="of the generated series; chosen at run time if left out"
+    )
+    parser.add_argument(
+        "--fit", action="store_true", help="fit the change point confidence anew and print its constants"
+    )
+    parser.add_argument("--size", type=int, default=600, help="generated series per set")
+    arguments = parser.parse_args()
+    if arguments.fit:
+        print_fit()
+        return 0
+    for folder in labelled_folders(arguments.folders):
+        (print_tcpd if (folder / "annotations.json").exists() else print_nab)(folder)
+    seed = secrets.randbelow(2**32) if arguments.seed is None else arguments.seed
+    print(f"\nGenerated series, seed {seed}")
+    for table in (
+        print_false_changes,
+        print_calibration,
+        print_periods,
+        print_trends,
+        print_causes,
+        print_alarms,
+    ):
+        table(np.random.default_rng(seed), arguments.size)
+    return 0
+
+
+def labelled_folders(folders: Iterable[Path]) -> list[Path]:
+    """The folders given, or the labelled folders directly below them."""
+    found = [
+        place for folder in folders for place in (folder, *sorted(folder.glob("*"))) if is_labelled(place)
+    ]
+    for folder in folders:
+        if not folder.is_dir():
+            raise SystemExit(f"{folder}: no such folder")
+    return found
+
+
+def is_labelled(folder: Path) -> bool:
+    return (folder / "annotations.json").exists() or (folder / "windows.json").exists()
+
+
+def ask(name: str, values: FloatArray, limit: float | None = None, unit: str = "") -> Answer:
+    times_at = START_AT + np.arange(len(values), dtype=np.float64)
+    return STUDIES[name].run(Series(times_at, values, limit=limit, unit=unit, metric="value"))
+
+
+def changes_by_study(values: FloatArray) -> list[int]:
+    return sorted(
+        round((finding.at or START_AT) - START_AT) for finding in ask("changepoint", values).findings
+    )
+
+
+def print_tcpd(folder: Path) -> None:
+    labelled = read_labelled(folder)
+    print(
+        f"\nChange points, {folder.name}: {len(labelled)} series, F1 (margin 5) and covering over all annotators"
+    )
+    detectors: dict[str, Callable[[FloatArray], list[int]]] = {"nodescope": changes_by_study, **BASELINES}
+    for name, detect in detectors.items():
+        began = time.perf_counter()
+        scores = np.array([score_of(one, detect) for one in labelled])
+        each_ms = 1000 * (time.perf_counter() - began) / max(len(labelled), 1)
+        print(
+            f"  {name:28} {scores[:, 0].mean():.3f} / {scores[:, 1].mean():.3f}   {each_ms:6.1f} ms a series"
+        )
+        if name == "nodescope":
+            for one, (precise, covered) in zip(labelled, scores):
+                print(f"      {one.name:24} {precise:.3f} / {covered:.3f}")
+    here = published_here(folder / "README.md")
+    print(f"  published defaults, {'on these series' if here else 'on all 32 series of the benchmark'}")
+    for name, (precise, covered) in (here or PUBLISHED_32).items():
+        print(f"  {name:28.28} {precise:.3f} / {covered:.3f}")
+
+
+def score_of(one: Labelled, detect: Callable[[FloatArray], list[int]]) -> tuple[float, float]:
+    held = np.isfinite(one.values)
+    index = np.arange(len(one.values))
+    if detect is not changes_by_study:
+        found = [int(index[held][cut]) for cut in detect(one.values[held])]
+    else:
+        found = detect(one.values)
+    found = [cut for cut in found if 1 <= cut < len(one.values) - 1]
+    return f1(one.marks, found), covering(one.marks, found, len(one.values))
+
+
+def published_here(readme: Path) -> dict[str, tuple[float, float]]:
+    """The rows `| method | F1 | cover |` of a folder's own README."""
+    rows: dict[str, tuple[float, float]] = {}
+    for line in readme.read_text().splitlines() if readme.exists() else []:
+        cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
+        if len(cells) == 3 and all(cell.replace(".", "", 1).isdigit() for cell in cells[1:]):
+            rows[cells[0]] = (float(cells[1]), float(cells[2]))
+    return rows
+
+
+def print_nab(folder: Path) -> None:
+    """Anomaly windows found and false alarms elsewhere; daily periods found. Not a change point target."""
+    windows = json.loads((folder / "windows.json").read_text())
+    files = [(folder / name, spans) for name, spans in sorted(windows.items()) if (folder / name).exists()]
+    print(f"\nAnomalies, {folder.name}: {len(files)} series, asked twenty times each over the last 85 %")
+    hit = labelled = alarms = calm = daily = 0
+    for path, spans in files:
+        series = read_series(path)
+        truth = [(epoch(start), epoch(end)) for start, end in spans]
+        seen, false, asked = rolled(series, truth)
+        hit, labelled, alarms, calm = hit + seen, labelled + len(truth), alarms + false, calm + asked
+        periods = [
+            float(finding.measures["period_seconds"] or 0)
+            for finding in STUDIES["periodicity"].run(series).findings
+        ]
+        daily += any(abs(period / 86400 - 1) < 0.05 for period in periods)
+    print(f"  labelled windows found       {hit} of {labelled}")
+    print(
+        f"  alarms where none is labelled {alarms} of {calm} asked (stated: {anomaly.FALSE_ALARMS:.0%} on stationary series)"
+    )
+    print(f"  series with a daily period   {daily} of {len(files)}")
+    print(
+        "  published, NAB standard score on realAWSCloudwatch: HTM 73.4, windowed Gaussian 31.2, BOCPD 39.7 (another scale)"
+    )
+
+
+def rolled(series: Series, truth: list[tuple[float, float]]) -> tuple[int, int, int]:
+    """Labelled windows with an alarm, alarms outside them, and questions asked outside them."""
+    count = len(series.values)
+    size = max(1, int(count * 0.85 / 20))
+    hit: set[int] = set()
+    alarms = asked = 0
+    for end in range(count - 19 * size, count + 1, size):
+        part = Series(series.times_at[:end], series.values[:end], metric=series.metric)
+        window = (float(part.times_at[-size]), float(part.times_at[-1]))
+        inside = [
+            place for place, (start, stop) in enumerate(truth) if start <= window[1] and window[0] <= stop
+        ]
+        alarm = anomaly.study(part, window[1] - window[0]).status == "found"
+        hit.update(inside if alarm else [])
+        asked += not inside
+        alarms += alarm and not inside
+    return len(hit), alarms, asked
+
+
+def epoch(text: str) -> float:
+    return datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp()
+
+
+def print_false_changes(random: np.random.Generator, size: int) -> None:
+    print(f"\nFalse change points per 1,200 samples ({size // 20} series each): nodescope, plain BOCPD")
+    for name, maker in sets.BACKGROUNDS.items():
+        made = [maker(random, 1200) for _ in range(size // 20)]
+        ours = np.mean([len(cuts_of(values)) for values in made])
+        plain = np.mean([len(BASELINES["plain BOCPD"](values)) for values in made[:3]])
+        print(f"  {name:28} {ours:6.2f} {plain:8.1f}")
+
+
+def calibration_pairs(
+    random: np.random.Generator, size: int
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """Gain, memory, confidence and whether real, of every finding on so many generated series."""
+    names = list(sets.BACKGROUNDS)
+    rows = []
+    for place in range(size):
+        case = sets.change_case(random, names[place % len(names)])
+        for finding in ask("changepoint", case.values).findings:
+            index = round((finding.at or START_AT) - START_AT)
+            real = sets.is_near(index, case.changes, len(case.values))
+            gain, memory = finding.evidence["gain_nats"], finding.evidence["noise_memory"]
+            rows.append((gain, memory, finding.confidence, real))
+    table = np.array(rows, dtype=np.float64)
+    return table[:, 0], table[:, 1], table[:, 2], table[:, 3]
+
+
+def print_calibration(random: np.random.Generator, size: int) -> None:
+    _, _, confidence, real = calibration_pairs(random, size)
+    print(f"\nChange point confidence: share of findings that are real ({len(real)} findings)")
+    for low in np.arange(0.0, 1.0, 0.1):
+        inside = (confidence >= low) & (confidence < low + 0.1)
+        if inside.any():
+            print(f"  {low:.1f} to {low + 0.1:.1f}   {real[inside].mean():.2f}   ({int(inside.sum())})")
+
+
+def print_fit() -> None:
+    """Newton's method for the logistic curve of confidence.py, on its own seed and size."""
+    gain, memory, _, real = calibration_pairs(np.random.default_rng(11), 1500)
+    columns = np.stack([np.ones(len(gain)), np.log(gain), memory], axis=1)
+    weights = np.zeros(3)
+    for _ in range(60):
+        chance = 1 / (1 + np.exp(-columns @ weights))
+        curvature = (columns * (chance * (1 - chance))[:, None]).T @ columns
+        weights += np.linalg.solve(curvature, columns.T @ (real - chance))
+    print("OFFSET = {:.2f}\nPER_LOG_GAIN = {:.2f}\nPER_MEMORY = {:.2f}".format(*weights))
+
+
+def print_periods(random: np.random.Generator, size: int) -> None:
+    """Recall over planted periods; precision counts every report that is no planted period nor its harmonic."""
+    hits = planted = wrong = alarms = 0
+    by_impairment: dict[str, list[float]] = {}
+    for place in range(size):
+        case = sets.periodic_case(random, sets.IMPAIRMENTS[place % len(sets.IMPAIRMENTS)])
+        periods = reported(case.values)
+        seen = [any(is_same(period, true) for period in periods) for true in case.periods]
+        by_impairment.setdefault(case.name.split(",")[0], []).extend(float(one) for one in seen)
+        hits, planted = hits + sum(seen), planted + len(seen)
+        wrong += sum(not is_explained(period, case.periods) for period in periods)
+    kinds = list(sets.APERIODIC)
+    by_kind: dict[str, int] = {}
+    for place in range(size):
+        kind = kinds[place % len(kinds)]
+        periods = reported(sets.aperiodic_case(random, kind).values)
+        wrong, alarms = wrong + len(periods), alarms + bool(periods)
+        by_kind[kind] = by_kind.get(kind, 0) + bool(periods)
+    print(
+        f"\nPeriodicity, {size} periodic and {size} aperiodic series (research trial 0.916 / 0.958 / 0.025; FFT+ACF 0.87 / 0.59 / 0.34)"
+    )
+    print(
+        f"  recall {hits / planted:.3f}   precision {hits / (hits + wrong):.3f}   reports on aperiodic {alarms / size:.4f}"
+    )
+    print(
+        "  recall by kind   "
+        + ", ".join(f"{name} {np.mean(seen):.2f}" for name, seen in by_impairment.items())
+    )
+    print(
+        "  reports by kind  "
+        + (", ".join(f"{name} {count}" for name, count in by_kind.items() if count) or "none")
+    )
+
+
+def reported(values: FloatArray) -> list[float]:
+    return [float(finding.measures["period_seconds"] or 0) for finding in ask("periodicity", values).findings]
+
+
+def is_same(period: float, true: float) -> bool:
+    return abs(period - true) <= max(1.0, 0.05 * true)
+
+
+def is_explained(period: float, trues: tuple[float, ...]) -> bool:
+    return any(is_same(period, true * m) or is_same(period, true / m) for true in trues for m in range(1, 6))
+
+
+def print_trends(random: np.random.Generator, size: int) -> None:
+    count = min(200, size)
+    inside = leaks = 0
+    for _ in range(count):
+        case = sets.leak_case(random)
+        findings = ask("trend", case.values * 2**20, case.limit * 2**20, "bytes").findings
+        leaks += bool(findings) and findings[0].measures["verdict"] == "leak"
+        inside += bool(findings) and is_inside(case.samples_to_limit, findings[0].measures)
+    caches = [
+        ask("trend", sets.filling_cache(random) * 2**20, 100 * 2**20, "bytes").findings for _ in range(count)
+    ]
+    wrong = sum(bool(findings) and findings[0].measures["verdict"] == "leak" for findings in caches)
+    noise = sum(bool(ask("trend", sets.autoregressive(random, 1800, 0.7)).findings) for _ in range(count))
+    print(
+        f"\nTrend: {leaks} of {count} leaks told; time to limit inside its 90 % interval in {inside / count:.1%}"
+    )
+    print(f"  caches that level off called leaks {wrong} of {count}; trends seen in noise {noise} of {count}")
+
+
+def is_inside(true: float, measures: object) -> bool:
+    low, high = (dict(measures).get(name) for name in ("low", "high"))  # type: ignore[call-overload]
+    return low is not None and low <= true and (high is None or true <= high)
+
+
+def print_causes(random: np.random.Generator, size: int) -> None:
+    count = max(20, size // 10)
+    times_at = START_AT + np.arange(1200, dtype=np.float64)
+    first_three = lags = others = 0
+    for _ in range(count):
+        case = sets.cause_case(random)
+        compared = [Series(times_at, values, metric=str(place)) for place, values in enumerate(case.others)]
+        findings = correlation.study(Series(times_at, case.target, metric="target"), compared).findings
+        names = [finding.measures["other"] for finding in findings]
+        place = names.index(str(case.cause)) if str(case.cause) in names else 99
+        first_three += place < 3
+        lags += place < 3 and abs(float(findings[place].measures["lag_seconds"] or 0) - case.lag) <= 2
+        others += sum(name != str(case.cause) for name in names)
+    print(
+        f"\nCorrelation: planted cause in the first three in {first_three / count:.1%} of {count}; lag within 2 s in {lags / count:.1%}"
+    )
+    print(f"  other series told: {others / count:.2f} per question, of 29")
+
+
+def print_alarms(random: np.random.Generator, size: int) -> None:
+    count = max(50, size // 4)
+    print(
+        f"\nAnomaly: alarms on windows without one ({count} each; stated {anomaly.FALSE_ALARMS:.0%}), found when 20 samples rise by 5 deviations"
+    )
+    rates = []
+    for name in (
+        "white",
+        "heavy tails",
+        "Poisson",
+        "autoregressive 0.5",
+        "autoregressive 0.9",
+        "pink",
+        "cron spikes",
+    ):
+        false = found = 0
+        for _ in range(count):
+            values = sets.BACKGROUNDS[name](random, int(random.integers(300, 3600)))
+            false += ask("anomaly", values).status == "found"
+            values[-20:] += 5 * values.std()
+            found += ask("anomaly", values).status == "found"
+        rates.append(false / count)
+        print(f"  {name:28} {false / count:.3f}   {found / count:.2f}")
+    print(f"  {'all':28} {np.mean(rates):.4f}")
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
