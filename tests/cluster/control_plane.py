@@ -24,7 +24,8 @@ from nodescope.kube.account import Account, find_account
 from nodescope.kube.client import Client
 
 HERE = Path(__file__).parent
-PROGRAMS = ("etcd", "kube-apiserver", "kube-scheduler", "kube-controller-manager", "kubectl")
+# What every test needs; kube-scheduler, kube-controller-manager and kubectl are beside them.
+LEAST = ("etcd", "kube-apiserver")
 # The users of the test cluster, by token; groups give the first one everything.
 ADMIN = "admin-token"
 TOKENS = {
@@ -53,10 +54,10 @@ def tools_folder() -> Path:
     return Path(base, "nodescope-tools", hashlib.sha256(lines.encode()).hexdigest()[:16], "bin")
 
 
-def find_tools() -> Path:
+def find_tools(programs: tuple[str, ...] = LEAST) -> Path:
     """The programs; built on CI, skipped with one line where they are not there."""
     folder = tools_folder()
-    if all((folder / name).exists() for name in PROGRAMS):
+    if all((folder / name).exists() for name in programs):
         return folder
     if os.environ.get("CI") == "true":
         subprocess.run([HERE / "build"], check=True)
@@ -158,64 +159,60 @@ class ControlPlane:
     # -- what tests create ------------------------------------------------
 
     def create_node(self, name: str, **labels: str) -> None:
-        client = self.client()
-        about = {"name": name, "labels": {"kubernetes.io/hostname": name, **labels}}
-        client.create("/api/v1/nodes", {"metadata": about})
-        room = {"cpu": "8", "memory": "32Gi", "pods": "110"}
-        ready = {"type": "Ready", "status": "True", "reason": "Test", "message": "a test's node"}
-        status = {"capacity": room, "allocatable": room, "conditions": [ready]}
-        client.patch(f"/api/v1/nodes/{name}/status", {"status": status})
-        client.close()
+        with self.client() as client:
+            about = {"name": name, "labels": {"kubernetes.io/hostname": name, **labels}}
+            client.create("/api/v1/nodes", {"metadata": about})
+            room = {"cpu": "8", "memory": "32Gi", "pods": "110"}
+            ready = {"type": "Ready", "status": "True", "reason": "Test", "message": "a test's node"}
+            status = {"capacity": room, "allocatable": room, "conditions": [ready]}
+            client.patch(f"/api/v1/nodes/{name}/status", {"status": status})
 
     def create_pod(self, name: str, node: str, container_id: str = "", **about: Any) -> dict[str, Any]:
         """A pod on a node, running where a container id is given."""
-        client = self.client()
-        spec = {"nodeName": node, "containers": [{"name": "app", "image": "nginx:1.17.10"}]}
-        made = client.create(
-            "/api/v1/namespaces/default/pods", {"metadata": {"name": name, **about}, "spec": spec}
-        )
-        if container_id:
-            status = {
-                "phase": "Running",
-                "containerStatuses": [
-                    {
-                        "name": "app",
-                        "containerID": f"containerd://{container_id}",
-                        "restartCount": 2,
-                        "ready": True,
-                        "image": "sha256:0",
-                        "imageID": "sha256:0",
-                    }
-                ],
-            }
-            client.patch(f"/api/v1/namespaces/default/pods/{name}/status", {"status": status})
-        client.close()
+        with self.client() as client:
+            spec = {"nodeName": node, "containers": [{"name": "app", "image": "nginx:1.17.10"}]}
+            made = client.create(
+                "/api/v1/namespaces/default/pods", {"metadata": {"name": name, **about}, "spec": spec}
+            )
+            if container_id:
+                status = {
+                    "phase": "Running",
+                    "containerStatuses": [
+                        {
+                            "name": "app",
+                            "containerID": f"containerd://{container_id}",
+                            "restartCount": 2,
+                            "ready": True,
+                            "image": "sha256:0",
+                            "imageID": "sha256:0",
+                        }
+                    ],
+                }
+                client.patch(f"/api/v1/namespaces/default/pods/{name}/status", {"status": status})
         return made
 
     def read_annotations(self, node: str) -> dict[str, str]:
-        client = self.client()
-        found: dict[str, str] = client.read(f"/api/v1/nodes/{node}")["metadata"].get("annotations") or {}
-        client.close()
+        with self.client() as client:
+            found: dict[str, str] = client.read(f"/api/v1/nodes/{node}")["metadata"].get("annotations") or {}
         return found
 
     def allow_agent(self) -> None:
         """The rights of an agent for the user of agent-token."""
-        client = self.client()
-        role = {"metadata": {"name": "nodescope-agent"}, "rules": AGENT_RULES}
-        binding = {
-            "metadata": {"name": "nodescope-agent"},
-            "roleRef": {
-                "apiGroup": "rbac.authorization.k8s.io",
-                "kind": "ClusterRole",
-                "name": "nodescope-agent",
-            },
-            "subjects": [
-                {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "nodescope-agent"}
-            ],
-        }
-        client.create("/apis/rbac.authorization.k8s.io/v1/clusterroles", role)
-        client.create("/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", binding)
-        client.close()
+        with self.client() as client:
+            role = {"metadata": {"name": "nodescope-agent"}, "rules": AGENT_RULES}
+            binding = {
+                "metadata": {"name": "nodescope-agent"},
+                "roleRef": {
+                    "apiGroup": "rbac.authorization.k8s.io",
+                    "kind": "ClusterRole",
+                    "name": "nodescope-agent",
+                },
+                "subjects": [
+                    {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "nodescope-agent"}
+                ],
+            }
+            client.create("/apis/rbac.authorization.k8s.io/v1/clusterroles", role)
+            client.create("/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", binding)
 
     # -- flags ------------------------------------------------------------
 
@@ -267,19 +264,18 @@ class ControlPlane:
             last = (self.folder / "kube-apiserver.log").read_text()[-2000:]
             raise AssertionError(f"kube-apiserver ended:\n{last}")
         try:
-            client = self.client()
-            client.read("/api/v1/namespaces/default")
-            # The bootstrap roles come last; without them nobody but the admin may do anything.
-            client.read("/apis/rbac.authorization.k8s.io/v1/clusterroles/system:node")
-            client.close()
+            with self.client() as client:
+                client.read("/api/v1/namespaces/default")
+                # The bootstrap roles come last; without them nobody but the admin may do anything.
+                client.read("/apis/rbac.authorization.k8s.io/v1/clusterroles/system:node")
         except NodescopeError:
             return False
         return True
 
 
-def run_control_plane(folder: Path) -> Iterator[ControlPlane]:
-    """For a fixture: `yield from run_control_plane(folder)`."""
-    plane = ControlPlane(folder, find_tools())
+def run_control_plane(folder: Path, *more: str) -> Iterator[ControlPlane]:
+    """For a fixture: `yield from run_control_plane(folder)`; `more` programs are asked for by name."""
+    plane = ControlPlane(folder, find_tools((*LEAST, *more)))
     try:
         plane.start()
         yield plane

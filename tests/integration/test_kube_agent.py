@@ -18,7 +18,8 @@ from tests.cluster.control_plane import ControlPlane, free_port, run_control_pla
 from tests.nodes.make_nodes import DATABASE, WEB
 from tests.support import NODES
 
-from nodescope.base.errors import KubernetesRefused
+from nodescope.base.clock import SystemClock
+from nodescope.kube.watch import Watch
 from nodescope.publish.fpga_state import KEY, STATE_BYTES
 
 pytestmark = pytest.mark.real
@@ -118,7 +119,7 @@ def test_a_container_is_named_by_the_api_server(plane: ControlPlane, root: Path)
         assert (found["owner"], found["labels"]) == ("Deployment/shop", "app=shop,pod-template-hash=5d4f")
         # A pod of another node is none of our business.
         assert agent.container(DATABASE.container("postgres"))["name_source"] == "logs"
-        assert agent.source()["state"] == "ok"
+        wait_for("the source says so", lambda: agent.source()["state"] == "ok", 15)
         assert 'pod="shop"' in agent.get("/metrics").text
 
 
@@ -146,7 +147,8 @@ def test_an_account_without_the_right_is_absent_with_the_remedy(plane: ControlPl
 def test_an_event_is_in_the_annotation_within_ten_seconds(plane: ControlPlane, root: Path) -> None:
     """The seed's line, and a human's own annotation beside it that stays."""
     plane.create_node("fpga")
-    plane.client().patch("/api/v1/nodes/fpga", {"metadata": {"annotations": {"human": "here"}}})
+    with plane.client() as client:
+        client.patch("/api/v1/nodes/fpga", {"metadata": {"annotations": {"human": "here"}}})
     with run_agent(root, plane.kubeconfig(AGENT), "fpga") as agent:
         assert agent.post(reconfiguration_ms="10000", bitstream_identifier="def").text == "ok"
         state = wait_for("the annotation appears", lambda: read_state(plane, "fpga"), 10)
@@ -186,7 +188,8 @@ def test_the_annotation_of_the_original_collector_is_taken_over(plane: ControlPl
         "BitstreamState": "DP+FAgEC/4YAAQwAAA==",
     }
     change = {"metadata": {"annotations": {KEY: json.dumps(state)}}}
-    plane.client().patch("/api/v1/nodes/original", change)
+    with plane.client() as client:
+        client.patch("/api/v1/nodes/original", change)
     with run_agent(root, plane.kubeconfig(AGENT), "original"):
         found = wait_for(
             "version 2 is written", lambda: (one := read_state(plane, "original"))["version"] == 2 and one, 20
@@ -197,15 +200,38 @@ def test_the_annotation_of_the_original_collector_is_taken_over(plane: ControlPl
     assert len(json.dumps(found)) <= STATE_BYTES
 
 
-def test_an_old_version_is_answered_as_gone(plane: ControlPlane) -> None:
-    """What the watch takes as: list again."""
-    client = plane.client()
-    query = {"watch": "1", "resourceVersion": "1", "timeoutSeconds": "2"}
-    try:
-        codes = [event["object"].get("code") for event in client.stream("/api/v1/nodes", query, 10)]
-    except KubernetesRefused as error:
-        codes = [error.status]
-    assert codes == [410]
+def test_writers_of_one_node_never_lose_each_other_s_keys(plane: ControlPlane, root: Path) -> None:
+    """An agent with both notes and a human who patches a hundred keys meanwhile."""
+    plane.create_node("shared")
+    with run_agent(root, plane.kubeconfig(AGENT), "shared", "--annotate", "fpga,window") as agent:
+        agent.post(duration_ms="500", bitstream_identifier="abc")
+        with plane.client() as client:
+            for number in range(100):
+                change = {"metadata": {"annotations": {f"human/{number}": "here"}}}
+                client.patch("/api/v1/nodes/shared", change)
+        wait_for("both notes are written", lambda: len(plane.read_annotations("shared")) == 102, 30)
+    found = plane.read_annotations("shared")
+    load = json.loads(found["nodescope.io/window"])
+    assert (load["version"], load["windowSeconds"]) == (1, 20)
+    assert json.loads(found[KEY])["recentUsage"] == 500
+
+
+def test_a_flood_of_events_is_counted_and_written_seldom(plane: ControlPlane, root: Path) -> None:
+    """As many as one sender can post in 20 s, of a hundred bitstreams: at most 3 writes of at most 1 KiB."""
+    plane.create_node("flood")
+    with run_agent(root, plane.kubeconfig(AGENT), "flood") as agent, httpx.Client() as sender:
+        until, sent = time.monotonic() + 20, 0
+        while time.monotonic() < until:
+            body = {"timestamp_ms": str(time.time_ns() // 10**6), "duration_ms": "2.5"}
+            body["bitstream_identifier"] = f"bitstream-{sent % 100}"
+            assert sender.post(f"{agent.url}/", data=body).text == "ok"
+            sent += 1
+        time.sleep(2)
+        text = agent.get("/metrics").text
+        assert f'fpga_events_total{{timestamp="window"}} {sent}\n' in text
+        written = next(line for line in text.splitlines() if 'syncs_total{outcome="written"}' in line)
+        assert 1 <= int(written.split()[-1]) <= 3
+    assert len(plane.read_annotations("flood")[KEY].encode()) <= STATE_BYTES
 
 
 def test_while_the_api_server_is_away_names_stay_and_then_catch_up(plane: ControlPlane, root: Path) -> None:
@@ -229,3 +255,27 @@ def test_while_the_api_server_is_away_names_stay_and_then_catch_up(plane: Contro
             "the watch goes on", lambda: agent.container(DATABASE.container("postgres"))["pod"] == "after", 60
         )
         assert agent.source()["state"] == "ok"
+
+
+class Nobody:
+    """A listener that does not care."""
+
+    def replace(self, items: object) -> None: ...
+
+    def change(self, item: object) -> None: ...
+
+    def remove(self, item: object) -> None: ...
+
+
+def test_a_version_that_the_server_forgot_is_listed_anew(plane: ControlPlane) -> None:
+    """A server that has just started knows nothing of the time before: 410, and the watch goes on."""
+    plane.stop("kube-apiserver")
+    plane.start_api()
+    watch = Watch(plane.client(), "/api/v1/nodes", {}, Nobody(), SystemClock())
+    watch._version = "1"
+    watch.start()
+    try:
+        wait_for("all is listed", lambda: watch.state.lists == 1, 30)
+        wait_for("and watched", lambda: watch.state.watches >= 2 and watch.state.status == "current", 30)
+    finally:
+        watch.stop()

@@ -10,7 +10,7 @@ import http.client
 import json
 import socket
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Self
 from urllib.parse import urlencode
 
 from nodescope import __version__
@@ -35,6 +35,12 @@ class Client:
     def __init__(self, account: Account) -> None:
         self.account = account
         self._connection: http.client.HTTPConnection | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def read(self, path: str, query: Mapping[str, str] | None = None) -> dict[str, Any]:
         """GET one object or one page of a list."""
