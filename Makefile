@@ -4,7 +4,7 @@ SHELL := /bin/bash
 PY := .venv/bin/python
 ARGS ?=
 
-.PHONY: help setup run test lint fast real bench docs golden capture lock clean test-vm fuzz eval-studies
+.PHONY: help setup run test lint fast real bench docs golden capture lock clean test-vm fuzz eval-studies soak
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -47,6 +47,9 @@ test-vm: setup ## a full cgroup v2 kernel in a virtual machine
 
 fuzz: ## the native parsers under libFuzzer and sanitizers: make fuzz SECONDS=600
 	@tools/fuzz $(or $(SECONDS),600)
+
+soak: setup ## the long runs: two hundred kills
+	@$(PY) -m pytest -m "soak" -p no:randomly $(ARGS)
 
 eval-studies: setup ## score the studies on labelled series: make eval-studies DIR=folder
 	@$(PY) -m tools.eval_studies $(DIR) $(ARGS)

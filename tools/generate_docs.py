@@ -25,6 +25,7 @@ from nodescope.base.loading import PREFIX, SEED_NAMES, load_settings
 from nodescope.base.settings import FIELDS
 from nodescope.base.tally import Tally
 from nodescope.collect.caller import Caller
+from nodescope.collect.gpu_metrics import Family
 from nodescope.collect.sampler import Sampler
 from nodescope.collect.sources import BATCH_SOURCES, CALL_SOURCES
 from nodescope.commands.options import add_settings
@@ -96,7 +97,9 @@ def rows_of(table: Table, block: Block | None) -> Iterator[Row]:
 
 def tables_in(module_name: str, source: str) -> list[Table]:
     """Tables that a module declares, for what no captured node offers."""
-    found = vars(import_module(module_name)).values()
+    module = vars(import_module(module_name))
+    # The GPU sources share one family of tables, made for each vendor.
+    found = [*module.values(), *(vars(Family(source)).values() if "Family" in module else ())]
     return [table for table in found if isinstance(table, Table) and table.source == source]
 
 

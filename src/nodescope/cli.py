@@ -5,10 +5,11 @@ Exit codes: 0 done, 1 failed with one clear line on stderr, 2 wrong usage.
 """
 
 import argparse
+import re
 import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from nodescope import __version__
 from nodescope.base.errors import NodescopeError, SettingsRejected
@@ -22,12 +23,23 @@ COMMANDS = {
     "sources": ("sources", "what this machine offers: every source ok, absent or failed, and why"),
     "settings": ("settings", "every setting, its value, and where it came from"),
     "study": ("study", "run a study on a series: change points, periods, trends and more"),
+    "demo": ("demo", "a realistic archive with known stories in it"),
+    "containers": ("containers", "who is in a data folder"),
+    "metrics": ("metrics", "what was measured, under plain and raw names"),
+    "consolidate": ("consolidate", "merge small files, apply retention, copy finished files away"),
+    "export": ("export", "part of an archive as Parquet or CSV"),
     "sample": ("sample", "one tick to stdout, then exit"),
 }
 
 
 class Parser(argparse.ArgumentParser):
     """argparse that answers a wrong word with the nearest right one."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        # `--from -15m` gives a value, not an option: argparse knows this of
+        # plain negative numbers only.
+        self._negative_number_matcher = re.compile(r"-\d+(\.\d+)?[a-z]*$")
 
     def error(self, message: str) -> NoReturn:
         choices = "invalid choice: "

@@ -18,6 +18,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from nodescope import __version__
 from nodescope.base.clock import Clock, SystemClock
 from nodescope.base.errors import SettingsRejected
 from nodescope.base.fpga import FpgaTracker
@@ -33,6 +34,10 @@ from nodescope.collect.sampler import Sampler
 from nodescope.collect.source import BatchSource, CallSource, Context
 from nodescope.collect.sources import BATCH_SOURCES, CALL_SOURCES
 from nodescope.hold.ring import Ring
+from nodescope.keep.disk import Disk
+from nodescope.keep.keeper import Keeper, Plan
+from nodescope.keep.layout import DataFolder, clean_identifier
+from nodescope.keep.session import Session, render_time
 from nodescope.kube.account import Access, find_account
 from nodescope.kube.client import Client
 from nodescope.publish.annotation import Annotator
@@ -195,6 +200,8 @@ class Parts:
     own: Own
     scrape: Scrape
     agent: Agent
+    run_id: str
+    keeper: Keeper | None = None
     annotator: Annotator | None = None
     """Writes this node's annotations, where there is an account that may."""
 
@@ -226,7 +233,8 @@ def build_parts(
     labels = tuple(parse_label(text) for text in settings.label)
     own = Own(sampler.tally, ring, obituaries, labels)
     scrape = Scrape(ring, own, clock, settings.names)
-    live = Live(ring, uuid.uuid4().hex[:12], node)
+    run_id = uuid.uuid4().hex[:12]
+    live = Live(ring, run_id, node)
     agent = Agent(
         node,
         loaded,
@@ -248,7 +256,48 @@ def build_parts(
     if access.account and settings.annotate:
         chosen = [notes[word] for word in settings.annotate]
         annotator = Annotator(Client(access.account), node, chosen, clock, own.annotation)
-    return Parts(node, loaded, clock, context, ring, sampler, own, scrape, agent, annotator)
+    return Parts(node, loaded, clock, context, ring, sampler, own, scrape, agent, run_id, annotator=annotator)
+
+
+def choose_data(settings: Settings, environment: Mapping[str, str]) -> Path:
+    """The data folder: as set, else where the XDG rules put a program's state."""
+    if settings.data:
+        return settings.data
+    state = environment.get("XDG_STATE_HOME")
+    return (Path(state) if state else Path.home() / ".local" / "state") / "nodescope"
+
+
+def connect_archive(parts: Parts, environment: Mapping[str, str]) -> None:
+    """Makes the agent keep what it samples, unless settings say not to."""
+    settings = parts.loaded.settings
+    if not settings.archive:
+        return
+    session = Session(
+        parts.run_id,
+        clean_identifier(settings.identifier or parts.node),
+        render_time(parts.clock.wall_ns()),
+        parts.node,
+        settings.cluster,
+        round(settings.interval_seconds * 1000),
+        settings.rotation_seconds,
+        __version__,
+        dict(parse_label(text) for text in settings.label),
+    )
+    plan = Plan(
+        settings.rotation_seconds,
+        settings.wal_sync_seconds,
+        settings.retention_days * 86400,
+        settings.retention_bytes,
+        settings.retention_free_bytes,
+        settings.rollup_days * 86400,
+        settings.archive_include,
+        settings.archive_exclude,
+    )
+    folder = DataFolder(choose_data(settings, environment).absolute())
+    keeper = Keeper(folder, session, plan, parts.clock, Disk())
+    parts.keeper = keeper
+    parts.sampler.connect(keeper)
+    parts.own.archive = keeper.condition
 
 
 def build_agent_app(parts: Parts) -> Any:

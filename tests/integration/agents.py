@@ -125,7 +125,8 @@ def running_agent(
                 stdin=subprocess.DEVNULL,
                 stdout=sink,
                 stderr=subprocess.STDOUT,
-                env=clean_environment(environment),
+                # An archive of its own: one agent a folder.
+                env={"XDG_STATE_HOME": folder, **clean_environment(environment)},
             )
         options = {"timeout": 20.0, **(client_options or {})}
         try:

@@ -70,7 +70,7 @@ class Agent:
 def run_agent(root: Path, kubeconfig: Path, node: str, *flags: str) -> Iterator[Agent]:
     port = free_port()
     command = [sys.executable, "-m", "nodescope", "agent", "--root", str(root), "--port", str(port)]
-    command += ["--node", node, "--kubeconfig", str(kubeconfig), *flags]
+    command += ["--node", node, "--kubeconfig", str(kubeconfig), "--no-archive", *flags]
     environment = {key: value for key, value in os.environ.items() if not key.startswith("NODESCOPE_")}
     with (root.parent / f"agent-{port}.log").open("wb") as log:
         program = subprocess.Popen(command, stdout=log, stderr=log, env=environment)

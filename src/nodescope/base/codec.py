@@ -40,6 +40,7 @@ _FRAME = struct.Struct("<QqqI")
 _BLOCK = struct.Struct("<IqII")
 # A frame of 5,000 containers is some MB; a length beyond this is not ours.
 RECORD_BYTES = 256 * 2**20
+Payload = bytes | memoryview
 
 
 def pack_record(kind: int, payload: bytes) -> bytes:
@@ -138,8 +139,8 @@ def _story_to_json(frame: Frame) -> bytes:
     return json.dumps({"outcomes": outcomes, "events": events}).encode()
 
 
-def _story_from_json(data: bytes) -> tuple[dict[str, Outcome], tuple[Event, ...]]:
-    story = json.loads(data)
+def _story_from_json(data: Payload) -> tuple[dict[str, Outcome], tuple[Event, ...]]:
+    story = json.loads(bytes(data))
     outcomes = {name: Outcome(state, reason) for name, (state, reason) in story["outcomes"].items()}
     events = tuple(
         Event(kind, at_ns, scope, tuple(ids), _pairs(labels), facts)
@@ -155,8 +156,13 @@ class Decoder:
     hello: dict[str, Any] = field(default_factory=dict)
     _definitions: dict[int, tuple[Table, tuple[Entity, ...]]] = field(default_factory=dict)
 
-    def decode(self, data: bytes) -> Iterator[Frame]:
-        """Every whole frame; ArchiveTruncated at a record that was cut or damaged."""
+    def decode(self, data: Payload) -> Iterator[Frame]:
+        """
+        Every whole frame; ArchiveTruncated at a record that was cut or damaged.
+
+        The blocks look into the data they came from: a mapped file stays on
+        disk until somebody touches a value.
+        """
         for kind, payload in iterate_records(data):
             if kind == HELLO:
                 self._greet(payload)
@@ -165,8 +171,8 @@ class Decoder:
             elif kind == FRAME:
                 yield self._frame(payload)
 
-    def _greet(self, payload: bytes) -> None:
-        self.hello = json.loads(payload)
+    def _greet(self, payload: Payload) -> None:
+        self.hello = json.loads(bytes(payload))
         if self.hello.get("format") != FORMAT:
             raise ArchiveRefused("this is not a stream of nodescope frames")
         if self.hello["version"] > VERSION:
@@ -174,13 +180,13 @@ class Decoder:
                 f"frames of version {self.hello['version']}; this build reads up to {VERSION}"
             )
 
-    def _learn(self, payload: bytes) -> None:
+    def _learn(self, payload: Payload) -> None:
         (number,) = struct.unpack_from("<I", payload)
-        content = json.loads(payload[4:])
+        content = json.loads(bytes(payload[4:]))
         entities = tuple(_entity_from_json(entity) for entity in content["entities"])
         self._definitions[number] = (_table_from_json(content["table"]), entities)
 
-    def _frame(self, payload: bytes) -> Frame:
+    def _frame(self, payload: Payload) -> Frame:
         sequence, at_ns, mono_ns, count = _FRAME.unpack_from(payload)
         offset = _FRAME.size
         blocks = []
@@ -188,7 +194,7 @@ class Decoder:
             number, block_mono_ns, rows, columns = _BLOCK.unpack_from(payload, offset)
             offset += _BLOCK.size
             size = rows * columns * 8
-            values = np.frombuffer(payload, "<f8", rows * columns, offset).reshape(rows, columns).copy()
+            values = np.frombuffer(payload, "<f8", rows * columns, offset).reshape(rows, columns)
             offset += size
             table, entities = self._definitions[number]
             blocks.append(Block(table, entities, values, block_mono_ns))
@@ -196,7 +202,7 @@ class Decoder:
         return Frame(sequence, at_ns, mono_ns, tuple(blocks), outcomes, events)
 
 
-def iterate_records(data: bytes) -> Iterator[tuple[int, bytes]]:
+def iterate_records(data: Payload) -> Iterator[tuple[int, Payload]]:
     offset = 0
     while offset < len(data):
         if offset + _RECORD.size > len(data):

@@ -27,3 +27,32 @@ class Condition:
     load_ratio: float
     """CPU time of reading, as a share of one core."""
     tally: Tally
+
+
+@dataclass(frozen=True, slots=True)
+class ArchiveCondition:
+    """The archive at one moment."""
+
+    data: str
+    state: str
+    """writing, or paused."""
+    reason: str
+    """Why it is paused, and what would end it; empty while writing."""
+    written_sequence: int
+    """The newest frame that the kernel has; -1 before the first."""
+    frames: int
+    frames_lost: int
+    """Not kept: the disk was full or gone, or could not follow."""
+    log_bytes: int
+    """Bytes appended to the log since the start."""
+    log_seconds: float
+    """Age of the oldest sample that is in the log only."""
+    segments_waiting: int
+    rows: int
+    """Rows turned into Parquet since the start."""
+    parquet_bytes: int
+    archive_bytes: int
+    """All files of the data folder, when last looked at."""
+    removed_bytes: int
+    failures: int
+    last_failure: str

@@ -10,6 +10,7 @@ Everything this package raises on purpose:
     - NothingYet        asked before the first sample
   + KubernetesAway      the API server cannot be reached, or says: later
   + KubernetesRefused   the API server says no
+  + ArchiveBusy         another agent writes to the data folder
   + ArchiveRefused      the file is not one of ours, or newer than us
     - ArchiveTruncated  ours, but its end is missing
 """
@@ -57,6 +58,10 @@ class KubernetesRefused(NodescopeError):
     def __init__(self, sentence: str, status: int) -> None:
         super().__init__(sentence)
         self.status = status
+
+
+class ArchiveBusy(NodescopeError):
+    """Another agent writes to the data folder; says which."""
 
 
 class ArchiveRefused(NodescopeError):

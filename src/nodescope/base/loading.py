@@ -28,6 +28,7 @@ NOT_SETTINGS = frozenset({"CONFIG", "SAMPLES", "RENEW_GOLDEN"})
 SEED_NAMES = {
     "NODE_NAME": "node",
     "CLUSTER_NAME": "cluster",
+    "COLLECTION_INTERVAL": "gpu_interval_seconds",
     "LOG_LEVEL": "log_level",
     "METRICS_PATH": "metrics_path",
     "KUBECONFIG": "kubeconfig",

@@ -115,11 +115,11 @@ class Settings:
     false halves what pcm costs on large machines.
     """
 
-    mem_bw_peak_bytes: int = _bounded(0, least=0)
+    mem_bw_peak_bytes: int | None = _bounded(None, least=1)
     """
     Bytes per second that memory can move at the most, for mem_bw_util.
 
-    0 takes the highest rate seen since the start; /status says which is used.
+    Unset takes the highest rate seen since the start; /status says which is used.
     """
 
     reader: str = _bounded("auto", choices=("auto", "native", "python"))
@@ -128,6 +128,31 @@ class Settings:
 
     auto takes the native one where it was built. Both give the same values;
     the plain one costs about twice as much.
+    """
+
+    gpu_interval_seconds: float = _bounded(0.0, least=0.0, most=3600.0)
+    """
+    How often GPUs are asked; COLLECTION_INTERVAL is understood, too.
+
+    0 takes what each way of asking can bear: a second for NVML and sysfs, 30
+    for rocm-smi and amd-smi, which start an interpreter each time. The tick
+    of everything else stays.
+    """
+
+    amd_tools: str = _bounded("auto", choices=("auto", "always", "never"))
+    """
+    Whether rocm-smi and amd-smi are run beside the kernel's own files.
+
+    auto runs one where the files leave out utilisation, memory or power of a
+    card; always lets it fill in what else is missing; never runs none.
+    """
+
+    dcgm_names: bool = False
+    """
+    Whether GPUs are also published under the names of NVIDIA's DCGM exporter.
+
+    For dashboards and autoscalers that ask for DCGM_FI_DEV_GPU_UTIL. The same
+    values, in its units and with its labels; the GPU tables double.
     """
 
     names: str = _bounded("compatible", choices=("compatible", "own"))
@@ -181,6 +206,56 @@ class Settings:
 
     archive: bool = True
     """Whether samples are kept on disk."""
+
+    data: Path | None = None
+    """
+    The folder of the archive; unset means $XDG_STATE_HOME/nodescope (~/.local/state/nodescope).
+
+    One agent a folder. Its files are plain Parquet, for any tool to read.
+    """
+
+    identifier: str = ""
+    """
+    The name of this agent's partition in the data folder; empty means the node's name.
+
+    A pod's name works, too, but changes with every rollout.
+    """
+
+    archive_include: tuple[str, ...] = ()
+    """Metrics that are archived, as patterns such as cgroup.*; empty means all."""
+
+    archive_exclude: tuple[str, ...] = ()
+    """Metrics that are not archived, as patterns; wins over archive_include."""
+
+    rotation_seconds: float = _bounded(90.0, least=1.0, most=3600.0)
+    """
+    How long a segment of the log grows before it becomes Parquet.
+
+    Shorter makes samples visible to other tools sooner, and more, smaller files.
+    """
+
+    wal_sync_seconds: float = _bounded(5.0, least=0.1, most=600.0)
+    """
+    How often the log is forced to the disk: what a power cut may cost.
+
+    A killed process loses nothing of it: every tick is handed to the kernel at once.
+    """
+
+    retention_days: float = _bounded(7.0, least=0.01)
+    """Samples older than this leave; rollups stay for rollup_days."""
+
+    retention_bytes: int = _bounded(4 * 2**30, least=2**20)
+    """The most the archive may take; the oldest files leave first, rollups last."""
+
+    retention_free_bytes: int = _bounded(512 * 2**20, least=0)
+    """
+    What is left free on the archive's file system.
+
+    Below it the oldest files leave early; below half of it the archive pauses.
+    """
+
+    rollup_days: float = _bounded(90.0, least=0.01)
+    """One-minute rollups older than this leave."""
 
     kubernetes: bool = True
     """

@@ -93,6 +93,10 @@ class Sampler:
         self.stopping = threading.Event()
         self._thread: threading.Thread | None = None
 
+    def connect(self, sink: Sink) -> None:
+        """One more sink, before the start."""
+        self._sinks.append(sink)
+
     # -- the loop ---------------------------------------------------------
 
     def start(self) -> None:

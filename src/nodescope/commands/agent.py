@@ -9,7 +9,14 @@ from collections.abc import Callable
 from nodescope.base.log import Log, set_up_logging
 from nodescope.commands.options import add_settings, gather_flags
 from nodescope.publish.server import build_server, open_socket
-from nodescope.wiring import Parts, build_agent_app, build_parts, read_settings, settle_process
+from nodescope.wiring import (
+    Parts,
+    build_agent_app,
+    build_parts,
+    connect_archive,
+    read_settings,
+    settle_process,
+)
 
 EXAMPLE = """example:
   nodescope agent --listen 0.0.0.0:9100 --token-file /etc/nodescope/token
@@ -37,8 +44,11 @@ def announce_plainly(parts: Parts) -> None:
 def serve(parts: Parts, announce: Callable[[Parts], None]) -> int:
     """Sample and answer until told to stop."""
     settings = parts.loaded.settings
+    connect_archive(parts, os.environ)
     server = build_server(build_agent_app(parts), settings)
     sockets = [open_socket(address) for address in settings.listen]
+    if parts.keeper:
+        parts.keeper.start()
     # uvicorn hands a signal on when it has stopped: both mean an orderly end.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
@@ -54,6 +64,8 @@ def serve(parts: Parts, announce: Callable[[Parts], None]) -> int:
         if parts.annotator:
             parts.annotator.stop()
         parts.sampler.stop()
+        if parts.keeper:
+            parts.keeper.stop()
         for listener in sockets:
             listener.close()
     log.info("agent stopped", ticks=parts.sampler.tally.ticks)

@@ -8,7 +8,7 @@ from nodescope.base.settings import FIELDS
 
 # Settings whose option has another name or form than --the-setting VALUE.
 SHORT = {"interval_seconds": "--interval", "ring_seconds": "--ring", "names": "--names"}
-REPEATED = ("listen", "label", "sources_exclude")
+REPEATED = ("listen", "label", "sources_exclude", "archive_include", "archive_exclude")
 SWITCHES = {
     "archive": "--no-archive",
     "kubernetes": "--no-kubernetes",

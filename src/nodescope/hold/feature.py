@@ -75,6 +75,14 @@ COUNTERS = ("pcm", "perf")
 POWER = ("pcm", "rapl")
 GPUS = ("nvidia", "amd")
 
+
+def of_gpus(name: str, unit: str, sentence: str, column: str, scale: float) -> Feature:
+    """A mean over the GPUs that measured it; both vendors' tables have the same columns."""
+    top = ((column, scale),)
+    first, *others = (Way(vendor, vendor, top, "rows") for vendor in GPUS)
+    return Feature(name, unit, sentence, GPUS, first.table, top, "rows", otherwise=tuple(others))
+
+
 FEATURES: tuple[Feature, ...] = (
     Feature(
         "cpu_util",
@@ -219,9 +227,11 @@ FEATURES: tuple[Feature, ...] = (
         *pair("pcm.c0.in_state", "pcm.c0.seconds"),
         otherwise=(CPUIDLE,),
     ),
-    Feature("gpu_util", "ratio", "Mean utilisation of the GPUs.", GPUS),
-    Feature("gpu_mem_util", "ratio", "Mean memory use of the GPUs.", GPUS),
-    Feature("gpu_power_watts", "watts", "Mean power of the GPUs.", GPUS),
+    of_gpus("gpu_util", "ratio", "Mean utilisation of the GPUs.", "gpu.utilization", 0.01),
+    of_gpus(
+        "gpu_mem_util", "ratio", "Mean share of the GPUs' memory in use.", "gpu.memory_used_percent", 0.01
+    ),
+    of_gpus("gpu_power_watts", "watts", "Mean power of the GPUs.", "gpu.power", 1.0),
 )
 
 

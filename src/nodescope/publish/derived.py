@@ -12,7 +12,7 @@ import numpy as np
 from nodescope.base.block import Block, Table
 from nodescope.base.entity import NODE
 from nodescope.base.metric import Metric
-from nodescope.hold.feature import FEATURES
+from nodescope.hold.feature import FEATURES, GPUS
 from nodescope.hold.ring import Moment, Ring
 from nodescope.hold.window import align_rows, take_feature
 from nodescope.publish.health_score import HealthInputs, derive_health_score
@@ -54,6 +54,7 @@ WORKING_SET_INPUTS = (
     ("cgroup.v2.memory.current", "cgroup.v2.memory.stat.inactive_file"),
     ("cgroup.v1.memory.usage_in_bytes", "cgroup.v1.memory.stat.total_inactive_file"),
 )
+GPU_COLUMN = "gpu.utilization"
 CPU_FEATURE = next(feature for feature in FEATURES if feature.name == "cpu_util")
 
 
@@ -110,7 +111,19 @@ def gather_health_inputs(latest: Mapping[str, Moment], utilization: float | None
         cpu_pressure_percent=read_cell(latest, "pressure", "pressure.cpu.some.avg10"),
         memory_available_ratio=available / total if available is not None and total else None,
         memory_pressure_percent=read_cell(latest, "pressure", "pressure.memory.some.avg10"),
+        gpu_utilization_ratio=mean_gpu_utilization(latest),
     )
+
+
+def mean_gpu_utilization(latest: Mapping[str, Moment]) -> float | None:
+    """Over the GPUs of all vendors that measured it; None where none did."""
+    measured: list[float] = []
+    for vendor in GPUS:
+        moment = latest.get(vendor)
+        if moment is not None and GPU_COLUMN in moment.block.table.columns:
+            column = moment.block.values[:, moment.block.table.columns[GPU_COLUMN]]
+            measured += column[~np.isnan(column)].tolist()
+    return sum(measured) / len(measured) / 100 if measured else None
 
 
 def derive_working_set(latest: Mapping[str, Moment]) -> Block | None:

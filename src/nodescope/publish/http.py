@@ -243,6 +243,8 @@ class Handlers:
         content = answer.answer_status(
             agent.condition(), agent.ring, agent.loaded, now_ns, agent.node, agent.permissions()
         )
+        if agent.own.archive:
+            content["archive"] = asdict(agent.own.archive())
         content["reader"] = agent.reader
         return make_json(content)
 
@@ -255,6 +257,9 @@ class Handlers:
             "Nodescope-Cursor": tail.cursor,
             "Nodescope-Complete": "true" if tail.complete else "false",
         }
+        if self._agent.own.archive:
+            # Frames up to this one are on disk as well; later ones are here only.
+            headers["Nodescope-Written"] = str(self._agent.own.archive().written_sequence)
         return Response(tail.body, media_type="application/vnd.nodescope.frames", headers=headers)
 
     async def fpga_event(self, request: Request) -> Response:

@@ -8,11 +8,12 @@ absent or failed; a counter that never moved is 0, because then it is.
 import resource
 import sys
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from nodescope import __version__
 from nodescope.base.clock import process_cpu_seconds
+from nodescope.base.condition import ArchiveCondition
 from nodescope.base.frame import Event, Frame, Outcome
 from nodescope.base.tally import Histogram, Tally
 from nodescope.hold.ring import Ring
@@ -65,6 +66,8 @@ class Own:
     user_labels: tuple[tuple[str, str], ...] = ()
     latency: dict[str, Histogram] = field(default_factory=dict)
     annotation: AnnotationTally = field(default_factory=AnnotationTally)
+    archive: Callable[[], ArchiveCondition] | None = None
+    """Set where samples are kept on disk."""
 
     def observe_request(self, path: str, seconds: float) -> None:
         self.latency.setdefault(path, Histogram(LATENCY_BOUNDS_SECONDS)).observe(seconds)
@@ -91,6 +94,7 @@ class Own:
             *self._container_families(),
             *self._annotation_families(),
             *self._cost_families(),
+            *(archive_families(self.archive()) if self.archive else ()),
             OwnFamily(
                 "nodescope_build_info",
                 "gauge",
@@ -244,6 +248,32 @@ class Own:
         yield one(
             "nodescope_ring_bytes", "gauge", "Memory that samples take in the ring.", self.ring.used_bytes
         )
+
+
+# Field of the archive's condition -> metric, type, sentence.
+ARCHIVE_METRICS = {
+    "archive_bytes": ("nodescope_archive_bytes", "gauge", "Size of the archive on disk."),
+    "rows": ("nodescope_archive_rows_total", "counter", "Samples turned into Parquet."),
+    "parquet_bytes": ("nodescope_archive_written_bytes_total", "counter", "Bytes of Parquet written."),
+    "removed_bytes": ("nodescope_archive_removed_bytes_total", "counter", "Bytes that retention removed."),
+    "failures": ("nodescope_archive_failures_total", "counter", "Conversions of the log that failed."),
+    "frames": ("nodescope_archive_frames_total", "counter", "Ticks that were written to the log."),
+    "frames_lost": ("nodescope_archive_frames_lost_total", "counter", "Ticks that could not be kept."),
+    "log_bytes": ("nodescope_wal_bytes_total", "counter", "Bytes appended to the log."),
+    "log_seconds": (
+        "nodescope_wal_age_seconds",
+        "gauge",
+        "Age of the oldest sample that is in the log only.",
+    ),
+    "segments_waiting": ("nodescope_wal_segments", "gauge", "Closed segments that are not Parquet yet."),
+}
+
+
+def archive_families(condition: ArchiveCondition) -> Iterable[OwnFamily]:
+    for attribute, (name, metric_type, sentence) in ARCHIVE_METRICS.items():
+        yield one(name, metric_type, sentence, getattr(condition, attribute))
+    paused = float(condition.state == "paused")
+    yield one("nodescope_archive_paused", "gauge", "1 while the archive cannot be written.", paused)
 
 
 def exit_labels(event: Event) -> tuple[tuple[str, str], ...]:

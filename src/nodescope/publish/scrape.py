@@ -23,7 +23,7 @@ from nodescope.publish.own import Own, render_families
 TEXT = "text/plain; version=0.0.4; charset=utf-8"
 OPENMETRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 # Groups of sources that may be asked for by one word.
-GROUPS = {"gpu": ("nvidia", "amd")}
+GROUPS = {"gpu": ("nvidia", "amd", "pod_resources")}
 # Selections kept ready: one per scrape job that asks for its own.
 SELECTIONS = 8
 

@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from nodescope.collect.source import BatchSource, CallSource
 from nodescope.collect.sources import (
+    amd,
     container,
     cpu,
     cpufreq,
@@ -20,9 +21,11 @@ from nodescope.collect.sources import (
     kubernetes,
     memory,
     network,
+    nvidia,
     pcm,
     perf,
     pod,
+    pod_resources,
     pressure,
     process,
     rapl,
@@ -55,4 +58,7 @@ CALL_SOURCES: tuple[Callable[[], CallSource], ...] = (
     rapl.make,
     cpufreq.make,
     cpuidle.make,
+    nvidia.make,
+    amd.make,
+    pod_resources.make,
 )

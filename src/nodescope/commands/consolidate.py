@@ -1,0 +1,124 @@
+"""nodescope consolidate: merge small files, apply retention, copy finished files away."""
+
+import argparse
+import os
+import sys
+import threading
+from pathlib import Path
+
+from nodescope.base.clock import SystemClock
+from nodescope.base.errors import ArchiveBusy, RequestRejected
+from nodescope.base.log import Log, set_up_logging
+from nodescope.base.quantity import render_bytes
+from nodescope.base.settings import Settings
+from nodescope.keep.layout import DataFolder
+from nodescope.keep.lock import FolderLock, read_holder
+from nodescope.keep.retention import Limits
+from nodescope.wiring import choose_data, read_settings
+
+EXAMPLE = """example:
+  nodescope consolidate --data ~/.local/state/nodescope --once
+  nodescope consolidate --once --dry-run
+  nodescope consolidate --copy-to s3://bucket/archive
+"""
+# fgm's own pace.
+PASS_SECONDS = 300.0
+# Someone else's conversion of a segment is over within this.
+WAIT_SECONDS = 60.0
+log = Log("consolidate")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = EXAMPLE
+    parser.add_argument("--config", type=Path, metavar="FILE", help="a TOML file with settings")
+    parser.add_argument("--data", type=Path, metavar="DIR", help="the data folder")
+    parser.add_argument("--once", action="store_true", help="one pass, then exit")
+    parser.add_argument("--dry-run", action="store_true", help="say what would be merged, change nothing")
+    parser.add_argument(
+        "--copy-to", metavar="URL", help="copy consolidated files there (s3://, gs://, file://)"
+    )
+    parser.add_argument("--no-retention", action="store_true", help="remove nothing for age or size")
+
+
+def run(options: argparse.Namespace) -> int:
+    flags = {"data": options.data} if options.data else {}
+    loaded = read_settings(flags, options.config, os.environ)
+    set_up_logging(loaded.settings.log_level)
+    folder = DataFolder(choose_data(loaded.settings, os.environ))
+    if not folder.path.is_dir():
+        raise RequestRejected(f"no data folder {folder.path}; give --data")
+    if options.dry_run:
+        return show_plan(folder)
+    folder.wal.mkdir(exist_ok=True)
+    with FolderLock(folder.converter_lock) as lock:
+        take(lock)
+        return work(options, folder, loaded.settings)
+
+
+def take(lock: FolderLock) -> None:
+    """An agent's converter is gone in seconds; another consolidator is not."""
+    clock = SystemClock()
+    deadline_ns = clock.mono_ns() + round(WAIT_SECONDS * 1e9)
+    stop = threading.Event()
+    while not lock.take({"pid": os.getpid(), "command": "consolidate"}):
+        if read_holder(lock.path).get("command") == "consolidate" or clock.mono_ns() > deadline_ns:
+            raise ArchiveBusy(
+                f"{lock.path.parent.parent} is being consolidated by process {read_holder(lock.path).get('pid')}"
+            )
+        clock.wait_until(clock.mono_ns() + 200_000_000, stop)
+
+
+def show_plan(folder: DataFolder) -> int:
+    from nodescope.keep.consolidator import Consolidator
+    from nodescope.keep.disk import Disk
+
+    consolidator = Consolidator(Disk(), folder, 2)
+    now_ms = SystemClock().wall_ns() // 1_000_000
+    for partition in folder.partitions():
+        for level in ("hour", "day"):
+            for batch in consolidator.plan(partition, level, now_ms):
+                size = sum(path.stat().st_size for path in batch.paths)
+                sys.stdout.write(
+                    f"{partition.relative_to(folder.path)}: {len(batch.paths)} files of {render_bytes(size)} "
+                    f"into one {level}: {batch.paths[0].name} ... {batch.paths[-1].name}\n"
+                )
+    return 0
+
+
+def limits_of(settings: Settings, now_ms: int) -> Limits:
+    return Limits(
+        now_ms,
+        settings.retention_days * 86400,
+        settings.retention_bytes,
+        settings.retention_free_bytes,
+        settings.rollup_days * 86400,
+    )
+
+
+def work(options: argparse.Namespace, folder: DataFolder, settings: Settings) -> int:
+    from nodescope.keep.consolidator import FILES_LEAST, Consolidator
+    from nodescope.keep.copy import copy_finished
+    from nodescope.keep.disk import Disk
+
+    clock = SystemClock()
+    stop = threading.Event()
+    consolidator = Consolidator(Disk(), folder, 2 if options.once else FILES_LEAST)
+    while True:
+        now_ms = clock.wall_ns() // 1_000_000
+        limits = None if options.no_retention else limits_of(settings, now_ms)
+        try:
+            report = consolidator.run_pass(now_ms, limits)
+            copied = copy_finished(folder, options.copy_to) if options.copy_to else 0
+        except OSError as error:
+            if options.once:
+                raise RequestRejected(f"{folder.path}: {error.strerror or error}") from error
+            log.warning("pass failed", error=str(error))
+        else:
+            sys.stdout.write(
+                f"{report.merged_files} files merged into {report.outputs}, {report.rows:,} rows; "
+                f"{report.rollups} rollups; {report.freed.files if report.freed else 0} files removed; "
+                f"{copied} copied; {len(report.refused)} left alone\n"
+            )
+            sys.stdout.flush()
+        if options.once or clock.wait_until(clock.mono_ns() + round(PASS_SECONDS * 1e9), stop):
+            return 0

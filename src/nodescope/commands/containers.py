@@ -1,0 +1,64 @@
+"""nodescope containers: who is in a data folder."""
+
+import argparse
+import sys
+from pathlib import Path
+
+from nodescope.commands.moment import render_moment
+from nodescope.commands.terminal import render_table
+from nodescope.keep.series import LABELS, Subject
+from nodescope.publish.answer import render_json
+from nodescope.read.catalog import Catalog, read_catalog
+
+EXAMPLE = """example:
+  nodescope containers ~/.local/state/nodescope
+  nodescope containers demo --json | python3 -m json.tool
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = EXAMPLE
+    parser.add_argument("path", type=Path, nargs="+", metavar="PATH", help="a data folder, or Parquet files")
+    parser.add_argument("--json", action="store_true", help="for scripts")
+
+
+def run(options: argparse.Namespace) -> int:
+    catalog = read_catalog(options.path)
+    say_refusals(catalog)
+    found = sorted(
+        catalog.containers(),
+        key=lambda one: (one.label("l_namespace") or "", one.label("l_pod_name") or "", one.first_ms),
+    )
+    if options.json:
+        sys.stdout.buffer.write(render_json([to_json(one) for one in found]) + b"\n")
+        return 0
+    rows = [
+        (
+            (one.label("l_container_id") or "")[:12],
+            one.label("l_namespace") or "-",
+            one.label("l_pod_name") or "-",
+            one.label("l_container_name") or "-",
+            one.label("l_qos_class") or "-",
+            render_moment(one.first_ms),
+            render_moment(one.last_ms),
+        )
+        for one in found
+    ]
+    head = ("container", "namespace", "pod", "name", "qos", "first seen", "last seen")
+    sys.stdout.write(render_table(head, rows))
+    return 0
+
+
+def say_refusals(catalog: Catalog) -> None:
+    for refusal in catalog.refusals:
+        sys.stderr.write(f"not read: {refusal.reason}\n")
+
+
+def to_json(subject: Subject) -> dict[str, object]:
+    labels = {name.removeprefix("l_"): value for name, value in zip(LABELS, subject.labels) if value}
+    return {
+        **labels,
+        "details": subject.details,
+        "first_seen": subject.first_ms / 1000,
+        "last_seen": subject.last_ms / 1000,
+    }

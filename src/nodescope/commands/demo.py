@@ -1,0 +1,95 @@
+"""nodescope demo: a realistic archive with known stories in it."""
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+from nodescope import __version__
+from nodescope.base.clock import SystemClock
+from nodescope.base.errors import RequestRejected
+from nodescope.base.log import set_up_logging
+from nodescope.commands.moment import parse_moment
+from nodescope.wiring import choose_data, read_settings
+
+EXAMPLE = """example:
+  nodescope demo --no-serve --data demo --hours 2 --containers 20 --seed 7
+  nodescope containers demo
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = EXAMPLE
+    parser.add_argument(
+        "--data", type=Path, metavar="DIR", help="where to write; a folder `demo` beside the data folder"
+    )
+    parser.add_argument(
+        "--nodes", type=int, default=1, metavar="N", help="one folder a node when more than 1"
+    )
+    parser.add_argument("--hours", type=float, default=6.0, metavar="H", help="6 unless given")
+    parser.add_argument("--containers", type=int, default=20, metavar="N", help="20 a node unless given")
+    parser.add_argument("--seed", type=int, default=1, metavar="S", help="1 unless given")
+    parser.add_argument(
+        "--end", metavar="T", help="when it ends: ISO 8601, epoch seconds, or -15m; now unless given"
+    )
+    parser.add_argument("--no-serve", action="store_true", help="write, then exit")
+
+
+def run(options: argparse.Namespace) -> int:
+    from nodescope.keep.demo import Wish, render_truth, write_node
+
+    set_up_logging("warning")
+    check(options)
+    now_ms = SystemClock().wall_ns() // 1_000_000
+    end_ms = parse_moment(options.end, now_ms) if options.end else now_ms
+    data = (
+        options.data
+        or choose_data(read_settings({}, None, os.environ).settings, os.environ).parent / "nodescope-demo"
+    )
+    if any(data.glob("dt=*")) or any(data.glob("*/dt=*")):
+        raise RequestRejected(f"{data} has an archive already; give --data a new folder")
+    planted = []
+    rows = 0
+    for number in range(options.nodes):
+        node = f"demo-{number + 1}"
+        folder = data / node if options.nodes > 1 else data
+        wish = Wish(folder, options.hours, options.containers, options.seed, end_ms // 1000 * 1000, node)
+        bar = Bar(number, options.nodes)
+        made = write_node(wish, __version__, bar.show)
+        rows += made.rows
+        planted += [{"node": node, **one} for one in made.truth]
+    Bar.end()
+    (data / "truth.json").write_bytes(render_truth(wish, planted))
+    sys.stdout.write(f"{rows:,} samples in {data}; what was planted is in {data / 'truth.json'}\n")
+    if not options.no_serve:
+        sys.stderr.write(f"the viewer is not part of this build; look with: nodescope containers {data}\n")
+    return 0
+
+
+def check(options: argparse.Namespace) -> None:
+    for name, least in (("nodes", 1), ("containers", 1), ("hours", 0.05)):
+        if getattr(options, name) < least:
+            raise RequestRejected(
+                f"--{name} {getattr(options, name)} is not accepted; accepted: {least} or more"
+            )
+
+
+class Bar:
+    """Progress on stderr; nothing when it is no terminal."""
+
+    WIDTH = 40
+
+    def __init__(self, done: int, whole: int) -> None:
+        self._done, self._whole = done, whole
+
+    def show(self, share: float) -> None:
+        if sys.stderr.isatty():
+            total = (self._done + share) / self._whole
+            filled = round(total * self.WIDTH)
+            sys.stderr.write(f"\r[{'#' * filled}{'.' * (self.WIDTH - filled)}] {total:4.0%}")
+            sys.stderr.flush()
+
+    @staticmethod
+    def end() -> None:
+        if sys.stderr.isatty():
+            sys.stderr.write("\n")

@@ -1,0 +1,56 @@
+"""nodescope export: part of an archive as one file."""
+
+import argparse
+import sys
+from pathlib import Path
+
+from nodescope.base.clock import SystemClock
+from nodescope.base.errors import RequestRejected
+from nodescope.commands.containers import say_refusals
+from nodescope.commands.moment import parse_moment
+
+EXAMPLE = """example:
+  nodescope export demo --out cpu.csv --metric cpu --container api --from -1h
+  nodescope export demo --out all.parquet
+"""
+FORMATS = (".parquet", ".csv")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = EXAMPLE
+    parser.add_argument("path", type=Path, nargs="+", metavar="PATH", help="a data folder, or Parquet files")
+    parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="ends in .parquet or .csv")
+    parser.add_argument(
+        "--metric",
+        action="append",
+        metavar="M",
+        help="plain or raw name; may be repeated; all raw ones unless given",
+    )
+    parser.add_argument(
+        "--container", action="append", metavar="C", help="id, its beginning, or a name; may be repeated"
+    )
+    parser.add_argument("--from", dest="start", metavar="T", help="ISO 8601, epoch seconds, or -15m")
+    parser.add_argument("--to", dest="end", metavar="T", help="ISO 8601, epoch seconds, or -15m")
+
+
+def run(options: argparse.Namespace) -> int:
+    from nodescope.read.catalog import read_catalog
+    from nodescope.read.export import write_derived, write_raw
+
+    if options.out.suffix not in FORMATS:
+        raise RequestRejected(
+            f"--out {options.out} is not accepted; accepted: a name that ends in {' or '.join(FORMATS)}"
+        )
+    catalog = read_catalog(options.path)
+    say_refusals(catalog)
+    # Relative times count from the newest sample: an archive may be old.
+    now_ms = catalog.to_ms or SystemClock().wall_ns() // 1_000_000
+    from_ms = parse_moment(options.start, now_ms) if options.start else None
+    to_ms = parse_moment(options.end, now_ms) if options.end else None
+    ids = [catalog.resolve_container(text) for text in options.container] if options.container else None
+    if options.metric:
+        rows = write_derived(catalog, options.out, options.metric, ids, from_ms, to_ms)
+    else:
+        rows = write_raw(catalog, options.out, ids, from_ms, to_ms)
+    sys.stdout.write(f"{rows:,} rows in {options.out}\n")
+    return 0

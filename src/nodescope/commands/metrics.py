@@ -1,0 +1,58 @@
+"""nodescope metrics: what was measured, under its plain and its raw names."""
+
+import argparse
+import sys
+from pathlib import Path
+
+from nodescope.base.errors import RequestRejected
+from nodescope.base.metric import Metric
+from nodescope.base.plain import ROWS
+from nodescope.commands.containers import say_refusals
+from nodescope.commands.terminal import render_table
+from nodescope.publish.answer import render_json
+from nodescope.read.catalog import read_catalog
+from nodescope.read.resolve import resolve_plain
+
+EXAMPLE = """example:
+  nodescope metrics demo
+  nodescope metrics demo --json | python3 -m json.tool
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = EXAMPLE
+    parser.add_argument("path", type=Path, nargs="+", metavar="PATH", help="a data folder, or Parquet files")
+    parser.add_argument("--json", action="store_true", help="for scripts")
+
+
+def run(options: argparse.Namespace) -> int:
+    catalog = read_catalog(options.path)
+    say_refusals(catalog)
+    known = catalog.metrics
+    plain = list_plain(known)
+    if options.json:
+        content = [
+            *({"name": name, "kind": "plain", "unit": unit, "help": words} for name, unit, words in plain),
+            *(
+                {"name": row.name, "kind": row.kind, "unit": row.unit, "scale": row.scale, "help": row.help}
+                for row in known.values()
+            ),
+        ]
+        sys.stdout.buffer.write(render_json(content) + b"\n")
+        return 0
+    rows = [(name, "plain", unit, words) for name, unit, words in plain]
+    rows += [(row.name, row.kind, row.unit or "count", row.help) for row in known.values()]
+    sys.stdout.write(render_table(("metric", "kind", "unit", "what it is"), rows))
+    return 0
+
+
+def list_plain(known: dict[str, Metric]) -> list[tuple[str, str, str]]:
+    """The plain names that this archive can answer."""
+    found = []
+    for row in ROWS:
+        try:
+            resolve_plain(row, known)
+        except RequestRejected:
+            continue
+        found.append((row.name, row.unit, row.help))
+    return found

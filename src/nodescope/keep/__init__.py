@@ -1,0 +1,1 @@
+"""Frames -> files: write-ahead log, Parquet, sidecars, session manifest, consolidator, retention."""

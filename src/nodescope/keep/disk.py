@@ -1,0 +1,149 @@
+"""
+Every change the archive makes to the disk, in one place, so that it can be watched.
+
+A file gets its name only when its content is whole and synced: written under
+a name that ends in `.tmp`, synced, renamed, folder synced. The watcher hears
+of every operation before it is done; tests record them, replay any prefix,
+or raise from it to stop the work there.
+"""
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+TEMPORARY = ".tmp"
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One change of the disk: create, write, sync, truncate, rename, remove, folder, sync_folder."""
+
+    kind: str
+    path: Path
+    data: bytes = b""
+    target: Path | None = None
+    size: int = 0
+
+
+Watcher = Callable[[Operation], None]
+
+
+def watch_nothing(operation: Operation) -> None:
+    del operation
+
+
+class Output:
+    """A file that is written front to back; pyarrow takes it as a file object, too."""
+
+    def __init__(self, path: Path, watcher: Watcher) -> None:
+        self._watcher = watcher
+        self.path = path
+        watcher(Operation("create", path))
+        self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+        self._size = 0
+        self.closed = False
+
+    def write(self, data: bytes | memoryview) -> int:
+        """All of it or an OSError; a short write is written on."""
+        view = memoryview(data).cast("B")
+        if self._watcher is not watch_nothing:
+            self._watcher(Operation("write", self.path, bytes(view)))
+        whole = len(view)
+        while view:
+            written = os.write(self._descriptor, view)
+            view = view[written:]
+        self._size += whole
+        return whole
+
+    def tell(self) -> int:
+        return self._size
+
+    def truncate(self, size: int) -> None:
+        """Takes back what a failed write left behind the given size."""
+        self._watcher(Operation("truncate", self.path, size=size))
+        os.ftruncate(self._descriptor, size)
+        os.lseek(self._descriptor, size, os.SEEK_SET)
+        self._size = size
+
+    def sync(self) -> None:
+        self._watcher(Operation("sync", self.path))
+        os.fdatasync(self._descriptor)
+
+    def is_at_its_path(self) -> bool:
+        """False when somebody removed or replaced the file, or its folder, under us."""
+        try:
+            there = os.stat(self.path)
+        except OSError:
+            return False
+        here = os.fstat(self._descriptor)
+        return (there.st_dev, there.st_ino) == (here.st_dev, here.st_ino)
+
+    def flush(self) -> None:
+        """Nothing is buffered here."""
+
+    def writable(self) -> bool:
+        return True
+
+    def readable(self) -> bool:
+        return False
+
+    def seekable(self) -> bool:
+        return False
+
+    def close(self) -> None:
+        if not self.closed:
+            self.closed = True
+            os.close(self._descriptor)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+@dataclass(frozen=True, slots=True)
+class Disk:
+    """The operations; one instance a process."""
+
+    watcher: Watcher = field(default=watch_nothing)
+
+    def create(self, path: Path) -> Output:
+        return Output(path, self.watcher)
+
+    def rename(self, path: Path, target: Path) -> None:
+        self.watcher(Operation("rename", path, target=target))
+        os.rename(path, target)
+
+    def remove(self, path: Path) -> None:
+        """Gone already is as good."""
+        self.watcher(Operation("remove", path))
+        path.unlink(missing_ok=True)
+
+    def make_folder(self, path: Path) -> None:
+        if not path.is_dir():
+            self.watcher(Operation("folder", path))
+            path.mkdir(parents=True, exist_ok=True)
+
+    def sync_folder(self, path: Path) -> None:
+        """A rename is safe from a power cut only when its folder is on disk."""
+        self.watcher(Operation("sync_folder", path))
+        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+    def write_whole(self, path: Path, data: bytes) -> None:
+        """A small file, there with its whole content or not at all."""
+        temporary = path.with_name(path.name + TEMPORARY)
+        with self.create(temporary) as output:
+            output.write(data)
+            output.sync()
+        self.rename(temporary, path)
+        self.sync_folder(path.parent)

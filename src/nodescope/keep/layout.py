@@ -1,0 +1,161 @@
+"""
+Where things lie in a data folder, and how they are called.
+
+    DATA/session.json                 the current run
+    DATA/sessions/<run>.json          earlier runs
+    DATA/agent.lock                   held by the agent that writes here
+    DATA/wal/<run>-<n>.open           the log of the open segment
+    DATA/wal/<run>-<n>.log            a closed segment that is not Parquet yet
+    DATA/wal/converter.lock           held by whoever turns segments into Parquet
+    DATA/dt=YYYY-MM-DD/identifier=<id>/metrics-<UTC>.parquet      + .containers
+    DATA/dt=.../identifier=.../consolidated-<UTC>-<UTC>.parquet   + .containers
+    DATA/rollup/dt=.../identifier=.../minute-<UTC>-<UTC>.parquet
+
+<UTC> is YYYYMMDDTHHMMSSZ of the first (and last) sample. `-<n>` before the
+suffix is added where a stepped clock made the name taken.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+PARQUET = ".parquet"
+SIDECAR = ".containers"
+OPEN = ".open"
+CLOSED = ".log"
+MS_PER_DAY = 86_400_000
+MS_PER_HOUR = 3_600_000
+
+_STAMP = "%Y%m%dT%H%M%SZ"
+_FILE = re.compile(r"(metrics|consolidated|minute)-(\d{8}T\d{6}Z)(?:-(\d{8}T\d{6}Z))?(?:-(\d+))?\.parquet")
+_SEGMENT = re.compile(r"(.+)-(\d+)\.(?:open|log)")
+
+
+def render_stamp(time_ms: int) -> str:
+    return datetime.fromtimestamp(time_ms // 1000, UTC).strftime(_STAMP)
+
+
+def parse_stamp(text: str) -> int:
+    return round(datetime.strptime(text, _STAMP).replace(tzinfo=UTC).timestamp() * 1000)
+
+
+def render_day(time_ms: int) -> str:
+    return datetime.fromtimestamp(time_ms // 1000, UTC).strftime("%Y-%m-%d")
+
+
+def clean_identifier(text: str) -> str:
+    """A name that is safe as a folder: what is not a letter, digit, dot or dash becomes a dash."""
+    return re.sub(r"[^A-Za-z0-9._-]", "-", text).lstrip(".") or "node"
+
+
+@dataclass(frozen=True, slots=True)
+class ArchiveFile:
+    """One Parquet file by its name; nothing of it was opened."""
+
+    path: Path
+    kind: str
+    """metrics, consolidated or minute."""
+    day: str
+    identifier: str
+    from_ms: int
+    to_ms: int | None
+    """Only a merged file's name tells its end."""
+
+    @property
+    def sidecar(self) -> Path:
+        return self.path.with_suffix(SIDECAR)
+
+
+def parse_file(path: Path) -> ArchiveFile | None:
+    """What a path says; None for a file that is not called as ours are."""
+    match = _FILE.fullmatch(path.name)
+    if not match:
+        return None
+    kind, first, last, _ = match.groups()
+    day = path.parent.parent.name.removeprefix("dt=")
+    identifier = path.parent.name.removeprefix("identifier=")
+    try:
+        return ArchiveFile(
+            path, kind, day, identifier, parse_stamp(first), parse_stamp(last) if last else None
+        )
+    except ValueError:
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class DataFolder:
+    """Paths within one data folder."""
+
+    path: Path
+
+    @property
+    def session(self) -> Path:
+        return self.path / "session.json"
+
+    @property
+    def sessions(self) -> Path:
+        return self.path / "sessions"
+
+    @property
+    def lock(self) -> Path:
+        return self.path / "agent.lock"
+
+    @property
+    def wal(self) -> Path:
+        return self.path / "wal"
+
+    @property
+    def converter_lock(self) -> Path:
+        return self.wal / "converter.lock"
+
+    @property
+    def rollup(self) -> Path:
+        return self.path / "rollup"
+
+    def partition(self, day: str, identifier: str) -> Path:
+        return self.path / f"dt={day}" / f"identifier={identifier}"
+
+    def rollup_partition(self, day: str, identifier: str) -> Path:
+        return self.rollup / f"dt={day}" / f"identifier={identifier}"
+
+    def closed_segments(self) -> list[Path]:
+        """Oldest first within a run."""
+        return sorted(self.wal.glob(f"*{CLOSED}"), key=lambda path: path.stat().st_mtime_ns)
+
+    def partitions(self) -> list[Path]:
+        return sorted(self.path.glob("dt=*/identifier=*"))
+
+    def files(self) -> Iterator[ArchiveFile]:
+        """Metrics and consolidated files, by name only."""
+        for partition in self.partitions():
+            yield from list_partition(partition)
+
+    def rollups(self) -> Iterator[ArchiveFile]:
+        for partition in sorted(self.rollup.glob("dt=*/identifier=*")):
+            yield from list_partition(partition)
+
+
+def list_partition(partition: Path) -> list[ArchiveFile]:
+    found = (parse_file(path) for path in sorted(partition.glob(f"*{PARQUET}")))
+    return [file for file in found if file is not None]
+
+
+def segment_name(run: str, number: int) -> str:
+    return f"{run}-{number:06d}"
+
+
+def parse_segment(path: Path) -> tuple[str, int] | None:
+    match = _SEGMENT.fullmatch(path.name)
+    return (match[1], int(match[2])) if match else None
+
+
+def free_path(folder: Path, stem: str, suffix: str) -> Path:
+    """A name that is not taken: stem, then stem-2, stem-3 ..."""
+    path = folder / f"{stem}{suffix}"
+    number = 2
+    while path.exists():
+        path = folder / f"{stem}-{number}{suffix}"
+        number += 1
+    return path

@@ -1,0 +1,85 @@
+"""
+A lock that the kernel frees when its holder dies, with a word about who holds it.
+
+flock(2) on a file: no stale locks after SIGKILL, nothing to clean up. The
+file's content is JSON about the holder, for the sentence that refuses the next.
+"""
+
+import fcntl
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+
+class FolderLock:
+    """Held from `take` until `release`, or until the process ends."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._descriptor: int | None = None
+
+    def take(self, holder: Mapping[str, Any]) -> bool:
+        """False when another process holds it."""
+        # Not open for writing: a held lock must not keep anybody from
+        # remounting the file system read-only.
+        descriptor = os.open(self.path, os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(descriptor)
+            return False
+        except OSError:
+            os.close(descriptor)
+            raise
+        try:
+            self.path.write_text(json.dumps(dict(holder)))
+        except OSError:
+            # A full disk: the lock holds without its word.
+            pass
+        self._descriptor = descriptor
+        return True
+
+    def is_held_here(self) -> bool:
+        """Whether we hold it, and the path still leads to the file we hold."""
+        if self._descriptor is None:
+            return False
+        try:
+            there, here = os.stat(self.path), os.fstat(self._descriptor)
+        except OSError:
+            return False
+        return (there.st_dev, there.st_ino) == (here.st_dev, here.st_ino)
+
+    def release(self) -> None:
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.release()
+
+
+def is_free(path: Path) -> bool:
+    """Whether nobody holds the lock now."""
+    lock = FolderLock(path)
+    try:
+        return lock.take({})
+    except OSError:
+        return True
+    finally:
+        lock.release()
+
+
+def read_holder(path: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(path.read_text())
+    except (OSError, ValueError):
+        return {}
+    return content if isinstance(content, dict) else {}

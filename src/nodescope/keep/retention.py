@@ -1,0 +1,109 @@
+"""
+What leaves when there is too much: the oldest files first, rollups last of all.
+
+Three limits: age, total bytes, and free space on the file system. The newest
+file always stays. The log is never touched: it is not archived yet.
+"""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from nodescope.base.log import Log
+from nodescope.keep.disk import Disk
+from nodescope.keep.layout import MS_PER_DAY, ArchiveFile, DataFolder
+
+log = Log("retention")
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """From the settings; now_ms is handed in."""
+
+    now_ms: int
+    age_seconds: float
+    archive_bytes: int
+    free_bytes: int
+    rollup_age_seconds: float
+
+
+@dataclass(slots=True)
+class Freed:
+    """What a pass removed, and what is left."""
+
+    files: int = 0
+    bytes: int = 0
+    left_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Weighed:
+    """A file with its size, sidecar included, and its age."""
+
+    file: ArchiveFile
+    size_bytes: int
+    end_ms: int
+
+
+def size_of(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
+
+
+def weigh(file: ArchiveFile) -> Weighed:
+    size = size_of(file.path) + size_of(file.sidecar)
+    # A fresh file's name has no end; it is at most a rotation away.
+    return Weighed(file, size, file.to_ms or file.from_ms)
+
+
+def read_free_bytes(path: Path) -> int:
+    status = os.statvfs(path)
+    return status.f_bavail * status.f_frsize
+
+
+def apply_retention(disk: Disk, folder: DataFolder, limits: Limits) -> Freed:
+    raw = sorted((weigh(file) for file in folder.files()), key=lambda one: one.end_ms)
+    rollups = sorted((weigh(file) for file in folder.rollups()), key=lambda one: one.end_ms)
+    freed = Freed(left_bytes=sum(one.size_bytes for one in (*raw, *rollups)))
+    oldest_ms = limits.now_ms - round(limits.age_seconds * 1000)
+    oldest_rollup_ms = limits.now_ms - round(limits.rollup_age_seconds * 1000)
+    free_bytes = read_free_bytes(folder.path)
+    for place, one in enumerate([*raw, *rollups]):
+        is_raw = place < len(raw)
+        is_newest = is_raw and place == len(raw) - 1
+        is_old = one.end_ms < (oldest_ms if is_raw else oldest_rollup_ms)
+        is_over = freed.left_bytes > limits.archive_bytes
+        is_tight = free_bytes + freed.bytes < limits.free_bytes
+        if (is_old or is_over or is_tight) and not is_newest:
+            reason = "age" if is_old else "bytes" if is_over else "free space"
+            log.info("file removed", file=one.file.path.name, reason=reason)
+            remove(disk, one, freed)
+    remove_empty_folders(folder, render_limit_day(limits))
+    return freed
+
+
+def remove(disk: Disk, one: Weighed, freed: Freed) -> None:
+    """Parquet first: a sidecar alone is nothing to any reader."""
+    disk.remove(one.file.path)
+    disk.remove(one.file.sidecar)
+    freed.files += 1
+    freed.bytes += one.size_bytes
+    freed.left_bytes -= one.size_bytes
+
+
+def render_limit_day(limits: Limits) -> int:
+    return limits.now_ms - 2 * MS_PER_DAY
+
+
+def remove_empty_folders(folder: DataFolder, before_ms: int) -> None:
+    """Partitions of past days with nothing left in them."""
+    for partition in [*folder.partitions(), *folder.rollup.glob("dt=*/identifier=*")]:
+        try:
+            if partition.stat().st_mtime * 1000 < before_ms:
+                partition.rmdir()
+                partition.parent.rmdir()
+        except OSError:
+            # Not empty, or made anew meanwhile.
+            pass

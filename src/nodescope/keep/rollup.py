@@ -1,0 +1,186 @@
+"""
+One-minute rollups: what is left of a long past when its samples have gone.
+
+    rollup/dt=.../identifier=.../minute-<UTC>-<UTC>.parquet
+
+One row for each series and minute that had a sample: time (start of the
+minute, UTC), metric_name, metric_kind, min, max, mean, last, count, and the
+label columns of the archive. `last` is a counter's value at the end of the
+minute, from which rates are made. Made from consolidated files; the footer
+says which segments of the log are in it, so that none is rolled up twice: a
+rollup whose segments another one has as well is removed.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from nodescope.base.errors import ArchiveRefused
+from nodescope.keep.disk import TEMPORARY, Disk
+from nodescope.keep.layout import ArchiveFile, DataFolder, list_partition, render_stamp
+from nodescope.keep.merge import Source, merge_runs, open_source
+from nodescope.keep.parquet import FOOTER, TEXT, VERSION, encode_strings, open_parquet, read_footer, wrap
+from nodescope.keep.series import LABELS
+from nodescope.keep.sidecar import has_segment
+
+MINUTE_MS = 60_000
+# Eight numbers a row and fourteen labels: some 10 MiB while it is made.
+ROW_GROUP_ROWS = 65_536
+NUMBERS = ("min", "max", "mean", "last")
+SCHEMA = pa.schema(
+    [
+        pa.field("time", pa.timestamp("ms", tz="UTC"), nullable=False),
+        pa.field("metric_name", TEXT, nullable=False),
+        pa.field("metric_kind", TEXT, nullable=False),
+        *(pa.field(name, pa.float64()) for name in NUMBERS),
+        pa.field("count", pa.int64(), nullable=False),
+        *(pa.field(name, TEXT) for name in LABELS),
+    ]
+)
+Integers = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+@dataclass(slots=True)
+class Held:
+    """Rows of a row group to come."""
+
+    metric: list[str] = field(default_factory=list)
+    rank: list[int] = field(default_factory=list)
+    lengths: list[int] = field(default_factory=list)
+    columns: list[tuple[Integers, Floats, Floats, Floats, Floats, Integers]] = field(default_factory=list)
+    rows: int = 0
+
+
+def summarize(time_ms: Integers, value: Floats) -> tuple[Integers, Floats, Floats, Floats, Floats, Integers]:
+    """(minute, min, max, mean, last, count) of a series; unlimited values stay unlimited."""
+    minutes = time_ms // MINUTE_MS * MINUTE_MS
+    starts = np.flatnonzero(np.r_[True, minutes[1:] != minutes[:-1]])
+    ends = np.r_[starts[1:], len(minutes)]
+    count = ends - starts
+    return (
+        minutes[starts],
+        np.minimum.reduceat(value, starts),
+        np.maximum.reduceat(value, starts),
+        np.add.reduceat(value, starts) / count,
+        value[ends - 1],
+        count,
+    )
+
+
+def write_rollup(disk: Disk, folder: Path, source: Source) -> Path:
+    head = source.sidecar.head
+    disk.make_folder(folder)
+    stem = f"minute-{render_stamp(head.from_ms)}-{render_stamp(head.to_ms)}"
+    # The same name again is the same content, or more of it: it is replaced.
+    path = folder / f"{stem}.parquet"
+    temporary = path.with_name(path.name + TEMPORARY)
+    subjects = source.sidecar.subjects
+    ranks = {subject.identity: place for place, subject in enumerate(subjects)}
+    kinds = {metric.name: metric.kind for metric in source.sidecar.metrics}
+    codes = [encode_strings([subject.labels[place] for subject in subjects]) for place in range(len(LABELS))]
+    with disk.create(temporary) as output:
+        writer = pq.ParquetWriter(
+            output,
+            SCHEMA,
+            compression="zstd",
+            compression_level=3,
+            use_dictionary=["metric_name", "metric_kind", *LABELS],
+            write_page_index=True,
+            store_schema=False,
+        )
+        held = Held()
+        for metric, identity, time_ms, value in merge_runs([source]):
+            held.metric.append(metric)
+            held.rank.append(ranks[identity])
+            summary = summarize(time_ms, value)
+            held.columns.append(summary)
+            held.lengths.append(len(summary[0]))
+            held.rows += len(summary[0])
+            if held.rows >= ROW_GROUP_ROWS:
+                writer.write_table(tabulate(held, kinds, codes))
+                held = Held()
+        if held.lengths:
+            writer.write_table(tabulate(held, kinds, codes))
+        footer = {"version": VERSION, "kind": "minute", "segments": head.segments, "replaces": []}
+        writer.add_key_value_metadata({FOOTER.decode(): json.dumps(footer)})
+        writer.close()
+        output.sync()
+    disk.rename(temporary, path)
+    disk.sync_folder(folder)
+    return path
+
+
+def tabulate(held: Held, kinds: dict[str, Any], codes: Sequence[tuple[Integers, list[str]]]) -> pa.Table:
+    lengths = np.array(held.lengths)
+    whole = [np.concatenate([columns[place] for columns in held.columns]) for place in range(6)]
+
+    def spell(picked: Integers, words: Sequence[str]) -> pa.Array:
+        indices = np.repeat(picked.astype(np.int32), lengths)
+        return pa.DictionaryArray.from_arrays(
+            wrap(indices, pa.int32(), indices >= 0), pa.array(list(words), pa.string())
+        )
+
+    names = encode_strings(held.metric)
+    sorts = encode_strings([kinds[metric] for metric in held.metric])
+    rank = np.array(held.rank)
+    arrays = {
+        "time": wrap(whole[0], SCHEMA.field("time").type),
+        "metric_name": spell(*names),
+        "metric_kind": spell(*sorts),
+        **{name: wrap(one, pa.float64(), np.isfinite(one)) for name, one in zip(NUMBERS, whole[1:5])},
+        "count": wrap(whole[5], pa.int64()),
+        **{name: spell(code[rank], words) for name, (code, words) in zip(LABELS, codes)},
+    }
+    return pa.Table.from_arrays([arrays[name] for name in SCHEMA.names], schema=SCHEMA)
+
+
+# -- which are missing ------------------------------------------------------------
+
+
+def read_rollup_segments(path: Path) -> dict[str, Any]:
+    footer = read_footer(open_parquet(path), path.name)
+    return dict(footer["segments"]) if footer else {}
+
+
+def covers(outer: Sequence[dict[str, Any]], inner: dict[str, Any]) -> bool:
+    """Whether every segment of inner is in one of outer."""
+    return all(
+        any(has_segment(one, run, number) for one in outer)
+        for run, ranges in inner.items()
+        for first, last in ranges
+        for number in range(first, last + 1)
+    )
+
+
+def renew_rollups(disk: Disk, folder: DataFolder, partition: Path) -> int:
+    """A rollup for every consolidated file that has none; what it makes needless goes."""
+    files = [file for file in list_partition(partition) if file.kind == "consolidated"]
+    made = 0
+    for file in files:
+        target = folder.rollup_partition(file.day, file.identifier)
+        try:
+            source = open_source(file.path)
+            segments = dict(source.sidecar.head.segments)
+            known = {one.path: read_rollup_segments(one.path) for one in list_rollups(target)}
+        except (ArchiveRefused, OSError):
+            continue
+        if covers(list(known.values()), segments):
+            continue
+        fresh = write_rollup(disk, target, source)
+        made += 1
+        for path, inside in known.items():
+            if path != fresh and covers([segments], inside):
+                disk.remove(path)
+    return made
+
+
+def list_rollups(target: Path) -> list[ArchiveFile]:
+    return [file for file in list_partition(target) if file.kind == "minute"]

@@ -1,0 +1,58 @@
+"""
+session.json: who writes to this folder, since when, with which settings.
+
+Replaced atomically at every start; the one before moves to sessions/<run>.json,
+so that a later reader can tell when the agent was restarted and how it was set.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from nodescope.keep.disk import Disk
+from nodescope.keep.layout import DataFolder
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """One run of an agent."""
+
+    run_id: str
+    identifier: str
+    start_time: str
+    node_name: str
+    cluster_name: str
+    sampling_interval_ms: int
+    rotation_seconds: float
+    version: str
+    labels: Mapping[str, str]
+
+
+def render_time(at_ns: int) -> str:
+    """RFC 3339 in UTC."""
+    return datetime.fromtimestamp(at_ns / 1e9, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def read_session(folder: DataFolder) -> dict[str, Any]:
+    try:
+        content = json.loads(folder.session.read_text())
+    except (OSError, ValueError):
+        return {}
+    return content if isinstance(content, dict) else {}
+
+
+def write_session(disk: Disk, folder: DataFolder, session: Session) -> None:
+    before = read_session(folder)
+    run = before.get("run_id")
+    if run == session.run_id:
+        return
+    if isinstance(run, str) and run.replace("-", "").isalnum():
+        disk.make_folder(folder.sessions)
+        disk.write_whole(folder.sessions / f"{run}.json", render(before))
+    disk.write_whole(folder.session, render(asdict(session)))
+
+
+def render(content: Mapping[str, Any]) -> bytes:
+    return (json.dumps(content, indent=1) + "\n").encode()

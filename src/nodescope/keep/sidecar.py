@@ -1,0 +1,279 @@
+"""
+The sidecar of a Parquet file: who and what is in it, without opening it.
+
+A `.containers` file is four zstd frames one after the other, each one line of
+JSON, so that `zstdcat FILE | jq` reads it all:
+
+    head     {"format": "nodescope-sidecar", "version": 1, "rows", "from_ms", "to_ms",
+              "node", "identifier", "segments": {run: [[first, last], ...]},
+              "replaces": [file names], "sizes": [bytes of each frame that follows]}
+    metrics  [{"name", "kind", "unit", "scale", "help", "plain", "scopes", ...}, ...]
+    series   [{"labels": {column: value}, "details": {...}}, ...] in the order of rows
+    story    {"ticks": [[time_ms, mono_ns, run], then differences ...], "runs": [run, ...],
+              "seen": {series number: [first_ms, last_ms]} where it is not the whole file,
+              "outcomes": [[time_ms, {source: [state, reason]}], ...] at changes only,
+              "events": [{"kind", "at_ms", "scope", "ids", "labels", "facts"}, ...]}
+
+The tick table maps every `time` of the file to the monotonic clock of its run,
+so that rates on read survive a stepped wall clock. Metrics and series do not
+mention time: neighbouring files have the same bytes there, and a reader
+parses them once. A version above ours is refused.
+"""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import zstandard
+from numpy.typing import NDArray
+
+from nodescope.base.errors import ArchiveRefused, ArchiveTruncated
+from nodescope.base.metric import Metric
+from nodescope.keep.series import LABELS, Subject
+
+FORMAT = "nodescope-sidecar"
+VERSION = 1
+# The head of a day's file lists some dozen ranges of segments; 64 KiB of
+# compressed text is far beyond, and small enough to read in one go.
+HEAD_BYTES = 65536
+LEVEL = 3
+Integers = NDArray[np.int64]
+
+
+@dataclass(slots=True)
+class Ticks:
+    """The clocks of a file: one row for every distinct `time`, in order of time."""
+
+    time_ms: Integers
+    mono_ns: Integers
+    run: Integers
+    """Index into runs."""
+    runs: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """What a reader must know of every file."""
+
+    rows: int
+    from_ms: int
+    to_ms: int
+    node: str
+    identifier: str
+    segments: Mapping[str, Sequence[Sequence[int]]]
+    replaces: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class Sidecar:
+    """A whole sidecar."""
+
+    head: Head
+    metrics: tuple[Metric, ...]
+    subjects: tuple[Subject, ...]
+    ticks: Ticks
+    scopes: Mapping[str, tuple[str, ...]]
+    """By metric: what its rows are of."""
+    events: list[dict[str, Any]] = field(default_factory=list)
+    outcomes: list[tuple[int, dict[str, list[str]]]] = field(default_factory=list)
+
+
+# -- writing ------------------------------------------------------------------
+
+
+def _pack(content: object) -> bytes:
+    text = json.dumps(content, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
+    return zstandard.compress(text.encode("utf-8", "replace") + b"\n", LEVEL)
+
+
+def _differences(values: Integers) -> list[int]:
+    return [int(values[0]), *np.diff(values).tolist()] if len(values) else []
+
+
+def _metric_to_json(metric: Metric) -> dict[str, Any]:
+    defaults = asdict(Metric("", "gauge", ""))
+    return {key: value for key, value in asdict(metric).items() if key == "kind" or value != defaults[key]}
+
+
+def _subject_to_json(subject: Subject) -> dict[str, Any]:
+    labels = {name: value for name, value in zip(LABELS, subject.labels) if value is not None}
+    return {"labels": labels, "details": subject.details}
+
+
+def render_sidecar(sidecar: Sidecar) -> bytes:
+    head = sidecar.head
+    whole = (head.from_ms, head.to_ms)
+    seen = {
+        str(number): [subject.first_ms, subject.last_ms]
+        for number, subject in enumerate(sidecar.subjects)
+        if (subject.first_ms, subject.last_ms) != whole
+    }
+    ticks = sidecar.ticks
+    story = {
+        "ticks": [_differences(ticks.time_ms), _differences(ticks.mono_ns), _differences(ticks.run)],
+        "runs": list(ticks.runs),
+        "seen": seen,
+        "outcomes": sidecar.outcomes,
+        "events": sidecar.events,
+    }
+    metrics = [
+        {**_metric_to_json(metric), "scopes": list(sidecar.scopes.get(metric.name, ()))}
+        for metric in sidecar.metrics
+    ]
+    series = [_subject_to_json(subject) for subject in sidecar.subjects]
+    frames = [_pack(metrics), _pack(series), _pack(story)]
+    first = {"format": FORMAT, "version": VERSION, **asdict(head), "sizes": [len(frame) for frame in frames]}
+    return b"".join([_pack(first), *frames])
+
+
+# -- reading ------------------------------------------------------------------
+
+
+def _unpack_head(data: bytes) -> tuple[dict[str, Any], int]:
+    """The first frame, and where the second begins."""
+    unpacker = zstandard.ZstdDecompressor().decompressobj()
+    try:
+        text = unpacker.decompress(data)
+        if not unpacker.eof:
+            raise ArchiveTruncated("the sidecar's head is cut short")
+        head = json.loads(text)
+    except (zstandard.ZstdError, ValueError) as error:
+        raise ArchiveRefused("not a sidecar of ours") from error
+    if not isinstance(head, dict) or head.get("format") != FORMAT:
+        raise ArchiveRefused("not a sidecar of ours")
+    if head["version"] > VERSION:
+        raise ArchiveRefused(f"sidecar of version {head['version']}; this build reads up to {VERSION}")
+    return head, len(data) - len(unpacker.unused_data)
+
+
+def _head_from_json(content: Mapping[str, Any]) -> Head:
+    return Head(
+        content["rows"],
+        content["from_ms"],
+        content["to_ms"],
+        content["node"],
+        content["identifier"],
+        content["segments"],
+        tuple(content["replaces"]),
+    )
+
+
+def _unpack(data: bytes) -> Any:
+    try:
+        return json.loads(zstandard.decompress(data))
+    except (zstandard.ZstdError, ValueError) as error:
+        raise ArchiveTruncated("a part of the sidecar is cut short or damaged") from error
+
+
+# Enough for the sets that a day's files have; each is some KiB of text.
+@lru_cache(maxsize=256)
+def _metrics_from(data: bytes) -> tuple[Metric, ...]:
+    found = []
+    for row in _unpack(data):
+        known = {key: row[key] for key in row if key in Metric.__dataclass_fields__}
+        known["labels"] = tuple((key, value) for key, value in known.get("labels", []))
+        known["also"] = tuple(known.get("also", ()))
+        found.append(Metric(**{"help": "", **known}))
+    return tuple(found)
+
+
+@lru_cache(maxsize=256)
+def _scopes_from(data: bytes) -> dict[str, tuple[str, ...]]:
+    return {row["name"]: tuple(row.get("scopes", ())) for row in _unpack(data)}
+
+
+@lru_cache(maxsize=256)
+def _series_from(data: bytes) -> tuple[tuple[tuple[str | None, ...], dict[str, str]], ...]:
+    return tuple((tuple(row["labels"].get(name) for name in LABELS), row["details"]) for row in _unpack(data))
+
+
+@dataclass(slots=True)
+class OpenSidecar:
+    """A sidecar in memory whose parts are parsed when they are asked for."""
+
+    head: Head
+    _parts: tuple[bytes, bytes, bytes]
+
+    def metrics(self) -> tuple[Metric, ...]:
+        return _metrics_from(self._parts[0])
+
+    def scopes(self) -> Mapping[str, tuple[str, ...]]:
+        return _scopes_from(self._parts[0])
+
+    def labels(self) -> tuple[tuple[tuple[str | None, ...], dict[str, str]], ...]:
+        return _series_from(self._parts[1])
+
+    def seen(self) -> dict[str, tuple[int, int]]:
+        """First and last sight by series number, where it is not the whole file."""
+        found: dict[str, tuple[int, int]] = _unpack(self._parts[2])["seen"]
+        return found
+
+    def whole(self) -> Sidecar:
+        story = _unpack(self._parts[2])
+        subjects = []
+        for number, (labels, details) in enumerate(self.labels()):
+            first_ms, last_ms = story["seen"].get(str(number), (self.head.from_ms, self.head.to_ms))
+            subjects.append(Subject(labels, details, first_ms, last_ms))
+        time_ms, mono_ns, run = (np.cumsum(np.array(column, np.int64)) for column in story["ticks"])
+        ticks = Ticks(time_ms, mono_ns, run, tuple(story["runs"]))
+        return Sidecar(
+            self.head,
+            self.metrics(),
+            tuple(subjects),
+            ticks,
+            self.scopes(),
+            story["events"],
+            [(time_ms, outcomes) for time_ms, outcomes in story["outcomes"]],
+        )
+
+
+def parse_sidecar(data: bytes) -> OpenSidecar:
+    try:
+        content, offset = _unpack_head(data)
+        parts = []
+        for size in content["sizes"]:
+            part = data[offset : offset + size]
+            if len(part) < size:
+                raise ArchiveTruncated("the sidecar's end is missing")
+            parts.append(part)
+            offset += size
+        return OpenSidecar(_head_from_json(content), (parts[0], parts[1], parts[2]))
+    except (KeyError, TypeError, IndexError) as error:
+        raise ArchiveRefused("a sidecar whose head lacks what version 1 has") from error
+
+
+def read_sidecar(path: Path) -> OpenSidecar:
+    """ArchiveRefused, with the name, when it is not one of ours or damaged."""
+    try:
+        return parse_sidecar(path.read_bytes())
+    except ArchiveRefused as error:
+        raise type(error)(f"{path.name}: {error}") from error
+
+
+# -- segments as ranges ---------------------------------------------------------
+
+
+def merge_segments(many: Iterable[Mapping[str, Sequence[Sequence[int]]]]) -> dict[str, list[list[int]]]:
+    """{run: [[first, last], ...]} of all, neighbours joined."""
+    gathered: dict[str, list[tuple[int, int]]] = {}
+    for one in many:
+        for run, ranges in one.items():
+            gathered.setdefault(run, []).extend((first, last) for first, last in ranges)
+    merged: dict[str, list[list[int]]] = {}
+    for run, ranges in sorted(gathered.items()):
+        joined: list[list[int]] = []
+        for first, last in sorted(ranges):
+            if joined and first <= joined[-1][1] + 1:
+                joined[-1][1] = max(joined[-1][1], last)
+            else:
+                joined.append([first, last])
+        merged[run] = joined
+    return merged
+
+
+def has_segment(segments: Mapping[str, Sequence[Sequence[int]]], run: str, number: int) -> bool:
+    return any(first <= number <= last for first, last in segments.get(run, ()))

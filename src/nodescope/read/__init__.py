@@ -1,0 +1,1 @@
+"""Files and live tail -> tables: catalog, query, rates, downsampling."""

@@ -1,0 +1,105 @@
+"""
+Downsampling: minimum, maximum, mean and count of every bucket, so that a spike survives.
+
+A bucket is [start, start + width); what has no sample is a gap (NaN, count 0),
+never zero and never joined. With fewer samples than points asked for, the
+samples themselves are the answer.
+"""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+Integers = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Points:
+    """What a chart draws. Raw samples have minimum = mean = maximum and count 1."""
+
+    time_ms: Integers
+    minimum: Floats
+    mean: Floats
+    maximum: Floats
+    count: Integers
+
+
+@dataclass(slots=True)
+class Buckets:
+    """Takes samples in any order of time."""
+
+    from_ms: int
+    width_ms: int
+    number: int
+    minimum: Floats = field(init=False)
+    maximum: Floats = field(init=False)
+    total: Floats = field(init=False)
+    count: Integers = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.minimum = np.full(self.number, np.inf)
+        self.maximum = np.full(self.number, -np.inf)
+        self.total = np.zeros(self.number)
+        self.count = np.zeros(self.number, np.int64)
+
+    def add(self, time_ms: Integers, value: Floats) -> None:
+        """Samples; a missing value (NaN) or an unlimited one is no number to average."""
+        good = np.isfinite(value)
+        places = (time_ms[good] - self.from_ms) // self.width_ms
+        self._merge(places, value[good], value[good], value[good], np.ones(int(good.sum()), np.int64))
+
+    def add_summaries(
+        self, time_ms: Integers, minimum: Floats, maximum: Floats, mean: Floats, count: Integers
+    ) -> None:
+        """Rollup rows: each stands for `count` samples."""
+        places = (time_ms - self.from_ms) // self.width_ms
+        inside = (places >= 0) & (places < self.number) & (count > 0) & np.isfinite(mean)
+        self._merge(places[inside], minimum[inside], maximum[inside], mean[inside], count[inside])
+
+    def _merge(self, places: Integers, low: Floats, high: Floats, mean: Floats, count: Integers) -> None:
+        if not len(places):
+            return
+        if (np.diff(places) < 0).any():
+            order = np.argsort(places, kind="stable")
+            places, low, high = places[order], low[order], high[order]
+            mean, count = mean[order], count[order]
+        starts = np.flatnonzero(np.r_[True, places[1:] != places[:-1]])
+        at = places[starts]
+        self.minimum[at] = np.minimum(self.minimum[at], np.minimum.reduceat(low, starts))
+        self.maximum[at] = np.maximum(self.maximum[at], np.maximum.reduceat(high, starts))
+        self.total[at] += np.add.reduceat(mean * count, starts)
+        self.count[at] += np.add.reduceat(count, starts)
+
+    def points(self) -> Points:
+        empty = self.count == 0
+        times = self.from_ms + np.arange(self.number, dtype=np.int64) * self.width_ms
+        mean = np.divide(self.total, self.count, out=np.full(self.number, np.nan), where=~empty)
+        return Points(
+            times,
+            np.where(empty, np.nan, self.minimum),
+            mean,
+            np.where(empty, np.nan, self.maximum),
+            self.count,
+        )
+
+
+@dataclass(slots=True)
+class Samples:
+    """The same face for few samples: keeps them all."""
+
+    parts: list[tuple[Integers, Floats]] = field(default_factory=list)
+
+    def add(self, time_ms: Integers, value: Floats) -> None:
+        self.parts.append((time_ms, value))
+
+    def points(self) -> Points:
+        if not self.parts:
+            nothing, none = np.empty(0, np.int64), np.empty(0)
+            return Points(nothing, none, none, none, nothing)
+        time_ms = np.concatenate([part[0] for part in self.parts])
+        value = np.concatenate([part[1] for part in self.parts])
+        order = np.argsort(time_ms, kind="stable")
+        time_ms, value = time_ms[order], value[order]
+        return Points(time_ms, value, value, value, (~np.isnan(value)).astype(np.int64))

@@ -1,0 +1,290 @@
+"""
+The catalog: what a data folder holds, from names, sidecars and footers only.
+
+Rows are never read. A file that another one replaces is left out; one that
+cannot be read is named with its reason, and the others are served. Files
+without a sidecar of ours (fgm's own, or one that was lost) are opened for
+their footer when somebody asks.
+"""
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+from nodescope.base.errors import ArchiveRefused, NodescopeError, RequestRejected
+from nodescope.base.metric import Metric
+from nodescope.base.text import hint_nearest
+from nodescope.keep.layout import (
+    PARQUET,
+    SIDECAR,
+    ArchiveFile,
+    parse_file,
+)
+from nodescope.keep.series import LABELS, Identity, Subject
+from nodescope.keep.sidecar import OpenSidecar, Sidecar, Ticks, read_sidecar
+
+CONTAINER = LABELS.index("l_container_id")
+# Ids are shortened to this in tables for people; docker's habit.
+SHORT_CHARACTERS = 12
+
+
+@dataclass(slots=True)
+class Entry:
+    """One Parquet file that is served."""
+
+    path: Path
+    from_ms: int
+    to_ms: int
+    rows: int
+    size_bytes: int
+    sidecar: OpenSidecar | None
+    """None: not written by us, or its sidecar was lost."""
+    _whole: Sidecar | None = None
+
+    def whole(self) -> Sidecar | None:
+        """Ticks and events, too; parsed once."""
+        if self._whole is None and self.sidecar is not None:
+            self._whole = self.sidecar.whole()
+        return self._whole
+
+    def ticks(self) -> Ticks | None:
+        whole = self.whole()
+        return whole.ticks if whole else None
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A file that is not served, and why."""
+
+    path: Path
+    reason: str
+
+
+@dataclass(slots=True)
+class Container:
+    """A container over all files it is in."""
+
+    subject: Subject
+    files: int = 1
+
+    @property
+    def container_id(self) -> str:
+        return self.subject.label("l_container_id") or ""
+
+
+@dataclass
+class Catalog:
+    """A snapshot; make another to see newer files."""
+
+    entries: tuple[Entry, ...]
+    refusals: tuple[Refusal, ...]
+    paths: tuple[Path, ...] = ()
+    foreign: list["Entry"] = field(default_factory=list)
+
+    @property
+    def from_ms(self) -> int | None:
+        return min((entry.from_ms for entry in self.entries), default=None)
+
+    @property
+    def to_ms(self) -> int | None:
+        return max((entry.to_ms for entry in self.entries), default=None)
+
+    @property
+    def rows(self) -> int:
+        return sum(entry.rows for entry in self.entries)
+
+    @cached_property
+    def metrics(self) -> dict[str, Metric]:
+        """By name; the newest file's word on a metric wins."""
+        found: dict[str, Metric] = {}
+        seen: set[int] = set()
+        for entry in self.entries:
+            # Neighbouring files share the parsed tuple: looked at once.
+            rows = entry.sidecar.metrics() if entry.sidecar else read_foreign_metrics(entry.path)
+            if id(rows) not in seen:
+                seen.add(id(rows))
+                found.update({metric.name: metric for metric in rows})
+        return dict(sorted(found.items()))
+
+    @cached_property
+    def subjects(self) -> dict[Identity, Subject]:
+        """Everything that has rows, with first and last sight over all files."""
+        found: dict[Identity, Subject] = {}
+        for labelled, group in group_by_labels(self.entries):
+            if labelled is None:
+                for entry in group:
+                    learn_all(found, read_foreign_subjects(entry))
+            else:
+                learn_all(found, list_subjects(labelled, group))
+        return found
+
+    def containers(self) -> list[Subject]:
+        return [subject for subject in self.subjects.values() if subject.label("l_scope") == "container"]
+
+    def resolve_container(self, text: str) -> str:
+        """A full id from an id, its beginning, or a pod's or container's name; else a refusal."""
+        matches = self._match(text)
+        if len(matches) == 1:
+            return matches[0].label("l_container_id") or ""
+        if matches:
+            names = ", ".join(describe(subject) for subject in matches[:5])
+            more = f" and {len(matches) - 5} more" if len(matches) > 5 else ""
+            raise RequestRejected(f'container "{text}" is ambiguous: {names}{more}')
+        known = {
+            name
+            for subject in self.containers()
+            for name in (subject.label("l_container_name"), subject.label("l_pod_name"))
+            if name
+        }
+        raise RequestRejected(
+            f'no container "{text}"{hint_nearest(text, known)} (nodescope containers lists all {len(self.containers())})'
+        )
+
+    def _match(self, text: str) -> list[Subject]:
+        containers = self.containers()
+        by_id = [one for one in containers if (one.label("l_container_id") or "").startswith(text)]
+        exact = [one for one in by_id if one.label("l_container_id") == text]
+        if exact or (by_id and text):
+            return exact or by_id
+        pod, _, name = text.rpartition("/")
+        return [
+            one
+            for one in containers
+            if (name and name in (one.label("l_container_name"), one.label("l_pod_name")))
+            and (not pod or pod in (one.label("l_pod_name"), one.label("l_namespace")))
+        ]
+
+    def select(self, from_ms: int, to_ms: int) -> list[Entry]:
+        """Files that may have rows in [from, to]."""
+        return [entry for entry in self.entries if entry.from_ms <= to_ms and entry.to_ms >= from_ms]
+
+
+def describe(subject: Subject) -> str:
+    short = (subject.label("l_container_id") or "")[:SHORT_CHARACTERS]
+    name = "/".join(part for part in (subject.label("l_pod_name"), subject.label("l_container_name")) if part)
+    return f"{short} ({name})" if name else short
+
+
+Labelled = tuple[tuple[tuple[str | None, ...], dict[str, str]], ...]
+
+
+def group_by_labels(entries: Sequence[Entry]) -> Iterator[tuple[Labelled | None, list[Entry]]]:
+    """Neighbouring files with the same series share one parsed list; they are looked at together."""
+    key: Labelled | None = None
+    group: list[Entry] = []
+    for entry in entries:
+        labels = entry.sidecar.labels() if entry.sidecar else None
+        if group and labels is not key:
+            yield key, group
+            group = []
+        key = labels
+        group.append(entry)
+    if group:
+        yield key, group
+
+
+def list_subjects(labelled: Labelled, group: Sequence[Entry]) -> list[Subject]:
+    first = [2**62] * len(labelled)
+    last = [0] * len(labelled)
+    for entry in group:
+        seen = entry.sidecar.seen() if entry.sidecar else {}
+        for place in range(len(labelled)):
+            from_ms, to_ms = (
+                seen.get(str(place), (entry.from_ms, entry.to_ms)) if seen else (entry.from_ms, entry.to_ms)
+            )
+            first[place] = min(first[place], from_ms)
+            last[place] = max(last[place], to_ms)
+    return [
+        Subject(labels, dict(details), from_ms, to_ms)
+        for (labels, details), from_ms, to_ms in zip(labelled, first, last)
+    ]
+
+
+def learn_all(found: dict[Identity, Subject], subjects: Iterable[Subject]) -> None:
+    for subject in subjects:
+        identity = subject.identity
+        there = found.get(identity)
+        if there is None:
+            found[identity] = subject
+        else:
+            there.learn(subject)
+
+
+# -- making one -------------------------------------------------------------------
+
+
+def find_parquet(path: Path) -> Iterator[Path]:
+    """Data files under a path: a folder of ours, any folder, or one file. Rollups are not data."""
+    if path.is_file():
+        yield path
+        return
+    for folder, folders, names in os.walk(path):
+        folders[:] = sorted(name for name in folders if name not in ("rollup", "wal", "sessions"))
+        for name in sorted(names):
+            if name.endswith(PARQUET):
+                yield Path(folder, name)
+
+
+def open_entry(path: Path) -> Entry:
+    size_bytes = path.stat().st_size
+    sidecar_path = path.with_suffix(SIDECAR)
+    try:
+        sidecar = read_sidecar(sidecar_path)
+    except (ArchiveRefused, OSError):
+        # Lost, damaged, or fgm's bincode: the file itself can tell.
+        return open_foreign(path, size_bytes)
+    head = sidecar.head
+    if size_bytes < 12:
+        raise ArchiveRefused(f"{path.name}: too short to be Parquet")
+    return Entry(path, head.from_ms, head.to_ms, head.rows, size_bytes, sidecar)
+
+
+def open_foreign(path: Path, size_bytes: int) -> Entry:
+    """By its footer. Arrow is loaded only when such a file is met."""
+    from nodescope.read.foreign import read_span  # noqa: PLC0415
+
+    span = read_span(path)
+    return Entry(path, span.from_ms, span.to_ms, span.rows, size_bytes, None)
+
+
+def read_foreign_metrics(path: Path) -> tuple[Metric, ...]:
+    from nodescope.read.foreign import read_metrics  # noqa: PLC0415
+
+    return read_metrics(path)
+
+
+def read_foreign_subjects(entry: Entry) -> list[Subject]:
+    from nodescope.read.foreign import read_subjects  # noqa: PLC0415
+
+    return read_subjects(entry.path)
+
+
+def read_catalog(paths: Sequence[Path]) -> Catalog:
+    """A catalog of data folders, other folders with Parquet, or single files."""
+    for path in paths:
+        if not path.exists():
+            raise RequestRejected(f"no such file or folder: {path}")
+    entries: list[Entry] = []
+    refusals: list[Refusal] = []
+    replaced: set[Path] = set()
+    for path in (found for root in paths for found in find_parquet(root)):
+        try:
+            entry = open_entry(path)
+        except FileNotFoundError:
+            # Merged away between listing and opening; its rows are in the output.
+            continue
+        except (NodescopeError, OSError) as error:
+            refusals.append(Refusal(path, str(error)))
+            continue
+        entries.append(entry)
+        if entry.sidecar:
+            replaced.update(path.with_name(name) for name in entry.sidecar.head.replaces)
+    served = [entry for entry in entries if entry.path not in replaced]
+    served.sort(key=lambda entry: (entry.from_ms, entry.path.name))
+    return Catalog(tuple(served), tuple(refusals), tuple(paths))
+
+
+def name_file(path: Path) -> ArchiveFile | None:
+    return parse_file(path)

@@ -1,0 +1,77 @@
+"""
+Which rollups stand for which files, so that a month is read without its samples.
+
+A rollup says which segments of the log are in it. A file whose segments are
+all in rollups need not be read for a question with buckets of two minutes or
+more; a rollup that shares segments with a file that is read must not be.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from nodescope.base.errors import ArchiveRefused
+from nodescope.keep.layout import DataFolder
+from nodescope.keep.rollup import MINUTE_MS, covers, read_rollup_segments
+from nodescope.keep.sidecar import has_segment
+from nodescope.read.catalog import Entry
+
+Segments = Mapping[str, Any]
+# Two minutes: below, a bucket would hold one rollup row or none.
+WIDTH_MS = 2 * MINUTE_MS
+
+
+@dataclass(frozen=True, slots=True)
+class Rollup:
+    """One file of one-minute summaries."""
+
+    path: Path
+    from_ms: int
+    to_ms: int
+    segments: Segments
+
+
+def find_rollups(paths: Sequence[Path], from_ms: int, to_ms: int) -> list[Rollup]:
+    found = []
+    for path in paths:
+        for file in DataFolder(path).rollups():
+            end_ms = file.to_ms or file.from_ms
+            if file.from_ms > to_ms or end_ms + MINUTE_MS < from_ms:
+                continue
+            try:
+                segments = read_rollup_segments(file.path)
+            except (ArchiveRefused, OSError):
+                # Its samples, if they are still there, are read instead.
+                continue
+            found.append(Rollup(file.path, file.from_ms, end_ms, segments))
+    return found
+
+
+def shares(one: Segments, other: Segments) -> bool:
+    return any(
+        has_segment(other, run, number)
+        for run, ranges in one.items()
+        for first, last in ranges
+        for number in range(first, last + 1)
+    )
+
+
+def choose(entries: Sequence[Entry], rollups: Sequence[Rollup]) -> tuple[list[Entry], list[Rollup]]:
+    """(files to read, rollups to read): every segment once."""
+    all_segments = [dict(rollup.segments) for rollup in rollups]
+    raw = [
+        entry
+        for entry in entries
+        if entry.sidecar is None or not covers(all_segments, dict(entry.sidecar.head.segments))
+    ]
+    read = [entry.sidecar.head.segments for entry in raw if entry.sidecar]
+    used = [rollup for rollup in rollups if not any(shares(rollup.segments, one) for one in read)]
+    # What only the rejected ones had covered must be read after all.
+    kept = [dict(rollup.segments) for rollup in used]
+    raw = [
+        entry
+        for entry in entries
+        if entry.sidecar is None or not covers(kept, dict(entry.sidecar.head.segments))
+    ]
+    return raw, used

@@ -1,0 +1,169 @@
+"""Assignments of GPUs, from a gRPC server on a unix socket that speaks kubelet's proto."""
+
+import importlib
+import tempfile
+from collections.abc import Iterator
+from concurrent import futures
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nodescope.base.errors import ParseError, SourceAbsent, SourceFailed
+from nodescope.base.settings import Settings
+from nodescope.collect.names import Names
+from nodescope.collect.roots import Descriptors, NodeRoot
+from nodescope.collect.roster import Roster
+from nodescope.collect.source import Context
+from nodescope.collect.sources.pod_resources import SOCKET, PodResourcesSource, parse_assignments
+
+# k8s.io/kubelet/pkg/apis/podresources/v1/api.proto: message -> (field, number, type, is repeated).
+PROTO: dict[str, list[tuple[str, int, str, bool]]] = {
+    "NUMANode": [("ID", 1, "int64", False)],
+    "TopologyInfo": [("nodes", 1, "NUMANode", True)],
+    "ContainerDevices": [
+        ("resource_name", 1, "string", False),
+        ("device_ids", 2, "string", True),
+        ("topology", 3, "TopologyInfo", False),
+    ],
+    "ContainerResources": [
+        ("name", 1, "string", False),
+        ("devices", 2, "ContainerDevices", True),
+        ("cpu_ids", 3, "int64", True),
+    ],
+    "PodResources": [
+        ("name", 1, "string", False),
+        ("namespace", 2, "string", False),
+        ("containers", 3, "ContainerResources", True),
+    ],
+    "ListPodResourcesResponse": [("pod_resources", 1, "PodResources", True)],
+}
+TYPES = {"string": 9, "int64": 3}
+
+
+@pytest.fixture(scope="module")
+def response_class() -> Any:
+    """Google's own encoder makes what our reader reads."""
+    descriptors: Any = importlib.import_module("google.protobuf.descriptor_pb2")
+    pools: Any = importlib.import_module("google.protobuf.descriptor_pool")
+    factory: Any = importlib.import_module("google.protobuf.message_factory")
+    file = descriptors.FileDescriptorProto(name="api.proto", package="v1", syntax="proto3")
+    for name, fields in PROTO.items():
+        message = file.message_type.add(name=name)
+        for field, number, kind, is_repeated in fields:
+            added = message.field.add(name=field, number=number, label=3 if is_repeated else 1)
+            added.type = TYPES.get(kind, 11)
+            if kind not in TYPES:
+                added.type_name = f".v1.{kind}"
+    pool = pools.DescriptorPool()
+    pool.Add(file)
+    return factory.GetMessageClass(pool.FindMessageTypeByName("v1.ListPodResourcesResponse"))
+
+
+class Kubelet:
+    """Answers with whatever pods it is told of."""
+
+    def __init__(self, response_class: Any) -> None:
+        self.response = response_class()
+        self.refuses = False
+
+    def list_pods(self, _request: bytes, call: Any) -> bytes:
+        if self.refuses:
+            grpc: Any = importlib.import_module("grpc")
+            call.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, "too often")
+        message: bytes = self.response.SerializeToString()
+        return message
+
+    def give(self, pod: str, resource: str, *devices: str) -> None:
+        added = self.response.pod_resources.add(name=pod, namespace="research")
+        container = added.containers.add(name="main", cpu_ids=[1, 2, 300])
+        given_devices = container.devices.add(resource_name=resource, device_ids=devices)
+        given_devices.topology.nodes.add(ID=1)
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """A short path: a unix socket's may have 107 characters."""
+    with tempfile.TemporaryDirectory(prefix="pr-") as name:
+        (Path(name) / SOCKET).parent.mkdir(parents=True)
+        yield Path(name)
+
+
+@pytest.fixture
+def kubelet(folder: Path, response_class: Any) -> Iterator[Kubelet]:
+    grpc: Any = importlib.import_module("grpc")
+    answering = Kubelet(response_class)
+    server = grpc.server(futures.ThreadPoolExecutor(2))
+    method = grpc.unary_unary_rpc_method_handler(answering.list_pods)
+    handler = grpc.method_handlers_generic_handler("v1.PodResourcesLister", {"List": method})
+    server.add_generic_rpc_handlers((handler,))
+    server.add_insecure_port(f"unix:{folder / SOCKET}")
+    server.start()
+    yield answering
+    server.stop(None).wait()
+
+
+def open_source(folder: Path) -> PodResourcesSource:
+    root = NodeRoot(folder)
+    source = PodResourcesSource()
+    source.open(Context(root, Descriptors(10), Settings(), Names(root), Roster()))
+    return source
+
+
+def assigned(source: PodResourcesSource) -> list[dict[str, str]]:
+    (block,) = source.parse(source.read(), 1)
+    assert (block.values == 1).all()
+    return [dict(entity.labels) for entity in block.entities]
+
+
+@pytest.mark.real
+def test_assignments_appear_and_vanish_with_the_pod(folder: Path, kubelet: Kubelet) -> None:
+    source = open_source(folder)
+    assert assigned(source) == []
+    kubelet.give("trainer-0", "nvidia.com/gpu", "GPU-0b1c")
+    kubelet.give("shared-1", "nvidia.com/gpu", "GPU-0b1c::3")
+    kubelet.give("sliced-2", "nvidia.com/mig-1g.10gb", "MIG-77")
+    kubelet.give("radeon-3", "amd.com/gpu", "0000:0A:00.0")
+    kubelet.give("other-4", "example.com/fpga", "fpga0")
+    found = {labels["pod"]: labels for labels in assigned(source)}
+    assert {pod: labels["uuid"] for pod, labels in found.items()} == {
+        "trainer-0": "GPU-0b1c",
+        "shared-1": "GPU-0b1c",
+        "sliced-2": "MIG-77",
+        "radeon-3": "",
+    }
+    assert found["radeon-3"]["pci_bus_id"] == "0000:0a:00.0"
+    assert (found["trainer-0"]["namespace"], found["trainer-0"]["container"]) == ("research", "main")
+    del kubelet.response.pod_resources[:]
+    assert assigned(source) == []
+
+
+@pytest.mark.real
+def test_a_large_node_fits(folder: Path, kubelet: Kubelet) -> None:
+    """More than one frame and more than HTTP/2's first window of 64 KiB."""
+    for number in range(400):
+        kubelet.give(f"trainer-{number}-{'x' * 200}", "nvidia.com/gpu", f"GPU-{number}")
+    assert len(assigned(open_source(folder))) == 400
+
+
+@pytest.mark.real
+def test_a_refusal_is_a_failure_and_no_empty_answer(folder: Path, kubelet: Kubelet) -> None:
+    kubelet.refuses = True
+    with pytest.raises(SourceFailed, match="refused"):
+        open_source(folder).read()
+
+
+def test_a_machine_without_kubelet_is_absent(folder: Path) -> None:
+    with pytest.raises(SourceAbsent, match="not a Kubernetes node"):
+        open_source(folder)
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_are_assignments_or_a_parse_error(message: bytes) -> None:
+    try:
+        found = list(parse_assignments(message))
+    except ParseError:
+        return
+    assert all(isinstance(item["device"], str) for item in found)
