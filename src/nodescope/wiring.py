@@ -13,12 +13,15 @@ import tomllib
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from nodescope import __version__
 from nodescope.base.clock import Clock, SystemClock
 from nodescope.base.errors import SettingsRejected
+from nodescope.base.fpga import FpgaTracker
 from nodescope.base.loading import Loaded, load_settings
 from nodescope.base.settings import Settings
 from nodescope.base.text import hint_nearest
@@ -35,14 +38,20 @@ from nodescope.keep.disk import Disk
 from nodescope.keep.keeper import Keeper, Plan
 from nodescope.keep.layout import DataFolder, clean_identifier
 from nodescope.keep.session import Session, render_time
+from nodescope.kube.account import Access, find_account
+from nodescope.kube.client import Client
+from nodescope.publish.annotation import Annotator
 from nodescope.publish.http import Agent, build_app
 from nodescope.publish.live import Live
+from nodescope.publish.note import FpgaNote, Note, WindowNote, read_load
 from nodescope.publish.own import Obituaries, Own
 from nodescope.publish.scrape import Scrape
 from nodescope.publish.token import Token
 
 # Left for sockets, logs and what libraries open behind our back.
 SPARE_DESCRIPTORS = 256
+# What may be written to this node's annotations.
+ANNOTATIONS = ("fpga", "window")
 # CAP_* numbers of linux/capability.h, with what each gives us.
 CAPABILITIES = {
     "CAP_DAC_READ_SEARCH": (2, "files of other users when not root"),
@@ -101,7 +110,13 @@ def read_permissions() -> dict[str, Any]:
     return held
 
 
-def build_context(settings: Settings) -> Context:
+def build_context(
+    settings: Settings,
+    node: str = "",
+    clock: Clock | None = None,
+    fpga: FpgaTracker | None = None,
+    kubernetes: Access | None = None,
+) -> Context:
     if not settings.root.is_dir():
         raise SettingsRejected(f"root = {str(settings.root)!r} is not accepted: no such folder")
     native, reason = load_native(settings.reader)
@@ -116,7 +131,36 @@ def build_context(settings: Settings) -> Context:
         roster=Roster(),
         page_bytes=read_page_bytes(settings.root),
         ticks_per_second=os.sysconf("SC_CLK_TCK"),
+        fpga=fpga,
+        node=node,
+        clock=clock or SystemClock(),
+        kubernetes=kubernetes or Access(),
     )
+
+
+def find_access(loaded: Loaded, environment: Mapping[str, str]) -> Access:
+    """
+    The account for the Kubernetes API, or why there is none.
+
+    A kubeconfig that was asked for must be usable; one that merely lies in
+    the shell's KUBECONFIG is no reason not to start.
+    """
+    settings = loaded.settings
+    if not settings.kubernetes:
+        return Access(absent="turned off: kubernetes = false")
+    try:
+        account = find_account(settings.kubeconfig, environment)
+    except SettingsRejected as error:
+        if loaded.origins["kubeconfig"] != "KUBECONFIG":
+            raise
+        return Access(absent=str(error))
+    return Access(account) if account else Access()
+
+
+def check_annotate(settings: Settings) -> None:
+    for word in settings.annotate:
+        if word not in ANNOTATIONS:
+            raise SettingsRejected(f"annotate = {word!r} is not accepted; accepted: {', '.join(ANNOTATIONS)}")
 
 
 def read_page_bytes(root: Path) -> int:
@@ -158,6 +202,8 @@ class Parts:
     agent: Agent
     run_id: str
     keeper: Keeper | None = None
+    annotator: Annotator | None = None
+    """Writes this node's annotations, where there is an account that may."""
 
 
 def parse_label(text: str) -> tuple[str, str]:
@@ -169,11 +215,16 @@ def parse_label(text: str) -> tuple[str, str]:
     return key, value
 
 
-def build_parts(loaded: Loaded, clock: Clock | None = None) -> Parts:
+def build_parts(
+    loaded: Loaded, clock: Clock | None = None, environment: Mapping[str, str] = MappingProxyType({})
+) -> Parts:
     settings = loaded.settings
     clock = clock or SystemClock()
     node = settings.node or socket.gethostname()
-    context = build_context(settings)
+    fpga = FpgaTracker(clock, settings.fpga_window_seconds, settings.fpga_bitstream_seconds)
+    check_annotate(settings)
+    access = find_access(loaded, environment)
+    context = build_context(settings, node, clock, fpga, access)
     ring = Ring(settings.ring_seconds, settings.ring_bytes, settings.interval_seconds)
     obituaries = Obituaries()
     batch, calls = choose_sources(settings)
@@ -195,8 +246,17 @@ def build_parts(loaded: Loaded, clock: Clock | None = None) -> Parts:
         sampler.condition,
         read_permissions,
         describe_reader(settings.reader),
+        fpga,
     )
-    return Parts(node, loaded, clock, context, ring, sampler, own, scrape, agent, run_id)
+    notes: dict[str, Note] = {
+        "fpga": FpgaNote(fpga),
+        "window": WindowNote(partial(read_load, ring, clock)),
+    }
+    annotator = None
+    if access.account and settings.annotate:
+        chosen = [notes[word] for word in settings.annotate]
+        annotator = Annotator(Client(access.account), node, chosen, clock, own.annotation)
+    return Parts(node, loaded, clock, context, ring, sampler, own, scrape, agent, run_id, annotator=annotator)
 
 
 def choose_data(settings: Settings, environment: Mapping[str, str]) -> Path:

@@ -8,6 +8,8 @@ Everything this package raises on purpose:
   + SettingsRejected    names the key, the value, and what is accepted
   + RequestRejected     a question that cannot be answered as asked
     - NothingYet        asked before the first sample
+  + KubernetesAway      the API server cannot be reached, or says: later
+  + KubernetesRefused   the API server says no
   + ArchiveBusy         another agent writes to the data folder
   + ArchiveRefused      the file is not one of ours, or newer than us
     - ArchiveTruncated  ours, but its end is missing
@@ -40,6 +42,22 @@ class RequestRejected(NodescopeError):
 
 class NothingYet(RequestRejected):
     """Asked before the first sample was taken."""
+
+
+class KubernetesAway(NodescopeError):
+    """The API server cannot be reached, or is too busy; try again later."""
+
+    def __init__(self, sentence: str, retry_after_seconds: float | None = None) -> None:
+        super().__init__(sentence)
+        self.retry_after_seconds = retry_after_seconds
+
+
+class KubernetesRefused(NodescopeError):
+    """The API server says no: asking again the same way will not help."""
+
+    def __init__(self, sentence: str, status: int) -> None:
+        super().__init__(sentence)
+        self.status = status
 
 
 class ArchiveBusy(NodescopeError):

@@ -31,6 +31,7 @@ SEED_NAMES = {
     "COLLECTION_INTERVAL": "gpu_interval_seconds",
     "LOG_LEVEL": "log_level",
     "METRICS_PATH": "metrics_path",
+    "KUBECONFIG": "kubeconfig",
 }
 
 TRUE_WORDS = ("true", "yes", "on", "1")

@@ -163,6 +163,16 @@ class Settings:
     count twice.
     """
 
+    fpga_window_seconds: float = _bounded(300.0, least=10.0, most=86400.0)
+    """
+    How far back FPGA usage and reconfigurations count as recent.
+
+    The scheduler compares nodes by it: all nodes of a cluster should agree.
+    """
+
+    fpga_bitstream_seconds: float = _bounded(60.0, least=1.0, most=86400.0)
+    """For how long a bitstream counts as loaded after it was last reported."""
+
     sources_exclude: tuple[str, ...] = ()
     """Sources that are not asked at all."""
 
@@ -248,7 +258,27 @@ class Settings:
     """One-minute rollups older than this leave."""
 
     kubernetes: bool = True
-    """Whether names are asked of the Kubernetes API where an account is at hand."""
+    """
+    Whether the Kubernetes API is used where an account is at hand.
+
+    For the names of pods, and for what `annotate` asks for.
+    """
+
+    kubeconfig: str = ""
+    """
+    A kubeconfig for the Kubernetes API, where the pod has no account of its own.
+
+    KUBECONFIG is understood, too. A user that needs a program run (exec) is
+    refused; a token or a client certificate is accepted.
+    """
+
+    annotate: tuple[str, ...] = ("fpga",)
+    """
+    What is written to this node's annotations: fpga, window, both or nothing.
+
+    fpga is written from the first FPGA event on; window (20 s means and p95,
+    health) always. On material change, at most every 10 s, at least every 60 s.
+    """
 
 
 FIELDS = {item.name: item for item in dataclasses.fields(Settings)}

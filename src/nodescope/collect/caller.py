@@ -16,6 +16,7 @@ from nodescope.collect.guard import check_all, run_guarded
 from nodescope.collect.source import CallSource, Context, Streaming
 
 # An absent source is asked again at this pace: a driver may be loaded later.
+# One whose asking costs nothing may name its own (`absent_pace_seconds`).
 ABSENT_PACE_SECONDS = 60.0
 # What a source says before its first answer.
 NOT_ASKED = "not asked yet"
@@ -101,9 +102,14 @@ class Caller:
         while not self._stop.is_set():
             started_mono_ns = self._clock.mono_ns()
             self.ask()
-            pace_seconds = self.source.pace_seconds * self.pace_ratio if self._opened else ABSENT_PACE_SECONDS
+            pace_seconds = (
+                self.source.pace_seconds * self.pace_ratio if self._opened else self._absent_seconds()
+            )
             self._clock.wait_until(started_mono_ns + round(pace_seconds * 1e9), self._stop)
         self.source.close()
+
+    def _absent_seconds(self) -> float:
+        return float(getattr(self.source, "absent_pace_seconds", ABSENT_PACE_SECONDS))
 
     def _ask(self) -> tuple[tuple[Block, ...], Outcome]:
         def ask() -> tuple[Block, ...]:

@@ -13,6 +13,7 @@ Folders are listed again when their modification time changed.
 
 import os
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from nodescope.base.text import clean_text
@@ -36,6 +37,10 @@ class Name:
     source: str = "path"
     """The layer that gave the name: path, logs or kube."""
     restarts: str = ""
+    owner: str = ""
+    """What made the pod, as Kind/name."""
+    labels: str = ""
+    """The pod's labels, as key=value separated by commas."""
 
 
 UNNAMED = Name()
@@ -53,6 +58,7 @@ class Names:
         self._given: dict[str, dict[str, str]] = {}
         """Names inferred for living containers, by pod."""
         self._learned: dict[str, Name] = {}
+        self._learned_pods: dict[str, Name] = {}
         self._listed: tuple[int | None, int | None] = (None, None)
         self.version = 0
         """Grows when any answer may have changed."""
@@ -105,12 +111,25 @@ class Names:
             self._learned[container_id] = name
             self.version += 1
 
+    def learn_pod(self, pod_uid: str, name: Name) -> None:
+        """A pod's name from outside: for its sandbox, and for containers not told yet."""
+        if self._learned_pods.get(pod_uid) != name:
+            self._learned_pods[pod_uid] = name
+            self.version += 1
+
+    def unlearn(self, container_ids: Iterable[str], pod_uid: str) -> None:
+        """The pod is gone; what still runs of it keeps its name until it ends."""
+        for container_id in container_ids:
+            self._learned.pop(container_id, None)
+        self._learned_pods.pop(pod_uid, None)
+        self.version += 1
+
     def lookup(self, cgroup: CgroupName, *, is_sandbox: bool = False) -> Name:
         """The best name known now."""
         learned = self._learned.get(cgroup.container_id) or self._by_container.get(cgroup.container_id)
         if learned:
             return learned
-        pod = self._by_pod.get(cgroup.pod_uid)
+        pod = self._learned_pods.get(cgroup.pod_uid) or self._by_pod.get(cgroup.pod_uid)
         if pod is None:
             return UNNAMED
         if is_sandbox or not cgroup.container_id:

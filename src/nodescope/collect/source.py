@@ -13,8 +13,10 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
 from nodescope.base.block import Block, Info, Table
+from nodescope.base.clock import Clock, SystemClock
 from nodescope.base.entity import LIMITS, NODE, Entity
 from nodescope.base.errors import SourceAbsent, SourceFailed
+from nodescope.base.fpga import FpgaTracker
 from nodescope.base.frame import Event
 from nodescope.base.settings import Settings
 from nodescope.collect.batch import Grid, Rows, Segment, describe_fault
@@ -22,6 +24,7 @@ from nodescope.collect.layout import DeviceRows, GridLayout
 from nodescope.collect.names import Names
 from nodescope.collect.roots import Descriptors, NodeRoot
 from nodescope.collect.roster import Roster
+from nodescope.kube.account import Access
 
 # How often a table is read, in ticks: every one, every fifth, every thirtieth.
 TIERS = (1, 5, 30)
@@ -39,6 +42,12 @@ class Context:
     page_bytes: int = 4096
     ticks_per_second: int = 100
     """USER_HZ, in which the kernel writes CPU time into /proc."""
+    fpga: FpgaTracker | None = None
+    """What senders posted about FPGAs; filled by the intake."""
+    node: str = ""
+    """This node's name, as the API server knows it."""
+    clock: Clock = field(default_factory=SystemClock)
+    kubernetes: Access = field(default_factory=Access)
 
     def limit(self, scope: str) -> int:
         """How many live series of a scope are kept."""

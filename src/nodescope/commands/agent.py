@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     loaded = read_settings(gather_flags(options), options.config, os.environ)
     set_up_logging(loaded.settings.log_level)
-    parts = build_parts(loaded)
+    parts = build_parts(loaded, environment=os.environ)
     return serve(parts, announce_plainly)
 
 
@@ -53,12 +53,16 @@ def serve(parts: Parts, announce: Callable[[Parts], None]) -> int:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         parts.sampler.start()
+        if parts.annotator:
+            parts.annotator.start()
         settle_process()
         announce(parts)
         asyncio.run(server.serve(sockets=sockets))
     except KeyboardInterrupt:
         pass
     finally:
+        if parts.annotator:
+            parts.annotator.stop()
         parts.sampler.stop()
         if parts.keeper:
             parts.keeper.stop()

@@ -35,7 +35,7 @@ def run(options: argparse.Namespace) -> int:
     flags = gather_flags(options)
     loaded = read_settings(flags, options.config, os.environ, {"log_level": "warning"})
     set_up_logging(loaded.settings.log_level)
-    parts = build_parts(loaded)
+    parts = build_parts(loaded, environment=os.environ)
     look(parts, options.seconds)
     if options.format == "json":
         sys.stdout.buffer.write(render_json(to_json(parts)) + b"\n")

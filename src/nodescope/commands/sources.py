@@ -32,7 +32,7 @@ def run(options: argparse.Namespace) -> int:
     flags = gather_flags(options)
     loaded = read_settings(flags, options.config, os.environ, {"log_level": "error"})
     set_up_logging(loaded.settings.log_level)
-    parts = build_parts(loaded)
+    parts = build_parts(loaded, environment=os.environ)
     look(parts, options.seconds)
     condition = parts.sampler.condition()
     ticks = max(1, condition.tally.ticks)

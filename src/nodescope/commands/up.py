@@ -30,7 +30,7 @@ def run(options: argparse.Namespace) -> int:
         flags["listen"] = [f"127.0.0.1:{options.agent_port}"]
     loaded = read_settings(flags, options.config, os.environ, {"log_level": "warning"})
     set_up_logging(loaded.settings.log_level)
-    return serve(build_parts(loaded), announce)
+    return serve(build_parts(loaded, environment=os.environ), announce)
 
 
 def announce(parts: Parts) -> None:

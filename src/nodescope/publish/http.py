@@ -23,11 +23,12 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from nodescope.base.clock import Clock, stopwatch_seconds
 from nodescope.base.condition import Condition
 from nodescope.base.errors import NothingYet, RequestRejected, SettingsRejected
+from nodescope.base.fpga import FpgaTracker
 from nodescope.base.loading import Loaded
 from nodescope.base.text import nearest_name
 from nodescope.hold.ring import Ring
 from nodescope.hold.window import NODE_STATISTICS
-from nodescope.publish import answer
+from nodescope.publish import answer, fpga
 from nodescope.publish.live import Live
 from nodescope.publish.own import Own
 from nodescope.publish.scrape import OPENMETRICS, TEXT, Scrape, accepts_gzip, compress, prefers_openmetrics
@@ -60,6 +61,7 @@ class Agent:
     permissions: Callable[[], dict[str, Any]]
     reader: str
     """How files are read, in words."""
+    fpga: FpgaTracker
 
 
 def make_json(content: object, status: int = 200) -> Response:
@@ -89,12 +91,18 @@ def build_app(agent: Agent, token: Token | None) -> ASGIApp:
         Route("/readyz", handlers.ready),
         Route("/status", handlers.status),
         Route("/live", handlers.live),
+        Route("/fpga/events", handlers.fpga_event, methods=["POST"]),
         Route("/", handlers.index),
+        Route("/", handlers.fpga_event, methods=["POST"]),
     ]
     if more != "/metrics":
         check_metrics_path(more, [route.path for route in routes])
         routes.append(Route(more, handlers.metrics))
-    known = [route.path for route in routes]
+    known = list(dict.fromkeys(route.path for route in routes))
+    accepted = {
+        path: sorted({method for route in routes if route.path == path for method in route.methods or ()})
+        for path in known
+    }
 
     def refuse(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)  # noqa: S101 - registered for nothing else
@@ -105,12 +113,13 @@ def build_app(agent: Agent, token: Token | None) -> ASGIApp:
                 404, "not found", f"no {request.url.path[:80]}; there are: {' '.join(known)}", hint
             )
         if error.status_code == 405:
+            methods = accepted.get(request.url.path, ["GET"])
             refusal = make_error(
                 405,
                 "method not allowed",
-                f"{request.method} {request.url.path[:80]} is not accepted; accepted: GET",
+                f"{request.method} {request.url.path[:80]} is not accepted; accepted: {' '.join(methods)}",
             )
-            refusal.headers.update(error.headers or {})
+            refusal.headers["Allow"] = ", ".join(methods)
             return refusal
         return make_error(error.status_code, "refused", str(error.detail))
 
@@ -137,7 +146,8 @@ class Gate:
         refusal = self._refuse(scope)
         if refusal is not None:
             await refusal(scope, receive, send)
-        elif path in PROBES:
+        elif path in PROBES or scope["method"] == "POST":
+            # A slow sender of an event must not take a scrape's turn.
             await self._app(scope, receive, send)
         else:
             async with self._workers:
@@ -252,6 +262,19 @@ class Handlers:
             headers["Nodescope-Written"] = str(self._agent.own.archive().written_sequence)
         return Response(tail.body, media_type="application/vnd.nodescope.frames", headers=headers)
 
+    async def fpga_event(self, request: Request) -> Response:
+        try:
+            body = await fpga.read_body(request)
+            media_type = request.headers.get("content-type", "")
+            self._agent.fpga.accept(fpga.parse_event(body, media_type, request.url.query))
+        except fpga.BodyTooLarge as error:
+            return make_error(413, "too large", str(error))
+        except fpga.MediaUnknown as error:
+            return make_error(415, "not accepted", str(error))
+        except RequestRejected as error:
+            return make_error(400, "not accepted", str(error))
+        return Response("ok", media_type="text/plain")
+
     async def index(self, request: Request) -> Response:
         del request
         lines = [
@@ -263,6 +286,7 @@ class Handlers:
             "/window?scope=container        any scope, any statistics",
             "/status                        every source: ok, absent or failed, and why",
             "/healthz /readyz               probes",
+            "POST /fpga/events              a report of FPGA usage",
         ]
         return Response("\n".join(lines) + "\n", media_type="text/plain")
 

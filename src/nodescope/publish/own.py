@@ -17,6 +17,7 @@ from nodescope.base.condition import ArchiveCondition
 from nodescope.base.frame import Event, Frame, Outcome
 from nodescope.base.tally import Histogram, Tally
 from nodescope.hold.ring import Ring
+from nodescope.publish.annotation import AnnotationTally
 from nodescope.publish.exposition import render_header, render_labels, render_value
 
 Sample = tuple[str, tuple[tuple[str, str], ...], float]
@@ -64,6 +65,7 @@ class Own:
     obituaries: Obituaries
     user_labels: tuple[tuple[str, str], ...] = ()
     latency: dict[str, Histogram] = field(default_factory=dict)
+    annotation: AnnotationTally = field(default_factory=AnnotationTally)
     archive: Callable[[], ArchiveCondition] | None = None
     """Set where samples are kept on disk."""
 
@@ -90,6 +92,7 @@ class Own:
             *self._source_families(outcomes),
             *self._tick_families(),
             *self._container_families(),
+            *self._annotation_families(),
             *self._cost_families(),
             *(archive_families(self.archive()) if self.archive else ()),
             OwnFamily(
@@ -216,6 +219,21 @@ class Own:
             }
             if samples:
                 yield OwnFamily(name, "gauge", sentence, tuple(samples.values()))
+
+    def _annotation_families(self) -> Iterable[OwnFamily]:
+        counts = {"written": self.annotation.written, "failed": self.annotation.failed}
+        yield OwnFamily(
+            "nodescope_annotation_syncs_total",
+            "counter",
+            "Attempts to write the node's annotations, by outcome.",
+            tuple(("", (("outcome", outcome),), float(count)) for outcome, count in counts.items()),
+        )
+        yield one(
+            "nodescope_annotation_bytes",
+            "gauge",
+            "Length of the annotations written last.",
+            self.annotation.bytes,
+        )
 
     def _cost_families(self) -> Iterable[OwnFamily]:
         yield one(

@@ -15,8 +15,10 @@ from nodescope.collect.sources import (
     cpuidle,
     disk,
     filesystem,
+    fpga,
     host,
     kernel,
+    kubernetes,
     memory,
     network,
     nvidia,
@@ -46,7 +48,9 @@ BATCH_SOURCES: tuple[Callable[[], BatchSource], ...] = (
 )
 CALL_SOURCES: tuple[Callable[[], CallSource], ...] = (
     filesystem.make,
+    fpga.make,
     host.make,
+    kubernetes.make,
     smaps_rollup.make,
     pcm.make,
     perf.make,

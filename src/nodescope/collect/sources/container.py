@@ -261,6 +261,8 @@ class ContainerSource:
             ("name_source", name.source),
             ("sandbox", "true" if life.is_sandbox else ""),
             ("restarts", name.restarts),
+            # Only the Kubernetes API tells these.
+            *((key, value) for key, value in (("owner", name.owner), ("labels", name.labels)) if value),
         )
 
     def _rename(self) -> None:

@@ -1,0 +1,154 @@
+"""
+FPGA usage and reconfigurations, as the programs that use the FPGA report them.
+
+Reads   POST / and POST /fpga/events of the agent, through the tracker that the intake fills
+Needs   a sender; nothing on the node itself tells who used an FPGA for how long
+Docs    https://github.com/TUM-DSE/funky-monitor-pub
+
+One report, as a sender posts it (milliseconds; timestamp since the epoch):
+
+    timestamp_ms=1689181419598&reconfiguration_ms=10000&bitstream_identifier=def
+
+Absent until the first report. Totals count every report; the windows hold
+those of the last minutes, by the sender's clock.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from nodescope.base.block import Block, Info, Table
+from nodescope.base.entity import Entity
+from nodescope.base.errors import SourceAbsent
+from nodescope.base.fpga import FpgaReading, FpgaTracker
+from nodescope.base.metric import Metric
+from nodescope.collect.source import Context
+
+ABSENT = "no event yet: post one to /fpga/events of this agent"
+
+
+def counted(name: str, published: str, sentence: str, unit: str = "", scale: float = 1.0) -> Metric:
+    return Metric(f"fpga.{name}", "counter", sentence, published, unit=unit, scale=scale)
+
+
+def recent(name: str, published: str, sentence: str) -> Metric:
+    return Metric(f"fpga.{name}", "gauge", sentence, published, unit="seconds", scale=1e-3)
+
+
+def event_total(name: str, kind: str) -> Metric:
+    """All events of one name, told apart by how they arrived."""
+    return Metric(
+        f"fpga.{name}",
+        "counter",
+        "Reports by their timestamp: in the window, too old for it, or from the future.",
+        "fpga_events_total",
+        labels=(("timestamp", kind),),
+    )
+
+
+NODE_TABLE = Table(
+    "fpga",
+    "fpga",
+    ("fpga",),
+    (
+        counted("usage_ms", "fpga_usage_seconds_total", "Time FPGAs were in use.", "seconds", 1e-3),
+        counted(
+            "reconfiguration_ms",
+            "fpga_reconfiguration_seconds_total",
+            "Time spent on loading bitstreams.",
+            "seconds",
+            1e-3,
+        ),
+        counted("sessions", "fpga_sessions_total", "Usage sessions that ended."),
+        counted("reconfigurations", "fpga_reconfigurations_total", "Bitstreams loaded."),
+        recent("recent_usage_ms", "fpga_recent_usage_seconds", "Time FPGAs were in use within the window."),
+        recent(
+            "recent_reconfiguration_ms",
+            "fpga_recent_reconfiguration_seconds",
+            "Time spent on loading bitstreams within the window.",
+        ),
+        event_total("events", "window"),
+        event_total("events_late", "late"),
+        event_total("events_future", "future"),
+    ),
+)
+BITSTREAM_TABLE = Table(
+    "fpga.bitstream",
+    "fpga",
+    ("fpga",),
+    (
+        Metric(
+            "fpga.bitstream.reconfiguration_ms",
+            "gauge",
+            "Mean time to load the bitstream, as reported lately.",
+            "fpga_bitstream_reconfiguration_seconds",
+            unit="seconds",
+            scale=1e-3,
+        ),
+    ),
+    Info("fpga_bitstream_info", "A bitstream that was loaded lately; always 1.", ()),
+)
+NODE_ENTITIES = (Entity("fpga", ("all",)),)
+
+
+def name_bitstream(name: str) -> Entity:
+    """The name is a label of its series and, as a detail, a column of the archive."""
+    label = (("bitstream", name),)
+    return Entity("fpga", ("bitstream", name), label, label)
+
+
+class FpgaSource:
+    """Asks the tracker, once a second."""
+
+    name = "fpga"
+    pace_seconds = 1.0
+    deadline_seconds = 5.0
+    absent_pace_seconds = 1.0
+
+    def __init__(self) -> None:
+        self._tracker: FpgaTracker | None = None
+        self._limit = 0
+        self._entities: tuple[Entity, ...] = ()
+
+    def open(self, context: Context) -> None:
+        self._tracker = context.fpga
+        self._limit = context.limit("fpga") - len(NODE_ENTITIES)
+        if self._tracker is None:
+            raise SourceAbsent(ABSENT)
+
+    def read(self) -> FpgaReading:
+        reading = self._tracker.read() if self._tracker else None
+        if reading is None or not reading.heard:
+            raise SourceAbsent(ABSENT)
+        return reading
+
+    def parse(self, answer: Any, mono_ns: int) -> tuple[Block, ...]:
+        reading: FpgaReading = answer
+        totals = reading.totals
+        row = [
+            totals.usage_ms,
+            totals.reconfiguration_ms,
+            totals.sessions,
+            totals.reconfigurations,
+            reading.usage_ms,
+            reading.reconfiguration_ms,
+            totals.events - totals.late - totals.future,
+            totals.late,
+            totals.future,
+        ]
+        # The most recent ones, in an order that does not change with every report.
+        kept = sorted(reading.bitstreams[: self._limit], key=lambda one: one.name)
+        entities = tuple(name_bitstream(one.name) for one in kept)
+        if entities != self._entities:
+            self._entities = entities
+        times = np.array([[one.reconfiguration_ms] for one in kept], dtype=np.float64).reshape(-1, 1)
+        return (
+            Block(NODE_TABLE, NODE_ENTITIES, np.array([row], dtype=np.float64), mono_ns),
+            Block(BITSTREAM_TABLE, self._entities, times, mono_ns),
+        )
+
+    def close(self) -> None: ...
+
+
+def make() -> FpgaSource:
+    return FpgaSource()

@@ -1,0 +1,191 @@
+"""
+The names of this node's pods, watched at the Kubernetes API server.
+
+Reads   GET /api/v1/pods?fieldSelector=spec.nodeName=NODE, then a watch of the same
+Needs   an account that may get, list and watch pods: the pod's own, or a kubeconfig
+Docs    https://kubernetes.io/docs/reference/using-api/api-concepts/#efficient-detection-of-changes
+
+What is used of a pod, as the server writes it:
+
+    {"metadata": {"name": "web-5d4f-x", "namespace": "shop", "uid": "0f4c...", "labels": {"app": "web"},
+                  "ownerReferences": [{"kind": "ReplicaSet", "name": "web-5d4f", "controller": true}]},
+     "spec": {"containers": [{"name": "app", "image": "nginx:1.17.10"}]},
+     "status": {"containerStatuses": [{"name": "app", "containerID": "containerd://3f1a...", "restartCount": 2}]}}
+
+The watch has a thread of its own: the tick never waits for the server, and
+what was learned stays while the server is away.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from nodescope.base.block import Block, Table
+from nodescope.base.entity import NODE
+from nodescope.base.errors import SourceAbsent, SourceFailed
+from nodescope.base.metric import Metric
+from nodescope.base.text import clean_text
+from nodescope.collect.names import Name, Names
+from nodescope.collect.roster import Roster
+from nodescope.collect.source import Context
+from nodescope.kube.client import Client
+from nodescope.kube.watch import Watch, WatchState
+
+STATUSES = ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses")
+CONTAINERS = ("containers", "initContainers", "ephemeralContainers")
+# Labels of one pod in an archive's column: what a person would still read.
+LABEL_CHARACTERS = 1024
+REMEDY = "give its account get, list and watch on pods (a ClusterRole and its binding), or turn it off with --no-kubernetes"
+
+
+def counted(name: str, sentence: str) -> Metric:
+    return Metric(f"kubernetes.{name}", "counter", sentence, f"nodescope_kubernetes_{name}_total")
+
+
+TABLE = Table(
+    "kubernetes",
+    "kubernetes",
+    ("node",),
+    (
+        Metric("kubernetes.pods", "gauge", "Pods of this node that are known.", "nodescope_kubernetes_pods"),
+        counted("lists", "Times all pods were listed."),
+        counted("watches", "Watches begun."),
+        counted("events", "Changes that the server told."),
+        counted("errors", "Times the server was away or said no."),
+    ),
+)
+
+
+class PodNames:
+    """Puts what the watch tells into the names; on the watching thread."""
+
+    def __init__(self, names: Names, roster: Roster) -> None:
+        self._names = names
+        self._roster = roster
+        self.pods: dict[str, tuple[str, ...]] = {}
+        """Container ids by pod UID."""
+
+    def replace(self, items: Iterable[Mapping[str, Any]]) -> None:
+        before = set(self.pods)
+        for item in items:
+            before.discard(self._learn(item))
+        for uid in before:
+            self._forget(uid)
+
+    def change(self, item: Mapping[str, Any]) -> None:
+        self._learn(item)
+
+    def remove(self, item: Mapping[str, Any]) -> None:
+        self._forget(str((item.get("metadata") or {}).get("uid")))
+
+    def _learn(self, item: Mapping[str, Any]) -> str:
+        uid = str((item.get("metadata") or {}).get("uid"))
+        pod = parse_pod(item)
+        found = dict(parse_containers(item, pod))
+        for container_id, name in found.items():
+            self._names.learn(container_id, name)
+        self._names.learn_pod(uid, pod)
+        # An id that a restart replaced is let go with its cgroup.
+        self.pods[uid] = tuple({*self.pods.get(uid, ()), *found})
+        return uid
+
+    def _forget(self, uid: str) -> None:
+        living = self._roster.by_container
+        self._names.unlearn([one for one in self.pods.pop(uid, ()) if one not in living], uid)
+
+
+def parse_pod(item: Mapping[str, Any]) -> Name:
+    about = item.get("metadata") or {}
+    labels = about.get("labels") or {}
+    shown = ",".join(f"{key}={value}" for key, value in sorted(labels.items()))
+    return Name(
+        namespace=clean_text(str(about.get("namespace") or "")),
+        pod=clean_text(str(about.get("name") or "")),
+        source="kube",
+        owner=clean_text(parse_owner(about.get("ownerReferences") or [], labels)),
+        labels=clean_text(shown, LABEL_CHARACTERS),
+    )
+
+
+def parse_owner(owners: Iterable[Mapping[str, Any]], labels: Mapping[str, Any]) -> str:
+    """The controller, as Kind/name; a Deployment's ReplicaSet is told as the Deployment."""
+    for owner in owners:
+        if owner.get("controller"):
+            kind, name = str(owner.get("kind")), str(owner.get("name"))
+            ending = f"-{labels.get('pod-template-hash')}"
+            if kind == "ReplicaSet" and name.endswith(ending):
+                return f"Deployment/{name.removesuffix(ending)}"
+            return f"{kind}/{name}"
+    return ""
+
+
+def parse_containers(item: Mapping[str, Any], pod: Name) -> Iterator[tuple[str, Name]]:
+    """(container id, name) of every container that has been started."""
+    spec, status = item.get("spec") or {}, item.get("status") or {}
+    images = {one.get("name"): one.get("image") for kind in CONTAINERS for one in spec.get(kind) or ()}
+    for one in (one for kind in STATUSES for one in status.get(kind) or ()):
+        # containerd://<id>; empty until it is started.
+        _, _, container_id = str(one.get("containerID") or "").partition("://")
+        if container_id:
+            yield (
+                container_id,
+                Name(
+                    pod.namespace,
+                    pod.pod,
+                    clean_text(str(one.get("name") or "")),
+                    clean_text(str(images.get(one.get("name")) or one.get("image") or "")),
+                    "kube",
+                    str(one.get("restartCount", "")),
+                    pod.owner,
+                    pod.labels,
+                ),
+            )
+
+
+class KubernetesSource:
+    """Starts the watch and tells how it stands."""
+
+    name = "kubernetes"
+    pace_seconds = 5.0
+    deadline_seconds = 10.0
+    absent_pace_seconds = 2.0
+
+    def __init__(self) -> None:
+        self._watch: Watch | None = None
+        self._listener: PodNames | None = None
+
+    def open(self, context: Context) -> None:
+        account = context.kubernetes.account
+        if account is None:
+            raise SourceAbsent(context.kubernetes.absent)
+        if self._watch is None:
+            self._listener = PodNames(context.names, context.roster)
+            query = {"fieldSelector": f"spec.nodeName={context.node}"}
+            self._watch = Watch(Client(account), "/api/v1/pods", query, self._listener, context.clock)
+            self._watch.start()
+
+    def read(self) -> tuple[int, WatchState]:
+        if self._watch is None or self._listener is None:
+            raise SourceAbsent("not opened")
+        state = self._watch.state
+        if state.status == "starting":
+            raise SourceAbsent("the API server has not answered yet")
+        if state.http_status == 403:
+            raise SourceAbsent(f"{state.reason}; {REMEDY}")
+        if state.status != "current":
+            raise SourceFailed(f"{state.reason}; {len(self._listener.pods)} pods stay named")
+        return len(self._listener.pods), state
+
+    def parse(self, answer: Any, mono_ns: int) -> tuple[Block, ...]:
+        pods, state = answer
+        row = [pods, state.lists, state.watches, state.events, state.errors]
+        return (Block(TABLE, (NODE,), np.array([row], dtype=np.float64), mono_ns),)
+
+    def close(self) -> None:
+        if self._watch is not None:
+            self._watch.stop()
+
+
+def make() -> KubernetesSource:
+    return KubernetesSource()

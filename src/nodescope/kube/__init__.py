@@ -1,0 +1,1 @@
+"""The one small Kubernetes client: who we are, requests, lists and watches."""

@@ -1,0 +1,206 @@
+"""
+A list that keeps itself up to date: list once, then watch, on a thread of its own.
+
+    list  ->  watch from its resourceVersion, bookmarks moving it on
+                 |  the server ends it (timeoutSeconds)   watch again, at once
+                 |  connection lost, 429, 5xx             wait, watch from where we were
+                 |  410: that version is forgotten        list again
+                 `  401, 403, 404                         wait longer, list again
+
+What was learned stays while the server is away.
+"""
+
+import random
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+from nodescope.base.clock import Clock
+from nodescope.base.errors import KubernetesAway, KubernetesRefused
+from nodescope.base.log import Log
+from nodescope.kube.client import Client
+
+log = Log("kube")
+
+# A watch is renewed by the server after this long, give or take a fifth, so
+# that not all nodes of a cluster renew theirs at once.
+WATCH_SECONDS = 300
+# The server ends a watch on time; silence beyond that is a dead connection.
+GRACE_SECONDS = 15.0
+FIRST_PAUSE_SECONDS = 0.5
+LONGEST_PAUSE_SECONDS = 30.0
+# An account without the right does not get it within seconds.
+REFUSED_PAUSE_SECONDS = 30.0
+PAGE = 100
+# HTTP's own word for a version that the server has forgotten.
+GONE = 410
+
+
+class Listener(Protocol):
+    """Who wants to know. Called on the watching thread."""
+
+    def replace(self, items: Iterable[Mapping[str, Any]]) -> None:
+        """All there is, at once; whatever is not among it is gone."""
+        ...
+
+    def change(self, item: Mapping[str, Any]) -> None: ...
+
+    def remove(self, item: Mapping[str, Any]) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class WatchState:
+    """How the watch stands, for whoever asks."""
+
+    status: str = "starting"
+    """starting, current, away (names are kept) or refused."""
+    reason: str = ""
+    http_status: int = 0
+    lists: int = 0
+    watches: int = 0
+    events: int = 0
+    errors: int = 0
+
+
+class Gone(Exception):
+    """The server has forgotten the version we watched from."""
+
+
+class Watch:
+    """Keeps a listener up to date with one resource."""
+
+    def __init__(
+        self,
+        client: Client,
+        path: str,
+        query: Mapping[str, str],
+        listener: Listener,
+        clock: Clock,
+        chance: Callable[[], float] = random.random,
+    ) -> None:
+        self.state = WatchState()
+        self._client = client
+        self._path = path
+        self._query = dict(query)
+        self._listener = listener
+        self._clock = clock
+        self._chance = chance
+        self._version = ""
+        self._failures = 0
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self.run, name="kube-watch", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._stop.set()
+        self._client.interrupt()
+        if self._thread.is_alive():
+            self._thread.join(timeout=5)
+
+    def run(self) -> None:
+        while not self._stop.is_set():
+            pause_seconds = self.step()
+            if pause_seconds and self._clock.wait_until(
+                self._clock.mono_ns() + round(pause_seconds * 1e9), self._stop
+            ):
+                break
+        self._client.close()
+
+    def step(self) -> float:
+        """One list or one watch; how long to wait before the next."""
+        try:
+            if not self._version:
+                self._list()
+            self._watch()
+        except Gone:
+            self._version = ""
+            return self._pause()
+        except KubernetesRefused as error:
+            if error.status == GONE:
+                self._version = ""
+                return self._pause()
+            self._version = ""
+            self._note("refused", str(error), error.status)
+            return REFUSED_PAUSE_SECONDS * (0.75 + self._chance() / 2)
+        except (KubernetesAway, OSError) as error:
+            if self._stop.is_set():
+                return 0.0
+            self._note("away", str(error))
+            told_seconds = error.retry_after_seconds if isinstance(error, KubernetesAway) else None
+            return max(self._pause(), told_seconds or 0.0)
+        return 0.0
+
+    def _pause(self) -> float:
+        """Doubling, with chance: a thousand agents must not come back at the same instant."""
+        seconds = min(LONGEST_PAUSE_SECONDS, FIRST_PAUSE_SECONDS * (1 << min(self._failures, 10)))
+        self._failures += 1
+        return seconds * (0.5 + self._chance() / 2)
+
+    def _note(self, status: str, reason: str, http_status: int = 0) -> None:
+        if (self.state.status, self.state.reason) != (status, reason):
+            log.warning("watch interrupted", path=self._path, status=status, reason=reason)
+        self.state = replace(
+            self.state, status=status, reason=reason, http_status=http_status, errors=self.state.errors + 1
+        )
+
+    def _list(self) -> None:
+        items: list[Mapping[str, Any]] = []
+        query = {**self._query, "limit": str(PAGE)}
+        while True:
+            page = self._client.read(self._path, query)
+            items += page.get("items") or []
+            about = page.get("metadata") or {}
+            if not about.get("continue"):
+                break
+            query["continue"] = about["continue"]
+        self._version = str(about.get("resourceVersion") or "")
+        self._listener.replace(items)
+        self.state = replace(self.state, lists=self.state.lists + 1)
+        self._current()
+
+    def _current(self) -> None:
+        if self.state.status != "current":
+            self.state = replace(self.state, status="current", reason="", http_status=0)
+
+    def _watch(self) -> None:
+        seconds = round(WATCH_SECONDS * (0.8 + 0.4 * self._chance()))
+        query = {
+            **self._query,
+            "watch": "1",
+            "resourceVersion": self._version,
+            "allowWatchBookmarks": "true",
+            "timeoutSeconds": str(seconds),
+        }
+        started_mono_ns = self._clock.mono_ns()
+        events = self.state.events
+        self.state = replace(self.state, watches=self.state.watches + 1)
+        stream = self._client.stream(self._path, query, seconds + GRACE_SECONDS)
+        self._current()
+        for event in stream:
+            self._failures = 0
+            self._take(event)
+            if self._stop.is_set():
+                return
+        if self._stop.is_set():
+            return
+        if self.state.events == events and self._clock.mono_ns() - started_mono_ns < 1e9:
+            # A watch that ends at once, again and again, must not become a loop.
+            raise KubernetesAway("the watch ended as soon as it began")
+        self._failures = 0
+
+    def _take(self, event: Mapping[str, Any]) -> None:
+        kind = event.get("type")
+        item = event.get("object") or {}
+        if kind == "ERROR":
+            if item.get("code") == GONE:
+                raise Gone
+            raise KubernetesAway(f"the watch ended: {item.get('message') or item.get('reason')}")
+        self._version = str((item.get("metadata") or {}).get("resourceVersion") or self._version)
+        self.state = replace(self.state, events=self.state.events + 1)
+        if kind in ("ADDED", "MODIFIED"):
+            self._listener.change(item)
+        elif kind == "DELETED":
+            self._listener.remove(item)

@@ -1,0 +1,146 @@
+"""
+The node's annotations: written by merge-patch of our keys only, and seldom.
+
+    first            read what an earlier run left, and take it over
+    then             write on material change, at most every 10 s
+    and              write every 60 s, so that a reader can tell stale from quiet
+
+Every write of a Node is told to every watcher of nodes in the cluster, so the
+times are jittered and nothing is written before the first event. On a thread
+of its own; the server being away costs nothing but the delay.
+"""
+
+import random
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from urllib.parse import quote
+
+from nodescope.base.clock import Clock
+from nodescope.base.errors import KubernetesAway, KubernetesRefused
+from nodescope.base.log import Log
+from nodescope.kube.client import Client
+from nodescope.publish.note import Note
+
+log = Log("annotation")
+
+LOOK_SECONDS = 1.0
+LEAST_SECONDS = 10.0
+HEARTBEAT_SECONDS = 60.0
+# Of the two times above: a thousand nodes must not write at the same instant.
+JITTER_RATIO = 0.1
+FIRST_PAUSE_SECONDS = 1.0
+LONGEST_PAUSE_SECONDS = 30.0
+# A right that is missing does not come within seconds.
+REFUSED_PAUSE_SECONDS = 60.0
+
+
+@dataclass(slots=True)
+class AnnotationTally:
+    """What became of the writes, for /metrics and /status."""
+
+    written: int = 0
+    failed: int = 0
+    bytes: int = 0
+    """Of the newest one."""
+    restored: int = 0
+    reason: str = ""
+    """Why the newest attempt failed; empty when it did not."""
+
+
+@dataclass(slots=True)
+class Annotator:
+    """Keeps one node's annotations up to date with its notes."""
+
+    client: Client
+    node: str
+    notes: Sequence[Note]
+    clock: Clock
+    tally: AnnotationTally
+    chance: Callable[[], float] = random.random
+    _is_restored: bool = False
+    _written_mono_ns: int | None = None
+    _spacing_ratio: float = 1.0
+    _failures: int = 0
+    _stop: threading.Event = field(default_factory=threading.Event)
+    _thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        self._thread = threading.Thread(target=self.run, name="annotation", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._stop.set()
+        self.client.interrupt()
+        if self._thread is not None:
+            self._thread.join(timeout=5)
+
+    def run(self) -> None:
+        while not self._stop.is_set():
+            pause_ns = round(self.step() * 1e9)
+            self.clock.wait_until(self.clock.mono_ns() + pause_ns, self._stop)
+        self.client.close()
+
+    def step(self) -> float:
+        """What is due now; how long to wait before looking again."""
+        try:
+            if not self._is_restored:
+                self._restore()
+            self._write_if_due()
+        except KubernetesAway as error:
+            self._note(str(error))
+            pause_seconds = min(LONGEST_PAUSE_SECONDS, FIRST_PAUSE_SECONDS * (1 << min(self._failures, 10)))
+            self._failures += 1
+            return max(pause_seconds * (0.5 + self.chance() / 2), error.retry_after_seconds or 0.0)
+        except KubernetesRefused as error:
+            self._note(
+                f"{error}; the account needs get and patch on nodes, and the node must be called {self.node}"
+            )
+            return REFUSED_PAUSE_SECONDS
+        self._failures = 0
+        self.tally.reason = ""
+        return LOOK_SECONDS
+
+    @property
+    def _path(self) -> str:
+        return f"/api/v1/nodes/{quote(self.node, safe='')}"
+
+    def _restore(self) -> None:
+        """Before the first write: it would overwrite what an earlier run left."""
+        found = self.client.read(self._path)
+        annotations = (found.get("metadata") or {}).get("annotations") or {}
+        self._is_restored = True
+        for note in self.notes:
+            if note.key in annotations:
+                self.tally.restored += note.restore(str(annotations[note.key]))
+
+    def _write_if_due(self) -> None:
+        """All notes in one write when any is due: a write costs more than a note."""
+        texts = {note.key: note.look() for note in self.notes}
+        said = {key: text for key, text in texts.items() if text is not None}
+        if not said or not self._is_due(said):
+            return
+        self.client.patch(self._path, {"metadata": {"annotations": said}})
+        self._written_mono_ns = self.clock.mono_ns()
+        self._spacing_ratio = self.chance()
+        for note in self.notes:
+            if note.key in said:
+                note.settle()
+        self.tally.written += 1
+        self.tally.bytes = sum(len(text.encode()) for text in said.values())
+
+    def _is_due(self, said: Mapping[str, str]) -> bool:
+        if self._written_mono_ns is None:
+            return True
+        age_seconds = (self.clock.mono_ns() - self._written_mono_ns) / 1e9
+        if age_seconds >= HEARTBEAT_SECONDS * (1 - JITTER_RATIO * self._spacing_ratio):
+            return True
+        if age_seconds < LEAST_SECONDS * (1 + JITTER_RATIO * self._spacing_ratio):
+            return False
+        return any(note.is_material() for note in self.notes if note.key in said)
+
+    def _note(self, reason: str) -> None:
+        self.tally.failed += 1
+        if reason != self.tally.reason:
+            log.warning("annotation not written", node=self.node, reason=reason)
+        self.tally.reason = reason

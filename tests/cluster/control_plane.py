@@ -1,0 +1,283 @@
+"""
+A real control plane for tests: etcd and kube-apiserver, more on request.
+
+No containers and no kubelet: nodes and pods are what a test creates, and a
+pod's status is what a test patches. Everything listens on free loopback ports
+and ends with the test. The programs come from `make cluster-tools`.
+"""
+
+import hashlib
+import os
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nodescope.base.errors import NodescopeError
+from nodescope.kube.account import Account, find_account
+from nodescope.kube.client import Client
+
+HERE = Path(__file__).parent
+# What every test needs; kube-scheduler, kube-controller-manager and kubectl are beside them.
+LEAST = ("etcd", "kube-apiserver")
+# The users of the test cluster, by token; groups give the first one everything.
+ADMIN = "admin-token"
+TOKENS = {
+    ADMIN: 'admin,1,"system:masters"',
+    "scheduler-token": "system:kube-scheduler,2",
+    "agent-token": "nodescope-agent,3",
+    "nobody-token": "nobody,4",
+}
+# Ready after 4 s on a quiet machine; a busy one gets what it needs.
+READY_SECONDS = 120.0
+STOP_SECONDS = 20.0
+# The account of an agent: names, and its own annotations.
+AGENT_RULES = [
+    {"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list", "watch"]},
+    {"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "patch"]},
+]
+
+
+def tools_folder() -> Path:
+    """Where tests/cluster/build puts the programs of this go.sum."""
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    # As sha256sum writes it, which the script hashes.
+    lines = "".join(
+        f"{hashlib.sha256((HERE / name).read_bytes()).hexdigest()}  {name}\n" for name in ("go.mod", "go.sum")
+    )
+    return Path(base, "nodescope-tools", hashlib.sha256(lines.encode()).hexdigest()[:16], "bin")
+
+
+def find_tools(programs: tuple[str, ...] = LEAST) -> Path:
+    """The programs; built on CI, skipped with one line where they are not there."""
+    folder = tools_folder()
+    if all((folder / name).exists() for name in programs):
+        return folder
+    if os.environ.get("CI") == "true":
+        subprocess.run([HERE / "build"], check=True)
+        return folder
+    pytest.skip("no test control plane: run make cluster-tools (needs Go 1.25, about ten minutes, once)")
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def wait_for(what: str, is_true: Callable[[], Any], seconds: float = READY_SECONDS) -> Any:
+    """What the question answers once it is no longer empty."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        found = is_true()
+        if found:
+            return found
+        time.sleep(0.1)
+    raise AssertionError(f"{what}: not within {seconds:g} s")
+
+
+@dataclass
+class ControlPlane:
+    """One cluster, and a client with every right."""
+
+    folder: Path
+    tools: Path
+    etcd_port: int = field(default_factory=free_port)
+    api_port: int = field(default_factory=free_port)
+    running: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+
+    def start(self) -> None:
+        self._write_keys()
+        self.run("etcd", *self._etcd_flags())
+        self.start_api()
+
+    def start_api(self) -> None:
+        self.run("kube-apiserver", *self._api_flags())
+        wait_for("kube-apiserver is ready", self._is_ready)
+
+    def start_scheduler(self, config: Path) -> None:
+        port = free_port()
+        self.run("kube-scheduler", f"--config={config}", "--bind-address=127.0.0.1", f"--secure-port={port}")
+
+    def start_controllers(self) -> None:
+        """Deployments and DaemonSets become pods."""
+        self.run(
+            "kube-controller-manager",
+            f"--kubeconfig={self.kubeconfig(ADMIN)}",
+            "--controllers=deployment-controller,replicaset-controller,daemonset-controller",
+            "--leader-elect=false",
+            "--bind-address=127.0.0.1",
+            f"--secure-port={free_port()}",
+            f"--cert-dir={self.folder / 'controllers'}",
+        )
+
+    def run(self, name: str, *flags: str) -> None:
+        with (self.folder / f"{name}.log").open("ab") as log:
+            self.running[name] = subprocess.Popen([self.tools / name, *flags], stdout=log, stderr=log)
+
+    def stop(self, name: str) -> None:
+        program = self.running.pop(name)
+        program.terminate()
+        try:
+            program.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            # Open watches can hold it for a minute.
+            program.kill()
+            program.wait()
+
+    def stop_all(self) -> None:
+        for name in reversed(list(self.running)):
+            self.stop(name)
+
+    def kubeconfig(self, token: str) -> Path:
+        """A kubeconfig of one of the users."""
+        path = self.folder / f"{token}.kubeconfig"
+        path.write_text(
+            "apiVersion: v1\nkind: Config\ncurrent-context: test\n"
+            "contexts: [{name: test, context: {cluster: test, user: test}}]\n"
+            f"clusters: [{{name: test, cluster: {{server: 'https://127.0.0.1:{self.api_port}',"
+            " certificate-authority: pki/apiserver.crt}}]\n"
+            f"users: [{{name: test, user: {{token: {token}}}}}]\n"
+        )
+        return path
+
+    def account(self, user: str = ADMIN) -> Account:
+        account = find_account(str(self.kubeconfig(user)), {})
+        assert account is not None
+        return account
+
+    def client(self, user: str = ADMIN) -> Client:
+        return Client(self.account(user))
+
+    # -- what tests create ------------------------------------------------
+
+    def create_node(self, name: str, **labels: str) -> None:
+        with self.client() as client:
+            about = {"name": name, "labels": {"kubernetes.io/hostname": name, **labels}}
+            client.create("/api/v1/nodes", {"metadata": about})
+            room = {"cpu": "8", "memory": "32Gi", "pods": "110"}
+            ready = {"type": "Ready", "status": "True", "reason": "Test", "message": "a test's node"}
+            status = {"capacity": room, "allocatable": room, "conditions": [ready]}
+            client.patch(f"/api/v1/nodes/{name}/status", {"status": status})
+
+    def create_pod(self, name: str, node: str, container_id: str = "", **about: Any) -> dict[str, Any]:
+        """A pod on a node, running where a container id is given."""
+        with self.client() as client:
+            spec = {"nodeName": node, "containers": [{"name": "app", "image": "nginx:1.17.10"}]}
+            made = client.create(
+                "/api/v1/namespaces/default/pods", {"metadata": {"name": name, **about}, "spec": spec}
+            )
+            if container_id:
+                status = {
+                    "phase": "Running",
+                    "containerStatuses": [
+                        {
+                            "name": "app",
+                            "containerID": f"containerd://{container_id}",
+                            "restartCount": 2,
+                            "ready": True,
+                            "image": "sha256:0",
+                            "imageID": "sha256:0",
+                        }
+                    ],
+                }
+                client.patch(f"/api/v1/namespaces/default/pods/{name}/status", {"status": status})
+        return made
+
+    def read_annotations(self, node: str) -> dict[str, str]:
+        with self.client() as client:
+            found: dict[str, str] = client.read(f"/api/v1/nodes/{node}")["metadata"].get("annotations") or {}
+        return found
+
+    def allow_agent(self) -> None:
+        """The rights of an agent for the user of agent-token."""
+        with self.client() as client:
+            role = {"metadata": {"name": "nodescope-agent"}, "rules": AGENT_RULES}
+            binding = {
+                "metadata": {"name": "nodescope-agent"},
+                "roleRef": {
+                    "apiGroup": "rbac.authorization.k8s.io",
+                    "kind": "ClusterRole",
+                    "name": "nodescope-agent",
+                },
+                "subjects": [
+                    {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "nodescope-agent"}
+                ],
+            }
+            client.create("/apis/rbac.authorization.k8s.io/v1/clusterroles", role)
+            client.create("/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", binding)
+
+    # -- flags ------------------------------------------------------------
+
+    def _write_keys(self) -> None:
+        openssl = shutil.which("openssl") or "openssl"
+        key, public = self.folder / "account.key", self.folder / "account.pub"
+        subprocess.run([openssl, "genrsa", "-out", key, "2048"], check=True, capture_output=True)
+        subprocess.run(
+            [openssl, "rsa", "-in", key, "-pubout", "-out", public], check=True, capture_output=True
+        )
+        lines = [f"{token},{user}\n" for token, user in TOKENS.items()]
+        (self.folder / "tokens.csv").write_text("".join(lines))
+
+    def _etcd_flags(self) -> list[str]:
+        peer = "http://127.0.0.1:2380"
+        client = f"http://127.0.0.1:{self.etcd_port}"
+        return [
+            "--name=test",
+            f"--data-dir={self.folder / 'etcd'}",
+            f"--listen-client-urls={client}",
+            f"--advertise-client-urls={client}",
+            "--listen-peer-urls=http://127.0.0.1:0",
+            f"--initial-advertise-peer-urls={peer}",
+            f"--initial-cluster=test={peer}",
+            "--unsafe-no-fsync",
+            "--log-level=warn",
+        ]
+
+    def _api_flags(self) -> list[str]:
+        return [
+            f"--etcd-servers=http://127.0.0.1:{self.etcd_port}",
+            f"--cert-dir={self.folder / 'pki'}",
+            "--bind-address=127.0.0.1",
+            "--advertise-address=127.0.0.1",
+            f"--secure-port={self.api_port}",
+            "--service-cluster-ip-range=10.0.0.0/24",
+            "--service-account-issuer=https://kubernetes.default.svc",
+            f"--service-account-key-file={self.folder / 'account.pub'}",
+            f"--service-account-signing-key-file={self.folder / 'account.key'}",
+            f"--token-auth-file={self.folder / 'tokens.csv'}",
+            "--authorization-mode=RBAC",
+            # Nobody here would take their taints away or make their accounts.
+            "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition",
+            "--endpoint-reconciler-type=none",
+        ]
+
+    def _is_ready(self) -> bool:
+        if self.running["kube-apiserver"].poll() is not None:
+            last = (self.folder / "kube-apiserver.log").read_text()[-2000:]
+            raise AssertionError(f"kube-apiserver ended:\n{last}")
+        try:
+            with self.client() as client:
+                client.read("/api/v1/namespaces/default")
+                # The bootstrap roles come last; without them nobody but the admin may do anything.
+                client.read("/apis/rbac.authorization.k8s.io/v1/clusterroles/system:node")
+        except NodescopeError:
+            return False
+        return True
+
+
+def run_control_plane(folder: Path, *more: str) -> Iterator[ControlPlane]:
+    """For a fixture: `yield from run_control_plane(folder)`; `more` programs are asked for by name."""
+    plane = ControlPlane(folder, find_tools((*LEAST, *more)))
+    try:
+        plane.start()
+        yield plane
+    finally:
+        plane.stop_all()

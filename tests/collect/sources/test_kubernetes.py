@@ -1,0 +1,89 @@
+"""Pods as the API server tells them, and the names that come of it."""
+
+from typing import Any
+
+from tests.support import NODES
+
+from nodescope.base.entity import Entity
+from nodescope.collect.cgroup_path import CgroupName
+from nodescope.collect.names import Names
+from nodescope.collect.roots import NodeRoot
+from nodescope.collect.roster import Member, Roster
+from nodescope.collect.sources.kubernetes import PodNames, parse_owner
+
+ID = "3f" * 32
+
+
+def pod(uid: str = "u1", container_id: str = ID, **about: Any) -> dict[str, Any]:
+    return {
+        "metadata": {
+            "name": "web-5d4f-x",
+            "namespace": "shop",
+            "uid": uid,
+            "labels": {"app": "web"},
+            **about,
+        },
+        "spec": {"containers": [{"name": "app", "image": "nginx:1.17.10"}]},
+        "status": {
+            "containerStatuses": [
+                {
+                    "name": "app",
+                    "containerID": f"containerd://{container_id}",
+                    "restartCount": 2,
+                    "image": "x",
+                },
+                {"name": "waiting", "containerID": "", "restartCount": 0},
+            ]
+        },
+    }
+
+
+def make() -> tuple[PodNames, Names, Roster]:
+    names, roster = Names(NodeRoot(NODES / "bare" / "t0")), Roster()
+    return PodNames(names, roster), names, roster
+
+
+def cgroup(container_id: str = ID, uid: str = "u1") -> CgroupName:
+    return CgroupName(container_id=container_id, pod_uid=uid)
+
+
+def test_a_container_has_all_that_the_server_knows() -> None:
+    listener, names, _ = make()
+    listener.replace([pod()])
+    name = names.lookup(cgroup())
+    assert (name.namespace, name.pod, name.container) == ("shop", "web-5d4f-x", "app")
+    assert (name.image, name.restarts, name.source, name.labels) == ("nginx:1.17.10", "2", "kube", "app=web")
+
+
+def test_a_sandbox_has_its_pod_s_name() -> None:
+    """The server does not tell the sandbox's id."""
+    listener, names, _ = make()
+    listener.change(pod())
+    name = names.lookup(cgroup("ab" * 32), is_sandbox=True)
+    assert (name.pod, name.container, name.source) == ("web-5d4f-x", "", "kube")
+
+
+def test_the_owner_of_a_replica_set_is_told_as_its_deployment() -> None:
+    owners = [{"kind": "ReplicaSet", "name": "web-5d4f", "controller": True}]
+    assert parse_owner(owners, {"pod-template-hash": "5d4f"}) == "Deployment/web"
+    assert parse_owner(owners, {}) == "ReplicaSet/web-5d4f"
+    assert parse_owner([{"kind": "Node", "name": "n"}], {}) == ""
+
+
+def test_a_pod_that_is_gone_is_forgotten_but_not_what_still_runs() -> None:
+    """A name stays until the container's cgroup has ended."""
+    listener, names, roster = make()
+    listener.replace([pod("u1"), pod("u2", "77" * 32)])
+    roster.replace((Member(Entity("container"), cgroup(), "", ""),))
+    listener.replace([])
+    assert names.lookup(cgroup()).pod == "web-5d4f-x"
+    assert names.lookup(cgroup("77" * 32, "u2")).pod == ""
+    assert listener.pods == {}
+
+
+def test_a_pod_with_nothing_in_it_is_no_trouble() -> None:
+    listener, names, _ = make()
+    for item in ({}, {"metadata": None}, {"metadata": {"uid": "x"}, "status": {}, "spec": None}):
+        listener.change(item)
+        listener.remove(item)
+    assert names.lookup(cgroup()).pod == ""
