@@ -54,6 +54,9 @@ soak: setup ## the long runs: two hundred kills
 eval-studies: setup ## score the studies on labelled series: make eval-studies DIR=folder
 	@$(PY) -m tools.eval_studies $(DIR) $(ARGS)
 
+cluster-tools: ## build the control plane that the Kubernetes tests start
+	@tests/cluster/build
+
 lock: setup ## renew requirements.lock
 	@$(PY) -m pip install --quiet uv && .venv/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-annotate --no-header --group dev pyproject.toml -o requirements.lock
 
