@@ -1,13 +1,17 @@
 """nodescope study: a question asked of a series, answered in one sentence with its evidence."""
 
 import argparse
+import os
+import sys
 from pathlib import Path
 
 from nodescope.base.errors import RequestRejected, SettingsRejected
 from nodescope.use.studies import STUDIES
-from nodescope.use.studies.command import run_study_command
+from nodescope.use.studies.command import answer_for, is_colourful, print_answer, run_study_command
+from nodescope.use.studies.words import unknown_name
 
 EXAMPLE = """example:
+  nodescope study trend ~/.local/state/nodescope --container api --metric memory --from -1h
   nodescope study changepoint requests.csv
   nodescope study periodicity *.csv --json
 
@@ -19,27 +23,65 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     questions = "\n".join(f"  {study.name:<12} {study.question}" for study in STUDIES.values())
     parser.epilog = f"studies:\n{questions}\n\n{EXAMPLE}"
     parser.add_argument("name", metavar="STUDY", help=", ".join(STUDIES))
-    parser.add_argument("paths", metavar="FILE", nargs="+", help="CSV files")
-    parser.add_argument("--kind", choices=("gauge", "counter"), default="gauge", help="gauge unless given")
-    parser.add_argument("--unit", default="", help="the values' unit, for the sentences: bytes, cores, ratio")
-    parser.add_argument("--limit", type=float, help="what the series must not reach")
-    parser.add_argument("--json", action="store_true", help="one JSON line per file")
+    parser.add_argument(
+        "paths", metavar="PATH", nargs="+", type=Path, help="a data folder or Parquet files, or CSV files"
+    )
+    parser.add_argument(
+        "--container", action="append", metavar="C", help="id, its beginning, or a name; may be repeated"
+    )
+    parser.add_argument("--metric", metavar="M", help="plain or raw name, for a data folder")
+    parser.add_argument("--from", dest="start", metavar="T", help="ISO 8601, epoch seconds, or -15m")
+    parser.add_argument("--to", dest="end", metavar="T", help="ISO 8601, epoch seconds, or -15m")
+    parser.add_argument(
+        "--kind", choices=("gauge", "counter"), default="gauge", help="of a CSV file; gauge unless given"
+    )
+    parser.add_argument("--unit", default="", help="of a CSV file, for the sentences: bytes, cores, ratio")
+    parser.add_argument("--limit", type=float, help="of a CSV file: what the series must not reach")
+    parser.add_argument("--json", action="store_true", help="one JSON line per series")
 
 
 def run(options: argparse.Namespace) -> int:
-    paths = [Path(path) for path in options.paths]
-    folders = [path for path in paths if path.is_dir()]
-    if folders:
-        raise RequestRejected(
-            f"{folders[0]} is a folder; accepted: CSV files with the columns time and value"
-        )
     if options.limit is not None and options.limit <= 0:
         raise SettingsRejected(f"--limit {options.limit:g} is not accepted; accepted: a number above 0")
+    if is_archive(options.paths):
+        return study_archive(options)
+    if options.container or options.metric:
+        raise SettingsRejected("--container and --metric are for a data folder; a CSV file is one series")
     return run_study_command(
         options.name,
-        paths,
+        options.paths,
         json_output=options.json,
         kind=options.kind,
         unit=options.unit,
         limit=options.limit,
     )
+
+
+def is_archive(paths: list[Path]) -> bool:
+    return any(path.is_dir() or path.suffix == ".parquet" for path in paths)
+
+
+def study_archive(options: argparse.Namespace) -> int:
+    """The study on every series that was asked for, one answer each."""
+    from nodescope.commands.containers import say_refusals
+    from nodescope.commands.moment import parse_moment
+    from nodescope.use.studies.archive_series import open_catalog, read_archive_series
+
+    if options.name not in STUDIES:
+        raise SettingsRejected(unknown_name("study", options.name, list(STUDIES)))
+    if not options.metric:
+        raise SettingsRejected("--metric is needed for a data folder; nodescope metrics PATH lists them")
+    catalog = open_catalog(options.paths)
+    say_refusals(catalog)
+    newest_ms = catalog.to_ms
+    if newest_ms is None:
+        raise RequestRejected(f"{options.paths[0]}: there is no data here yet")
+    from_ms = parse_moment(options.start, newest_ms) if options.start else None
+    to_ms = parse_moment(options.end, newest_ms) if options.end else None
+    ids = [catalog.resolve_container(text) for text in options.container] if options.container else None
+    everything = read_archive_series(catalog, options.metric, ids, from_ms, to_ms)
+    colour = is_colourful(sys.stdout, os.environ)
+    for series in everything:
+        answer = answer_for(options.name, series, everything)
+        print_answer(answer, series, sys.stdout, json_output=options.json, colour=colour)
+    return 0
