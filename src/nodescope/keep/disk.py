@@ -35,6 +35,10 @@ def watch_nothing(operation: Operation) -> None:
     del operation
 
 
+# macOS has no fdatasync; fsync does the same and a little more.
+sync_data: Callable[[int], None] = getattr(os, "fdatasync", os.fsync)
+
+
 class Output:
     """A file that is written front to back; pyarrow takes it as a file object, too."""
 
@@ -70,7 +74,7 @@ class Output:
 
     def sync(self) -> None:
         self._watcher(Operation("sync", self.path))
-        os.fdatasync(self._descriptor)
+        sync_data(self._descriptor)
 
     def is_at_its_path(self) -> bool:
         """False when somebody removed or replaced the file, or its folder, under us."""
