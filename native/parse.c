@@ -107,6 +107,41 @@ static const char *skip_line(const char *c, const char *end)
     return stop ? stop + 1 : end;
 }
 
+/*
+ * The rest of a line behind its value: nothing, or kB. A line that goes on is
+ * not the kernel's `key value`, and the other reader may see it otherwise.
+ */
+static int finish_line(const char **cursor, const char *end)
+{
+    const char *c = *cursor;
+    while (c < end && is_blank(*c))
+        c++;
+    if (end - c >= 2 && c[0] == 'k' && c[1] == 'B')
+        c += 2;
+    if (c < end && *c != '\n')
+        return UNSURE;
+    *cursor = c < end ? c + 1 : end;
+    return SURE;
+}
+
+/* Over the value of a line that is not wanted. */
+static int pass_value(const char **cursor, const char *end)
+{
+    const char *c = *cursor;
+    while (c < end && is_blank(*c))
+        c++;
+    const char *start = c;
+    while (c < end && !is_blank(*c) && *c != '\n') {
+        if (is_odd(*c))
+            return UNSURE;
+        c++;
+    }
+    if (c == start)
+        return UNSURE;
+    *cursor = c;
+    return SURE;
+}
+
 static int parse_value(const char **cursor, const char *end, double *out)
 {
     const char *c = *cursor;
@@ -131,11 +166,12 @@ static int parse_remembered(const struct layout *layout, const char *data, const
             return UNSURE;
         c += known.length;
         key += known.length;
-        if (!is_blank(*c) && *c != '\n')
+        if (!is_blank(*c))
             return UNSURE;
-        if (known.slot >= 0 && parse_value(&c, end, &out[known.slot]) != SURE)
+        if ((known.slot >= 0 ? parse_value(&c, end, &out[known.slot]) : pass_value(&c, end)) != SURE)
             return UNSURE;
-        c = skip_line(c, end);
+        if (finish_line(&c, end) != SURE)
+            return UNSURE;
     }
     return c >= end ? SURE : UNSURE;
 }
@@ -167,12 +203,12 @@ static int parse_searching(struct layout *layout, const char *data, const char *
         used += written;
         layout->lines[lines].length = (uint16_t)written;
         layout->lines[lines].slot = (int16_t)find_slot(layout, &key, out);
-        if (layout->lines[lines].slot >= 0) {
-            if (parse_value(&c, end, &out[layout->lines[lines].slot]) != SURE)
-                return UNSURE;
-            found++;
-        }
-        c = skip_line(c, end);
+        int16_t slot = layout->lines[lines].slot;
+        if ((slot >= 0 ? parse_value(&c, end, &out[slot]) : pass_value(&c, end)) != SURE)
+            return UNSURE;
+        if (finish_line(&c, end) != SURE)
+            return UNSURE;
+        found += slot >= 0;
     }
     if (found == 0)
         return UNSURE;

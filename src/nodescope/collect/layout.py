@@ -98,15 +98,18 @@ class KeyValues:
 
     def parser(self) -> Parser:
         names = [key.encode() for key in self.wanted]
-        # By number of tokens: two cgroups of one hierarchy may differ (a
-        # controller switched on in one), and each shape is learned once.
-        plans: dict[int, _Places] = {}
+        # By number of tokens and lines: two cgroups of one hierarchy may differ
+        # (a controller switched on in one), and each shape is learned once.
+        plans: dict[tuple[int, int], _Places] = {}
 
         def parse(data: bytes) -> list[float]:
             tokens = data.split()
-            plan = plans.get(len(tokens))
+            shape = (len(tokens), data.count(b"\n"))
+            plan = plans.get(shape)
             if plan is None or plan.keys(tokens) != plan.expected:
-                plan = plans[len(tokens)] = _find_places(data, names)
+                plan = _find_places(data, names)
+                if plan.is_regular:
+                    plans[shape] = plan
             found = parse_numbers(plan.values(tokens))
             if plan.slots is None:
                 return found
@@ -125,6 +128,8 @@ class _Places:
     keys: Callable[[Sequence[bytes]], tuple[bytes, ...]]
     expected: tuple[bytes, ...]
     values: Callable[[Sequence[bytes]], tuple[bytes, ...]]
+    is_regular: bool
+    """Every line is a key and a value, with or without kB: only such a file is worth remembering."""
     slots: list[int] | None
     """Which wanted key each value belongs to; None when all were found."""
 
@@ -134,8 +139,10 @@ def _find_places(data: bytes, names: Sequence[bytes]) -> _Places:
     starts: list[int] = []
     keys: list[bytes] = []
     count = 0
+    is_regular = True
     for line in data.split(b"\n"):
         tokens = line.split()
+        is_regular = is_regular and (len(tokens) in (0, 2) or (len(tokens) == 3 and tokens[2] == b"kB"))
         if tokens:
             # All keys are verified next time, not only the wanted ones: a
             # key that is missing now may come, and one may stand twice.
@@ -154,6 +161,7 @@ def _find_places(data: bytes, names: Sequence[bytes]) -> _Places:
         itemgetter(*starts, starts[0]),
         (*keys, keys[0]),
         values,
+        is_regular,
         None if len(slots) == len(names) > 1 else slots,
     )
 
