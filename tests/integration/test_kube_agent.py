@@ -254,7 +254,7 @@ def test_while_the_api_server_is_away_names_stay_and_then_catch_up(plane: Contro
         wait_for(
             "the watch goes on", lambda: agent.container(DATABASE.container("postgres"))["pod"] == "after", 60
         )
-        assert agent.source()["state"] == "ok"
+        wait_for("the source says so", lambda: agent.source()["state"] == "ok", 15)
 
 
 class Nobody:
