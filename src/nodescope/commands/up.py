@@ -5,12 +5,12 @@ import os
 import sys
 
 from nodescope import __version__
-from nodescope.base.frame import Outcome
 from nodescope.base.log import set_up_logging
+from nodescope.base.quantity import render_bytes
 from nodescope.collect.cgroups import find_hierarchies
 from nodescope.commands.agent import serve
 from nodescope.commands.options import add_settings, gather_flags
-from nodescope.wiring import Parts, build_parts, read_settings
+from nodescope.wiring import Parts, build_parts, choose_data, read_settings
 
 EXAMPLE = """example:
   nodescope up
@@ -42,24 +42,28 @@ def announce(parts: Parts) -> None:
 
 
 def render_banner(parts: Parts) -> str:
-    scheme = "https" if parts.loaded.settings.tls_cert else "http"
-    address = parts.loaded.settings.listen[0]
+    settings = parts.loaded.settings
+    scheme = "https" if settings.tls_cert else "http"
+    address = settings.listen[0]
     lines = [
         f"nodescope {__version__} on {parts.node}: {render_counts(parts)}",
         f"  metrics  {scheme}://{address}/metrics",
         f"  window   {scheme}://{address}/metrics?window_seconds=20",
         f"  status   {scheme}://{address}/status",
     ]
+    if settings.archive:
+        kept = f"{settings.retention_days:g} days, {render_bytes(settings.retention_bytes)} at most"
+        lines.append(f"  data     {choose_data(settings, os.environ)}   ({kept})")
+    outcomes = parts.sampler.outcomes
     lines += [
-        f"  {name:<8} {outcome.state}: {outcome.reason}"
-        for name, outcome in parts.sampler.outcomes.items()
-        if is_news(outcome)
+        f"  {name:<8} failed: {outcome.reason}"
+        for name, outcome in outcomes.items()
+        if outcome.state == "failed"
     ]
+    absent = [name for name, outcome in outcomes.items() if outcome.state == "absent"]
+    if absent:
+        lines.append(f"  absent   {', '.join(absent)}; `nodescope sources` says why")
     return "\n".join([*lines, "Ctrl-C stops.", ""])
-
-
-def is_news(outcome: Outcome) -> bool:
-    return outcome.state != "ok" and outcome.reason != "not asked yet"
 
 
 def render_counts(parts: Parts) -> str:
