@@ -126,7 +126,9 @@ def test_without_the_right_it_says_what_is_needed_and_asks_seldom() -> None:
     node.fault = KubernetesRefused("403 nodes is forbidden", 403)
     scene = Scene(node)
     scene.use(1)
-    assert scene.annotator.step() >= 60
+    pauses = [scene.annotator.step() for _ in range(8)]
+    assert pauses[0] <= 1
+    assert pauses[-1] >= 30
     assert "get and patch on nodes" in scene.annotator.tally.reason
 
 

@@ -30,8 +30,9 @@ WATCH_SECONDS = 300
 GRACE_SECONDS = 15.0
 FIRST_PAUSE_SECONDS = 0.5
 LONGEST_PAUSE_SECONDS = 30.0
-# An account without the right does not get it within seconds.
-REFUSED_PAUSE_SECONDS = 30.0
+# An account without the right seldom gets it soon; but a server that has just
+# started refuses for a moment what it will allow, so this, too, is grown into.
+REFUSED_PAUSE_SECONDS = 60.0
 PAGE = 100
 # HTTP's own word for a version that the server has forgotten.
 GONE = 410
@@ -124,7 +125,7 @@ class Watch:
                 return self._pause()
             self._version = ""
             self._note("refused", str(error), error.status)
-            return REFUSED_PAUSE_SECONDS * (0.75 + self._chance() / 2)
+            return self._pause(REFUSED_PAUSE_SECONDS)
         except (KubernetesAway, OSError) as error:
             if self._stop.is_set():
                 return 0.0
@@ -133,9 +134,9 @@ class Watch:
             return max(self._pause(), told_seconds or 0.0)
         return 0.0
 
-    def _pause(self) -> float:
+    def _pause(self, longest_seconds: float = LONGEST_PAUSE_SECONDS) -> float:
         """Doubling, with chance: a thousand agents must not come back at the same instant."""
-        seconds = min(LONGEST_PAUSE_SECONDS, FIRST_PAUSE_SECONDS * (1 << min(self._failures, 10)))
+        seconds = min(longest_seconds, FIRST_PAUSE_SECONDS * (1 << min(self._failures, 10)))
         self._failures += 1
         return seconds * (0.5 + self._chance() / 2)
 

@@ -89,17 +89,21 @@ class Annotator:
             self._write_if_due()
         except KubernetesAway as error:
             self._note(str(error))
-            pause_seconds = min(LONGEST_PAUSE_SECONDS, FIRST_PAUSE_SECONDS * (1 << min(self._failures, 10)))
-            self._failures += 1
-            return max(pause_seconds * (0.5 + self.chance() / 2), error.retry_after_seconds or 0.0)
+            return max(self._pause(LONGEST_PAUSE_SECONDS), error.retry_after_seconds or 0.0)
         except KubernetesRefused as error:
             self._note(
                 f"{error}; the account needs get and patch on nodes, and the node must be called {self.node}"
             )
-            return REFUSED_PAUSE_SECONDS
+            return self._pause(REFUSED_PAUSE_SECONDS)
         self._failures = 0
         self.tally.reason = ""
         return LOOK_SECONDS
+
+    def _pause(self, longest_seconds: float) -> float:
+        """Doubling: a server that has just started refuses for a moment what it will allow."""
+        seconds = min(longest_seconds, FIRST_PAUSE_SECONDS * (1 << min(self._failures, 10)))
+        self._failures += 1
+        return seconds * (0.5 + self.chance() / 2)
 
     @property
     def _path(self) -> str:
