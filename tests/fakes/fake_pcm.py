@@ -206,6 +206,8 @@ def main(arguments: list[str]) -> int:
         for kind, at, value in options.fault:
             if at == number:
                 row = misbehave(kind, value, row, output)
+                # pcm sleeps between rows and does not catch up after a stall.
+                started += value if kind == "stall" else 0.0
         output.write(b"\n" + row)
     output.end()
     return 0
