@@ -24,8 +24,8 @@ from nodescope.base.entity import Entity
 from nodescope.base.errors import ParseError
 from nodescope.base.text import clean_text
 from nodescope.collect.guard import run_guarded
-from nodescope.collect.layout import NAN, DeviceRows, GridLayout, Parser
-from nodescope.collect.native import NativeGrid
+from nodescope.collect.layout import NAN, DeviceRows, GridLayout, Parser, plan_rows
+from nodescope.collect.native import Native, NativeGrid
 from nodescope.collect.roots import FILE_BYTES, Descriptors, NodeRoot
 
 # ENODEV is what a descriptor of a removed cgroup answers, ESRCH one of a dead
@@ -341,14 +341,33 @@ class Rows:
     _descriptor: int = -1
     _names: list[str] = field(default_factory=list)
     _entities: tuple[Entity, ...] = ()
-    _rows: list[list[float]] = field(default_factory=list)
+    _values: Values = field(default_factory=lambda: np.empty((0, 0)))
+    _native: NativeGrid | None = None
+    """Knows the lines as they stood; None until a file was plain."""
 
     def open(self) -> None:
         self._descriptor = self.root.open(self.path)
 
     def read(self) -> None:
+        if not self._read_natively():
+            self._read_plainly()
+
+    def _read_natively(self) -> bool:
+        """Whether the lines stood where they stood before."""
+        if self._native is None:
+            return False
+        shape = (len(self._names), len(self.table.metrics))
+        values, unread = self._native.read(shape[0] * shape[1])
+        if unread:
+            return False
         self.faults = []
-        self._rows = []
+        self._values = values.reshape(shape)
+        return True
+
+    def _read_plainly(self) -> None:
+        self.faults = []
+        self._native = None
+        data = b""
         try:
             size = self.layout.read_bytes
             data = os.pread(self._descriptor, size, 0)
@@ -358,6 +377,7 @@ class Rows:
         except (OSError, ParseError) as error:
             self.faults.append(describe_fault(self.path, error))
             names, rows = [], []
+        is_plain = len(set(names)) == len(names) <= self.limit
         if len(set(names)) != len(names):
             first = dict(reversed(list(zip(names, rows))))
             names, rows = list(first)[::-1], list(first.values())[::-1]
@@ -367,14 +387,21 @@ class Rows:
         if names != self._names:
             self._names = names
             self._entities = tuple(self.name_entity(name) for name in names)
-        self._rows = rows
+        self._values = np.array(rows, dtype=np.float64).reshape(len(rows), len(self.table.metrics))
+        if is_plain and self.root.native:
+            self._learn(self.root.native, data)
+
+    def _learn(self, native: Native, data: bytes) -> None:
+        plan = plan_rows(self.layout, data, self._names)
+        if plan:
+            self._native = NativeGrid(native, [plan])
+            self._native.arrange([(self._descriptor, plan, 0)])
 
     def block(self, mono_ns: int) -> Block | None:
-        shape = (len(self._rows), len(self.table.metrics))
-        values = np.array(self._rows, dtype=np.float64).reshape(shape)
-        return Block(self.table, self._entities, values, mono_ns)
+        return Block(self.table, self._entities, self._values, mono_ns)
 
     def close(self) -> None:
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
+            self._native = None
