@@ -13,6 +13,18 @@ static int is_odd(char c) { return c == '\r' || c == '\v' || c == '\f' || c == '
 
 static int is_digit(char c) { return c >= '0' && c <= '9'; }
 
+/* Where a token may end: blanks, line ends, odd bytes. The 0 behind the data is one of them. */
+static const unsigned char ENDS[256] = {
+    ['\0'] = 1, ['\t'] = 1, ['\n'] = 1, ['\v'] = 1, ['\f'] = 1, ['\r'] = 1, [' '] = 1,
+};
+
+static const char *pass_token(const char *c)
+{
+    while (!ENDS[(unsigned char)*c])
+        c++;
+    return c;
+}
+
 /*
  * One number at *cursor: digits, or digits.digits, or "max". Up to 19 digits
  * fit a uint64 and convert to the nearest double; a fraction is divided by an
@@ -32,7 +44,8 @@ static int parse_number(const char **cursor, const char *end, double *out)
         c++;
     const char *start = c;
     uint64_t whole = 0;
-    while (c < end && is_digit(*c))
+    /* The 0 behind the data is no digit. */
+    while (is_digit(*c))
         whole = whole * 10 + (uint64_t)(*c++ - '0');
     size_t digits = (size_t)(c - start);
     if (digits == 0 || digits > 19)
@@ -81,11 +94,9 @@ static int take_key(const char **cursor, const char *end, struct key *key)
 {
     const char *c = *cursor;
     key->text = c;
-    while (c < end && !is_blank(*c) && *c != '\n') {
-        if (is_odd(*c))
-            return UNSURE;
-        c++;
-    }
+    c = pass_token(c);
+    if (c < end && is_odd(*c))
+        return UNSURE;
     key->length = (size_t)(c - key->text);
     if (key->length > 1 && key->text[key->length - 1] == ':')
         key->length--;
@@ -208,11 +219,9 @@ static int split(const char *data, const char *end, struct token *tokens, size_t
         if (c == end)
             break;
         tokens[found].start = c;
-        while (c < end && !is_blank(*c) && *c != '\n') {
-            if (is_odd(*c))
-                return UNSURE;
-            c++;
-        }
+        c = pass_token(c);
+        if (c < end && is_odd(*c))
+            return UNSURE;
         tokens[found++].stop = c;
     }
     *count = found;
@@ -258,22 +267,25 @@ static int parse_pressure(const struct layout *layout, const char *data, const c
     return SURE;
 }
 
-/* loadavg has five fields, /proc/PID/stat fifty behind the name. */
-#define MOST_FIELDS 64
-
+/* Wanted places ascend; the caller checked it. What stands behind the last is not looked at. */
 static int parse_fields(const struct layout *layout, const char *data, const char *end, double *out)
 {
-    struct token tokens[MOST_FIELDS];
-    size_t count, needed = 0;
-    for (size_t slot = 0; slot < layout->wanted; slot++)
-        if ((size_t)layout->places[slot] >= needed)
-            needed = (size_t)layout->places[slot] + 1;
-    /* What stands behind the last wanted field need not be looked at. */
-    if (needed > MOST_FIELDS || split(data, end, tokens, needed, &count) != SURE || count < needed)
-        return UNSURE;
-    for (size_t slot = 0; slot < layout->wanted; slot++)
-        if (parse_whole_token(&tokens[layout->places[slot]], &out[slot]) != SURE)
+    const char *c = data;
+    size_t next = 0;
+    for (int32_t token = 0; next < layout->wanted; token++) {
+        while (c < end && (is_blank(*c) || *c == '\n'))
+            c++;
+        if (c == end)
             return UNSURE;
+        if (layout->places[next] == token) {
+            if (parse_token(&c, end, &out[next++]) != SURE)
+                return UNSURE;
+        } else {
+            c = pass_token(c);
+            if (c < end && is_odd(*c))
+                return UNSURE;
+        }
+    }
     return SURE;
 }
 
@@ -367,11 +379,9 @@ static int parse_row(const struct layout *layout, const char *c, const char *end
             if (parse_token(&c, end, &out[next++]) != SURE)
                 return UNSURE;
         } else {
-            while (c < end && !is_blank(*c)) {
-                if (is_odd(*c))
-                    return UNSURE;
-                c++;
-            }
+            c = pass_token(c);
+            if (c < end && is_odd(*c))
+                return UNSURE;
         }
     }
     if (token < layout->least)

@@ -155,6 +155,7 @@ class Grid:
         self._before: dict[Entity, list[float]] = {}
         # The last reading of the set before, until this one has been read.
         self._former: tuple[tuple[Entity, ...], Sequence[float] | Values] = ((), ())
+        self._places: tuple[tuple[Entity, ...], dict[tuple[str, tuple[str, ...]], int]] = ((), {})
         self.width = len(table.metrics)
         self.gone_rows: set[int] = set()
         self._open_faults: dict[Entity, list[Fault]] = {}
@@ -234,7 +235,12 @@ class Grid:
         faults = [fault for found in self._open_faults.values() for fault in found]
         if self._native:
             values, unread = self._native.read(cells)
-            faults += self._read_plainly([self._program[number] for number in unread], values)
+            for number, code in unread:
+                if code > 0:
+                    _, path, _, _, start, _ = self._program[number]
+                    faults.append(self._note(path, OSError(code, os.strerror(code)), start // self.width))
+            undecided = [self._program[number] for number, code in unread if code < 0]
+            faults += self._read_plainly(undecided, values)
             self._keep(values, faults)
         else:
             flat = [NAN] * cells
@@ -280,11 +286,12 @@ class Grid:
 
     def _row(self, entity: Entity) -> list[float] | None:
         entities, flat = (self._entities, self._flat) if len(self._flat) else self._former
-        # By what cannot change: its labels may have come since.
-        same = (
-            n for n, known in enumerate(entities) if (known.ids, known.scope) == (entity.ids, entity.scope)
-        )
-        start = next(same, len(entities)) * self.width
+        known_entities, places = self._places
+        if known_entities is not entities:
+            # By what cannot change: its labels may have come since.
+            places = {(known.scope, known.ids): number for number, known in enumerate(entities)}
+            self._places = (entities, places)
+        start = places.get((entity.scope, entity.ids), len(entities)) * self.width
         return [float(value) for value in flat[start : start + self.width]] or None
 
     def read_row(self, entity: Entity) -> list[float]:

@@ -91,7 +91,7 @@ class NativeGrid:
         self._numbers = {id(layout): number for number, layout in enumerate(layouts)}
         self._layouts = native.make_layouts([describe_layout(layout) for layout in layouts])
         self._program = b""
-        self._count = 0
+        self._status = np.zeros(0, dtype=np.int32)
 
     def arrange(self, entries: Sequence[tuple[int, GridLayout | RowPlan, int]]) -> None:
         """(descriptor, layout, first cell) of every file."""
@@ -99,11 +99,13 @@ class NativeGrid:
             _ENTRY.pack(descriptor, self._numbers[id(layout)], cell) for descriptor, layout, cell in entries
         ]
         self._program = b"".join(packed)
-        self._count = len(packed)
+        self._status = np.zeros(len(packed), dtype=np.int32)
 
-    def read(self, cells: int) -> tuple[Any, list[int]]:
-        """Fresh values, and the numbers of the files that the plain reader must look at."""
+    def read(self, cells: int) -> tuple[Any, list[tuple[int, int]]]:
+        """Fresh values, and (number, errno) of the files not read; -1 where the plain reader must decide."""
         values = np.full(cells, NAN)
-        status = np.empty(self._count, dtype=np.int32)
-        failed = self._native.read_grid(self._layouts, self._program, values, status)
-        return values, np.flatnonzero(status).tolist() if failed else []
+        failed = self._native.read_grid(self._layouts, self._program, values, self._status)
+        if not failed:
+            return values, []
+        numbers = np.flatnonzero(self._status).tolist()
+        return values, [(number, int(self._status[number])) for number in numbers]
