@@ -32,7 +32,7 @@ QUIET = {"cgroups", "pcm"}
 
 def lane(path: Path, root: Path) -> str:
     words = "_".join(path.relative_to(root).with_suffix("").parts).split("_")
-    return next((LANES[word] for word in reversed(words) if word in LANES), str(path))
+    return next((LANES[word] for word in reversed(words) if word in LANES), path.stem)
 
 
 # First: xdist reads the groups in the same hook.
