@@ -16,7 +16,7 @@ from nodescope.base.text import clean_text
 # The contract's limit on text and structured part together.
 LIMIT_BYTES = 8_000
 # What the envelope around both costs: names of fields, server info, ids.
-ENVELOPE_BYTES = 300
+ENVELOPE_BYTES = 400
 # Rows with numbers: as many as the contract lets a list have.
 MOST_FINDINGS = 12
 # Sentences that go into the text; the rest is in the structured part.
@@ -46,6 +46,8 @@ class Finding:
     when: str | None = None
     """Absolute with zone, and relative."""
     evidence: Mapping[str, Fact] = field(default_factory=dict)
+    weight: float = 0.0
+    """Where not all fit, the lightest leave first; of equal ones the last."""
 
     def to_json(self) -> dict[str, Any]:
         content: dict[str, Any] = {
@@ -188,7 +190,10 @@ def shorten(answer: Answer) -> Answer:
     if answer.names:
         return replace(answer, names=answer.names[: len(answer.names) // 2])
     if answer.findings:
-        return replace(answer, findings=answer.findings[:-1], left_out=answer.left_out + 1)
+        places = range(len(answer.findings))
+        lightest = min(places, key=lambda place: (answer.findings[place].weight, -place))
+        kept = tuple(one for place, one in enumerate(answer.findings) if place != lightest)
+        return replace(answer, findings=kept, left_out=answer.left_out + 1)
     if answer.not_looked_at:
         return replace(answer, not_looked_at=answer.not_looked_at[:-1])
     if answer.nodes_away:
@@ -207,11 +212,11 @@ def size_of(text: str, content: Mapping[str, Any]) -> int:
 
 
 def tidy(value: Fact) -> Fact:
-    """Six significant figures; JSON knows no NaN and no infinity."""
+    """Nine significant figures, a byte of a gigabyte; JSON knows no NaN and no infinity."""
     if isinstance(value, bool) or value is None:
         return value
     if isinstance(value, float):
-        return float(f"{value:.6g}") if abs(value) < float("inf") else None
+        return float(f"{value:.9g}") if abs(value) < float("inf") else None
     if isinstance(value, str):
         return clean_text(value, SENTENCE_CHARACTERS)
     return value

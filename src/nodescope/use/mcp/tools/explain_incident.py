@@ -33,6 +33,16 @@ MOVED_SHARE = 0.1
 MOST_STUDIED = 8
 # So many changes of one metric are one finding: a pattern, not an incident.
 MANY_CHANGES = 2
+TOLD_EVIDENCE = (
+    "before",
+    "after",
+    "change",
+    "changes",
+    "restarts",
+    "oom_kills",
+    "oom_killed",
+    "down_seconds",
+)
 WEIGHT = {"oom_kill": 3.0, "crash_loop": 2.5, "restart": 2.0, "start": 1.2, "exit": 1.2, "pattern": 0.2}
 
 
@@ -198,10 +208,7 @@ async def run(fleet: Fleet, values: Values) -> Answer:
     everything = [finding for part in parts for finding in part.findings]
     chosen = sorted(everything, key=lambda one: -relevance(one, first))[:MOST_FINDINGS]
     ordered = sorted(chosen, key=lambda one: one.at or 0)
-    told = [
-        replace(one, evidence={**one.evidence, "seconds_from_incident": seconds_from(one, first)})
-        for one in ordered
-    ]
+    told = [weigh(one, first) for one in ordered]
     return Answer(
         headline=tell_headline(told, chosen, first, list(replies.answers), len(everything)),
         status="found" if told else "none",
@@ -218,6 +225,13 @@ async def run(fleet: Fleet, values: Values) -> Answer:
         nodes_away={**replies.away, **replies.refused},
         next_call=suggest(chosen, first),
     )
+
+
+def weigh(one: Finding, part: Told) -> Finding:
+    """With how far it is from the moment, and without what only a statistician would miss here."""
+    kept = {name: value for name, value in one.evidence.items() if name in TOLD_EVIDENCE}
+    evidence = {**kept, "seconds_from_incident": seconds_from(one, part)}
+    return replace(one, evidence=evidence, weight=relevance(one, part))
 
 
 def relevance(one: Finding, part: Told) -> float:
