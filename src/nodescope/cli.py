@@ -29,6 +29,7 @@ COMMANDS = {
     "metrics": ("metrics", "what was measured, under plain and raw names"),
     "consolidate": ("consolidate", "merge small files, apply retention, copy finished files away"),
     "export": ("export", "part of an archive as Parquet or CSV"),
+    "mcp": ("mcp", "answers for agents (MCP): over data folders, viewers, or a cluster"),
     "sample": ("sample", "one tick to stdout, then exit"),
 }
 
