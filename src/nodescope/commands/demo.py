@@ -37,6 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     from nodescope.keep.demo import Wish, render_truth, write_node
+    from nodescope.keep.demo_fleet import plan_fleet
 
     set_up_logging("warning")
     check(options)
@@ -53,9 +54,19 @@ def run(options: argparse.Namespace) -> int:
     for number in range(options.nodes):
         node = f"demo-{number + 1}"
         folder = data / node if options.nodes > 1 else data
-        wish = Wish(folder, options.hours, options.containers, options.seed, end_ms // 1000 * 1000, node)
+        wish = Wish(
+            folder,
+            options.hours,
+            options.containers,
+            options.seed,
+            end_ms // 1000 * 1000,
+            node,
+            number,
+            options.nodes,
+        )
         bar = Bar(number, options.nodes)
-        made = write_node(wish, __version__, bar.show)
+        planters = plan_fleet(wish) if options.nodes > 1 else None
+        made = write_node(wish, __version__, bar.show, planters=planters)
         rows += made.rows
         planted += [{"node": node, **one} for one in made.truth]
         most.append({"node": node, **made.most})
