@@ -29,6 +29,7 @@ COMMANDS = {
     "metrics": ("metrics", "what was measured, under plain and raw names"),
     "consolidate": ("consolidate", "merge small files, apply retention, copy finished files away"),
     "export": ("export", "part of an archive as Parquet or CSV"),
+    "top": ("top", "a live table of containers in the terminal"),
     "sample": ("sample", "one tick to stdout, then exit"),
 }
 
