@@ -98,10 +98,11 @@ class Watched:
         if address.scheme in {"http", "https"} and f"{address.scheme}://{address.netloc}" != self.url:
             self.foreign.append(request.url)
 
-    def open(self, hash_: str = "", panels: int = 3) -> Page:
+    def open(self, hash_: str = "") -> Page:
         """Open, and wait until every panel has drawn."""
         self.page.goto(f"{self.url}/#{hash_}" if hash_ else f"{self.url}/")
-        self.await_panels(panels)
+        named = parse_qs(hash_).get("panels", [""])[0]
+        self.await_panels(len(named.split(",")) if named else 1 if "dashboard" in hash_ else 3)
         return self.page
 
     def await_panels(self, least: int = 1) -> None:

@@ -10,7 +10,7 @@ pytestmark = pytest.mark.real
 
 def test_the_first_view_answers_who_hurts(view: Watched) -> None:
     """Tiles, the busiest containers, CPU, memory and pressure, the events: with no choice made."""
-    page = view.open(panels=4)
+    page = view.open()
     expect(page.locator(".tile")).to_have_count(4)
     expect(page.locator(".tile .figure").first).not_to_be_empty()
     titles = page.locator(".panel h2").all_inner_texts()

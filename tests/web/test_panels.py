@@ -8,7 +8,7 @@ pytestmark = pytest.mark.real
 
 
 def test_search_adds_a_metric_and_chooses_a_container(view: Watched) -> None:
-    page = view.open("panels=cpu", panels=1)
+    page = view.open("panels=cpu")
     page.keyboard.press("/")
     page.keyboard.type("throttl")
     expect(page.locator(".hits li.at")).to_contain_text("cpu_throttled")
@@ -25,7 +25,7 @@ def test_search_adds_a_metric_and_chooses_a_container(view: Watched) -> None:
 
 
 def test_the_list_filters_fuzzily_and_by_namespace(view: Watched) -> None:
-    page = view.open("panels=cpu", panels=1)
+    page = view.open("panels=cpu")
     before = page.locator(".row").count()
     page.locator("#filter").fill("rprtcron")
     expect(page.locator(".row")).to_have_count(1)
@@ -40,7 +40,7 @@ def test_the_list_filters_fuzzily_and_by_namespace(view: Watched) -> None:
 
 
 def test_five_panels_and_a_sixth_is_refused_with_the_reason(view: Watched) -> None:
-    page = view.open("panels=cpu,memory,pressure_cpu", panels=3)
+    page = view.open("panels=cpu,memory,pressure_cpu")
     for metric in ("cpu_throttled", "threads"):
         page.keyboard.press("a")
         page.locator("#picker").fill(metric)
@@ -57,7 +57,7 @@ def test_five_panels_and_a_sixth_is_refused_with_the_reason(view: Watched) -> No
 
 
 def test_the_legend_follows_the_cursor_in_every_panel(view: Watched) -> None:
-    page = view.open("range=all&panels=cpu,memory", panels=2)
+    page = view.open("range=all&panels=cpu,memory")
     box = view.plot(0)
     orders = set()
     for share in (0.1, 0.4, 0.6, 0.95):
@@ -73,7 +73,7 @@ def test_the_legend_follows_the_cursor_in_every_panel(view: Watched) -> None:
 
 
 def test_a_click_on_a_name_shows_it_alone(view: Watched) -> None:
-    page = view.open("panels=memory", panels=1)
+    page = view.open("panels=memory")
     everything = view.pixels()
     page.locator(".line", has_text="catalog").or_(page.locator(".line")).first.click()
     expect(page.locator(".line.off")).to_have_count(7)
@@ -87,7 +87,7 @@ def test_a_dashboard_is_a_view(view: Watched) -> None:
         '{"schema_version":1,"name":"x","panels":[{"metric":"memory","title":"what ${TEAM} holds"}],'
         '"time_range":{"range":"all"},"containers":{"namespace":"shop"}}'
     )
-    page = view.open(f"dashboard={board}&team=shop", panels=1)
+    page = view.open(f"dashboard={board}&team=shop")
     expect(page.locator(".panel h2")).to_contain_text("what shop holds")
     assert view.words()["namespace"] == "shop"
 

@@ -53,7 +53,7 @@ def test_the_wheel_zooms_at_the_cursor_and_shift_drag_pans(view: Watched) -> Non
 
 
 def test_the_overview_says_where_you_are_and_moves_you(view: Watched) -> None:
-    page = view.open("range=5m&panels=cpu", panels=1)
+    page = view.open("range=5m&panels=cpu")
     start, end = view.window()
     window = page.locator(".overview .window").bounding_box()
     track = page.locator(".overview .track").bounding_box()
@@ -99,7 +99,7 @@ def settle(view: Watched) -> None:
 
 def test_utc_and_local_time_are_one_key_apart(demo_page_in_kolkata: Watched) -> None:
     view = demo_page_in_kolkata
-    page = view.open("panels=cpu", panels=1)
+    page = view.open("panels=cpu")
     expect(page.locator(".when")).to_contain_text("GMT+5:30")
     page.keyboard.press("u")
     expect(page.locator(".when")).to_contain_text("UTC")
