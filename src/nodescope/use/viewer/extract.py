@@ -31,6 +31,8 @@ def write_extract(
     out: Path,
 ) -> int:
     """Rows written; refused where there would be none, or more than a page should carry."""
+    if len(metrics) > METRICS_MOST:
+        raise too_much(f"{len(metrics)} metrics; accepted: up to {METRICS_MOST} in one file")
     tables: list[pa.Table] = []
     rows = 0
     for metric in metrics:
