@@ -46,11 +46,11 @@ describe("the legend", () => {
 });
 
 describe("the live tail", () => {
-  it("appends in place; who was not measured has a gap", () => {
-    const one = answer({ a: [1, 1], b: [2, 2] });
-    expect(append(one, 2, { a: 7 }, 0)).toBe(true);
-    expect(one.series[0]?.mean).toEqual([1, 1, 7]);
-    expect(one.series[1]?.mean).toEqual([2, 2, null]);
+  it("appends in place; null is a gap, and who is not named has nothing new", () => {
+    const one = answer({ a: [1, 1], b: [2, 2], c: [3, 3] });
+    expect(append(one, 2, { a: 7, b: null }, 0)).toBe(true);
+    expect(one.series.map((series) => series.mean[2])).toEqual([7, null, undefined]);
+    expect(newestReadings(one, { from: 0, to: 2 }).map((row) => row.value)).toEqual([7, 3, 2]);
   });
 
   it("a tick that is there already is not there twice", () => {
