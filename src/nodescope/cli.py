@@ -28,6 +28,7 @@ COMMANDS = {
     "metrics": ("metrics", "what was measured, under plain and raw names"),
     "consolidate": ("consolidate", "merge small files, apply retention, copy finished files away"),
     "export": ("export", "part of an archive as Parquet or CSV"),
+    "extender": ("extender", "kube-scheduler's extender: nodes scored by what they report"),
     "sample": ("sample", "one tick to stdout, then exit"),
 }
 

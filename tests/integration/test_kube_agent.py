@@ -1,20 +1,15 @@
 """Names and annotations against a real kube-apiserver: nothing of it is imitated."""
 
 import json
-import os
 import shutil
-import signal
-import subprocess
-import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
-from tests.cluster.control_plane import ControlPlane, free_port, run_control_plane, wait_for
+from tests.cluster.control_plane import ControlPlane, wait_for
+from tests.cluster.programs import run_agent
 from tests.nodes.make_nodes import DATABASE, WEB
 from tests.support import NODES
 
@@ -27,67 +22,12 @@ pytestmark = pytest.mark.real
 AGENT = "agent-token"
 
 
-@pytest.fixture(scope="module")
-def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
-    for made in run_control_plane(tmp_path_factory.mktemp("plane")):
-        made.allow_agent()
-        yield made
-
-
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     """A node with containers, in a folder of the test's own."""
     target = tmp_path / "root"
     shutil.copytree(NODES / "cgroup2-systemd" / "t0", target, symlinks=True)
     return target
-
-
-class Agent:
-    """The agent as a process."""
-
-    def __init__(self, url: str) -> None:
-        self.url = url
-
-    def get(self, path: str) -> httpx.Response:
-        return httpx.get(f"{self.url}{path}", timeout=10)
-
-    def source(self) -> dict[str, Any]:
-        """How the watch stands, by /status."""
-        found: dict[str, Any] = self.get("/status").json()["sources"]["kubernetes"]
-        return found
-
-    def post(self, **fields: object) -> httpx.Response:
-        return httpx.post(f"{self.url}/", data={"timestamp_ms": str(time.time_ns() // 10**6), **fields})
-
-    def container(self, container_id: str) -> dict[str, str]:
-        """A container's labels and details."""
-        entities = self.get("/window?scope=container&seconds=10&stats=last").json().get("entities", [])
-        found = [one["labels"] for one in entities if one["labels"]["container_id"] == container_id]
-        return found[0] if found else {}
-
-
-@contextmanager
-def run_agent(root: Path, kubeconfig: Path, node: str, *flags: str) -> Iterator[Agent]:
-    port = free_port()
-    command = [sys.executable, "-m", "nodescope", "agent", "--root", str(root), "--port", str(port)]
-    command += ["--node", node, "--kubeconfig", str(kubeconfig), "--no-archive", *flags]
-    environment = {key: value for key, value in os.environ.items() if not key.startswith("NODESCOPE_")}
-    with (root.parent / f"agent-{port}.log").open("wb") as log:
-        program = subprocess.Popen(command, stdout=log, stderr=log, env=environment)
-    try:
-        agent = Agent(f"http://127.0.0.1:{port}")
-        wait_for("the agent answers", lambda: answers(agent), 60)
-        yield agent
-    finally:
-        program.send_signal(signal.SIGTERM)
-        program.wait(20)
-
-
-def answers(agent: Agent) -> bool:
-    try:
-        return agent.get("/readyz").status_code == 200
-    except httpx.HTTPError:
-        return False
 
 
 def read_state(plane: ControlPlane, node: str) -> dict[str, Any]:
