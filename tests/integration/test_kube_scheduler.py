@@ -1,12 +1,15 @@
 """Placement by the stock kube-scheduler with our extender, on a real control plane."""
 
+import http.client
 import json
+import socket
 import ssl
 import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import httpx
@@ -364,3 +367,54 @@ def test_the_accounts_have_no_right_more_than_they_use(cluster: ControlPlane) ->
         rows = [line.split() for line in text.splitlines()[1:] if "[/" not in line and "self" not in line]
         found = {f"{verb} {row[0]}" for row in rows for verb in " ".join(row[3:]).strip("[]").split()}
         assert found == rights, account
+
+
+def test_hostile_bodies_and_tokens_are_refused_on_the_wire(cluster: ControlPlane, tmp_path: Path) -> None:
+    """10 MiB, noise, half a body, a wrong token, at the extender and at the agent; both live on."""
+    secret = tmp_path / "token"
+    secret.write_text("right")
+    flags = ("--token-file", str(secret))
+    kubeconfig = cluster.kubeconfig("extender-token")
+    right, wrong = {"Authorization": "Bearer right"}, {"Authorization": "Bearer wrong"}
+    random = Random(9)
+    with (
+        run_extender(kubeconfig, cluster.extender_port, tmp_path / "log", *flags) as extender,
+        run_agent(NODES / "bare" / "t0", cluster.kubeconfig(AGENT), "x", *flags) as agent,
+        httpx.Client(timeout=30) as client,
+    ):
+        for url in (f"{extender.url}/filter", f"{extender.url}/prioritize", f"{agent.url}/"):
+            assert client.post(url, content=b"x", headers=wrong).status_code == 401
+            assert client.post(url, content=b"x").status_code == 401
+            assert post_large(url, right) == 413
+            for _ in range(60):
+                noise = random.randbytes(random.randrange(300))
+                kind = random.choice(["application/x-www-form-urlencoded", "application/json"])
+                found = client.post(url, content=noise, headers={**right, "Content-Type": kind})
+                assert found.status_code == 400
+                assert found.json()["detail"]
+            host, port = url.split("/")[2].split(":")
+            with socket.create_connection((host, int(port))) as half:
+                half.sendall(b"POST /filter HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer right\r\n")
+                half.sendall(b"Content-Length: 100\r\n\r\n{")
+        assert client.get(f"{extender.url}/explain", headers=wrong).status_code == 401
+        assert extender.is_ready()
+        assert agent.is_ready()
+
+
+def post_large(url: str, headers: dict[str, str]) -> int:
+    """10 MiB; a server that answers early may close before all is sent."""
+    host, port = url.split("/")[2].split(":")
+    connection = http.client.HTTPConnection(host, int(port), timeout=30)
+    connection.putrequest("POST", "/" + url.split("/", 3)[3])
+    for key, value in {**headers, "Content-Length": str(10 * 2**20)}.items():
+        connection.putheader(key, value)
+    connection.endheaders()
+    try:
+        for _ in range(10):
+            connection.send(b"x" * 2**20)
+    except (BrokenPipeError, ConnectionResetError):
+        pass
+    try:
+        return connection.getresponse().status
+    finally:
+        connection.close()

@@ -379,7 +379,7 @@ def test_decisions_are_bounded_by_rows(world: World) -> None:
 def test_a_version_1_annotation_is_dated_by_the_server(world: World) -> None:
     """It does not say when it was written; the object's managed fields do."""
     text = json.dumps({"version": 1, "recentUsage": 0, "recentBitstreamIdentifiers": {"def": {}}})
-    fields = {"f:metadata": {"f:annotations": {".": {}, f"f:{KEY}": {}}}}
+    fields: dict[str, Any] = {"f:metadata": {"f:annotations": {".": {}, f"f:{KEY}": {}}}}
     managers = [{"manager": "collector", "time": "2023-07-22T04:26:30Z", "fieldsV1": fields}, {"bad": 1}, 5]
     world.nodes.change({"metadata": {"name": "old", "annotations": {KEY: text}, "managedFields": managers}})
     world.node("new", loaded("abc"))
