@@ -48,7 +48,7 @@ def run(options: argparse.Namespace) -> int:
     )
     if any(data.glob("dt=*")) or any(data.glob("*/dt=*")):
         raise RequestRejected(f"{data} has an archive already; give --data a new folder")
-    planted = []
+    planted, most = [], []
     rows = 0
     for number in range(options.nodes):
         node = f"demo-{number + 1}"
@@ -58,8 +58,9 @@ def run(options: argparse.Namespace) -> int:
         made = write_node(wish, __version__, bar.show)
         rows += made.rows
         planted += [{"node": node, **one} for one in made.truth]
+        most.append({"node": node, **made.most})
     Bar.end()
-    (data / "truth.json").write_bytes(render_truth(wish, planted))
+    (data / "truth.json").write_bytes(render_truth(wish, planted, most))
     sys.stdout.write(f"{rows:,} samples in {data}; what was planted is in {data / 'truth.json'}\n")
     if not options.no_serve:
         sys.stderr.write(f"the viewer is not part of this build; look with: nodescope containers {data}\n")

@@ -181,6 +181,8 @@ class Node:
 
     lives: list[Life]
     truth: list[dict[str, Any]]
+    used: dict[tuple[str, str, str], list[float]] = field(default_factory=dict)
+    """Of every container, all its lives: the sum of its memory in every second, and the seconds."""
 
 
 SERVICES = [
@@ -520,6 +522,9 @@ def sample_file(
             values = sample_life(wish, life, seconds[inside] * 1000)
             keep(life.entity(), CONTAINER_METRICS, values, inside)
             used_bytes[inside] += values["memory.current"]
+            used = node.used.setdefault((life.story.namespace, life.pod, life.story.name), [0.0, 0.0])
+            used[0] += float(values["memory.current"].sum())
+            used[1] += len(values["memory.current"])
             used_cores[inside] += np.minimum(
                 demand_of(wish, life, seconds[inside] * 1000)[0], life.story.quota_cores
             )
@@ -632,6 +637,8 @@ class Made:
     rows: int
     files: int
     truth: list[dict[str, Any]]
+    most: dict[str, Any]
+    """Who used the most memory on average while it was there: not planted, but true."""
 
 
 def write_node(wish: Wish, version: str, progress: Callable[[float], None], disk: Disk | None = None) -> Made:
@@ -658,10 +665,24 @@ def write_node(wish: Wish, version: str, progress: Callable[[float], None], disk
     for number, span in enumerate(spans):
         rows += write_file(disk, folder, wish, node, span, number + 1)
         progress((span[1] - start_ms) / (wish.end_ms - start_ms))
-    return Made(rows, len(spans), node.truth)
+    return Made(rows, len(spans), node.truth, tell_most(node))
 
 
-def render_truth(wish: Wish, planted: Sequence[Mapping[str, Any]]) -> bytes:
+def tell_most(node: Node) -> dict[str, Any]:
+    means = {names: total / seconds for names, (total, seconds) in node.used.items()}
+    namespace, pod, container = max(means, key=lambda names: means[names])
+    return {
+        "metric": "memory",
+        "namespace": namespace,
+        "pod": pod,
+        "container": container,
+        "mean": means[namespace, pod, container],
+    }
+
+
+def render_truth(
+    wish: Wish, planted: Sequence[Mapping[str, Any]], most: Sequence[Mapping[str, Any]] = ()
+) -> bytes:
     start_ms = wish.end_ms - round(wish.hours * MS_PER_HOUR)
     content = {
         "seed": wish.seed,
@@ -669,5 +690,6 @@ def render_truth(wish: Wish, planted: Sequence[Mapping[str, Any]]) -> bytes:
         "to": wish.end_ms / 1000,
         "containers": wish.containers,
         "planted": list(planted),
+        "most": list(most),
     }
     return (json.dumps(content, indent=1) + "\n").encode()

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from nodescope.base.errors import ArchiveRefused, NodescopeError, RequestRejected
 from nodescope.base.metric import Metric
@@ -52,6 +53,11 @@ class Entry:
     def ticks(self) -> Ticks | None:
         whole = self.whole()
         return whole.ticks if whole else None
+
+    def events(self) -> list[dict[str, Any]]:
+        """As the sidecar has them; read/events.py tells them."""
+        whole = self.whole()
+        return whole.events if whole else []
 
 
 @dataclass(frozen=True, slots=True)
