@@ -19,6 +19,7 @@ from nodescope.base.text import hint_nearest
 # when their command is called: a small command starts fast.
 COMMANDS = {
     "up": ("up", "nodescope on this machine: prints the addresses to look at"),
+    "viewer": ("viewer", "the web page and its API over data folders and files"),
     "agent": ("agent", "the collector: samples, holds, answers"),
     "sources": ("sources", "what this machine offers: every source ok, absent or failed, and why"),
     "settings": ("settings", "every setting, its value, and where it came from"),

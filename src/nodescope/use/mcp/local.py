@@ -20,6 +20,7 @@ from nodescope.base.plain import PLAIN
 from nodescope.base.text import clean_text
 from nodescope.read.bucket import Points
 from nodescope.read.catalog import Catalog, Entry, read_catalog
+from nodescope.read.events import read_events
 from nodescope.read.query import Answer, Engine
 from nodescope.read.resolve import resolve_metric
 from nodescope.read.tail import Tail, read_log_tail
@@ -241,15 +242,12 @@ class LocalNode:
         )
 
     def read_events(self, span: Span) -> list[Event]:
-        catalog, _ = self._store.of(self._node)
-        found = []
-        for entry in catalog.select(span.from_ms, span.to_ms):
-            whole = entry.whole()
-            for event in whole.events if whole else ():
-                if event.get("scope") == "container" and span.from_ms <= event["at_ms"] <= span.to_ms:
-                    kind = "oom" if event["kind"] == "oom_exit" else str(event["kind"])
-                    found.append(Event(event["at_ms"], kind, str(event["ids"][0]), event.get("facts") or {}))
-        return sorted(found, key=lambda event: event.at_ms)
+        catalog, tail = self._store.of(self._node)
+        return [
+            Event(one.at_ms, one.kind, one.subject.label("l_container_id") or "", one.facts)
+            for one in read_events(catalog, span.from_ms, span.to_ms, tail=tail)
+            if one.subject.label("l_scope") == "container"
+        ]
 
 
 def reduce_points(container_id: str, points: Points) -> Level | None:
