@@ -5,7 +5,9 @@ import asyncio
 import logging
 import os
 import signal
+import ssl
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -88,7 +90,11 @@ def build_fleet(options: argparse.Namespace, settings: Settings) -> "Fleet":
         deadline_seconds = 0.0
     if not 0.1 <= deadline_seconds <= 300:
         raise SettingsRejected(f"--deadline {options.deadline} is not accepted; accepted: 100ms to 5m")
-    rosters: list[Roster] = [build_local(options.path or [choose_data(settings, os.environ)])]
+    rosters: list[Roster] = []
+    if options.viewer:
+        rosters.append(build_static(options, deadline_seconds))
+    if options.path or not rosters:
+        rosters.append(build_local(options.path or [choose_data(settings, os.environ)]))
     return Fleet(JoinedRoster(rosters), SystemClock(), deadline_seconds)
 
 
@@ -103,6 +109,44 @@ def build_local(paths: list[Path]) -> "Roster":
             )
     store = Store(paths, SystemClock())
     return LocalRoster(store.nodes, lambda node: LocalNode(store, node))
+
+
+def build_static(options: argparse.Namespace, deadline_seconds: float) -> "Roster":
+    from nodescope.use.mcp.fleet import Seat, StaticRoster
+    from nodescope.use.mcp.viewer import ViewerNode, parse_address
+
+    tls, token = read_credentials(options)
+    seats = {}
+    for text in options.viewer:
+        node, equals, url = text.partition("=")
+        if not equals or not node or not url:
+            raise SettingsRejected(
+                f"--viewer {text} is not accepted; accepted: NODE=URL such as worker-1=http://10.0.0.5:8050"
+            )
+        if node in seats:
+            raise SettingsRejected(f"--viewer names {node} twice")
+        address = parse_address(url, tls, token)
+        backend = ViewerNode(node, address, SystemClock(), deadline_seconds)
+        seats[node] = Seat(node, backend, address.render())
+    return StaticRoster(seats)
+
+
+def read_credentials(options: argparse.Namespace) -> tuple[ssl.SSLContext | None, Callable[[], str]]:
+    """How viewers are asked: whom to trust, and the token as it is in the file now."""
+    try:
+        tls = ssl.create_default_context(cafile=str(options.viewer_ca)) if options.viewer_ca else None
+    except (OSError, ssl.SSLError) as error:
+        raise SettingsRejected(f"--viewer-ca {options.viewer_ca}: {error.strerror or error}") from error
+    path: Path | None = options.viewer_token_file
+    if path is None:
+        return tls, lambda: ""
+    if not path.is_file():
+        raise SettingsRejected(f"--viewer-token-file {path}: no such file")
+
+    def read_token() -> str:
+        return path.read_text().strip()
+
+    return tls, read_token
 
 
 def serve_stdio(fleet: "Fleet") -> int:
