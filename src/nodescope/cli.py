@@ -28,6 +28,7 @@ COMMANDS = {
     "metrics": ("metrics", "what was measured, under plain and raw names"),
     "consolidate": ("consolidate", "merge small files, apply retention, copy finished files away"),
     "export": ("export", "part of an archive as Parquet or CSV"),
+    "fleet": ("fleet", "a study or a question over many nodes and days"),
     "sample": ("sample", "one tick to stdout, then exit"),
 }
 
