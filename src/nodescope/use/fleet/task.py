@@ -81,7 +81,7 @@ def look_at(unit: Unit, job: Job) -> Part:
     except RequestRejected:
         part.collected = False
         return part
-    for containers in batches(catalog, asked.metrics[0].name, unit, by_pod=asked.by_pod):
+    for containers in batches(catalog, asked.metrics[0].name, unit, by_pod=asked.of == "pod"):
         answer = engine_here().query(catalog, unit.metric, containers, unit.from_ms, unit.to_ms, POINTS)
         limits: dict[str, float] = {}
         if job.question != "changes":
