@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from math import exp
+from statistics import median
 from typing import Any
 
 from nodescope.read.roots import Fault
@@ -231,13 +232,16 @@ def usual_share(parts: Sequence[Part], job: Job, by: str) -> Usual:
             changes[group] += part.elsewhere[key]
             seconds[group] = seconds.get(group, 0.0) + span
 
+    rates: dict[str, list[float]] = {}
+    for group_key, span in seconds.items():
+        rates.setdefault(group_key[1], []).append((changes[group_key] + 0.5) / max(1.0, span))
+    middle = {metric: median(found) for metric, found in rates.items()}
+
     def share(_: str, group: Group) -> float:
-        same = [key for key in seconds if key[1] == group.metric]
-        everybody = (sum(changes[key] for key in same) + 0.5) / max(1.0, sum(seconds[key] for key in same))
-        # The fleet's rate weighs as much as half an hour of one series: a
-        # group with little history of its own is taken to be like the others.
+        # The middle group's rate weighs as much as half an hour of one series:
+        # a group with little history of its own is taken to be like the others.
         key = group.name, group.metric
-        rate = (changes[key] + everybody * PRIOR_SECONDS) / (seconds.get(key, 0.0) + PRIOR_SECONDS)
+        rate = (changes[key] + middle[group.metric] * PRIOR_SECONDS) / (seconds.get(key, 0.0) + PRIOR_SECONDS)
         return min(0.5, 1 - exp(-rate * 2 * job.within_ms / 1000))
 
     return share

@@ -25,9 +25,11 @@ from nodescope.use.fleet.part import Job, Part, Unit
 from nodescope.use.fleet.workload import Owner, owner_of
 from nodescope.use.studies import STUDIES
 from nodescope.use.studies.archive_series import POINTS, make_series, name_line, read_limits
+from nodescope.use.studies.changepoint import FEWEST_SAMPLES
 from nodescope.use.studies.changepoint import study as study_changes
 from nodescope.use.studies.command import answer_for
 from nodescope.use.studies.finding import Answer
+from nodescope.use.studies.robust import block_medians
 from nodescope.use.studies.series import Series
 
 # Samples held at once: a sample takes some 100 bytes on its way through.
@@ -37,6 +39,8 @@ TRIES = 3
 LEAK_SHARE = 0.05
 # A change that counts is of a tenth of the level, up or down.
 CHANGE_SHARE = 0.1
+# The shortest piece that the study tells from its neighbours, five samples, always holds a whole block.
+BLOCK = 3
 # What the middle of a load is: between these shares of its sum.
 MIDDLE = (0.05, 0.95)
 
@@ -209,14 +213,28 @@ def middle_of(series: Series) -> tuple[float | None, float | None]:
     return float(times_at[first]), float(times_at[min(last, len(times_at) - 1)])
 
 
+def may_have_moved(series: Series) -> bool:
+    """
+    Whether any two blocks differ by as much as a change that counts.
+
+    Where none do no study would find one: most of a fleet stands still, and a
+    study costs a hundred times as much as this look.
+    """
+    heights = block_medians(series.values, BLOCK)
+    heights = heights[np.isfinite(heights)]
+    if not len(heights):
+        return False
+    low, high = float(heights.min()), float(heights.max())
+    return high - low >= CHANGE_SHARE * max(abs(low), abs(high))
+
+
 def take_changes(part: Part, job: Job, lines: Sequence[Line], unit: str) -> None:
     """Changes at the moment that was asked for, and how many there were elsewhere."""
     at, within = (job.at_ms or 0) / 1000, job.within_ms / 1000
     owned = [(owner_of(line, part.unit.node), line) for line in lines if len(line.points.time_ms)]
     for chain in link(owned):
         joined = join(chain, part.unit.metric, unit)
-        answer = study_changes(joined.series)
-        if answer.status == "not_enough_data":
+        if len(joined.series.values) < FEWEST_SAMPLES:
             part.short += 1
             continue
         owner, line = chain.owners[-1], chain.lines[-1]
@@ -224,6 +242,9 @@ def take_changes(part: Part, job: Job, lines: Sequence[Line], unit: str) -> None
         part.looked[key] += 1
         span = float(joined.real_at[-1] - joined.real_at[0])
         part.seconds_elsewhere[key] = part.seconds_elsewhere.get(key, 0.0) + max(0.0, span - 2 * within)
+        if not may_have_moved(joined.series):
+            continue
+        answer = study_changes(joined.series)
         near = []
         for finding in answer.to_json()["findings"]:  # type: ignore[attr-defined]
             if not is_material(finding):

@@ -6,12 +6,14 @@ from dataclasses import dataclass
 
 from nodescope.read.query import Line
 
-# What Kubernetes appends: a ReplicaSet's hash and a pod's, a Job's and a pod's,
-# a DaemonSet's pod, a StatefulSet's ordinal. Hashes have no vowels but in our demo.
+# What Kubernetes appends: a ReplicaSet's hash and a pod's, a Job's number and a
+# pod's, a DaemonSet's pod, a StatefulSet's ordinal. Its hashes have no vowels
+# and no 0, 1 or 3, so that they spell no words.
+_LETTERS = "[bcdfghjklmnpqrstvwxz2456789]"
 _ENDINGS = (
-    re.compile(r"-[a-z0-9]{6,10}-[a-z0-9]{5}$"),
-    re.compile(r"-[0-9]{8}-[a-z0-9]{5}$"),
-    re.compile(r"-[bcdfghjklmnpqrstvwxz2456789]{5}$"),
+    re.compile(rf"-{_LETTERS}{{6,10}}-{_LETTERS}{{5}}$"),
+    re.compile(rf"-[0-9]{{8,10}}-{_LETTERS}{{5}}$"),
+    re.compile(rf"-{_LETTERS}{{5}}$"),
     re.compile(r"-[0-9]+$"),
 )
 GROUPINGS = ("workload", "namespace", "image", "node")
