@@ -22,13 +22,14 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from nodescope.base.clock import Clock
-from nodescope.base.condition import ArchiveCondition
+from nodescope.base.condition import ArchiveCondition, CopyCondition
 from nodescope.base.errors import ArchiveBusy
 from nodescope.base.frame import Frame
 from nodescope.base.log import Log
 from nodescope.keep.disk import Disk
 from nodescope.keep.journal import Journal
 from nodescope.keep.layout import CLOSED, OPEN, DataFolder
+from nodescope.keep.ledger import read_status
 from nodescope.keep.lock import FolderLock, is_free, read_holder
 from nodescope.keep.retention import Limits, read_free_bytes
 from nodescope.keep.session import Session, write_session
@@ -38,6 +39,8 @@ log = Log("archive")
 # A minute of ticks: longer than any fsync seen on a busy disk, and some MB.
 QUEUE_FRAMES = 60
 RETRY_NS = 5_000_000_000
+# How often the child is looked after while no frame comes.
+LOOK_SECONDS = 2.0
 # A child that hangs on a dead disk is not waited for at the end.
 STOP_SECONDS = 30.0
 # Start-up, import and a large segment on a busy machine; a guess.
@@ -95,7 +98,7 @@ class Keeper:
     counts: Counts = field(default_factory=Counts)
     written_sequence: int = -1
     reason: str = ""
-    _queue: queue.Queue[Frame] = field(default_factory=lambda: queue.Queue(QUEUE_FRAMES))
+    _queue: queue.Queue[Frame | None] = field(default_factory=lambda: queue.Queue(QUEUE_FRAMES))
     _journal: Journal | None = None
     _number: int = 0
     _had_folder: bool = False
@@ -129,6 +132,11 @@ class Keeper:
     def stop(self) -> None:
         """Writes what is queued, closes the segment, has it converted."""
         self._stopping.set()
+        try:
+            # Nothing: only to be woken.
+            self._queue.put_nowait(None)
+        except queue.Full:
+            pass
         if self._thread:
             self._thread.join(timeout=STOP_SECONDS)
 
@@ -152,6 +160,23 @@ class Keeper:
             counts.removed_bytes,
             counts.failures,
             counts.last_failure,
+            self._copy_condition(),
+        )
+
+    def _copy_condition(self) -> CopyCondition | None:
+        """From the file that the consolidator leaves after each pass."""
+        status = read_status(self.folder)
+        if status is None:
+            return None
+        oldest_ms = status.oldest_waiting_ms
+        lag_ms = 0 if oldest_ms is None else self.clock.wall_ns() // 1_000_000 - oldest_ms
+        return CopyCondition(
+            max(0, lag_ms) / 1000,
+            status.waiting_files,
+            status.waiting_bytes,
+            status.copied_bytes,
+            status.failures,
+            status.lost_bytes,
         )
 
     def _count_waiting(self) -> int:
@@ -165,10 +190,10 @@ class Keeper:
     def _run(self) -> None:
         while not (self._stopping.is_set() and self._queue.empty()):
             try:
-                frame = self._queue.get(timeout=0.2)
+                frame = self._queue.get(timeout=LOOK_SECONDS)
             except queue.Empty:
-                pass
-            else:
+                frame = None
+            if frame:
                 self._keep(frame)
             self._look_after()
         self._finish()

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from nodescope.base.errors import ArchiveRefused, NodescopeError, RequestRejected
 from nodescope.base.metric import Metric
@@ -24,7 +24,11 @@ from nodescope.keep.layout import (
     parse_file,
 )
 from nodescope.keep.series import LABELS, Identity, Subject
-from nodescope.keep.sidecar import OpenSidecar, Ticks, read_sidecar
+from nodescope.keep.sidecar import OpenSidecar, Story, Ticks, read_sidecar
+
+if TYPE_CHECKING:
+    # Arrow is not needed to list a folder.
+    from nodescope.read.remote import RemoteFile
 
 CONTAINER = LABELS.index("l_container_id")
 # Ids are shortened to this in tables for people; docker's habit.
@@ -43,6 +47,12 @@ class Entry:
     sidecar: OpenSidecar | None
     """None: not written by us, or its sidecar was lost."""
     mtime_ns: int = 0
+    remote: "RemoteFile | None" = None
+    """Where the rows are read when they lie in an object store."""
+
+    def story(self) -> Story | None:
+        """Ticks, events and outcomes; parsed once."""
+        return self.sidecar.story() if self.sidecar else None
 
     def ticks(self) -> Ticks | None:
         return self.sidecar.story().ticks if self.sidecar else None

@@ -15,6 +15,7 @@ from pathlib import Path
 import duckdb
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from nodescope.base.errors import ArchiveRefused
@@ -141,18 +142,39 @@ def fetch_samples(connection: duckdb.DuckDBPyConnection, entries: Sequence[Entry
     picked = scopes & {wanted.scope} if wanted.scope else scopes
     if ours and picked:
         names = name_series(ours, picked)
-        where = where_rows(wanted, "l_container_id", wanted.scope if picked != scopes else "")
-        where += where_time(ours, wanted, "TIMESTAMPTZ", "+00")
-        files = quote_all(str(entry.path) for entry in ours)
-        question = (
-            f"SELECT epoch_ms(time) AS time_ms, value, {names.select()} "  # noqa: S608 - names of ours, values quoted
-            f"FROM read_parquet([{files}]) WHERE {' AND '.join(where)}"
-        )
-        cut_series(fetched, run_arrow(connection, question), names, ("value",))
+        scope = wanted.scope if picked != scopes else ""
+        select = select_remote if ours[0].remote else select_local
+        cut_series(fetched, select(connection, ours, wanted, names, scope), names, ("value",))
     for entry in entries:
         if entry.sidecar is None:
             fetch_foreign(connection, entry, wanted, fetched)
     return fetched
+
+
+def select_local(
+    connection: duckdb.DuckDBPyConnection, entries: Sequence[Entry], wanted: Wanted, names: Names, scope: str
+) -> pa.Table:
+    where = where_rows(wanted, "l_container_id", scope) + where_time(entries, wanted, "TIMESTAMPTZ", "+00")
+    files = quote_all(str(entry.path) for entry in entries)
+    question = (
+        f"SELECT epoch_ms(time) AS time_ms, value, {names.select()} "  # noqa: S608 - names of ours, values quoted
+        f"FROM read_parquet([{files}]) WHERE {' AND '.join(where)}"
+    )
+    return run_arrow(connection, question)
+
+
+def select_remote(
+    _: duckdb.DuckDBPyConnection, entries: Sequence[Entry], wanted: Wanted, names: Names, scope: str
+) -> pa.Table:
+    """From an object store, file by file; the same rows in the same order."""
+    columns = list(names.columns)
+    if scope and "l_scope" not in columns:
+        columns.append("l_scope")
+    asked = (wanted.metric, wanted.containers, columns, wanted.from_ms, wanted.to_ms)
+    tables = [entry.remote.select(*asked) for entry in entries if entry.remote]
+    filled = [table for table in tables if table.num_rows]
+    table = pa.concat_tables(filled).unify_dictionaries() if filled else tables[0]
+    return table.filter(pc.equal(table.column("l_scope"), scope)) if scope and filled else table
 
 
 def fetch_foreign(
