@@ -1,18 +1,21 @@
 """
 Writes an archive of a machine with eight busy GPUs: python -m tests.fakes.gpu_archive DATA --seconds 60
 
-A real agent with the fake NVML; for pictures of the viewer, and for tests that
-read GPU series back.
+A real agent with the fake NVML on the tree of a fixture node, so that nothing of
+the machine it runs on is in it; for pictures of the viewer, and for tests that read
+GPU series back.
 """
 
 import argparse
 import math
+import shutil
 import tempfile
 import time
 from pathlib import Path
 
 from tests.fakes.nvml.library import Scenario, build_library, many_gpus
 from tests.integration.agents import running_agent
+from tests.support import NODES
 
 GPUS = 8
 # One turn of every GPU's load; each begins a little later than its neighbour.
@@ -37,7 +40,11 @@ def write_archive(data: Path, seconds: float, interval: str = "1s", rotation_sec
         scenario.say(many_gpus(GPUS) | {"all.fan": 40})
         library = build_library(Path(name, "library"))
         environment = {"LD_LIBRARY_PATH": str(library.parent), "FAKE_NVML_SCENARIO": str(scenario.path)}
-        flags = ("--data", str(data), "--interval", interval, "--node", "gpu-node")
+        root = Path(name, "root")
+        shutil.copytree(NODES / "cgroup2-systemd/t0", root, symlinks=True)
+        # Answers of a fixture; here the sources ask for themselves.
+        shutil.rmtree(root / "calls")
+        flags = ("--root", str(root), "--data", str(data), "--interval", interval, "--node", "gpu-node")
         rotation = ("--rotation-seconds", f"{rotation_seconds:g}")
         with running_agent(*flags, *rotation, environment=environment):
             begun = time.monotonic()
