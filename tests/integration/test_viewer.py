@@ -314,8 +314,6 @@ def test_a_viewer_with_a_token_and_tls_is_closed(tmp_path: Path) -> None:
             "-nodes",
             "-days",
             "1",
-        ]
-        + [
             "-subj",
             "/CN=localhost",
             "-addext",
