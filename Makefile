@@ -4,7 +4,7 @@ SHELL := /bin/bash
 PY := .venv/bin/python
 ARGS ?=
 
-.PHONY: help setup run test lint fast real bench docs golden capture lock clean test-vm fuzz eval-studies soak
+.PHONY: help setup run test lint fast real bench docs dashboards golden capture lock clean test-vm fuzz eval-studies soak
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -26,7 +26,8 @@ fast: setup ## the tests that need nothing but files
 
 real: setup ## the tests with real servers, real cgroups, real processes
 	@tools/test-parts
-	@$(PY) -m pytest -m "real" -p no:randomly $(ARGS)
+	@$(PY) -m pytest -n 3 --dist loadgroup -m "real and not quiet" -p no:randomly $(ARGS)
+	@$(PY) -m pytest -n 2 --dist loadgroup -m "real and quiet" -p no:randomly $(ARGS)
 
 test: lint fast real ## everything this machine can run
 
@@ -35,6 +36,9 @@ bench: setup ## every figure we claim, in one table
 
 docs: setup ## renew the generated pages
 	@$(PY) tools/generate_docs.py
+
+dashboards: setup ## renew deploy/grafana from tools/dashboards
+	@$(PY) -m tools.generate_dashboards
 
 golden: setup ## renew what we make of each captured node; read the diff
 	@NODESCOPE_RENEW_GOLDEN=1 $(PY) -m pytest -q tests/golden tests/contracts -p no:randomly

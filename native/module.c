@@ -10,6 +10,8 @@
  *
  * Limited API of Python 3.11: one build serves every later version.
  */
+/* For syscall(). */
+#define _GNU_SOURCE
 #define Py_LIMITED_API 0x030B0000
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -20,7 +22,24 @@
 #include <string.h>
 #include <unistd.h>
 
+#if defined(__linux__) && defined(__LP64__)
+#include <sys/syscall.h>
+#endif
+
 #include "parse.h"
+
+/*
+ * The C library's pread is a point of cancellation, which costs two atomic
+ * operations as soon as there are threads: 2 % of a tick.
+ */
+static ssize_t read_from_start(int descriptor, char *buffer, size_t bytes)
+{
+#if defined(__linux__) && defined(__LP64__)
+    return syscall(SYS_pread64, descriptor, buffer, bytes, (off_t)0);
+#else
+    return pread(descriptor, buffer, bytes, 0);
+#endif
+}
 
 /* Larger files (a machine with thousands of interrupts) go to the Python reader. */
 #define BUFFER_BYTES 65536
@@ -37,6 +56,9 @@ struct entry {
 struct layouts {
     size_t count;
     struct layout *items;
+    char *buffer;
+    /* Set while a thread reads without the interpreter lock: what is remembered is not shared. */
+    int busy;
 };
 
 static void free_layouts(struct layouts *layouts)
@@ -45,14 +67,16 @@ static void free_layouts(struct layouts *layouts)
         return;
     for (size_t i = 0; i < layouts->count; i++) {
         struct layout *layout = &layouts->items[i];
-        for (size_t slot = 0; layout->keys && slot < layout->wanted; slot++)
-            free((char *)layout->keys[slot].text);
+        /* The keys end with one that has no text. */
+        for (struct key *key = layout->keys; key && key->text; key++)
+            free((char *)key->text);
         free(layout->keys);
         free(layout->places);
         free(layout->lines);
         free(layout->memory);
     }
     free(layouts->items);
+    free(layouts->buffer);
     free(layouts);
 }
 
@@ -61,24 +85,32 @@ static void destroy_capsule(PyObject *capsule)
     free_layouts(PyCapsule_GetPointer(capsule, LAYOUTS));
 }
 
-/* keys: a tuple of bytes; places: a tuple of int; either may be empty. */
-static int fill_layout(struct layout *layout, PyObject *keys, PyObject *places)
+/* How many cells a file of this layout fills; 0 when the description makes no sense. */
+static size_t count_wanted(enum kind kind, Py_ssize_t keys, Py_ssize_t places)
 {
-    Py_ssize_t key_count = PyTuple_Size(keys), place_count = PyTuple_Size(places);
-    if (key_count < 0 || place_count < 0)
-        return -1;
-    layout->wanted = (size_t)(layout->kind == NUMBER ? 1 : key_count ? key_count : place_count);
-    layout->keys = calloc(layout->wanted + 1, sizeof *layout->keys);
-    layout->places = calloc(layout->wanted + 1, sizeof *layout->places);
-    layout->line_room = MOST_LINES;
-    layout->lines = calloc(MOST_LINES, sizeof *layout->lines);
-    layout->memory_room = BUFFER_BYTES;
-    layout->memory = malloc(BUFFER_BYTES);
-    if (!layout->keys || !layout->places || !layout->lines || !layout->memory) {
-        PyErr_NoMemory();
-        return -1;
+    switch (kind) {
+    case NUMBER:
+        return 1;
+    case PIDS:
+        return 2;
+    case KEY_VALUES:
+    case PAIR_SUMS:
+    case OPERATION_SUMS:
+        return (size_t)keys;
+    default:
+        return (size_t)places;
     }
-    for (Py_ssize_t slot = 0; slot < key_count; slot++) {
+}
+
+static int refuse(const char *text)
+{
+    PyErr_SetString(PyExc_ValueError, text);
+    return -1;
+}
+
+static int fill_keys(struct layout *layout, PyObject *keys, Py_ssize_t count)
+{
+    for (Py_ssize_t slot = 0; slot < count; slot++) {
         char *text;
         Py_ssize_t length;
         if (PyBytes_AsStringAndSize(PyTuple_GetItem(keys, slot), &text, &length) < 0)
@@ -92,13 +124,100 @@ static int fill_layout(struct layout *layout, PyObject *keys, PyObject *places)
         layout->keys[slot].text = copy;
         layout->keys[slot].length = (size_t)length;
     }
-    for (Py_ssize_t slot = 0; slot < place_count; slot++) {
+    return 0;
+}
+
+static int fill_places(struct layout *layout, PyObject *places, Py_ssize_t count)
+{
+    for (Py_ssize_t slot = 0; slot < count; slot++) {
         long place = PyLong_AsLong(PyTuple_GetItem(places, slot));
         if (PyErr_Occurred())
             return -1;
+        if (place < 0 || place > INT16_MAX)
+            return refuse("a place is out of range");
+        /* Tokens are passed once, from left to right. */
+        if (layout->kind != PRESSURE && slot && place <= layout->places[slot - 1])
+            return refuse("places do not ascend");
         layout->places[slot] = (int32_t)place;
     }
     return 0;
+}
+
+/* keys: the lines' beginnings. places: width, least, separated, the places, a slot a line. */
+static int fill_rows(struct layout *layout, PyObject *keys, PyObject *places, Py_ssize_t lines)
+{
+    enum { HEAD = 3 };
+    Py_ssize_t count = PyTuple_Size(places);
+    long head[HEAD];
+    for (Py_ssize_t i = 0; i < HEAD; i++) {
+        head[i] = i < count ? PyLong_AsLong(PyTuple_GetItem(places, i)) : -1;
+        if (PyErr_Occurred())
+            return -1;
+    }
+    if (head[0] < 1 || head[1] < 0 || count - HEAD - head[0] != lines)
+        return refuse("the places of rows make no sense");
+    layout->width = (size_t)head[0];
+    layout->least = (size_t)head[1];
+    layout->separated = head[2] != 0;
+    layout->places = calloc(layout->width, sizeof *layout->places);
+    layout->lines = calloc((size_t)lines + 1, sizeof *layout->lines);
+    layout->memory = malloc(BUFFER_BYTES);
+    if (!layout->places || !layout->lines || !layout->memory) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    PyObject *wanted = PyTuple_GetSlice(places, HEAD, HEAD + head[0]);
+    int filled = wanted ? fill_places(layout, wanted, head[0]) : -1;
+    Py_XDECREF(wanted);
+    if (filled < 0)
+        return -1;
+    size_t used = 0, rows = 0;
+    for (Py_ssize_t line = 0; line < lines; line++) {
+        char *text;
+        Py_ssize_t length;
+        if (PyBytes_AsStringAndSize(PyTuple_GetItem(keys, line), &text, &length) < 0)
+            return -1;
+        long slot = PyLong_AsLong(PyTuple_GetItem(places, HEAD + head[0] + line));
+        if (PyErr_Occurred())
+            return -1;
+        if (used + (size_t)length > BUFFER_BYTES || slot < HEADER || slot > INT16_MAX)
+            return refuse("a line of rows makes no sense");
+        memcpy(layout->memory + used, text, (size_t)length);
+        used += (size_t)length;
+        layout->lines[line].length = (uint16_t)length;
+        layout->lines[line].slot = (int16_t)slot;
+        if (slot >= 0 && (size_t)slot + 1 > rows)
+            rows = (size_t)slot + 1;
+    }
+    layout->line_count = (size_t)lines;
+    layout->wanted = rows * layout->width;
+    return 0;
+}
+
+/* keys: a tuple of bytes; places: a tuple of int; either may be empty. */
+static int fill_layout(struct layout *layout, PyObject *keys, PyObject *places)
+{
+    Py_ssize_t key_count = PyTuple_Size(keys), place_count = PyTuple_Size(places);
+    if (key_count < 0 || place_count < 0)
+        return -1;
+    if (layout->kind == ROWS)
+        return fill_rows(layout, keys, places, key_count);
+    layout->wanted = count_wanted(layout->kind, key_count, place_count);
+    if (key_count > INT16_MAX || (key_count && layout->wanted != (size_t)key_count))
+        return refuse("keys where none belong");
+    layout->keys = calloc((size_t)key_count + 1, sizeof *layout->keys);
+    layout->places = calloc((size_t)place_count + 1, sizeof *layout->places);
+    if (layout->kind == KEY_VALUES) {
+        layout->line_room = MOST_LINES;
+        layout->lines = calloc(MOST_LINES, sizeof *layout->lines);
+        layout->memory_room = BUFFER_BYTES;
+        layout->memory = malloc(BUFFER_BYTES);
+    }
+    if (!layout->keys || !layout->places || (layout->kind == KEY_VALUES && (!layout->lines || !layout->memory))) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    return fill_keys(layout, keys, key_count) < 0 || fill_places(layout, places, place_count) < 0 ? -1 : 0;
 }
 
 static PyObject *make_layouts(PyObject *module, PyObject *list)
@@ -108,10 +227,12 @@ static PyObject *make_layouts(PyObject *module, PyObject *list)
     if (count < 0)
         return NULL;
     struct layouts *layouts = calloc(1, sizeof *layouts);
-    if (layouts)
+    if (layouts) {
         layouts->items = calloc((size_t)count + 1, sizeof *layouts->items);
-    if (!layouts || !layouts->items) {
-        free(layouts);
+        layouts->buffer = malloc(BUFFER_BYTES);
+    }
+    if (!layouts || !layouts->items || !layouts->buffer) {
+        free_layouts(layouts);
         return PyErr_NoMemory();
     }
     for (Py_ssize_t i = 0; i < count; i++) {
@@ -123,9 +244,9 @@ static PyObject *make_layouts(PyObject *module, PyObject *list)
             free_layouts(layouts);
             return NULL;
         }
-        layout->kind = (enum kind)kind;
         layouts->count = (size_t)i + 1;
-        if (fill_layout(layout, keys, places) < 0) {
+        layout->kind = (enum kind)kind;
+        if (kind < NUMBER || kind > PIDS ? refuse("no such kind of layout") < 0 : fill_layout(layout, keys, places) < 0) {
             free_layouts(layouts);
             return NULL;
         }
@@ -140,7 +261,7 @@ static int32_t read_file(struct layout *layout, int descriptor, char *buffer, do
         return -1;
     ssize_t got;
     do {
-        got = pread(descriptor, buffer, BUFFER_BYTES - 1, 0);
+        got = read_from_start(descriptor, buffer, BUFFER_BYTES - 1);
     } while (got < 0 && errno == EINTR);
     if (got < 0)
         return errno;
@@ -157,19 +278,17 @@ static int32_t read_file(struct layout *layout, int descriptor, char *buffer, do
 static Py_ssize_t read_entries(struct layouts *layouts, const struct entry *entries, Py_ssize_t count, double *cells,
                                int64_t cell_count, int32_t *status)
 {
-    char *buffer = malloc(BUFFER_BYTES);
     Py_ssize_t failed = 0;
     for (Py_ssize_t i = 0; i < count; i++) {
         const struct entry *entry = &entries[i];
         status[i] = -1;
-        if (buffer && entry->layout >= 0 && (size_t)entry->layout < layouts->count) {
+        if (entry->layout >= 0 && (size_t)entry->layout < layouts->count) {
             struct layout *layout = &layouts->items[entry->layout];
             if (entry->cell >= 0 && entry->cell + (int64_t)layout->wanted <= cell_count)
-                status[i] = read_file(layout, entry->descriptor, buffer, cells + entry->cell);
+                status[i] = read_file(layout, entry->descriptor, layouts->buffer, cells + entry->cell);
         }
         failed += status[i] != 0;
     }
-    free(buffer);
     return failed;
 }
 
@@ -193,11 +312,15 @@ static PyObject *read_grid(PyObject *module, PyObject *args)
     Py_ssize_t count = program.len / (Py_ssize_t)sizeof(struct entry);
     if (status.len < count * (Py_ssize_t)sizeof(int32_t)) {
         PyErr_SetString(PyExc_ValueError, "status is shorter than the program");
+    } else if (layouts->busy) {
+        PyErr_SetString(PyExc_RuntimeError, "another thread reads with these layouts");
     } else {
         Py_ssize_t failed;
+        layouts->busy = 1;
         Py_BEGIN_ALLOW_THREADS
         failed = read_entries(layouts, program.buf, count, values.buf, values.len / (Py_ssize_t)sizeof(double), status.buf);
         Py_END_ALLOW_THREADS
+        layouts->busy = 0;
         result = PyLong_FromSsize_t(failed);
     }
     PyBuffer_Release(&status);

@@ -13,6 +13,18 @@ static int is_odd(char c) { return c == '\r' || c == '\v' || c == '\f' || c == '
 
 static int is_digit(char c) { return c >= '0' && c <= '9'; }
 
+/* Where a token may end: blanks, line ends, odd bytes. The 0 behind the data is one of them. */
+static const unsigned char ENDS[256] = {
+    ['\0'] = 1, ['\t'] = 1, ['\n'] = 1, ['\v'] = 1, ['\f'] = 1, ['\r'] = 1, [' '] = 1,
+};
+
+static const char *pass_token(const char *c)
+{
+    while (!ENDS[(unsigned char)*c])
+        c++;
+    return c;
+}
+
 /*
  * One number at *cursor: digits, or digits.digits, or "max". Up to 19 digits
  * fit a uint64 and convert to the nearest double; a fraction is divided by an
@@ -32,7 +44,8 @@ static int parse_number(const char **cursor, const char *end, double *out)
         c++;
     const char *start = c;
     uint64_t whole = 0;
-    while (c < end && is_digit(*c))
+    /* The 0 behind the data is no digit. */
+    while (is_digit(*c))
         whole = whole * 10 + (uint64_t)(*c++ - '0');
     size_t digits = (size_t)(c - start);
     if (digits == 0 || digits > 19)
@@ -81,11 +94,9 @@ static int take_key(const char **cursor, const char *end, struct key *key)
 {
     const char *c = *cursor;
     key->text = c;
-    while (c < end && !is_blank(*c) && *c != '\n') {
-        if (is_odd(*c))
-            return UNSURE;
-        c++;
-    }
+    c = pass_token(c);
+    if (c < end && is_odd(*c))
+        return UNSURE;
     key->length = (size_t)(c - key->text);
     if (key->length > 1 && key->text[key->length - 1] == ':')
         key->length--;
@@ -107,41 +118,6 @@ static const char *skip_line(const char *c, const char *end)
     return stop ? stop + 1 : end;
 }
 
-/*
- * The rest of a line behind its value: nothing, or kB. A line that goes on is
- * not the kernel's `key value`, and the other reader may see it otherwise.
- */
-static int finish_line(const char **cursor, const char *end)
-{
-    const char *c = *cursor;
-    while (c < end && is_blank(*c))
-        c++;
-    if (end - c >= 2 && c[0] == 'k' && c[1] == 'B')
-        c += 2;
-    if (c < end && *c != '\n')
-        return UNSURE;
-    *cursor = c < end ? c + 1 : end;
-    return SURE;
-}
-
-/* Over the value of a line that is not wanted. */
-static int pass_value(const char **cursor, const char *end)
-{
-    const char *c = *cursor;
-    while (c < end && is_blank(*c))
-        c++;
-    const char *start = c;
-    while (c < end && !is_blank(*c) && *c != '\n') {
-        if (is_odd(*c))
-            return UNSURE;
-        c++;
-    }
-    if (c == start)
-        return UNSURE;
-    *cursor = c;
-    return SURE;
-}
-
 static int parse_value(const char **cursor, const char *end, double *out)
 {
     const char *c = *cursor;
@@ -155,25 +131,26 @@ static int parse_value(const char **cursor, const char *end, double *out)
     return SURE;
 }
 
-/* Verify the remembered lines; UNSURE sends the caller to the search. */
+/*
+ * The value of a wanted key is the second token of its first line; what else
+ * a line or the file holds cannot change it. So lines that are not wanted are
+ * passed over, once their key is known to be the remembered one.
+ */
 static int parse_remembered(const struct layout *layout, const char *data, const char *end, double *out)
 {
     const char *c = data;
     const char *key = layout->memory;
     for (size_t line = 0; line < layout->line_count; line++) {
         struct line known = layout->lines[line];
-        if ((size_t)(end - c) <= known.length || memcmp(c, key, known.length) != 0)
+        if ((size_t)(end - c) <= known.length || memcmp(c, key, known.length) != 0 || !is_blank(c[known.length]))
             return UNSURE;
         c += known.length;
         key += known.length;
-        if (!is_blank(*c))
+        if (known.slot >= 0 && parse_value(&c, end, &out[known.slot]) != SURE)
             return UNSURE;
-        if ((known.slot >= 0 ? parse_value(&c, end, &out[known.slot]) : pass_value(&c, end)) != SURE)
-            return UNSURE;
-        if (finish_line(&c, end) != SURE)
-            return UNSURE;
+        c = skip_line(c, end);
     }
-    return c >= end ? SURE : UNSURE;
+    return layout->complete || c == end ? SURE : UNSURE;
 }
 
 static int find_slot(const struct layout *layout, const struct key *key, const double *out)
@@ -181,7 +158,7 @@ static int find_slot(const struct layout *layout, const struct key *key, const d
     for (size_t slot = 0; slot < layout->wanted; slot++)
         if (isnan(out[slot]) && same_key(key, &layout->keys[slot]))
             return (int)slot;
-    return -1;
+    return UNWANTED;
 }
 
 /* Search every line, and remember what was found where. */
@@ -191,35 +168,35 @@ static int parse_searching(struct layout *layout, const char *data, const char *
     for (size_t slot = 0; slot < layout->wanted; slot++)
         out[slot] = NAN;
     layout->line_count = 0;
-    for (const char *c = data; c < end; lines++) {
+    for (const char *c = data; c < end && found < layout->wanted; lines++) {
         const char *start = c;
         struct key key;
         if (lines >= layout->line_room || take_key(&c, end, &key) != SURE)
             return UNSURE;
         size_t written = (size_t)(c - start);
-        if (written > UINT16_MAX || used + written > layout->memory_room)
+        if (c == end || !is_blank(*c) || written > UINT16_MAX || used + written > layout->memory_room)
             return UNSURE;
         memcpy(layout->memory + used, start, written);
         used += written;
+        int slot = find_slot(layout, &key, out);
         layout->lines[lines].length = (uint16_t)written;
-        layout->lines[lines].slot = (int16_t)find_slot(layout, &key, out);
-        int16_t slot = layout->lines[lines].slot;
-        if ((slot >= 0 ? parse_value(&c, end, &out[slot]) : pass_value(&c, end)) != SURE)
-            return UNSURE;
-        if (finish_line(&c, end) != SURE)
+        layout->lines[lines].slot = (int16_t)slot;
+        if (slot >= 0 && parse_value(&c, end, &out[slot]) != SURE)
             return UNSURE;
         found += slot >= 0;
+        c = skip_line(c, end);
     }
     if (found == 0)
         return UNSURE;
     layout->line_count = lines;
+    layout->complete = found == layout->wanted;
     return SURE;
 }
 
 static int parse_key_values(struct layout *layout, const char *data, const char *end, double *out)
 {
     if (layout->line_count) {
-        for (size_t slot = 0; slot < layout->wanted; slot++)
+        for (size_t slot = 0; !layout->complete && slot < layout->wanted; slot++)
             out[slot] = NAN;
         if (parse_remembered(layout, data, end, out) == SURE)
             return SURE;
@@ -242,11 +219,9 @@ static int split(const char *data, const char *end, struct token *tokens, size_t
         if (c == end)
             break;
         tokens[found].start = c;
-        while (c < end && !is_blank(*c) && *c != '\n') {
-            if (is_odd(*c))
-                return UNSURE;
-            c++;
-        }
+        c = pass_token(c);
+        if (c < end && is_odd(*c))
+            return UNSURE;
         tokens[found++].stop = c;
     }
     *count = found;
@@ -292,22 +267,25 @@ static int parse_pressure(const struct layout *layout, const char *data, const c
     return SURE;
 }
 
-/* loadavg has five fields, /proc/PID/stat fifty behind the name. */
-#define MOST_FIELDS 64
-
+/* Wanted places ascend; the caller checked it. What stands behind the last is not looked at. */
 static int parse_fields(const struct layout *layout, const char *data, const char *end, double *out)
 {
-    struct token tokens[MOST_FIELDS];
-    size_t count, needed = 0;
-    for (size_t slot = 0; slot < layout->wanted; slot++)
-        if ((size_t)layout->places[slot] >= needed)
-            needed = (size_t)layout->places[slot] + 1;
-    /* What stands behind the last wanted field need not be looked at. */
-    if (needed > MOST_FIELDS || split(data, end, tokens, needed, &count) != SURE || count < needed)
-        return UNSURE;
-    for (size_t slot = 0; slot < layout->wanted; slot++)
-        if (parse_whole_token(&tokens[layout->places[slot]], &out[slot]) != SURE)
+    const char *c = data;
+    size_t next = 0;
+    for (int32_t token = 0; next < layout->wanted; token++) {
+        while (c < end && (is_blank(*c) || *c == '\n'))
+            c++;
+        if (c == end)
             return UNSURE;
+        if (layout->places[next] == token) {
+            if (parse_token(&c, end, &out[next++]) != SURE)
+                return UNSURE;
+        } else {
+            c = pass_token(c);
+            if (c < end && is_odd(*c))
+                return UNSURE;
+        }
+    }
     return SURE;
 }
 
@@ -388,6 +366,86 @@ static int parse_operation_sums(const struct layout *layout, const char *data, c
     return SURE;
 }
 
+/* The wanted tokens of a device's line behind its name. */
+static int parse_row(const struct layout *layout, const char *c, const char *end, double *out)
+{
+    size_t next = 0, token = 0;
+    for (; next < layout->width || token < layout->least; token++) {
+        while (c < end && is_blank(*c))
+            c++;
+        if (c == end)
+            break;
+        if (next < layout->width && (size_t)layout->places[next] == token) {
+            if (parse_token(&c, end, &out[next++]) != SURE)
+                return UNSURE;
+        } else {
+            c = pass_token(c);
+            if (c < end && is_odd(*c))
+                return UNSURE;
+        }
+    }
+    if (token < layout->least)
+        return UNSURE;
+    /* Older kernels write fewer. */
+    while (next < layout->width)
+        out[next++] = NAN;
+    return SURE;
+}
+
+static int parse_rows(const struct layout *layout, const char *data, const char *end, double *out)
+{
+    const char *c = data;
+    const char *name = layout->memory;
+    for (size_t line = 0; line < layout->line_count; line++) {
+        struct line known = layout->lines[line];
+        if (c == end || (size_t)(end - c) < known.length || memcmp(c, name, known.length) != 0)
+            return UNSURE;
+        const char *next = skip_line(c, end);
+        const char *stop = next[-1] == '\n' ? next - 1 : next;
+        c += known.length;
+        name += known.length;
+        if (known.slot != HEADER && !layout->separated && c < stop && !is_blank(*c))
+            return UNSURE;
+        if (c > stop || (known.slot >= 0 && parse_row(layout, c, stop, out + (size_t)known.slot * layout->width) != SURE))
+            return UNSURE;
+        c = next;
+    }
+    return c == end ? SURE : UNSURE;
+}
+
+/* CRC-32 as zlib has it, four bits at a time: a list of pids is short. */
+static uint32_t check_bytes(const char *data, const char *end)
+{
+    static const uint32_t STEPS[16] = {
+        0x00000000, 0x1db71064, 0x3b6e20c8, 0x26d930ac, 0x76dc4190, 0x6b6b51f4, 0x4db26158, 0x5005713c,
+        0xedb88320, 0xf00f9344, 0xd6d6a3e8, 0xcb61b38c, 0x9b64c2b0, 0x86d3d2d4, 0xa00ae278, 0xbdbdf21c,
+    };
+    uint32_t check = 0xffffffff;
+    for (const char *c = data; c < end; c++) {
+        check ^= (unsigned char)*c;
+        check = (check >> 4) ^ STEPS[check & 15];
+        check = (check >> 4) ^ STEPS[check & 15];
+    }
+    return ~check;
+}
+
+/* How many, and a check of which: who sees the same check need not look. */
+static int parse_pids(const char *data, const char *end, double *out)
+{
+    size_t count = 0;
+    for (const char *c = data; c < end; count++) {
+        const char *start = c;
+        while (c < end && is_digit(*c))
+            c++;
+        if (c == start || c == end || *c != '\n')
+            return UNSURE;
+        c++;
+    }
+    out[0] = (double)count;
+    out[1] = (double)check_bytes(data, end);
+    return SURE;
+}
+
 int parse_layout(struct layout *layout, const char *data, size_t length, double *out)
 {
     const char *end = data + length;
@@ -406,6 +464,10 @@ int parse_layout(struct layout *layout, const char *data, size_t length, double 
         return parse_pair_sums(layout, data, end, out);
     case OPERATION_SUMS:
         return parse_operation_sums(layout, data, end, out);
+    case ROWS:
+        return parse_rows(layout, data, end, out);
+    case PIDS:
+        return parse_pids(data, end, out);
     }
     return UNSURE;
 }

@@ -19,8 +19,8 @@ from tests.nodes.make_nodes import DATABASE, WEB
 from tests.support import NODES
 
 from nodescope.base.clock import SystemClock
+from nodescope.base.fpga_state import KEY, STATE_BYTES
 from nodescope.kube.watch import Watch
-from nodescope.publish.fpga_state import KEY, STATE_BYTES
 
 pytestmark = pytest.mark.real
 

@@ -257,6 +257,21 @@ class Settings:
     rollup_days: float = _bounded(90.0, least=0.01)
     """One-minute rollups older than this leave."""
 
+    copy_to: str = ""
+    """
+    An object store that the consolidator copies finished files to: s3://, gs://, abfs:// or file://.
+
+    Credentials come from the environment only. Retention then waits for the
+    copy, unless the disk runs full.
+    """
+
+    copy_rate_bytes: int = _bounded(0, least=0)
+    """
+    Bytes a second that the copy may use, sending and reading back together; 0 is no limit.
+
+    Below what the node writes, the copy falls behind, and nodescope_copy_lag_seconds grows.
+    """
+
     kubernetes: bool = True
     """
     Whether the Kubernetes API is used where an account is at hand.

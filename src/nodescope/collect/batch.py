@@ -24,8 +24,8 @@ from nodescope.base.entity import Entity
 from nodescope.base.errors import ParseError
 from nodescope.base.text import clean_text
 from nodescope.collect.guard import run_guarded
-from nodescope.collect.layout import NAN, DeviceRows, GridLayout, Parser
-from nodescope.collect.native import NativeGrid
+from nodescope.collect.layout import NAN, DeviceRows, GridLayout, Parser, plan_rows
+from nodescope.collect.native import Native, NativeGrid
 from nodescope.collect.roots import FILE_BYTES, Descriptors, NodeRoot
 
 # ENODEV is what a descriptor of a removed cgroup answers, ESRCH one of a dead
@@ -155,6 +155,7 @@ class Grid:
         self._before: dict[Entity, list[float]] = {}
         # The last reading of the set before, until this one has been read.
         self._former: tuple[tuple[Entity, ...], Sequence[float] | Values] = ((), ())
+        self._places: tuple[tuple[Entity, ...], dict[tuple[str, tuple[str, ...]], int]] = ((), {})
         self.width = len(table.metrics)
         self.gone_rows: set[int] = set()
         self._open_faults: dict[Entity, list[Fault]] = {}
@@ -234,7 +235,12 @@ class Grid:
         faults = [fault for found in self._open_faults.values() for fault in found]
         if self._native:
             values, unread = self._native.read(cells)
-            faults += self._read_plainly([self._program[number] for number in unread], values)
+            for number, code in unread:
+                if code > 0:
+                    _, path, _, _, start, _ = self._program[number]
+                    faults.append(self._note(path, OSError(code, os.strerror(code)), start // self.width))
+            undecided = [self._program[number] for number, code in unread if code < 0]
+            faults += self._read_plainly(undecided, values)
             self._keep(values, faults)
         else:
             flat = [NAN] * cells
@@ -280,11 +286,12 @@ class Grid:
 
     def _row(self, entity: Entity) -> list[float] | None:
         entities, flat = (self._entities, self._flat) if len(self._flat) else self._former
-        # By what cannot change: its labels may have come since.
-        same = (
-            n for n, known in enumerate(entities) if (known.ids, known.scope) == (entity.ids, entity.scope)
-        )
-        start = next(same, len(entities)) * self.width
+        known_entities, places = self._places
+        if known_entities is not entities:
+            # By what cannot change: its labels may have come since.
+            places = {(known.scope, known.ids): number for number, known in enumerate(entities)}
+            self._places = (entities, places)
+        start = places.get((entity.scope, entity.ids), len(entities)) * self.width
         return [float(value) for value in flat[start : start + self.width]] or None
 
     def read_row(self, entity: Entity) -> list[float]:
@@ -341,14 +348,33 @@ class Rows:
     _descriptor: int = -1
     _names: list[str] = field(default_factory=list)
     _entities: tuple[Entity, ...] = ()
-    _rows: list[list[float]] = field(default_factory=list)
+    _values: Values = field(default_factory=lambda: np.empty((0, 0)))
+    _native: NativeGrid | None = None
+    """Knows the lines as they stood; None until a file was plain."""
 
     def open(self) -> None:
         self._descriptor = self.root.open(self.path)
 
     def read(self) -> None:
+        if not self._read_natively():
+            self._read_plainly()
+
+    def _read_natively(self) -> bool:
+        """Whether the lines stood where they stood before."""
+        if self._native is None:
+            return False
+        shape = (len(self._names), len(self.table.metrics))
+        values, unread = self._native.read(shape[0] * shape[1])
+        if unread:
+            return False
         self.faults = []
-        self._rows = []
+        self._values = values.reshape(shape)
+        return True
+
+    def _read_plainly(self) -> None:
+        self.faults = []
+        self._native = None
+        data = b""
         try:
             size = self.layout.read_bytes
             data = os.pread(self._descriptor, size, 0)
@@ -358,6 +384,7 @@ class Rows:
         except (OSError, ParseError) as error:
             self.faults.append(describe_fault(self.path, error))
             names, rows = [], []
+        is_plain = len(set(names)) == len(names) <= self.limit
         if len(set(names)) != len(names):
             first = dict(reversed(list(zip(names, rows))))
             names, rows = list(first)[::-1], list(first.values())[::-1]
@@ -367,14 +394,21 @@ class Rows:
         if names != self._names:
             self._names = names
             self._entities = tuple(self.name_entity(name) for name in names)
-        self._rows = rows
+        self._values = np.array(rows, dtype=np.float64).reshape(len(rows), len(self.table.metrics))
+        if is_plain and self.root.native:
+            self._learn(self.root.native, data)
+
+    def _learn(self, native: Native, data: bytes) -> None:
+        plan = plan_rows(self.layout, data, self._names)
+        if plan:
+            self._native = NativeGrid(native, [plan])
+            self._native.arrange([(self._descriptor, plan, 0)])
 
     def block(self, mono_ns: int) -> Block | None:
-        shape = (len(self._rows), len(self.table.metrics))
-        values = np.array(self._rows, dtype=np.float64).reshape(shape)
-        return Block(self.table, self._entities, values, mono_ns)
+        return Block(self.table, self._entities, self._values, mono_ns)
 
     def close(self) -> None:
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
+            self._native = None

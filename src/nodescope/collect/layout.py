@@ -15,6 +15,8 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
+from typing import Generic, TypeVar
+from zlib import crc32
 
 from nodescope.base.errors import ParseError
 from nodescope.base.metric import Metric
@@ -54,6 +56,20 @@ def parse_numbers(tokens: Sequence[bytes]) -> list[float]:
     return list(map(parse_number, tokens))
 
 
+Key = TypeVar("Key")
+
+
+@dataclass(frozen=True, slots=True)
+class Wanting(Generic[Key]):
+    """What layouts of several values share: which are wanted, in column order."""
+
+    wanted: Mapping[Key, Metric]
+
+    @property
+    def metrics(self) -> tuple[Metric, ...]:
+        return tuple(self.wanted.values())
+
+
 @dataclass(frozen=True, slots=True)
 class Number:
     """The whole file is one number, or "max"."""
@@ -80,7 +96,7 @@ class Number:
 
 
 @dataclass(frozen=True, slots=True)
-class KeyValues:
+class KeyValues(Wanting[str]):
     """
     Lines of `key value`, such as cpu.stat; `Key:  value kB` as in meminfo, too.
 
@@ -89,12 +105,7 @@ class KeyValues:
     for every cgroup.
     """
 
-    wanted: Mapping[str, Metric]
     read_bytes: int = 512
-
-    @property
-    def metrics(self) -> tuple[Metric, ...]:
-        return tuple(self.wanted.values())
 
     def parser(self) -> Parser:
         names = [key.encode() for key in self.wanted]
@@ -175,24 +186,19 @@ _PRESSURE_STARTS: Mapping[tuple[bytes, ...], Mapping[bytes, int]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class PressureLines:
+class PressureLines(Wanting[tuple[str, str]]):
     """
     Pressure stall information.
 
         some avg10=1.84 avg60=0.90 avg300=0.31 total=48210377
         full avg10=0.00 avg60=0.00 avg300=0.00 total=0
 
-    Before Linux 5.13 the cpu file has no `full` line, and irq never has a
-    `some` line: those cells are NaN.
+    Wanted is (line, field) such as ("some", "total"). Before Linux 5.13 the
+    cpu file has no `full` line, and irq never has a `some` line: those cells
+    are NaN.
     """
 
-    wanted: Mapping[tuple[str, str], Metric]
-    """(line, field) such as ("some", "total")."""
     read_bytes: int = 256
-
-    @property
-    def metrics(self) -> tuple[Metric, ...]:
-        return tuple(self.wanted.values())
 
     def parser(self) -> Parser:
         # Five tokens a line: its name and four fields in this order, since 4.20.
@@ -224,15 +230,10 @@ class PressureLines:
 
 
 @dataclass(frozen=True, slots=True)
-class Fields:
+class Fields(Wanting[int]):
     """Numbers at fixed places of one line, such as loadavg or cpu.max."""
 
-    wanted: Mapping[int, Metric]
     read_bytes: int = 256
-
-    @property
-    def metrics(self) -> tuple[Metric, ...]:
-        return tuple(self.wanted.values())
 
     def parser(self) -> Parser:
         places = list(self.wanted)
@@ -248,7 +249,7 @@ class Fields:
 
 
 @dataclass(frozen=True, slots=True)
-class ProcessStat:
+class ProcessStat(Wanting[int]):
     """
     /proc/PID/stat: fields by their number in proc(5), counted from 1.
 
@@ -256,12 +257,7 @@ class ProcessStat:
     included, so fields are counted from behind the last one.
     """
 
-    wanted: Mapping[int, Metric]
     read_bytes: int = 512
-
-    @property
-    def metrics(self) -> tuple[Metric, ...]:
-        return tuple(self.wanted.values())
 
     def parser(self) -> Parser:
         places = [number - 3 for number in self.wanted]
@@ -278,7 +274,7 @@ class ProcessStat:
 
 
 @dataclass(frozen=True, slots=True)
-class PairSums:
+class PairSums(Wanting[str]):
     """
     `8:0 rbytes=1 wbytes=2 ...` per device, summed over the devices (io.stat).
 
@@ -286,12 +282,7 @@ class PairSums:
     kernel means as such.
     """
 
-    wanted: Mapping[str, Metric]
     read_bytes: int = 2048
-
-    @property
-    def metrics(self) -> tuple[Metric, ...]:
-        return tuple(self.wanted.values())
 
     def parser(self) -> Parser:
         numbers = {key.encode(): number for number, key in enumerate(self.wanted)}
@@ -311,19 +302,14 @@ class PairSums:
 
 
 @dataclass(frozen=True, slots=True)
-class OperationSums:
+class OperationSums(Wanting[str]):
     """
     cgroup v1's blkio: `8:0 Read 4096` per device and operation, summed over devices.
 
     The closing `Total N` line is passed over.
     """
 
-    wanted: Mapping[str, Metric]
     read_bytes: int = 2048
-
-    @property
-    def metrics(self) -> tuple[Metric, ...]:
-        return tuple(self.wanted.values())
 
     def parser(self) -> Parser:
         numbers = {key.encode(): number for number, key in enumerate(self.wanted)}
@@ -343,11 +329,43 @@ class OperationSums:
         return parse
 
 
-GridLayout = Number | KeyValues | PressureLines | Fields | ProcessStat | PairSums | OperationSums
+@dataclass(frozen=True, slots=True)
+class Pids:
+    """
+    cgroup.procs: one pid a line. How many, and a check of which.
+
+    Who sees the same check as before need not look at the list itself: two
+    lists of one check are one in four thousand million.
+    """
+
+    count: Metric
+    check: Metric
+    read_bytes: int = 4096
+
+    @property
+    def metrics(self) -> tuple[Metric, ...]:
+        return (self.count, self.check)
+
+    def parser(self) -> Parser:
+        def parse(data: bytes) -> list[float]:
+            return [float(len(parse_pids(data))), float(crc32(data))]
+
+        return parse
+
+
+def parse_pids(data: bytes) -> list[int]:
+    """The pids of cgroup.procs."""
+    tokens = data.split()
+    if not all(map(bytes.isdigit, tokens)):
+        raise ParseError(f"expected one pid a line, got {data[:60]!r}")
+    return list(map(int, tokens))
+
+
+GridLayout = Number | KeyValues | PressureLines | Fields | ProcessStat | PairSums | OperationSums | Pids
 
 
 @dataclass(frozen=True, slots=True)
-class DeviceRows:
+class DeviceRows(Wanting[int]):
     """
     A table with one row per device: diskstats, net/dev, the cpu lines of stat.
 
@@ -356,7 +374,6 @@ class DeviceRows:
     kernels write fewer) has NaN there.
     """
 
-    wanted: Mapping[int, Metric]
     name_at: int = 0
     separator: bytes = b""
     """Splits the name off where it may touch the first number (net/dev's colon)."""
@@ -366,10 +383,6 @@ class DeviceRows:
     """Which rows are devices at all."""
     least_fields: int = 1
     read_bytes: int = 16384
-
-    @property
-    def metrics(self) -> tuple[Metric, ...]:
-        return tuple(self.wanted.values())
 
     def parser(self) -> RowParser:
         places = list(self.wanted)
@@ -393,6 +406,52 @@ class DeviceRows:
             return names, rows
 
         return parse
+
+
+@dataclass(frozen=True, slots=True)
+class RowPlan:
+    """
+    The lines of a table as they stood: for a reader that verifies instead of searching.
+
+    A file whose lines begin with these bytes has the same rows under the
+    same names.
+    """
+
+    starts: tuple[bytes, ...]
+    slots: tuple[int, ...]
+    """The row that a line is, -1 for a line that is none, -2 for a header."""
+    layout: DeviceRows
+
+
+def plan_rows(layout: DeviceRows, data: bytes, names: Sequence[str]) -> RowPlan | None:
+    """Where the rows of these names stand in the bytes they came from; None where that is not plain."""
+    numbers = {name: number for number, name in enumerate(names)}
+    places = list(layout.wanted)
+    if len(numbers) < len(names) or not names or places != sorted(places):
+        return None
+    starts, slots = [], []
+    for number, line in enumerate(data.removesuffix(b"\n").split(b"\n")):
+        if number < layout.skip_lines:
+            starts.append(b"")
+            slots.append(-2)
+            continue
+        named = _split_row(line, layout.name_at, layout.separator)
+        if named is None:
+            return None
+        name, _ = named
+        starts.append(_start_of_row(line, layout))
+        slots.append(numbers.get(name, -1))
+    return RowPlan(tuple(starts), tuple(slots), layout)
+
+
+def _start_of_row(line: bytes, layout: DeviceRows) -> bytes:
+    """A line's bytes up to the end of its device's name."""
+    if layout.separator:
+        return line[: line.index(layout.separator) + len(layout.separator)]
+    end = 0
+    for token in line.split()[: layout.name_at + 1]:
+        end = line.index(token, end) + len(token)
+    return line[:end]
 
 
 def _split_row(line: bytes, name_at: int, separator: bytes) -> tuple[str, list[bytes]] | None:

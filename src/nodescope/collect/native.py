@@ -21,12 +21,14 @@ from nodescope.collect.layout import (
     Number,
     OperationSums,
     PairSums,
+    Pids,
     PressureLines,
     ProcessStat,
+    RowPlan,
 )
 
 # As in native/parse.h.
-NUMBER, KEY_VALUES, PRESSURE, FIELDS, PROCESS_STAT, PAIR_SUMS, OPERATION_SUMS = range(7)
+NUMBER, KEY_VALUES, PRESSURE, FIELDS, PROCESS_STAT, PAIR_SUMS, OPERATION_SUMS, ROWS, PIDS = range(9)
 # int32 descriptor, int32 layout, int64 first cell: struct entry of native/module.c.
 _ENTRY = struct.Struct("=iiq")
 PRESSURE_PLACES = {"avg10": 1, "avg60": 2, "avg300": 3, "total": 4}
@@ -56,7 +58,7 @@ def describe_reader(wish: str) -> str:
     return "the native reader" if native else f"plain Python ({reason})"
 
 
-def describe_layout(layout: GridLayout) -> tuple[int, tuple[bytes, ...], tuple[int, ...], float]:
+def describe_layout(layout: GridLayout | RowPlan) -> tuple[int, tuple[bytes, ...], tuple[int, ...], float]:
     """A layout as the extension takes it: kind, keys, places, unlimited from."""
     match layout:
         case Number(unlimited_from=limit):
@@ -74,29 +76,36 @@ def describe_layout(layout: GridLayout) -> tuple[int, tuple[bytes, ...], tuple[i
             return PAIR_SUMS, tuple(key.encode() for key in keys), (), NAN
         case OperationSums(wanted=keys):
             return OPERATION_SUMS, tuple(key.encode() for key in keys), (), NAN
+        case Pids():
+            return PIDS, (), (), NAN
+        case RowPlan(starts=starts, slots=slots, layout=rows):
+            head = (len(rows.wanted), rows.least_fields, int(bool(rows.separator)))
+            return ROWS, starts, (*head, *rows.wanted, *slots), NAN
 
 
 class NativeGrid:
     """One grid's layouts and program, in the extension's own form."""
 
-    def __init__(self, native: Native, layouts: Sequence[GridLayout]) -> None:
+    def __init__(self, native: Native, layouts: Sequence[GridLayout | RowPlan]) -> None:
         self._native = native
         self._numbers = {id(layout): number for number, layout in enumerate(layouts)}
         self._layouts = native.make_layouts([describe_layout(layout) for layout in layouts])
         self._program = b""
-        self._count = 0
+        self._status = np.zeros(0, dtype=np.int32)
 
-    def arrange(self, entries: Sequence[tuple[int, GridLayout, int]]) -> None:
+    def arrange(self, entries: Sequence[tuple[int, GridLayout | RowPlan, int]]) -> None:
         """(descriptor, layout, first cell) of every file."""
         packed = [
             _ENTRY.pack(descriptor, self._numbers[id(layout)], cell) for descriptor, layout, cell in entries
         ]
         self._program = b"".join(packed)
-        self._count = len(packed)
+        self._status = np.zeros(len(packed), dtype=np.int32)
 
-    def read(self, cells: int) -> tuple[Any, list[int]]:
-        """Fresh values, and the numbers of the files that the plain reader must look at."""
+    def read(self, cells: int) -> tuple[Any, list[tuple[int, int]]]:
+        """Fresh values, and (number, errno) of the files not read; -1 where the plain reader must decide."""
         values = np.full(cells, NAN)
-        status = np.empty(self._count, dtype=np.int32)
-        failed = self._native.read_grid(self._layouts, self._program, values, status)
-        return values, np.flatnonzero(status).tolist() if failed else []
+        failed = self._native.read_grid(self._layouts, self._program, values, self._status)
+        if not failed:
+            return values, []
+        numbers = np.flatnonzero(self._status).tolist()
+        return values, [(number, int(self._status[number])) for number in numbers]

@@ -11,25 +11,38 @@ from tests.support import WALL_NS, TurnableClock
 
 from nodescope.base.errors import ParseError
 from nodescope.base.fpga import FpgaEvent, FpgaReading, FpgaTracker
-from nodescope.base.text import clean_text
-from nodescope.publish.fpga_state import (
+from nodescope.base.fpga_state import (
     STATE_BYTES,
     derive_buckets,
     is_material,
     parse_state,
     render_state,
 )
+from nodescope.base.text import clean_text
 
 NOW_MS = WALL_NS // 1_000_000
-# As the original collector writes it: the blobs are base64 of Go's gob.
+# As the original collector writes it, its blobs by Go's encoding/gob: sessions 200, 5 and
+# 0.1 s old, loads 200 and 30 s old, and four reports of bitstreams, one of them nameless.
 VERSION_1 = {
-    "recentUsage": 3042.325197,
-    "recentReconfigurationTime": 10000.0,
-    "recentBitstreamIdentifiers": {"def": {}, "abc": {}},
+    "recentUsage": 4542.325197,
+    "recentReconfigurationTime": 10020.5,
+    "recentBitstreamIdentifiers": {"def": {}, "abc": {}, "": {}},
     "version": 1,
-    "UsageState": "Dv+BAwEC/4IAAf+DAQIAAP+EAAH/gwAB",
-    "ReconfigurationState": "Dv+BAwEC/4IAAf+DAQIAAA==",
-    "BitstreamState": "DP+FAgEC/4YAAQwAAA==",
+    "UsageState": (
+        "Df+DAgEC/4QAAf+AAAAyfwMBAQxVc2FnZVJlcXVlc3QB/4AAAQIBBVVzYWdlAQgAAQlUaW1lc3RhbXAB/4IAAAAQ/4EFAQEE"
+        "VGltZQH/ggAAAEn/hAADAfiEnziApsSnQAEPAQAAAA7cTVC4AAAAAAAAAAIPAQAAAA7cTVF7AAAAAAAAAAH9cJdAAQ8BAAAA"
+        "DtxNUX81pOkAAAAA"
+    ),
+    "ReconfigurationState": (
+        "Df+HAgEC/4gAAf+GAABL/4UDAQEWUmVjb25maWd1cmF0aW9uUmVxdWVzdAH/hgABAgEJVGltZXN0YW1wAf+CAAETUmVjb25m"
+        "aWd1cmF0aW9uVGltZQEIAAAAEP+BBQEBBFRpbWUB/4IAAAAy/4gAAgEPAQAAAA7cTVC4AAAAAAAAAf2Iw0AAAQ8BAAAADtxN"
+        "UWIAAAAAAAAB/YA0QAA="
+    ),
+    "BitstreamState": (
+        "Df+LAgEC/4wAAf+KAABP/4kDAQEaQml0c3RyZWFtSWRlbnRpZmllclJlcXVlc3QB/4oAAQIBE0JpdHN0cmVhbUlkZW50aWZp"
+        "ZXIBDAABCVRpbWVzdGFtcAH/ggAAABD/gQUBAQRUaW1lAf+CAAAAW/+MAAQBA2RlZgEPAQAAAA7cTVC4AAAAAAAAAAEDYWJj"
+        "AQ8BAAAADtxNUWIAAAAAAAAAAQNhYmMBDwEAAAAO3E1RdgAAAAAAAAACDwEAAAAO3E1RfwAAAAAAAAA="
+    ),
 }
 EVENTS = st.lists(
     st.builds(
@@ -116,16 +129,35 @@ def test_what_was_written_long_ago_is_not_recent() -> None:
 
 
 def test_the_state_of_the_original_collector_is_taken_over() -> None:
-    """Blobs are passed over; sums are kept and fade over the window, bitstreams over theirs."""
+    """Its blobs say when each event was: they leave the window one by one, not evenly."""
     clock = TurnableClock()
     tracker = restore(json.dumps(VERSION_1), clock)
     reading = tracker.read()
-    assert reading.usage_ms == pytest.approx(3042.325197)
-    assert reading.reconfiguration_ms == pytest.approx(10_000)
-    assert {one.name for one in reading.bitstreams} == {"abc", "def"}
+    assert reading.usage_ms == pytest.approx(4542.325197)
+    assert reading.reconfiguration_ms == pytest.approx(10_020.5)
+    assert reading.sessions == 3
+    # "def" is in the original's set by its own bug: it was last seen 200 s ago.
+    (kept,) = [one for one in reading.bitstreams if one.name]
+    assert (kept.name, kept.seen_at_ms, kept.reconfiguration_ms) == ("abc", NOW_MS - 10_000, 20.5)
     clock.advance(150_000_000_000)
-    assert tracker.read().usage_ms == pytest.approx(3042.325197 / 2, rel=0.05)
+    assert tracker.read().usage_ms == pytest.approx(1500)
+    assert tracker.read().reconfiguration_ms == pytest.approx(20.5)
     assert tracker.read().bitstreams == ()
+
+
+@pytest.mark.parametrize("blob", ["", "!", "Dv+BAwEC", "Dv+BAwEC/4IAAf+DAQIAAP+EAAH/gwAB", 5, None])
+def test_a_blob_that_is_not_understood_leaves_the_sums(blob: object) -> None:
+    """Spread evenly, they fade over the window."""
+    clock = TurnableClock()
+    tracker = restore(json.dumps({**VERSION_1, "UsageState": blob}), clock)
+    assert tracker.read().usage_ms == pytest.approx(4542.325197)
+    clock.advance(150_000_000_000)
+    assert tracker.read().usage_ms == pytest.approx(4542.325197 / 2, rel=0.05)
+
+
+def test_the_number_of_sessions_survives() -> None:
+    reading = read_after([FpgaEvent(NOW_MS - 1000, usage_ms=ms) for ms in (10.0, 20.0, 30.0)])
+    assert restore(render_state(reading), TurnableClock()).read().sessions == pytest.approx(3)
 
 
 def test_a_mean_time_to_load_survives() -> None:
@@ -176,9 +208,17 @@ PLAIN = st.recursive(
             "recentReconfigurationTime": PLAIN,
             "recentBitstreamIdentifiers": PLAIN,
             "updatedAt": PLAIN | st.just(NOW_MS / 1000),
+            "UsageState": st.sampled_from([None, 5, "x", VERSION_1["UsageState"], VERSION_1["UsageState"]]),
+            "ReconfigurationState": st.sampled_from(
+                [None, 5, "x", VERSION_1["ReconfigurationState"], VERSION_1["UsageState"]]
+            ),
+            "BitstreamState": st.sampled_from(
+                [None, 5, "x", VERSION_1["BitstreamState"], VERSION_1["UsageState"]]
+            ),
             "state": PLAIN
             | st.fixed_dictionaries(
-                {"window": st.just(300)}, optional={"usage": PLAIN, "bitstreams": PLAIN, "more": PLAIN}
+                {"window": st.just(300)},
+                optional={"usage": PLAIN, "bitstreams": PLAIN, "more": PLAIN, "sessions": PLAIN},
             ),
         },
     )

@@ -12,16 +12,26 @@ Key `fpga-scheduling.io/fpga-state`, JSON, version 2:
      "state": {"window": 300,                 seconds
                "usage": [0, 999, ...],        how the sums spread over 30 parts of the
                "reconfiguration": [...],      window, oldest first, in thousandths
+               "sessions": 3,                 how many made up recentUsage
                "bitstreams": [[4, 10000]],    seconds since seen, mean ms to load or null;
                                               in the order of recentBitstreamIdentifiers
                "more": 0}}                    bitstreams that did not fit
 
 The parts are shares of the sums, so that their length does not grow with the
-values; a restart puts the sums back, spread as they were. Version 1, of the
-original collector, has the sums and set only, and blobs of Go's own encoding
-that carry every event: the blobs are passed over and the sums spread evenly.
+values; a restart puts the sums back, spread as they were.
+
+Version 1, of the original collector, has the sums and the set, and three blobs
+in Go's own encoding (base64 of gob) with every event of the window:
+
+    UsageState            [{Usage: ms, Timestamp}, ...]
+    ReconfigurationState  [{ReconfigurationTime: ms, Timestamp}, ...]
+    BitstreamState        [{BitstreamIdentifier, Timestamp}, ...]
+
+They are read; where one cannot be, its sum is spread evenly over the window.
 """
 
+import base64
+import binascii
 import json
 import math
 from collections.abc import Mapping, Sequence
@@ -30,7 +40,8 @@ from typing import Any, TypeGuard
 
 from nodescope import __version__
 from nodescope.base.errors import ParseError
-from nodescope.base.fpga import Bitstream, FpgaReading
+from nodescope.base.fpga import Bitstream, Bucket, FpgaReading
+from nodescope.base.gob import parse_gob, parse_time_ms
 from nodescope.base.text import clean_text
 
 KEY = "fpga-scheduling.io/fpga-state"
@@ -63,6 +74,17 @@ class FpgaState:
     """Empty means spread evenly."""
     reconfiguration_parts: tuple[int, ...] = ()
     more: int = 0
+    sessions: float = 0.0
+    events: tuple[Bucket, ...] | None = None
+    """Every event, of a version 1 whose blobs could be read."""
+
+    @property
+    def newest_at_ms(self) -> int | None:
+        """When it was written at the earliest: what it says, else its newest event."""
+        if self.updated_at_ms is not None:
+            return self.updated_at_ms
+        seen = [event[0] for event in self.events or ()]
+        return max(seen) if seen else None
 
 
 def render_state(reading: FpgaReading) -> str:
@@ -94,6 +116,7 @@ def _render(reading: FpgaReading, shown: Sequence[Bitstream]) -> str:
             "window": shorten(reading.window_ms / 1000),
             "usage": derive_shares(reading.usage_buckets),
             "reconfiguration": derive_shares(reading.reconfiguration_buckets),
+            "sessions": shorten(reading.sessions),
             "bitstreams": [
                 [
                     max(0, reading.at_ms - one.seen_at_ms) // 1000,
@@ -138,10 +161,73 @@ def parse_state(text: str, now_ms: int) -> FpgaState:
     reconfiguration_ms = parse_sum(content, "recentReconfigurationTime")
     names = parse_names(content.get("recentBitstreamIdentifiers"))
     if version == 1:
-        # It does not say when: as if of now, which the even spread lets fade.
-        seen = tuple(Bitstream(name, now_ms, math.nan) for name in names)
-        return FpgaState(1, usage_ms, reconfiguration_ms, seen, None)
+        return parse_version_1(content, usage_ms, reconfiguration_ms, names, now_ms)
     return parse_version_2(content, usage_ms, reconfiguration_ms, names)
+
+
+def parse_version_1(
+    content: Mapping[str, Any], usage_ms: float, reconfiguration_ms: float, names: Sequence[str], now_ms: int
+) -> FpgaState:
+    """It does not say when: what its blobs do not date is as if of now, and fades."""
+    usage = parse_blob(content.get("UsageState"), "Usage")
+    loads = parse_blob(content.get("ReconfigurationState"), "ReconfigurationTime")
+    seen = parse_blob(content.get("BitstreamState"), "BitstreamIdentifier")
+    events = None
+    if usage is not None and loads is not None:
+        events = (
+            *((at_ms, float(value), 0.0, 1.0) for at_ms, value in usage if is_length(value)),
+            *((at_ms, 0.0, float(value), 0.0) for at_ms, value in loads if is_length(value)),
+        )
+    return FpgaState(
+        1,
+        usage_ms,
+        reconfiguration_ms,
+        date_bitstreams(names, seen or [], loads or [], now_ms),
+        None,
+        events=events,
+    )
+
+
+def parse_blob(text: object, field: str) -> list[tuple[int, Any]] | None:
+    """(at_ms, value) of every event; None when the blob is not understood."""
+    if not isinstance(text, str):
+        return None
+    try:
+        rows = parse_gob(base64.b64decode(text, validate=True))
+        return [(parse_time_ms(row["Timestamp"]), row[field]) for row in rows]
+    except (ParseError, binascii.Error, ValueError, KeyError, TypeError):
+        return None
+
+
+def is_length(value: object) -> TypeGuard[float]:
+    return is_number(value) and value >= 0
+
+
+def date_bitstreams(
+    names: Sequence[str],
+    seen: Sequence[tuple[int, object]],
+    loads: Sequence[tuple[int, object]],
+    now_ms: int,
+) -> tuple[Bitstream, ...]:
+    """
+    The names of the set with when each was last reported.
+
+    One request of the original's carries bitstream and reconfiguration, and
+    both get its timestamp: the same instant means this bitstream took so long.
+    """
+    took_ms = {at_ms: float(value) for at_ms, value in loads if is_length(value)}
+    last: dict[str, int] = {}
+    times: dict[str, list[float]] = {}
+    for at_ms, name in seen:
+        if isinstance(name, str):
+            last[name] = max(at_ms, last.get(name, at_ms))
+            if at_ms in took_ms:
+                times.setdefault(name, []).append(took_ms[at_ms])
+    return tuple(
+        Bitstream(name, last.get(name, now_ms), math.fsum(known) / len(known) if known else math.nan)
+        for name in names
+        for known in [times.get(name, [])]
+    )
 
 
 def parse_version_2(
@@ -157,7 +243,7 @@ def parse_version_2(
     window = state.get("window")
     if not is_number(window) or not 0 < window <= 1e6:
         raise ParseError(f"fpga-state: window {str(window)[:40]!r} is no length")
-    more = state.get("more")
+    more, sessions = state.get("more"), state.get("sessions")
     return FpgaState(
         VERSION,
         usage_ms,
@@ -168,6 +254,7 @@ def parse_version_2(
         parse_parts(state.get("usage")),
         parse_parts(state.get("reconfiguration")),
         int(more) if is_number(more) and 0 <= more < 1e9 else 0,
+        float(sessions) if is_length(sessions) else 0.0,
     )
 
 
@@ -212,18 +299,26 @@ def parse_bitstreams(names: Sequence[str], value: object, updated_at_ms: int) ->
     return tuple(found)
 
 
-def derive_buckets(state: FpgaState, now_ms: int) -> list[tuple[int, float, float]]:
+def derive_buckets(state: FpgaState, now_ms: int) -> list[Bucket]:
     """
-    (at_ms, usage_ms, reconfiguration_ms) of each part, at its middle, for the tracker.
+    The events of a version 1, or each part of the sums at its middle, for the tracker.
 
     The sums are exact: sum of the parts == recentUsage, whatever was rounded.
     """
+    if state.events is not None:
+        return list(state.events)
     ends_ms = now_ms if state.updated_at_ms is None else min(state.updated_at_ms, now_ms)
     width_ms = state.window_ms / PARTS
     usage = spread(state.usage_ms, state.usage_parts)
     reconfiguration = spread(state.reconfiguration_ms, state.reconfiguration_parts)
+    sessions = spread(state.sessions, state.usage_parts)
     return [
-        (round(ends_ms - (PARTS - number - 0.5) * width_ms), usage[number], reconfiguration[number])
+        (
+            round(ends_ms - (PARTS - number - 0.5) * width_ms),
+            usage[number],
+            reconfiguration[number],
+            sessions[number],
+        )
         for number in range(PARTS)
     ]
 
