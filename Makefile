@@ -71,3 +71,6 @@ lock: setup ## renew the lock files: everything, what runs in the image, what bu
 
 clean: ## remove what the other targets made
 	rm -rf .venv .mypy_cache .ruff_cache artifacts
+
+manifests: setup ## renew deploy/manifests from the chart
+	@tools/render-manifests
