@@ -3,6 +3,7 @@
  *
  *   make_layouts(list of (kind, keys, places, unlimited_from)) -> capsule
  *   read_grid(capsule, program, values, status) -> number of files that were not read
+ *   list_pids(descriptor of /proc) -> int32 in bytes
  *
  * program   one entry a file: int32 descriptor, int32 layout, int64 first cell, see struct entry
  * values    writable float64 cells, NaN where nothing will be written
@@ -331,6 +332,74 @@ release_program:
     return result;
 }
 
+#if defined(__linux__) && defined(__LP64__)
+/* As the kernel writes it; the C library hides its own. */
+struct directory_entry {
+    uint64_t inode;
+    int64_t offset;
+    unsigned short bytes;
+    unsigned char type;
+    char name[];
+};
+
+/* The names that are numbers, as int32; -1 with errno when the folder cannot be listed. */
+static Py_ssize_t list_numbers(int descriptor, char *buffer, int32_t *numbers, size_t room)
+{
+    size_t count = 0;
+    if (lseek(descriptor, 0, SEEK_SET) < 0)
+        return -1;
+    for (;;) {
+        long got = syscall(SYS_getdents64, descriptor, buffer, BUFFER_BYTES);
+        if (got <= 0)
+            return got < 0 ? -1 : (Py_ssize_t)count;
+        for (long offset = 0; offset < got;) {
+            const struct directory_entry *entry = (const void *)(buffer + offset);
+            offset += entry->bytes;
+            int64_t number = 0;
+            const char *c = entry->name;
+            while (*c >= '0' && *c <= '9' && number <= INT32_MAX)
+                number = number * 10 + (*c++ - '0');
+            if (*c == '\0' && c != entry->name && number <= INT32_MAX && count < room)
+                numbers[count++] = (int32_t)number;
+        }
+    }
+}
+#endif
+
+/* PID_MAX_LIMIT of linux/threads.h. */
+#define MOST_PIDS 4194304
+
+static PyObject *list_pids(PyObject *module, PyObject *argument)
+{
+    (void)module;
+    long descriptor = PyLong_AsLong(argument);
+    if (PyErr_Occurred())
+        return NULL;
+#if defined(__linux__) && defined(__LP64__)
+    /* Pages that are not touched cost nothing: room for every pid there can be. */
+    int32_t *numbers = malloc(MOST_PIDS * sizeof *numbers);
+    char *buffer = malloc(BUFFER_BYTES);
+    PyObject *result = NULL;
+    if (!numbers || !buffer) {
+        PyErr_NoMemory();
+    } else {
+        Py_ssize_t count;
+        Py_BEGIN_ALLOW_THREADS
+        count = list_numbers((int)descriptor, buffer, numbers, MOST_PIDS);
+        Py_END_ALLOW_THREADS
+        result = count < 0 ? PyErr_SetFromErrno(PyExc_OSError)
+                           : PyBytes_FromStringAndSize((char *)numbers, count * (Py_ssize_t)sizeof *numbers);
+    }
+    free(numbers);
+    free(buffer);
+    return result;
+#else
+    (void)descriptor;
+    PyErr_SetString(PyExc_NotImplementedError, "list_pids needs Linux");
+    return NULL;
+#endif
+}
+
 /* For the twin test: one layout, one piece of bytes, outside any file. */
 static PyObject *parse_bytes(PyObject *module, PyObject *args)
 {
@@ -369,6 +438,7 @@ static PyObject *parse_bytes(PyObject *module, PyObject *args)
 static PyMethodDef METHODS[] = {
     {"make_layouts", make_layouts, METH_O, "Layouts of a segment, as a capsule."},
     {"read_grid", read_grid, METH_VARARGS, "Read and parse all files of a segment."},
+    {"list_pids", list_pids, METH_O, "The numbers among the names in an open folder, as int32."},
     {"parse_bytes", parse_bytes, METH_VARARGS, "Parse bytes with the first layout; None when unsure."},
     {NULL, NULL, 0, NULL},
 };

@@ -384,7 +384,7 @@ class Rows:
         except (OSError, ParseError) as error:
             self.faults.append(describe_fault(self.path, error))
             names, rows = [], []
-        is_plain = len(set(names)) == len(names) <= self.limit
+        is_plain = not self.faults and len(set(names)) == len(names) <= self.limit
         if len(set(names)) != len(names):
             first = dict(reversed(list(zip(names, rows))))
             names, rows = list(first)[::-1], list(first.values())[::-1]

@@ -93,15 +93,42 @@ def _add(root: NodeRoot, hierarchy: Hierarchy, tree: Tree, path: str, name: str)
         return []
     if is_container_folder(name):
         tree.containers.add(path)
-        inside = NODE_IN_CONTAINER.intersection(root.folders(f"{hierarchy.path}/{path}"))
         return [
             found
-            for below in sorted(inside)
+            for below in find_nodes(root, hierarchy, path)
             for found in update_folder(root, hierarchy, tree, join(path, below))
         ]
     if is_service(name) and not is_kubelets(path):
         tree.services.add(path)
     return update_folder(root, hierarchy, tree, path)
+
+
+def find_nodes(root: NodeRoot, hierarchy: Hierarchy, path: str) -> list[str]:
+    """What is kubelet's inside a container."""
+    folder = f"{hierarchy.path}/{path}"
+    if root.count_folders(folder) == 0:
+        return []
+    return sorted(NODE_IN_CONTAINER.intersection(root.folders(folder)))
+
+
+def recount(root: NodeRoot, hierarchy: Hierarchy, tree: Tree) -> list[str]:
+    """
+    Folders that hold more or fewer folders than we know, without listing any.
+
+    A folder whose file system does not count is left to the next walk.
+    """
+    wrong = []
+    for path, children in tree.children.items():
+        count = root.count_folders(f"{hierarchy.path}/{path}" if path else hierarchy.path)
+        if count is not None and count != len(children):
+            wrong.append(path)
+    for container in sorted(tree.containers):
+        for below in find_nodes(root, hierarchy, container):
+            path = join(container, below)
+            if path not in tree.children:
+                tree.children[path] = set()
+                wrong.append(path)
+    return wrong
 
 
 def is_service(name: str) -> bool:
@@ -117,5 +144,7 @@ def is_kubelets(path: str) -> bool:
 def member_folders(root: NodeRoot, path: str) -> Iterator[str]:
     """A cgroup and all below it: processes may sit in nested groups."""
     yield path
+    if root.count_folders(path) == 0:
+        return
     for name in sorted(root.folders(path)):
         yield from member_folders(root, f"{path}/{name}")

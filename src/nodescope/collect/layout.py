@@ -427,7 +427,7 @@ def plan_rows(layout: DeviceRows, data: bytes, names: Sequence[str]) -> RowPlan 
     """Where the rows of these names stand in the bytes they came from; None where that is not plain."""
     numbers = {name: number for number, name in enumerate(names)}
     places = list(layout.wanted)
-    if len(numbers) < len(names) or not names or places != sorted(places):
+    if len(numbers) < len(names) or places != sorted(places):
         return None
     starts, slots = [], []
     for number, line in enumerate(data.removesuffix(b"\n").split(b"\n")):

@@ -6,7 +6,9 @@ lock. A file it is not certain about (an error, an odd number, a file not kept
 open) is left to the plain reader, so the two cannot disagree.
 """
 
+import os
 import struct
+from array import array
 from collections.abc import Sequence
 from importlib import import_module
 from typing import Any, Protocol, cast
@@ -40,6 +42,8 @@ class Native(Protocol):
     def make_layouts(self, layouts: list[Any]) -> object: ...
 
     def read_grid(self, layouts: object, program: bytes, values: Any, status: Any) -> int: ...
+
+    def list_pids(self, descriptor: int) -> bytes: ...
 
 
 def load_native(wish: str) -> tuple[Native | None, str]:
@@ -81,6 +85,25 @@ def describe_layout(layout: GridLayout | RowPlan) -> tuple[int, tuple[bytes, ...
         case RowPlan(starts=starts, slots=slots, layout=rows):
             head = (len(rows.wanted), rows.least_fields, int(bool(rows.separator)))
             return ROWS, starts, (*head, *rows.wanted, *slots), NAN
+
+
+class Pidlist:
+    """The pids there are, by the names in /proc, as int32 in bytes: equal bytes, equal pids."""
+
+    def __init__(self, native: Native | None, folder: str) -> None:
+        self._native = native
+        self._folder = folder
+        self._descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC) if native else -1
+
+    def read(self) -> bytes:
+        if self._native:
+            return self._native.list_pids(self._descriptor)
+        return array("i", [int(name) for name in os.listdir(self._folder) if name.isdecimal()]).tobytes()
+
+    def close(self) -> None:
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
 
 
 class NativeGrid:

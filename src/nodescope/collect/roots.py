@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from nodescope.collect.native import Native
+from nodescope.collect.native import Native, Pidlist
 
 # A file of the node larger than this is not one we know how to read; /proc
 # and cgroup files are some KiB, smaps_rollup of any process is below 1 KiB.
@@ -68,6 +68,10 @@ class NodeRoot:
         """What a folder holds; OSError when it cannot be listed."""
         return os.listdir(self.full(path))
 
+    def pidlist(self, path: str) -> Pidlist:
+        """The pids that a folder such as proc lists, again and again."""
+        return Pidlist(self.native, self.full(path))
+
     def folders(self, path: str) -> Iterator[str]:
         """The names of a folder's folders; nothing when it is gone."""
         try:
@@ -76,6 +80,19 @@ class NodeRoot:
                 yield from [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
         except OSError:
             return
+
+    def count_folders(self, path: str) -> int | None:
+        """
+        How many folders a folder holds, by its number of links; None where that does not tell.
+
+        cgroupfs counts two links and one for each folder inside; overlayfs
+        and btrfs always say 1.
+        """
+        try:
+            links = os.stat(self.full(path)).st_nlink
+        except OSError:
+            return None
+        return links - 2 if links >= 2 else None
 
     def inode(self, path: str) -> int | None:
         try:

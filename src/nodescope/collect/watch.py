@@ -30,6 +30,12 @@ class Watch:
     def __init__(self) -> None:
         self._libc = ctypes.CDLL(None, use_errno=True)
         self.descriptor = self._check(self._libc.inotify_init1(IN_NONBLOCK | IN_CLOEXEC))
+        # Told when there is nothing more to wait for: no wake-ups to look whether.
+        self._bell = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        # Not select(): it refuses descriptors of 1024 and above.
+        self._poll = select.poll()
+        self._poll.register(self.descriptor, select.POLLIN)
+        self._poll.register(self._bell, select.POLLIN)
 
     @staticmethod
     def _check(result: int) -> int:
@@ -47,12 +53,13 @@ class Watch:
     def remove(self, number: int) -> None:
         self._libc.inotify_rm_watch(self.descriptor, number)
 
-    def wait(self, timeout_seconds: float) -> bool:
-        """Whether something happened within the time."""
-        # Not select(): it refuses descriptors of 1024 and above.
-        poll = select.poll()
-        poll.register(self.descriptor, select.POLLIN)
-        return bool(poll.poll(timeout_seconds * 1000))
+    def wait(self) -> bool:
+        """Sleep until something happened; False when there is nothing more to wait for."""
+        return self._bell not in (descriptor for descriptor, _ in self._poll.poll())
+
+    def wake(self) -> None:
+        """From another thread: end the waiting."""
+        os.eventfd_write(self._bell, 1)
 
     def read(self) -> Iterator[tuple[int, int, str]]:
         """(watch number, mask, name inside the folder) of everything that happened since."""
@@ -69,3 +76,4 @@ class Watch:
 
     def close(self) -> None:
         os.close(self.descriptor)
+        os.close(self._bell)

@@ -37,6 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     from nodescope.keep.demo import Wish, render_truth, write_node
+    from nodescope.keep.demo_fleet import plan_fleet
 
     set_up_logging("warning")
     check(options)
@@ -48,18 +49,29 @@ def run(options: argparse.Namespace) -> int:
     )
     if any(data.glob("dt=*")) or any(data.glob("*/dt=*")):
         raise RequestRejected(f"{data} has an archive already; give --data a new folder")
-    planted = []
+    planted, most = [], []
     rows = 0
     for number in range(options.nodes):
         node = f"demo-{number + 1}"
         folder = data / node if options.nodes > 1 else data
-        wish = Wish(folder, options.hours, options.containers, options.seed, end_ms // 1000 * 1000, node)
+        wish = Wish(
+            folder,
+            options.hours,
+            options.containers,
+            options.seed,
+            end_ms // 1000 * 1000,
+            node,
+            number,
+            options.nodes,
+        )
         bar = Bar(number, options.nodes)
-        made = write_node(wish, __version__, bar.show)
+        planters = plan_fleet(wish) if options.nodes > 1 else None
+        made = write_node(wish, __version__, bar.show, planters=planters)
         rows += made.rows
         planted += [{"node": node, **one} for one in made.truth]
+        most.append({"node": node, **made.most})
     Bar.end()
-    (data / "truth.json").write_bytes(render_truth(wish, planted))
+    (data / "truth.json").write_bytes(render_truth(wish, planted, most))
     sys.stdout.write(f"{rows:,} samples in {data}; what was planted is in {data / 'truth.json'}\n")
     if not options.no_serve:
         sys.stderr.write(f"the viewer is not part of this build; look with: nodescope containers {data}\n")

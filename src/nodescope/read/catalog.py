@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from nodescope.base.errors import ArchiveRefused, NodescopeError, RequestRejected
 from nodescope.base.metric import Metric
@@ -25,6 +25,10 @@ from nodescope.keep.layout import (
 )
 from nodescope.keep.series import LABELS, Identity, Subject
 from nodescope.keep.sidecar import OpenSidecar, Sidecar, Ticks, read_sidecar
+
+if TYPE_CHECKING:
+    # Arrow is not needed to list a folder.
+    from nodescope.read.remote import RemoteFile
 
 CONTAINER = LABELS.index("l_container_id")
 # Ids are shortened to this in tables for people; docker's habit.
@@ -43,6 +47,8 @@ class Entry:
     sidecar: OpenSidecar | None
     """None: not written by us, or its sidecar was lost."""
     _whole: Sidecar | None = None
+    remote: "RemoteFile | None" = None
+    """Where the rows are read when they lie in an object store."""
 
     def whole(self) -> Sidecar | None:
         """Ticks and events, too; parsed once."""

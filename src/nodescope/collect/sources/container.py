@@ -153,6 +153,7 @@ class ContainerSource:
     def _apply(self, wanted: Mapping[str, frozenset[str]], tick: Tick) -> list[Event]:
         ended = [path for path in self._lives if path not in wanted or self._is_another(path)]
         events = [self._bury(self._lives.pop(path), tick) for path in ended]
+        reopened = False
         for path, hierarchies in wanted.items():
             life = self._lives.get(path)
             if life is None:
@@ -163,8 +164,11 @@ class ContainerSource:
                     )
             elif hierarchies - life.hierarchies:
                 self._reopen(life, hierarchies)
+                reopened = True
         self._rename()
-        self._arrange()
+        entities = tuple(life.entity for life in self._lives.values())
+        if reopened or entities != self._entities:
+            self._arrange(entities)
         return events
 
     def _is_another(self, path: str) -> bool:
@@ -277,10 +281,9 @@ class ContainerSource:
                 self._members.replace(life.entity, entity)
                 life.entity = entity
 
-    def _arrange(self) -> None:
-        entities = tuple(life.entity for life in self._lives.values())
+    def _arrange(self, entities: tuple[Entity, ...]) -> None:
         if entities == self._entities:
-            # The same set stays the same object, though the tree was walked.
+            # The same set stays the same object, though its files were opened again.
             entities = self._entities
         self._entities = entities
         for grid in self._grids.values():
@@ -395,13 +398,15 @@ class ContainerSource:
         return missed
 
     def close(self) -> None:
+        # Before the lock: the watching thread may wait for it to take its last look.
+        if hasattr(self, "_discovery"):
+            self._discovery.close()
         with self._lock:
             for segment, _ in self.segments():
                 segment.close()
-            if hasattr(self, "_discovery"):
-                self._discovery.close()
             self._lives.clear()
             self._grids.clear()
+            self._entities = ()
 
 
 make = ContainerSource

@@ -12,7 +12,7 @@ Docs    https://man7.org/linux/man-pages/man5/proc_pid_net.5.html
 /proc/net is the reader's own network namespace; process 1's is the node's.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from nodescope.base.entity import Entity
 from nodescope.base.metric import Metric
@@ -44,9 +44,9 @@ def name_interface(name: str) -> Entity:
     return Entity("network", (device,), (("device", device),))
 
 
-def interface_rows(wanted: dict[int, Metric]) -> DeviceRows:
+def interface_rows(wanted: dict[int, Metric], keep: Callable[[str], bool] = lambda _: True) -> DeviceRows:
     """net/dev: two header lines, a name that ends in a colon, sixteen numbers."""
-    return DeviceRows(wanted, separator=b":", skip_lines=2, least_fields=16)
+    return DeviceRows(wanted, separator=b":", skip_lines=2, keep=keep, least_fields=16)
 
 
 def declare(context: Context) -> Iterator[DeviceFile]:

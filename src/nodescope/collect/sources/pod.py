@@ -17,18 +17,19 @@ is left out: its namespace is process 1's, or one that several pods share.
 import os
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from nodescope.base.block import Block, Table
-from nodescope.base.entity import Entity
+from nodescope.base.block import Block, Table, Values
+from nodescope.base.entity import Entity, Labels
 from nodescope.base.errors import ParseError, SourceAbsent
 from nodescope.base.frame import Event
 from nodescope.base.metric import Metric
 from nodescope.base.text import clean_text
 from nodescope.collect.batch import Fault, Segment, describe_fault
-from nodescope.collect.layout import DeviceRows
+from nodescope.collect.layout import DeviceRows, RowPlan, plan_rows
+from nodescope.collect.native import NativeGrid
 from nodescope.collect.roster import Member
 from nodescope.collect.source import Context, Tick
 from nodescope.collect.sources.network import interface_rows
@@ -59,8 +60,9 @@ TABLE = Table(
         for direction, word in WORDS.values()
     ),
 )
-# Which process speaks for a pod is looked at again at this pace.
-LOOK_TICKS = 5
+# Which process speaks for a pod is looked at again at this pace; a new roster
+# (any container or process that came or went) is looked at at once.
+LOOK_TICKS = 15
 
 
 @dataclass(slots=True)
@@ -70,6 +72,9 @@ class Speaker:
     pid: int
     member: Member
     descriptor: int
+    interfaces: list[str] = field(default_factory=list)
+    plan: RowPlan | None = None
+    """How its file stood; pods have the same interfaces, and share it."""
 
 
 class PodNetwork:
@@ -82,39 +87,89 @@ class PodNetwork:
         self.dropped = 0
         self.speakers: dict[str, Speaker] = {}
         self._context = context
-        layout: DeviceRows = interface_rows(dict(zip(WORDS, TABLE.metrics)))
-        self._parse = layout.parser()
-        self._names: list[tuple[str, tuple[tuple[str, str], ...], str]] = []
+        self._layout: DeviceRows = interface_rows(dict(zip(WORDS, TABLE.metrics)), is_shown)
+        self._parse = self._layout.parser()
+        self._native: NativeGrid | None = None
+        self.is_stale = False
+        """Whether a speaker's labels may have changed since the rows were named."""
+        self._names: list[tuple[str, Labels, str]] = []
         self._entities: tuple[Entity, ...] = ()
-        self._rows: list[list[float]] = []
+        self._values: Values = np.empty((0, len(WORDS)))
 
     def read(self) -> None:
+        if not self._read_natively():
+            self._read_plainly()
+
+    def _read_natively(self) -> bool:
+        """Whether every file stood as before, of the same speakers."""
+        if self._native is None:
+            return False
+        values, unread = self._native.read(len(self._names) * len(WORDS))
+        if unread:
+            return False
         self.faults = []
-        names = []
+        self._values = values.reshape(len(self._names), len(WORDS))
+        if self.is_stale:
+            self._name_rows(self._list_names())
+        return True
+
+    def _read_plainly(self) -> None:
+        self.faults = []
         rows: list[list[float]] = []
-        for pod, speaker in self.speakers.items():
+        for speaker in self.speakers.values():
+            speaker.interfaces, speaker.plan = [], None
             try:
-                found, values = self._parse(os.pread(speaker.descriptor, 16384, 0))
+                data = os.pread(speaker.descriptor, 16384, 0)
+                speaker.interfaces, values = self._parse(data)
             except (OSError, ParseError) as error:
                 self.faults.append(describe_fault(f"proc/{speaker.pid}/net/dev", error))
                 continue
-            labels = speaker.member.entity.labels
-            for interface, numbers in zip(found, values):
-                if interface != "lo":
-                    names.append((pod, labels, interface))
-                    rows.append(numbers)
+            rows += values
+            speaker.plan = plan_rows(self._layout, data, speaker.interfaces)
+        names = self._list_names()
         limit = self._context.limit("pod")
         self.dropped = max(0, len(names) - limit)
-        if names[:limit] != self._names:
-            self._names = names[:limit]
-            self._entities = tuple(name_interface(*name) for name in self._names)
-        self._rows = rows[:limit]
+        self._name_rows(names[:limit])
+        self._values = np.array(rows[:limit], dtype=np.float64).reshape(len(self._names), len(WORDS))
+        self._arrange()
+
+    def _list_names(self) -> list[tuple[str, Labels, str]]:
+        return [
+            (pod, speaker.member.entity.labels, interface)
+            for pod, speaker in self.speakers.items()
+            for interface in speaker.interfaces
+        ]
+
+    def _name_rows(self, names: list[tuple[str, Labels, str]]) -> None:
+        if names != self._names:
+            self._names = names
+            self._entities = tuple(name_interface(*name) for name in names)
+        self.is_stale = False
+
+    def _arrange(self) -> None:
+        """For the native reader, once all files are plain and none is left out."""
+        self._native = None
+        native, speakers = self._context.root.native, list(self.speakers.values())
+        if native is None or self.dropped or not all(speaker.plan for speaker in speakers):
+            return
+        shared = {plan.starts: plan for speaker in speakers if (plan := speaker.plan)}
+        self._native = NativeGrid(native, list(shared.values()))
+        entries, cell = [], 0
+        for speaker in speakers:
+            if speaker.plan:
+                entries.append((speaker.descriptor, shared[speaker.plan.starts], cell))
+                cell += len(speaker.interfaces) * len(WORDS)
+        self._native.arrange(entries)
 
     def block(self, mono_ns: int) -> Block | None:
-        values = np.array(self._rows, dtype=np.float64).reshape(len(self._entities), len(self.table.metrics))
-        return Block(self.table, self._entities, values, mono_ns)
+        return Block(self.table, self._entities, self._values, mono_ns)
+
+    def add(self, pod: str, speaker: Speaker) -> None:
+        self.speakers[pod] = speaker
+        self._native = None
 
     def drop(self, pod: str) -> None:
+        self._native = None
         speaker = self.speakers.pop(pod)
         os.close(speaker.descriptor)
         self._context.descriptors.give_back()
@@ -124,7 +179,12 @@ class PodNetwork:
             self.drop(pod)
 
 
-def name_interface(pod: str, labels: tuple[tuple[str, str], ...], interface: str) -> Entity:
+def is_shown(interface: str) -> bool:
+    """The loopback is nobody's network."""
+    return interface != "lo"
+
+
+def name_interface(pod: str, labels: Labels, interface: str) -> Entity:
     named = dict(labels)
     device = clean_text(interface)
     shown = (("namespace", named["namespace"]), ("pod", named["pod"]), ("interface", device))
@@ -163,6 +223,7 @@ class PodSource:
         if members is self._members and not lost and tick.number % LOOK_TICKS:
             return ()
         self._members = members
+        self._segment.is_stale = True
         # Paths ascend, so that the innermost container of a process comes last.
         self._owners = {
             pid: member.path for member in sorted(members, key=lambda one: one.path) for pid in member.pids
@@ -226,7 +287,7 @@ class PodSource:
                     except OSError:
                         self._context.descriptors.give_back()
                         continue
-                    self._segment.speakers[pod] = Speaker(pid, member, descriptor)
+                    self._segment.add(pod, Speaker(pid, member, descriptor))
                     return
 
     def segments(self) -> Iterable[tuple[Segment, int]]:

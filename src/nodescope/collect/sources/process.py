@@ -15,6 +15,7 @@ descriptor answers "no such process".
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from itertools import zip_longest
 
 import numpy as np
 
@@ -27,6 +28,7 @@ from nodescope.base.text import clean_text
 from nodescope.collect.batch import Grid, Segment
 from nodescope.collect.cgroup_path import parse_cgroup_path
 from nodescope.collect.layout import ProcessStat
+from nodescope.collect.native import Pidlist
 from nodescope.collect.source import Context, Tick
 
 # An outsider must be this much ahead of the last insider to take its place.
@@ -34,8 +36,11 @@ LEAD = 1.25
 # CPU use is remembered with this half-life, in ticks: a burst keeps a process
 # in sight for some minutes, an hour-old burst does not.
 HALF_LIFE_TICKS = 30.0
-# A name may change by exec, a cgroup by the runtime's move: looked at again.
+# A name may change by exec, a cgroup by the runtime's move: both in the first
+# seconds, so a process is looked at again after five ticks, ten, twenty, ...
 RENAME_TICKS = 5
+# ... and from then on at this pace.
+SETTLED_TICKS = 60
 
 INFO = Info("cpu_process_info", "Whose process it is; always 1.", ("namespace", "pod", "container"))
 
@@ -81,6 +86,9 @@ class Process:
     """Its row among all processes."""
     shown: Entity | None = None
     """With name and owner, once it was chosen."""
+    look_tick: int = 0
+    """When it is looked at again, and how long after that."""
+    patience_ticks: int = RENAME_TICKS
 
 
 class Everyone(Grid):
@@ -123,11 +131,14 @@ class ProcessSource:
     def __init__(self) -> None:
         self._processes: dict[str, Process] = {}
         self._everyone: Everyone | None = None
+        self._pidlist: Pidlist | None = None
 
     def open(self, context: Context) -> None:
         if not context.root.exists("proc/stat"):
             raise SourceAbsent("no /proc: this is not Linux")
         self._context = context
+        self._pidlist = context.root.pidlist("proc")
+        self._pids = b""
         metrics = columns(context)
         self._layout = ProcessStat(dict(zip(FIELDS, metrics)))
         table = Table("process", "process", ("process",), metrics, INFO)
@@ -139,21 +150,33 @@ class ProcessSource:
         self._inside = np.empty(0, dtype=np.bool_)
         self._starts = np.empty(0)
         self._tick_number = 0
+        self._is_complete = False
+        """Whether every pid that is listed is a process that we know."""
 
     def refresh(self, tick: Tick) -> Iterable[Event]:
         """Who came and who went, by the names in /proc."""
-        assert self._everyone is not None  # noqa: S101 - open comes first
+        assert self._everyone is not None and self._pidlist is not None  # noqa: PT018, S101 - open comes first
         self._tick_number = tick.number
         everyone = self._everyone
-        now = {name for name in self._context.root.names("proc") if name.isdigit()}
+        pids = self._pidlist.read()
+        if pids == self._pids and not everyone.gone_rows and self._is_complete:
+            return ()
+        self._pids = pids
+        now = set(map(str, np.frombuffer(pids, dtype=np.int32).tolist()))
         gone = {everyone.entities[row] for row in everyone.gone_rows if row < len(everyone.entities)}
         everyone.gone_rows.clear()
-        left = [pid for pid, process in self._processes.items() if pid not in now or process.row in gone]
+        left = [pid for pid in self._processes if pid not in now]
+        left += (
+            [process.pid for process in self._order if process.row in gone and process.pid in now]
+            if gone
+            else []
+        )
         for pid in left:
             everyone.remove(self._processes.pop(pid).row)
         came = sorted((pid for pid in now if pid not in self._processes), key=int)
         for pid in came:
             self._welcome(pid)
+        self._is_complete = len(self._processes) == len(now)
         if left or came:
             self._rearrange()
         return ()
@@ -190,11 +213,13 @@ class ProcessSource:
         top = self._context.settings.process_top
         by_cpu = _largest(self._heat * head_start, top)
         by_memory = _largest(np.nan_to_num(values[:, RSS]) * head_start, top)
-        rows = sorted({*by_cpu, *by_memory})[: self._context.limit("process")]
+        # By turns, so that a limit cuts both lists alike, and the last of each.
+        ranked = dict.fromkeys(row for pair in zip_longest(by_cpu, by_memory) for row in pair)
+        ranked.pop(None, None)
+        rows = sorted(list(ranked)[: self._context.limit("process")])
         self._inside[:] = False
         self._inside[rows] = True
-        look_again = self._tick_number % RENAME_TICKS == 0
-        shown = tuple(self._show(self._order[row], look_again=look_again) for row in rows)
+        shown = tuple(self._show(self._order[row]) for row in rows)
         if shown != everyone.chosen:
             everyone.chosen = shown
         everyone.chosen_rows = rows
@@ -223,8 +248,10 @@ class ProcessSource:
         self._cpu_before = np.where(is_new, np.nan, np.append(self._cpu_before, 0.0)[old])
         self._inside = np.where(is_new, False, np.append(self._inside, False)[old])
 
-    def _show(self, process: Process, *, look_again: bool) -> Entity:
-        if process.shown is None or look_again:
+    def _show(self, process: Process) -> Entity:
+        if process.shown is None or self._tick_number >= process.look_tick:
+            process.look_tick = self._tick_number + process.patience_ticks
+            process.patience_ticks = min(2 * process.patience_ticks, SETTLED_TICKS)
             shown = self._describe(process)
             if shown != process.shown:
                 process.shown = shown
@@ -265,14 +292,18 @@ class ProcessSource:
     def close(self) -> None:
         if self._everyone:
             self._everyone.close()
+        if self._pidlist:
+            self._pidlist.close()
         self._processes.clear()
         self._everyone = None
+        self._pidlist = None
 
 
 def _largest(scores: Values, count: int) -> list[int]:
-    """Row numbers of the largest scores above zero."""
+    """Row numbers of the largest scores above zero, the largest first."""
     rows = np.argpartition(scores, -count)[-count:] if len(scores) > count else np.arange(len(scores))
-    return [int(row) for row in rows if scores[row] > 0]
+    ranked = rows[np.argsort(-scores[rows], kind="stable")]
+    return [int(row) for row in ranked if scores[row] > 0]
 
 
 make = ProcessSource
