@@ -87,7 +87,8 @@ export class Model {
   private readonly tries = new Map<string, number>();
   private closeLive: () => void = () => undefined;
   private liveKey = "";
-  private width = 900;
+  /** Of the plotting area, in pixels, to the hundred. */
+  width = 900;
   private lastPoint = 0;
   private coloured = false;
 

@@ -244,8 +244,8 @@ class LocalNode:
         catalog, _ = self._store.of(self._node)
         found = []
         for entry in catalog.select(span.from_ms, span.to_ms):
-            whole = entry.whole()
-            for event in whole.events if whole else ():
+            story = entry.story()
+            for event in story.events if story else ():
                 if event.get("scope") == "container" and span.from_ms <= event["at_ms"] <= span.to_ms:
                     kind = "oom" if event["kind"] == "oom_exit" else str(event["kind"])
                     found.append(Event(event["at_ms"], kind, str(event["ids"][0]), event.get("facts") or {}))
