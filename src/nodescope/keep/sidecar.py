@@ -94,9 +94,13 @@ def _differences(values: Integers) -> list[int]:
     return [int(values[0]), *np.diff(values).tolist()] if len(values) else []
 
 
+_DEFAULTS = {name: getattr(Metric("", "gauge", ""), name) for name in Metric.__dataclass_fields__}
+
+
 def _metric_to_json(metric: Metric) -> dict[str, Any]:
-    defaults = asdict(Metric("", "gauge", ""))
-    return {key: value for key, value in asdict(metric).items() if key == "kind" or value != defaults[key]}
+    """What is not as it is by default; asdict would copy every field deeply."""
+    found = {name: getattr(metric, name) for name in _DEFAULTS}
+    return {name: value for name, value in found.items() if name == "kind" or value != _DEFAULTS[name]}
 
 
 def _subject_to_json(subject: Subject) -> dict[str, Any]:

@@ -457,16 +457,16 @@ def to_chunks(fetched: Fetched, clocks: Clocks | None) -> Sampled:
 
 
 def join(chunks: Sequence[Chunk]) -> Chunk:
-    """Pieces of one series, in order of the monotonic clock."""
+    """Pieces of one series, in order of the monotonic clock, whatever the wall clock did."""
     if not chunks:
         return NOTHING
-    if len(chunks) == 1:
-        return chunks[0]
-    joined = Chunk(
-        np.concatenate([chunk.time_ms for chunk in chunks]),
-        np.concatenate([chunk.mono_ns for chunk in chunks]),
-        np.concatenate([chunk.value for chunk in chunks]),
-    )
+    joined = chunks[0]
+    if len(chunks) > 1:
+        joined = Chunk(
+            np.concatenate([chunk.time_ms for chunk in chunks]),
+            np.concatenate([chunk.mono_ns for chunk in chunks]),
+            np.concatenate([chunk.value for chunk in chunks]),
+        )
     if (np.diff(joined.mono_ns) < 0).any():
         order = np.argsort(joined.mono_ns, kind="stable")
         return Chunk(joined.time_ms[order], joined.mono_ns[order], joined.value[order])
