@@ -284,6 +284,7 @@ DCGM = (
     ("MEM_COPY_UTIL", "memory_busy", 1, 1, "Memory utilization (in %)."),
     ("ENC_UTIL", "encoder", 1, 1, "Encoder utilization (in %)."),
     ("DEC_UTIL", "decoder", 1, 1, "Decoder utilization (in %)."),
+    ("XID_ERRORS", "xid_newest", 1, 1, "Value of the last XID error encountered."),
     ("FB_FREE", "memory_free", 1, 2**20, "Frame buffer memory free (in MiB)."),
     ("FB_USED", "memory_used", 1, 2**20, "Frame buffer memory used (in MiB)."),
     ("FB_RESERVED", "memory_reserved", 1, 2**20, "Frame buffer memory reserved (in MiB)."),
@@ -436,7 +437,11 @@ def gpu_cells(gpu: Mapping[str, Any]) -> Readings:
 
 
 def dcgm_cells(gpu: Mapping[str, Any]) -> Readings:
-    readings = gpu.get("readings", {})
+    """In DCGM's units; its XID is the newest kind, 0 while none was seen by who listens for them."""
+    readings = dict(gpu.get("readings", {}))
+    if "xids" in readings:
+        seen = [(last, int(xid)) for xid, (_, last) in gpu.get("xids", {}).items()]
+        readings["xid_newest"] = max(seen, default=(0.0, 0))[1]
     return {
         f"gpu.dcgm.{name}": readings[key] * times / per
         for name, key, times, per, _ in DCGM

@@ -15,6 +15,7 @@ from nodescope.base.clock import SystemClock
 from nodescope.base.errors import SourceAbsent, SourceFailed
 from nodescope.base.settings import Settings
 from nodescope.collect.caller import Caller
+from nodescope.collect.gpu_metrics import Family
 from nodescope.collect.names import Names
 from nodescope.collect.roots import Descriptors, NodeRoot
 from nodescope.collect.roster import Roster
@@ -412,7 +413,17 @@ def test_dcgm_names_carry_its_units(open_source: Open, scenario: Scenario) -> No
     assert values["DCGM_FI_DEV_FB_USED"] == 5 * 1024
     assert values["DCGM_FI_DEV_SM_CLOCK"] == 1980
     assert values["DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION"] == 123456789012
+    assert values["DCGM_FI_DEV_XID_ERRORS"] == 0
     assert dict(block.entities[0].labels)["gpu"] == "0"
+
+
+def test_dcgm_has_the_newest_xid_and_none_of_a_gpu_that_tells_none() -> None:
+    known = {"index": 0, "readings": {"xids": 3}, "xids": {"13": [2, 100.0], "79": [1, 90.0]}}
+    silent = {"index": 1, "readings": {"up": 1}}
+    block = Family("nvidia").blocks({"gpus": [known, silent]}, 1, dcgm=True)[-1]
+    column = block.table.columns["gpu.dcgm.XID_ERRORS"]
+    assert block.values[0, column] == 13
+    assert math.isnan(block.values[1, column])
 
 
 @pytest.mark.real
