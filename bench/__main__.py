@@ -27,6 +27,7 @@ BENCHES = {
     "archive": "bytes per sample, cost of writing, time to answer, merging",
     "agent": "the agent's CPU and memory at 1 Hz beside the peers",
     "lateness": "how late a tick starts while a scrape loop runs",
+    "mcp": "one MCP server in front of 100 viewers: top_containers, memory",
 }
 
 
