@@ -4,7 +4,7 @@ SHELL := /bin/bash
 PY := .venv/bin/python
 ARGS ?=
 
-.PHONY: help setup run test lint fast real bench docs dashboards golden capture lock clean test-vm fuzz eval-studies soak
+.PHONY: help setup run test lint fast real bench docs dashboards golden capture lock clean test-vm fuzz eval-studies soak web
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -15,13 +15,18 @@ setup: ## .venv from the lock file (done by every other target)
 run: setup ## nodescope on this machine; prints the addresses to look at
 	@.venv/bin/nodescope up $(ARGS)
 
-lint: setup ## ruff, formatting, mypy for Linux and macOS
+web: ## the viewer's page, built into the package
+	@tools/web build
+
+lint: setup ## ruff, formatting, mypy for Linux and macOS, tsc
 	@.venv/bin/ruff check .
 	@.venv/bin/ruff format --check .
 	@.venv/bin/mypy
 	@.venv/bin/mypy --platform darwin
+	@tools/web check
 
 fast: setup ## the tests that need nothing but files
+	@tools/web test
 	@$(PY) -m pytest -n auto -m "not real and not soak and not vm" $(ARGS)
 
 real: setup ## the tests with real servers, real cgroups, real processes
@@ -61,8 +66,11 @@ eval-studies: setup ## score the studies on labelled series: make eval-studies D
 cluster-tools: ## build the control plane that the Kubernetes tests start
 	@tests/cluster/build
 
+s3-tools: ## build the S3 server that the fleet's tests start
+	@tests/s3/build
+
 lock: setup ## renew requirements.lock
 	@$(PY) -m pip install --quiet uv && .venv/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-annotate --no-header --group dev pyproject.toml -o requirements.lock
 
 clean: ## remove what the other targets made
-	rm -rf .venv .mypy_cache .ruff_cache artifacts
+	rm -rf .venv .mypy_cache .ruff_cache artifacts web/node_modules src/nodescope/use/viewer/static

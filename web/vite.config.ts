@@ -49,5 +49,5 @@ export default defineConfig(({ mode }) => ({
       input: resolve(import.meta.dirname, mode === "export" ? "export.html" : "index.html"),
     },
   },
-  test: { environment: "happy-dom", include: ["tests/**/*.test.ts"] },
+  test: { environment: "node", include: ["tests/**/*.test.ts"] },
 }));

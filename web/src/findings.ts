@@ -11,6 +11,8 @@ export interface Found {
   name: string;
   study: string;
   finding: Finding;
+  /** A change that a cycle of the same series foretells. */
+  explained: boolean;
 }
 
 /** What hurts first: a limit that is coming, then what changed, then the rest. */
@@ -27,14 +29,14 @@ export function effect(finding: Finding): number {
 
 /** Worth a mark on the chart, or the panel's sentence, without being asked for. */
 export function matters(found: Found): boolean {
-  return isEvent(found) && found.finding.confidence >= 0.8 && (effect(found.finding) >= 0.25 || limitAt(found.finding) !== null);
+  return isEvent(found) && !found.explained && found.finding.confidence >= 0.8 && (effect(found.finding) >= 0.25 || limitAt(found.finding) !== null);
 }
 
 export function urgency(found: Found): number {
   const { finding } = found;
   const coming = finding.time_to_limit_seconds;
   const near = typeof coming === "number" && coming < 7 * 86400 ? 4 : 0;
-  return near + 4 * effect(finding) + (WEIGHT[finding.kind] ?? 0) / 2 + finding.confidence;
+  return (found.explained ? -8 : 0) + near + 4 * effect(finding) + (WEIGHT[finding.kind] ?? 0) / 2 + finding.confidence;
 }
 
 export function collect(panel: string, answer: StudyAnswer, drawn: Timeseries | null): Found[] {
@@ -52,8 +54,14 @@ export function collect(panel: string, answer: StudyAnswer, drawn: Timeseries | 
         name: series?.name ?? result.series.container ?? result.series.node ?? "node",
         study: result.study,
         finding,
+        explained: false,
       });
     }
+  }
+  const cycles = rows.filter((row) => row.finding.kind === "periodicity" && row.finding.confidence >= 0.8);
+  for (const row of rows) {
+    const at = row.finding.at;
+    row.explained = row.finding.kind === "changepoint" && at !== null && cycles.some((cycle) => cycle.id === row.id && cycle.finding.from <= at && at <= cycle.finding.to);
   }
   return rows.sort((a, b) => urgency(b) - urgency(a));
 }

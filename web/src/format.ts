@@ -105,7 +105,8 @@ const CONFIDENCE: [number, string][] = [[0.99, "certain"], [0.95, "very likely"]
 
 export function confidence(share: number): string {
   const word = CONFIDENCE.find(([least]) => share >= least)?.[1] ?? "weak";
-  return `${word}, ${(Math.floor(share * 1000) / 10).toFixed(share >= 0.99 ? 1 : 0)} %`;
+  const percent = share >= 0.99 ? (Math.floor(share * 1000) / 10).toFixed(1) : String(Math.floor(share * 100 + 1e-9));
+  return `${word}, ${percent} %`;
 }
 
 /** A metric's plain name as words: "cpu_throttled" to "cpu throttled". */

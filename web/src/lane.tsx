@@ -9,8 +9,8 @@ import type { NodeEvent } from "./types";
 
 export const SIGNS: Record<string, string> = { start: "▲", exit: "▽", oom: "✖", restart: "↻" };
 const RANK: Record<string, number> = { oom: 3, restart: 2, exit: 1, start: 0 };
-const NEAR_SHARE = 0.012;
-const NAME_SHARE = 0.09;
+const NEAR_PIXELS = 14;
+const NAME_PIXELS = 120;
 
 export interface Bunch {
   at: number;
@@ -21,30 +21,30 @@ export interface Bunch {
 }
 
 /** Events too near to tell apart become one mark that names the worst and counts the rest. */
-export function bunch(events: readonly NodeEvent[], span: Span): Bunch[] {
+export function bunch(events: readonly NodeEvent[], span: Span, width = 1200): Bunch[] {
   const out: Bunch[] = [];
   const inside = events.filter((event) => event.at >= span.from && event.at <= span.to).sort((a, b) => a.at - b.at);
   for (const event of inside) {
     const share = (event.at - span.from) / (span.to - span.from);
     const last = out[out.length - 1];
-    if (last && share - last.share < NEAR_SHARE) last.events.push(event);
+    if (last && (share - last.share) * width < NEAR_PIXELS) last.events.push(event);
     else out.push({ at: event.at, share, named: true, events: [event] });
   }
   for (const one of out) one.events.sort((a, b) => (RANK[b.kind] ?? 0) - (RANK[a.kind] ?? 0));
-  nameThem(out);
+  nameThem(out, NAME_PIXELS / width);
   return out;
 }
 
 /** The worst get their names first; a name that would run into another mark is left to the title. */
-function nameThem(bunches: Bunch[]): void {
+function nameThem(bunches: Bunch[], room: number): void {
   const order = bunches.map((_, index) => index).sort((a, b) => rankOf(bunches[b]) - rankOf(bunches[a]));
   const taken: [number, number][] = [];
   for (const index of order) {
     const one = bunches[index];
     if (!one) continue;
-    const span: [number, number] = one.share > 0.85 ? [one.share - NAME_SHARE, one.share] : [one.share, one.share + NAME_SHARE];
+    const span: [number, number] = one.share > 0.85 ? [one.share - room, one.share] : [one.share, one.share + room];
     const clear = bunches.every((other) => other === one || other.share < span[0] || other.share > span[1]);
-    one.named = (clear || rankOf(one) === 3) && taken.every(([from, to]) => to < span[0] || from > span[1]);
+    one.named = (clear || rankOf(one) === RANK["oom"]) && taken.every(([from, to]) => to < span[0] || from > span[1]);
     if (one.named) taken.push(span);
   }
 }
@@ -63,7 +63,7 @@ export function useSpan(model: Model): Span {
 export function Lane({ model }: { model: Model }) {
   const span = useSpan(model);
   const { value, trouble } = model.events;
-  const bunches = bunch(value?.events ?? [], span);
+  const bunches = bunch(value?.events ?? [], span, model.width);
   return (
     <section class="lane" aria-label="events">
       <span class="lane-name" style={{ width: `${AXIS_PIXELS}px` }}>events</span>

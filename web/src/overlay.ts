@@ -81,6 +81,7 @@ function drawBand(plot: uPlot, pen: Pen, answer: Timeseries, series: Series, col
     run = [];
   };
   for (let place = first; place <= last; place += 1) {
+    if (series.min[place] === undefined) continue;
     if (series.min[place] == null || series.max[place] == null) flush();
     else run.push(place);
   }

@@ -23,18 +23,18 @@ export function describe(answer: Timeseries, shown: (series: Series) => boolean,
   const total = ADDS_UP.has(unit) && rows.length > 1 ? `${quantity(sum, unit)} together; ` : "";
   const peak = findPeak(answer, shown, span);
   if (peak?.value === 0) return rows.length > 1 ? `All ${rows.length} at ${quantity(0, unit)}.` : `${shorten(brief(first.series.name), 48)} is at ${quantity(0, unit)}.`;
-  const top = peak ? `; at most ${quantity(peak.value, unit)} at ${clock(peak.at, utc)} ${zone(utc, peak.at)}` : "";
+  const whose = peak && peak.series !== first.series ? `, ${shorten(brief(peak.series.name), 48)},` : "";
+  const top = peak ? `; at most ${quantity(peak.value, unit)}${whose} at ${clock(peak.at, utc)} ${zone(utc, peak.at)}` : "";
   return `${total}${shorten(brief(first.series.name), 48)} ${rows.length > 1 ? "leads with" : "is at"} ${quantity(first.value, unit)}${top}.`;
 }
 
-function findPeak(answer: Timeseries, shown: (series: Series) => boolean, span: Span): { at: number; value: number } | null {
+function findPeak(answer: Timeseries, shown: (series: Series) => boolean, span: Span): { at: number; value: number; series: Series } | null {
   const found = bounds(answer, shown, span);
   if (!found) return null;
   const [first, last] = places(answer.time, span);
   for (let place = first; place <= last; place += 1) {
-    if (answer.series.some((series) => shown(series) && (series.max[place] ?? series.mean[place]) === found.high)) {
-      return { at: answer.time[place] ?? span.from, value: found.high };
-    }
+    const series = answer.series.find((one) => shown(one) && (one.max[place] ?? one.mean[place]) === found.high);
+    if (series) return { at: answer.time[place] ?? span.from, value: found.high, series };
   }
   return null;
 }

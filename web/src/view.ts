@@ -39,7 +39,8 @@ export const EMPTY: View = {
   panels: null,
   containers: [],
   hidden: [],
-  sort: "cpu",
+  /** Empty: by what there is, CPU first. */
+  sort: "",
   search: "",
   namespace: "",
   qos: "",
@@ -133,7 +134,9 @@ function decodeRange(range: string, from: string, to: string): Range | null {
 }
 
 function decodePanel(text: string): PanelChoice {
-  const [head = "", title = ""] = text.split("~", 2);
+  const mark = text.indexOf("~");
+  const head = mark < 0 ? text : text.slice(0, mark);
+  const title = mark < 0 ? "" : text.slice(mark + 1);
   const cut = head.indexOf(":");
   return {
     scope: cut > 0 ? head.slice(0, cut) : "",

@@ -36,17 +36,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="PATH",
         help="a data folder, a folder of such, or Parquet files; this machine's data folder unless given",
     )
+    parser.add_argument("--agent", metavar="URL", help="an agent whose live tail is shown, http://HOST:9100")
+    parser.add_argument("--agent-token-file", type=Path, metavar="FILE", help="the agent's token")
+    parser.add_argument("--agent-ca", type=Path, metavar="FILE", help="who signed the agent's certificate")
+    add_address(parser)
+
+
+def add_address(parser: argparse.ArgumentParser) -> None:
+    """Where to listen, and who may ask."""
     parser.add_argument(
         "--host", default="127.0.0.1", help="the address to listen on; 127.0.0.1 unless given"
     )
     parser.add_argument("--port", type=int, default=PORT, metavar="N", help=f"{PORT} unless given; 0 for any")
-    parser.add_argument("--agent", metavar="URL", help="an agent whose live tail is shown, http://HOST:9100")
-    parser.add_argument("--agent-token-file", type=Path, metavar="FILE", help="the agent's token")
-    parser.add_argument("--agent-ca", type=Path, metavar="FILE", help="who signed the agent's certificate")
-    add_guards(parser)
-
-
-def add_guards(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--allow-host",
         action="append",
@@ -64,7 +65,8 @@ def add_guards(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     settings = read_guards(options)
     set_up_logging(settings.log_level)
-    paths = options.path or [choose_data(settings, os.environ)]
+    # An agent alone is enough to look at: its ring holds the last minutes.
+    paths = options.path or ([] if options.agent else [choose_data(settings, os.environ)])
     return serve(options, settings, paths)
 
 
@@ -119,9 +121,16 @@ def serve(options: argparse.Namespace, settings: Settings, paths: Sequence[Path]
     return 0
 
 
+def claim(address: str) -> str:
+    """The address, once it is known to be free: one clear line before anything is started."""
+    with open_socket(address) as listener:
+        host, port = listener.getsockname()[:2]
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
 def make_feed(options: argparse.Namespace) -> AgentFeed | None:
-    if not options.agent:
-        if options.agent_token_file or options.agent_ca:
+    if not getattr(options, "agent", None):
+        if getattr(options, "agent_token_file", None) or getattr(options, "agent_ca", None):
             raise SettingsRejected("--agent-token-file and --agent-ca go with --agent URL")
         return None
     address = options.agent if "://" in options.agent else f"http://{options.agent}"

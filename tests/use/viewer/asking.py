@@ -9,15 +9,16 @@ from tests.integration.agents import TurnableClock
 from tests.use.viewer.archives import END_MS
 
 from nodescope.use.viewer.app import Viewer, build_app
+from nodescope.use.viewer.page import STATIC
 from nodescope.use.viewer.shelf import Shelf
 
 
 class Asker:
     """One viewer and one loop; ask it like httpx."""
 
-    def __init__(self, *paths: Path, **options: Any) -> None:
+    def __init__(self, *paths: Path, static: Path = STATIC, **options: Any) -> None:
         self.clock = TurnableClock(wall=(END_MS + 30_000) * 1_000_000)
-        self.viewer = Viewer(Shelf(list(paths), self.clock))
+        self.viewer = Viewer(Shelf(list(paths), self.clock), static=static)
         app = build_app(self.viewer, **options)
         self._runner = asyncio.Runner()
         self._client = httpx.AsyncClient(
@@ -25,7 +26,10 @@ class Asker:
         )
 
     def get(self, path: str, **options: Any) -> httpx.Response:
-        return self._runner.run(self._client.get(path, **options))
+        return self.request("GET", path, **options)
+
+    def request(self, method: str, path: str, **options: Any) -> httpx.Response:
+        return self._runner.run(self._client.request(method, path, **options))
 
     def json(self, path: str, **parameters: Any) -> Any:
         """The content of an answer that must be a good one."""

@@ -31,7 +31,8 @@ from nodescope.base.text import clean_text, nearest_name
 from nodescope.read.query import Engine
 from nodescope.read.subject import scope_of
 from nodescope.use.viewer import findings, shapes
-from nodescope.use.viewer.extract import METRICS_MOST, write_extract
+from nodescope.use.viewer.booklet import make_booklet
+from nodescope.use.viewer.extract import write_extract
 from nodescope.use.viewer.gate import Gate, make_error
 from nodescope.use.viewer.happenings import EVENTS_MOST, answer_events
 from nodescope.use.viewer.live import LISTENERS_MOST, Listener, status_of, stream
@@ -445,20 +446,22 @@ def add_streams(api: FastAPI, viewer: Viewer) -> None:
     @api.get("/api/export", response_class=Response, responses=binary)
     async def export(
         *,
-        metric: Annotated[list[str], Query(max_length=METRICS_MOST, description="one or several, by comma")],
+        metric: Words,
         containers: Words,
         start: Start = "",
         to: Moment = "",
         whole: Whole = "",
-        form: Annotated[Literal["parquet", "csv"], Query(alias="format")] = "csv",
+        form: Annotated[Literal["parquet", "csv", "html"], Query(alias="format")] = "csv",
         node: NodeName = "",
     ) -> Response:
         def answer() -> Response:
             asked = ask(viewer, node, start, to, whole)
-            metrics = split_words(metric)
+            metrics, members = split_words(metric), choose(asked, containers)
+            if form == "html":
+                return send_booklet(viewer, asked, metrics, members)
             if not metrics:
-                raise bad_request("metric is empty; /api/metrics lists what there is")
-            return send_extract(viewer, asked, metrics, choose(asked, containers), form)
+                raise bad_request("metric is missing; /api/metrics lists what there is")
+            return send_extract(viewer, asked, metrics, members, form)
 
         return await work(viewer, answer)
 
@@ -505,6 +508,25 @@ async def listen(viewer: Viewer, listener: Listener) -> AsyncIterator[bytes]:
             yield part
     finally:
         viewer.listeners -= 1
+
+
+def send_booklet(
+    viewer: Viewer, asked: Asked, metrics: Sequence[str], members: Sequence[Member] | None
+) -> Response:
+    booklet = make_booklet(
+        viewer.engine,
+        asked.snapshot,
+        asked.nodes,
+        answer_instance(viewer),
+        metrics,
+        members,
+        asked.span,
+        viewer.static,
+    )
+    name = f"nodescope-{asked.span.from_ms // 1000}-{asked.span.to_ms // 1000}.html"
+    # Saved, never shown: inside this origin its own script would be refused.
+    headers = {"Content-Disposition": f'attachment; filename="{name}"', "Cache-Control": "no-store"}
+    return Response(booklet.content, media_type="text/html", headers=headers)
 
 
 def send_extract(

@@ -99,12 +99,20 @@ def align_grid(points: Sequence[Points], pace_ms: float) -> Axis:
     rows = []
     for one in points:
         offset = one.time_ms - first
-        phase = float(np.median(offset % width)) if len(offset) else 0.0
+        phase = phase_of(offset, width)
         places = np.clip(np.rint((offset - phase) / width).astype(np.int64), 0, max(0, len(time_ms) - 1))
         rows.append(
             place_row(one, places, len(time_ms), find_gaps(one.time_ms, one.mean, GAP_PACES * pace_ms))
         )
     return Axis(time_ms, 0, tuple(rows))
+
+
+def phase_of(offset: Integers, width: int) -> float:
+    """Where in its cell a series ticks, on a circle: jitter around a cell's border is one phase."""
+    if not len(offset):
+        return 0.0
+    turns = np.exp(2j * np.pi * (offset % width) / width).mean()
+    return float(np.angle(turns)) * width / (2 * np.pi)
 
 
 def align_buckets(points: Sequence[Points], width_ms: int, pace_ms: float) -> Axis:

@@ -31,6 +31,8 @@ def write_extract(
     out: Path,
 ) -> int:
     """Rows written; refused where there would be none, or more than a page should carry."""
+    if len(metrics) > METRICS_MOST:
+        raise too_much(f"{len(metrics)} metrics; accepted: up to {METRICS_MOST} in one file")
     tables: list[pa.Table] = []
     rows = 0
     for metric in metrics:
@@ -47,7 +49,8 @@ def write_extract(
                         f"more than {ROWS_MOST:,} rows",
                         "ask for fewer containers or a shorter range, or use nodescope export",
                     )
-                labels = {name: line.subject.label(name) for name in LABELS}
+                subject = node.subjects.get(line.subject.identity, line.subject)
+                labels = {name: subject.label(name) for name in LABELS}
                 labels["l_node_name"] = labels["l_node_name"] or node.name
                 tables.append(
                     make_table(metric, answer.asked.unit, line.points.time_ms, line.points.mean, labels)

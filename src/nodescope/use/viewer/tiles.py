@@ -182,7 +182,8 @@ def pressure_tile(engine: Engine, nodes: Sequence[Node], span: Span) -> Json:
                 whose = name_of(line.subject) if line else ""
             if line is None:
                 continue
-            tile = Tile(line.points.mean, 1.0)
+            # A tick read a little late has a little more than its time.
+            tile = Tile(np.minimum(line.points.mean, 1.0), 1.0)
             if tile.value is not None and (worst is None or tile.value > worst[0]):
                 worst = (tile.value, resource, tile, whose or (node.name if len(nodes) > 1 else ""))
     if worst is None:
