@@ -4,7 +4,7 @@ SHELL := /bin/bash
 PY := .venv/bin/python
 ARGS ?=
 
-.PHONY: help setup run test lint fast real bench docs dashboards golden capture lock clean test-vm fuzz eval-studies soak web
+.PHONY: help setup run test lint fast real bench docs dashboards golden capture lock clean test-vm fuzz eval-studies soak web manifests
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -66,8 +66,19 @@ eval-studies: setup ## score the studies on labelled series: make eval-studies D
 cluster-tools: ## build the control plane that the Kubernetes tests start
 	@tests/cluster/build
 
-lock: setup ## renew requirements.lock
-	@$(PY) -m pip install --quiet uv && .venv/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-annotate --no-header --group dev pyproject.toml -o requirements.lock
+s3-tools: ## build the S3 server that the fleet's tests start
+	@tests/s3/build
+
+COMPILE := .venv/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-annotate --no-header
+
+lock: setup ## renew the lock files: everything, what runs in the image, what builds the wheel
+	@$(PY) -m pip install --quiet uv
+	@$(COMPILE) --group dev pyproject.toml -o requirements.lock
+	@$(COMPILE) -c requirements.lock pyproject.toml -o requirements.run.lock
+	@$(COMPILE) -c requirements.lock --group build -o requirements.build.lock
 
 clean: ## remove what the other targets made
 	rm -rf .venv .mypy_cache .ruff_cache artifacts web/node_modules src/nodescope/use/viewer/static
+
+manifests: setup ## renew deploy/manifests from the chart
+	@tools/render-manifests

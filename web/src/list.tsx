@@ -12,7 +12,6 @@ import { clock } from "./time";
 import type { Container } from "./types";
 
 const ROWS = 150;
-const FILTER_SORTS = ["cpu", "memory", "pressure_memory", "pressure_cpu", "cpu_throttled", "memory_limit_share", "disk_write", "threads", "oom_kills"];
 
 export function ContainerList({ model }: { model: Model }) {
   const { view } = model;
@@ -22,8 +21,8 @@ export function ContainerList({ model }: { model: Model }) {
   return (
     <>
       <div class="list-head">
-        <h2>containers</h2>
-        <label>by <select aria-label="sort containers by" value={view.sort} onChange={(event) => model.change({ sort: event.currentTarget.value })}>
+        <h2>{model.summary.value?.tiles.find((tile) => tile.id === "containers")?.title ?? "containers"}</h2>
+        <label>by <select aria-label="sort containers by" value={model.sort} onChange={(event) => model.change({ sort: event.currentTarget.value })}>
           {sorts(model).map((name) => <option key={name} value={name}>{words(name)}</option>)}
         </select></label>
         {view.containers.length > 0 && <button type="button" class="plain" onClick={() => model.chooseContainers([])}>the busiest again</button>}
@@ -46,9 +45,7 @@ export function ContainerList({ model }: { model: Model }) {
 }
 
 function sorts(model: Model): string[] {
-  const there = new Set(model.metrics.map((metric) => metric.name));
-  const usual = FILTER_SORTS.filter((name) => there.has(name));
-  return usual.includes(model.view.sort) ? usual : [model.view.sort, ...usual];
+  return model.sorts.includes(model.sort) ? model.sorts : [model.sort, ...model.sorts];
 }
 
 function Filter({ label, value, all, choose }: { label: string; value: string; all: (string | { name: string; count: number })[]; choose: (value: string) => void }) {

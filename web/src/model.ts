@@ -41,7 +41,14 @@ export interface Panel {
 
 export type LiveState = "archive" | "live" | "paused" | "lost" | "connecting";
 
-const FIRST_PANELS = [["cpu"], ["memory"], ["pressure_cpu", "pressure_memory", "pressure_io"], ["gpu_utilization", "gpu.utilization"]];
+// Of each row the first that was measured: a container's figure, else the node's.
+const FIRST_PANELS = [
+  ["cpu", "cpu.load_1m"],
+  ["memory", "memory.MemAvailable"],
+  ["pressure_cpu", "pressure_memory", "pressure_io", "pressure.cpu.some.total"],
+  ["gpu_utilization", "gpu.utilization"],
+];
+const SORTS = ["cpu", "memory", "pressure_memory", "pressure_cpu", "cpu_throttled", "memory_limit_share", "disk_write", "threads", "oom_kills"];
 const LIVE_SECONDS = 900;
 const ARCHIVE_SECONDS = 3600;
 const RETRY_SECONDS = [2, 4, 8, 15, 30];
@@ -340,6 +347,16 @@ export class Model {
     return this.metrics.find((one) => one.name === choice.metric && (!choice.scope || one.scope === choice.scope));
   }
 
+  /** What the list may be sorted by here. */
+  get sorts(): string[] {
+    const there = new Set(this.metrics.filter((metric) => metric.scope === "container").map((metric) => metric.name));
+    return SORTS.filter((name) => there.has(name));
+  }
+
+  get sort(): string {
+    return this.view.sort || this.sorts[0] || "cpu";
+  }
+
   // ---- containers -------------------------------------------------------------
 
   toggleContainer(row: Container): void {
@@ -435,12 +452,12 @@ export class Model {
       this.load(`panel ${panel.key}`, key, panel.slot, (signal) => this.source.timeseries(asked, signal), () => {
         panel.drawn += 1;
         this.rememberColours(panel);
-        this.listen();
+        this.soon("listen", 100, () => this.listen());
         this.soon("studies", live ? 50 : 350, () => this.study());
       });
     }
-    const listed = { metric: view.sort, namespace: view.namespace, qos: view.qos, labels: view.labels, search: "", span, limit: LIST_MOST };
-    this.load("containers", JSON.stringify([view.node, view.sort, view.namespace, view.qos, view.labels, when]), this.containers, (signal) => this.source.containers(listed, signal));
+    const listed = { metric: this.sort, namespace: view.namespace, qos: view.qos, labels: view.labels, search: "", span, limit: LIST_MOST };
+    this.load("containers", JSON.stringify([view.node, this.sort, view.namespace, view.qos, view.labels, when]), this.containers, (signal) => this.source.containers(listed, signal));
     this.load("summary", `${view.node} ${when}`, this.summary, (signal) => this.source.summary(span, signal));
     this.load("events", `${view.node} ${when}`, this.events, (signal) => this.source.events(span, signal));
     const first = this.panels[0];
@@ -450,7 +467,7 @@ export class Model {
       const key = JSON.stringify([view.node, first.key, view.containers, round(all.from), Math.floor(all.to / 300)]);
       this.load("overview", key, this.overview, (signal) => this.source.timeseries(asked, signal));
     }
-    this.listen();
+    if (!live) this.listen();
     this.emit();
   }
 

@@ -133,7 +133,7 @@ def test_a_bitstream_that_others_followed_may_be_gone(world: World) -> None:
     world.scores(bitstream="def")
     found = world.explain()
     assert found["newest"]["facts"]["warm_ratio"] == 1
-    assert found["followed"]["facts"]["warm_ratio"] == 0.5
+    assert found["followed"]["facts"]["warm_ratio"] == 0.7
 
 
 def test_a_bitstream_stays_until_another_comes(world: World) -> None:
