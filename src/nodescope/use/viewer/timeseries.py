@@ -213,10 +213,10 @@ def why(found: Found, gap: Gap, asked: Asked) -> str:
     source = "container" if found.scope in LISTED_SCOPES else asked.metrics[0].name.partition(".")[0]
     word = ""
     for entry in node.catalog.select(gap.from_ms - 1, gap.to_ms):
-        story = entry.story()
-        if story is None:
+        story, ticks = entry.story(), entry.ticks()
+        if story is None or ticks is None:
             continue
-        inside = (story.ticks.time_ms > gap.from_ms) & (story.ticks.time_ms < gap.to_ms)
+        inside = (ticks.time_ms > gap.from_ms) & (ticks.time_ms < gap.to_ms)
         ticked = ticked or bool(inside.any())
         for at_ms, outcomes in story.outcomes:
             state, reason = outcomes.get(source, ["ok", ""])
