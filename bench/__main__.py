@@ -25,6 +25,7 @@ BENCHES = {
     "tick": "one tick over 200 containers against the floor of pread in C",
     "exposition": "12,000 series as text against prometheus_client",
     "archive": "bytes per sample, cost of writing, time to answer, merging",
+    "viewer": "the viewer's answers over a day of 100 containers, beside DuckDB alone",
     "agent": "the agent's CPU and memory at 1 Hz beside the peers",
     "lateness": "how late a tick starts while a scrape loop runs",
 }
