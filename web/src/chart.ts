@@ -157,7 +157,7 @@ export class Chart {
           ...axis,
           size: AXIS_PIXELS,
           gap: 6,
-          space: 30,
+          space: 34,
           incrs: axisSteps(unit),
           values: (_plot, splits) => splits.map((value) => axisFigure(value, unit)),
         },

@@ -94,8 +94,9 @@ export class Model {
   private readonly tries = new Map<string, number>();
   private closeLive: () => void = () => undefined;
   private liveKey = "";
-  /** Of the plotting area, in pixels, to the hundred. */
-  width = 900;
+  /** Of the plotting area, in pixels. */
+  width: number;
+  private askedWidth: number;
   private lastPoint = 0;
   private coloured = false;
 
@@ -103,6 +104,9 @@ export class Model {
     readonly source: Source,
     private readonly page: Window = window,
   ) {
+    // As wide as the panels will be, so that the first answer is the right one.
+    this.width = page.innerWidth > 980 ? page.innerWidth - 590 : Math.max(page.innerWidth - 75, 100);
+    this.askedWidth = Math.round(this.width / 100) * 100 || 100;
     const order = readOrder(page);
     this.palette = new Palette(order);
     this.coloured = order.length > 0;
@@ -190,6 +194,8 @@ export class Model {
 
   get range(): Range {
     if (this.view.range) return this.view.range;
+    // A file was made of one range, and shows it.
+    if (this.source.offline) return { all: true };
     return { last: this.instance.value?.live ? LIVE_SECONDS : ARCHIVE_SECONDS };
   }
 
@@ -421,9 +427,11 @@ export class Model {
   // ---- loading ---------------------------------------------------------------------
 
   setWidth(pixels: number): void {
-    const next = Math.max(200, Math.round(pixels / 100) * 100);
-    if (next === this.width) return;
-    this.width = next;
+    this.width = Math.max(pixels, 100);
+    // A drawer that opens is no reason to ask again; half a screen is.
+    const share = this.width / this.askedWidth;
+    if (share > 0.6 && share < 1.4) return;
+    this.askedWidth = Math.round(this.width / 100) * 100 || 100;
     this.refresh();
   }
 
@@ -444,7 +452,7 @@ export class Model {
     // Live answers are renewed by the clock; fixed ones by their own range.
     const when = live ? `live ${JSON.stringify(this.range)} ${Math.floor(this.newest / REFRESH_SECONDS)}` : `${round(span.from)} ${round(span.to)}`;
     // Two pixels a point: the mean is calm, the band has the extremes.
-    const points = Math.min(instance.limit.max_points, Math.round(this.width / 2));
+    const points = Math.min(instance.limit.max_points, Math.round(this.askedWidth / 2));
     const view = this.view;
     for (const panel of this.panels) {
       const asked = { metric: panel.choice.metric, scope: panel.choice.scope, containers: view.containers, span, points };
