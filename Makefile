@@ -66,6 +66,9 @@ eval-studies: setup ## score the studies on labelled series: make eval-studies D
 cluster-tools: ## build the control plane that the Kubernetes tests start
 	@tests/cluster/build
 
+s3-tools: ## build the S3 server that the fleet's tests start
+	@tests/s3/build
+
 lock: setup ## renew requirements.lock
 	@$(PY) -m pip install --quiet uv && .venv/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-annotate --no-header --group dev pyproject.toml -o requirements.lock
 

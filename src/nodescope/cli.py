@@ -30,7 +30,9 @@ COMMANDS = {
     "consolidate": ("consolidate", "merge small files, apply retention, copy finished files away"),
     "export": ("export", "part of an archive as Parquet, CSV, or a page that opens offline"),
     "top": ("top", "a live table of containers in the terminal"),
+    "extender": ("extender", "kube-scheduler's extender: nodes scored by what they report"),
     "mcp": ("mcp", "answers for agents (MCP): over data folders, viewers, or a cluster"),
+    "fleet": ("fleet", "a study or a question over many nodes and days"),
     "sample": ("sample", "one tick to stdout, then exit"),
 }
 

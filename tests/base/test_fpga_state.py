@@ -137,7 +137,7 @@ def test_the_state_of_the_original_collector_is_taken_over() -> None:
     assert reading.reconfiguration_ms == pytest.approx(10_020.5)
     assert reading.sessions == 3
     # "def" is in the original's set by its own bug: it was last seen 200 s ago.
-    (kept,) = [one for one in reading.bitstreams if one.name]
+    (kept,) = reading.bitstreams
     assert (kept.name, kept.seen_at_ms, kept.reconfiguration_ms) == ("abc", NOW_MS - 10_000, 20.5)
     clock.advance(150_000_000_000)
     assert tracker.read().usage_ms == pytest.approx(1500)

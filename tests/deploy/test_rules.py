@@ -1,11 +1,13 @@
 """The rules that we ship: complete, tested one by one, and with a runbook each."""
 
 import re
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from tests.integration.conftest import need_tool
 
 ROOT = Path(__file__).parents[2]
 RULES = ROOT / "deploy/prometheus/rules.yaml"
@@ -76,3 +78,15 @@ def test_recorded_names_say_what_they_are_kept_by() -> None:
         assert level in ("node", "container", "namespace", "workload", "cluster"), name
         assert what, name
         assert how, name
+
+
+@pytest.mark.real
+@pytest.mark.parametrize(
+    "words",
+    [("check", "rules", "--lint-fatal", str(RULES)), ("test", "rules", str(TESTS))],
+    ids=["check", "test"],
+)
+def test_promtool_agrees(words: tuple[str, ...]) -> None:
+    """Every alert, firing and not firing, by Prometheus' own engine."""
+    checked = subprocess.run([need_tool("promtool"), *words], capture_output=True, text=True, check=False)
+    assert checked.returncode == 0, checked.stdout + checked.stderr

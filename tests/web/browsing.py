@@ -153,7 +153,7 @@ class Watched:
         """Where a chart's plotting area is on the screen."""
         box = self.page.locator(".u-over").nth(index).bounding_box()
         assert box
-        return dict(box)
+        return {"x": box["x"], "y": box["y"], "width": box["width"], "height": box["height"]}
 
     def pixels(self, index: int = 0) -> str:
         """What a chart has drawn."""

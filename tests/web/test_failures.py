@@ -41,16 +41,18 @@ def test_a_server_that_hangs_is_named_and_tried_again(browser: Browser, own: Run
 
 def test_a_server_that_is_gone_comes_back(browser: Browser, demo_folder: Path, tmp_path: Path) -> None:
     port = free_port()
-    with running_viewer(demo_folder, tmp_path / "first", port=port) as first:
-        with watching(browser, first.url, calm=False) as view:
-            page = view.open("range=all&panels=cpu")
-            first.process.terminate()
-            first.process.wait(30)
-            page.keyboard.press("+")
-            expect(page.locator(".plot .trouble")).to_contain_text("could not be reached")
-            with running_viewer(demo_folder, tmp_path / "second", port=port):
-                # Nobody presses anything: it tries again by itself.
-                expect(page.locator(".plot .trouble")).to_have_count(0)
+    with (
+        running_viewer(demo_folder, tmp_path / "first", port=port) as first,
+        watching(browser, first.url, calm=False) as view,
+    ):
+        page = view.open("range=all&panels=cpu")
+        first.process.terminate()
+        first.process.wait(30)
+        page.keyboard.press("+")
+        expect(page.locator(".plot .trouble")).to_contain_text("could not be reached")
+        with running_viewer(demo_folder, tmp_path / "second", port=port):
+            # Nobody presses anything: it tries again by itself.
+            expect(page.locator(".plot .trouble")).to_have_count(0)
 
 
 def test_a_wrong_metric_is_refused_with_the_nearest(browser: Browser, demo: Running) -> None:

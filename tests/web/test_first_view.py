@@ -35,7 +35,7 @@ def test_the_list_is_sorted_and_says_who_died(view: Watched) -> None:
 
 def in_bytes(text: str) -> float:
     number, unit = text.split()
-    return float(number) * 1024 ** ["B", "KiB", "MiB", "GiB"].index(unit)
+    return float(number) * float(1024 ** ["B", "KiB", "MiB", "GiB"].index(unit))
 
 
 def test_a_policy_is_set_and_nothing_inline_runs(demo: Running, view: Watched) -> None:

@@ -226,6 +226,8 @@ def date_bitstreams(
     return tuple(
         Bitstream(name, last.get(name, now_ms), math.fsum(known) / len(known) if known else math.nan)
         for name in names
+        # The original's sender may leave the name empty, and its set then has that.
+        if name
         for known in [times.get(name, [])]
     )
 

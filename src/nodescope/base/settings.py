@@ -115,6 +115,22 @@ class Settings:
     false halves what pcm costs on large machines.
     """
 
+    perf_containers: tuple[str, ...] = ()
+    """
+    Containers whose hardware counters are read all the time: namespace/pod/container, a name, or an id.
+
+    `*` stands for anything. Others are counted for a minute when
+    /window?scope=container&perf=NAME asks for them. Every context switch into
+    or out of such a container costs a little more.
+    """
+
+    perf_descriptors: int = _bounded(512, least=0)
+    """
+    Descriptors for the counters of containers: four per core and container.
+
+    Containers that do not fit are not counted, and /status says how many.
+    """
+
     mem_bw_peak_bytes: int | None = _bounded(None, least=1)
     """
     Bytes per second that memory can move at the most, for mem_bw_util.

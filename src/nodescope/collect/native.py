@@ -7,13 +7,13 @@ open) is left to the plain reader, so the two cannot disagree.
 """
 
 import os
-import struct
 from array import array
 from collections.abc import Sequence
 from importlib import import_module
 from typing import Any, Protocol, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nodescope.collect.layout import (
     NAN,
@@ -31,8 +31,8 @@ from nodescope.collect.layout import (
 
 # As in native/parse.h.
 NUMBER, KEY_VALUES, PRESSURE, FIELDS, PROCESS_STAT, PAIR_SUMS, OPERATION_SUMS, ROWS, PIDS = range(9)
-# int32 descriptor, int32 layout, int64 first cell: struct entry of native/module.c.
-_ENTRY = struct.Struct("=iiq")
+# struct entry of native/module.c.
+ENTRY = np.dtype([("descriptor", "=i4"), ("layout", "=i4"), ("cell", "=i8")])
 PRESSURE_PLACES = {"avg10": 1, "avg60": 2, "avg300": 3, "total": 4}
 
 
@@ -41,7 +41,7 @@ class Native(Protocol):
 
     def make_layouts(self, layouts: list[Any]) -> object: ...
 
-    def read_grid(self, layouts: object, program: bytes, values: Any, status: Any) -> int: ...
+    def read_grid(self, layouts: object, program: Any, values: Any, status: Any) -> int: ...
 
     def list_pids(self, descriptor: int) -> bytes: ...
 
@@ -113,16 +113,22 @@ class NativeGrid:
         self._native = native
         self._numbers = {id(layout): number for number, layout in enumerate(layouts)}
         self._layouts = native.make_layouts([describe_layout(layout) for layout in layouts])
-        self._program = b""
+        self._program = np.empty(0, dtype=ENTRY)
         self._status = np.zeros(0, dtype=np.int32)
 
     def arrange(self, entries: Sequence[tuple[int, GridLayout | RowPlan, int]]) -> None:
         """(descriptor, layout, first cell) of every file."""
-        packed = [
-            _ENTRY.pack(descriptor, self._numbers[id(layout)], cell) for descriptor, layout, cell in entries
-        ]
-        self._program = b"".join(packed)
-        self._status = np.zeros(len(packed), dtype=np.int32)
+        numbers = self._numbers
+        placed = [(descriptor, numbers[id(layout)], cell) for descriptor, layout, cell in entries]
+        self._program = np.array(placed, dtype=ENTRY)
+        self._status = np.zeros(len(placed), dtype=np.int32)
+
+    def arrange_rows(self, descriptors: NDArray[np.int32], width: int) -> None:
+        """One file a row, all of the first layout."""
+        self._program = np.zeros(len(descriptors), dtype=ENTRY)
+        self._program["descriptor"] = descriptors
+        self._program["cell"] = np.arange(len(descriptors)) * width
+        self._status = np.zeros(len(descriptors), dtype=np.int32)
 
     def read(self, cells: int) -> tuple[Any, list[tuple[int, int]]]:
         """Fresh values, and (number, errno) of the files not read; -1 where the plain reader must decide."""

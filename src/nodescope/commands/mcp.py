@@ -5,20 +5,23 @@ import asyncio
 import logging
 import os
 import signal
+import ssl
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nodescope import __version__
 from nodescope.base.clock import SystemClock
 from nodescope.base.errors import SettingsRejected
+from nodescope.base.loading import Loaded
 from nodescope.base.log import set_up_logging
 from nodescope.base.quantity import parse_seconds
 from nodescope.base.settings import Settings
 from nodescope.publish.server import build_server as build_http
 from nodescope.publish.server import open_socket
 from nodescope.publish.token import Token
-from nodescope.wiring import choose_data, read_settings
+from nodescope.wiring import choose_data, find_access, read_settings
 
 if TYPE_CHECKING:
     from nodescope.use.mcp.fleet import Fleet, Roster
@@ -56,6 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="one more name to answer to, such as a Service's; may be repeated",
     )
+    add_nodes(parser)
     parser.add_argument(
         "--deadline", default="10s", metavar="T", help="for a node's answer; 10s unless given"
     )
@@ -69,17 +73,50 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         parser.add_argument(name, type=Path, metavar="FILE", help=about)
 
 
+def add_nodes(parser: argparse.ArgumentParser) -> None:
+    """Where the nodes come from, where it is no folder."""
+    parser.add_argument(
+        "--viewer",
+        action="append",
+        default=[],
+        metavar="NODE=URL",
+        help="a node's viewer, http://HOST:8050; may be repeated",
+    )
+    parser.add_argument(
+        "--kubernetes", action="store_true", help="the viewers of a cluster, found by their pods' label"
+    )
+    parser.add_argument("--kubeconfig", metavar="FILE", help="of the cluster; else the pod's own account")
+    parser.add_argument("--namespace", metavar="NAME", help="of the viewers' pods; all unless given")
+    parser.add_argument("--selector", metavar="LABELS", help="of the viewers' pods, as kubectl -l takes it")
+    parser.add_argument(
+        "--viewer-port", type=int, metavar="N", help='8050 unless given, or the port a pod names "viewer"'
+    )
+    parser.add_argument("--viewer-token-file", type=Path, metavar="FILE", help="the viewers' token")
+    parser.add_argument("--viewer-ca", type=Path, metavar="FILE", help="who signed the viewers' certificates")
+
+
 def run(options: argparse.Namespace) -> int:
-    flags = {name: getattr(options, name) for name in GUARDS if getattr(options, name)}
-    settings = read_settings(flags, options.config, os.environ, {"log_level": "warning"}).settings
+    check_kubernetes(options)
+    flags = {name: getattr(options, name) for name in (*GUARDS, "kubeconfig") if getattr(options, name)}
+    loaded = read_settings(flags, options.config, os.environ, {"log_level": "warning"})
+    settings = loaded.settings
     set_up_logging(settings.log_level)
     # The SDK tells every request, and repeats what strangers sent.
     logging.getLogger("mcp").setLevel(logging.ERROR)
-    fleet = build_fleet(options, settings)
+    fleet = build_fleet(options, loaded)
     return serve_stdio(fleet) if options.stdio else serve_http(options, settings, fleet)
 
 
-def build_fleet(options: argparse.Namespace, settings: Settings) -> "Fleet":
+def check_kubernetes(options: argparse.Namespace) -> None:
+    """What only discovery uses is refused without it: it would do nothing."""
+    if options.kubernetes:
+        return
+    for name in ("kubeconfig", "namespace", "selector", "viewer_port"):
+        if getattr(options, name) is not None:
+            raise SettingsRejected(f"--{name.replace('_', '-')} goes with --kubernetes")
+
+
+def build_fleet(options: argparse.Namespace, loaded: Loaded) -> "Fleet":
     from nodescope.use.mcp.fleet import Fleet, JoinedRoster
 
     try:
@@ -88,7 +125,13 @@ def build_fleet(options: argparse.Namespace, settings: Settings) -> "Fleet":
         deadline_seconds = 0.0
     if not 0.1 <= deadline_seconds <= 300:
         raise SettingsRejected(f"--deadline {options.deadline} is not accepted; accepted: 100ms to 5m")
-    rosters: list[Roster] = [build_local(options.path or [choose_data(settings, os.environ)])]
+    rosters: list[Roster] = []
+    if options.viewer:
+        rosters.append(build_static(options, deadline_seconds))
+    if options.kubernetes:
+        rosters.append(build_discovery(options, loaded, deadline_seconds))
+    if options.path or not rosters:
+        rosters.append(build_local(options.path or [choose_data(loaded.settings, os.environ)]))
     return Fleet(JoinedRoster(rosters), SystemClock(), deadline_seconds)
 
 
@@ -103,6 +146,68 @@ def build_local(paths: list[Path]) -> "Roster":
             )
     store = Store(paths, SystemClock())
     return LocalRoster(store.nodes, lambda node: LocalNode(store, node))
+
+
+def build_static(options: argparse.Namespace, deadline_seconds: float) -> "Roster":
+    from nodescope.use.mcp.fleet import Seat, StaticRoster
+    from nodescope.use.mcp.viewer import ViewerNode, parse_address
+
+    tls, token = read_credentials(options)
+    seats = {}
+    for text in options.viewer:
+        node, equals, url = text.partition("=")
+        if not equals or not node or not url:
+            raise SettingsRejected(
+                f"--viewer {text} is not accepted; accepted: NODE=URL such as worker-1=http://10.0.0.5:8050"
+            )
+        if node in seats:
+            raise SettingsRejected(f"--viewer names {node} twice")
+        address = parse_address(url, tls, token)
+        backend = ViewerNode(node, address, SystemClock(), deadline_seconds)
+        seats[node] = Seat(node, backend, address.render())
+    return StaticRoster(seats)
+
+
+def build_discovery(options: argparse.Namespace, loaded: Loaded, deadline_seconds: float) -> "Roster":
+    from nodescope.kube.client import Client
+    from nodescope.use.mcp.discovery import SELECTOR, VIEWER_PORT, PodRoster, Ways
+
+    access = find_access(loaded, os.environ)
+    if access.account is None:
+        raise SettingsRejected(f"--kubernetes: {access.absent}")
+    tls, token = read_credentials(options)
+    if tls is not None:
+        # A pod's address is in no certificate; that our own authority signed it has to do.
+        tls.check_hostname = False
+    roster = PodRoster(
+        Client(access.account),
+        Client(access.account),
+        options.namespace or "",
+        options.selector or SELECTOR,
+        Ways(options.viewer_port or VIEWER_PORT, tls, token),
+        SystemClock(),
+        deadline_seconds,
+    )
+    roster.start()
+    return roster
+
+
+def read_credentials(options: argparse.Namespace) -> tuple[ssl.SSLContext | None, Callable[[], str]]:
+    """How viewers are asked: whom to trust, and the token as it is in the file now."""
+    try:
+        tls = ssl.create_default_context(cafile=str(options.viewer_ca)) if options.viewer_ca else None
+    except (OSError, ssl.SSLError) as error:
+        raise SettingsRejected(f"--viewer-ca {options.viewer_ca}: {error.strerror or error}") from error
+    path: Path | None = options.viewer_token_file
+    if path is None:
+        return tls, lambda: ""
+    if not path.is_file():
+        raise SettingsRejected(f"--viewer-token-file {path}: no such file")
+
+    def read_token() -> str:
+        return path.read_text().strip()
+
+    return tls, read_token
 
 
 def serve_stdio(fleet: "Fleet") -> int:

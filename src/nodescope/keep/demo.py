@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from nodescope.base.entity import NODE, Entity
 from nodescope.base.metric import Kind, Metric
-from nodescope.keep.convert import note_seen, publish
+from nodescope.keep.convert import Seen, publish
 from nodescope.keep.disk import TEMPORARY, Disk
 from nodescope.keep.layout import (
     MS_PER_DAY,
@@ -617,7 +617,7 @@ def write_file(
     ranks = {identity: place for place, identity in enumerate(ordered)}
     segments = {run_of(wish): [[number, number]]}
     scopes: dict[str, set[str]] = {}
-    seen: dict[int, tuple[int, int]] = {}
+    seen = Seen(len(ordered))
     by_metric: dict[str, list[Column]] = {}
     for column in columns:
         by_metric.setdefault(column[0].name, []).append(column)
@@ -627,13 +627,12 @@ def write_file(
                 group.sort(key=lambda column: ranks[column[1]])
                 rank = np.repeat([ranks[column[1]] for column in group], [len(column[2]) for column in group])
                 time_ms = np.concatenate([column[2] for column in group])
-                note_seen(seen, rank, time_ms)
+                seen.note(rank, time_ms)
                 scopes[name] = {ordered[column[1]].label("l_scope") or "" for column in group}
                 value = np.concatenate([column[3] for column in group])
                 writer.add(Rows(name, group[0][0].kind, rank, time_ms, value))
         output.sync()
-    for place, subject in enumerate(ordered.values()):
-        subject.first_ms, subject.last_ms = seen[place]
+    seen.mark(list(ordered.values()))
     sidecar = Sidecar(
         Head(writer.rows, first, last, wish.node, identifier, segments),
         tuple(group[0][0] for _, group in sorted(by_metric.items())),

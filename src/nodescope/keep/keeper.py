@@ -39,6 +39,8 @@ log = Log("archive")
 # A minute of ticks: longer than any fsync seen on a busy disk, and some MB.
 QUEUE_FRAMES = 60
 RETRY_NS = 5_000_000_000
+# How often the child is looked after while no frame comes.
+LOOK_SECONDS = 2.0
 # A child that hangs on a dead disk is not waited for at the end.
 STOP_SECONDS = 30.0
 # Start-up, import and a large segment on a busy machine; a guess.
@@ -96,7 +98,7 @@ class Keeper:
     counts: Counts = field(default_factory=Counts)
     written_sequence: int = -1
     reason: str = ""
-    _queue: queue.Queue[Frame] = field(default_factory=lambda: queue.Queue(QUEUE_FRAMES))
+    _queue: queue.Queue[Frame | None] = field(default_factory=lambda: queue.Queue(QUEUE_FRAMES))
     _journal: Journal | None = None
     _number: int = 0
     _had_folder: bool = False
@@ -130,6 +132,11 @@ class Keeper:
     def stop(self) -> None:
         """Writes what is queued, closes the segment, has it converted."""
         self._stopping.set()
+        try:
+            # Nothing: only to be woken.
+            self._queue.put_nowait(None)
+        except queue.Full:
+            pass
         if self._thread:
             self._thread.join(timeout=STOP_SECONDS)
 
@@ -183,10 +190,10 @@ class Keeper:
     def _run(self) -> None:
         while not (self._stopping.is_set() and self._queue.empty()):
             try:
-                frame = self._queue.get(timeout=0.2)
+                frame = self._queue.get(timeout=LOOK_SECONDS)
             except queue.Empty:
-                pass
-            else:
+                frame = None
+            if frame:
                 self._keep(frame)
             self._look_after()
         self._finish()

@@ -94,9 +94,13 @@ def _differences(values: Integers) -> list[int]:
     return [int(values[0]), *np.diff(values).tolist()] if len(values) else []
 
 
+_DEFAULTS = {name: getattr(Metric("", "gauge", ""), name) for name in Metric.__dataclass_fields__}
+
+
 def _metric_to_json(metric: Metric) -> dict[str, Any]:
-    defaults = asdict(Metric("", "gauge", ""))
-    return {key: value for key, value in asdict(metric).items() if key == "kind" or value != defaults[key]}
+    """What is not as it is by default; asdict would copy every field deeply."""
+    found = {name: getattr(metric, name) for name in _DEFAULTS}
+    return {name: value for name, value in found.items() if name == "kind" or value != _DEFAULTS[name]}
 
 
 def _subject_to_json(subject: Subject) -> dict[str, Any]:
@@ -191,12 +195,32 @@ def _series_from(data: bytes) -> tuple[tuple[tuple[str | None, ...], dict[str, s
     return tuple((tuple(row["labels"].get(name) for name in LABELS), row["details"]) for row in _unpack(data))
 
 
+@dataclass(frozen=True, slots=True)
+class Story:
+    """The last part of a sidecar, parsed."""
+
+    seen: Mapping[str, tuple[int, int]]
+    """First and last sight by series number, where it is not the whole file."""
+    ticks: Ticks
+    events: list[dict[str, Any]]
+    outcomes: list[tuple[int, dict[str, list[str]]]]
+
+
+def _parse_story(data: bytes) -> Story:
+    story = _unpack(data)
+    time_ms, mono_ns, run = (np.cumsum(np.array(column, np.int64)) for column in story["ticks"])
+    ticks = Ticks(time_ms, mono_ns, run, tuple(story["runs"]))
+    outcomes = [(time_ms, outcomes) for time_ms, outcomes in story["outcomes"]]
+    return Story(story["seen"], ticks, story["events"], outcomes)
+
+
 @dataclass(slots=True)
 class OpenSidecar:
-    """A sidecar in memory whose parts are parsed when they are asked for."""
+    """A sidecar in memory whose parts are parsed when they are asked for, and once."""
 
     head: Head
     _parts: tuple[bytes, bytes, bytes]
+    _story: Story | None = None
 
     def metrics(self) -> tuple[Metric, ...]:
         return _metrics_from(self._parts[0])
@@ -207,27 +231,25 @@ class OpenSidecar:
     def labels(self) -> tuple[tuple[tuple[str | None, ...], dict[str, str]], ...]:
         return _series_from(self._parts[1])
 
-    def seen(self) -> dict[str, tuple[int, int]]:
-        """First and last sight by series number, where it is not the whole file."""
-        found: dict[str, tuple[int, int]] = _unpack(self._parts[2])["seen"]
-        return found
+    def story(self) -> Story:
+        if self._story is None:
+            self._story = _parse_story(self._parts[2])
+        return self._story
 
     def whole(self) -> Sidecar:
-        story = _unpack(self._parts[2])
+        story = self.story()
         subjects = []
         for number, (labels, details) in enumerate(self.labels()):
-            first_ms, last_ms = story["seen"].get(str(number), (self.head.from_ms, self.head.to_ms))
+            first_ms, last_ms = story.seen.get(str(number), (self.head.from_ms, self.head.to_ms))
             subjects.append(Subject(labels, details, first_ms, last_ms))
-        time_ms, mono_ns, run = (np.cumsum(np.array(column, np.int64)) for column in story["ticks"])
-        ticks = Ticks(time_ms, mono_ns, run, tuple(story["runs"]))
         return Sidecar(
             self.head,
             self.metrics(),
             tuple(subjects),
-            ticks,
+            story.ticks,
             self.scopes(),
-            story["events"],
-            [(time_ms, outcomes) for time_ms, outcomes in story["outcomes"]],
+            story.events,
+            story.outcomes,
         )
 
 

@@ -11,8 +11,10 @@ that is NaN now leaves no line.
 The first prefix of a family carries its HELP and TYPE.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +35,7 @@ SEED_NAMES = frozenset(
         "node_health_score",
     ]
 )
+Result = TypeVar("Result")
 # Beyond 2^53 a float64 is no longer exact to the unit, and int() would pretend.
 EXACT = 2.0**53
 
@@ -114,7 +117,31 @@ class Family:
     """Whole lines that do not change: info metrics."""
 
 
-def list_families(blocks: Sequence[Block], mode: str) -> list[Family]:
+class Memory:
+    """
+    What was rendered of sets of entities, by the set's identity.
+
+    One set changes (processes do at nearly every scrape), the others do not:
+    only what the last plan used is kept, and that plan keeps the sets alive,
+    so that an identity is never another's.
+    """
+
+    def __init__(self) -> None:
+        self._before: dict[Hashable, Any] = {}
+        self._now: dict[Hashable, Any] = {}
+
+    def turn(self) -> None:
+        """A new plan begins; what the last but one used is forgotten."""
+        self._before, self._now = self._now, {}
+
+    def recall(self, key: Hashable, make: Callable[[], Result]) -> Result:
+        if key not in self._now:
+            self._now[key] = self._before[key] if key in self._before else make()
+        known: Result = self._now[key]
+        return known
+
+
+def list_families(blocks: Sequence[Block], mode: str, memory: Memory) -> list[Family]:
     """Published names in the order of their tables, each once."""
     families: dict[str, Family] = {}
     for number, block in enumerate(blocks):
@@ -126,18 +153,27 @@ def list_families(blocks: Sequence[Block], mode: str) -> list[Family]:
                     key = (number, metric.labels)
                     family.sources.setdefault(key, Source(number, [], metric)).columns.append(column)
         if block.table.info:
-            _add_info(families, block.table.info, block.entities, mode)
+            _add_info(families, block.table.info, block.entities, mode, memory)
     return list(families.values())
 
 
-def _add_info(families: dict[str, Family], info: Info, entities: tuple[Entity, ...], mode: str) -> None:
+def _add_info(
+    families: dict[str, Family], info: Info, entities: tuple[Entity, ...], mode: str, memory: Memory
+) -> None:
     name = choose_name(info.published, mode)
     family = families.setdefault(name, Family(name, "gauge", info.help))
+    lines = memory.recall((name, id(entities)), lambda: info_lines(name, info, entities))
+    family.fixed += lines
+
+
+def info_lines(name: str, info: Info, entities: tuple[Entity, ...]) -> list[str]:
+    lines = []
     for entity in entities:
         # Services have no identity to tell beyond their path.
         if entity.details and entity.scope != "service":
             pairs = [*entity.labels, *((label, entity.attribute(label) or "") for label in info.labels)]
-            family.fixed.append(f"{name}{render_labels(pairs)} 1\n")
+            lines.append(f"{name}{render_labels(pairs)} 1\n")
+    return lines
 
 
 @dataclass(slots=True)
@@ -166,6 +202,7 @@ class Exposition:
         self._mode = mode
         self._openmetrics = openmetrics
         self._plan: Plan | None = None
+        self._memory = Memory()
 
     def render(self, blocks: Sequence[Block]) -> str:
         key = tuple(item for block in blocks for item in (block.table, block.entities))
@@ -206,14 +243,17 @@ class Exposition:
     def _build(
         self, blocks: Sequence[Block], key: tuple[object, ...], before: NDArray[np.bool_] | None
     ) -> Plan:
-        families = list_families(blocks, self._mode)
+        memory = self._memory
+        memory.turn()
+        families = list_families(blocks, self._mode, memory)
         picks = [(source.block, source.columns) for family in families for source in family.sources.values()]
         cells = pick_cells(picks, blocks)
         measured = ~np.isnan(cells) if before is None else ~np.isnan(cells) | before
         plan = Plan(key, measured, picks, np.empty(0), np.empty(0), [], {}, [], "")
-        rendered = {
-            id(entity): render_labels(entity.labels)[1:-1] for block in blocks for entity in block.entities
-        }
+        rendered = [
+            memory.recall(id(entities), partial(render_entities, entities))
+            for entities in (block.entities for block in blocks)
+        ]
         divisors: list[float] = []
         factors: list[float] = []
         place = 0
@@ -224,12 +264,16 @@ class Exposition:
             start = len(plan.prefixes)
             for source in family.sources.values():
                 entities = blocks[source.block].entities
-                kept = [entity for number, entity in enumerate(entities) if measured[place + number]]
+                kept = measured[place : place + len(entities)]
                 place += len(entities)
-                plan.prefixes += prefix_lines(family.name, source.metric, kept, rendered)
+                lines = memory.recall(
+                    (family.name, source.metric.labels, id(entities), kept.tobytes()),
+                    partial(prefix_lines, family.name, source.metric, rendered[source.block], kept),
+                )
+                plan.prefixes += lines
                 factor, divisor = split_scale(source.metric.scale)
-                factors += [factor] * len(kept)
-                divisors += [divisor] * len(kept)
+                factors += [factor] * len(lines)
+                divisors += [divisor] * len(lines)
             if len(plan.prefixes) > start:
                 plan.headers[start] = "\n" + header.rstrip("\n")
                 plan.prefixes[start] = plan.headers[start] + plan.prefixes[start]
@@ -248,14 +292,17 @@ def split_scale(scale: float) -> tuple[float, float]:
     return (1.0, inverse) if abs(inverse * scale - 1) < 1e-9 else (scale, 1.0)
 
 
-def prefix_lines(
-    name: str, metric: Metric, entities: Sequence[Entity], rendered: dict[int, str]
-) -> list[str]:
+def render_entities(entities: tuple[Entity, ...]) -> list[str]:
+    """Their labels, without the braces."""
+    return [render_labels(entity.labels)[1:-1] for entity in entities]
+
+
+def prefix_lines(name: str, metric: Metric, rendered: Sequence[str], kept: NDArray[np.bool_]) -> list[str]:
+    """`name{labels} ` of the entities that have a line."""
     fixed = render_labels(metric.labels)[1:-1]
     lines = []
-    for entity in entities:
-        mine = rendered[id(entity)]
-        inside = ",".join(part for part in (mine, fixed) if part)
+    for number in np.flatnonzero(kept).tolist():
+        inside = ",".join(part for part in (rendered[number], fixed) if part)
         lines.append(f"\n{name}{{{inside}}} " if inside else f"\n{name} ")
     return lines
 

@@ -5,6 +5,7 @@ import errno
 import os
 import socket
 import ssl
+from email.utils import formatdate
 from typing import Any
 
 import h11
@@ -41,6 +42,7 @@ class BoundedProtocol(H11Protocol):
         self._watch_request()
 
     def data_received(self, data: bytes) -> None:
+        self.server_state.default_headers = [(b"date", formatdate(usegmt=True).encode())]
         super().data_received(data)
         self._watch_request()
 
@@ -117,7 +119,37 @@ def build_tls(settings: Settings) -> dict[str, Any]:
 
 
 class Server(uvicorn.Server):
-    """Stops on SIGINT and SIGTERM without printing tracebacks."""
+    """
+    Stops on SIGINT and SIGTERM without printing tracebacks.
+
+    uvicorn wakes ten times a second to look whether it should stop and which
+    date to send. Here the wish to stop wakes it, and the date is asked for
+    when somebody asks us.
+    """
+
+    _loop: asyncio.AbstractEventLoop | None = None
+    _leave: asyncio.Event
+    _should_exit = False
+
+    @property
+    def should_exit(self) -> bool:
+        return self._should_exit
+
+    @should_exit.setter
+    def should_exit(self, wish: bool) -> None:
+        """From a signal's handler or another thread."""
+        self._should_exit = wish
+        if wish and self._loop:
+            self._loop.call_soon_threadsafe(self._leave.set)
+
+    async def main_loop(self) -> None:
+        self._leave = asyncio.Event()
+        self._loop = asyncio.get_running_loop()
+        try:
+            if not self.should_exit:
+                await self._leave.wait()
+        finally:
+            self._loop = None
 
 
 def build_server(app: ASGIApp, settings: Settings) -> Server:

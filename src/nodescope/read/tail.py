@@ -48,7 +48,7 @@ class Tail:
         for day in self.days:
             subjects = dict(sorted(day.subjects.items()))
             ranks = {identity: place for place, identity in enumerate(subjects)}
-            for part in gather_metrics(day, ranks, self.node, (name,)):
+            for part in gather_metrics(day, ranks, (name,)):
                 mono = np.array([day.clocks[int(time)] for time in part.time_ms], np.int64)
                 starts = np.flatnonzero(np.r_[True, part.rank[1:] != part.rank[:-1]])
                 for start, end in zip(starts, [*starts[1:], len(part.rank)]):

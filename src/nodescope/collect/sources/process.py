@@ -13,6 +13,7 @@ pid that is used again is another process: its start time differs, and the old
 descriptor answers "no such process".
 """
 
+import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import zip_longest
@@ -25,10 +26,11 @@ from nodescope.base.errors import SourceAbsent
 from nodescope.base.frame import Event
 from nodescope.base.metric import Metric
 from nodescope.base.text import clean_text
-from nodescope.collect.batch import Grid, Segment
+from nodescope.collect.batch import Fault, Segment
 from nodescope.collect.cgroup_path import parse_cgroup_path
 from nodescope.collect.layout import ProcessStat
 from nodescope.collect.native import Pidlist
+from nodescope.collect.roll import Roll
 from nodescope.collect.source import Context, Tick
 
 # An outsider must be this much ahead of the last insider to take its place.
@@ -74,16 +76,17 @@ def columns(context: Context) -> tuple[Metric, ...]:
 # Field numbers of proc(5) for the columns above; `process.cpu` is their sum.
 FIELDS = (14, 15, 20, 22, 24)
 UTIME, STIME, THREADS, START, RSS, CPU = range(6)
+# The start time is field 22, and the first behind the name is field 3.
+START_TOKEN = 19
+STAT_BYTES = 1024
 
 
 @dataclass(slots=True)
 class Process:
     """One pid as long as it is the same process."""
 
-    pid: str
+    pid: int
     start: str
-    row: Entity
-    """Its row among all processes."""
     shown: Entity | None = None
     """With name and owner, once it was chosen."""
     look_tick: int = 0
@@ -91,26 +94,28 @@ class Process:
     patience_ticks: int = RENAME_TICKS
 
 
-class Everyone(Grid):
-    """All processes; only the chosen ones leave as a block."""
+class Everyone:
+    """The segment: all processes are read, only the chosen ones leave as a block."""
 
     def __init__(
         self, context: Context, table: Table, layout: ProcessStat, choose: Callable[[Values], None]
     ) -> None:
-        inner = Table("process.all", "process", ("process",), layout.metrics)
-        super().__init__(inner, (layout,), context.root, context.descriptors)
+        self.table = Table("process.all", "process", ("process",), layout.metrics)
+        self.cost_ns = 0
+        self.roll = Roll(layout, context.root, context.descriptors)
+        self.faults: list[Fault] = []
         self.shown_table = table
         self.chosen_rows: list[int] = []
         self.chosen: tuple[Entity, ...] = ()
         self.choose = choose
+        self._values: Values = np.empty((0, len(FIELDS)))
 
     def read(self) -> None:
-        super().read()
-        # A process that ended meanwhile is no fault.
-        self.faults = [fault for fault in self.faults if fault.status not in ("gone", "not_offered")]
+        self._values = self.roll.read()
+        self.faults = self.roll.faults
 
     def block(self, mono_ns: int) -> Block | None:
-        values = self.matrix()
+        values = self._values
         self.choose(values)
         picked = values[self.chosen_rows]
         total = picked[:, UTIME] + picked[:, STIME]
@@ -122,6 +127,9 @@ class Everyone(Grid):
         )
         return Block(self.shown_table, shown, np.column_stack([picked, total])[alive], mono_ns)
 
+    def close(self) -> None:
+        self.roll.close()
+
 
 class ProcessSource:
     """Keeps the set of processes and chooses who is shown."""
@@ -129,7 +137,8 @@ class ProcessSource:
     name = "process"
 
     def __init__(self) -> None:
-        self._processes: dict[str, Process] = {}
+        self._order: list[Process] = []
+        """By row."""
         self._everyone: Everyone | None = None
         self._pidlist: Pidlist | None = None
 
@@ -144,7 +153,7 @@ class ProcessSource:
         table = Table("process", "process", ("process",), metrics, INFO)
         self._everyone = Everyone(context, table, self._layout, self._choose)
         # Beside the rows: recent CPU use, the last reading, and who is shown.
-        self._order: list[Process] = []
+        self._order = []
         self._heat = np.empty(0)
         self._cpu_before = np.empty(0)
         self._inside = np.empty(0, dtype=np.bool_)
@@ -157,46 +166,40 @@ class ProcessSource:
         """Who came and who went, by the names in /proc."""
         assert self._everyone is not None and self._pidlist is not None  # noqa: PT018, S101 - open comes first
         self._tick_number = tick.number
-        everyone = self._everyone
+        roll = self._everyone.roll
         pids = self._pidlist.read()
-        if pids == self._pids and not everyone.gone_rows and self._is_complete:
+        if pids == self._pids and not roll.gone and self._is_complete:
             return ()
         self._pids = pids
-        now = set(map(str, np.frombuffer(pids, dtype=np.int32).tolist()))
-        gone = {everyone.entities[row] for row in everyone.gone_rows if row < len(everyone.entities)}
-        everyone.gone_rows.clear()
-        left = [pid for pid in self._processes if pid not in now]
-        left += (
-            [process.pid for process in self._order if process.row in gone and process.pid in now]
-            if gone
-            else []
-        )
-        for pid in left:
-            everyone.remove(self._processes.pop(pid).row)
-        came = sorted((pid for pid in now if pid not in self._processes), key=int)
-        for pid in came:
-            self._welcome(pid)
-        self._is_complete = len(self._processes) == len(now)
-        if left or came:
-            self._rearrange()
+        now = set(np.frombuffer(pids, dtype=np.int32).tolist())
+        kept = [row for row, process in enumerate(self._order) if process.pid in now and row not in roll.gone]
+        before, self._order = self._order, [self._order[row] for row in kept]
+        known = {process.pid for process in self._order}
+        found = [self._meet(pid) for pid in sorted(now - known)]
+        came = [new for new in found if new]
+        self._order += [process for process, _ in came]
+        self._is_complete = len(self._order) == len(now)
+        if came or len(kept) < len(before):
+            roll.change(kept, [(f"proc/{process.pid}/stat", descriptor) for process, descriptor in came])
+            self._rearrange(kept)
         return ()
 
-    def _welcome(self, pid: str) -> None:
-        assert self._everyone is not None  # noqa: S101 - open comes first
-        start = self._read_start(pid)
-        if start is None:
-            return
-        row = Entity("process", (pid, start))
-        self._everyone.add(row, [(f"proc/{pid}/stat", self._layout)])
-        self._processes[pid] = Process(pid, start, row)
-
-    def _read_start(self, pid: str) -> str | None:
+    def _meet(self, pid: int) -> tuple[Process, int] | None:
+        """A new process and its open file; None when it has ended already."""
+        root = self._context.root
         try:
-            data = self._context.root.read(f"proc/{pid}/stat")
+            descriptor = root.open(f"proc/{pid}/stat")
         except OSError:
             return None
+        try:
+            data = os.pread(descriptor, STAT_BYTES, 0)
+        except OSError:
+            data = b""
         tokens = data[data.rfind(b")") + 1 :].split()
-        return tokens[19].decode() if len(tokens) > 19 and tokens[19].isdigit() else None
+        if len(tokens) <= START_TOKEN or not tokens[START_TOKEN].isdigit():
+            os.close(descriptor)
+            return None
+        return Process(pid, tokens[START_TOKEN].decode()), descriptor
 
     # -- choosing ---------------------------------------------------------
 
@@ -207,7 +210,7 @@ class ProcessSource:
         # A pid that is used again, read by its path: not the process we know.
         strangers = ~np.isnan(values[:, START]) & (values[:, START] != self._starts)
         values[strangers] = np.nan
-        everyone.gone_rows.update(np.flatnonzero(strangers).tolist())
+        everyone.roll.gone.update(np.flatnonzero(strangers).tolist())
         self._warm(values)
         head_start = np.where(self._inside, LEAD, 1.0)
         top = self._context.settings.process_top
@@ -235,18 +238,14 @@ class ProcessSource:
         self._heat += grown
         self._cpu_before = totals
 
-    def _rearrange(self) -> None:
+    def _rearrange(self, kept: list[int]) -> None:
         """The rows changed: what is remembered of each moves to its new place."""
-        assert self._everyone is not None  # noqa: S101 - open comes first
-        places = {process.row: number for number, process in enumerate(self._order)}
-        self._order = list(self._processes.values())
-        self._everyone.arrange(tuple(process.row for process in self._order))
-        self._starts = np.array([float(process.start) for process in self._order])
-        old = np.array([places.get(process.row, -1) for process in self._order], dtype=np.int64)
-        is_new = old < 0
-        self._heat = np.where(is_new, 0.0, np.append(self._heat, 0.0)[old])
-        self._cpu_before = np.where(is_new, np.nan, np.append(self._cpu_before, 0.0)[old])
-        self._inside = np.where(is_new, False, np.append(self._inside, False)[old])
+        fresh = len(self._order) - len(kept)
+        starts = [float(process.start) for process in self._order[len(kept) :]]
+        self._starts = np.concatenate([self._starts[kept], starts])
+        self._heat = np.concatenate([self._heat[kept], np.zeros(fresh)])
+        self._cpu_before = np.concatenate([self._cpu_before[kept], np.full(fresh, np.nan)])
+        self._inside = np.concatenate([self._inside[kept], np.zeros(fresh, dtype=np.bool_)])
 
     def _show(self, process: Process) -> Entity:
         if process.shown is None or self._tick_number >= process.look_tick:
@@ -261,9 +260,9 @@ class ProcessSource:
         root = self._context.root
         stat = root.read_text(f"proc/{process.pid}/stat") or ""
         name = clean_text(stat[stat.find("(") + 1 : stat.rfind(")")])
-        labels = (("pid", process.pid), ("name", name))
+        labels = (("pid", str(process.pid)), ("name", name))
         owner = self._owner(root.read_text(f"proc/{process.pid}/cgroup") or "")
-        return Entity("process", (process.pid, process.start), labels, owner)
+        return Entity("process", (str(process.pid), process.start), labels, owner)
 
     def _owner(self, text: str) -> tuple[tuple[str, str], ...]:
         """Namespace, pod and container from /proc/PID/cgroup; empty for the host's own."""
@@ -287,14 +286,14 @@ class ProcessSource:
 
     def dropped(self) -> dict[str, int]:
         shown = len(self._everyone.chosen) if self._everyone else 0
-        return {"process": max(0, len(self._processes) - shown)}
+        return {"process": max(0, len(self._order) - shown) if self._everyone else 0}
 
     def close(self) -> None:
         if self._everyone:
             self._everyone.close()
         if self._pidlist:
             self._pidlist.close()
-        self._processes.clear()
+        self._order = []
         self._everyone = None
         self._pidlist = None
 

@@ -9,23 +9,26 @@ Docs    https://docs.kernel.org/filesystems/proc.html
     Pss_Anon:            308 kB
 
 The kernel walks page tables under the process' memory lock for it, so it is
-asked slowly, on a thread of its own, the largest containers first, with a
-pause after each process that keeps it below one percent of a core. What a
-round did not reach is missing, not zero.
+asked slowly, on a thread of its own, the largest containers first, with
+pauses that keep it below one percent of a core. What a round did not reach is
+missing, not zero.
 """
 
 import math
 import threading
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from nodescope.base.block import Block, Table
+from nodescope.base.block import Block, Table, Values
 from nodescope.base.clock import thread_cpu_ns
 from nodescope.base.entity import Entity
-from nodescope.base.errors import ParseError, SourceAbsent, SourceFailed
+from nodescope.base.errors import SourceAbsent, SourceFailed
 from nodescope.base.metric import Metric
+from nodescope.collect.batch import Grid
 from nodescope.collect.layout import KeyValues
+from nodescope.collect.roots import Descriptors
 from nodescope.collect.source import Context
 
 PARTS = {
@@ -46,11 +49,65 @@ METRICS = {
     )
     for key, (word, sentence) in PARTS.items()
 }
+LAYOUT = KeyValues(METRICS, read_bytes=1024)
 TABLE = Table("smaps_rollup", "smaps_rollup", ("container", "service"), tuple(METRICS.values()))
-# One percent of a core: after a read of 1 ms the thread rests for 99.
+# One percent of a core: after work of 1 ms the thread rests for 99.
 REST_RATIO = 99
+# Shorter rests are saved up: waking costs as much as reading a small process.
+LEAST_REST_SECONDS = 0.1
+# A process of hundreds of GiB takes seconds to read; nobody rests for minutes.
+LONGEST_REST_SECONDS = 0.5
+# Processes read at once, before the next thought of rest.
+CHUNK = 8
 # A round ends in time for the next, whatever is left.
 ROUND_SECONDS = 25.0
+
+
+class Reader:
+    """One round over the processes: reads, sums, rests."""
+
+    def __init__(self, context: Context, rest: threading.Event) -> None:
+        self.denied = 0
+        self.rested_seconds = 0.0
+        self._root = context.root
+        self._rest = rest
+        self._owed_seconds = 0.0
+        # Opened for one reading only: a kept descriptor would keep a dead process' memory map.
+        self._grid = Grid(TABLE, (LAYOUT,), context.root, Descriptors(CHUNK))
+
+    def read_sums(self, pids: Sequence[int]) -> list[float] | None:
+        """Of all processes that could be read; None when none could."""
+        sums: Values | None = None
+        for start in range(0, len(pids), CHUNK):
+            before_ns = thread_cpu_ns()
+            found = self._read_chunk(pids[start : start + CHUNK])
+            if len(found):
+                sums = found.sum(axis=0) + (0.0 if sums is None else sums)
+            self._pause((thread_cpu_ns() - before_ns) / 1e9 * REST_RATIO)
+        return None if sums is None else [float(value) for value in sums]
+
+    def _read_chunk(self, pids: Sequence[int]) -> Values:
+        """A row for each that could be read: others are gone, kernel threads, or not ours to see."""
+        rows = [Entity("process", (str(pid),)) for pid in pids]
+        for row in rows:
+            faults = self._grid.add(row, [(f"proc/{row.ids[0]}/smaps_rollup", LAYOUT)])
+            self.denied += sum(fault.status == "denied" for fault in faults)
+        self._grid.arrange(tuple(rows))
+        self._grid.read()
+        self._grid.gone_rows.clear()
+        values = self._grid.matrix()
+        for row in rows:
+            self._grid.remove(row)
+        return values[~np.isnan(values).all(axis=1)]
+
+    def _pause(self, seconds: float) -> None:
+        self._owed_seconds += seconds
+        if self._root.is_fixture or self._owed_seconds < LEAST_REST_SECONDS:
+            return
+        rest_seconds = min(self._owed_seconds, LONGEST_REST_SECONDS)
+        self._owed_seconds = 0.0
+        self.rested_seconds += rest_seconds
+        self._rest.wait(rest_seconds)
 
 
 class SmapsRollupSource:
@@ -73,37 +130,16 @@ class SmapsRollupSource:
         self._context = context
 
     def read(self) -> Any:
-        """{entity key: [kB, ...] or None}, largest container first."""
+        """{entity: [kB, ...] or None}, largest container first."""
         assert self._context is not None  # noqa: S101 - open comes first
-        root = self._context.root
-        parse = KeyValues(METRICS, read_bytes=1024).parser()
+        reader = Reader(self._context, self._rest)
         answers: dict[Entity, list[float] | None] = {}
-        denied = 0
-        spent_seconds = 0.0
         for member in sorted(self._context.roster.members, key=lambda one: -len(one.pids)):
-            if spent_seconds > ROUND_SECONDS:
+            if reader.rested_seconds > ROUND_SECONDS:
                 break
-            sums: list[float] | None = None
-            for pid in member.pids:
-                before_ns = thread_cpu_ns()
-                try:
-                    values = parse(root.read(f"proc/{pid}/smaps_rollup"))
-                except PermissionError:
-                    denied += 1
-                    continue
-                except (OSError, ParseError):
-                    # Gone meanwhile, or a kernel thread, which has no memory of its own.
-                    continue
-                sums = [a + b for a, b in zip(sums, values)] if sums else values
-                pause_seconds = (
-                    0.0 if root.is_fixture else min(0.5, (thread_cpu_ns() - before_ns) / 1e9 * REST_RATIO)
-                )
-                spent_seconds += pause_seconds
-                if pause_seconds:
-                    self._rest.wait(pause_seconds)
-            answers[member.entity] = sums
-        if denied and not any(answers.values()):
-            raise SourceFailed(f"smaps_rollup of {denied} processes denied: it needs CAP_SYS_PTRACE")
+            answers[member.entity] = reader.read_sums(member.pids)
+        if reader.denied and not any(answers.values()):
+            raise SourceFailed(f"smaps_rollup of {reader.denied} processes denied: it needs CAP_SYS_PTRACE")
         return answers
 
     def parse(self, answer: Any, mono_ns: int) -> tuple[Block, ...]:

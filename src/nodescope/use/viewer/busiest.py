@@ -3,14 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from nodescope.base.errors import RequestRejected
 from nodescope.read.bucket import Points
 from nodescope.read.query import Engine
 from nodescope.read.ranking import SPARK_POINTS, rank_containers
 from nodescope.read.resolve import resolve_metric
-from nodescope.read.subject import scope_of
 from nodescope.use.viewer.question import Member, Span
 from nodescope.use.viewer.shelf import Node
 
@@ -60,15 +57,11 @@ def rank(engine: Engine, members: Sequence[Member], nodes: Sequence[Node], metri
         except RequestRejected:
             # This node does not have the metric; the others may.
             continue
-        by_pod = pods_of(members, node) if ranking.asked.by_pod else {}
         for row in ranking.rows:
             figure = Figure(row.mean, row.last, row.maximum, row.points)
             found = mine.get(row.subject.identity)
             if found:
                 figures[found] = figure
-            elif scope_of(row.subject) == "pod":
-                for one in by_pod.get(row.subject.label("l_pod_uid") or "", ()):
-                    figures[one.id] = add_figures(figures.get(one.id), figure)
     return Order(unit, looked, figures)
 
 
@@ -76,31 +69,6 @@ def shorten(span: Span, series: int) -> Span:
     """The end of the range, as long as it may be for so many series."""
     most_ms = 1000 * SAMPLES_MOST // max(1, series)
     return Span(max(span.from_ms, span.to_ms - most_ms), span.to_ms)
-
-
-def pods_of(members: Sequence[Member], node: Node) -> dict[str, list[Member]]:
-    found: dict[str, list[Member]] = {}
-    for one in members:
-        if one.node is node:
-            found.setdefault(one.subject.label("l_pod_uid") or "", []).append(one)
-    return found
-
-
-def add_figures(one: Figure | None, other: Figure) -> Figure:
-    """A pod's interfaces together."""
-    if one is None:
-        return other
-    if len(one.points.mean) != len(other.points.mean):
-        points = one.points
-    else:
-        points = Points(
-            one.points.time_ms,
-            one.points.minimum + other.points.minimum,
-            np.nansum([one.points.mean, other.points.mean], axis=0),
-            one.points.maximum + other.points.maximum,
-            np.maximum(one.points.count, other.points.count),
-        )
-    return Figure(one.value + other.value, one.last + other.last, one.most + other.most, points)
 
 
 def first_of(order: Order, members: Sequence[Member], number: int) -> list[Member]:

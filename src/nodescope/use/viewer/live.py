@@ -16,12 +16,10 @@ from starlette.concurrency import run_in_threadpool
 from nodescope.base.errors import RequestRejected
 from nodescope.read.catalog import Catalog
 from nodescope.read.query import Engine
-from nodescope.read.resolve import resolve_metric
 from nodescope.read.subject import id_of, scope_of
 from nodescope.use.viewer.question import Member, suffix_of
 from nodescope.use.viewer.render import Json, number, render_json
 from nodescope.use.viewer.shelf import LIVE_MS, Node, Shelf, Snapshot
-from nodescope.use.viewer.timeseries import spread_pods
 
 PERIOD_SECONDS = 1.0
 # An archive may begin to grow; it is looked at less often.
@@ -102,11 +100,10 @@ def read_newest(
     if members and any(scope_of(one.subject) != "container" for one in members):
         ids = None
     try:
-        asked = resolve_metric(metric, recent.metrics, "auto")
         answer = engine.query(
             NOTHING,
             metric,
-            None if asked.by_pod else ids,
+            ids,
             recent.to_ms - 60_000,
             recent.to_ms,
             1000,
@@ -114,10 +111,7 @@ def read_newest(
         )
     except RequestRejected:
         return []
-    if asked.by_pod:
-        points = [(one.id, one.points) for one in spread_pods(answer.lines, node, members or ())]
-    else:
-        points = [(id_of(line.subject, suffix_of(snapshot, node)), line.points) for line in answer.lines]
+    points = [(id_of(line.subject, suffix_of(snapshot, node)), line.points) for line in answer.lines]
     wanted = {one.id for one in members}
     return [
         (series, int(one.time_ms[-1]), float(one.mean[-1]))

@@ -8,7 +8,7 @@ import numpy as np
 from nodescope.base.errors import RequestRejected
 from nodescope.base.plain import PERIOD, QUOTA
 from nodescope.read.bucket import Points
-from nodescope.read.query import Answer, Engine, Line
+from nodescope.read.query import Answer, Engine
 from nodescope.read.resolve import Asked, Rate
 from nodescope.read.subject import id_of, labels_of, name_of, scope_of
 from nodescope.use.viewer.axis import Gap, Row, align
@@ -144,8 +144,6 @@ def gather(
 ) -> list[Found]:
     """The lines that were asked for, each with its id and name."""
     suffix = suffix_of(snapshot, node)
-    if answer.asked.by_pod and members is not None:
-        return spread_pods(answer.lines, node, members)
     wanted = None if members is None else {one.id for one in members}
     found = []
     for line in answer.lines:
@@ -156,37 +154,6 @@ def gather(
         name = name_of(subject, suffix if scope_of(subject) not in LISTED_SCOPES else "")
         found.append(Found(its_id, name, node, scope_of(subject), labels_of(subject), line.points))
     return found
-
-
-def spread_pods(lines: Sequence[Line], node: Node, members: Sequence[Member]) -> list[Found]:
-    """Measured per pod and interface: a container's is the sum over its pod's interfaces."""
-    by_pod: dict[str, list[Points]] = {}
-    for line in lines:
-        by_pod.setdefault(line.subject.label("l_pod_uid") or "", []).append(line.points)
-    found = []
-    for member in members:
-        parts = by_pod.get(member.subject.label("l_pod_uid") or "")
-        if parts:
-            points = sum_points(parts)
-            found.append(
-                Found(
-                    member.id, member.name, node, scope_of(member.subject), labels_of(member.subject), points
-                )
-            )
-    return found
-
-
-def sum_points(parts: Sequence[Points]) -> Points:
-    """At moments that all have; interfaces are read in one tick."""
-    moments = parts[0].time_ms
-    for part in parts[1:]:
-        moments = np.intersect1d(moments, part.time_ms)
-    places = [np.searchsorted(part.time_ms, moments) for part in parts]
-
-    def total(name: str) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-        return np.asarray(sum(getattr(part, name)[place] for part, place in zip(parts, places)))
-
-    return Points(moments, total("minimum"), total("mean"), total("maximum"), parts[0].count[places[0]])
 
 
 # -- the answer ---------------------------------------------------------------------
@@ -246,12 +213,12 @@ def why(found: Found, gap: Gap, asked: Asked) -> str:
     source = "container" if found.scope in LISTED_SCOPES else asked.metrics[0].name.partition(".")[0]
     word = ""
     for entry in node.catalog.select(gap.from_ms - 1, gap.to_ms):
-        whole = entry.whole()
-        if whole is None:
+        story = entry.story()
+        if story is None:
             continue
-        inside = (whole.ticks.time_ms > gap.from_ms) & (whole.ticks.time_ms < gap.to_ms)
+        inside = (story.ticks.time_ms > gap.from_ms) & (story.ticks.time_ms < gap.to_ms)
         ticked = ticked or bool(inside.any())
-        for at_ms, outcomes in whole.outcomes:
+        for at_ms, outcomes in story.outcomes:
             state, reason = outcomes.get(source, ["ok", ""])
             if state != "ok" and at_ms <= gap.to_ms:
                 word = f"{source} {state}: {reason}"

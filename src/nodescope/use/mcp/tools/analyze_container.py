@@ -136,7 +136,7 @@ def tell_periodicity(answer: Answer, resident: Resident, studied: Studied, merge
     return replace(
         answer,
         headline=(
-            f"Yes: {of(resident, studied)} repeats every {duration(period)} ({period:.0f} s), swinging by {swing} "
+            f"Yes: {of(resident, studied)} repeats about every {duration(float(f'{period:.2g}'))} ({period:.1f} s), swinging by {swing} "
             f"(confidence {float(best['confidence']):.2f}; {basis(studied, merged)})."
         ),
         findings=tuple(tell_all(resident, studied, merged, merged.findings)),

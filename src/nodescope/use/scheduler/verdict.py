@@ -1,0 +1,23 @@
+"""What was made of each node for one pod, and why: the score and all that went into it."""
+
+from dataclasses import dataclass, field
+
+# extender/v1's own range; nothing clamps it, and nothing else is expected.
+BEST = 10
+
+
+@dataclass(slots=True)
+class Verdict:
+    """One node for one pod."""
+
+    node: str
+    score: int = 0
+    cost_ms: float | None = None
+    """Expected loss of time there; None where the policy does not reckon in time."""
+    terms: dict[str, float] = field(default_factory=dict)
+    """What the cost is made of, in ms, before confidence."""
+    facts: dict[str, float] = field(default_factory=dict)
+    """What the terms are made of."""
+    confidence: float = 1.0
+    """1 believed as it is, 0 not at all: then the node is taken as the average one."""
+    reasons: tuple[str, ...] = ()
