@@ -368,7 +368,8 @@ export class Model {
   toggleContainer(row: Container): void {
     const chosen = this.view.containers;
     const id = row.short_id;
-    const next = chosen.includes(id) ? chosen.filter((one) => one !== id) : [...chosen, id];
+    const lives = this.livesOf(row);
+    const next = chosen.includes(id) ? chosen.filter((one) => !lives.includes(one)) : [...chosen.filter((one) => !lives.includes(one)), ...lives];
     if (next.length > 16) {
       this.say("Sixteen containers are the most in one picture. Remove one first.", true);
       return;
@@ -376,12 +377,27 @@ export class Model {
     this.change({ containers: next });
   }
 
+  /** A row stands for all lives of its container: the newest and the longest are drawn. */
+  private livesOf(row: Container): string[] {
+    const { from, to } = this.span;
+    const seen = (one: Container): number => Math.min(one.last_seen, to) - Math.max(one.first_seen, from);
+    const others = (this.containers.value?.containers ?? []).filter((one) => one !== row && one.name === row.name && one.namespace === row.namespace && seen(one) > 0.05 * (to - from));
+    return [row, ...others.sort((a, b) => seen(b) - seen(a)).slice(0, 2)].map((one) => one.short_id);
+  }
+
+  /** Rows of the list: an earlier life is part of its container's row. */
+  get rows(): Container[] {
+    const all = this.containers.value?.containers ?? [];
+    const measured = new Set(all.filter((row) => row.value !== null).map((row) => `${row.namespace}/${row.name}`));
+    return all.filter((row) => row.value !== null || !measured.has(`${row.namespace}/${row.name}`));
+  }
+
   chooseContainers(ids: string[]): void {
     this.change({ containers: ids, hidden: [] });
   }
 
-  isShown(id: string): boolean {
-    return !this.view.hidden.includes(id.slice(0, 12)) && (!this.isolated || this.isolated === id);
+  isShown(series: { id: string; name: string }): boolean {
+    return !this.view.hidden.includes(series.id.slice(0, 12)) && (!this.isolated || this.isolated === this.inkKey(series));
   }
 
   toggleSeries(id: string): void {
@@ -391,8 +407,8 @@ export class Model {
   }
 
   /** Click on a legend row: this series alone; once more: all of them again. */
-  isolate(id: string): void {
-    this.isolated = this.isolated === id ? "" : id;
+  isolate(key: string): void {
+    this.isolated = this.isolated === key ? "" : key;
     this.redraw();
     this.emit();
   }
@@ -651,7 +667,10 @@ export class Model {
 
   private rememberColours(panel: Panel): void {
     // Answers come in any order; colours are given in the order of the panels.
-    if (!this.coloured) this.palette.clear();
+    if (!this.coloured) {
+      this.palette.clear();
+      for (const one of this.panels) one.drawn += 1;
+    }
     for (const one of this.coloured ? [panel] : this.panels) {
       for (const series of one.slot.value?.series ?? []) this.palette.ink(this.inkKey(series));
     }
