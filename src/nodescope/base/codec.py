@@ -89,6 +89,7 @@ class Encoder:
     """Frames to bytes; remembers which definitions the stream has."""
 
     _ids: dict[str, tuple[int, Table, tuple[Entity, ...]]] = field(default_factory=dict)
+    _tables: dict[str, tuple[Table, dict[str, Any]]] = field(default_factory=dict)
     _count: int = 0
 
     def hello(self, **facts: Any) -> bytes:
@@ -117,10 +118,18 @@ class Encoder:
         self._count += 1
         self._ids[block.table.name] = (number, block.table, block.entities)
         content = {
-            "table": _table_to_json(block.table),
+            "table": self._describe(block.table),
             "entities": [_entity_to_json(e) for e in block.entities],
         }
         return number, pack_record(DEFINITION, struct.pack("<I", number) + json.dumps(content).encode())
+
+    def _describe(self, table: Table) -> dict[str, Any]:
+        """Sets of entities change often, tables hardly ever."""
+        known, content = self._tables.get(table.name, (None, {}))
+        if known is not table:
+            content = _table_to_json(table)
+            self._tables[table.name] = (table, content)
+        return content
 
 
 def _story_to_json(frame: Frame) -> bytes:
