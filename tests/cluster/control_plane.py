@@ -112,13 +112,15 @@ class ControlPlane:
         port = free_port()
         self.run("kube-scheduler", f"--config={config}", "--bind-address=127.0.0.1", f"--secure-port={port}")
 
-    def write_scheduler_config(self, **extender: Any) -> Path:
-        """The shipped configuration, with what a test must have otherwise."""
+    def write_scheduler_config(self, extenders: list[Any] | None = None, **extender: Any) -> Path:
+        """The shipped configuration, with what a test must have otherwise; [] for no extender."""
         config = yaml.safe_load((SCHEDULER / "config.yaml").read_text())
         config["clientConnection"] = {"kubeconfig": str(self.kubeconfig("scheduler-token"))}
         config["leaderElection"] = {"leaderElect": False}
         (only,) = config["extenders"]
         only.update({"urlPrefix": f"http://127.0.0.1:{self.extender_port}", **extender})
+        if extenders is not None:
+            config["extenders"] = extenders
         path = self.folder / "scheduler.yaml"
         path.write_text(yaml.safe_dump(config))
         return path
@@ -337,6 +339,8 @@ class ControlPlane:
             "--bind-address=127.0.0.1",
             "--advertise-address=127.0.0.1",
             f"--secure-port={self.api_port}",
+            # As every installer sets it; otherwise a DaemonSet with PCM is refused.
+            "--allow-privileged=true",
             "--service-cluster-ip-range=10.0.0.0/24",
             "--service-account-issuer=https://kubernetes.default.svc",
             f"--service-account-key-file={self.folder / 'account.pub'}",

@@ -43,7 +43,7 @@ def nvidia_answer(instant: int) -> dict[str, object]:
     first |= {
         "readings": {**readings(instant), "mig": 1, "xids": 0},
         "parts": [part(0), part(1)],
-        "processes": [],
+        "processes": [process()],
     }
     return {"driver": "590.48.01", "gpus": [first, second]}
 
@@ -79,9 +79,19 @@ def readings(instant: int) -> dict[str, float]:
         "ecc.corrected": 3 + instant,
         "ecc.uncorrected": 0,
         "rows_remapped.corrected": 1,
+        "ecc_lifetime.corrected": 12 + instant,
+        "ecc_lifetime.uncorrected": 1,
+        "row_remap_pending": 0,
         "row_remap_failed": 0,
+        "retired_pages_pending": 0,
+        "recovery_action": 0,
+        "performance_state": 0,
         "nvlink_transmit": 10**9 + instant * 5 * 10**7,
         "nvlink_receive": 2 * 10**9 + instant * 6 * 10**7,
+        "pcie_transmit": 10**9 + instant * 12 * 10**6,
+        "pcie_receive": 10**9 + instant * 54 * 10**6,
+        "pcie_transmit_rate": 12 * 10**6,
+        "pcie_receive_rate": 54 * 10**6,
         "pcie_replays": 2,
         "encoder": 0,
         "decoder": 7,
@@ -91,7 +101,12 @@ def readings(instant: int) -> dict[str, float]:
 def part(number: int) -> dict[str, object]:
     return {
         "uuid": f"MIG-{number}",
-        "readings": {"memory_used": (number + 1) * GIB, "memory_total": 10 * GIB, "multiprocessors": 16},
+        "readings": {
+            "memory_used": (number + 1) * GIB,
+            "memory_total": 10 * GIB,
+            "memory_free": (9 - number) * GIB,
+            "multiprocessors": 16,
+        },
         "gpu_instance_id": number + 3,
         "compute_instance_id": 0,
         "name": "NVIDIA H100 80GB HBM3 MIG 1g.10gb",
@@ -121,4 +136,6 @@ def card_files(instant: int) -> dict[str, str]:
     files[f"{KFD}/topology/nodes/1/gpu_id"] = "29022\n"
     files[f"{KFD}/topology/nodes/1/properties"] = f"location_id {0x0A << 8}\ndomain 0\n"
     files[f"{KFD}/proc/4343/vram_29022"] = f"{2 * GIB}\n"
+    files[f"{KFD}/proc/4343/sdma_29022"] = f"{250_000 + instant * 1000}\n"
+    files[f"{KFD}/proc/4343/stats_29022/cu_occupancy"] = "48\n"
     return files

@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from playwright.sync_api import Browser, ConsoleMessage, Page, Request, expect
+from playwright.sync_api import Browser, ConsoleMessage, Page, Request, Response, expect
 from tests.integration.agents import NODESCOPE, clean_environment, stop, wait_for
 
 from nodescope.use.viewer.page import STATIC
@@ -85,12 +85,17 @@ class Watched:
         self.page.on("console", self.note_console)
         self.page.on("pageerror", lambda error: self.complaints.append(f"uncaught: {error}"))
         self.page.on("request", self.note_request)
+        self.page.on("response", self.note_response)
         self.page.on("dialog", lambda dialog: self.complaints.append(f"dialog: {dialog.message}"))
         self.page.set_default_timeout(PATIENCE_MS)
 
     def note_console(self, message: ConsoleMessage) -> None:
         if message.type in {"error", "warning"}:
             self.complaints.append(f"{message.type}: {message.text}")
+
+    def note_response(self, answer: Response) -> None:
+        if answer.status >= 400:
+            self.complaints.append(f"{answer.status}: {answer.url}")
 
     def note_request(self, request: Request) -> None:
         address = urlsplit(request.url)

@@ -41,7 +41,14 @@ export interface Panel {
 
 export type LiveState = "archive" | "live" | "paused" | "lost" | "connecting";
 
-const FIRST_PANELS = [["cpu"], ["memory"], ["pressure_cpu", "pressure_memory", "pressure_io"], ["gpu_utilization", "gpu.utilization"]];
+// Of each row the first that was measured: a container's figure, else the node's.
+const FIRST_PANELS = [
+  ["cpu", "cpu.load_1m"],
+  ["memory", "memory.MemAvailable"],
+  ["pressure_cpu", "pressure_memory", "pressure_io", "pressure.cpu.some.total"],
+  ["gpu_utilization", "gpu.utilization"],
+];
+const SORTS = ["cpu", "memory", "pressure_memory", "pressure_cpu", "cpu_throttled", "memory_limit_share", "disk_write", "threads", "oom_kills"];
 const LIVE_SECONDS = 900;
 const ARCHIVE_SECONDS = 3600;
 const RETRY_SECONDS = [2, 4, 8, 15, 30];
@@ -87,8 +94,9 @@ export class Model {
   private readonly tries = new Map<string, number>();
   private closeLive: () => void = () => undefined;
   private liveKey = "";
-  /** Of the plotting area, in pixels, to the hundred. */
-  width = 900;
+  /** Of the plotting area, in pixels. */
+  width: number;
+  private askedWidth: number;
   private lastPoint = 0;
   private coloured = false;
 
@@ -96,6 +104,9 @@ export class Model {
     readonly source: Source,
     private readonly page: Window = window,
   ) {
+    // As wide as the panels will be, so that the first answer is the right one.
+    this.width = page.innerWidth > 980 ? page.innerWidth - 590 : Math.max(page.innerWidth - 75, 100);
+    this.askedWidth = Math.round(this.width / 100) * 100 || 100;
     const order = readOrder(page);
     this.palette = new Palette(order);
     this.coloured = order.length > 0;
@@ -183,6 +194,8 @@ export class Model {
 
   get range(): Range {
     if (this.view.range) return this.view.range;
+    // A file was made of one range, and shows it.
+    if (this.source.offline) return { all: true };
     return { last: this.instance.value?.live ? LIVE_SECONDS : ARCHIVE_SECONDS };
   }
 
@@ -340,12 +353,23 @@ export class Model {
     return this.metrics.find((one) => one.name === choice.metric && (!choice.scope || one.scope === choice.scope));
   }
 
+  /** What the list may be sorted by here. */
+  get sorts(): string[] {
+    const there = new Set(this.metrics.filter((metric) => metric.scope === "container").map((metric) => metric.name));
+    return SORTS.filter((name) => there.has(name));
+  }
+
+  get sort(): string {
+    return this.view.sort || this.sorts[0] || "cpu";
+  }
+
   // ---- containers -------------------------------------------------------------
 
   toggleContainer(row: Container): void {
     const chosen = this.view.containers;
     const id = row.short_id;
-    const next = chosen.includes(id) ? chosen.filter((one) => one !== id) : [...chosen, id];
+    const lives = this.livesOf(row);
+    const next = chosen.includes(id) ? chosen.filter((one) => !lives.includes(one)) : [...chosen.filter((one) => !lives.includes(one)), ...lives];
     if (next.length > 16) {
       this.say("Sixteen containers are the most in one picture. Remove one first.", true);
       return;
@@ -353,12 +377,27 @@ export class Model {
     this.change({ containers: next });
   }
 
+  /** A row stands for all lives of its container: the newest and the longest are drawn. */
+  private livesOf(row: Container): string[] {
+    const { from, to } = this.span;
+    const seen = (one: Container): number => Math.min(one.last_seen, to) - Math.max(one.first_seen, from);
+    const others = (this.containers.value?.containers ?? []).filter((one) => one !== row && one.name === row.name && one.namespace === row.namespace && seen(one) > 0.05 * (to - from));
+    return [row, ...others.sort((a, b) => seen(b) - seen(a)).slice(0, 2)].map((one) => one.short_id);
+  }
+
+  /** Rows of the list: an earlier life is part of its container's row. */
+  get rows(): Container[] {
+    const all = this.containers.value?.containers ?? [];
+    const measured = new Set(all.filter((row) => row.value !== null).map((row) => `${row.namespace}/${row.name}`));
+    return all.filter((row) => row.value !== null || !measured.has(`${row.namespace}/${row.name}`));
+  }
+
   chooseContainers(ids: string[]): void {
     this.change({ containers: ids, hidden: [] });
   }
 
-  isShown(id: string): boolean {
-    return !this.view.hidden.includes(id.slice(0, 12)) && (!this.isolated || this.isolated === id);
+  isShown(series: { id: string; name: string }): boolean {
+    return !this.view.hidden.includes(series.id.slice(0, 12)) && (!this.isolated || this.isolated === this.inkKey(series));
   }
 
   toggleSeries(id: string): void {
@@ -368,8 +407,8 @@ export class Model {
   }
 
   /** Click on a legend row: this series alone; once more: all of them again. */
-  isolate(id: string): void {
-    this.isolated = this.isolated === id ? "" : id;
+  isolate(key: string): void {
+    this.isolated = this.isolated === key ? "" : key;
     this.redraw();
     this.emit();
   }
@@ -404,9 +443,11 @@ export class Model {
   // ---- loading ---------------------------------------------------------------------
 
   setWidth(pixels: number): void {
-    const next = Math.max(200, Math.round(pixels / 100) * 100);
-    if (next === this.width) return;
-    this.width = next;
+    this.width = Math.max(pixels, 100);
+    // A drawer that opens is no reason to ask again; half a screen is.
+    const share = this.width / this.askedWidth;
+    if (share > 0.6 && share < 1.4) return;
+    this.askedWidth = Math.round(this.width / 100) * 100 || 100;
     this.refresh();
   }
 
@@ -427,7 +468,7 @@ export class Model {
     // Live answers are renewed by the clock; fixed ones by their own range.
     const when = live ? `live ${JSON.stringify(this.range)} ${Math.floor(this.newest / REFRESH_SECONDS)}` : `${round(span.from)} ${round(span.to)}`;
     // Two pixels a point: the mean is calm, the band has the extremes.
-    const points = Math.min(instance.limit.max_points, Math.round(this.width / 2));
+    const points = Math.min(instance.limit.max_points, Math.round(this.askedWidth / 2));
     const view = this.view;
     for (const panel of this.panels) {
       const asked = { metric: panel.choice.metric, scope: panel.choice.scope, containers: view.containers, span, points };
@@ -435,12 +476,12 @@ export class Model {
       this.load(`panel ${panel.key}`, key, panel.slot, (signal) => this.source.timeseries(asked, signal), () => {
         panel.drawn += 1;
         this.rememberColours(panel);
-        this.listen();
+        this.soon("listen", 100, () => this.listen());
         this.soon("studies", live ? 50 : 350, () => this.study());
       });
     }
-    const listed = { metric: view.sort, namespace: view.namespace, qos: view.qos, labels: view.labels, search: "", span, limit: LIST_MOST };
-    this.load("containers", JSON.stringify([view.node, view.sort, view.namespace, view.qos, view.labels, when]), this.containers, (signal) => this.source.containers(listed, signal));
+    const listed = { metric: this.sort, namespace: view.namespace, qos: view.qos, labels: view.labels, search: "", span, limit: LIST_MOST };
+    this.load("containers", JSON.stringify([view.node, this.sort, view.namespace, view.qos, view.labels, when]), this.containers, (signal) => this.source.containers(listed, signal));
     this.load("summary", `${view.node} ${when}`, this.summary, (signal) => this.source.summary(span, signal));
     this.load("events", `${view.node} ${when}`, this.events, (signal) => this.source.events(span, signal));
     const first = this.panels[0];
@@ -450,7 +491,7 @@ export class Model {
       const key = JSON.stringify([view.node, first.key, view.containers, round(all.from), Math.floor(all.to / 300)]);
       this.load("overview", key, this.overview, (signal) => this.source.timeseries(asked, signal));
     }
-    this.listen();
+    if (!live) this.listen();
     this.emit();
   }
 
@@ -626,7 +667,10 @@ export class Model {
 
   private rememberColours(panel: Panel): void {
     // Answers come in any order; colours are given in the order of the panels.
-    if (!this.coloured) this.palette.clear();
+    if (!this.coloured) {
+      this.palette.clear();
+      for (const one of this.panels) one.drawn += 1;
+    }
     for (const one of this.coloured ? [panel] : this.panels) {
       for (const series of one.slot.value?.series ?? []) this.palette.ink(this.inkKey(series));
     }

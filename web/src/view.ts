@@ -39,7 +39,8 @@ export const EMPTY: View = {
   panels: null,
   containers: [],
   hidden: [],
-  sort: "cpu",
+  /** Empty: by what there is, CPU first. */
+  sort: "",
   search: "",
   namespace: "",
   qos: "",

@@ -196,6 +196,8 @@ def plan(options: argparse.Namespace, survey: "Survey") -> "tuple[Job, list[Unit
 
 def ask(options: argparse.Namespace, survey: "Survey", job: "Job", units: "list[Unit]") -> int:
     from nodescope.commands.fleet_text import render_answer, render_pairs
+    from nodescope.keep.store import is_url
+    from nodescope.read.held import Held, cache_folder
     from nodescope.use.fleet.answer import build_answer
     from nodescope.use.fleet.cluster import open_cluster, run_units
     from nodescope.use.fleet.compare import compare
@@ -211,6 +213,8 @@ def ask(options: argparse.Namespace, survey: "Survey", job: "Job", units: "list[
             parts.append(part)
             bar.show(len(parts), sum(len(one.rows) for one in parts))
     bar.end()
+    if any(is_url(root) for root in options.roots):
+        Held(cache_folder(os.environ)).prune()
     answer = build_answer(parts, survey.faults, job, options.by, options.false_share)
     pairs = compare(answer.rows, options.by) if options.question == "compare" else None
     summary = summarize(answer, pairs)

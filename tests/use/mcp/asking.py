@@ -8,7 +8,7 @@ from typing import Any
 
 import jsonschema
 from anyio.from_thread import BlockingPortal, start_blocking_portal
-from mcp import Client
+from mcp import Client, StdioServerParameters
 from mcp.server import Server
 
 from nodescope.base.clock import SystemClock
@@ -74,7 +74,7 @@ class Asker:
 
 
 @contextmanager
-def connected(server: Server[Any] | str, mode: str = "auto") -> Iterator[Asker]:
+def connected(server: Server[Any] | str | StdioServerParameters, mode: str = "auto") -> Iterator[Asker]:
     """The official client, in memory or by address, from a test that is not asynchronous."""
     with start_blocking_portal() as portal:
         client = Client(server, mode=mode)

@@ -11,6 +11,7 @@ from typing import Any
 
 import mcp_types as types
 from mcp.server import CacheHint, Server, ServerRequestContext
+from mcp.server.caching import CacheableMethod
 from mcp.shared.exceptions import MCPError
 
 from nodescope import __version__
@@ -19,9 +20,11 @@ from nodescope.base.log import Log
 from nodescope.base.text import clean_text, hint_nearest
 from nodescope.use.mcp.answer import ANSWER_SCHEMA, fit
 from nodescope.use.mcp.argument import build_schema, check_arguments
+from nodescope.use.mcp.completion import complete
 from nodescope.use.mcp.fleet import Fleet
 from nodescope.use.mcp.instructions import INSTRUCTIONS
 from nodescope.use.mcp.prompts import PROMPTS, build_prompt
+from nodescope.use.mcp.resources import RESOURCES, read_resource
 from nodescope.use.mcp.tool import Tool
 from nodescope.use.mcp.tools import TOOLS
 from nodescope.use.mcp.trouble import ToolMisused
@@ -30,6 +33,15 @@ log = Log("mcp")
 
 # Tools and prompts change with the program, not while it runs.
 UNCHANGING = CacheHint(ttl_ms=3_600_000, scope="public")
+CACHED: tuple[CacheableMethod, ...] = (
+    "server/discover",
+    "tools/list",
+    "prompts/list",
+    "resources/list",
+    "resources/templates/list",
+    "resources/read",
+)
+MARKDOWN = "text/markdown"
 # JSON-RPC's own number for wrong parameters.
 INVALID_PARAMS = -32602
 ERROR_CHARACTERS = 1_500
@@ -63,18 +75,54 @@ def build_server(fleet: Fleet) -> Server[Any]:
         message = types.PromptMessage(role="user", content=types.TextContent(type="text", text=text))
         return types.GetPromptResult(description=prompt.description, messages=[message])
 
+    async def complete_argument(
+        context: Context, params: types.CompleteRequestParams
+    ) -> types.CompleteResult:
+        del context
+        values = await complete(fleet, params.argument.name, params.argument.value)
+        return types.CompleteResult(completion=types.Completion(values=values))
+
+    async def list_resources(
+        context: Context, params: types.PaginatedRequestParams | None
+    ) -> types.ListResourcesResult:
+        del context, params
+        return types.ListResourcesResult(resources=[describe_resource(uri) for uri in RESOURCES])
+
+    async def list_templates(
+        context: Context, params: types.PaginatedRequestParams | None
+    ) -> types.ListResourceTemplatesResult:
+        del context, params
+        return types.ListResourceTemplatesResult(resource_templates=[])
+
+    async def fetch_resource(
+        context: Context, params: types.ReadResourceRequestParams
+    ) -> types.ReadResourceResult:
+        del context
+        uri = str(params.uri)
+        try:
+            text = read_resource(uri)
+        except ToolMisused as error:
+            raise MCPError(INVALID_PARAMS, str(error), {"uri": uri}) from error
+        return types.ReadResourceResult(
+            contents=[types.TextResourceContents(uri=uri, mime_type=MARKDOWN, text=text)]
+        )
+
     return Server(
         "nodescope",
         version=__version__,
         title="nodescope",
         description="What every container on a node does, once a second: answers, not series.",
         instructions=INSTRUCTIONS,
-        cache_hints={"tools/list": UNCHANGING, "prompts/list": UNCHANGING, "server/discover": UNCHANGING},
+        cache_hints=dict.fromkeys(CACHED, UNCHANGING),
         get_tool_input_schema=lambda name: build_schema(TOOLS[name].arguments) if name in TOOLS else None,
         on_list_tools=list_tools,
         on_call_tool=call_tool,
         on_list_prompts=list_prompts,
         on_get_prompt=read_prompt,
+        on_list_resources=list_resources,
+        on_list_resource_templates=list_templates,
+        on_read_resource=fetch_resource,
+        on_completion=complete_argument,
     )
 
 
@@ -116,6 +164,17 @@ def describe_tool(tool: Tool) -> types.Tool:
             idempotent_hint=True,
             open_world_hint=False,
         ),
+    )
+
+
+def describe_resource(uri: str) -> types.Resource:
+    resource = RESOURCES[uri]
+    return types.Resource(
+        uri=uri,
+        name=resource.name,
+        title=resource.title,
+        description=resource.description,
+        mime_type=MARKDOWN,
     )
 
 

@@ -14,7 +14,9 @@ has the host part alone. S is then a second.
 
 What is not known of a node is the mean of what is known of the others,
 weighed by confidence:  term = c * own + (1 - c) * mean. So a node without an
-annotation, or with a stale or broken one, is never the best and never out.
+annotation, or with a stale or broken one, is never the best for what it does
+not say, and never out. One that carries the vendor's label and has reported
+nothing has a device that nobody used: it is idle, and known to be.
 
     score = 10 / (1 + (cost - best) / S), rounded
 
@@ -22,13 +24,13 @@ A node that costs a session more than the best one has half its score: a
 difference of 1 ms is none, and one of a minute is all.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from nodescope.base.node_load import NodeLoad
 from nodescope.use.scheduler.freshness import judge_age
+from nodescope.use.scheduler.host import FILLING, derive_queue
 from nodescope.use.scheduler.ledger import Arriving, Ledger
-from nodescope.use.scheduler.node import Node, NodeFpga, is_measured
+from nodescope.use.scheduler.node import NO_STATE, Node, NodeFpga, Recent, is_measured
 from nodescope.use.scheduler.nodes import LoadTimes
 from nodescope.use.scheduler.verdict import BEST, Verdict
 from nodescope.use.scheduler.wish import Wish
@@ -43,18 +45,9 @@ SHARE_BOUNDS = (0.05, 0.5)
 # A pod that asks for balance, of the node's cores; a guess.
 BALANCE_SHARE = 0.05
 # A bitstream seen after ours may have taken its place, or another region of
-# the device; half of the time is a guess that the replay bench bears out.
-KEPT_RATIO = 0.5
-# How much of a second each share of stalled time costs: memory stalls stop
-# everybody, a waiting disk only who waits for it.
-PRESSURES = {"cpu_pressure": 1.0, "mem_pressure": 2.0, "io_pressure": 0.5}
-# Shares that make others wait as they fill up.
-FILLING = {"cpu_util": 0.25, "mem_bw_util": 0.25}
-# Health 0 costs half a session.
-HEALTH = 0.5
+# the device; a guess that the replay bench bears out.
+KEPT_RATIO = 0.7
 GPU_MEMORY = 0.5
-# Waiting grows without bounds at rho = 1; from here on it grows linearly.
-FULL = 0.9
 
 
 @dataclass(slots=True)
@@ -63,14 +56,6 @@ class Part:
 
     cost_ms: float = 0.0
     confidence: float = 0.0
-
-
-def derive_queue(rho: float) -> float:
-    """Sessions to wait for at random arrivals; its tangent from FULL on."""
-    rho = max(0.0, rho)
-    if rho <= FULL:
-        return rho / (1 - rho)
-    return FULL / (1 - FULL) + (rho - FULL) / (1 - FULL) ** 2
 
 
 def derive_score(excess_ms: float, scale_ms: float) -> int:
@@ -95,13 +80,19 @@ def judge_cost(
     if wish.kind != "balance":
         for node, verdict, row in zip(nodes, verdicts, parts):
             row.append(judge_device(node, verdict))
-    settle_costs(verdicts, parts)
+    settle_costs(verdicts, parts, scale_ms)
     settle_scores(verdicts, scale_ms)
     return verdicts
 
 
-def settle_costs(verdicts: Sequence[Verdict], parts: Sequence[Sequence[Part]]) -> None:
-    """What is not known of a node is the mean of the others; the last part decides on confidence."""
+def settle_costs(verdicts: Sequence[Verdict], parts: Sequence[Sequence[Part]], scale_ms: float) -> None:
+    """
+    What is not known of a node is the mean of the others; the last part decides on confidence.
+
+    A node of which nothing is known is a tenth of a score behind the best of
+    the others. What is on its way comes on top of all: when the known ones
+    fill up, the unknown get their turn.
+    """
     if not parts:
         return
     means = []
@@ -109,22 +100,22 @@ def settle_costs(verdicts: Sequence[Verdict], parts: Sequence[Sequence[Part]]) -
         known = [(row[number].cost_ms, row[number].confidence) for row in parts]
         weight = sum(confidence for _, confidence in known)
         means.append(sum(cost * confidence for cost, confidence in known) / weight if weight else 0.0)
-    for verdict, row in zip(verdicts, parts):
+    costs = [
+        sum(part.confidence * part.cost_ms + (1 - part.confidence) * mean for part, mean in zip(row, means))
+        for row in parts
+    ]
+    best_ms = min((cost for cost, row in zip(costs, parts) if row[-1].confidence), default=None)
+    for verdict, row, cost_ms in zip(verdicts, parts, costs):
         verdict.confidence = row[-1].confidence
-        arriving_ms = verdict.terms.get("arriving", 0.0)
-        verdict.cost_ms = arriving_ms + sum(
-            part.confidence * part.cost_ms + (1 - part.confidence) * mean for part, mean in zip(row, means)
-        )
+        if best_ms is not None and not verdict.confidence:
+            cost_ms = max(cost_ms, best_ms + scale_ms / (BEST - 1))  # noqa: PLW2901
+        verdict.cost_ms = cost_ms + verdict.terms.get("arriving", 0.0)
 
 
 def settle_scores(verdicts: Sequence[Verdict], scale_ms: float) -> None:
-    """The best is one that we know something of, if there is any."""
-    known = [verdict.cost_ms or 0.0 for verdict in verdicts if verdict.confidence > 0]
-    best_ms = min(known or [verdict.cost_ms or 0.0 for verdict in verdicts], default=0.0)
+    best_ms = min((verdict.cost_ms or 0.0 for verdict in verdicts), default=0.0)
     for verdict in verdicts:
         verdict.score = derive_score((verdict.cost_ms or 0.0) - best_ms, scale_ms)
-        if known and not verdict.confidence:
-            verdict.score = min(verdict.score, BEST - 1)
 
 
 class FpgaPart:
@@ -140,14 +131,16 @@ class FpgaPart:
         arriving: Mapping[str, Arriving],
     ) -> None:
         self._wish = wish
+        self._ledger = ledger
         self._now_ms = now_ms
         self._arriving = arriving
         self._load_ms = times.find(wish.bitstream) or times.mean() or RECONFIGURATION_MS
         usage_ms = sessions = share = 0.0
         settled = 0
+        self._recent: dict[str, Recent] = {}
         for node in nodes:
             if node.fpga is not None:
-                recent = node.fpga.recent(now_ms)
+                recent = self._recent[node.name] = node.fpga.recent(now_ms)
                 usage_ms += recent.usage_ms
                 sessions += recent.sessions
                 pods = ledger.settled(node.name)
@@ -163,6 +156,8 @@ class FpgaPart:
         pods = coming.pods if coming else 0.0
         ahead = pods * self._share
         verdict.facts["in_flight"] = round(pods, 3)
+        if node.fpga is None and node.vendor and node.fpga_reason == NO_STATE:
+            return self._unused(verdict, ahead)
         if node.fpga is None:
             verdict.reasons += (node.fpga_reason,)
             return self._unknown(verdict, ahead)
@@ -171,10 +166,10 @@ class FpgaPart:
             verdict.reasons += (reason,)
         if not confidence:
             return self._unknown(verdict, ahead)
-        recent = node.fpga.recent(self._now_ms)
+        recent = self._recent[node.name]
         busy = (recent.usage_ms + recent.reconfiguration_ms) / node.fpga.window_ms
         quiet_ms = self.session_ms * derive_queue(busy)
-        load_ms = self._judge_bitstream(node.fpga, coming, verdict)
+        load_ms = self._judge_bitstream(node.name, node.fpga, coming, verdict)
         verdict.facts["busy_ratio"] = busy
         verdict.terms["reconfiguration"] = load_ms
         verdict.terms["wait"] = quiet_ms
@@ -182,23 +177,48 @@ class FpgaPart:
         verdict.terms["arriving"] = self.session_ms * derive_queue(busy + ahead) - quiet_ms
         return Part(quiet_ms + load_ms, confidence)
 
+    def _unused(self, verdict: Verdict, ahead: float) -> Part:
+        verdict.reasons += ("no FPGA event yet, and its vendor's label says that it has a device: idle",)
+        load_ms = self._load_ms if self._wish.bitstream else 0.0
+        verdict.terms["reconfiguration"] = load_ms
+        verdict.terms["arriving"] = self.session_ms * derive_queue(ahead)
+        return Part(load_ms, 1.0)
+
     def _unknown(self, verdict: Verdict, ahead: float) -> Part:
         verdict.terms["arriving"] = self.session_ms * derive_queue(ahead)
         return Part()
 
-    def _judge_bitstream(self, fpga: NodeFpga, coming: Arriving | None, verdict: Verdict) -> float:
+    def _judge_bitstream(self, node: str, fpga: NodeFpga, coming: Arriving | None, verdict: Verdict) -> float:
         """P(cold) * time; nothing for a pod that does not say which bitstream it needs."""
         name = self._wish.bitstream
         if not name:
             return 0.0
         there = fpga.bitstreams.get(name)
-        warm = KEPT_RATIO**there.later if there else 0.0
+        warm = derive_warm(name, fpga, self._ledger.sent(node))
         if coming and name in coming.bitstreams:
             warm = max(warm, KEPT_RATIO ** (len(coming.bitstreams) - 1))
         known_ms = there.reconfiguration_ms if there and is_measured(there.reconfiguration_ms) else None
         verdict.facts["warm_ratio"] = warm
         verdict.facts["load_ms"] = self._load_ms if known_ms is None else known_ms
         return (1 - warm) * verdict.facts["load_ms"]
+
+
+def derive_warm(name: str, fpga: NodeFpga, sent: Mapping[str, int]) -> float:
+    """
+    How likely a bitstream is still there: it was, and others came after it.
+
+    By what the node reported and by what was sent there since.
+    """
+    there = fpga.bitstreams.get(name)
+    if not sent:
+        return float(KEPT_RATIO**there.later) if there else 0.0
+    at_ms = max(there.seen_at_ms if there else 0, sent.get(name, 0))
+    if not at_ms:
+        return 0.0
+    later = {other for other, sent_ms in sent.items() if sent_ms > at_ms}
+    later |= {other for other, one in fpga.bitstreams.items() if one.seen_at_ms > at_ms}
+    later.discard(name)
+    return float(KEPT_RATIO ** len(later))
 
 
 @dataclass(slots=True)
@@ -236,35 +256,16 @@ def judge_host(
 ) -> Part:
     """The host's part: what its last 20 s cost everybody on it."""
     coming = arriving.get(node.name)
-    ahead = coming.pods * BALANCE_SHARE if coming else 0.0
     if coming:
         verdict.facts["in_flight"] = round(coming.pods, 3)
+        busy = node.load.metrics.get("mean_cpu_util", 0.0) if node.load else 0.0
+        more = derive_queue(busy + coming.pods * BALANCE_SHARE) - derive_queue(busy)
+        verdict.terms["arriving"] = work_ms * FILLING["cpu_util"] * more
     if node.load is None:
-        if arriving:
-            verdict.terms["arriving"] = work_ms * FILLING["cpu_util"] * derive_queue(ahead)
         verdict.reasons += (node.load_reason,)
         return Part()
     confidence, reason = judge_age(now_ms / 1000 - node.load.at_seconds)
     if reason:
         verdict.reasons += (f"load: {reason}",)
-    terms = derive_host(node.load, ahead)
-    verdict.terms.update({name: work_ms * value for name, value in terms.items()})
-    return Part(work_ms * sum(terms.values()), confidence)
-
-
-def derive_host(load: NodeLoad, ahead: float) -> dict[str, float]:
-    """Shares of a unit of work that are lost, by cause; what was not measured is not among them."""
-    read: Callable[[str], float | None] = lambda name: load.metrics.get(f"mean_{name}")  # noqa: E731
-    terms: dict[str, float] = {}
-    for name, weight in PRESSURES.items():
-        value = read(name)
-        if value is not None:
-            terms[name] = weight * min(1.0, max(0.0, value))
-    for name, weight in FILLING.items():
-        value = read(name)
-        if value is not None:
-            coming = ahead if name == "cpu_util" else 0.0
-            terms[name] = weight * derive_queue(min(1.0, max(0.0, value)) + coming)
-    if load.health is not None:
-        terms["health"] = HEALTH * (10.0 - load.health) / 10.0
-    return terms
+    verdict.host, verdict.work_ms = node.host, work_ms
+    return Part(work_ms * node.host_lost, confidence)

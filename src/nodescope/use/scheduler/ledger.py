@@ -9,6 +9,10 @@ the same node idle. So what was just placed is counted here:
     bound    by the watch, weighing 1 at first and less as the node's own
              window fills with what the pod does: 1 - age / horizon
 
+Beside that it remembers which bitstreams were sent to each node last, also
+after their pods ended: a device keeps what it has until another comes, and
+the annotation tells it seconds later.
+
 A replica that starts anew, or a second one, learns all but the last
 milliseconds from the watch: there is no leader.
 """
@@ -29,6 +33,8 @@ ASKED_SECONDS = 30.0
 # The windows that will show the pod: five minutes of FPGA usage; 20 s of load,
 # told at least once a minute.
 HORIZON_SECONDS = {"fpga": 300.0, "gpu": 80.0, "balance": 80.0}
+# A device has a few regions: what was placed before this many others is gone.
+RESIDENTS = 8
 # More than a cluster places within a horizon; beyond it the oldest are let go.
 ENTRIES = 20_000
 ENDED = ("Succeeded", "Failed")
@@ -69,6 +75,8 @@ class Ledger:
         self._settled: dict[str, str] = {}
         """FPGA pods whose work the windows show by now: uid -> node."""
         self._settled_count: Counter[str] = Counter()
+        self._sent: dict[str, dict[str, int]] = {}
+        """Node -> bitstream -> wall ms when a pod with it was last bound there, oldest first."""
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -100,6 +108,10 @@ class Ledger:
             known = self._entries.get(uid)
             if known is not None and not known.is_bound:
                 del self._entries[uid]
+
+    def sent(self, node: str) -> Mapping[str, int]:
+        """The bitstreams of the pods bound to a node last, each with when (wall ms)."""
+        return self._sent.get(node, {})
 
     def settled(self, node: str) -> int:
         """FPGA pods of a node that its window shows."""
@@ -143,12 +155,22 @@ class Ledger:
         known = self._entries.get(wish.uid)
         if (known is not None and known.is_bound) or wish.uid in self._settled:
             return
-        entry = Entry(wish, node, self._clock.mono_ns() - self._age_ns(status), is_bound=True)
+        age_ns = self._age_ns(status)
+        self._send(wish, node, (self._clock.wall_ns() - age_ns) // 1_000_000)
+        entry = Entry(wish, node, self._clock.mono_ns() - age_ns, is_bound=True)
         if entry.weight(self._clock.mono_ns()) > 0:
             self._put(entry)
         else:
             self._entries.pop(wish.uid, None)
             self._settle(entry)
+
+    def _send(self, wish: Wish, node: str, at_ms: int) -> None:
+        """Replaced as a whole, because readers hold no lock."""
+        if wish.bitstream:
+            sent = dict(self._sent.get(node, {}))
+            sent[wish.bitstream] = max(at_ms, sent.pop(wish.bitstream, 0))
+            newest = sorted(sent.items(), key=lambda item: item[1])[-RESIDENTS:]
+            self._sent[node] = dict(newest)
 
     def _age_ns(self, status: Mapping[str, Any]) -> int:
         """How long ago the pod was bound, by the API server's clock; 0 when it does not say."""
