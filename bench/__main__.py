@@ -28,6 +28,7 @@ BENCHES = {
     "fleet": "a fleet's studies a second, workers, bytes fetched, catalog, copy, what is found",
     "agent": "the agent's CPU and memory at 1 Hz beside the peers",
     "lateness": "how late a tick starts while a scrape loop runs",
+    "viewer_page": "the viewer's page in chromium: first paint, zoom, memory of the live tail",
     "scheduler": "the extender: pods/s, both verbs at 1,000 nodes, a replay against 1-2-2",
 }
 
