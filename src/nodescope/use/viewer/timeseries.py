@@ -63,7 +63,7 @@ class Found:
 
 
 def answer_timeseries(engine: Engine, snapshot: Snapshot, nodes: Sequence[Node], wish: Wish) -> Json:
-    asked = resolve(nodes, wish.metric, wish.rate)
+    asked = resolve(nodes, wish.metric, wish.rate, wish.scope)
     members = wish.members
     if members is None and not wish.scope and is_of_containers(nodes, asked):
         members = choose_busiest(engine, snapshot, nodes, wish.metric, wish.span)
@@ -152,6 +152,7 @@ def ask(engine: Engine, node: Node, wish: Wish, asked: Asked, members: Sequence[
         wish.max_points,
         wish.rate,
         node.tail,
+        wish.scope or None,
     )
 
 
@@ -244,10 +245,10 @@ def why(found: Found, gap: Gap, asked: Asked) -> str:
     source = "container" if found.scope in LISTED_SCOPES else asked.metrics[0].name.partition(".")[0]
     word = ""
     for entry in node.catalog.select(gap.from_ms - 1, gap.to_ms):
-        story = entry.story()
-        if story is None:
+        story, ticks = entry.story(), entry.ticks()
+        if story is None or ticks is None:
             continue
-        inside = (story.ticks.time_ms > gap.from_ms) & (story.ticks.time_ms < gap.to_ms)
+        inside = (ticks.time_ms > gap.from_ms) & (ticks.time_ms < gap.to_ms)
         ticked = ticked or bool(inside.any())
         for at_ms, outcomes in story.outcomes:
             state, reason = outcomes.get(source, ["ok", ""])
