@@ -4,7 +4,7 @@ SHELL := /bin/bash
 PY := .venv/bin/python
 ARGS ?=
 
-.PHONY: help setup run test lint fast real bench docs golden capture lock clean test-vm fuzz eval-studies soak
+.PHONY: help setup run test lint fast real bench docs dashboards golden capture lock clean test-vm fuzz eval-studies soak web manifests cluster-demo
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -15,18 +15,24 @@ setup: ## .venv from the lock file (done by every other target)
 run: setup ## nodescope on this machine; prints the addresses to look at
 	@.venv/bin/nodescope up $(ARGS)
 
-lint: setup ## ruff, formatting, mypy for Linux and macOS
+web: ## the viewer's page, built into the package
+	@tools/web build
+
+lint: setup ## ruff, formatting, mypy for Linux and macOS, tsc
 	@.venv/bin/ruff check .
 	@.venv/bin/ruff format --check .
 	@.venv/bin/mypy
 	@.venv/bin/mypy --platform darwin
+	@tools/web check
 
 fast: setup ## the tests that need nothing but files
+	@tools/web test
 	@$(PY) -m pytest -n auto -m "not real and not soak and not vm" $(ARGS)
 
 real: setup ## the tests with real servers, real cgroups, real processes
 	@tools/test-parts
-	@$(PY) -m pytest -m "real" -p no:randomly $(ARGS)
+	@$(PY) -m pytest -n 3 --dist loadgroup -m "real and not quiet" -p no:randomly $(ARGS)
+	@$(PY) -m pytest -n 2 --dist loadgroup -m "real and quiet" -p no:randomly $(ARGS)
 
 test: lint fast real ## everything this machine can run
 
@@ -35,6 +41,9 @@ bench: setup ## every figure we claim, in one table
 
 docs: setup ## renew the generated pages
 	@$(PY) tools/generate_docs.py
+
+dashboards: setup ## renew deploy/grafana from tools/dashboards
+	@$(PY) -m tools.generate_dashboards
 
 golden: setup ## renew what we make of each captured node; read the diff
 	@NODESCOPE_RENEW_GOLDEN=1 $(PY) -m pytest -q tests/golden tests/contracts -p no:randomly
@@ -48,7 +57,7 @@ test-vm: setup ## a full cgroup v2 kernel in a virtual machine
 fuzz: ## the native parsers under libFuzzer and sanitizers: make fuzz SECONDS=600
 	@tools/fuzz $(or $(SECONDS),600)
 
-soak: setup ## the long runs: two hundred kills
+soak: setup ## the long runs: two hundred kills, a minute at a thousand events a second
 	@$(PY) -m pytest -m "soak" -p no:randomly $(ARGS)
 
 eval-studies: setup ## score the studies on labelled series: make eval-studies DIR=folder
@@ -57,8 +66,23 @@ eval-studies: setup ## score the studies on labelled series: make eval-studies D
 cluster-tools: ## build the control plane that the Kubernetes tests start
 	@tests/cluster/build
 
-lock: setup ## renew requirements.lock
-	@$(PY) -m pip install --quiet uv && .venv/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-annotate --no-header --group dev pyproject.toml -o requirements.lock
+cluster-demo: setup ## three agents as three nodes, a real control plane, pods placed by what they report
+	@tests/cluster/build > /dev/null
+	@$(PY) -m tools.cluster_demo $(ARGS)
+
+s3-tools: ## build the S3 server that the fleet's tests start
+	@tests/s3/build
+
+COMPILE := .venv/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-annotate --no-header
+
+lock: setup ## renew the lock files: everything, what runs in the image, what builds the wheel
+	@$(PY) -m pip install --quiet uv
+	@$(COMPILE) --group dev pyproject.toml -o requirements.lock
+	@$(COMPILE) -c requirements.lock pyproject.toml -o requirements.run.lock
+	@$(COMPILE) -c requirements.lock --group build -o requirements.build.lock
 
 clean: ## remove what the other targets made
-	rm -rf .venv .mypy_cache .ruff_cache artifacts
+	rm -rf .venv .mypy_cache .ruff_cache artifacts web/node_modules src/nodescope/use/viewer/static
+
+manifests: setup ## renew deploy/manifests from the chart
+	@tools/render-manifests

@@ -19,6 +19,7 @@ from nodescope.base.text import hint_nearest
 # when their command is called: a small command starts fast.
 COMMANDS = {
     "up": ("up", "nodescope on this machine: prints the addresses to look at"),
+    "viewer": ("viewer", "the web page and its API over data folders and files"),
     "agent": ("agent", "the collector: samples, holds, answers"),
     "sources": ("sources", "what this machine offers: every source ok, absent or failed, and why"),
     "settings": ("settings", "every setting, its value, and where it came from"),
@@ -27,7 +28,11 @@ COMMANDS = {
     "containers": ("containers", "who is in a data folder"),
     "metrics": ("metrics", "what was measured, under plain and raw names"),
     "consolidate": ("consolidate", "merge small files, apply retention, copy finished files away"),
-    "export": ("export", "part of an archive as Parquet or CSV"),
+    "export": ("export", "part of an archive as Parquet, CSV, or a page that opens offline"),
+    "top": ("top", "a live table of containers in the terminal"),
+    "extender": ("extender", "kube-scheduler's extender: nodes scored by what they report"),
+    "mcp": ("mcp", "answers for agents (MCP): over data folders, viewers, or a cluster"),
+    "fleet": ("fleet", "a study or a question over many nodes and days"),
     "sample": ("sample", "one tick to stdout, then exit"),
 }
 

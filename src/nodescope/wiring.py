@@ -25,6 +25,7 @@ from nodescope.base.fpga import FpgaTracker
 from nodescope.base.loading import Loaded, load_settings
 from nodescope.base.settings import Settings
 from nodescope.base.text import hint_nearest
+from nodescope.base.wishes import Wishes
 from nodescope.collect.caller import Caller
 from nodescope.collect.names import Names
 from nodescope.collect.native import describe_reader, load_native
@@ -116,6 +117,7 @@ def build_context(
     clock: Clock | None = None,
     fpga: FpgaTracker | None = None,
     kubernetes: Access | None = None,
+    wishes: Wishes | None = None,
 ) -> Context:
     if not settings.root.is_dir():
         raise SettingsRejected(f"root = {str(settings.root)!r} is not accepted: no such folder")
@@ -135,6 +137,7 @@ def build_context(
         node=node,
         clock=clock or SystemClock(),
         kubernetes=kubernetes or Access(),
+        wishes=wishes or Wishes(),
     )
 
 
@@ -224,7 +227,7 @@ def build_parts(
     fpga = FpgaTracker(clock, settings.fpga_window_seconds, settings.fpga_bitstream_seconds)
     check_annotate(settings)
     access = find_access(loaded, environment)
-    context = build_context(settings, node, clock, fpga, access)
+    context = build_context(settings, node, clock, fpga, access, Wishes(clock))
     ring = Ring(settings.ring_seconds, settings.ring_bytes, settings.interval_seconds)
     obituaries = Obituaries()
     batch, calls = choose_sources(settings)
@@ -247,6 +250,7 @@ def build_parts(
         read_permissions,
         describe_reader(settings.reader),
         fpga,
+        context.wishes,
     )
     notes: dict[str, Note] = {
         "fpga": FpgaNote(fpga),

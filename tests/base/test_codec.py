@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from tests.strategies import examples, frame_sequences
 
 from nodescope.base.block import Block, Info, Table
-from nodescope.base.codec import DEFINITION, HELLO, Decoder, Encoder, iterate_records, pack_record
+from nodescope.base.codec import DEFINITION, HELLO, SET, Decoder, Encoder, iterate_records, pack_record
+from nodescope.base.codec import TABLE as TABLE_RECORD
 from nodescope.base.entity import Entity
 from nodescope.base.errors import ArchiveRefused, ArchiveTruncated
 from nodescope.base.frame import Frame, Outcome
@@ -112,7 +113,33 @@ def test_a_definition_is_sent_again_only_when_the_set_changed() -> None:
         [kind for kind, _ in iterate_records(encoder.encode(make_frame(some, TABLE)))]
         for some in (entities, entities, (*entities, Entity("container", ("b",))))
     ]
-    assert [DEFINITION in kinds for kinds in records] == [True, False, True]
+    assert [SET in kinds for kinds in records] == [True, False, True]
+    assert [TABLE_RECORD in kinds for kinds in records] == [True, False, False]
+
+
+def test_an_entity_is_spelled_out_once_and_stays_the_same_object() -> None:
+    """A set that changed names the new one only; who stayed is told apart with `is`."""
+    a, b = Entity("process", ("1", "7")), Entity("process", ("2", "8"))
+    encoder = Encoder()
+    parts = [encoder.encode(make_frame(some, TABLE)) for some in ((a,), (a, b), (b,))]
+    assert [part.count(b'"process"') for part in parts] == [1, 1, 0]
+    first, second, third = Decoder().decode(b"".join(parts))
+    assert first.blocks[0].entities[0] is second.blocks[0].entities[0]
+    assert second.blocks[0].entities[1] is third.blocks[0].entities[0]
+    assert third.blocks[0].entities == (b,)
+
+
+def test_a_stream_of_version_1_is_still_read() -> None:
+    """A log that the version before left behind becomes Parquet like any other."""
+    frame = make_frame((Entity("container", ("a",)),), TABLE)
+    records = list(iterate_records(Encoder().encode(frame)))
+    table = json.loads(bytes(records[0][1][4:]))
+    (entities,) = [json.loads(bytes(payload[20:])) for kind, payload in records if kind == SET]
+    content = json.dumps({"table": table, "entities": entities}).encode()
+    hello = pack_record(HELLO, json.dumps({"format": "nodescope-frames", "version": 1}).encode())
+    old = [hello, pack_record(DEFINITION, b"\0\0\0\0" + content), pack_record(3, bytes(records[-1][1]))]
+    (found,) = Decoder().decode(b"".join(old))
+    assert_same(found, frame)
 
 
 def test_the_info_of_a_table_survives() -> None:

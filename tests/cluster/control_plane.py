@@ -18,12 +18,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from nodescope.base.errors import NodescopeError
 from nodescope.kube.account import Account, find_account
 from nodescope.kube.client import Client
 
 HERE = Path(__file__).parent
+SCHEDULER = HERE.parents[1] / "deploy" / "scheduler"
+RBAC = HERE.parents[1] / "deploy" / "rbac"
 # What every test needs; kube-scheduler, kube-controller-manager and kubectl are beside them.
 LEAST = ("etcd", "kube-apiserver")
 # The users of the test cluster, by token; groups give the first one everything.
@@ -33,6 +36,7 @@ TOKENS = {
     "scheduler-token": "system:kube-scheduler,2",
     "agent-token": "nodescope-agent,3",
     "nobody-token": "nobody,4",
+    "extender-token": "system:serviceaccount:nodescope:nodescope-extender,5",
 }
 # Ready after 4 s on a quiet machine; a busy one gets what it needs.
 READY_SECONDS = 120.0
@@ -92,6 +96,8 @@ class ControlPlane:
     etcd_port: int = field(default_factory=free_port)
     api_port: int = field(default_factory=free_port)
     running: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+    extender_port: int = 0
+    """Where the scheduler looks for an extender."""
 
     def start(self) -> None:
         self._write_keys()
@@ -105,6 +111,23 @@ class ControlPlane:
     def start_scheduler(self, config: Path) -> None:
         port = free_port()
         self.run("kube-scheduler", f"--config={config}", "--bind-address=127.0.0.1", f"--secure-port={port}")
+
+    def write_scheduler_config(self, extenders: list[Any] | None = None, **extender: Any) -> Path:
+        """The shipped configuration, with what a test must have otherwise; [] for no extender."""
+        config = yaml.safe_load((SCHEDULER / "config.yaml").read_text())
+        config["clientConnection"] = {"kubeconfig": str(self.kubeconfig("scheduler-token"))}
+        config["leaderElection"] = {"leaderElect": False}
+        (only,) = config["extenders"]
+        only.update({"urlPrefix": f"http://127.0.0.1:{self.extender_port}", **extender})
+        if extenders is not None:
+            config["extenders"] = extenders
+        path = self.folder / "scheduler.yaml"
+        path.write_text(yaml.safe_dump(config))
+        return path
+
+    def restart_scheduler(self, **extender: Any) -> None:
+        self.stop("kube-scheduler")
+        self.start_scheduler(self.write_scheduler_config(**extender))
 
     def start_controllers(self) -> None:
         """Deployments and DaemonSets become pods."""
@@ -124,11 +147,13 @@ class ControlPlane:
 
     def stop(self, name: str) -> None:
         program = self.running.pop(name)
+        if name == "kube-apiserver":
+            # It would wait for open watches, for up to a minute; etcd has all that matters.
+            program.kill()
         program.terminate()
         try:
             program.wait(STOP_SECONDS)
         except subprocess.TimeoutExpired:
-            # Open watches can hold it for a minute.
             program.kill()
             program.wait()
 
@@ -138,7 +163,8 @@ class ControlPlane:
 
     def kubeconfig(self, token: str) -> Path:
         """A kubeconfig of one of the users."""
-        path = self.folder / f"{token}.kubeconfig"
+        # A token of an account is longer than a file's name may be.
+        path = self.folder / f"{hashlib.sha256(token.encode()).hexdigest()[:16]}.kubeconfig"
         path.write_text(
             "apiVersion: v1\nkind: Config\ncurrent-context: test\n"
             "contexts: [{name: test, context: {cluster: test, user: test}}]\n"
@@ -196,16 +222,81 @@ class ControlPlane:
             found: dict[str, str] = client.read(f"/api/v1/nodes/{node}")["metadata"].get("annotations") or {}
         return found
 
+    def kubectl(self, *words: str | Path, user: str = ADMIN) -> str:
+        """What kubectl prints; AssertionError with its words when it fails."""
+        command = [self.tools / "kubectl", f"--kubeconfig={self.kubeconfig(user)}", *words]
+        made = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert made.returncode == 0, made.stderr
+        return made.stdout
+
+    def annotate(self, node: str, **annotations: str | None) -> None:
+        """Keys are given as key_of_the_annotation, or whole in a dict."""
+        with self.client() as client:
+            client.patch(f"/api/v1/nodes/{node}", {"metadata": {"annotations": annotations}})
+
+    def issue_token(self, account: str, node: str | None) -> str:
+        """A token of an account in nodescope, as the kubelet asks for: bound to a pod on a node."""
+        spec: dict[str, Any] = {"expirationSeconds": 3600}
+        with self.client() as client:
+            if node is not None:
+                pod = {"nodeName": node, "serviceAccountName": account}
+                pod["containers"] = [{"name": "agent", "image": "nodescope"}]  # type: ignore[assignment]
+                made = client.create(
+                    "/api/v1/namespaces/nodescope/pods",
+                    {"metadata": {"name": f"{account}-{node}"}, "spec": pod},
+                )
+                about = made["metadata"]
+                spec["boundObjectRef"] = {
+                    "kind": "Pod",
+                    "apiVersion": "v1",
+                    "name": about["name"],
+                    "uid": about["uid"],
+                }
+            path = f"/api/v1/namespaces/nodescope/serviceaccounts/{account}/token"
+            issued = client.create(path, {"spec": spec})
+        token: str = issued["status"]["token"]
+        return token
+
+    def clear(self) -> None:
+        """No nodes, no workloads: what an earlier test left is in nobody's way."""
+        kinds = "deployments,replicasets,daemonsets,pods"
+        self.kubectl(
+            "delete", kinds, "--all", "--all-namespaces", "--grace-period=0", "--force", "--wait=true"
+        )
+        self.kubectl("delete", "nodes", "--all", "--wait=true")
+
+    def submit_pod(self, name: str, labels: dict[str, str], **spec: Any) -> None:
+        """A pod for the scheduler to place."""
+        containers = [{"name": "app", "image": "nginx:1.17.10"}]
+        with self.client() as client:
+            client.create(
+                "/api/v1/namespaces/default/pods",
+                {"metadata": {"name": name, "labels": labels}, "spec": {"containers": containers, **spec}},
+            )
+
+    def read_places(self, selector: str = "") -> dict[str, str]:
+        """Pod -> node, of the pods that have one."""
+        with self.client() as client:
+            query = {"labelSelector": selector} if selector else {}
+            pods = client.read("/api/v1/namespaces/default/pods", query)["items"]
+        return {
+            pod["metadata"]["name"]: pod["spec"]["nodeName"] for pod in pods if pod["spec"].get("nodeName")
+        }
+
+    def wait_placed(self, name: str, seconds: float = 60.0) -> str:
+        found: str = wait_for(f"pod {name} is placed", lambda: self.read_places().get(name), seconds)
+        return found
+
     def allow_agent(self) -> None:
         """The rights of an agent for the user of agent-token."""
         with self.client() as client:
-            role = {"metadata": {"name": "nodescope-agent"}, "rules": AGENT_RULES}
+            role = {"metadata": {"name": "test-agent"}, "rules": AGENT_RULES}
             binding = {
-                "metadata": {"name": "nodescope-agent"},
+                "metadata": {"name": "test-agent"},
                 "roleRef": {
                     "apiGroup": "rbac.authorization.k8s.io",
                     "kind": "ClusterRole",
-                    "name": "nodescope-agent",
+                    "name": "test-agent",
                 },
                 "subjects": [
                     {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "nodescope-agent"}
@@ -248,6 +339,8 @@ class ControlPlane:
             "--bind-address=127.0.0.1",
             "--advertise-address=127.0.0.1",
             f"--secure-port={self.api_port}",
+            # As every installer sets it; otherwise a DaemonSet with PCM is refused.
+            "--allow-privileged=true",
             "--service-cluster-ip-range=10.0.0.0/24",
             "--service-account-issuer=https://kubernetes.default.svc",
             f"--service-account-key-file={self.folder / 'account.pub'}",

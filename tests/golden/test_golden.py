@@ -24,7 +24,7 @@ from tests.support import FixtureNode, list_nodes, request_all
 HERE = Path(__file__).parent
 # Longer than the time between the instants, so that both frames are inside.
 WINDOW_SECONDS = 20
-WINDOW_SCOPES = ("cpu", "disk", "network", "pod", "process", "container", "service")
+WINDOW_SCOPES = ("cpu", "disk", "network", "pod", "process", "container", "service", "gpu")
 MASKED = re.compile(
     r"^(nodescope_source_seconds_total|nodescope_process_cpu_seconds_total|nodescope_process_resident_bytes"
     r"|nodescope_ring_bytes|nodescope_build_info)(\{.*\})? .*$",

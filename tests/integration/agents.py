@@ -116,12 +116,13 @@ def running_agent(
 ) -> Iterator[Agent]:
     """An agent that has its first sample; stopped and reaped on the way out."""
     port = port or free_port()
-    option = "--port" if command == "agent" else "--agent-port"
+    # `up` has a viewer, too: on any port that is free.
+    ports = ["--port", str(port)] if command == "agent" else ["--agent-port", str(port), "--port", "0"]
     with tempfile.TemporaryDirectory(prefix="nodescope-test-") as folder:
         output = Path(folder, "output")
         with output.open("wb") as sink:
             process = subprocess.Popen(
-                [*NODESCOPE, command, option, str(port), *flags],
+                [*NODESCOPE, command, *ports, *flags],
                 stdin=subprocess.DEVNULL,
                 stdout=sink,
                 stderr=subprocess.STDOUT,

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 from tests.cgroups import Cgroups, why_not
+from tests.cluster.control_plane import ControlPlane, free_port, run_control_plane
 
 
 def need_tool(name: str) -> str:
@@ -36,4 +37,23 @@ def cgroups() -> Iterator[Cgroups]:
     if reason:
         pytest.skip(reason)
     with Cgroups() as made:
+        yield made
+
+
+@pytest.fixture(scope="session")
+def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+    """
+    One control plane for all tests: etcd, API server, controllers, scheduler.
+
+    The scheduler has the shipped configuration and asks an extender at
+    plane.extender_port, where a test may run one; it is ignorable, so the
+    others need not.
+    """
+    for made in run_control_plane(
+        tmp_path_factory.mktemp("plane"), "kube-scheduler", "kube-controller-manager", "kubectl"
+    ):
+        made.allow_agent()
+        made.extender_port = free_port()
+        made.start_controllers()
+        made.start_scheduler(made.write_scheduler_config())
         yield made

@@ -97,28 +97,54 @@ def test_a_full_disk_pauses_the_archive_and_nothing_else(small: SmallDisk) -> No
 
 
 @pytest.mark.real
-def test_a_second_agent_is_refused_and_the_first_goes_on(tmp_path: Path) -> None:
-    first = ArchiveAgent(tmp_path / "data")
+def test_a_folder_that_vanishes_is_waited_for(tmp_path: Path) -> None:
+    """A mount that goes away and comes back: ticks go on, nothing is written beside it, the archive goes on."""
+    data, away = tmp_path / "data", tmp_path / "away"
+    agent = ArchiveAgent(data)
     try:
-        first.wait_ready()
-        second = ArchiveAgent(tmp_path / "data")
-        _, words = second.process.communicate(timeout=60)
-        assert second.process.returncode == 1
-        assert b"is written by the agent of node n1" in words
-        assert first.archive()["state"] == "writing"
+        agent.wait_ready()
+        wait_for(lambda: agent.archive()["rows"] > 0, "a first Parquet file")
+        data.rename(away)
+        wait_for(lambda: agent.archive()["state"] == "paused", "a pause")
+        assert "gone" in agent.archive()["reason"]
+        before = agent.ask("/metrics")[0]
+        wait_for(lambda: agent.ask("/metrics")[0] != before, "ticks during the pause")
+        assert not data.exists()
+        away.rename(data)
+        wait_for(lambda: agent.archive()["state"] == "writing", "its end")
+        rows = agent.archive()["rows"]
+        wait_for(lambda: agent.archive()["rows"] > rows, "new Parquet after the pause")
     finally:
-        first.stop()
+        agent.stop()
+    assert not list(DataFolder(data).wal.glob("*.log"))
+    for file in DataFolder(data).files():
+        assert open_parquet(file.path).metadata.num_rows > 0
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[ArchiveAgent, Path]]:
+    data = tmp_path_factory.mktemp("undisturbed") / "data"
+    agent = ArchiveAgent(data)
+    agent.wait_ready()
+    yield agent, data
+    agent.stop()
 
 
 @pytest.mark.real
-def test_the_agent_loads_neither_arrow_nor_duckdb(tmp_path: Path) -> None:
+def test_a_second_agent_is_refused_and_the_first_goes_on(undisturbed: tuple[ArchiveAgent, Path]) -> None:
+    first, data = undisturbed
+    second = ArchiveAgent(data)
+    _, words = second.process.communicate(timeout=60)
+    assert second.process.returncode == 1
+    assert b"is written by the agent of node n1" in words
+    assert first.archive()["state"] == "writing"
+
+
+@pytest.mark.real
+def test_the_agent_loads_neither_arrow_nor_duckdb(undisturbed: tuple[ArchiveAgent, Path]) -> None:
     """Its memory is the sampler's; conversion happens in a child."""
-    agent = ArchiveAgent(tmp_path / "data")
-    try:
-        agent.wait_ready()
-        wait_for(lambda: agent.archive()["rows"] > 0, "a conversion")
-        maps = Path(f"/proc/{agent.process.pid}/maps").read_text()
-        assert "arrow" not in maps
-        assert "duckdb" not in maps
-    finally:
-        agent.stop()
+    agent, _ = undisturbed
+    wait_for(lambda: agent.archive()["rows"] > 0, "a conversion")
+    maps = Path(f"/proc/{agent.process.pid}/maps").read_text()
+    assert "arrow" not in maps
+    assert "duckdb" not in maps

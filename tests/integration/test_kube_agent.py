@@ -1,37 +1,26 @@
 """Names and annotations against a real kube-apiserver: nothing of it is imitated."""
 
+import base64
 import json
-import os
 import shutil
-import signal
-import subprocess
-import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
-import httpx
 import pytest
-from tests.cluster.control_plane import ControlPlane, free_port, run_control_plane, wait_for
+from tests.base.test_fpga_state import VERSION_1
+from tests.cluster.control_plane import ControlPlane, wait_for
+from tests.cluster.programs import run_agent
+from tests.cluster.trials import check_flood, check_outage, read_state
 from tests.nodes.make_nodes import DATABASE, WEB
-from tests.support import NODES
+from tests.support import NODES, WALL_NS
 
 from nodescope.base.clock import SystemClock
+from nodescope.base.fpga_state import KEY, STATE_BYTES
 from nodescope.kube.watch import Watch
-from nodescope.publish.fpga_state import KEY, STATE_BYTES
 
 pytestmark = pytest.mark.real
 
 AGENT = "agent-token"
-
-
-@pytest.fixture(scope="module")
-def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
-    for made in run_control_plane(tmp_path_factory.mktemp("plane")):
-        made.allow_agent()
-        yield made
 
 
 @pytest.fixture
@@ -40,59 +29,6 @@ def root(tmp_path: Path) -> Path:
     target = tmp_path / "root"
     shutil.copytree(NODES / "cgroup2-systemd" / "t0", target, symlinks=True)
     return target
-
-
-class Agent:
-    """The agent as a process."""
-
-    def __init__(self, url: str) -> None:
-        self.url = url
-
-    def get(self, path: str) -> httpx.Response:
-        return httpx.get(f"{self.url}{path}", timeout=10)
-
-    def source(self) -> dict[str, Any]:
-        """How the watch stands, by /status."""
-        found: dict[str, Any] = self.get("/status").json()["sources"]["kubernetes"]
-        return found
-
-    def post(self, **fields: object) -> httpx.Response:
-        return httpx.post(f"{self.url}/", data={"timestamp_ms": str(time.time_ns() // 10**6), **fields})
-
-    def container(self, container_id: str) -> dict[str, str]:
-        """A container's labels and details."""
-        entities = self.get("/window?scope=container&seconds=10&stats=last").json().get("entities", [])
-        found = [one["labels"] for one in entities if one["labels"]["container_id"] == container_id]
-        return found[0] if found else {}
-
-
-@contextmanager
-def run_agent(root: Path, kubeconfig: Path, node: str, *flags: str) -> Iterator[Agent]:
-    port = free_port()
-    command = [sys.executable, "-m", "nodescope", "agent", "--root", str(root), "--port", str(port)]
-    command += ["--node", node, "--kubeconfig", str(kubeconfig), "--no-archive", *flags]
-    environment = {key: value for key, value in os.environ.items() if not key.startswith("NODESCOPE_")}
-    with (root.parent / f"agent-{port}.log").open("wb") as log:
-        program = subprocess.Popen(command, stdout=log, stderr=log, env=environment)
-    try:
-        agent = Agent(f"http://127.0.0.1:{port}")
-        wait_for("the agent answers", lambda: answers(agent), 60)
-        yield agent
-    finally:
-        program.send_signal(signal.SIGTERM)
-        program.wait(20)
-
-
-def answers(agent: Agent) -> bool:
-    try:
-        return agent.get("/readyz").status_code == 200
-    except httpx.HTTPError:
-        return False
-
-
-def read_state(plane: ControlPlane, node: str) -> dict[str, Any]:
-    text = plane.read_annotations(node).get(KEY)
-    return json.loads(text) if text else {}
 
 
 def test_a_container_is_named_by_the_api_server(plane: ControlPlane, root: Path) -> None:
@@ -175,86 +111,74 @@ def test_a_restart_keeps_the_window(plane: ControlPlane, root: Path) -> None:
         wait_for("both are written", lambda: read_state(plane, "restart")["recentUsage"] > 4000, 20)
 
 
+def date_blob(text: str, seconds: int) -> str:
+    """Go's blob with its times moved: eight bytes of seconds behind a version byte and a length."""
+    blob = bytearray(base64.b64decode(text))
+    at = blob.find(b"\x0f\x01\x00\x00\x00\x0e")
+    while at >= 0:
+        moved = int.from_bytes(blob[at + 2 : at + 10], "big") + seconds
+        blob[at + 2 : at + 10] = moved.to_bytes(8, "big")
+        at = blob.find(b"\x0f\x01\x00\x00\x00\x0e", at + 10)
+    return base64.b64encode(bytes(blob)).decode()
+
+
 def test_the_annotation_of_the_original_collector_is_taken_over(plane: ControlPlane, root: Path) -> None:
-    """Version 1 with its Go blobs becomes version 2 with its sums."""
+    """Version 1 with its Go blobs becomes version 2: every event at its own time."""
     plane.create_node("original")
-    state = {
-        "recentUsage": 6000.0,
-        "recentReconfigurationTime": 10000.0,
-        "recentBitstreamIdentifiers": {"def": {}},
-        "version": 1,
-        "UsageState": "Dv+BAwEC/4IAAf+DAQIAAP+EAAH/gwAB",
-        "ReconfigurationState": "Dv+BAwEC/4IAAf+DAQIAAA==",
-        "BitstreamState": "DP+FAgEC/4YAAQwAAA==",
+    later = int(time.time()) - WALL_NS // 10**9
+    blobs = {
+        key: date_blob(str(VERSION_1[key]), later)
+        for key in ("UsageState", "ReconfigurationState", "BitstreamState")
     }
-    change = {"metadata": {"annotations": {KEY: json.dumps(state)}}}
-    with plane.client() as client:
-        client.patch("/api/v1/nodes/original", change)
+    plane.annotate("original", **{KEY: json.dumps({**VERSION_1, **blobs})})
     with run_agent(root, plane.kubeconfig(AGENT), "original"):
         found = wait_for(
             "version 2 is written", lambda: (one := read_state(plane, "original"))["version"] == 2 and one, 20
         )
-    assert found["recentUsage"] == pytest.approx(6000, rel=0.1)
-    assert found["recentBitstreamIdentifiers"] == {"def": {}}
+    assert found["recentUsage"] == pytest.approx(4542.325, rel=1e-4)
+    assert found["recentReconfigurationTime"] == pytest.approx(10_020.5, rel=1e-4)
+    assert found["recentBitstreamIdentifiers"] == {"abc": {}}
+    # Two sessions of the last seconds, and one 200 s old: a third into the window.
+    assert sum(found["state"]["usage"][20:]) == pytest.approx(330, abs=5)
+    assert sum(found["state"]["usage"][:15]) == pytest.approx(669, abs=5)
+    assert found["state"]["sessions"] == 3
+    assert found["state"]["bitstreams"][0][1] == 20.5
     assert "UsageState" not in found
     assert len(json.dumps(found)) <= STATE_BYTES
 
 
 def test_writers_of_one_node_never_lose_each_other_s_keys(plane: ControlPlane, root: Path) -> None:
-    """An agent with both notes and a human who patches a hundred keys meanwhile."""
+    """Two agents, one a note each, and a human who patches a hundred keys meanwhile."""
     plane.create_node("shared")
-    with run_agent(root, plane.kubeconfig(AGENT), "shared", "--annotate", "fpga,window") as agent:
-        agent.post(duration_ms="500", bitstream_identifier="abc")
+    kubeconfig = plane.kubeconfig(AGENT)
+    with (
+        run_agent(root, kubeconfig, "shared", "--annotate", "fpga") as first,
+        run_agent(root, kubeconfig, "shared", "--annotate", "window") as second,
+    ):
+        first.post(duration_ms="500", bitstream_identifier="abc")
         with plane.client() as client:
             for number in range(100):
                 change = {"metadata": {"annotations": {f"human/{number}": "here"}}}
                 client.patch("/api/v1/nodes/shared", change)
         wait_for("both notes are written", lambda: len(plane.read_annotations("shared")) == 102, 30)
+        written = 'nodescope_annotation_syncs_total{outcome="written"}'
+        assert first.metric(written) >= 1
+        assert second.metric(written) >= 1
     found = plane.read_annotations("shared")
+    assert {f"human/{number}" for number in range(100)} < set(found)
     load = json.loads(found["nodescope.io/window"])
     assert (load["version"], load["windowSeconds"]) == (1, 20)
     assert json.loads(found[KEY])["recentUsage"] == 500
 
 
 def test_a_flood_of_events_is_counted_and_written_seldom(plane: ControlPlane, root: Path) -> None:
-    """As many as one sender can post in 20 s, of a hundred bitstreams: at most 3 writes of at most 1 KiB."""
-    plane.create_node("flood")
-    with run_agent(root, plane.kubeconfig(AGENT), "flood") as agent, httpx.Client() as sender:
-        until, sent = time.monotonic() + 20, 0
-        while time.monotonic() < until:
-            body = {"timestamp_ms": str(time.time_ns() // 10**6), "duration_ms": "2.5"}
-            body["bitstream_identifier"] = f"bitstream-{sent % 100}"
-            assert sender.post(f"{agent.url}/", data=body).text == "ok"
-            sent += 1
-        time.sleep(2)
-        text = agent.get("/metrics").text
-        assert f'fpga_events_total{{timestamp="window"}} {sent}\n' in text
-        written = next(line for line in text.splitlines() if 'syncs_total{outcome="written"}' in line)
-        assert 1 <= int(written.split()[-1]) <= 3
-    assert len(plane.read_annotations("flood")[KEY].encode()) <= STATE_BYTES
+    """3,000 events of a hundred bitstreams in some 12 s: at most 2 writes of at most 1 KiB."""
+    check_flood(plane, root, "flood", 3000, 12)
 
 
 def test_while_the_api_server_is_away_names_stay_and_then_catch_up(plane: ControlPlane, root: Path) -> None:
     """Ticks go on; what happened meanwhile is there when the server is back."""
-    plane.create_node("outage")
-    plane.create_pod("before", "outage", WEB.container("app"))
-    with run_agent(root, plane.kubeconfig(AGENT), "outage") as agent:
-        wait_for("the name arrives", lambda: agent.container(WEB.container("app"))["pod"] == "before", 30)
-        plane.stop("kube-apiserver")
-        wait_for("the outage is told", lambda: agent.source()["state"] == "failed", 30)
-        assert agent.post(duration_ms="500", bitstream_identifier="xyz").text == "ok"
-        ticks = agent.get("/status").json()["ticks"]["taken"]
-        time.sleep(5)
-        status = agent.get("/status").json()
-        assert status["ticks"]["taken"] >= ticks + 4
-        assert agent.container(WEB.container("app"))["pod"] == "before"
-        plane.start_api()
-        wait_for("the annotation catches up", lambda: read_state(plane, "outage"), 60)
-        plane.create_pod("after", "outage", DATABASE.container("postgres"))
-        wait_for(
-            "the watch goes on", lambda: agent.container(DATABASE.container("postgres"))["pod"] == "after", 60
-        )
-        wait_for("the source says so", lambda: agent.source()["state"] == "ok", 15)
+    check_outage(plane, root, "outage", 5)
 
 
 class Nobody:

@@ -76,7 +76,7 @@ def write_log(
     """A closed segment, as a journal leaves it."""
     folder.wal.mkdir(parents=True, exist_ok=True)
     encoder = Encoder()
-    parts = [encoder.hello(run=run, segment=segment, node="n1", identifier="n1", **facts)]
+    parts = [encoder.hello(**{"run": run, "segment": segment, "node": "n1", "identifier": "n1", **facts})]
     parts += [encoder.encode(frame) for frame in many]
     path = folder.wal / f"{run}-{segment:06d}.log"
     path.write_bytes(b"".join(parts))

@@ -14,7 +14,9 @@ from nodescope.base.errors import ArchiveBusy
 from nodescope.keep.disk import Disk, Operation
 from nodescope.keep.keeper import Keeper, Plan
 from nodescope.keep.layout import DataFolder
+from nodescope.keep.ledger import Status, write_status
 from nodescope.keep.session import Session, read_session
+from nodescope.publish.own import archive_families
 
 PLAN = Plan(1000.0, 5.0, 7 * 86400.0, 2**32, 0, 90 * 86400.0)
 
@@ -177,3 +179,19 @@ def test_too_little_free_space_pauses_before_the_disk_is_full(make: Make) -> Non
     keeper = make(plan=plan)
     keeper.start()
     assert "retention_free_bytes" in keeper.condition().reason
+
+
+def test_the_lag_of_the_copy_is_published(make: Make) -> None:
+    """From the consolidator's file; nothing is told where nothing is copied."""
+    keeper = make()
+    assert keeper.condition().copy is None
+    names = {family.name for family in archive_families(keeper.condition())}
+    assert "nodescope_copy_lag_seconds" not in names
+    oldest_ms = START_NS // 1_000_000 - 7_200_000
+    status = Status("s3://bucket", oldest_ms, 3, 4096, 1, 100, 2, "refused", 1, 55)
+    write_status(Disk(), keeper.folder, status)
+    told = {family.name: family.samples[0][2] for family in archive_families(keeper.condition())}
+    assert told["nodescope_copy_lag_seconds"] == 7200.0
+    assert told["nodescope_copy_waiting_files"] == 3
+    assert told["nodescope_copy_failures_total"] == 2
+    assert told["nodescope_copy_lost_bytes_total"] == 55

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from urllib.parse import quote
 
+from tests.nodes.gpu_files import gpu_files
 from tests.nodes.hardware_files import hardware_files
 from tests.nodes.kernel_text import (
     MIB,
@@ -712,6 +713,11 @@ def make_hardware() -> Node:
     )
 
 
+def make_gpus() -> Node:
+    """No container, but GPUs of both vendors, whole, split, lost and given away."""
+    return replace(make_bare(), name="gpus", alter=lambda instant, files: files.update(gpu_files(instant)))
+
+
 MAKERS = (
     make_cgroup2_systemd,
     make_cgroup2_cgroupfs,
@@ -726,6 +732,7 @@ MAKERS = (
     make_arm64_64k,
     make_hostile,
     make_hardware,
+    make_gpus,
 )
 
 

@@ -8,9 +8,10 @@ from tests.support import TurnableClock
 
 from nodescope.base.errors import KubernetesAway, KubernetesRefused
 from nodescope.base.fpga import FpgaEvent, FpgaTracker
+from nodescope.base.fpga_state import KEY, STATE_BYTES
+from nodescope.base.node_load import NodeLoad
 from nodescope.publish.annotation import AnnotationTally, Annotator
-from nodescope.publish.fpga_state import KEY, STATE_BYTES
-from nodescope.publish.note import FpgaNote, NodeLoad, WindowNote, differs
+from nodescope.publish.note import FpgaNote, WindowNote, differs
 
 SECOND = 1_000_000_000
 

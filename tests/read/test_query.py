@@ -6,9 +6,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from tests.keep.frames import CURRENT, SECOND_NS, START_NS, USAGE, A, B, frame_at, frames, write_log
+from tests.keep.frames import CURRENT, MONO_NS, SECOND_NS, START_NS, USAGE, A, B, frame_at, frames, write_log
 
 from nodescope.base.errors import RequestRejected
+from nodescope.keep.consolidator import Consolidator
 from nodescope.keep.convert import convert_all
 from nodescope.keep.disk import Disk
 from nodescope.keep.layout import DataFolder
@@ -54,6 +55,31 @@ def test_rates_survive_a_stepped_clock(engine: Engine, tmp_path: Path) -> None:
     answer = engine.query(read_catalog([folder.path]), "cpu", [A.ids[0]])
     np.testing.assert_allclose(answer.lines[0].points.mean, 0.001)
     assert len(answer.lines[0].points.mean) == 19
+
+
+@pytest.mark.parametrize("step_ms", [-950, -100, 300, 900])
+def test_rates_survive_a_small_step_within_a_segment(engine: Engine, tmp_path: Path, step_ms: int) -> None:
+    """
+    Ten ticks a second, and a clock that is set by less than a second: no new segment begins.
+
+    Times overlap after a step back; every sample is there once, and in the
+    order in which it was read the counter grows evenly. Merged, the same.
+    """
+    folder = DataFolder(tmp_path)
+    steps = [0] * 20 + [step_ms] * 20
+    many = [
+        frame_at(number, mono_ns=MONO_NS + number * 10**8, at_ns=START_NS + number * 10**8 + step * 10**6)
+        for number, step in enumerate(steps)
+    ]
+    write_log(folder, many[:30], segment=1)
+    write_log(folder, many[30:], segment=2)
+    convert_all(Disk(), folder)
+    for _ in range(2):
+        points = engine.query(read_catalog([folder.path]), "cpu", [A.ids[0]]).lines[0].points
+        assert len(points.mean) == 39
+        np.testing.assert_allclose(points.mean, 0.01)
+        assert len(set(points.time_ms.tolist())) == 39
+        Consolidator(Disk(), folder).run_pass(START_MS + 90 * 86_400_000)
 
 
 def test_few_points_keep_the_extremes(engine: Engine, folder: DataFolder) -> None:

@@ -5,16 +5,21 @@ A stream is a sequence of records, all integers little-endian:
 
     u32 length of the payload   u32 CRC-32 of kind and payload   u8 kind   payload
 
-    kind 1  hello        JSON: {"format": "nodescope-frames", "version": 1, ...}
-    kind 2  definition   u32 id, then JSON: table, metrics and entities of a block's set
+    kind 1  hello        JSON: {"format": "nodescope-frames", "version": 2, ...}
     kind 3  frame        u64 sequence, i64 wall ns, i64 monotonic ns, u32 number of blocks,
-                         then per block: u32 definition id, i64 monotonic ns, u32 rows,
+                         then per block: u32 set, i64 monotonic ns, u32 rows,
                          u32 columns, rows * columns float64;
                          then JSON: {"outcomes": ..., "events": ...} up to the end
+    kind 4  table        u32 table, then JSON: its name, source, scopes, metrics
+    kind 5  set          u32 set, u32 table, u32 first new entity, u32 rows, rows * u32 entity,
+                         then JSON: the new entities, numbered from the first on
 
-A definition is sent before the first frame that uses it, and again only when
-a set of entities changed. A record cut short is no record: a reader stops
-there and says so.
+A set is sent before the first frame that uses it, and again only when a set
+of entities changed; then only entities that the stream has not named yet are
+spelled out, because the processes of a node change every second and are
+mostly the same. A record cut short is no record: a reader stops there and
+says so. Version 1 had one kind 2 for table and set together, with every entity
+spelled out each time; it is still read.
 """
 
 import json
@@ -33,11 +38,15 @@ from nodescope.base.frame import Event, Frame, Outcome
 from nodescope.base.metric import Metric
 
 FORMAT = "nodescope-frames"
-VERSION = 1
-HELLO, DEFINITION, FRAME = 1, 2, 3
+VERSION = 2
+HELLO, DEFINITION, FRAME, TABLE, SET = 1, 2, 3, 4, 5
 _RECORD = struct.Struct("<IIB")
 _FRAME = struct.Struct("<QqqI")
 _BLOCK = struct.Struct("<IqII")
+_NUMBER = struct.Struct("<I")
+_SET = struct.Struct("<IIII")
+_FLOAT = np.dtype("<f8")
+_NOBODY = b"[]"
 # A frame of 5,000 containers is some MB; a length beyond this is not ours.
 RECORD_BYTES = 256 * 2**20
 Payload = bytes | memoryview
@@ -86,17 +95,19 @@ def _table_from_json(value: dict[str, Any]) -> Table:
 
 @dataclass(slots=True)
 class Encoder:
-    """Frames to bytes; remembers which definitions the stream has."""
+    """Frames to bytes; remembers what the stream has named."""
 
-    _ids: dict[str, tuple[int, Table, tuple[Entity, ...]]] = field(default_factory=dict)
-    _tables: dict[str, tuple[Table, dict[str, Any]]] = field(default_factory=dict)
+    _sets: dict[str, tuple[int, Table, tuple[Entity, ...]]] = field(default_factory=dict)
+    _tables: dict[str, tuple[int, Table]] = field(default_factory=dict)
+    _entities: dict[Entity, int] = field(default_factory=dict)
     _count: int = 0
+    _table_count: int = 0
 
     def hello(self, **facts: Any) -> bytes:
         return pack_record(HELLO, json.dumps({"format": FORMAT, "version": VERSION, **facts}).encode())
 
     def encode(self, frame: Frame) -> bytes:
-        """The frame's record, behind the definitions it needs."""
+        """The frame's record, behind the tables and sets it needs."""
         records = []
         body = [_FRAME.pack(frame.sequence, frame.at_ns, frame.mono_ns, len(frame.blocks))]
         for block in frame.blocks:
@@ -111,25 +122,32 @@ class Encoder:
         return b"".join([*records, pack_record(FRAME, b"".join(body))])
 
     def _define(self, block: Block) -> tuple[int, bytes]:
-        known = self._ids.get(block.table.name)
+        known = self._sets.get(block.table.name)
         if known and known[1] is block.table and known[2] is block.entities:
             return known[0], b""
+        table, record = self._define_table(block.table)
         number = self._count
         self._count += 1
-        self._ids[block.table.name] = (number, block.table, block.entities)
-        content = {
-            "table": self._describe(block.table),
-            "entities": [_entity_to_json(e) for e in block.entities],
-        }
-        return number, pack_record(DEFINITION, struct.pack("<I", number) + json.dumps(content).encode())
+        self._sets[block.table.name] = (number, block.table, block.entities)
+        first = len(self._entities)
+        fresh: list[list[Any]] = []
+        places = []
+        for entity in block.entities:
+            place = self._entities.setdefault(entity, len(self._entities))
+            if place == first + len(fresh):
+                fresh.append(_entity_to_json(entity))
+            places.append(place)
+        head = _SET.pack(number, table, first, len(places)) + np.array(places, "<u4").tobytes()
+        return number, record + pack_record(SET, head + json.dumps(fresh).encode())
 
-    def _describe(self, table: Table) -> dict[str, Any]:
-        """Sets of entities change often, tables hardly ever."""
-        known, content = self._tables.get(table.name, (None, {}))
-        if known is not table:
-            content = _table_to_json(table)
-            self._tables[table.name] = (table, content)
-        return content
+    def _define_table(self, table: Table) -> tuple[int, bytes]:
+        known = self._tables.get(table.name)
+        if known and (known[1] is table or known[1] == table):
+            return known[0], b""
+        number = self._table_count
+        self._table_count += 1
+        self._tables[table.name] = (number, table)
+        return number, pack_record(TABLE, _NUMBER.pack(number) + json.dumps(_table_to_json(table)).encode())
 
 
 def _story_to_json(frame: Frame) -> bytes:
@@ -163,22 +181,31 @@ class Decoder:
     """Bytes to frames."""
 
     hello: dict[str, Any] = field(default_factory=dict)
-    _definitions: dict[int, tuple[Table, tuple[Entity, ...]]] = field(default_factory=dict)
+    _sets: dict[int, tuple[Table, tuple[Entity, ...]]] = field(default_factory=dict)
+    _tables: dict[int, Table] = field(default_factory=dict)
+    _entities: list[Entity] = field(default_factory=list)
+    _story: tuple[bytes, tuple[dict[str, Outcome], tuple[Event, ...]]] = (b"", ({}, ()))
 
     def decode(self, data: Payload) -> Iterator[Frame]:
         """
         Every whole frame; ArchiveTruncated at a record that was cut or damaged.
 
         The blocks look into the data they came from: a mapped file stays on
-        disk until somebody touches a value.
+        disk until somebody touches a value. Entities that stay are the same
+        objects in every set: they may be told apart with `is`.
         """
         for kind, payload in iterate_records(data):
-            if kind == HELLO:
+            if kind == FRAME:
+                yield self._frame(payload)
+            elif kind == HELLO:
                 self._greet(payload)
+            elif kind == TABLE:
+                (number,) = _NUMBER.unpack_from(payload)
+                self._tables[number] = _table_from_json(json.loads(bytes(payload[_NUMBER.size :])))
+            elif kind == SET:
+                self._learn_set(payload)
             elif kind == DEFINITION:
                 self._learn(payload)
-            elif kind == FRAME:
-                yield self._frame(payload)
 
     def _greet(self, payload: Payload) -> None:
         self.hello = json.loads(bytes(payload))
@@ -189,11 +216,23 @@ class Decoder:
                 f"frames of version {self.hello['version']}; this build reads up to {VERSION}"
             )
 
+    def _learn_set(self, payload: Payload) -> None:
+        number, table, first, count = _SET.unpack_from(payload)
+        end = _SET.size + count * 4
+        places = np.frombuffer(payload, "<u4", count, _SET.size).tolist()
+        text = bytes(payload[end:])
+        fresh = json.loads(text) if text != _NOBODY else []
+        if first != len(self._entities):
+            raise ValueError(f"a set begins at entity {first}; {len(self._entities)} are known")
+        self._entities += [_entity_from_json(entity) for entity in fresh]
+        self._sets[number] = (self._tables[table], tuple([self._entities[place] for place in places]))
+
     def _learn(self, payload: Payload) -> None:
-        (number,) = struct.unpack_from("<I", payload)
-        content = json.loads(bytes(payload[4:]))
+        """Version 1: a table and its set in one record."""
+        (number,) = _NUMBER.unpack_from(payload)
+        content = json.loads(bytes(payload[_NUMBER.size :]))
         entities = tuple(_entity_from_json(entity) for entity in content["entities"])
-        self._definitions[number] = (_table_from_json(content["table"]), entities)
+        self._sets[number] = (_table_from_json(content["table"]), entities)
 
     def _frame(self, payload: Payload) -> Frame:
         sequence, at_ns, mono_ns, count = _FRAME.unpack_from(payload)
@@ -202,13 +241,18 @@ class Decoder:
         for _ in range(count):
             number, block_mono_ns, rows, columns = _BLOCK.unpack_from(payload, offset)
             offset += _BLOCK.size
-            size = rows * columns * 8
-            values = np.frombuffer(payload, "<f8", rows * columns, offset).reshape(rows, columns)
-            offset += size
-            table, entities = self._definitions[number]
+            values = np.ndarray((rows, columns), _FLOAT, payload, offset)
+            offset += rows * columns * 8
+            table, entities = self._sets[number]
             blocks.append(Block(table, entities, values, block_mono_ns))
-        outcomes, events = _story_from_json(payload[offset:])
+        outcomes, events = self._tell(bytes(payload[offset:]))
         return Frame(sequence, at_ns, mono_ns, tuple(blocks), outcomes, events)
+
+    def _tell(self, data: bytes) -> tuple[dict[str, Outcome], tuple[Event, ...]]:
+        """Most ticks go like the one before: their story is the same text."""
+        if data != self._story[0]:
+            self._story = (data, _story_from_json(data))
+        return self._story[1]
 
 
 def iterate_records(data: Payload) -> Iterator[tuple[int, Payload]]:

@@ -69,3 +69,19 @@ class ArchiveCondition:
     removed_bytes: int
     failures: int
     last_failure: str
+    copy: "CopyCondition | None" = None
+    """None where nothing is copied to an object store."""
+
+
+@dataclass(frozen=True, slots=True)
+class CopyCondition:
+    """The copy to an object store at one moment."""
+
+    lag_seconds: float
+    """Age of the oldest sample that only this node has."""
+    waiting_files: int
+    waiting_bytes: int
+    copied_bytes: int
+    failures: int
+    lost_bytes: int
+    """Removed for want of free space before they were copied."""

@@ -4,7 +4,7 @@ What is known of this node's FPGAs: events folded into buckets as they arrive.
 Senders report a usage session at its end, or a reconfiguration, with their own
 wall clock. Whatever the rate, an event costs one addition and no memory:
 
-    buckets[k] = [usage_ms, reconfiguration_ms]    for k = at_ms // bucket_ms
+    buckets[k] = [usage_ms, reconfiguration_ms, sessions]   for k = at_ms // bucket_ms
 
 and only the newest SLOTS keys are kept, k in (now_k - SLOTS, now_k]. A window
 is the sum of its buckets, recomputed at every reading, so that nothing drifts:
@@ -18,6 +18,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from nodescope.base.clock import Clock
+
+# (at_ms, usage_ms, reconfiguration_ms, sessions): what happened around an instant.
+Bucket = tuple[int, float, float, float]
 
 # One-second buckets for the five minutes that the scheduler looks back: the
 # edge of the window is blurred by a third of a percent.
@@ -86,6 +89,8 @@ class FpgaReading:
     """Most recently seen first."""
     bitstreams_left: int
     """Seen in the window, but more than we keep."""
+    sessions: float = 0.0
+    """How many made up the usage; a restored part of them need not be whole."""
     totals: FpgaTotals = field(default_factory=FpgaTotals)
     heard: bool = False
     """Whether any event came, or an earlier state was restored."""
@@ -122,7 +127,8 @@ class FpgaTracker:
             self._heard = True
             self._count(event, now_ms)
             at_ms = min(event.at_ms, now_ms)
-            self._add(at_ms, now_ms, event.usage_ms or 0.0, event.reconfiguration_ms or 0.0)
+            sessions = 0.0 if event.usage_ms is None else 1.0
+            self._add(at_ms, now_ms, event.usage_ms or 0.0, event.reconfiguration_ms or 0.0, sessions)
             if event.override is not None:
                 self._override = event.override
             if event.bitstream:
@@ -131,15 +137,15 @@ class FpgaTracker:
 
     def restore(
         self,
-        buckets: Iterable[tuple[int, float, float]],
+        buckets: Iterable[Bucket],
         bitstreams: Iterable[Bitstream],
     ) -> None:
-        """What an earlier run knew: (at_ms, usage_ms, reconfiguration_ms) and bitstreams; not in the totals."""
+        """What an earlier run knew, in buckets and bitstreams; not in the totals."""
         with self._lock:
             now_ms = self.now_ms()
-            for at_ms, usage_ms, reconfiguration_ms in buckets:
+            for at_ms, usage_ms, reconfiguration_ms, sessions in buckets:
                 self._heard = True
-                self._add(min(at_ms, now_ms), now_ms, usage_ms, reconfiguration_ms)
+                self._add(min(at_ms, now_ms), now_ms, usage_ms, reconfiguration_ms, sessions)
             for one in bitstreams:
                 self._heard = True
                 known = None if math.isnan(one.reconfiguration_ms) else one.reconfiguration_ms
@@ -150,7 +156,7 @@ class FpgaTracker:
             now_ms = self.now_ms()
             self._trim(now_ms)
             newest = now_ms // self._bucket_ms
-            empty = [0.0, 0.0]
+            empty = [0.0, 0.0, 0.0]
             rows = [self._buckets.get(key, empty) for key in range(newest - SLOTS + 1, newest + 1)]
             usage = tuple(row[0] for row in rows)
             reconfiguration = tuple(row[1] for row in rows)
@@ -163,6 +169,7 @@ class FpgaTracker:
                 reconfiguration_buckets=reconfiguration,
                 bitstreams=self._bitstreams(now_ms),
                 bitstreams_left=0 if self._override else sum(self._left.values()),
+                sessions=math.fsum(row[2] for row in rows),
                 totals=FpgaTotals(**{name: getattr(self._totals, name) for name in FpgaTotals.__slots__}),
                 heard=self._heard,
             )
@@ -189,13 +196,16 @@ class FpgaTracker:
             totals.reconfiguration_ms += event.reconfiguration_ms
             totals.reconfigurations += 1
 
-    def _add(self, at_ms: int, now_ms: int, usage_ms: float, reconfiguration_ms: float) -> None:
+    def _add(
+        self, at_ms: int, now_ms: int, usage_ms: float, reconfiguration_ms: float, sessions: float
+    ) -> None:
         key = at_ms // self._bucket_ms
         if key <= now_ms // self._bucket_ms - SLOTS:
             return
-        bucket = self._buckets.setdefault(key, [0.0, 0.0])
+        bucket = self._buckets.setdefault(key, [0.0, 0.0, 0.0])
         bucket[0] += usage_ms
         bucket[1] += reconfiguration_ms
+        bucket[2] += sessions
 
     def _see(self, name: str, at_ms: int, now_ms: int, reconfiguration_ms: float | None) -> None:
         if at_ms < now_ms - self._bitstream_ms:
@@ -221,9 +231,9 @@ class FpgaTracker:
         """Let go of what left its window; what a stepped clock put into the future is of now."""
         newest = self._trimmed = now_ms // self._bucket_ms
         for key in [key for key in self._buckets if not newest - SLOTS < key <= newest]:
-            usage_ms, reconfiguration_ms = self._buckets.pop(key)
+            ahead = self._buckets.pop(key)
             if key > newest:
-                self._add(now_ms, now_ms, usage_ms, reconfiguration_ms)
+                self._add(now_ms, now_ms, ahead[0], ahead[1], ahead[2])
         for seen in self._seen.values():
             seen.at_ms = min(seen.at_ms, now_ms)
         oldest_ms = now_ms - self._bitstream_ms

@@ -115,6 +115,22 @@ class Settings:
     false halves what pcm costs on large machines.
     """
 
+    perf_containers: tuple[str, ...] = ()
+    """
+    Containers whose hardware counters are read all the time: namespace/pod/container, a name, or an id.
+
+    `*` stands for anything. Others are counted for a minute when
+    /window?scope=container&perf=NAME asks for them. Every context switch into
+    or out of such a container costs a little more.
+    """
+
+    perf_descriptors: int = _bounded(512, least=0)
+    """
+    Descriptors for the counters of containers: four per core and container.
+
+    Containers that do not fit are not counted, and /status says how many.
+    """
+
     mem_bw_peak_bytes: int | None = _bounded(None, least=1)
     """
     Bytes per second that memory can move at the most, for mem_bw_util.
@@ -256,6 +272,21 @@ class Settings:
 
     rollup_days: float = _bounded(90.0, least=0.01)
     """One-minute rollups older than this leave."""
+
+    copy_to: str = ""
+    """
+    An object store that the consolidator copies finished files to: s3://, gs://, abfs:// or file://.
+
+    Credentials come from the environment only. Retention then waits for the
+    copy, unless the disk runs full.
+    """
+
+    copy_rate_bytes: int = _bounded(0, least=0)
+    """
+    Bytes a second that the copy may use, sending and reading back together; 0 is no limit.
+
+    Below what the node writes, the copy falls behind, and nodescope_copy_lag_seconds grows.
+    """
 
     kubernetes: bool = True
     """

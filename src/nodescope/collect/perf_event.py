@@ -3,7 +3,7 @@ perf_event_open(2): the kernel's own hardware counters, one group per core.
 
     struct perf_event_attr, first version (64 bytes), as linux/perf_event.h has it
 
-     0  u32 type          0 = PERF_TYPE_HARDWARE
+     0  u32 type          0 = PERF_TYPE_HARDWARE, 1 = PERF_TYPE_SOFTWARE
      4  u32 size          64
      8  u64 config        0 cycles, 1 instructions, 2 cache references, 3 cache misses
     16  u64 sample_period 0: count only
@@ -36,6 +36,10 @@ ATTRIBUTES = struct.Struct("<IIQQQQQQIIQ")
 ATTRIBUTES_BYTES = 64
 READ_FORMAT = 1 | 2 | 8
 CLOSE_ON_EXEC = 8
+# The "pid" is the descriptor of a cgroup's folder.
+OF_CGROUP = 4
+HARDWARE = 0
+SOFTWARE = 1
 GROUPS = {"work": (0, 1), "cache": (2, 3)}
 ANSWER = struct.Struct("<5Q")
 
@@ -91,17 +95,24 @@ def close_descriptor(descriptor: int) -> None:
     os.close(descriptor)
 
 
-def build_attributes(event: int) -> bytes:
-    return ATTRIBUTES.pack(0, ATTRIBUTES_BYTES, event, 0, 0, READ_FORMAT, 0, 0, 0, 0, 0)[:ATTRIBUTES_BYTES]
+def build_attributes(event: int, kind: int = HARDWARE) -> bytes:
+    return ATTRIBUTES.pack(kind, ATTRIBUTES_BYTES, event, 0, 0, READ_FORMAT, 0, 0, 0, 0, 0)[:ATTRIBUTES_BYTES]
 
 
 def open_group(
-    open_event: Open, close_event: Callable[[int], None], cpu: int, events: tuple[int, int]
+    open_event: Open,
+    close_event: Callable[[int], None],
+    cpu: int,
+    events: tuple[int, int],
+    pid: int = -1,
+    flags: int = 0,
+    kind: int = HARDWARE,
 ) -> list[int]:
-    """Descriptors of the leader and its member, counting everything on one core."""
-    leader = open_event(build_attributes(events[0]), -1, cpu, -1, CLOSE_ON_EXEC)
+    """Descriptors of the leader and its member, counting everything on one core, or one cgroup's part of it."""
+    flags |= CLOSE_ON_EXEC
+    leader = open_event(build_attributes(events[0], kind), pid, cpu, -1, flags)
     try:
-        member = open_event(build_attributes(events[1]), -1, cpu, leader, CLOSE_ON_EXEC)
+        member = open_event(build_attributes(events[1], kind), pid, cpu, leader, flags)
     except OSError:
         close_event(leader)
         raise

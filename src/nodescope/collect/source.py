@@ -19,6 +19,7 @@ from nodescope.base.errors import SourceAbsent, SourceFailed
 from nodescope.base.fpga import FpgaTracker
 from nodescope.base.frame import Event
 from nodescope.base.settings import Settings
+from nodescope.base.wishes import Wishes
 from nodescope.collect.batch import Grid, Rows, Segment, describe_fault
 from nodescope.collect.layout import DeviceRows, GridLayout
 from nodescope.collect.names import Names
@@ -48,6 +49,8 @@ class Context:
     """This node's name, as the API server knows it."""
     clock: Clock = field(default_factory=SystemClock)
     kubernetes: Access = field(default_factory=Access)
+    wishes: Wishes = field(default_factory=Wishes)
+    """Containers whose hardware counters somebody asked for."""
 
     def limit(self, scope: str) -> int:
         """How many live series of a scope are kept."""

@@ -5,6 +5,7 @@ import os
 import sys
 import threading
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from nodescope.base.clock import SystemClock
 from nodescope.base.errors import ArchiveBusy, RequestRejected
@@ -13,8 +14,13 @@ from nodescope.base.quantity import render_bytes
 from nodescope.base.settings import Settings
 from nodescope.keep.layout import DataFolder
 from nodescope.keep.lock import FolderLock, read_holder
-from nodescope.keep.retention import Limits
+from nodescope.keep.retention import Limits, apply_retention
 from nodescope.wiring import choose_data, read_settings
+
+if TYPE_CHECKING:
+    # Arrow is loaded when the command runs, not when its options are parsed.
+    from nodescope.keep.consolidator import Report
+    from nodescope.keep.copy import Copied, Copier
 
 EXAMPLE = """example:
   nodescope consolidate --data ~/.local/state/nodescope --once
@@ -35,18 +41,29 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--once", action="store_true", help="one pass, then exit")
     parser.add_argument("--dry-run", action="store_true", help="say what would be merged, change nothing")
     parser.add_argument(
-        "--copy-to", metavar="URL", help="copy consolidated files there (s3://, gs://, file://)"
+        "--copy-to", metavar="URL", help="copy finished files there (s3://, gs://, abfs://, file://)"
+    )
+    parser.add_argument(
+        "--copy-rate",
+        metavar="BYTES",
+        help="bytes a second for the copy, such as 5MiB; no limit unless given",
     )
     parser.add_argument("--no-retention", action="store_true", help="remove nothing for age or size")
 
 
 def run(options: argparse.Namespace) -> int:
-    flags = {"data": options.data} if options.data else {}
+    given = {"data": options.data, "copy_to": options.copy_to, "copy_rate_bytes": options.copy_rate}
+    flags = {name: value for name, value in given.items() if value}
     loaded = read_settings(flags, options.config, os.environ)
     set_up_logging(loaded.settings.log_level)
     folder = DataFolder(choose_data(loaded.settings, os.environ))
     if not folder.path.is_dir():
         raise RequestRejected(f"no data folder {folder.path}; give --data")
+    if loaded.settings.copy_to:
+        # Refused before anything is merged.
+        from nodescope.keep.store import check_url
+
+        check_url(loaded.settings.copy_to)
     if options.dry_run:
         return show_plan(folder)
     folder.wal.mkdir(exist_ok=True)
@@ -97,28 +114,63 @@ def limits_of(settings: Settings, now_ms: int) -> Limits:
 
 def work(options: argparse.Namespace, folder: DataFolder, settings: Settings) -> int:
     from nodescope.keep.consolidator import FILES_LEAST, Consolidator
-    from nodescope.keep.copy import copy_finished
+    from nodescope.keep.copy import Copied, first_failure
     from nodescope.keep.disk import Disk
 
     clock = SystemClock()
     stop = threading.Event()
     consolidator = Consolidator(Disk(), folder, 2 if options.once else FILES_LEAST)
+    copier = open_copier(folder, settings, clock, once=options.once)
     while True:
         now_ms = clock.wall_ns() // 1_000_000
         limits = None if options.no_retention else limits_of(settings, now_ms)
         try:
-            report = consolidator.run_pass(now_ms, limits)
-            copied = copy_finished(folder, options.copy_to) if options.copy_to else 0
+            # Copied before retention looks: what is in the store by then may leave.
+            report = consolidator.run_pass(now_ms)
+            copied = Copied()
+            if copier:
+                seconds = None if options.once else PASS_SECONDS
+                copied = copier.run_pass(everything=options.once, seconds=seconds)
+            if limits:
+                report.freed = apply_retention(consolidator.disk, folder, limits)
         except OSError as error:
             if options.once:
                 raise RequestRejected(f"{folder.path}: {error.strerror or error}") from error
             log.warning("pass failed", error=str(error))
         else:
-            sys.stdout.write(
-                f"{report.merged_files} files merged into {report.outputs}, {report.rows:,} rows; "
-                f"{report.rollups} rollups; {report.freed.files if report.freed else 0} files removed; "
-                f"{copied} copied; {len(report.refused)} left alone\n"
-            )
+            sys.stdout.write(f"{describe(report, copied if copier else None)}\n")
             sys.stdout.flush()
+            if options.once:
+                first_failure(copied)
         if options.once or clock.wait_until(clock.mono_ns() + round(PASS_SECONDS * 1e9), stop):
             return 0
+
+
+def open_copier(folder: DataFolder, settings: Settings, clock: SystemClock, *, once: bool) -> "Copier | None":
+    """None where nothing is to be copied; a resident consolidator then ends an earlier copy."""
+    from nodescope.keep.copy import Copier
+    from nodescope.keep.disk import Disk
+    from nodescope.keep.ledger import end_copying
+    from nodescope.keep.store import Pace, open_store
+
+    if settings.copy_to:
+        store = open_store(settings.copy_to, Pace(settings.copy_rate_bytes, clock))
+        return Copier(Disk(), folder, store, clock)
+    if not once and end_copying(Disk(), folder):
+        log.warning("copying was turned off; retention no longer waits for it")
+    return None
+
+
+def describe(report: "Report", copied: "Copied | None") -> str:
+    freed = report.freed
+    words = [
+        f"{report.merged_files} files merged into {report.outputs}, {report.rows:,} rows",
+        f"{report.rollups} rollups",
+        f"{freed.files if freed else 0} files removed",
+    ]
+    if freed and freed.uncopied_files:
+        words.append(f"{freed.uncopied_files} of them not copied yet: the disk is almost full")
+    if copied is not None:
+        words.append(f"{copied.files} copied ({render_bytes(copied.bytes)}), {copied.waiting} waiting")
+    words.append(f"{len(report.refused)} left alone")
+    return "; ".join(words)

@@ -10,9 +10,11 @@ from nodescope.base.clock import SystemClock
 from nodescope.base.errors import RequestRejected
 from nodescope.base.log import set_up_logging
 from nodescope.commands.moment import parse_moment
+from nodescope.commands.viewer import add_address, claim, read_guards, serve
 from nodescope.wiring import choose_data, read_settings
 
 EXAMPLE = """example:
+  nodescope demo --nodes 3 --hours 2
   nodescope demo --no-serve --data demo --hours 2 --containers 20 --seed 7
   nodescope containers demo
 """
@@ -33,10 +35,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--end", metavar="T", help="when it ends: ISO 8601, epoch seconds, or -15m; now unless given"
     )
     parser.add_argument("--no-serve", action="store_true", help="write, then exit")
+    add_address(parser)
 
 
 def run(options: argparse.Namespace) -> int:
     from nodescope.keep.demo import Wish, render_truth, write_node
+    from nodescope.keep.demo_fleet import plan_fleet
 
     set_up_logging("warning")
     check(options)
@@ -47,23 +51,40 @@ def run(options: argparse.Namespace) -> int:
         or choose_data(read_settings({}, None, os.environ).settings, os.environ).parent / "nodescope-demo"
     )
     if any(data.glob("dt=*")) or any(data.glob("*/dt=*")):
-        raise RequestRejected(f"{data} has an archive already; give --data a new folder")
-    planted = []
+        raise RequestRejected(
+            f"{data} has an archive already; look at it with: nodescope viewer {data}, or give --data a new folder"
+        )
+    if not options.no_serve:
+        # Said before minutes of writing, not after.
+        claim(f"{options.host}:{options.port}")
+    planted, most = [], []
     rows = 0
     for number in range(options.nodes):
         node = f"demo-{number + 1}"
         folder = data / node if options.nodes > 1 else data
-        wish = Wish(folder, options.hours, options.containers, options.seed, end_ms // 1000 * 1000, node)
+        wish = Wish(
+            folder,
+            options.hours,
+            options.containers,
+            options.seed,
+            end_ms // 1000 * 1000,
+            node,
+            number,
+            options.nodes,
+        )
         bar = Bar(number, options.nodes)
-        made = write_node(wish, __version__, bar.show)
+        planters = plan_fleet(wish) if options.nodes > 1 else None
+        made = write_node(wish, __version__, bar.show, planters=planters)
         rows += made.rows
         planted += [{"node": node, **one} for one in made.truth]
+        most.append({"node": node, **made.most})
     Bar.end()
-    (data / "truth.json").write_bytes(render_truth(wish, planted))
+    (data / "truth.json").write_bytes(render_truth(wish, planted, most))
     sys.stdout.write(f"{rows:,} samples in {data}; what was planted is in {data / 'truth.json'}\n")
-    if not options.no_serve:
-        sys.stderr.write(f"the viewer is not part of this build; look with: nodescope containers {data}\n")
-    return 0
+    sys.stdout.flush()
+    if options.no_serve:
+        return 0
+    return serve(options, read_guards(options), [data])
 
 
 def check(options: argparse.Namespace) -> None:

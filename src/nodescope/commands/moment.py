@@ -1,27 +1,5 @@
-"""Times as people give them: ISO 8601, epoch seconds, or relative such as -15m."""
+"""Times as every command takes and prints them."""
 
-from datetime import UTC, datetime
+from nodescope.base.moment import parse_moment, render_moment
 
-from nodescope.base.errors import RequestRejected
-from nodescope.base.quantity import parse_seconds
-
-
-def parse_moment(text: str, now_ms: int) -> int:
-    """Milliseconds since the epoch; what has no zone is UTC."""
-    if text == "now":
-        return now_ms
-    try:
-        if text.startswith("-"):
-            return now_ms - round(parse_seconds(text[1:]) * 1000)
-        if text.replace(".", "", 1).isdigit():
-            return round(float(text) * 1000)
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        raise RequestRejected(
-            f"{text!r} is not a time; accepted: 2026-01-31T12:00:00Z, 1769860800, -15m, now"
-        ) from None
-    return round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
-
-
-def render_moment(time_ms: int) -> str:
-    return datetime.fromtimestamp(time_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+__all__ = ["parse_moment", "render_moment"]

@@ -1,6 +1,7 @@
 """Options that several commands share, derived from the settings themselves."""
 
 import argparse
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ SWITCHES = {
 }
 
 
-def add_settings(parser: argparse.ArgumentParser) -> None:
+def add_settings(parser: argparse.ArgumentParser, *, port: bool = True) -> None:
     """Every setting as an option; unset options leave the setting alone."""
     parser.add_argument("--config", type=Path, metavar="FILE", help="a TOML file with settings")
     for name in FIELDS:
@@ -37,7 +38,8 @@ def add_settings(parser: argparse.ArgumentParser) -> None:
         else:
             option = SHORT.get(name, f"--{name.replace('_', '-')}")
             parser.add_argument(option, dest=name, metavar="VALUE", help=f"{name}, see nodescope settings")
-    parser.add_argument("--port", type=int, metavar="N", help="short for --listen 127.0.0.1:N")
+    if port:
+        parser.add_argument("--port", type=int, metavar="N", help="short for --listen 127.0.0.1:N")
 
 
 def gather_flags(options: argparse.Namespace) -> dict[str, Any]:
@@ -46,3 +48,14 @@ def gather_flags(options: argparse.Namespace) -> dict[str, Any]:
     if getattr(options, "port", None) is not None:
         flags["listen"] = [*flags.get("listen", []), f"127.0.0.1:{options.port}"]
     return flags
+
+
+def render_flags(flags: Mapping[str, Any]) -> Iterator[str]:
+    """The same flags as words, for a child of ours."""
+    for name, value in flags.items():
+        if name in SWITCHES:
+            yield SWITCHES[name]
+            continue
+        option = SHORT.get(name, f"--{name.replace('_', '-')}")
+        for one in value if isinstance(value, list) else [value]:
+            yield from (option, str(one))

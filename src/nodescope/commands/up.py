@@ -1,81 +1,230 @@
-"""nodescope up: everything on this machine, no set-up."""
+"""nodescope up: agent, viewer and consolidator on this machine, no set-up."""
 
 import argparse
+import json
 import os
+import socket
+import ssl
 import sys
+import urllib.error
+import urllib.request
+from pathlib import Path
+from typing import Any
 
 from nodescope import __version__
+from nodescope.base.loading import Loaded
 from nodescope.base.log import set_up_logging
 from nodescope.base.quantity import render_bytes
 from nodescope.collect.cgroups import find_hierarchies
-from nodescope.commands.agent import serve
-from nodescope.commands.options import add_settings, gather_flags
-from nodescope.wiring import Parts, build_parts, choose_data, read_settings
+from nodescope.collect.roots import open_root
+from nodescope.commands.children import Child, Children
+from nodescope.commands.options import add_settings, gather_flags, render_flags
+from nodescope.commands.viewer import PORT, claim
+from nodescope.publish.server import parse_address
+from nodescope.wiring import choose_data, read_settings
 
 EXAMPLE = """example:
   nodescope up
-  nodescope up --agent-port 9200
+  nodescope up --port 8060 --agent-port 9200
 """
+NODESCOPE = (sys.executable, "-m", "nodescope")
+# The first sample takes a second, a busy machine's start some more.
+READY_SECONDS = 60.0
+LOOK_SECONDS = 0.1
+ANSWER_SECONDS = 2.0
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EXAMPLE
-    add_settings(parser)
+    add_settings(parser, port=False)
+    parser.add_argument(
+        "--port",
+        dest="viewer_port",
+        type=int,
+        default=PORT,
+        metavar="N",
+        help=f"the viewer's port, {PORT} unless given",
+    )
     parser.add_argument("--agent-port", type=int, metavar="N", help="the agent's port, 9100 unless given")
 
 
 def run(options: argparse.Namespace) -> int:
     flags = gather_flags(options)
     if options.agent_port is not None:
-        flags["listen"] = [f"127.0.0.1:{options.agent_port}"]
+        # Port 0, any that is free, is chosen here: the viewer must know it.
+        flags["listen"] = [claim(f"127.0.0.1:{options.agent_port}"), *flags.get("listen", [])]
     loaded = read_settings(flags, options.config, os.environ, {"log_level": "warning"})
     set_up_logging(loaded.settings.log_level)
-    return serve(build_parts(loaded, environment=os.environ), announce)
+    place = Place(loaded, claim(f"127.0.0.1:{options.viewer_port}"))
+    for address in loaded.settings.listen:
+        claim(address)
+    children = Children(say)
+    try:
+        return place.bring_up(children, flags, options.config)
+    finally:
+        children.stop()
 
 
-def announce(parts: Parts) -> None:
-    """What a person needs, and nothing else, once the first sample is there."""
-    while parts.sampler.tally.ticks == 0:
-        parts.clock.wait_until(parts.clock.mono_ns() + 20_000_000, parts.sampler.stopping)
-    sys.stdout.write(render_banner(parts))
-    sys.stdout.flush()
+def say(line: str) -> None:
+    sys.stderr.write(f"nodescope up: {line}\n")
+    sys.stderr.flush()
 
 
-def render_banner(parts: Parts) -> str:
-    settings = parts.loaded.settings
-    scheme = "https" if settings.tls_cert else "http"
-    address = settings.listen[0]
+class Place:
+    """Where the three are, and how they are started and asked."""
+
+    def __init__(self, loaded: Loaded, viewer: str) -> None:
+        self.loaded = loaded
+        self.settings = loaded.settings
+        self.viewer = viewer
+        self.scheme = "https" if self.settings.tls_cert else "http"
+        host, port = parse_address(self.settings.listen[0])
+        # What listens on all addresses is asked on this machine's own.
+        asked = "127.0.0.1" if host in ("0.0.0.0", "::") else host  # noqa: S104
+        self.agent = (
+            f"{self.scheme}://[{asked}]:{port}" if ":" in asked else f"{self.scheme}://{asked}:{port}"
+        )
+        self.data = choose_data(self.settings, os.environ).absolute()
+
+    def bring_up(self, children: Children, flags: dict[str, Any], config: Path | None) -> int:
+        words = list(render_flags(flags))
+        if config:
+            words += ["--config", str(config)]
+        if self.loaded.origins["log_level"] == "default":
+            words += ["--log-level", self.settings.log_level]
+        agent = Child("agent", [*NODESCOPE, "agent", *words])
+        viewer = Child("viewer", [*NODESCOPE, "viewer", *self.viewer_words(config)], quiet=True)
+        children.start(agent)
+        if self.settings.archive:
+            # It reads the folder that the agent makes.
+            self.data.mkdir(parents=True, exist_ok=True)
+        children.start(viewer)
+        code = self.await_all(children, agent, viewer)
+        if code is not None:
+            return code
+        if self.settings.archive:
+            more = ["--config", str(config)] if config else []
+            children.start(
+                Child(
+                    "consolidator", [*NODESCOPE, "consolidate", "--data", str(self.data), *more], quiet=True
+                )
+            )
+        sys.stdout.write(render_banner(self))
+        sys.stdout.flush()
+        return children.watch()
+
+    def viewer_words(self, config: Path | None) -> list[str]:
+        settings = self.settings
+        host, _, port = self.viewer.rpartition(":")
+        words = ["--host", host.strip("[]"), "--port", port, "--agent", self.agent]
+        if settings.archive:
+            words.insert(0, str(self.data))
+        for option, value in (
+            ("--token-file", settings.token_file),
+            ("--agent-token-file", settings.token_file),
+            ("--tls-cert", settings.tls_cert),
+            ("--tls-key", settings.tls_key),
+            ("--tls-client-ca", settings.tls_client_ca),
+            ("--agent-ca", settings.tls_cert),
+            ("--config", config),
+        ):
+            words += [option, str(value)] if value else []
+        return words
+
+    def await_all(self, children: Children, *wanted: Child) -> int | None:
+        """None once both answer; the code of the first that ends instead, which has said why."""
+        deadline_ns = children.clock.mono_ns() + round(READY_SECONDS * 1e9)
+        waiting = {"agent": f"{self.agent}/readyz", "viewer": f"{self.scheme}://{self.viewer}/api/health"}
+        while waiting and children.clock.mono_ns() < deadline_ns:
+            for child in wanted:
+                if child.process is not None and child.process.poll() is not None:
+                    return child.process.returncode or 1
+            waiting = {name: url for name, url in waiting.items() if not self.answers(url)}
+            if waiting and children.is_told(LOOK_SECONDS):
+                return 0
+        for name in waiting:
+            say(f"the {name} does not answer yet; going on without waiting")
+        return None
+
+    def answers(self, url: str) -> bool:
+        """Whether a probe says yes; where only certificates of clients are let in, whether it listens."""
+        if self.settings.tls_client_ca:
+            host, _, port = url.split("/")[2].rpartition(":")
+            try:
+                socket.create_connection((host.strip("[]"), int(port)), ANSWER_SECONDS).close()
+            except OSError:
+                return False
+            return True
+        return self.ask(url) is not None
+
+    def ask(self, url: str) -> bytes | None:
+        request = urllib.request.Request(url)  # noqa: S310 - our own address
+        if self.settings.token_file:
+            request.add_header("Authorization", f"Bearer {self.settings.token_file.read_text().strip()}")
+        tls = ssl.create_default_context() if self.scheme == "https" else None
+        if tls:
+            # Our own process on loopback; its certificate names the outside.
+            tls.check_hostname, tls.verify_mode = False, ssl.CERT_NONE
+        try:
+            with urllib.request.urlopen(request, timeout=ANSWER_SECONDS, context=tls) as answer:  # noqa: S310
+                body: bytes = answer.read()
+                return body
+        except (urllib.error.URLError, OSError):
+            return None
+
+
+def render_banner(place: Place) -> str:
+    """What a person needs, and nothing else."""
+    settings = place.settings
+    status = json.loads(place.ask(f"{place.agent}/status") or b"{}")
+    counts = render_counts(place, status)
     lines = [
-        f"nodescope {__version__} on {parts.node}: {render_counts(parts)}",
-        f"  metrics  {scheme}://{address}/metrics",
-        f"  window   {scheme}://{address}/metrics?window_seconds=20",
-        f"  status   {scheme}://{address}/status",
+        f"nodescope {__version__} on {status.get('node') or settings.node or socket.gethostname()}{counts}",
+        f"  viewer   {place.scheme}://{place.viewer}",
+        f"  metrics  {place.agent}/metrics",
     ]
     if settings.archive:
         kept = f"{settings.retention_days:g} days, {render_bytes(settings.retention_bytes)} at most"
-        lines.append(f"  data     {choose_data(settings, os.environ)}   ({kept})")
-    outcomes = parts.sampler.outcomes
+        lines.append(f"  data     {shorten_home(place.data)}   ({kept})")
+    sources: dict[str, dict[str, str]] = status.get("sources", {})
     lines += [
-        f"  {name:<8} failed: {outcome.reason}"
-        for name, outcome in outcomes.items()
-        if outcome.state == "failed"
+        f"  {name:<8} failed: {source['reason']}"
+        for name, source in sources.items()
+        if source["state"] == "failed"
     ]
-    absent = [name for name, outcome in outcomes.items() if outcome.state == "absent"]
+    if sources.get("pcm", {}).get("state") == "absent":
+        lines.append(f"  pcm      absent: {sources['pcm']['reason']}")
+    absent = [name for name, source in sources.items() if source["state"] == "absent" and name not in UNSAID]
     if absent:
         lines.append(f"  absent   {', '.join(absent)}; `nodescope sources` says why")
     return "\n".join([*lines, "Ctrl-C stops.", ""])
 
 
-def render_counts(parts: Parts) -> str:
-    latest = parts.ring.latest()
-    scopes: dict[str, int] = {}
-    for table in ("container", "cpu.cpu"):
-        for entity in latest[table].block.entities if table in latest else ():
-            scopes[entity.scope] = scopes.get(entity.scope, 0) + 1
-    cgroup = "v2" if [h.name for h in find_hierarchies(parts.context.root)] == ["v2"] else "v1"
+# Said on their own line, or of no use to anybody.
+UNSAID = ("pcm", "host")
+
+
+def shorten_home(path: Path) -> str:
+    try:
+        return f"~/{path.relative_to(Path.home())}"
+    except ValueError:
+        return str(path)
+
+
+def render_counts(place: Place, status: dict[str, Any]) -> str:
+    """`: 84 containers, 8 cores, cgroup v2`, as far as the agent says."""
+    text = (place.ask(f"{place.agent}/metrics") or b"").decode("utf-8", "replace")
+    scopes = {
+        line.split('"')[1]: int(float(line.split()[-1]))
+        for line in text.splitlines()
+        if line.startswith("nodescope_series{")
+    }
+    if not status:
+        return ""
     words = [f"{scopes.get('container', 0)} containers"]
-    if scopes.get("service"):
+    if not scopes.get("container") and scopes.get("service"):
         words = [f"no containers, {scopes['service']} services"]
     if scopes.get("cpu"):
         words.append(f"{scopes['cpu']} cores")
-    return ", ".join([*words, f"cgroup {cgroup}"])
+    names = [hierarchy.name for hierarchy in find_hierarchies(open_root(place.settings.root, None))]
+    return ": " + ", ".join([*words, f"cgroup {'v2' if names == ['v2'] else 'v1'}"])

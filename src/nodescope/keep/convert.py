@@ -23,6 +23,9 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from nodescope.base.errors import ArchiveRefused, NodescopeError
 from nodescope.base.frame import Event, Frame
 from nodescope.base.log import Log, set_up_logging
@@ -34,15 +37,16 @@ from nodescope.keep.layout import (
     DataFolder,
     clean_identifier,
     free_path,
-    list_partition,
     parse_segment,
     render_stamp,
 )
 from nodescope.keep.lock import FolderLock
 from nodescope.keep.parquet import ArchiveWriter, Rows, open_parquet, read_footer
 from nodescope.keep.segment import Day, Segment, gather_metrics, read_segment, split_days
+from nodescope.keep.series import Subject
 from nodescope.keep.sidecar import Head, Sidecar, has_segment, read_sidecar, render_sidecar
 
+Integers = NDArray[np.int64]
 log = Log("convert")
 DAMAGED = ".damaged"
 
@@ -84,8 +88,9 @@ def convert_segment(disk: Disk, folder: DataFolder, path: Path, result: Result) 
         node = str(hello.get("node", ""))
         identifier = clean_identifier(str(hello.get("identifier") or node))
         for day in split_days(segment.frames, node):
-            if day.tracks and not is_written(folder.partition(day.day, identifier), segment):
-                write_day(disk, folder.partition(day.day, identifier), segment, day, result)
+            partition = folder.partition(day.day, identifier)
+            if day.tracks and not is_written(partition, segment, day):
+                write_day(disk, partition, segment, day, result)
     if segment.left_bytes and is_damage(path, segment):
         set_aside(disk, path, segment.damage)
         return
@@ -105,11 +110,17 @@ def set_aside(disk: Disk, path: Path, reason: str) -> None:
     disk.rename(path, path.with_suffix(DAMAGED))
 
 
-def is_written(partition: Path, segment: Segment) -> bool:
-    """Whether a file of this partition has the segment already."""
-    for file in list_partition(partition):
+def is_written(partition: Path, segment: Segment, day: Day) -> bool:
+    """
+    Whether a file of this partition has the segment already.
+
+    Only the name that it would have is looked for: the same log has the same
+    first sample, and a file is not merged away while its log is there.
+    """
+    stamp = render_stamp(min(day.clocks))
+    for path in partition.glob(f"metrics-{stamp}*{PARQUET}"):
         try:
-            segments = read_segments_of(file.path)
+            segments = read_segments_of(path)
         except (ArchiveRefused, OSError):
             continue
         if has_segment(segments, segment.run, segment.number):
@@ -140,22 +151,20 @@ def write_day(disk: Disk, partition: Path, segment: Segment, day: Day, result: R
     metrics = []
     scopes: dict[str, tuple[str, ...]] = {}
     scope_of = [subject.label("l_scope") or "" for subject in subjects.values()]
-    seen: dict[int, tuple[int, int]] = {}
+    seen = Seen(len(subjects))
     with disk.create(temporary) as output:
         footer = {"segments": segments, "replaces": []}
         with ArchiveWriter(output, list(subjects.values()), footer) as writer:
             for part in gather_metrics(
-                day, ranks, node, tuple(hello.get("include", ())), tuple(hello.get("exclude", ()))
+                day, ranks, tuple(hello.get("include", ())), tuple(hello.get("exclude", ()))
             ):
                 metrics.append(part.metric)
                 writer.add(Rows(part.metric.name, part.metric.kind, part.rank, part.time_ms, part.value))
-                places = note_seen(seen, part.rank, part.time_ms)
+                places = seen.note(part.rank, part.time_ms)
                 scopes[part.metric.name] = tuple(sorted({scope_of[place] for place in places}))
         output.sync()
         size = output.tell()
-    kept = [subject for place, subject in enumerate(subjects.values()) if place in seen]
-    for place, subject in enumerate(subjects.values()):
-        subject.first_ms, subject.last_ms = seen.get(place, (from_ms, to_ms))
+    kept = seen.mark(list(subjects.values()))
     head = Head(writer.rows, from_ms, to_ms, node, partition.name.removeprefix("identifier="), segments)
     sidecar = Sidecar(
         head,
@@ -178,17 +187,36 @@ def publish(disk: Disk, temporary: Path, path: Path, sidecar: bytes) -> None:
     disk.sync_folder(path.parent)
 
 
-def note_seen(seen: dict[int, tuple[int, int]], rank: Any, time_ms: Any) -> list[int]:
-    """First and last time of each series; rows are sorted by series and time."""
-    places = []
-    starts = [0, *((rank[1:] != rank[:-1]).nonzero()[0] + 1).tolist()]
-    ends = [*starts[1:], len(rank)]
-    for start, end in zip(starts, ends):
-        place = int(rank[start])
-        places.append(place)
-        first, last = seen.get(place, (2**62, 0))
-        seen[place] = min(first, int(time_ms[start])), max(last, int(time_ms[end - 1]))
-    return places
+class Seen:
+    """First and last sample of each series of a file."""
+
+    def __init__(self, size: int) -> None:
+        self._first = np.full(size, 2**62, np.int64)
+        self._last = np.zeros(size, np.int64)
+        self._before: tuple[Integers, Integers, list[int]] | None = None
+
+    def note(self, rank: Integers, time_ms: Integers) -> list[int]:
+        """Rows of one metric, sorted by series and time; the series that they are of."""
+        # Metrics of one table that miss nothing share their arrays.
+        if self._before and self._before[0] is rank and self._before[1] is time_ms:
+            return self._before[2]
+        starts = np.flatnonzero(np.r_[True, rank[1:] != rank[:-1]])
+        ends = np.r_[starts[1:], len(rank)] - 1
+        places = rank[starts]
+        self._first[places] = np.minimum(self._first[places], time_ms[starts])
+        self._last[places] = np.maximum(self._last[places], time_ms[ends])
+        found: list[int] = places.tolist()
+        self._before = (rank, time_ms, found)
+        return found
+
+    def mark(self, subjects: Sequence[Subject]) -> list[Subject]:
+        """Those that have a sample, told when."""
+        kept = []
+        for subject, first, last in zip(subjects, self._first.tolist(), self._last.tolist()):
+            if last:
+                subject.first_ms, subject.last_ms = first, last
+                kept.append(subject)
+        return kept
 
 
 def tell_events(frames: Sequence[Frame]) -> list[dict[str, Any]]:
@@ -210,7 +238,12 @@ def tell_outcomes(frames: Sequence[Frame]) -> list[tuple[int, dict[str, list[str
     """Every source at the first tick; then only ticks at which one changed its state."""
     told: list[tuple[int, dict[str, list[str]]]] = []
     before: dict[str, str] = {}
+    same: object = None
     for frame in frames:
+        # The decoder gives the same object while nothing changes.
+        if frame.outcomes is same:
+            continue
+        same = frame.outcomes
         states = {name: outcome.state for name, outcome in frame.outcomes.items()}
         changed = {
             name: [outcome.state, outcome.reason]

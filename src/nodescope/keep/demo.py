@@ -28,9 +28,10 @@ from numpy.typing import NDArray
 
 from nodescope.base.entity import NODE, Entity
 from nodescope.base.metric import Kind, Metric
-from nodescope.keep.convert import note_seen, publish
+from nodescope.keep.convert import Seen, publish
 from nodescope.keep.disk import TEMPORARY, Disk
 from nodescope.keep.layout import (
+    MS_PER_DAY,
     MS_PER_HOUR,
     PARQUET,
     DataFolder,
@@ -125,6 +126,7 @@ class Life:
     """Exclusive."""
     ends_in_oom: bool = False
     restarts: int = 0
+    version: str = "1.4.2"
     totals: dict[str, float] = field(default_factory=dict)
     peak_bytes: float = 0.0
 
@@ -133,13 +135,14 @@ class Life:
             ("namespace", self.story.namespace),
             ("pod", self.pod),
             ("container", self.story.name),
-            ("image", f"registry.example/{self.story.name}:1.4.2"),
+            ("image", f"registry.example/{self.story.name}:{self.version}"),
         )
         details = (
             ("container_id", self.container_id),
             ("pod_uid", self.pod_uid),
             ("qos", "Burstable" if math.isinf(self.story.quota_cores) else "Guaranteed"),
             ("restarts", str(self.restarts) if self.restarts else ""),
+            ("owner", f"Deployment/{self.story.name}"),
         )
         return Entity("container", (self.container_id,), names, details)
 
@@ -154,6 +157,13 @@ class Wish:
     seed: int
     end_ms: int
     node: str
+    number: int = 0
+    """Its place in a fleet, from 0."""
+    nodes: int = 1
+
+    @property
+    def start_ms(self) -> int:
+        return self.end_ms - round(self.hours * MS_PER_HOUR)
 
 
 def hexadecimal(*words: object) -> str:
@@ -181,6 +191,8 @@ class Node:
 
     lives: list[Life]
     truth: list[dict[str, Any]]
+    used: dict[tuple[str, str, str], list[float]] = field(default_factory=dict)
+    """Of every container, all its lives: the sum of its memory in every second, and the seconds."""
 
 
 SERVICES = [
@@ -207,10 +219,14 @@ SERVICES = [
 ]
 
 
-def plan_node(wish: Wish) -> Node:
-    start_ms = wish.end_ms - round(wish.hours * MS_PER_HOUR)
+Planter = Callable[[Wish, Node, int], None]
+
+
+def plan_node(wish: Wish, planters: Sequence[Planter] | None = None) -> Node:
+    start_ms = wish.start_ms
     node = Node([], [])
-    planters = (plant_leak, plant_throttling, plant_cron, plant_deploy, plant_crash_loop, plant_gpu)
+    if planters is None:
+        planters = (plant_leak, plant_throttling, plant_cron, plant_deploy, plant_crash_loop, plant_gpu)
     for plant in planters[: max(0, wish.containers)]:
         plant(wish, node, start_ms)
     for number in range(max(0, wish.containers - len(planters))):
@@ -235,16 +251,21 @@ def plan_node(wish: Wish) -> Node:
     return node
 
 
-def be_born(wish: Wish, story: Story, start_ms: int, end_ms: int, restarts: int = 0) -> Life:
-    uid = hexadecimal("pod", wish.seed, wish.node, story.name)
+def be_born(
+    wish: Wish, story: Story, start_ms: int, end_ms: int, restarts: int = 0, version: str = "1.4.2"
+) -> Life:
+    """A restart keeps its pod; another version comes in another pod."""
+    words = (wish.seed, wish.node, story.name) + ((version,) if version != "1.4.2" else ())
+    uid = hexadecimal("pod", *words)
     return Life(
         story,
-        hexadecimal("container", wish.seed, wish.node, story.name, restarts),
+        hexadecimal("container", *words, restarts),
         f"{story.name}-{uid[:9]}-{uid[9:14]}",
         f"{uid[:8]}-{uid[8:12]}-{uid[12:16]}-{uid[16:20]}-{uid[20:32]}",
         start_ms,
         end_ms,
         restarts=restarts,
+        version=version,
     )
 
 
@@ -263,11 +284,14 @@ def tell(node: Node, kind: str, lives: Sequence[Life], metric_name: str, **facts
     )
 
 
-def plant_leak(wish: Wish, node: Node, start_ms: int) -> None:
+CACHE = Story("cache", "shop", "leak", 512 * MIB, math.inf, 0.08, 160 * MIB, 0.0)
+
+
+def plant_leak(wish: Wish, node: Node, start_ms: int, share: float = 0.7) -> None:
     """Grows from a third of its limit until the kernel ends it, then begins again."""
-    story = Story("cache", "shop", "leak", 512 * MIB, math.inf, 0.08, 160 * MIB, 0.0)
+    story = CACHE
     length_ms = wish.end_ms - start_ms
-    oom_ms = start_ms + round(length_ms * 0.7) // 1000 * 1000
+    oom_ms = start_ms + round(length_ms * share) // 1000 * 1000
     first = be_born(wish, story, start_ms, oom_ms)
     first.ends_in_oom = True
     second = be_born(wish, story, oom_ms + 10_000, wish.end_ms, 1)
@@ -298,6 +322,14 @@ def plant_throttling(wish: Wish, node: Node, start_ms: int) -> None:
 def throttled_span(start_ms: int, end_ms: int) -> tuple[int, int]:
     length = end_ms - start_ms
     return (start_ms + length // 4) // 1000 * 1000, (start_ms + length // 2) // 1000 * 1000
+
+
+def nightly_spans(start_ms: int, end_ms: int) -> list[tuple[int, int]]:
+    """02:00 to 03:00 UTC of every night; in a range without a whole one, its second quarter."""
+    days = range(start_ms // MS_PER_DAY, end_ms // MS_PER_DAY + 1)
+    nights = [(day * MS_PER_DAY + NIGHT_MS[0], day * MS_PER_DAY + NIGHT_MS[1]) for day in days]
+    inside = [(first, last) for first, last in nights if start_ms <= first and last <= end_ms]
+    return inside or [throttled_span(start_ms, end_ms)]
 
 
 def plant_cron(wish: Wish, node: Node, start_ms: int) -> None:
@@ -376,6 +408,8 @@ def gpu_id(wish: Wish) -> str:
 
 # -- demand -----------------------------------------------------------------------
 
+NIGHT_MS = (2 * MS_PER_HOUR, 3 * MS_PER_HOUR)
+BAD_VERSION = "2.0.0"
 CRON_SECONDS = 300
 CRON_WIDTH = 20
 DEPLOY_BYTES = 120 * MIB
@@ -394,7 +428,7 @@ def breathe(story: Story, seconds: Floats) -> Floats:
 def demand_of(wish: Wish, life: Life, time_ms: Integers) -> Demand:
     """Cores and bytes wanted at each second, before limits."""
     story = life.story
-    start_ms = wish.end_ms - round(wish.hours * MS_PER_HOUR)
+    start_ms = wish.start_ms
     seconds = time_ms / 1000
     count = len(time_ms)
     jitter = noise(wish, story.name + life.container_id[:6], int(time_ms[0]), count)
@@ -408,6 +442,11 @@ def demand_of(wish: Wish, life: Life, time_ms: Integers) -> Demand:
     elif story.kind == "throttled":
         from_ms, to_ms = throttled_span(start_ms, wish.end_ms)
         cores = np.where((time_ms >= from_ms) & (time_ms < to_ms), cores * 3, cores)
+    elif story.kind == "nightly":
+        for from_ms, to_ms in nightly_spans(start_ms, wish.end_ms):
+            cores = np.where((time_ms >= from_ms) & (time_ms < to_ms), cores * 3, cores)
+    elif story.kind == "rollout" and life.version == BAD_VERSION:
+        size, cores = size + DEPLOY_BYTES, cores * 1.5
     elif story.kind == "cron":
         in_spike = (time_ms // 1000) % CRON_SECONDS < CRON_WIDTH
         cores = np.where(in_spike, cores + 1.2, cores)
@@ -520,6 +559,9 @@ def sample_file(
             values = sample_life(wish, life, seconds[inside] * 1000)
             keep(life.entity(), CONTAINER_METRICS, values, inside)
             used_bytes[inside] += values["memory.current"]
+            used = node.used.setdefault((life.story.namespace, life.pod, life.story.name), [0.0, 0.0])
+            used[0] += float(values["memory.current"].sum())
+            used[1] += len(values["memory.current"])
             used_cores[inside] += np.minimum(
                 demand_of(wish, life, seconds[inside] * 1000)[0], life.story.quota_cores
             )
@@ -536,7 +578,7 @@ def sample_file(
         everything,
     )
     if any(life.story.kind == "gpu" for life in node.lives):
-        start_ms = wish.end_ms - round(wish.hours * MS_PER_HOUR)
+        start_ms = wish.start_ms
         job_from, job_to = throttled_span(start_ms, wish.end_ms)
         busy = (seconds * 1000 >= job_from) & (seconds * 1000 < job_to)
         wobble = noise(wish, "gpu", from_ms, len(seconds))
@@ -575,7 +617,7 @@ def write_file(
     ranks = {identity: place for place, identity in enumerate(ordered)}
     segments = {run_of(wish): [[number, number]]}
     scopes: dict[str, set[str]] = {}
-    seen: dict[int, tuple[int, int]] = {}
+    seen = Seen(len(ordered))
     by_metric: dict[str, list[Column]] = {}
     for column in columns:
         by_metric.setdefault(column[0].name, []).append(column)
@@ -585,13 +627,12 @@ def write_file(
                 group.sort(key=lambda column: ranks[column[1]])
                 rank = np.repeat([ranks[column[1]] for column in group], [len(column[2]) for column in group])
                 time_ms = np.concatenate([column[2] for column in group])
-                note_seen(seen, rank, time_ms)
+                seen.note(rank, time_ms)
                 scopes[name] = {ordered[column[1]].label("l_scope") or "" for column in group}
                 value = np.concatenate([column[3] for column in group])
                 writer.add(Rows(name, group[0][0].kind, rank, time_ms, value))
         output.sync()
-    for place, subject in enumerate(ordered.values()):
-        subject.first_ms, subject.last_ms = seen[place]
+    seen.mark(list(ordered.values()))
     sidecar = Sidecar(
         Head(writer.rows, first, last, wish.node, identifier, segments),
         tuple(group[0][0] for _, group in sorted(by_metric.items())),
@@ -632,15 +673,23 @@ class Made:
     rows: int
     files: int
     truth: list[dict[str, Any]]
+    most: dict[str, Any]
+    """Who used the most memory on average while it was there: not planted, but true."""
 
 
-def write_node(wish: Wish, version: str, progress: Callable[[float], None], disk: Disk | None = None) -> Made:
+def write_node(
+    wish: Wish,
+    version: str,
+    progress: Callable[[float], None],
+    disk: Disk | None = None,
+    planters: Sequence[Planter] | None = None,
+) -> Made:
     """One node's archive into its folder; progress is told as a share of the whole."""
     disk = disk or Disk()
     folder = DataFolder(wish.data)
     disk.make_folder(folder.path)
-    node = plan_node(wish)
-    start_ms = wish.end_ms - round(wish.hours * MS_PER_HOUR)
+    node = plan_node(wish, planters)
+    start_ms = wish.start_ms
     session = Session(
         run_of(wish),
         clean_identifier(wish.node),
@@ -658,16 +707,31 @@ def write_node(wish: Wish, version: str, progress: Callable[[float], None], disk
     for number, span in enumerate(spans):
         rows += write_file(disk, folder, wish, node, span, number + 1)
         progress((span[1] - start_ms) / (wish.end_ms - start_ms))
-    return Made(rows, len(spans), node.truth)
+    return Made(rows, len(spans), node.truth, tell_most(node))
 
 
-def render_truth(wish: Wish, planted: Sequence[Mapping[str, Any]]) -> bytes:
-    start_ms = wish.end_ms - round(wish.hours * MS_PER_HOUR)
+def tell_most(node: Node) -> dict[str, Any]:
+    means = {names: total / seconds for names, (total, seconds) in node.used.items()}
+    namespace, pod, container = max(means, key=lambda names: means[names])
+    return {
+        "metric": "memory",
+        "namespace": namespace,
+        "pod": pod,
+        "container": container,
+        "mean": means[namespace, pod, container],
+    }
+
+
+def render_truth(
+    wish: Wish, planted: Sequence[Mapping[str, Any]], most: Sequence[Mapping[str, Any]] = ()
+) -> bytes:
+    start_ms = wish.start_ms
     content = {
         "seed": wish.seed,
         "from": start_ms / 1000,
         "to": wish.end_ms / 1000,
         "containers": wish.containers,
         "planted": list(planted),
+        "most": list(most),
     }
     return (json.dumps(content, indent=1) + "\n").encode()

@@ -22,13 +22,14 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from nodescope.base.clock import Clock
-from nodescope.base.condition import ArchiveCondition
+from nodescope.base.condition import ArchiveCondition, CopyCondition
 from nodescope.base.errors import ArchiveBusy
 from nodescope.base.frame import Frame
 from nodescope.base.log import Log
 from nodescope.keep.disk import Disk
 from nodescope.keep.journal import Journal
 from nodescope.keep.layout import CLOSED, OPEN, DataFolder
+from nodescope.keep.ledger import read_status
 from nodescope.keep.lock import FolderLock, is_free, read_holder
 from nodescope.keep.retention import Limits, read_free_bytes
 from nodescope.keep.session import Session, write_session
@@ -159,6 +160,23 @@ class Keeper:
             counts.removed_bytes,
             counts.failures,
             counts.last_failure,
+            self._copy_condition(),
+        )
+
+    def _copy_condition(self) -> CopyCondition | None:
+        """From the file that the consolidator leaves after each pass."""
+        status = read_status(self.folder)
+        if status is None:
+            return None
+        oldest_ms = status.oldest_waiting_ms
+        lag_ms = 0 if oldest_ms is None else self.clock.wall_ns() // 1_000_000 - oldest_ms
+        return CopyCondition(
+            max(0, lag_ms) / 1000,
+            status.waiting_files,
+            status.waiting_bytes,
+            status.copied_bytes,
+            status.failures,
+            status.lost_bytes,
         )
 
     def _count_waiting(self) -> int:

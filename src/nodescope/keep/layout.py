@@ -38,7 +38,10 @@ def render_stamp(time_ms: int) -> str:
 
 
 def parse_stamp(text: str) -> int:
-    return round(datetime.strptime(text, _STAMP).replace(tzinfo=UTC).timestamp() * 1000)
+    # strptime takes a hundred times as long; a catalog has thousands of names.
+    cuts = (text[0:4], text[4:6], text[6:8], text[9:11], text[11:13], text[13:15])
+    year, month, day, hour, minute, second = map(int, cuts)
+    return round(datetime(year, month, day, hour, minute, second, tzinfo=UTC).timestamp() * 1000)
 
 
 def render_day(time_ms: int) -> str:

@@ -35,6 +35,10 @@ VERSION = 1
 ROW_GROUP_ROWS = 262_144
 # Arrow's own 20,000 rows a page make the page index a seventh of a file.
 PAGE_ROWS = 65_536
+# Where the least and the largest value tell a reader what to skip. Rows are
+# sorted by metric and series; the other labels are spread over a row group,
+# and their statistics cost a third of all writing.
+STATISTICS = ("time", "metric_name", "value", "l_container_id", "l_scope")
 # Wrong answers of the bloom filter only cost a look at the row group.
 BLOOM_RATIO = 0.01
 
@@ -90,7 +94,7 @@ class ArchiveWriter:
             use_dictionary=[name for name in SCHEMA.names if name not in ("time", "value")],
             max_rows_per_page=PAGE_ROWS,
             write_page_index=True,
-            write_statistics=True,
+            write_statistics=list(STATISTICS),
             store_schema=False,
             bloom_filter_options={"l_container_id": {"ndv": max(1, containers), "fpp": BLOOM_RATIO}},
         )
@@ -125,27 +129,12 @@ class ArchiveWriter:
             "metric_kind": repeat_strings([part.kind for part in held], lengths),
         }
         present = np.flatnonzero(np.bincount(rank, minlength=len(self.subjects)))
+        spelling = Spelling(rank, present, count)
         for name in LABELS:
-            columns[name] = self._labels(name, rank, present, count)
+            columns[name] = spelling.column(*self._codes[name])
         batch = pa.RecordBatch.from_arrays([columns[name] for name in SCHEMA.names], schema=SCHEMA)
         self._writer.write_table(pa.Table.from_batches([batch]), row_group_size=ROW_GROUP_ROWS)
         self.rows += count
-
-    def _labels(self, name: str, rank: Integers, present: Integers, count: int) -> pa.Array:
-        """One label column; its dictionary holds only what these rows have."""
-        codes, words = self._codes[name]
-        used = np.unique(codes[present])
-        used = used[used >= 0]
-        if not len(used):
-            return pa.DictionaryArray.from_arrays(pa.nulls(count, pa.int32()), pa.array([], pa.string()))
-        small = np.full(len(words) + 1, -1, np.int32)
-        small[used] = np.arange(len(used), dtype=np.int32)
-        # The code -1 (null) falls on the last place, which stays -1.
-        indices = small[codes][rank]
-        valid = None if (codes[present] >= 0).all() else indices >= 0
-        return pa.DictionaryArray.from_arrays(
-            wrap(indices, pa.int32(), valid), pa.array([words[place] for place in used], pa.string())
-        )
 
     def abandon(self) -> None:
         """Leaves the file as it is: without a footer it is nothing to anybody."""
@@ -170,6 +159,54 @@ class ArchiveWriter:
         self._writer.close()
 
 
+class Spelling:
+    """Label columns of one row group: codes of its subjects spread over its rows."""
+
+    def __init__(self, rank: Integers, present: Integers, count: int) -> None:
+        self._rank = rank
+        self._present = present
+        self._count = count
+        self._bits: dict[bytes, pa.Buffer] = {}
+        self._nothing: pa.Array | None = None
+        self._constant: pa.Array | None = None
+
+    def column(self, codes: Integers, words: Sequence[str]) -> pa.Array:
+        """Its dictionary holds only what these rows have."""
+        mine = codes[self._present]
+        there = np.bincount(mine + 1, minlength=len(words) + 1) > 0
+        used = np.flatnonzero(there[1:])
+        if not len(used):
+            return self._null()
+        dictionary = wrap_strings([words[place] for place in used.tolist()])
+        if len(used) == 1 and not there[0]:
+            return pa.DictionaryArray.from_arrays(self._zeros(), dictionary)
+        # One place more than words: the code -1 (null) falls on it.
+        small = np.full(len(words) + 1, -1, np.int32)
+        small[used] = np.arange(len(used), dtype=np.int32)
+        indices = small[codes].take(self._rank)
+        bits = self._valid(mine >= 0, indices) if there[0] else None
+        array = pa.Array.from_buffers(pa.int32(), self._count, [bits, pa.py_buffer(indices)])
+        return pa.DictionaryArray.from_arrays(array, dictionary)
+
+    def _valid(self, mine: NDArray[np.bool_], indices: NDArray[np.int32]) -> pa.Buffer:
+        """Where there is a word; labels that come together share it."""
+        key = mine.tobytes()
+        if key not in self._bits:
+            self._bits[key] = pa.py_buffer(np.packbits(indices >= 0, bitorder="little"))
+        return self._bits[key]
+
+    def _null(self) -> pa.Array:
+        if self._nothing is None:
+            codes = pa.nulls(self._count, pa.int32())
+            self._nothing = pa.DictionaryArray.from_arrays(codes, wrap_strings([]))
+        return self._nothing
+
+    def _zeros(self) -> pa.Array:
+        if self._constant is None:
+            self._constant = wrap(np.zeros(self._count, np.int32), pa.int32())
+        return self._constant
+
+
 def wrap(values: NDArray[Any], kind: pa.DataType, valid: NDArray[np.bool_] | None = None) -> pa.Array:
     """
     An Arrow array around numpy's memory; where not valid it is null.
@@ -183,6 +220,14 @@ def wrap(values: NDArray[Any], kind: pa.DataType, valid: NDArray[np.bool_] | Non
     return pa.Array.from_buffers(kind, len(values), [bits, pa.py_buffer(np.ascontiguousarray(values))])
 
 
+def wrap_strings(words: Sequence[str]) -> pa.Array:
+    """The same for words."""
+    texts = [word.encode("utf-8", "replace") for word in words]
+    ends = np.cumsum([0, *map(len, texts)], dtype=np.int32)
+    buffers = [None, pa.py_buffer(ends), pa.py_buffer(b"".join(texts))]
+    return pa.Array.from_buffers(pa.string(), len(texts), buffers)
+
+
 def encode_strings(values: Sequence[str | None]) -> tuple[Integers, list[str]]:
     """Codes into a sorted list of words; -1 for null."""
     words = sorted({value for value in values if value is not None})
@@ -193,7 +238,7 @@ def encode_strings(values: Sequence[str | None]) -> tuple[Integers, list[str]]:
 def repeat_strings(words: Sequence[str], lengths: NDArray[np.int64]) -> pa.Array:
     codes, dictionary = encode_strings(words)
     indices = np.repeat(codes.astype(np.int32), lengths)
-    return pa.DictionaryArray.from_arrays(wrap(indices, pa.int32()), pa.array(dictionary, pa.string()))
+    return pa.DictionaryArray.from_arrays(wrap(indices, pa.int32()), wrap_strings(dictionary))
 
 
 # -- reading back ---------------------------------------------------------------

@@ -3,6 +3,10 @@ What leaves when there is too much: the oldest files first, rollups last of all.
 
 Three limits: age, total bytes, and free space on the file system. The newest
 file always stays. The log is never touched: it is not archived yet.
+
+Where files are copied to an object store, what is not there yet stays beyond
+age and bytes. Only a disk that runs full takes it, after all the rest, and
+that is said.
 """
 
 import os
@@ -12,6 +16,7 @@ from pathlib import Path
 from nodescope.base.log import Log
 from nodescope.keep.disk import Disk
 from nodescope.keep.layout import MS_PER_DAY, ArchiveFile, DataFolder
+from nodescope.keep.ledger import note_lost, read_ledger
 
 log = Log("retention")
 
@@ -34,6 +39,9 @@ class Freed:
     files: int = 0
     bytes: int = 0
     left_bytes: int = 0
+    uncopied_files: int = 0
+    """Of these, the object store has none."""
+    uncopied_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +78,8 @@ def apply_retention(disk: Disk, folder: DataFolder, limits: Limits) -> Freed:
     oldest_ms = limits.now_ms - round(limits.age_seconds * 1000)
     oldest_rollup_ms = limits.now_ms - round(limits.rollup_age_seconds * 1000)
     free_bytes = read_free_bytes(folder.path)
+    ledger = read_ledger(folder)
+    held: list[Weighed] = []
     for place, one in enumerate([*raw, *rollups]):
         is_raw = place < len(raw)
         is_newest = is_raw and place == len(raw) - 1
@@ -77,11 +87,30 @@ def apply_retention(disk: Disk, folder: DataFolder, limits: Limits) -> Freed:
         is_over = freed.left_bytes > limits.archive_bytes
         is_tight = free_bytes + freed.bytes < limits.free_bytes
         if (is_old or is_over or is_tight) and not is_newest:
+            if is_raw and ledger and not ledger.has(folder, one.file):
+                held.append(one)
+                continue
             reason = "age" if is_old else "bytes" if is_over else "free space"
             log.info("file removed", file=one.file.path.name, reason=reason)
             remove(disk, one, freed)
+    for one in held:
+        if free_bytes + freed.bytes < limits.free_bytes:
+            remove_uncopied(disk, one, freed)
+    if freed.uncopied_files:
+        note_lost(disk, folder, freed.uncopied_files, freed.uncopied_bytes)
     remove_empty_folders(folder, render_limit_day(limits))
     return freed
+
+
+def remove_uncopied(disk: Disk, one: Weighed, freed: Freed) -> None:
+    log.warning(
+        "file removed before it was copied: the disk is almost full",
+        file=one.file.path.name,
+        bytes=one.size_bytes,
+    )
+    remove(disk, one, freed)
+    freed.uncopied_files += 1
+    freed.uncopied_bytes += one.size_bytes
 
 
 def remove(disk: Disk, one: Weighed, freed: Freed) -> None:

@@ -5,14 +5,16 @@ One-minute rollups: what is left of a long past when its samples have gone.
 
 One row for each series and minute that had a sample: time (start of the
 minute, UTC), metric_name, metric_kind, min, max, mean, last, count, and the
-label columns of the archive. `last` is a counter's value at the end of the
-minute, from which rates are made. Made from consolidated files; the footer
-says which segments of the log are in it, so that none is rolled up twice: a
-rollup whose segments another one has as well is removed.
+label columns of the archive. A counter has three numbers more: rate_min,
+rate_mean and rate_max, its increase per second from sample to sample, so that
+a spike of one second is still seen in a view of a year; a gauge has null
+there. Made from consolidated files; the footer says which segments of the log
+are in it, so that none is rolled up twice: a rollup whose segments another one
+has as well is removed.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -23,17 +25,31 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from nodescope.base.errors import ArchiveRefused
+from nodescope.base.metric import Metric
+from nodescope.base.rates import derive_elapsed_seconds, derive_increase
 from nodescope.keep.disk import TEMPORARY, Disk
 from nodescope.keep.layout import ArchiveFile, DataFolder, list_partition, render_stamp
 from nodescope.keep.merge import Source, merge_runs, open_source
-from nodescope.keep.parquet import FOOTER, TEXT, VERSION, encode_strings, open_parquet, read_footer, wrap
+from nodescope.keep.parquet import (
+    FOOTER,
+    TEXT,
+    VERSION,
+    encode_strings,
+    open_parquet,
+    read_footer,
+    wrap,
+    wrap_strings,
+)
 from nodescope.keep.series import LABELS
-from nodescope.keep.sidecar import has_segment
+from nodescope.keep.sidecar import merge_segments
 
 MINUTE_MS = 60_000
-# Eight numbers a row and fourteen labels: some 10 MiB while it is made.
+# Eleven numbers a row and fourteen labels: some 10 MiB while it is made.
 ROW_GROUP_ROWS = 65_536
 NUMBERS = ("min", "max", "mean", "last")
+RATES = ("rate_min", "rate_mean", "rate_max")
+# A counter's growth over a longer hole is known, but not when it happened.
+GAP_SECONDS = 120.0
 SCHEMA = pa.schema(
     [
         pa.field("time", pa.timestamp("ms", tz="UTC"), nullable=False),
@@ -41,6 +57,7 @@ SCHEMA = pa.schema(
         pa.field("metric_kind", TEXT, nullable=False),
         *(pa.field(name, pa.float64()) for name in NUMBERS),
         pa.field("count", pa.int64(), nullable=False),
+        *(pa.field(name, pa.float64()) for name in RATES),
         *(pa.field(name, TEXT) for name in LABELS),
     ]
 )
@@ -55,12 +72,14 @@ class Held:
     metric: list[str] = field(default_factory=list)
     rank: list[int] = field(default_factory=list)
     lengths: list[int] = field(default_factory=list)
-    columns: list[tuple[Integers, Floats, Floats, Floats, Floats, Integers]] = field(default_factory=list)
+    columns: list[tuple[Integers | Floats, ...]] = field(default_factory=list)
     rows: int = 0
 
 
-def summarize(time_ms: Integers, value: Floats) -> tuple[Integers, Floats, Floats, Floats, Floats, Integers]:
-    """(minute, min, max, mean, last, count) of a series; unlimited values stay unlimited."""
+def summarize(
+    metric: Metric, time_ms: Integers, mono_ns: Integers, value: Floats
+) -> tuple[Integers | Floats, ...]:
+    """(minute, min, max, mean, last, count, and a counter's rates) of a series; unlimited stays unlimited."""
     minutes = time_ms // MINUTE_MS * MINUTE_MS
     starts = np.flatnonzero(np.r_[True, minutes[1:] != minutes[:-1]])
     ends = np.r_[starts[1:], len(minutes)]
@@ -72,6 +91,29 @@ def summarize(time_ms: Integers, value: Floats) -> tuple[Integers, Floats, Float
         np.add.reduceat(value, starts) / count,
         value[ends - 1],
         count,
+        *summarize_rates(metric, mono_ns, value, starts),
+    )
+
+
+def summarize_rates(
+    metric: Metric, mono_ns: Integers, value: Floats, starts: Integers
+) -> tuple[Floats, Floats, Floats]:
+    """(lowest, mean, highest) increase per second of the intervals that end in each minute."""
+    nothing = np.full(len(starts), np.nan)
+    if metric.kind != "counter":
+        return nothing, nothing, nothing
+    with np.errstate(invalid="ignore"):
+        elapsed = np.r_[np.nan, derive_elapsed_seconds(mono_ns)]
+        increase = np.r_[np.nan, derive_increase(value, metric)]
+        good = (elapsed <= GAP_SECONDS) & np.isfinite(increase)
+        rate = np.divide(increase, elapsed, out=np.full(len(value), np.nan), where=good)
+    seconds = np.add.reduceat(np.where(good, elapsed, 0.0), starts)
+    grown = np.add.reduceat(np.where(good, increase, 0.0), starts)
+    return (
+        # fmin and fmax leave out NaN unless there is nothing else.
+        np.fmin.reduceat(rate, starts),
+        np.divide(grown, seconds, out=nothing.copy(), where=seconds > 0),
+        np.fmax.reduceat(rate, starts),
     )
 
 
@@ -84,7 +126,9 @@ def write_rollup(disk: Disk, folder: Path, source: Source) -> Path:
     temporary = path.with_name(path.name + TEMPORARY)
     subjects = source.sidecar.subjects
     ranks = {subject.identity: place for place, subject in enumerate(subjects)}
+    metrics = {metric.name: metric for metric in source.sidecar.metrics}
     kinds = {metric.name: metric.kind for metric in source.sidecar.metrics}
+    ticks = source.sidecar.ticks
     codes = [encode_strings([subject.labels[place] for subject in subjects]) for place in range(len(LABELS))]
     with disk.create(temporary) as output:
         writer = pq.ParquetWriter(
@@ -100,7 +144,9 @@ def write_rollup(disk: Disk, folder: Path, source: Source) -> Path:
         for metric, identity, time_ms, value in merge_runs([source]):
             held.metric.append(metric)
             held.rank.append(ranks[identity])
-            summary = summarize(time_ms, value)
+            places = np.searchsorted(ticks.time_ms, time_ms)
+            mono_ns = ticks.mono_ns[np.minimum(places, len(ticks.mono_ns) - 1)]
+            summary = summarize(metrics[metric], time_ms, mono_ns, value)
             held.columns.append(summary)
             held.lengths.append(len(summary[0]))
             held.rows += len(summary[0])
@@ -109,7 +155,13 @@ def write_rollup(disk: Disk, folder: Path, source: Source) -> Path:
                 held = Held()
         if held.lengths:
             writer.write_table(tabulate(held, kinds, codes))
-        footer = {"version": VERSION, "kind": "minute", "segments": head.segments, "replaces": []}
+        footer = {
+            "version": VERSION,
+            "kind": "minute",
+            "node": head.node,
+            "segments": head.segments,
+            "replaces": [],
+        }
         writer.add_key_value_metadata({FOOTER.decode(): json.dumps(footer)})
         writer.close()
         output.sync()
@@ -120,13 +172,12 @@ def write_rollup(disk: Disk, folder: Path, source: Source) -> Path:
 
 def tabulate(held: Held, kinds: dict[str, Any], codes: Sequence[tuple[Integers, list[str]]]) -> pa.Table:
     lengths = np.array(held.lengths)
-    whole = [np.concatenate([columns[place] for columns in held.columns]) for place in range(6)]
+    width = len(held.columns[0])
+    whole = [np.concatenate([columns[place] for columns in held.columns]) for place in range(width)]
 
     def spell(picked: Integers, words: Sequence[str]) -> pa.Array:
         indices = np.repeat(picked.astype(np.int32), lengths)
-        return pa.DictionaryArray.from_arrays(
-            wrap(indices, pa.int32(), indices >= 0), pa.array(list(words), pa.string())
-        )
+        return pa.DictionaryArray.from_arrays(wrap(indices, pa.int32(), indices >= 0), wrap_strings(words))
 
     names = encode_strings(held.metric)
     sorts = encode_strings([kinds[metric] for metric in held.metric])
@@ -137,6 +188,7 @@ def tabulate(held: Held, kinds: dict[str, Any], codes: Sequence[tuple[Integers, 
         "metric_kind": spell(*sorts),
         **{name: wrap(one, pa.float64(), np.isfinite(one)) for name, one in zip(NUMBERS, whole[1:5])},
         "count": wrap(whole[5], pa.int64()),
+        **{name: wrap(one, pa.float64(), np.isfinite(one)) for name, one in zip(RATES, whole[6:])},
         **{name: spell(code[rank], words) for name, (code, words) in zip(LABELS, codes)},
     }
     return pa.Table.from_arrays([arrays[name] for name in SCHEMA.names], schema=SCHEMA)
@@ -150,13 +202,13 @@ def read_rollup_segments(path: Path) -> dict[str, Any]:
     return dict(footer["segments"]) if footer else {}
 
 
-def covers(outer: Sequence[dict[str, Any]], inner: dict[str, Any]) -> bool:
+def covers(outer: Sequence[Mapping[str, Any]], inner: Mapping[str, Any]) -> bool:
     """Whether every segment of inner is in one of outer."""
+    joined = merge_segments(outer)
     return all(
-        any(has_segment(one, run, number) for one in outer)
+        any(start <= first and last <= end for start, end in joined.get(run, ()))
         for run, ranges in inner.items()
         for first, last in ranges
-        for number in range(first, last + 1)
     )
 
 

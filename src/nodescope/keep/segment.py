@@ -8,7 +8,7 @@ the number of series, not the number of samples.
 
 import fnmatch
 import mmap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ from nodescope.base.entity import Entity
 from nodescope.base.errors import ArchiveRefused, ArchiveTruncated
 from nodescope.base.frame import Frame
 from nodescope.base.metric import Metric
-from nodescope.keep.layout import render_day
+from nodescope.keep.layout import MS_PER_DAY, render_day
 from nodescope.keep.series import Identity, Subject, describe_entity, identify_entity
 from nodescope.keep.sidecar import Ticks
 
@@ -93,8 +93,8 @@ class Day:
     clocks: dict[int, int] = field(default_factory=dict)
     """time in ms -> monotonic ns."""
     subjects: dict[Identity, Subject] = field(default_factory=dict)
-    entities: dict[Identity, Entity] = field(default_factory=dict)
-    """As last seen: what has not changed need not be learned again."""
+    entities: dict[int, Identity] = field(default_factory=dict)
+    """By id(): a set that changed holds mostly the objects of the set before."""
     frames: list[Frame] = field(default_factory=list)
 
     def ticks(self, run: str) -> Ticks:
@@ -105,19 +105,26 @@ class Day:
 
 def split_days(frames: Sequence[Frame], node: str) -> list[Day]:
     """Blocks by day and table, each with the wall time at which it was read."""
-    days: dict[str, Day] = {}
+    days: dict[int, Day] = {}
     known: dict[tuple[str, str], tuple[Entity, ...]] = {}
+
+    def day_of(at_ms: int) -> Day:
+        number = at_ms // MS_PER_DAY
+        found = days.get(number)
+        if found is None:
+            found = days[number] = Day(render_day(at_ms))
+        return found
+
     for frame in frames:
         for block in frame.blocks:
             at_ms = (frame.at_ns + block.mono_ns - frame.mono_ns) // 1_000_000
-            day = days.setdefault(render_day(at_ms), Day(render_day(at_ms)))
+            day = day_of(at_ms)
             time_ms = place_tick(day.clocks, at_ms, block.mono_ns)
             track = day.tracks.setdefault(block.table.name, Track())
             track.time_ms.append(time_ms)
             track.blocks.append(block)
             note_subjects(day, block, node, time_ms, known)
-        at_day = render_day(frame.at_ns // 1_000_000)
-        days.setdefault(at_day, Day(at_day)).frames.append(frame)
+        day_of(frame.at_ns // 1_000_000).frames.append(frame)
     return [day for _, day in sorted(days.items())]
 
 
@@ -137,19 +144,21 @@ def place_tick(clocks: dict[int, int], time_ms: int, mono_ns: int) -> int:
 def note_subjects(
     day: Day, block: Block, node: str, time_ms: int, known: dict[tuple[str, str], tuple[Entity, ...]]
 ) -> None:
-    """Who was there; looked at closely only when a table's set changed."""
+    """Who was there; looked at closely only when a table's set changed, and then only at who is new."""
     key = (block.table.name, day.day)
     if known.get(key) is block.entities:
         return
     known[key] = block.entities
     for entity in block.entities:
-        identity = identify_entity(entity, node)
+        if id(entity) in day.entities:
+            continue
+        subject, identity = describe_entity(entity, node, time_ms), identify_entity(entity, node)
         there = day.subjects.get(identity)
         if there is None:
-            day.subjects[identity] = describe_entity(entity, node, time_ms)
-        elif day.entities.get(identity) != entity:
-            there.learn(describe_entity(entity, node, time_ms))
-        day.entities[identity] = entity
+            day.subjects[identity] = subject
+        else:
+            there.learn(subject)
+        day.entities[id(entity)] = identity
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +177,7 @@ def is_kept(name: str, include: Sequence[str], exclude: Sequence[str]) -> bool:
 
 
 def gather_metrics(
-    day: Day, ranks: dict[Identity, int], node: str, include: Sequence[str] = (), exclude: Sequence[str] = ()
+    day: Day, ranks: dict[Identity, int], include: Sequence[str] = (), exclude: Sequence[str] = ()
 ) -> Iterator[Gathered]:
     """Metric by metric, in order of name; a metric without a sample is left out."""
     columns: dict[str, list[tuple[str, int, Metric]]] = {}
@@ -177,7 +186,8 @@ def gather_metrics(
         for place, metric in enumerate(track.blocks[0].table.metrics):
             if is_kept(metric.name, include, exclude):
                 columns.setdefault(metric.name, []).append((table, place, metric))
-    slabs = {table: Slab(track, ranks, node) for table, track in day.tracks.items()}
+    places_of = {entity: ranks[identity] for entity, identity in day.entities.items()}
+    slabs = {table: Slab(track, places_of) for table, track in day.tracks.items()}
     for _, places in sorted(columns.items()):
         parts = [slabs[table].column(place) for table, place, _ in places]
         gathered = join_parts(parts)
@@ -189,6 +199,7 @@ Part = tuple[Integers, Integers, Floats]
 
 
 def join_parts(parts: Sequence[Part]) -> Part | None:
+    """A metric that two tables have: sorted together."""
     if not parts:
         return None
     rank, time_ms, value = parts[0]
@@ -196,73 +207,66 @@ def join_parts(parts: Sequence[Part]) -> Part | None:
         rank = np.concatenate([part[0] for part in parts])
         time_ms = np.concatenate([part[1] for part in parts])
         value = np.concatenate([part[2] for part in parts])
-    if not len(value):
-        return None
-    if len(parts) > 1 or (np.diff(rank) < 0).any():
-        # Stable: the parts are in order of time already.
         order = np.lexsort((time_ms, rank))
         rank, time_ms, value = rank[order], time_ms[order], value[order]
-    return rank, time_ms, value
-
-
-@dataclass(slots=True)
-class Generation:
-    """Neighbouring blocks with the same set of entities, rows in the file's order of series."""
-
-    order: Integers
-    ranks: Integers
-    time_ms: Integers
-    blocks: list[Block]
+    return (rank, time_ms, value) if len(value) else None
 
 
 class Slab:
-    """Reads a table's columns, a few at a time, so that each page of the log is touched seldom."""
+    """
+    A table's columns, a few at a time, so that each page of the log is touched seldom.
 
-    def __init__(self, track: Track, ranks: dict[Identity, int], node: str) -> None:
-        self._generations = list(split_generations(track, ranks, node))
-        rows = sum(len(generation.blocks) * len(generation.order) for generation in self._generations)
-        width = len(track.blocks[0].table.metrics)
-        self._width = max(1, min(width, SLAB_BYTES // max(1, rows * 8)))
+    Which row of which block comes where is the same for all columns: it is
+    worked out once.
+    """
+
+    def __init__(self, track: Track, places: Mapping[int, int]) -> None:
+        self._blocks = [block for block in track.blocks if len(block.entities)]
+        times = [time for time, block in zip(track.time_ms, track.blocks) if len(block.entities)]
+        counts = [len(block.entities) for block in self._blocks]
+        rank = np.concatenate([*rank_blocks(self._blocks, places), np.empty(0, np.int64)])
+        time_ms = np.repeat(np.array(times, np.int64), counts)
+        self._order = np.lexsort((time_ms, rank))
+        self._rank, self._time_ms = rank[self._order], time_ms[self._order]
+        width = max((block.values.shape[1] for block in self._blocks), default=1)
+        self._width = max(1, min(width, SLAB_BYTES // max(1, len(rank) * 8)))
         self._start = -1
-        self._arrays: list[Floats] = []
+        self._array: Floats = np.empty((0, 0))
+        self._missing: NDArray[np.bool_] = np.empty((0, 0), bool)
+        self._whole: NDArray[np.bool_] = np.empty(0, bool)
 
     def column(self, place: int) -> Part:
         start = place - place % self._width
         if start != self._start:
             self._start = start
-            self._arrays = [self._read(generation, start) for generation in self._generations]
-        parts = []
-        for generation, array in zip(self._generations, self._arrays):
-            if place - start >= array.shape[2]:
-                continue
-            # (series, time) flattened: sorted by series, then time.
-            value = array[:, :, place - start].reshape(-1)
-            rank = np.repeat(generation.ranks, array.shape[1])
-            time_ms = np.tile(generation.time_ms, array.shape[0])
-            measured = ~np.isnan(value)
-            if not measured.all():
-                rank, time_ms, value = rank[measured], time_ms[measured], value[measured]
-            parts.append((rank, time_ms, value))
-        nothing = np.empty(0, np.int64)
-        return join_parts(parts) or (nothing, nothing, np.empty(0))
+            self._array = self._read(start)
+            self._missing = np.isnan(self._array)
+            self._whole = ~np.asarray(self._missing.any(axis=1))
+        value = self._array[place - start]
+        if self._whole[place - start]:
+            return self._rank, self._time_ms, value
+        measured = ~self._missing[place - start]
+        return self._rank[measured], self._time_ms[measured], value[measured]
 
-    def _read(self, generation: Generation, start: int) -> Floats:
+    def _read(self, start: int) -> Floats:
+        """(columns, rows in order). A block with fewer columns has not measured the rest."""
         stop = start + self._width
-        stacked = np.stack([block.values[:, start:stop] for block in generation.blocks], axis=1)
-        result: Floats = stacked[generation.order]
-        return result
+        parts = [block.values[:, start:stop] for block in self._blocks]
+        widest = max((part.shape[1] for part in parts), default=1)
+        if any(part.shape[1] < widest for part in parts):
+            parts = [
+                np.pad(part, ((0, 0), (0, widest - part.shape[1])), constant_values=np.nan) for part in parts
+            ]
+        stacked: Floats = np.concatenate(parts) if parts else np.empty((0, widest))
+        return np.ascontiguousarray(stacked[self._order].T)
 
 
-def split_generations(track: Track, ranks: dict[Identity, int], node: str) -> Iterator[Generation]:
-    start = 0
-    blocks = track.blocks
-    for place in range(1, len(blocks) + 1):
-        if place < len(blocks) and blocks[place].entities is blocks[start].entities:
-            continue
-        entities = blocks[start].entities
-        mine = np.array([ranks[identify_entity(entity, node)] for entity in entities], np.int64)
-        order = np.argsort(mine, kind="stable")
-        times = np.array(track.time_ms[start:place], np.int64)
-        if len(entities):
-            yield Generation(order, mine[order], times, blocks[start:place])
-        start = place
+def rank_blocks(blocks: Sequence[Block], places: Mapping[int, int]) -> Iterator[Integers]:
+    """The places of each block's rows; a set that is the same object is looked up once."""
+    entities: tuple[Entity, ...] | None = None
+    mine: Integers = np.empty(0, np.int64)
+    for block in blocks:
+        if block.entities is not entities:
+            entities = block.entities
+            mine = np.array([places[id(entity)] for entity in entities], np.int64)
+        yield mine

@@ -18,6 +18,10 @@ from nodescope.base.errors import KubernetesAway, KubernetesRefused
 from nodescope.kube.account import Account
 
 MERGE_PATCH = "application/merge-patch+json"
+WHOLE = "application/json"
+# Names, labels and annotations without the rest: half the bytes of a pod, a tenth of a node.
+METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+METADATA_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 CONNECT_SECONDS = 5.0
 # The API server gives up on a request after 60 s; an agent need not wait that long.
 ANSWER_SECONDS = 20.0
@@ -32,8 +36,9 @@ PATIENCE_SECONDS = 60.0
 class Client:
     """Asks in one account's name; connects when it has to."""
 
-    def __init__(self, account: Account) -> None:
+    def __init__(self, account: Account, *, metadata_only: bool = False) -> None:
         self.account = account
+        self._metadata_only = metadata_only
         self._connection: http.client.HTTPConnection | None = None
 
     def __enter__(self) -> Self:
@@ -144,7 +149,7 @@ class Client:
         if self._connection.sock is not None:
             self._connection.sock.settimeout(silence_seconds)
         target = self.account.prefix + path + (f"?{urlencode(query)}" if query else "")
-        headers = {"Accept": "application/json", "User-Agent": f"nodescope/{__version__}"}
+        headers = {"Accept": self._accept(query), "User-Agent": f"nodescope/{__version__}"}
         if media_type:
             headers["Content-Type"] = media_type
         token = self.account.read_token()
@@ -152,6 +157,11 @@ class Client:
             headers["Authorization"] = f"Bearer {token}"
         self._connection.request(method, target, body, headers)
         return self._connection.getresponse()
+
+    def _accept(self, query: Mapping[str, str]) -> str:
+        if not self._metadata_only:
+            return WHOLE
+        return METADATA if "watch" in query else METADATA_LIST
 
     def _refusal(self, answer: http.client.HTTPResponse) -> KubernetesAway | KubernetesRefused:
         """What the server says, in its own words; 429 and 5xx mean: later."""

@@ -26,6 +26,7 @@ from nodescope.base.errors import NothingYet, RequestRejected, SettingsRejected
 from nodescope.base.fpga import FpgaTracker
 from nodescope.base.loading import Loaded
 from nodescope.base.text import nearest_name
+from nodescope.base.wishes import Wishes
 from nodescope.hold.ring import Ring
 from nodescope.hold.window import NODE_STATISTICS
 from nodescope.publish import answer, fpga
@@ -37,12 +38,14 @@ from nodescope.publish.token import Token
 PROBES = frozenset({"/healthz", "/health", "/readyz"})
 WINDOW_PARAMETERS = ("window_seconds", "window_sec", "window")
 # Not labels but parameters of /window.
-NOT_FILTERS = frozenset({"seconds", "scope", "stats", "metrics", *WINDOW_PARAMETERS})
+NOT_FILTERS = frozenset({"seconds", "scope", "stats", "metrics", "perf", *WINDOW_PARAMETERS})
 # Below this, gzip costs more than it saves.
 COMPRESS_BYTES = 1024
 # Answers being made at once; the rest waits its turn for a moment.
 WORKERS = 4
 QUERY_CHARACTERS = 4096
+# Namespace, pod and container names have 63 to 253 characters each.
+PATTERN_CHARACTERS = 600
 PLAIN_PATH = re.compile(r"/[A-Za-z0-9._~/-]*")
 
 
@@ -62,6 +65,7 @@ class Agent:
     reader: str
     """How files are read, in words."""
     fpga: FpgaTracker
+    wishes: Wishes
 
 
 def make_json(content: object, status: int = 200) -> Response:
@@ -208,6 +212,7 @@ class Handlers:
         scope = answer.check_scope(parameters.get("scope", "node"))
         given = next((name for name in ("seconds", *WINDOW_PARAMETERS) if name in parameters), None)
         seconds = answer.parse_window_seconds(parameters[given] if given else "20", self._agent.ring, scope)
+        self._wish(scope, parameters.getlist("perf"))
         statistics = tuple(parameters.get("stats", ",".join(NODE_STATISTICS)).split(","))
         metrics = tuple(name for name in parameters.get("metrics", "").split(",") if name)
         filters = {key: value for key, value in parameters.items() if key not in NOT_FILTERS}
@@ -222,6 +227,17 @@ class Handlers:
             metrics,
         )
         return make_json(content)
+
+    def _wish(self, scope: str, patterns: list[str]) -> None:
+        """Counters of containers are read for those who ask, and for a minute from then."""
+        if patterns and scope not in ("container", "service"):
+            raise RequestRejected(f"perf goes with scope=container or scope=service, not with scope={scope}")
+        for pattern in patterns:
+            if not pattern or len(pattern) > PATTERN_CHARACTERS:
+                raise RequestRejected(
+                    f"perf={pattern[:40]!r} is not accepted; accepted: namespace/pod/container, a name, or an id; * stands for anything"
+                )
+            self._agent.wishes.add(pattern)
 
     async def health(self, request: Request) -> Response:
         del request

@@ -6,25 +6,22 @@ difference to what was written last, and what to make of what an earlier run
 left. When and how it is written is the annotator's business.
 """
 
-import json
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import Protocol
 
+from nodescope.base import fpga_state
 from nodescope.base.clock import Clock
 from nodescope.base.errors import ParseError, RequestRejected
 from nodescope.base.fpga import FpgaReading, FpgaTracker
 from nodescope.base.log import Log
+from nodescope.base.node_load import WINDOW_KEY, WINDOW_SECONDS, NodeLoad, render_load
 from nodescope.hold.ring import Ring
 from nodescope.hold.window import take_node_window
-from nodescope.publish import fpga_state
 from nodescope.publish.derived import Deriver
 
 log = Log("note")
 
-WINDOW_KEY = "nodescope.io/window"
-WINDOW_SECONDS = 20.0
 WINDOW_STATISTICS = ("mean", "p95")
 # A share that moved by a tenth, or one point of health, is another node to a scheduler.
 MATERIAL_SHARE = 0.1
@@ -87,23 +84,8 @@ class FpgaNote:
         self._written = self._seen
 
 
-@dataclass(frozen=True, slots=True)
-class NodeLoad:
-    """The node's last seconds, as the annotation tells them."""
-
-    at_seconds: float
-    samples: int
-    health: float | None
-    metrics: Mapping[str, float]
-
-
 class WindowNote:
-    """
-    The node's last 20 s and its health, for schedulers that do not ask agents.
-
-        {"version": 1, "updatedAt": 1690000000.123, "windowSeconds": 20, "samples": 20,
-         "health": 7.91, "metrics": {"mean_cpu_util": 0.41, "p95_cpu_util": 0.66, ...}}
-    """
+    """The node's last 20 s and its health, for schedulers that do not ask agents."""
 
     key = WINDOW_KEY
 
@@ -139,18 +121,6 @@ def read_load(ring: Ring, clock: Clock) -> NodeLoad | None:
     kept = {key: value for key, value in window.metrics.items() if key.startswith(WINDOW_STATISTICS)}
     known = None if health is None or math.isnan(health) else float(health)
     return NodeLoad(clock.wall_ns() / 1e9, window.samples, known, kept)
-
-
-def render_load(load: NodeLoad) -> str:
-    content = {
-        "version": 1,
-        "updatedAt": round(load.at_seconds, 3),
-        "windowSeconds": int(WINDOW_SECONDS),
-        "samples": load.samples,
-        "health": None if load.health is None else round(load.health, 2),
-        "metrics": {key: float(f"{value:.4g}") for key, value in load.metrics.items()},
-    }
-    return json.dumps(content, separators=(",", ":"))
 
 
 def differs(before: NodeLoad, after: NodeLoad) -> bool:

@@ -267,6 +267,19 @@ ARCHIVE_METRICS = {
     ),
     "segments_waiting": ("nodescope_wal_segments", "gauge", "Closed segments that are not Parquet yet."),
 }
+# The same of the copy to an object store; only where there is one.
+COPY_METRICS = {
+    "lag_seconds": ("nodescope_copy_lag_seconds", "gauge", "Age of the oldest sample only this node has."),
+    "waiting_files": ("nodescope_copy_waiting_files", "gauge", "Finished files that are not copied yet."),
+    "waiting_bytes": ("nodescope_copy_waiting_bytes", "gauge", "Their size."),
+    "copied_bytes": ("nodescope_copy_bytes_total", "counter", "Bytes copied to the object store."),
+    "failures": ("nodescope_copy_failures_total", "counter", "Copies that failed and are tried again."),
+    "lost_bytes": (
+        "nodescope_copy_lost_bytes_total",
+        "counter",
+        "Bytes removed for want of free space before they were copied.",
+    ),
+}
 
 
 def archive_families(condition: ArchiveCondition) -> Iterable[OwnFamily]:
@@ -274,6 +287,9 @@ def archive_families(condition: ArchiveCondition) -> Iterable[OwnFamily]:
         yield one(name, metric_type, sentence, getattr(condition, attribute))
     paused = float(condition.state == "paused")
     yield one("nodescope_archive_paused", "gauge", "1 while the archive cannot be written.", paused)
+    if condition.copy:
+        for attribute, (name, metric_type, sentence) in COPY_METRICS.items():
+            yield one(name, metric_type, sentence, getattr(condition.copy, attribute))
 
 
 def exit_labels(event: Event) -> tuple[tuple[str, str], ...]:

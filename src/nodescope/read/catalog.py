@@ -9,9 +9,10 @@ their footer when somebody asks.
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from nodescope.base.errors import ArchiveRefused, NodescopeError, RequestRejected
 from nodescope.base.metric import Metric
@@ -23,7 +24,11 @@ from nodescope.keep.layout import (
     parse_file,
 )
 from nodescope.keep.series import LABELS, Identity, Subject
-from nodescope.keep.sidecar import OpenSidecar, Sidecar, Ticks, read_sidecar
+from nodescope.keep.sidecar import OpenSidecar, Story, Ticks, read_sidecar
+
+if TYPE_CHECKING:
+    # Arrow is not needed to list a folder.
+    from nodescope.read.remote import RemoteFile
 
 CONTAINER = LABELS.index("l_container_id")
 # Ids are shortened to this in tables for people; docker's habit.
@@ -41,17 +46,20 @@ class Entry:
     size_bytes: int
     sidecar: OpenSidecar | None
     """None: not written by us, or its sidecar was lost."""
-    _whole: Sidecar | None = None
+    mtime_ns: int = 0
+    remote: "RemoteFile | None" = None
+    """Where the rows are read when they lie in an object store."""
 
-    def whole(self) -> Sidecar | None:
-        """Ticks and events, too; parsed once."""
-        if self._whole is None and self.sidecar is not None:
-            self._whole = self.sidecar.whole()
-        return self._whole
+    def story(self) -> Story | None:
+        """Events and outcomes; parsed once."""
+        return self.sidecar.story() if self.sidecar else None
 
     def ticks(self) -> Ticks | None:
-        whole = self.whole()
-        return whole.ticks if whole else None
+        return self.sidecar.ticks() if self.sidecar else None
+
+    def events(self) -> list[dict[str, Any]]:
+        """As the sidecar has them; read/events.py tells them."""
+        return self.sidecar.story().events if self.sidecar else []
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +89,8 @@ class Catalog:
     entries: tuple[Entry, ...]
     refusals: tuple[Refusal, ...]
     paths: tuple[Path, ...] = ()
-    foreign: list["Entry"] = field(default_factory=list)
+    opened: tuple[Entry, ...] = ()
+    """What is served and what another file replaces, in the order of the folders."""
 
     @property
     def from_ms(self) -> int | None:
@@ -189,7 +198,7 @@ def list_subjects(labelled: Labelled, group: Sequence[Entry]) -> list[Subject]:
     first = [2**62] * len(labelled)
     last = [0] * len(labelled)
     for entry in group:
-        seen = entry.sidecar.seen() if entry.sidecar else {}
+        seen = entry.sidecar.story().seen if entry.sidecar else {}
         for place in range(len(labelled)):
             from_ms, to_ms = (
                 seen.get(str(place), (entry.from_ms, entry.to_ms)) if seen else (entry.from_ms, entry.to_ms)
@@ -228,7 +237,8 @@ def find_parquet(path: Path) -> Iterator[Path]:
 
 
 def open_entry(path: Path) -> Entry:
-    size_bytes = path.stat().st_size
+    status = path.stat()
+    size_bytes = status.st_size
     sidecar_path = path.with_suffix(SIDECAR)
     try:
         sidecar = read_sidecar(sidecar_path)
@@ -238,7 +248,7 @@ def open_entry(path: Path) -> Entry:
     head = sidecar.head
     if size_bytes < 12:
         raise ArchiveRefused(f"{path.name}: too short to be Parquet")
-    return Entry(path, head.from_ms, head.to_ms, head.rows, size_bytes, sidecar)
+    return Entry(path, head.from_ms, head.to_ms, head.rows, size_bytes, sidecar, status.st_mtime_ns)
 
 
 def open_foreign(path: Path, size_bytes: int) -> Entry:
@@ -261,17 +271,23 @@ def read_foreign_subjects(entry: Entry) -> list[Subject]:
     return read_subjects(entry.path)
 
 
-def read_catalog(paths: Sequence[Path]) -> Catalog:
-    """A catalog of data folders, other folders with Parquet, or single files."""
+def read_catalog(paths: Sequence[Path], before: Catalog | None = None) -> Catalog:
+    """
+    A catalog of data folders, other folders with Parquet, or single files.
+
+    A file does not change once it has its name: what an earlier catalog knew
+    of it is taken over. The same catalog comes back when nothing is new.
+    """
     for path in paths:
         if not path.exists():
             raise RequestRejected(f"no such file or folder: {path}")
+    known = {entry.path: entry for entry in before.opened} if before else {}
     entries: list[Entry] = []
     refusals: list[Refusal] = []
     replaced: set[Path] = set()
     for path in (found for root in paths for found in find_parquet(root)):
         try:
-            entry = open_entry(path)
+            entry = reuse_entry(known.get(path)) or open_entry(path)
         except FileNotFoundError:
             # Merged away between listing and opening; its rows are in the output.
             continue
@@ -281,9 +297,28 @@ def read_catalog(paths: Sequence[Path]) -> Catalog:
         entries.append(entry)
         if entry.sidecar:
             replaced.update(path.with_name(name) for name in entry.sidecar.head.replaces)
+    if before and before.paths == tuple(paths) and same(before, entries, refusals):
+        return before
     served = [entry for entry in entries if entry.path not in replaced]
     served.sort(key=lambda entry: (entry.from_ms, entry.path.name))
-    return Catalog(tuple(served), tuple(refusals), tuple(paths))
+    return Catalog(tuple(served), tuple(refusals), tuple(paths), tuple(entries))
+
+
+def reuse_entry(entry: Entry | None) -> Entry | None:
+    """As long as the file is the one that was opened."""
+    if entry is None or entry.sidecar is None:
+        return None
+    status = entry.path.stat()
+    is_same = (status.st_size, status.st_mtime_ns) == (entry.size_bytes, entry.mtime_ns)
+    return entry if is_same else None
+
+
+def same(before: Catalog, entries: Sequence[Entry], refusals: Sequence[Refusal]) -> bool:
+    return (
+        len(before.opened) == len(entries)
+        and all(one is other for one, other in zip(before.opened, entries))
+        and before.refusals == tuple(refusals)
+    )
 
 
 def name_file(path: Path) -> ArchiveFile | None:

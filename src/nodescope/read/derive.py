@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from nodescope.base.metric import Metric
 from nodescope.base.plain import Form
 from nodescope.base.rates import derive_increase
+from nodescope.keep.rollup import GAP_SECONDS
 
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
-# A counter's growth over a longer hole is known, but not when it happened.
-GAP_NS = 120_000_000_000
+GAP_NS = round(GAP_SECONDS * 1e9)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,42 +94,50 @@ class Deriver:
 
     def take(self, chunks: tuple[Chunk, ...]) -> tuple[Integers, Floats]:
         """Times and values of the answer for one stretch."""
-        first = chunks[0]
-        scale = self.metrics[0].scale * self.factor
         with np.errstate(invalid="ignore", divide="ignore"):
-            value = self._derive(chunks) * scale
-        return first.time_ms, value
+            value = self._derive(chunks)
+            return chunks[0].time_ms, value if self.factor == 1.0 else value * self.factor
 
     def _derive(self, chunks: tuple[Chunk, ...]) -> Floats:
         first = chunks[0]
         if self.form == "value":
-            return first.value
-        if self.form == "rate":
-            increase, elapsed = self._growth[0].take(first)
-            return increase / elapsed
-        if self.form == "left":
-            other = self._known[1].at(first.mono_ns, chunks[1])
-            return np.maximum(first.value - other, 0.0)
-        if self.form == "share":
-            limit = self._known[1].at(first.mono_ns, chunks[1])
-            return self._of_limit(first.value, limit)
-        if self.form == "rate_share":
-            increase, elapsed = self._growth[0].take(first)
-            quota = self._known[1].at(first.mono_ns, chunks[1])
-            period = self._known[2].at(first.mono_ns, chunks[2])
-            return self._of_limit(increase / elapsed, quota / period)
-        part, _ = self._growth[0].take(first)
-        whole, _ = self._growth[1].take(self._align(first, chunks[1]))
-        return np.where(whole > 0, part / whole, np.nan)
+            return self._scale(0, first.value)
+        if self.form in ("rate", "rates", "rate_share"):
+            rate = self._rate(chunks)
+            if self.form != "rate_share":
+                return rate
+            quota, period = self._input(1, first, chunks), self._input(2, first, chunks)
+            return derive_share(rate, quota / period)
+        if self.form == "part":
+            part, _ = self._growth[0].take(first)
+            whole, _ = self._growth[1].take(self._align(first, chunks[1]))
+            return derive_part(part, whole)
+        value, other = self._scale(0, first.value), self._input(1, first, chunks)
+        return COMBINE[self.form](value, other)
 
-    @staticmethod
-    def _of_limit(value: Floats, limit: Floats) -> Floats:
-        """Without a limit there is no share of it."""
-        return np.where(np.isfinite(limit) & (limit > 0), value / limit, np.nan)
+    def _rate(self, chunks: tuple[Chunk, ...]) -> Floats:
+        """Of the first counter; of all counters that are read together where the form says so."""
+        first = chunks[0]
+        increase, elapsed = self._growth[0].take(first)
+        total = self._scale(0, increase)
+        if self.form == "rates":
+            for place in range(1, len(chunks)):
+                more, _ = self._growth[place].take(self._align(first, chunks[place]))
+                total = total + self._scale(place, more)
+        return total / elapsed
+
+    def _input(self, place: int, first: Chunk, chunks: tuple[Chunk, ...]) -> Floats:
+        return self._scale(place, self._known[place].at(first.mono_ns, chunks[place]))
+
+    def _scale(self, place: int, value: Floats) -> Floats:
+        scale = self.metrics[place].scale
+        return value if scale == 1.0 else value * scale
 
     @staticmethod
     def _align(first: Chunk, other: Chunk) -> Chunk:
         """The other counter at the first one's moments: both are read in one tick."""
+        if len(first.value) == len(other.value) and (first.mono_ns == other.mono_ns).all():
+            return other
         places = np.searchsorted(other.mono_ns, first.mono_ns)
         value = np.full(len(first.value), np.nan)
         inside = places < len(other.value)
@@ -137,3 +145,26 @@ class Deriver:
         hit[inside] = other.mono_ns[places[inside]] == first.mono_ns[inside]
         value[hit] = other.value[places[hit]]
         return Chunk(first.time_ms, first.mono_ns, value)
+
+
+# -- of two numbers, one: for samples and for minutes alike --------------------------
+
+
+def derive_left(value: Floats, other: Floats) -> Floats:
+    return np.maximum(value - other, 0.0)
+
+
+def derive_share(value: Floats, limit: Floats) -> Floats:
+    """Without a limit there is no share of it."""
+    return np.where(np.isfinite(limit) & (limit > 0), value / limit, np.nan)
+
+
+def derive_used(value: Floats, whole: Floats) -> Floats:
+    return 1.0 - derive_share(value, whole)
+
+
+def derive_part(part: Floats, whole: Floats) -> Floats:
+    return np.where(whole > 0, part / whole, np.nan)
+
+
+COMBINE = {"left": derive_left, "share": derive_share, "used": derive_used}

@@ -19,7 +19,8 @@ import pyarrow.parquet as pq
 from nodescope.base.errors import RequestRejected
 from nodescope.keep.series import LABELS
 from nodescope.read.catalog import Catalog
-from nodescope.read.query import Engine, quote, render_moment
+from nodescope.read.fetch import quote, render_moment
+from nodescope.read.query import Engine
 
 # Every sample as it is: more points than any archive has.
 ALL_POINTS = 2**40

@@ -5,13 +5,13 @@ Pruned in this order: files by partition and sidecar (time, metric, container),
 row groups by the statistics of metric_name and l_container_id, then by the
 bloom filter; the last two by DuckDB, from the WHERE clause. What is left is
 read a few million rows at a time, derived, and put into buckets: memory
-follows the answer, not the archive.
+follows the answer, not the archive. Buckets of a minute or more begin at whole
+minutes, and are filled from rollups where there are some.
 """
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from itertools import pairwise
 from typing import Any
 
@@ -20,19 +20,23 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from nodescope.base.errors import ArchiveRefused, NodescopeError, RequestRejected
+from nodescope.base.errors import NodescopeError, RequestRejected
 from nodescope.base.metric import Metric
-from nodescope.keep.series import ID_COLUMNS, IDENTITY, LABELS, Identity, Subject, identify
+from nodescope.keep.rollup import MINUTE_MS
+from nodescope.keep.series import LABELS, Identity, Subject
 from nodescope.read.bucket import Buckets, Points, Samples
 from nodescope.read.catalog import Catalog, Entry
 from nodescope.read.derive import NOTHING, Chunk, Deriver
-from nodescope.read.foreign import read_shape
-from nodescope.read.resolve import Asked, Rate, resolve_metric
-from nodescope.read.rollups import WIDTH_MS, Rollup, choose, find_rollups
+from nodescope.read.fetch import Fetched, Wanted, fetch_minutes, fetch_samples, list_scopes
+from nodescope.read.minutes import Minutes, derive_minutes, join_cuts
+from nodescope.read.resolve import Asked, Inputs, Rate, resolve_metric
+from nodescope.read.rollups import Rollup, choose, find_rollups
 from nodescope.read.tail import Tail
+from nodescope.read.target import Targets
 
 Integers = NDArray[np.int64]
-# Rows decoded at once: some 100 MB with their strings.
+Floats = NDArray[np.float64]
+# Rows decoded at once: some 100 MB with their labels.
 BATCH_ROWS = 4_000_000
 # A counter's first rate needs the sample before; slow tables come every 5 s,
 # and a busy node's every 30 s.
@@ -61,6 +65,35 @@ class Answer:
     refused: list[str] = field(default_factory=list)
 
 
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """The buckets of an answer."""
+
+    from_ms: int
+    to_ms: int
+    start_ms: int
+    width_ms: int
+    """0: samples as they are."""
+
+    @property
+    def number(self) -> int:
+        return (self.to_ms - self.start_ms) // self.width_ms + 1
+
+
+def make_grid(from_ms: int, to_ms: int, max_points: int) -> Grid:
+    """One sample a second is the rule; fewer samples than points stay as they are."""
+    span_ms = to_ms - from_ms + 1
+    if span_ms <= max_points * 1000:
+        return Grid(from_ms, to_ms, from_ms, 0)
+    width_ms = math.ceil(span_ms / max_points)
+    if width_ms < MINUTE_MS:
+        return Grid(from_ms, to_ms, from_ms, width_ms)
+    start_ms = from_ms // MINUTE_MS * MINUTE_MS
+    # Beginning earlier may take one bucket more than was asked for.
+    width_ms = math.ceil((to_ms - start_ms + 1) / max_points / MINUTE_MS) * MINUTE_MS
+    return Grid(from_ms, to_ms, start_ms, width_ms)
+
+
 @dataclass(slots=True)
 class Engine:
     """A DuckDB in memory, shared by questions; it holds no data."""
@@ -82,154 +115,188 @@ class Engine:
         max_points: int = 1000,
         rate: Rate = "auto",
         tail: Tail | None = None,
+        scope: str | None = None,
     ) -> Answer:
-        """Full container ids, or None for all; times default to all there is."""
+        """
+        Full container ids, or None for all; times default to all there is.
+
+        `scope` asks for the same name of something else: the `cpu` of a node,
+        of each core or process; or picks among the series of a raw name.
+        """
         known = {**catalog.metrics, **(tail.metrics if tail else {})}
-        asked = resolve_metric(metric, known, rate)
-        first, last = whole_range(catalog, tail)
-        from_ms = first if from_ms is None else from_ms
-        to_ms = last if to_ms is None else to_ms
+        asked = resolve_metric(metric, known, rate, scope)
+        if containers is not None and asked.scope not in ("", "container"):
+            raise RequestRejected(f'"{metric}" is measured per {asked.scope}, not per container')
+        if from_ms is None or to_ms is None:
+            first, last = whole_range(catalog, tail)
+            from_ms = first if from_ms is None else from_ms
+            to_ms = last if to_ms is None else to_ms
         if from_ms > to_ms:
             raise RequestRejected(f"the range ends ({to_ms} ms) before it begins ({from_ms} ms)")
         if max_points < 1:
             raise RequestRejected(f"max_points = {max_points} is not accepted; accepted: 1 or more")
-        work = Work(self, asked, containers, from_ms, to_ms, max_points)
-        work.read_files(catalog)
-        if tail:
-            work.read_tail(tail)
-        return work.answer()
+        answer = Answer(asked, from_ms, to_ms, 0, [])
+        grid = make_grid(from_ms, to_ms, max_points)
+        answer.width_ms = grid.width_ms
+        rollups = find_rollups(catalog.paths, from_ms, to_ms) if grid.width_ms >= MINUTE_MS else []
+        for node, entries in split_nodes(catalog, rollups, tail):
+            mine = tail if tail and tail.node == node else None
+            targets = Targets(asked, node, catalog, tail, containers)
+            taken: set[Identity] = set()
+            for inputs in asked.variants:
+                work = Work(self.connection, asked, inputs, targets, containers, grid)
+                work.read_files(entries, [one for one in rollups if one.node == node])
+                if mine:
+                    work.read_tail(mine)
+                answer.lines += work.lines(taken)
+                answer.refused += [one for one in work.refused if one not in answer.refused]
+        answer.lines.sort(key=lambda line: (line.subject.identity, line.subject.label("l_node_name") or ""))
+        return answer
 
 
 def whole_range(catalog: Catalog, tail: Tail | None) -> tuple[int, int]:
     ends = [catalog.to_ms, tail.to_ms if tail else None]
     starts = [catalog.from_ms, min((min(day.clocks) for day in tail.days), default=None) if tail else None]
+    for rollup in find_rollups(catalog.paths, 0, 2**62):
+        starts.append(rollup.from_ms)
+        ends.append(rollup.to_ms)
     found = [one for one in starts if one is not None], [one for one in ends if one is not None]
     if not found[0] or not found[1]:
         raise RequestRejected("there is no data here yet")
     return min(found[0]), max(found[1])
 
 
+def split_nodes(
+    catalog: Catalog, rollups: Sequence[Rollup], tail: Tail | None
+) -> Iterator[tuple[str, list[Entry]]]:
+    """Two nodes' first cores are two series: each node is read alone."""
+    by_node: dict[str, list[Entry]] = {}
+    for entry in catalog.entries:
+        by_node.setdefault(entry.sidecar.head.node if entry.sidecar else "", []).append(entry)
+    for node in [*(rollup.node for rollup in rollups), *([tail.node] if tail and tail.days else [])]:
+        by_node.setdefault(node, [])
+    yield from sorted(by_node.items())
+
+
 Sampled = dict[Identity, list[Chunk]]
 
 
 class Work:
-    """One question being answered."""
+    """One question about one node, with one set of inputs, being answered."""
 
     def __init__(
         self,
-        engine: Engine,
+        connection: duckdb.DuckDBPyConnection,
         asked: Asked,
+        inputs: Inputs,
+        targets: Targets,
         containers: Sequence[str] | None,
-        from_ms: int,
-        to_ms: int,
-        max_points: int,
+        grid: Grid,
     ) -> None:
-        self.engine = engine
+        self.connection = connection
         self.asked = asked
-        self.containers = None if containers is None else sorted(set(containers))
-        self.from_ms, self.to_ms = from_ms, to_ms
-        span_ms = to_ms - from_ms + 1
-        # One sample a second is the rule; fewer samples than points stay as they are.
-        self.width_ms = 0 if span_ms <= max_points * 1000 else math.ceil(span_ms / max_points)
-        self.number = math.ceil(span_ms / self.width_ms) if self.width_ms else 0
+        self.inputs = inputs
+        self.targets = targets
+        # What is measured elsewhere is not found by a container's id.
+        self.containers = None if containers is None or asked.of else sorted(set(containers))
+        self.grid = grid
         self.derivers: dict[Identity, Deriver] = {}
         self.sums: dict[Identity, Buckets | Samples] = {}
-        self.subjects: dict[Identity, Subject] = {}
         self.refused: list[str] = []
-        self.pods: set[str] | None = None
 
     # -- files ----------------------------------------------------------------
 
-    def read_files(self, catalog: Catalog) -> None:
-        entries = [entry for entry in catalog.select(self.from_ms - LEAD_MS, self.to_ms) if self._has(entry)]
-        if self.asked.by_pod and self.containers is not None:
-            wanted = set(self.containers)
-            self.pods = {
-                one.label("l_pod_uid") or ""
-                for one in catalog.containers()
-                if one.label("l_container_id") in wanted
-            }
-        if self._may_use_rollups():
-            rollups = find_rollups(catalog.paths, self.from_ms - LEAD_MS, self.to_ms)
-            entries, rollups = choose(entries, rollups)
-            for rollup in rollups:
-                self._read_rollup(rollup)
+    def read_files(self, entries: Sequence[Entry], rollups: Sequence[Rollup]) -> None:
+        from_ms = self.grid.from_ms - LEAD_MS
+        entries = [
+            entry
+            for entry in entries
+            if entry.from_ms <= self.grid.to_ms and entry.to_ms >= from_ms and self._has(entry)
+        ]
+        scopes = list_scopes(entries, self.inputs[0].name)
+        entries, rollups = choose(entries, rollups)
+        self._read_rollups(rollups, scopes)
         for group in split_overlaps(entries):
             for batch in self._container_batches(group):
                 self._read_group(group, batch)
 
-    def _may_use_rollups(self) -> bool:
-        return self.width_ms >= WIDTH_MS and self.asked.form in ("value", "rate") and not self.asked.by_pod
+    def _wanted(self, metric: Metric, containers: Sequence[str] | None, from_ms: int) -> Wanted:
+        scope = self.asked.of or self.asked.scope
+        return Wanted(metric.name, containers, scope, from_ms, self.grid.to_ms)
 
-    def _read_rollup(self, rollup: Rollup) -> None:
-        """Minutes instead of samples: exact for a gauge's buckets, a minute's mean for a rate."""
-        metric = self.asked.metrics[0]
-        where = [f"metric_name = {quote(metric.name)}"]
-        if self.containers is not None:
-            where.append(f"l_container_id IN ({', '.join(map(quote, self.containers))})")
-        numbers = 'epoch_ms("time") AS time_ms, "last" AS value, "min", "max", "mean", "count"'
-        question = (
-            f"SELECT {numbers}, {', '.join(LABELS)} FROM read_parquet({quote(str(rollup.path))}) "  # noqa: S608
-            f"WHERE {' AND '.join(where)}"
-        )
-        try:
-            table = run_arrow(self.engine.connection, question)
-        except ArchiveRefused as error:
-            self.refused.append(f"{rollup.path.name}: {error}")
+    def _read_rollups(self, rollups: Sequence[Rollup], scopes: set[str]) -> None:
+        """Minutes instead of samples."""
+        if not rollups:
             return
-        for labels, rows in split_series(table):
-            subject = Subject(labels)
-            self.subjects.setdefault(subject.identity, subject)
-            self._add_minutes(subject.identity, rows)
+        paths = [rollup.path for rollup in rollups]
+        start_ms = self.grid.start_ms
+        try:
+            inputs = [
+                fetch_minutes(self.connection, paths, scopes, self._wanted(metric, self.containers, start_ms))
+                for metric in self.inputs
+            ]
+        except NodescopeError as error:
+            if len(rollups) == 1:
+                self.refused.append(f"{paths[0].name}: {error}")
+                return
+            # One is broken: each alone, so that the others are served.
+            for rollup in rollups:
+                self._read_rollups([rollup], scopes)
+            return
+        joined = [{key: join_cuts(cuts) for key, cuts in fetched.series.items()} for fetched in inputs]
+        parts: dict[Identity, list[Minutes]] = {}
+        for identity, cut in joined[0].items():
+            others = [one.get(identity) for one in joined[1:]]
+            minutes = derive_minutes(self.asked.form, self.inputs, self.asked.factor, cut, others)
+            for target in self.targets.of(identity):
+                parts.setdefault(target, []).append(minutes)
+        for target, many in parts.items():
+            self._add_minutes(target, self.targets.join_minutes(many))
 
-    def _add_minutes(self, identity: Identity, rows: pa.Table) -> None:
-        columns = {
-            name: rows.column(name).to_numpy() for name in ("time_ms", "value", "min", "max", "mean", "count")
-        }
-        sums = self._sums_of(identity)
-        scale = self.asked.metrics[0].scale * self.asked.factor
-        time_ms = columns["time_ms"]
-        if self.asked.form == "rate":
-            # A counter's last sample of a minute lies in its last second.
-            chunk = Chunk(time_ms, time_ms * 1_000_000, columns["value"])
-            _, value = self.derivers[identity].take((chunk,))
-            inside = (time_ms >= self.from_ms) & (time_ms <= self.to_ms)
-            sums.add(time_ms[inside], value[inside])
-        elif isinstance(sums, Buckets):
-            low, high, mean = (columns[name] * scale for name in ("min", "max", "mean"))
-            sums.add_summaries(time_ms, low, high, mean, columns["count"])
-
-    def _sums_of(self, identity: Identity) -> Buckets | Samples:
-        if identity not in self.sums:
-            asked = self.asked
-            self.derivers[identity] = Deriver(asked.form, asked.metrics, asked.factor)
-            self.sums[identity] = (
-                Buckets(self.from_ms, self.width_ms, self.number) if self.width_ms else Samples()
+    def _add_minutes(self, target: Identity, minutes: Minutes) -> None:
+        sums = self._sums_of(target)
+        inside = self.targets.clip(target, minutes.time_ms)
+        if isinstance(sums, Buckets):
+            sums.add_summaries(
+                minutes.time_ms[inside],
+                minutes.minimum[inside],
+                minutes.maximum[inside],
+                minutes.mean[inside],
+                minutes.count[inside],
             )
-        return self.sums[identity]
+
+    def _sums_of(self, target: Identity) -> Buckets | Samples:
+        if target not in self.sums:
+            grid = self.grid
+            self.sums[target] = (
+                Buckets(grid.start_ms, grid.width_ms, grid.number) if grid.width_ms else Samples()
+            )
+        return self.sums[target]
 
     def _has(self, entry: Entry) -> bool:
         """Whether a sidecar says that there is something of it in the file."""
         if entry.sidecar is None:
             return True
         names = entry.sidecar.scopes()
-        if not any(metric.name in names for metric in self.asked.metrics):
+        if not any(metric.name in names for metric in self.inputs):
             return False
-        if self.containers is None or self.asked.by_pod:
+        if self.containers is None:
             return True
         wanted = set(self.containers)
         return any(labels[CONTAINER] in wanted for labels, _ in entry.sidecar.labels())
 
     def _container_batches(self, entries: Sequence[Entry]) -> Iterator[list[str] | None]:
         """Containers a few at a time, so that a batch is a few million rows; None for no filter."""
-        if self.asked.by_pod or not entries:
+        if self.asked.of or not entries:
             yield None
             return
-        seconds = max(1, (min(self.to_ms, entries[-1].to_ms) - max(self.from_ms, entries[0].from_ms)) // 1000)
-        size = max(1, BATCH_ROWS // (seconds * len(self.asked.metrics)))
+        grid = self.grid
+        first_ms, last_ms = max(grid.from_ms, entries[0].from_ms), min(grid.to_ms, entries[-1].to_ms)
+        size = max(1, BATCH_ROWS // (max(1, (last_ms - first_ms) // 1000) * len(self.inputs)))
         wanted = self.containers
         if wanted is None:
-            if any(entry.sidecar is None for entry in entries) or not self._is_of_containers(entries):
+            foreign = any(entry.sidecar is None for entry in entries)
+            if foreign or list_scopes(entries, self.inputs[0].name) != {"container"}:
                 yield None
                 return
             wanted = sorted(
@@ -247,19 +314,14 @@ class Work:
         for start in range(0, len(wanted), size):
             yield wanted[start : start + size]
 
-    def _is_of_containers(self, entries: Sequence[Entry]) -> bool:
-        scopes = {
-            scope
-            for entry in entries
-            if entry.sidecar
-            for scope in entry.sidecar.scopes().get(self.asked.metrics[0].name, ())
-        }
-        return scopes == {"container"}
-
     def _read_group(self, entries: Sequence[Entry], containers: list[str] | None) -> None:
         """All inputs of one stretch of time, then derived together."""
+        from_ms = self.grid.from_ms - LEAD_MS
         try:
-            inputs = [self._fetch(entries, metric, containers) for metric in self.asked.metrics]
+            fetched = [
+                fetch_samples(self.connection, entries, self._wanted(metric, containers, from_ms))
+                for metric in self.inputs
+            ]
         except (duckdb.Error, pa.ArrowException, NodescopeError) as error:
             if len(entries) == 1:
                 self.refused.append(f"{entries[0].path.name}: {str(error).splitlines()[0]}")
@@ -268,146 +330,80 @@ class Work:
             for entry in entries:
                 self._read_group([entry], containers)
             return
-        self._derive(inputs)
+        clocks = self._clocks(entries)
+        self._derive([to_chunks(one, clocks) for one in fetched])
 
-    def _fetch(self, entries: Sequence[Entry], metric: Metric, containers: list[str] | None) -> Sampled:
+    def _clocks(self, entries: Sequence[Entry]) -> "Clocks | None":
+        """A gauge alone needs no clock but its own."""
         ours = [entry for entry in entries if entry.sidecar is not None]
-        sampled: Sampled = {}
-        if ours:
-            columns = identity_columns(ours, metric.name)
-            if columns:
-                table = self._select(ours, metric.name, containers, columns)
-                gather(sampled, table, columns, clocks_of(ours), self._subject_lookup(ours, columns))
-        for entry in entries:
-            if entry.sidecar is None:
-                table = self._select_foreign(entry, metric.name, containers)
-                gather(sampled, table, IDENTITY, None, None)
-        return sampled
-
-    def _select(
-        self, entries: Sequence[Entry], metric: str, containers: list[str] | None, columns: Sequence[str]
-    ) -> pa.Table:
-        where = [f"metric_name = {quote(metric)}"]
-        if containers is not None:
-            where.append(f"l_container_id IN ({', '.join(map(quote, containers))})")
-        where += self._time_clause(entries, "TIMESTAMPTZ", "+00")
-        question = (
-            f"SELECT epoch_ms(time) AS time_ms, value, {', '.join(columns)} "  # noqa: S608 - names of ours, values quoted
-            f"FROM read_parquet([{', '.join(quote(str(entry.path)) for entry in entries)}]) "
-            f"WHERE {' AND '.join(where)}"
-        )
-        return run_arrow(self.engine.connection, question)
-
-    def _select_foreign(self, entry: Entry, metric: str, containers: list[str] | None) -> pa.Table:
-        shape = read_shape(entry.path)
-        where = [f"metric_name = {quote(metric)}", *self._time_clause([entry], "TIMESTAMP", "")]
-        if containers is not None:
-            where.append(f"{shape.label('l_container_id')} IN ({', '.join(map(quote, containers))})")
-        columns = ", ".join(f"{shape.label(name)} AS {name}" for name in IDENTITY)
-        question = (
-            f"SELECT epoch_ms(time) AS time_ms, {shape.value()} AS value, {columns} "  # noqa: S608
-            f"FROM read_parquet({quote(str(entry.path))}) WHERE {' AND '.join(where)} ORDER BY ALL"
-        )
-        table = run_arrow(self.engine.connection, question)
-        return table.select(["time_ms", "value", *IDENTITY])
-
-    def _time_clause(self, entries: Sequence[Entry], kind: str, zone: str) -> list[str]:
-        """Nothing where the files lie within the range as a whole."""
-        clauses = []
-        from_ms = self.from_ms - LEAD_MS
-        if min(entry.from_ms for entry in entries) < from_ms:
-            clauses.append(f"time >= {kind} '{render_moment(from_ms)}{zone}'")
-        if max(entry.to_ms for entry in entries) > self.to_ms:
-            clauses.append(f"time <= {kind} '{render_moment(self.to_ms)}{zone}'")
-        return clauses
-
-    def _subject_lookup(
-        self, entries: Sequence[Entry], columns: Sequence[str]
-    ) -> dict[tuple[str | None, ...], Identity]:
-        """From the columns that were selected to the whole identity."""
-        places = [LABELS.index(name) for name in columns]
-        found: dict[tuple[str | None, ...], Identity] = {}
-        seen: set[int] = set()
-        for entry in entries:
-            rows = entry.sidecar.labels() if entry.sidecar else ()
-            if id(rows) in seen:
-                continue
-            seen.add(id(rows))
-            for labels, details in rows:
-                identity = identify(labels)
-                found[tuple(labels[place] for place in places)] = identity
-                self.subjects[identity] = Subject(labels, details)
-        return found
+        return clocks_of(ours) if ours and self.asked.form != "value" else None
 
     # -- the tail -------------------------------------------------------------
 
     def read_tail(self, tail: Tail) -> None:
         inputs: list[Sampled] = []
-        for metric in self.asked.metrics:
+        for metric in self.inputs:
             sampled: Sampled = {}
             for subject, chunk in tail.chunks(metric.name):
                 if self._wants(subject) and len(chunk.value):
-                    self.subjects.setdefault(subject.identity, subject)
-                    inside = (chunk.time_ms >= self.from_ms - LEAD_MS) & (chunk.time_ms <= self.to_ms)
+                    inside = (chunk.time_ms >= self.grid.from_ms - LEAD_MS) & (
+                        chunk.time_ms <= self.grid.to_ms
+                    )
                     cut = Chunk(chunk.time_ms[inside], chunk.mono_ns[inside], chunk.value[inside])
                     sampled.setdefault(subject.identity, []).append(cut)
             inputs.append(sampled)
         self._derive(inputs)
 
     def _wants(self, subject: Subject) -> bool:
-        if self.containers is None:
-            return True
-        if self.asked.by_pod:
-            return self.pods is None or (subject.label("l_pod_uid") or "") in self.pods
-        return subject.label("l_container_id") in self.containers
+        scope = self.asked.of or self.asked.scope
+        if scope and subject.label("l_scope") != scope:
+            return False
+        return self.containers is None or subject.label("l_container_id") in self.containers
 
     # -- deriving -------------------------------------------------------------
 
     def _derive(self, inputs: Sequence[Sampled]) -> None:
+        parts: dict[Identity, list[tuple[Integers, Floats]]] = {}
         for identity, chunks in inputs[0].items():
-            if self.pods is not None and identity[IDENTITY.index("l_pod_uid")] not in self.pods:
+            targets = self.targets.of(identity)
+            if not targets:
                 continue
             others = [join(sampled.get(identity, [])) for sampled in inputs[1:]]
-            sums = self._sums_of(identity)
-            time_ms, value = self.derivers[identity].take((join(chunks), *others))
-            inside = (time_ms >= self.from_ms) & (time_ms <= self.to_ms)
+            time_ms, value = self._deriver_of(identity).take((join(chunks), *others))
+            inside = (time_ms >= self.grid.from_ms) & (time_ms <= self.grid.to_ms)
             if self.asked.form != "value":
                 inside &= ~np.isnan(value)
-            if inside.any():
-                sums.add(time_ms[inside], value[inside])
+            if not inside.all():
+                time_ms, value = time_ms[inside], value[inside]
+            for target in targets if len(time_ms) else ():
+                parts.setdefault(target, []).append((time_ms, value))
+        for target, many in parts.items():
+            time_ms, value = self.targets.join_samples(many)
+            inside = self.targets.clip(target, time_ms)
+            self._sums_of(target).add(time_ms[inside], value[inside])
 
-    def answer(self) -> Answer:
-        lines = []
-        for identity, sums in self.sums.items():
+    def _deriver_of(self, identity: Identity) -> Deriver:
+        if identity not in self.derivers:
+            self.derivers[identity] = Deriver(self.asked.form, self.inputs, self.asked.factor)
+        return self.derivers[identity]
+
+    def lines(self, taken: set[Identity]) -> list[Line]:
+        """What was found and is not taken from a better input already."""
+        found = []
+        for target, sums in self.sums.items():
             points = sums.points()
-            if len(points.time_ms) and (self.width_ms == 0 or points.count.any()):
-                lines.append(Line(self.subjects.get(identity) or bare_subject(identity), points))
-        lines.sort(key=lambda line: line.subject.identity)
-        return Answer(self.asked, self.from_ms, self.to_ms, self.width_ms, lines, self.refused)
+            if target in taken or not len(points.time_ms):
+                continue
+            if self.grid.width_ms and not points.count.any():
+                continue
+            if self.grid.width_ms:
+                points.time_ms[0] = max(self.grid.from_ms, points.time_ms[0])
+            taken.add(target)
+            found.append(Line(self.targets.subject(target), points))
+        return found
 
 
 # -- helpers ------------------------------------------------------------------------
-
-
-def bare_subject(identity: Identity) -> Subject:
-    known = dict(zip(IDENTITY, identity))
-    return Subject(tuple(known.get(name) or None for name in LABELS))
-
-
-def quote(text: str) -> str:
-    """A string literal of SQL."""
-    return "'" + text.replace("'", "''") + "'"
-
-
-def render_moment(time_ms: int) -> str:
-    return datetime.fromtimestamp(time_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S.%f")[:-3]
-
-
-def run_arrow(connection: duckdb.DuckDBPyConnection, question: str) -> pa.Table:
-    try:
-        return connection.cursor().sql(question).to_arrow_table()
-    except duckdb.Error as error:
-        raise ArchiveRefused(str(error).splitlines()[0]) from error
 
 
 def split_overlaps(entries: Sequence[Entry]) -> list[list[Entry]]:
@@ -428,15 +424,6 @@ def first_moment(entry: Entry) -> int:
     return int(ticks.mono_ns[0]) if ticks and len(ticks.mono_ns) else entry.from_ms * 1_000_000
 
 
-def identity_columns(entries: Sequence[Entry], metric: str) -> list[str]:
-    """The columns that tell this metric's series apart, by the scopes it has."""
-    scopes = {scope for entry in entries if entry.sidecar for scope in entry.sidecar.scopes().get(metric, ())}
-    wanted = {column for scope in scopes for column in ID_COLUMNS.get(scope, ("l_device",))}
-    if len(scopes) > 1 or not wanted or scopes == {"node"}:
-        wanted.add("l_scope")
-    return [name for name in IDENTITY if name in wanted] if scopes else []
-
-
 @dataclass(frozen=True, slots=True)
 class Clocks:
     """Wall time to monotonic time for a stretch."""
@@ -445,6 +432,8 @@ class Clocks:
     mono_ns: Integers
 
     def at(self, time_ms: Integers) -> Integers:
+        if len(time_ms) == len(self.time_ms) and (time_ms == self.time_ms).all():
+            return self.mono_ns
         places = np.clip(np.searchsorted(self.time_ms, time_ms), 0, len(self.time_ms) - 1)
         found: Integers = self.mono_ns[places]
         return found
@@ -458,74 +447,26 @@ def clocks_of(entries: Sequence[Entry]) -> Clocks:
     return Clocks(time_ms[order], mono_ns[order])
 
 
-def gather(
-    sampled: Sampled,
-    table: pa.Table,
-    columns: Sequence[str],
-    clocks: Clocks | None,
-    lookup: dict[tuple[str | None, ...], Identity] | None,
-) -> None:
-    """A table in the order of the files, cut into series; each stays in order of time."""
-    if not table.num_rows:
-        return
-    codes = []
-    words: list[list[str | None]] = []
-    for name in columns:
-        encoded = table.column(name).combine_chunks()
-        if not isinstance(encoded, pa.DictionaryArray):
-            encoded = encoded.dictionary_encode()
-        codes.append(encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False))
-        words.append([*encoded.dictionary.to_pylist(), None])
-    time_ms = table.column("time_ms").to_numpy()
-    value = table.column("value").to_numpy()
-    if table.column("value").null_count:
-        value = np.where(table.column("value").is_null().to_numpy(), np.inf, value)
-    changed = np.zeros(len(time_ms), bool)
-    changed[0] = True
-    for code in codes:
-        changed[1:] |= code[1:] != code[:-1]
-    starts = np.flatnonzero(changed)
-    mono_ns = clocks.at(time_ms) if clocks else time_ms * 1_000_000
-    for start, end in zip(starts.tolist(), [*starts[1:].tolist(), len(time_ms)]):
-        labels = tuple(word[code[start]] for word, code in zip(words, codes))
-        identity = lookup.get(labels) if lookup is not None else tuple(label or "" for label in labels)
-        if identity is None:
-            identity = spread(columns, labels)
-        chunk = Chunk(time_ms[start:end], mono_ns[start:end], value[start:end])
-        sampled.setdefault(identity, []).append(chunk)
-
-
-def split_series(table: pa.Table) -> Iterator[tuple[tuple[str | None, ...], pa.Table]]:
-    """A rollup's rows by series; they lie together."""
-    if not table.num_rows:
-        return
-    columns = [table.column(name).combine_chunks().dictionary_encode() for name in LABELS]
-    changed = np.zeros(table.num_rows, bool)
-    changed[0] = True
-    for column in columns:
-        code = column.indices.fill_null(-1).to_numpy(zero_copy_only=False)
-        changed[1:] |= code[1:] != code[:-1]
-    starts = np.flatnonzero(changed).tolist()
-    for start, end in zip(starts, [*starts[1:], table.num_rows]):
-        yield tuple(column[start].as_py() for column in columns), table.slice(start, end - start)
-
-
-def spread(columns: Sequence[str], labels: Sequence[str | None]) -> Identity:
-    known = dict(zip(columns, labels))
-    return tuple(known.get(name) or "" for name in IDENTITY)
+def to_chunks(fetched: Fetched, clocks: Clocks | None) -> Sampled:
+    found: Sampled = {}
+    for identity, cuts in fetched.series.items():
+        for cut in cuts:
+            mono_ns = clocks.at(cut.time_ms) if clocks else cut.time_ms * 1_000_000
+            found.setdefault(identity, []).append(Chunk(cut.time_ms, mono_ns, cut.columns["value"]))
+    return found
 
 
 def join(chunks: Sequence[Chunk]) -> Chunk:
-    """Pieces of one series, in order of the monotonic clock."""
+    """Pieces of one series, in order of the monotonic clock, whatever the wall clock did."""
     if not chunks:
         return NOTHING
-    if len(chunks) == 1:
-        return chunks[0]
-    joined = Chunk(
-        np.concatenate([chunk.time_ms for chunk in chunks]),
-        np.concatenate([chunk.mono_ns for chunk in chunks]),
-        np.concatenate([chunk.value for chunk in chunks]),
-    )
+    joined = chunks[0]
+    if len(chunks) > 1:
+        joined = Chunk(
+            np.concatenate([chunk.time_ms for chunk in chunks]),
+            np.concatenate([chunk.mono_ns for chunk in chunks]),
+            np.concatenate([chunk.value for chunk in chunks]),
+        )
     if (np.diff(joined.mono_ns) < 0).any():
         order = np.argsort(joined.mono_ns, kind="stable")
         return Chunk(joined.time_ms[order], joined.mono_ns[order], joined.value[order])

@@ -2,24 +2,23 @@
 Which rollups stand for which files, so that a month is read without its samples.
 
 A rollup says which segments of the log are in it. A file whose segments are
-all in rollups need not be read for a question with buckets of two minutes or
-more; a rollup that shares segments with a file that is read must not be.
+all in rollups need not be read for a question with buckets of whole minutes; a
+rollup that shares segments with a file that is read must not be.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from nodescope.base.errors import ArchiveRefused
 from nodescope.keep.layout import DataFolder
-from nodescope.keep.rollup import MINUTE_MS, covers, read_rollup_segments
-from nodescope.keep.sidecar import has_segment
+from nodescope.keep.parquet import open_parquet, read_footer
+from nodescope.keep.rollup import MINUTE_MS, covers
 from nodescope.read.catalog import Entry
 
 Segments = Mapping[str, Any]
-# Two minutes: below, a bucket would hold one rollup row or none.
-WIDTH_MS = 2 * MINUTE_MS
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +29,7 @@ class Rollup:
     from_ms: int
     to_ms: int
     segments: Segments
+    node: str
 
 
 def find_rollups(paths: Sequence[Path], from_ms: int, to_ms: int) -> list[Rollup]:
@@ -40,20 +40,29 @@ def find_rollups(paths: Sequence[Path], from_ms: int, to_ms: int) -> list[Rollup
             if file.from_ms > to_ms or end_ms + MINUTE_MS < from_ms:
                 continue
             try:
-                segments = read_rollup_segments(file.path)
+                footer = read_rollup_footer(file.path, file.path.stat().st_mtime_ns)
             except (ArchiveRefused, OSError):
                 # Its samples, if they are still there, are read instead.
                 continue
-            found.append(Rollup(file.path, file.from_ms, end_ms, segments))
+            segments, node = footer
+            found.append(Rollup(file.path, file.from_ms, end_ms, segments, node))
     return found
+
+
+# A year of day-sized files; one entry is a hundred bytes.
+@lru_cache(maxsize=4096)
+def read_rollup_footer(path: Path, mtime_ns: int) -> tuple[Segments, str]:
+    del mtime_ns
+    footer = read_footer(open_parquet(path), path.name) or {}
+    return dict(footer.get("segments", {})), str(footer.get("node", ""))
 
 
 def shares(one: Segments, other: Segments) -> bool:
     return any(
-        has_segment(other, run, number)
+        first <= end and start <= last
         for run, ranges in one.items()
         for first, last in ranges
-        for number in range(first, last + 1)
+        for start, end in other.get(run, ())
     )
 
 

@@ -18,7 +18,7 @@ from nodescope.base.errors import ArchiveTruncated, NodescopeError
 from nodescope.base.frame import Frame
 from nodescope.base.metric import Metric
 from nodescope.keep.layout import CLOSED, OPEN, DataFolder
-from nodescope.keep.segment import Day, gather_metrics, read_segment, split_days
+from nodescope.keep.segment import Day, Track, gather_metrics, read_segment, split_days
 from nodescope.keep.series import Identity, Subject
 from nodescope.read.catalog import Catalog
 from nodescope.read.derive import Chunk
@@ -48,7 +48,7 @@ class Tail:
         for day in self.days:
             subjects = dict(sorted(day.subjects.items()))
             ranks = {identity: place for place, identity in enumerate(subjects)}
-            for part in gather_metrics(day, ranks, self.node, (name,)):
+            for part in gather_metrics(day, ranks, (name,)):
                 mono = np.array([day.clocks[int(time)] for time in part.time_ms], np.int64)
                 starts = np.flatnonzero(np.r_[True, part.rank[1:] != part.rank[:-1]])
                 for start, end in zip(starts, [*starts[1:], len(part.rank)]):
@@ -88,10 +88,24 @@ def build_tail(streams: Iterable[tuple[str, str, Iterable[Frame]]], newest: Mapp
             for identity, subject in day.subjects.items():
                 tail.subjects.setdefault(identity, subject)
             for track in day.tracks.values():
-                table = track.blocks[0].table
-                tail.metrics.update({metric.name: metric for metric in table.metrics})
+                tail.metrics.update({metric.name: metric for metric in measured_metrics(track)})
     tail.days.sort(key=lambda day: min(day.clocks, default=0))
     return tail
+
+
+def measured_metrics(track: Track) -> list[Metric]:
+    """
+    Columns with a sample, as a file would have them.
+
+    A hybrid node's tables have columns for both versions of cgroups; a plain
+    name is made of the one that is measured. The first and the newest blocks
+    tell: a column is not measured in between alone.
+    """
+    seen = np.zeros(len(track.blocks[0].table.metrics), bool)
+    for block in (track.blocks[0], *track.blocks[-3:]):
+        if block.values.shape[1] == len(seen):
+            seen |= ~np.isnan(block.values).all(axis=0)
+    return [metric for metric, there in zip(track.blocks[0].table.metrics, seen) if there]
 
 
 def read_log_tail(data: Path, catalog: Catalog) -> Tail:

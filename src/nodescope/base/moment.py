@@ -1,0 +1,37 @@
+"""Times as people give them: ISO 8601, epoch seconds, or relative such as -15m."""
+
+from datetime import UTC, datetime
+
+from nodescope.base.errors import RequestRejected
+from nodescope.base.quantity import parse_seconds
+
+# Years 1 to 9999: what a calendar can say.
+EARLIEST_MS, LATEST_MS = -62_135_596_800_000, 253_402_300_799_000
+
+
+def parse_moment(text: str, now_ms: int) -> int:
+    """Milliseconds since the epoch; what has no zone is UTC."""
+    if text == "now":
+        return now_ms
+    try:
+        moment_ms = _parse(text, now_ms)
+    except (ValueError, OverflowError):
+        moment_ms = None
+    if moment_ms is None or not EARLIEST_MS <= moment_ms <= LATEST_MS:
+        raise RequestRejected(
+            f"{text!r} is not a time; accepted: 2026-01-31T12:00:00Z, 1769860800, -15m, now"
+        ) from None
+    return moment_ms
+
+
+def _parse(text: str, now_ms: int) -> int:
+    if text.startswith("-"):
+        return now_ms - round(parse_seconds(text[1:]) * 1000)
+    if text.isascii() and text.replace(".", "", 1).isdigit():
+        return round(float(text) * 1000)
+    moment = datetime.fromisoformat(text)
+    return round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
+
+
+def render_moment(time_ms: int) -> str:
+    return datetime.fromtimestamp(time_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")

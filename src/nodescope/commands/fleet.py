@@ -1,0 +1,307 @@
+"""nodescope fleet: a study or a question over many nodes and days."""
+
+import argparse
+import json
+import os
+import re
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from nodescope.base.errors import RequestRejected, SettingsRejected
+from nodescope.base.quantity import parse_bytes, parse_seconds
+from nodescope.base.text import hint_nearest
+from nodescope.commands.moment import parse_moment
+
+if TYPE_CHECKING:
+    # Arrow and DuckDB are loaded when the question is asked, not for --help.
+    from nodescope.read.roots import Survey
+    from nodescope.use.fleet.part import Job, Unit
+
+EXAMPLE = """questions:
+  leaks        memory that grows and keeps growing, by workload
+  changes      what changed together at --at T, by image, workload, namespace and node
+  top          who uses most of a metric, and at what time of day
+  compare      two archives A B side by side, or with --at T before and after it
+  files        the Parquet files that are served: for Spark, Trino, DuckDB
+  or a study   trend, changepoint, periodicity, anomaly, summary, correlation
+
+example:
+  nodescope fleet leaks s3://bucket/archive --from -7d
+  nodescope fleet changes /data/nodes --at 14:05
+  nodescope fleet top s3://bucket/archive --metric cpu_throttled --by workload
+  nodescope fleet periodicity /data/nodes --metric cpu --out findings.parquet
+"""
+QUESTIONS = ("leaks", "changes", "top", "compare", "files")
+# What is looked at unless --metric says otherwise.
+METRICS = {
+    "leaks": ("memory_anon",),
+    "changes": ("memory", "cpu"),
+    "top": ("cpu",),
+    "compare": ("cpu", "memory"),
+}
+_CLOCK = re.compile(r"(\d{1,2}):(\d{2})(?::(\d{2}))?")
+MS_PER_DAY = 86_400_000
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = EXAMPLE
+    parser.add_argument("question", metavar="QUESTION", help="a question or a study, as below")
+    parser.add_argument(
+        "roots",
+        metavar="PATH|URL",
+        nargs="+",
+        help="data folders, folders of data folders, or s3:// gs:// abfs:// file:// addresses",
+    )
+    parser.add_argument("--metric", action="append", metavar="M", help="plain or raw name; may be repeated")
+    parser.add_argument("--from", dest="start", metavar="T", help="ISO 8601, epoch seconds, or -7d")
+    parser.add_argument("--to", dest="end", metavar="T", help="ISO 8601, epoch seconds, or -15m")
+    parser.add_argument("--at", metavar="T", help="the moment of `changes`; 14:05 is that of the newest day")
+    parser.add_argument(
+        "--within", default="2m", metavar="TIME", help="how near to --at a change must be; 2m unless given"
+    )
+    parser.add_argument(
+        "--span",
+        default="30m",
+        metavar="TIME",
+        help="how much before and after --at is read; 30m unless given",
+    )
+    parser.add_argument(
+        "--by", default="workload", metavar="GROUP", help="workload, namespace, image or node"
+    )
+    parser.add_argument(
+        "--scheduler",
+        metavar="ADDRESS",
+        help="a Dask scheduler, tcp://host:8786; else workers are started here",
+    )
+    parser.add_argument(
+        "--workers",
+        type=int,
+        default=os.cpu_count() or 1,
+        metavar="N",
+        help="workers started here; one a core",
+    )
+    parser.add_argument(
+        "--memory", default="1GiB", metavar="BYTES", help="the most a worker started here may take; 1GiB"
+    )
+    parser.add_argument(
+        "--false-share",
+        type=float,
+        default=0.05,
+        metavar="Q",
+        help="of the findings that are kept, how many may be false; 0.05 unless given",
+    )
+    parser.add_argument("--limit", type=int, default=20, metavar="N", help="lines of the summary; 20")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="all findings as .parquet, .csv or .json")
+    parser.add_argument("--json", action="store_true", help="the answer as one JSON object")
+
+
+def run(options: argparse.Namespace) -> int:
+    from nodescope.read.roots import survey_roots
+    from nodescope.use.fleet.out import check_ending
+
+    check(options)
+    if options.out:
+        check_ending(options.out)
+    survey = survey_roots(options.roots)
+    if not survey.files:
+        for fault in survey.faults:
+            sys.stderr.write(f"not looked at: {fault.where}: {fault.reason}\n")
+        raise RequestRejected(f"{', '.join(options.roots)}: there is no data here yet")
+    if options.question == "files":
+        return list_files(survey)
+    job, units = plan(options, survey)
+    return ask(options, survey, job, units)
+
+
+def check(options: argparse.Namespace) -> None:
+    from nodescope.use.fleet.workload import GROUPINGS
+    from nodescope.use.studies import STUDIES
+
+    known = [*QUESTIONS, *STUDIES]
+    if options.question not in known:
+        near = hint_nearest(options.question, known)
+        raise SettingsRejected(f'no question "{options.question}"{near} (accepted: {", ".join(known)})')
+    if options.by not in GROUPINGS:
+        near = hint_nearest(options.by, GROUPINGS)
+        raise SettingsRejected(f"--by {options.by} is not accepted{near} (accepted: {', '.join(GROUPINGS)})")
+    if options.question in STUDIES and not options.metric:
+        raise SettingsRejected("--metric is needed for a study; nodescope metrics PATH lists them")
+    if options.question == "changes" and not options.at:
+        raise SettingsRejected("--at is needed for changes: the moment at which something changed")
+    if options.question == "compare" and not options.at and len(options.roots) != 2:
+        raise SettingsRejected("compare needs two archives A B, or --at T for before and after")
+    for name, least in (("workers", 1), ("limit", 1)):
+        if getattr(options, name) < least:
+            raise SettingsRejected(f"--{name} {getattr(options, name)} is not accepted; accepted: 1 or more")
+    if not 0 < options.false_share < 1:
+        raise SettingsRejected(
+            f"--false-share {options.false_share:g} is not accepted; accepted: between 0 and 1"
+        )
+
+
+def list_files(survey: "Survey") -> int:
+    for file in sorted(survey.files, key=lambda one: (one.node, one.from_ms)):
+        sys.stdout.write(f"{file.name}\n")
+    for fault in survey.faults:
+        sys.stderr.write(f"not listed: {fault.where}: {fault.reason}\n")
+    return 0
+
+
+def seconds_of(name: str, text: str) -> float:
+    try:
+        return parse_seconds(text)
+    except ValueError as error:
+        raise SettingsRejected(f"--{name} {text}: {error}") from None
+
+
+def moment_of(text: str, newest_ms: int) -> int:
+    """A clock time alone is the newest one that the data reach."""
+    match = _CLOCK.fullmatch(text)
+    if not match:
+        return parse_moment(text, newest_ms)
+    hours, minutes, seconds = (int(part or 0) for part in match.groups())
+    if hours > 23 or minutes > 59 or seconds > 59:
+        raise RequestRejected(f"{text} is no time of day; accepted: 00:00 to 23:59:59")
+    at_ms = newest_ms // MS_PER_DAY * MS_PER_DAY + ((hours * 60 + minutes) * 60 + seconds) * 1000
+    return at_ms if at_ms <= newest_ms else at_ms - MS_PER_DAY
+
+
+def plan(options: argparse.Namespace, survey: "Survey") -> "tuple[Job, list[Unit]]":
+    from nodescope.read.roots import survey_roots
+    from nodescope.use.fleet.part import Job, cut_units, window_units
+
+    newest_ms = survey.to_ms or 0
+    from_ms = parse_moment(options.start, newest_ms) if options.start else None
+    to_ms = parse_moment(options.end, newest_ms) if options.end else None
+    metrics = tuple(dict.fromkeys(options.metric or METRICS[options.question]))
+    at_ms = moment_of(options.at, newest_ms) if options.at else None
+    within_ms = round(seconds_of("within", options.within) * 1000)
+    span_ms = round(seconds_of("span", options.span) * 1000)
+    if options.question == "changes":
+        at = at_ms or 0
+        if span_ms < 2 * within_ms:
+            raise SettingsRejected("--span must be at least twice --within: what is usual is seen around it")
+        units = window_units(survey, metrics, at - span_ms, at + span_ms)
+        return Job("changes", at, within_ms), units
+    if options.question != "compare":
+        return Job(options.question), cut_units(survey, metrics, from_ms, to_ms)
+    if at_ms is not None:
+        before = cut_units(survey, metrics, at_ms - span_ms, at_ms - 1, "A")
+        return Job("top"), [*before, *cut_units(survey, metrics, at_ms, at_ms + span_ms, "B")]
+    first, second = (survey_roots([root]) for root in options.roots)
+    sides = (cut_units(first, metrics, from_ms, to_ms, "A"), cut_units(second, metrics, from_ms, to_ms, "B"))
+    return Job("top"), [*sides[0], *sides[1]]
+
+
+def ask(options: argparse.Namespace, survey: "Survey", job: "Job", units: "list[Unit]") -> int:
+    from nodescope.commands.fleet_text import render_answer, render_pairs
+    from nodescope.keep.store import is_url
+    from nodescope.read.held import Held, cache_folder
+    from nodescope.use.fleet.answer import build_answer
+    from nodescope.use.fleet.cluster import open_cluster, run_units
+    from nodescope.use.fleet.compare import compare
+    from nodescope.use.fleet.out import write_out
+
+    if not units:
+        raise RequestRejected("there is no data in this range")
+    parts = []
+    bar = Bar(len(units))
+    workers = min(options.workers, len(units))
+    with open_cluster(options.scheduler, workers, parse_bytes(options.memory)) as client:
+        for part in run_units(client, units, job):
+            parts.append(part)
+            bar.show(len(parts), sum(len(one.rows) for one in parts))
+    bar.end()
+    if any(is_url(root) for root in options.roots):
+        Held(cache_folder(os.environ)).prune()
+    answer = build_answer(parts, survey.faults, job, options.by, options.false_share)
+    pairs = compare(answer.rows, options.by) if options.question == "compare" else None
+    summary = summarize(answer, pairs)
+    if options.out:
+        write_out(options.out, answer.rows, summary)
+    if options.json:
+        sys.stdout.write(json.dumps({**summary, "findings": answer.rows}, ensure_ascii=False) + "\n")
+    elif pairs is not None:
+        sys.stdout.write(render_pairs(answer, pairs, options.limit))
+    else:
+        sys.stdout.write(render_answer(answer, options.limit))
+    if options.out and not options.json:
+        sys.stdout.write(f"{len(answer.rows)} findings in {options.out}\n")
+    return 0
+
+
+def summarize(answer: Any, pairs: Any) -> dict[str, Any]:
+    """All but the findings themselves, as JSON has it."""
+    from dataclasses import asdict
+
+    from nodescope.use.fleet.answer import is_together
+
+    content: dict[str, Any] = {
+        "question": answer.question if pairs is None else "compare",
+        "version": 1,
+        "nodes": answer.nodes,
+        "units": answer.units,
+        "series_looked_at": answer.series,
+        "series_too_short": answer.short,
+        "samples": answer.samples,
+        "false_share": answer.false_share,
+        "kept": len(answer.kept),
+        "at": answer.at,
+        "by": answer.by,
+        "fetched_bytes": answer.fetched_bytes,
+        "not_collected": answer.not_collected,
+        "not_looked_at": [asdict(fault) for fault in answer.faults],
+        "groups": [
+            {
+                "name": group.name,
+                "metric": group.metric,
+                "series": group.series,
+                "looked_at": group.looked_at,
+                "nodes": group.nodes,
+                "images": group.images(),
+                "magnitude": asdict(spread) if (spread := group.spread("magnitude")) else None,
+            }
+            for group in answer.groups
+        ],
+    }
+    if answer.together:
+        content["together"] = [
+            {
+                "by": one.by,
+                "name": one.group.name,
+                "metric": one.group.metric,
+                "series": one.group.series,
+                "looked_at": one.group.looked_at,
+                "chance": one.chance,
+                "chance_adjusted": one.adjusted,
+                "kept": is_together(one, answer.false_share),
+            }
+            for one in answer.together
+        ]
+    if pairs is not None:
+        content["pairs"] = [{**asdict(pair), "change": pair.change} for pair in pairs]
+    return content
+
+
+class Bar:
+    """Units done and findings so far, on stderr; nothing when it is no terminal."""
+
+    WIDTH = 40
+
+    def __init__(self, whole: int) -> None:
+        self._whole = whole
+
+    def show(self, done: int, found: int) -> None:
+        if sys.stderr.isatty():
+            filled = round(done / self._whole * self.WIDTH)
+            line = (
+                f"[{'#' * filled}{'.' * (self.WIDTH - filled)}] {done}/{self._whole} units, {found} findings"
+            )
+            sys.stderr.write(f"\r{line}")
+            sys.stderr.flush()
+
+    @staticmethod
+    def end() -> None:
+        if sys.stderr.isatty():
+            sys.stderr.write("\r\x1b[2K")

@@ -1,0 +1,263 @@
+"""nodescope mcp: answers for agents, over data folders, viewers, or the viewers of a cluster."""
+
+import argparse
+import asyncio
+import logging
+import os
+import signal
+import ssl
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from nodescope import __version__
+from nodescope.base.clock import SystemClock
+from nodescope.base.errors import SettingsRejected
+from nodescope.base.loading import Loaded
+from nodescope.base.log import set_up_logging
+from nodescope.base.quantity import parse_seconds
+from nodescope.base.settings import Settings
+from nodescope.publish.server import build_server as build_http
+from nodescope.publish.server import open_socket
+from nodescope.publish.token import Token
+from nodescope.wiring import choose_data, find_access, read_settings
+
+if TYPE_CHECKING:
+    from nodescope.use.mcp.fleet import Fleet, Roster
+
+EXAMPLE = """example:
+  nodescope mcp ~/.local/state/nodescope --stdio
+  nodescope mcp demo --port 8080
+  nodescope mcp --viewer worker-1=http://10.0.0.5:8050 --viewer worker-2=http://10.0.0.6:8050
+  nodescope mcp --kubernetes --host 0.0.0.0 --allow-host nodescope-mcp.monitoring
+"""
+PORT = 8080
+GUARDS = ("token_file", "tls_cert", "tls_key", "tls_client_ca")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = EXAMPLE
+    parser.add_argument(
+        "path",
+        type=Path,
+        nargs="*",
+        metavar="PATH",
+        help="data folders; this machine's unless a viewer or --kubernetes is given",
+    )
+    parser.add_argument(
+        "--stdio", action="store_true", help="speak on stdin and stdout: for an agent's own config"
+    )
+    parser.add_argument(
+        "--host", default="127.0.0.1", help="the address to listen on; 127.0.0.1 unless given"
+    )
+    parser.add_argument("--port", type=int, default=PORT, metavar="N", help=f"{PORT} unless given; 0 for any")
+    parser.add_argument(
+        "--allow-host",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="one more name to answer to, such as a Service's; may be repeated",
+    )
+    add_nodes(parser)
+    parser.add_argument(
+        "--deadline", default="10s", metavar="T", help="for a node's answer; 10s unless given"
+    )
+    for name, about in (
+        ("--token-file", "ask for this token"),
+        ("--tls-cert", "serve HTTPS"),
+        ("--tls-key", "the certificate's key"),
+        ("--tls-client-ca", "ask clients for a certificate"),
+        ("--config", "a TOML file with settings"),
+    ):
+        parser.add_argument(name, type=Path, metavar="FILE", help=about)
+
+
+def add_nodes(parser: argparse.ArgumentParser) -> None:
+    """Where the nodes come from, where it is no folder."""
+    parser.add_argument(
+        "--viewer",
+        action="append",
+        default=[],
+        metavar="NODE=URL",
+        help="a node's viewer, http://HOST:8050; may be repeated",
+    )
+    parser.add_argument(
+        "--kubernetes", action="store_true", help="the viewers of a cluster, found by their pods' label"
+    )
+    parser.add_argument("--kubeconfig", metavar="FILE", help="of the cluster; else the pod's own account")
+    parser.add_argument("--namespace", metavar="NAME", help="of the viewers' pods; all unless given")
+    parser.add_argument("--selector", metavar="LABELS", help="of the viewers' pods, as kubectl -l takes it")
+    parser.add_argument(
+        "--viewer-port", type=int, metavar="N", help='8050 unless given, or the port a pod names "viewer"'
+    )
+    parser.add_argument("--viewer-token-file", type=Path, metavar="FILE", help="the viewers' token")
+    parser.add_argument("--viewer-ca", type=Path, metavar="FILE", help="who signed the viewers' certificates")
+
+
+def run(options: argparse.Namespace) -> int:
+    check_kubernetes(options)
+    flags = {name: getattr(options, name) for name in (*GUARDS, "kubeconfig") if getattr(options, name)}
+    loaded = read_settings(flags, options.config, os.environ, {"log_level": "warning"})
+    settings = loaded.settings
+    set_up_logging(settings.log_level)
+    # The SDK tells every request, and repeats what strangers sent.
+    logging.getLogger("mcp").setLevel(logging.ERROR)
+    fleet = build_fleet(options, loaded)
+    return serve_stdio(fleet) if options.stdio else serve_http(options, settings, fleet)
+
+
+def check_kubernetes(options: argparse.Namespace) -> None:
+    """What only discovery uses is refused without it: it would do nothing."""
+    if options.kubernetes:
+        return
+    for name in ("kubeconfig", "namespace", "selector", "viewer_port"):
+        if getattr(options, name) is not None:
+            raise SettingsRejected(f"--{name.replace('_', '-')} goes with --kubernetes")
+
+
+def build_fleet(options: argparse.Namespace, loaded: Loaded) -> "Fleet":
+    from nodescope.use.mcp.fleet import Fleet, JoinedRoster
+
+    try:
+        deadline_seconds = parse_seconds(options.deadline)
+    except ValueError:
+        deadline_seconds = 0.0
+    if not 0.1 <= deadline_seconds <= 300:
+        raise SettingsRejected(f"--deadline {options.deadline} is not accepted; accepted: 100ms to 5m")
+    rosters: list[Roster] = []
+    if options.viewer:
+        rosters.append(build_static(options, deadline_seconds))
+    if options.kubernetes:
+        rosters.append(build_discovery(options, loaded, deadline_seconds))
+    if options.path or not rosters:
+        rosters.append(build_local(options.path or [choose_data(loaded.settings, os.environ)]))
+    return Fleet(JoinedRoster(rosters), SystemClock(), deadline_seconds)
+
+
+def build_local(paths: list[Path]) -> "Roster":
+    from nodescope.use.mcp.fleet import LocalRoster
+    from nodescope.use.mcp.local import LocalNode, Store
+
+    for path in paths:
+        if not path.exists():
+            raise SettingsRejected(
+                f"no such file or folder: {path}; nodescope demo --no-serve writes one to try"
+            )
+    store = Store(paths, SystemClock())
+    return LocalRoster(store.nodes, lambda node: LocalNode(store, node))
+
+
+def build_static(options: argparse.Namespace, deadline_seconds: float) -> "Roster":
+    from nodescope.use.mcp.fleet import Seat, StaticRoster
+    from nodescope.use.mcp.viewer import ViewerNode, parse_address
+
+    tls, token = read_credentials(options)
+    seats = {}
+    for text in options.viewer:
+        node, equals, url = text.partition("=")
+        if not equals or not node or not url:
+            raise SettingsRejected(
+                f"--viewer {text} is not accepted; accepted: NODE=URL such as worker-1=http://10.0.0.5:8050"
+            )
+        if node in seats:
+            raise SettingsRejected(f"--viewer names {node} twice")
+        address = parse_address(url, tls, token)
+        backend = ViewerNode(node, address, SystemClock(), deadline_seconds)
+        seats[node] = Seat(node, backend, address.render())
+    return StaticRoster(seats)
+
+
+def build_discovery(options: argparse.Namespace, loaded: Loaded, deadline_seconds: float) -> "Roster":
+    from nodescope.kube.client import Client
+    from nodescope.use.mcp.discovery import SELECTOR, VIEWER_PORT, PodRoster, Ways
+
+    access = find_access(loaded, os.environ)
+    if access.account is None:
+        raise SettingsRejected(f"--kubernetes: {access.absent}")
+    tls, token = read_credentials(options)
+    if tls is not None:
+        # A pod's address is in no certificate; that our own authority signed it has to do.
+        tls.check_hostname = False
+    roster = PodRoster(
+        Client(access.account),
+        Client(access.account),
+        options.namespace or "",
+        options.selector or SELECTOR,
+        Ways(options.viewer_port or VIEWER_PORT, tls, token),
+        SystemClock(),
+        deadline_seconds,
+    )
+    roster.start()
+    return roster
+
+
+def read_credentials(options: argparse.Namespace) -> tuple[ssl.SSLContext | None, Callable[[], str]]:
+    """How viewers are asked: whom to trust, and the token as it is in the file now."""
+    try:
+        tls = ssl.create_default_context(cafile=str(options.viewer_ca)) if options.viewer_ca else None
+    except (OSError, ssl.SSLError) as error:
+        raise SettingsRejected(f"--viewer-ca {options.viewer_ca}: {error.strerror or error}") from error
+    path: Path | None = options.viewer_token_file
+    if path is None:
+        return tls, lambda: ""
+    if not path.is_file():
+        raise SettingsRejected(f"--viewer-token-file {path}: no such file")
+
+    def read_token() -> str:
+        return path.read_text().strip()
+
+    return tls, read_token
+
+
+def serve_stdio(fleet: "Fleet") -> int:
+    from mcp.server.stdio import stdio_server
+
+    from nodescope.use.mcp.server import build_server
+
+    server = build_server(fleet)
+
+    async def main() -> None:
+        async with stdio_server() as (incoming, outgoing):
+            await server.run(incoming, outgoing, server.create_initialization_options())
+
+    # An agent that ends closes our stdin or sends a signal; both are an orderly end.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        asyncio.run(main())
+    except KeyboardInterrupt:
+        pass
+    return 0
+
+
+def serve_http(options: argparse.Namespace, settings: Settings, fleet: "Fleet") -> int:
+    from nodescope.use.mcp.http import build_app
+    from nodescope.use.mcp.server import build_server
+
+    token = Token(settings.token_file) if settings.token_file else None
+    server = build_server(fleet)
+    host = f"[{options.host}]" if ":" in options.host else options.host
+    own = () if host in ("0.0.0.0", "[::]") else (host,)  # noqa: S104 - compared, not bound
+    app = build_app(server, fleet, (*own, *options.allow_host), token.admits if token else None)
+    http = build_http(app, settings)
+    listener = open_socket(f"{host}:{options.port}")
+    scheme = "https" if settings.tls_cert else "http"
+    address = f"{scheme}://{host}:{listener.getsockname()[1]}/mcp"
+
+    def leave(number: int, frame: object) -> None:
+        del frame
+        http.handle_exit(number, None)
+
+    async def main() -> None:
+        async with server.session_manager.run():
+            for number in (signal.SIGINT, signal.SIGTERM):
+                signal.signal(number, leave)
+            sys.stdout.write(f"nodescope {__version__} mcp  {address}\n")
+            sys.stdout.flush()
+            await http._serve(sockets=[listener])  # noqa: SLF001 - serve() would raise the signal again, inside the SDK
+
+    try:
+        asyncio.run(main())
+    finally:
+        listener.close()
+    return 0

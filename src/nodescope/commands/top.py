@@ -1,0 +1,240 @@
+"""nodescope top: a live table of containers in the terminal."""
+
+import argparse
+import json
+import os
+import shutil
+import sys
+import threading
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from nodescope.base.clock import SystemClock
+from nodescope.base.errors import NodescopeError, RequestRejected
+from nodescope.base.moment import render_moment
+from nodescope.base.quantity import render_bytes, render_seconds
+from nodescope.base.text import clean_text
+from nodescope.commands.terminal import paint, render_table
+from nodescope.wiring import choose_data, read_settings
+
+EXAMPLE = """example:
+  nodescope top
+  nodescope top http://127.0.0.1:9100 --sort memory
+  nodescope top demo --once --json
+"""
+AGENT = "http://127.0.0.1:9100"
+SECONDS = 2.0
+ANSWER_SECONDS = 5.0
+ROWS = 500
+# What the table shows: column, metric, how a number is written.
+COLUMNS: tuple[tuple[str, str, Callable[[float], str]], ...] = (
+    ("cpu", "cpu", lambda value: f"{value:.2f}"),
+    ("memory", "memory", render_bytes),
+    ("of limit", "memory_limit_share", lambda value: f"{value:.0%}"),
+    ("throttled", "cpu_throttled", lambda value: f"{value:.0%}"),
+    ("mem wait", "pressure_memory", lambda value: f"{value:.1%}"),
+    ("cpu wait", "pressure_cpu", lambda value: f"{value:.1%}"),
+)
+SORTS = tuple(metric for _, metric, _ in COLUMNS)
+# A screen that is drawn over: cursor home, and what is left of the old one cleared.
+HOME, CLEAR_LINE, CLEAR_REST = "\x1b[H", "\x1b[K", "\x1b[J"
+
+Fetch = Callable[[str], dict[str, Any]]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = EXAMPLE
+    parser.add_argument(
+        "place",
+        nargs="?",
+        metavar="PATH|URL",
+        help="a data folder, an agent, or a viewer; this machine's agent unless given, else its data folder",
+    )
+    parser.add_argument("--sort", choices=SORTS, default="cpu", help="cpu unless given")
+    parser.add_argument(
+        "--interval", type=float, default=SECONDS, metavar="S", help="seconds; 2 unless given"
+    )
+    parser.add_argument("--once", action="store_true", help="one table, then exit; also when piped")
+    parser.add_argument("--json", action="store_true", help="one table as JSON, for scripts")
+    parser.add_argument("--token-file", type=Path, metavar="FILE", help="the token of the agent or viewer")
+
+
+def run(options: argparse.Namespace) -> int:
+    if not 0.5 <= options.interval <= 3600:
+        raise RequestRejected(f"--interval {options.interval:g} is not accepted; accepted: 0.5 to 3600")
+    try:
+        token = options.token_file.read_text().strip() if options.token_file else ""
+    except OSError as error:
+        raise RequestRejected(f"--token-file {options.token_file}: {error.strerror}") from error
+    look = choose_place(options.place, token)
+    if options.json:
+        sys.stdout.write(json.dumps(to_json(look(), options.sort), ensure_ascii=False, indent=1) + "\n")
+        return 0
+    if options.once or not sys.stdout.isatty():
+        sys.stdout.write(render(look(), options.sort, None))
+        return 0
+    return repeat(look, options)
+
+
+def repeat(look: Callable[[], Fetch], options: argparse.Namespace) -> int:
+    """Until Ctrl-C; a place that does not answer for a moment is said on the screen."""
+    clock, stop = SystemClock(), threading.Event()
+    while True:
+        try:
+            text = render(look(), options.sort, shutil.get_terminal_size().lines - 1)
+        except NodescopeError as error:
+            text = f"{error}\n"
+        lines = [line + CLEAR_LINE for line in text.splitlines()]
+        sys.stdout.write(HOME + "\n".join(lines) + "\n" + CLEAR_REST)
+        sys.stdout.flush()
+        clock.wait_until(clock.mono_ns() + round(options.interval * 1e9), stop)
+
+
+# -- where it comes from ------------------------------------------------------------
+
+
+def choose_place(place: str | None, token: str) -> Callable[[], Fetch]:
+    """What gives, at every look, a function from a metric to its containers."""
+    if place and place.startswith(("http://", "https://")):
+        address = place.rstrip("/")
+        return (lambda: remote(address, token)) if is_viewer(address, token) else local([], address, token)
+    if place:
+        return local([Path(place)], "", token)
+    if ask(f"{AGENT}/healthz", token) is not None:
+        return local([], AGENT, token)
+    data = choose_data(read_settings({}, None, os.environ).settings, os.environ)
+    if not data.exists():
+        raise RequestRejected(
+            f"no agent answers at {AGENT}, and there is no {data}; start one with: nodescope up"
+        )
+    return local([data], "", token)
+
+
+def is_viewer(address: str, token: str) -> bool:
+    found = ask(f"{address}/api/health", token)
+    return found is not None and b'"status"' in found
+
+
+def remote(address: str, token: str) -> Fetch:
+    def fetch(metric: str) -> dict[str, Any]:
+        query = urllib.parse.urlencode({"metric": metric, "range": "15s", "limit": ROWS})
+        body = ask(f"{address}/api/containers?{query}", token)
+        if body is None:
+            # A metric that this node does not have; whether it is there at all was asked before.
+            return {"containers": []}
+        found: dict[str, Any] = json.loads(body)
+        return found
+
+    if ask(f"{address}/api/health", token) is None:
+        raise RequestRejected(f"{address} does not answer")
+    return fetch
+
+
+def ask(url: str, token: str) -> bytes | None:
+    request = urllib.request.Request(url)  # noqa: S310 - given by the user
+    if token:
+        request.add_header("Authorization", f"Bearer {token}")
+    try:
+        with urllib.request.urlopen(request, timeout=ANSWER_SECONDS) as answer:  # noqa: S310
+            body: bytes = answer.read()
+            return body
+    except (urllib.error.URLError, OSError, ValueError):
+        return None
+
+
+def local(paths: list[Path], agent: str, token: str) -> Callable[[], Fetch]:
+    """Over files or an agent's ring, by the viewer's own code."""
+    from nodescope.read.feed import AgentFeed
+    from nodescope.read.query import Engine
+    from nodescope.use.viewer.question import Span
+    from nodescope.use.viewer.refusal import Refused
+    from nodescope.use.viewer.roster import Filter, answer_containers
+    from nodescope.use.viewer.shelf import Shelf
+
+    shelf = Shelf(paths, SystemClock(), AgentFeed(agent, token) if agent else None)
+    engine = Engine()
+
+    def look() -> Fetch:
+        snapshot = shelf.snapshot()
+        if snapshot.to_ms is None:
+            reason = shelf.agent.reason if shelf.agent else ""
+            raise RequestRejected(reason or "there is no data here yet")
+        span = Span(snapshot.to_ms - 15_000, snapshot.to_ms)
+
+        def fetch(metric: str) -> dict[str, Any]:
+            try:
+                found = answer_containers(
+                    engine, snapshot, snapshot.nodes, metric, span, Filter(), "value", ROWS
+                )
+            except Refused:
+                return {"containers": []}
+            return {**found, "to": span.to_ms / 1000, "now": snapshot.now_ms / 1000}
+
+        return fetch
+
+    return look
+
+
+# -- the table ----------------------------------------------------------------------
+
+
+def gather(fetch: Fetch, sort: str) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """One row a container with its newest values, the highest first; what was not measured is None."""
+    answers = {metric: fetch(metric) for _, metric, _ in COLUMNS}
+    rows: dict[str, dict[str, Any]] = {}
+    for metric, answer in answers.items():
+        for one in answer["containers"]:
+            row = rows.setdefault(one["id"], {**one, "values": {}})
+            row["values"][metric] = one["last"]
+    ordered = sorted(rows.values(), key=lambda row: (-(row["values"].get(sort) or 0.0), row["name"]))
+    return ordered, answers["cpu"]
+
+
+def render(fetch: Fetch, sort: str, lines: int | None) -> str:
+    rows, answer = gather(fetch, sort)
+    head = ["container", "namespace", "node", *(title for title, _, _ in COLUMNS), "state"]
+    nodes = {row["node"] for row in rows}
+    cells = [
+        [
+            cut(row["name"], 48),
+            cut(row["namespace"] or "-", 30),
+            cut(row["node"], 30),
+            *(
+                "-" if row["values"].get(metric) is None else write(row["values"][metric])
+                for _, metric, write in COLUMNS
+            ),
+            paint(row["state"], "red") if row["state"] == "oom_killed" else row["state"],
+        ]
+        for row in rows
+        if row["state"] == "running" or lines is None
+    ]
+    if len(nodes) <= 1:
+        head.pop(2)
+        for row in cells:
+            row.pop(2)
+    shown = cells if lines is None else cells[: max(1, lines - 3)]
+    title = f"{', '.join(sorted(nodes)) or 'nobody'}: {len(cells)} by {sort}{render_age(answer)}\n"
+    return title + render_table(head, shown)
+
+
+def render_age(answer: dict[str, Any]) -> str:
+    if "to" not in answer:
+        return ""
+    age = answer["now"] - answer["to"]
+    return f", {render_seconds(age)} ago" if age > 3 else f", {render_moment(round(answer['to'] * 1000))}"
+
+
+def cut(text: str, most: int) -> str:
+    """Of somebody's archive: what would move the cursor is not printed."""
+    text = clean_text(text)
+    return text if len(text) <= most else text[: most - 3] + "..."
+
+
+def to_json(fetch: Fetch, sort: str) -> list[dict[str, Any]]:
+    rows, _ = gather(fetch, sort)
+    kept = ("id", "name", "namespace", "pod", "container", "node", "qos_class", "state")
+    return [{**{key: row[key] for key in kept}, **row["values"]} for row in rows]

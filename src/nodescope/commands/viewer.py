@@ -1,0 +1,144 @@
+"""nodescope viewer: the web page and its API over data folders, files, and an agent's live tail."""
+
+import argparse
+import asyncio
+import os
+import signal
+import ssl
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from nodescope import __version__
+from nodescope.base.clock import SystemClock
+from nodescope.base.errors import SettingsRejected
+from nodescope.base.log import set_up_logging
+from nodescope.base.settings import Settings
+from nodescope.publish.server import build_server, open_socket
+from nodescope.publish.token import Token
+from nodescope.read.feed import AgentFeed
+from nodescope.wiring import choose_data, read_settings
+
+EXAMPLE = """example:
+  nodescope viewer ~/.local/state/nodescope --agent http://127.0.0.1:9100
+  nodescope viewer demo
+  nodescope viewer metrics-20260101T000000Z.parquet
+"""
+PORT = 8050
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = EXAMPLE
+    parser.add_argument(
+        "path",
+        type=Path,
+        nargs="*",
+        metavar="PATH",
+        help="a data folder, a folder of such, or Parquet files; this machine's data folder unless given",
+    )
+    parser.add_argument("--agent", metavar="URL", help="an agent whose live tail is shown, http://HOST:9100")
+    parser.add_argument("--agent-token-file", type=Path, metavar="FILE", help="the agent's token")
+    parser.add_argument("--agent-ca", type=Path, metavar="FILE", help="who signed the agent's certificate")
+    add_address(parser)
+
+
+def add_address(parser: argparse.ArgumentParser) -> None:
+    """Where to listen, and who may ask."""
+    parser.add_argument(
+        "--host", default="127.0.0.1", help="the address to listen on; 127.0.0.1 unless given"
+    )
+    parser.add_argument("--port", type=int, default=PORT, metavar="N", help=f"{PORT} unless given; 0 for any")
+    parser.add_argument(
+        "--allow-host",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="one more name to answer to; may be repeated",
+    )
+    parser.add_argument("--token-file", type=Path, metavar="FILE", help="ask for this token")
+    parser.add_argument("--tls-cert", type=Path, metavar="FILE", help="serve HTTPS")
+    parser.add_argument("--tls-key", type=Path, metavar="FILE", help="the certificate's key")
+    parser.add_argument("--tls-client-ca", type=Path, metavar="FILE", help="ask clients for a certificate")
+    parser.add_argument("--config", type=Path, metavar="FILE", help="a TOML file with settings")
+
+
+def run(options: argparse.Namespace) -> int:
+    settings = read_guards(options)
+    set_up_logging(settings.log_level)
+    # An agent alone is enough to look at: its ring holds the last minutes.
+    paths = options.path or ([] if options.agent else [choose_data(settings, os.environ)])
+    return serve(options, settings, paths)
+
+
+def read_guards(options: argparse.Namespace) -> Settings:
+    """Token and TLS as the agent has them, from flags, environment and TOML."""
+    names = ("token_file", "tls_cert", "tls_key", "tls_client_ca")
+    flags = {name: getattr(options, name) for name in names if getattr(options, name)}
+    return read_settings(flags, options.config, os.environ, {"log_level": "warning"}).settings
+
+
+def serve(options: argparse.Namespace, settings: Settings, paths: Sequence[Path]) -> int:
+    """Answers until told to stop; prints the address once it can be asked."""
+    from nodescope.use.viewer.app import Viewer, build_app
+    from nodescope.use.viewer.gate import is_local
+    from nodescope.use.viewer.shelf import Shelf
+
+    token = Token(settings.token_file) if settings.token_file else None
+    shelf = Shelf(paths, SystemClock(), make_feed(options))
+    viewer = Viewer(shelf)
+    host = f"[{options.host}]" if ":" in options.host else options.host
+    app = build_app(
+        viewer,
+        token.admits if token else None,
+        only_local=is_local(options.host),
+        hosts=tuple(options.allow_host),
+    )
+    server = build_server(app, settings)
+    listener = open_socket(f"{host}:{options.port}")
+    scheme = "https" if settings.tls_cert else "http"
+    address = f"{scheme}://{host}:{listener.getsockname()[1]}"
+
+    def leave(number: int, frame: object) -> None:
+        # Open live tails end by themselves; the server then stops at once.
+        viewer.stopping = True
+        server.handle_exit(number, None)
+        del frame
+
+    async def main() -> None:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, leave)
+        sys.stdout.write(f"nodescope {__version__} viewer  {address}\n")
+        sys.stdout.flush()
+        await server._serve(sockets=[listener])  # noqa: SLF001 - serve() would take the signals from us
+
+    try:
+        asyncio.run(main())
+    except KeyboardInterrupt:
+        pass
+    finally:
+        viewer.stopping = True
+        listener.close()
+    return 0
+
+
+def claim(address: str) -> str:
+    """The address, once it is known to be free: one clear line before anything is started."""
+    with open_socket(address) as listener:
+        host, port = listener.getsockname()[:2]
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def make_feed(options: argparse.Namespace) -> AgentFeed | None:
+    if not getattr(options, "agent", None):
+        if getattr(options, "agent_token_file", None) or getattr(options, "agent_ca", None):
+            raise SettingsRejected("--agent-token-file and --agent-ca go with --agent URL")
+        return None
+    address = options.agent if "://" in options.agent else f"http://{options.agent}"
+    if not address.startswith(("http://", "https://")):
+        raise SettingsRejected(f"--agent {options.agent} is not accepted; accepted: http://HOST:PORT")
+    try:
+        token = options.agent_token_file.read_text().strip() if options.agent_token_file else ""
+        tls = ssl.create_default_context(cafile=str(options.agent_ca)) if options.agent_ca else None
+    except OSError as error:
+        raise SettingsRejected(f"--agent-token-file or --agent-ca: {error.strerror or error}") from error
+    return AgentFeed(address.rstrip("/"), token, tls)

@@ -1,0 +1,128 @@
+"""
+What is planted in a fleet: some nodes leak, some are throttled at night, a third gets a bad image.
+
+Every node runs the same workloads; only some of them have the story, so that
+finding it everywhere is as wrong as finding it nowhere. Which nodes is
+decided by the seed, for each story anew.
+"""
+
+import math
+from collections.abc import Sequence
+from functools import partial
+
+import numpy as np
+
+from nodescope.keep.demo import (
+    BAD_VERSION,
+    CACHE,
+    DEPLOY_BYTES,
+    MIB,
+    Node,
+    Planter,
+    Story,
+    Wish,
+    be_born,
+    hexadecimal,
+    nightly_spans,
+    plant_crash_loop,
+    plant_cron,
+    plant_gpu,
+    plant_leak,
+    tell,
+)
+
+# Each at least one node of a fleet of two.
+LEAKING, THROTTLED, ROLLED_OUT = 1 / 5, 1 / 4, 1 / 3
+# A rollout takes its time: half a minute from the first node to the last.
+ROLLOUT_SPREAD_MS = 30_000
+# The old container is gone before the new one has its first sample.
+HANDOVER_MS = 4_000
+MINUTE_MS = 60_000
+
+
+def chosen(wish: Wish, story: str, share: float) -> set[int]:
+    """The nodes that have a story."""
+    dice = np.random.default_rng(int(hexadecimal(wish.seed, "fleet", story)[:15], 16))
+    count = max(1, round(wish.nodes * share))
+    return {int(number) for number in dice.permutation(wish.nodes)[:count]}
+
+
+def plan_fleet(wish: Wish) -> Sequence[Planter]:
+    """What one node of the fleet gets, the important first."""
+    number = wish.number
+    planters: list[Planter] = [
+        partial(plant_fleet_leak, share=leak_share(wish))
+        if number in chosen(wish, "leak", LEAKING)
+        else plant_steady_cache,
+        plant_nightly,
+        plant_rollout,
+        plant_cron,
+    ]
+    if number % 5 == 0:
+        planters.append(plant_crash_loop)
+    if number % 5 == 1:
+        planters.append(plant_gpu)
+    return planters
+
+
+def leak_share(wish: Wish) -> float:
+    """When the kernel ends it: not everywhere at the same moment."""
+    dice = np.random.default_rng(int(hexadecimal(wish.seed, wish.node, "leak")[:15], 16))
+    return float(dice.uniform(0.6, 0.85))
+
+
+def plant_fleet_leak(wish: Wish, node: Node, start_ms: int, share: float) -> None:
+    plant_leak(wish, node, start_ms, share)
+
+
+def plant_steady_cache(wish: Wish, node: Node, start_ms: int) -> None:
+    steady = Story(CACHE.name, CACHE.namespace, "service", CACHE.limit_bytes, math.inf, 0.08, 200 * MIB, 0.0)
+    node.lives.append(be_born(wish, steady, start_ms, wish.end_ms))
+
+
+def plant_nightly(wish: Wish, node: Node, start_ms: int) -> None:
+    is_hit = wish.number in chosen(wish, "nightly", THROTTLED)
+    kind = "nightly" if is_hit else "service"
+    story = Story("encoder", "media", kind, 1024 * MIB, 0.5, 0.2, 300 * MIB, 1.0)
+    life = be_born(wish, story, start_ms, wish.end_ms)
+    node.lives.append(life)
+    if is_hit:
+        spans = nightly_spans(start_ms, wish.end_ms)
+        tell(
+            node,
+            "nightly_throttling",
+            [life],
+            "cpu_throttled",
+            spans=[[first / 1000, last / 1000] for first, last in spans],
+            limit=0.5,
+        )
+
+
+def rollout_minute(wish: Wish) -> int:
+    """At six tenths of the range, at a whole minute; the same on all nodes."""
+    length_ms = wish.end_ms - wish.start_ms
+    return (wish.start_ms + length_ms * 6 // 10) // MINUTE_MS * MINUTE_MS
+
+
+def plant_rollout(wish: Wish, node: Node, start_ms: int) -> None:
+    story = Story("api", "shop", "rollout", 1024 * MIB, math.inf, 0.3, 210 * MIB, 2.0)
+    if wish.number not in chosen(wish, "rollout", ROLLED_OUT):
+        node.lives.append(be_born(wish, story, start_ms, wish.end_ms))
+        return
+    dice = np.random.default_rng(int(hexadecimal(wish.seed, wish.node, "rollout")[:15], 16))
+    minute_ms = rollout_minute(wish)
+    at_ms = minute_ms + int(dice.integers(0, ROLLOUT_SPREAD_MS // 1000)) * 1000
+    old = be_born(wish, story, start_ms, at_ms)
+    new = be_born(wish, story, at_ms + HANDOVER_MS, wish.end_ms, version=BAD_VERSION)
+    node.lives += [old, new]
+    tell(
+        node,
+        "bad_image",
+        [old, new],
+        "memory",
+        minute=minute_ms / 1000,
+        at=new.start_ms / 1000,
+        image_before=dict(old.entity().labels)["image"],
+        image_after=dict(new.entity().labels)["image"],
+        magnitude=DEPLOY_BYTES,
+    )

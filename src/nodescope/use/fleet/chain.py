@@ -1,0 +1,90 @@
+"""
+A workload's container on one node through restarts and rollouts: one line of successive lives.
+
+A container that starts when another of the same workload has ended takes its
+place: memory before and after a new image are one story, though they are two
+containers. The pause between them is closed, so that the study sees a step
+and not a hole, and what it finds is told in real time again. A container that
+lives throughout is a chain of its own, and its answer is the one-node study's.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from nodescope.read.query import Line
+from nodescope.use.fleet.workload import Owner
+from nodescope.use.studies.archive_series import make_series
+from nodescope.use.studies.series import FloatArray, Series
+
+# An image is pulled and a container started within this; later it is something else.
+HANDOVER_MS = 300_000
+
+
+@dataclass(slots=True)
+class Chain:
+    """Lives that follow each other, in order of time."""
+
+    lines: list[Line]
+    owners: list[Owner]
+
+    @property
+    def end_ms(self) -> int:
+        return int(self.lines[-1].points.time_ms[-1])
+
+
+def link(lines: Sequence[tuple[Owner, Line]]) -> list[Chain]:
+    """Each line goes on the chain of its workload that ended last before it starts."""
+    chains: dict[str, list[Chain]] = {}
+    for owner, line in sorted(lines, key=lambda one: int(one[1].points.time_ms[0])):
+        start_ms = int(line.points.time_ms[0])
+        open_chains = [
+            chain
+            for chain in chains.setdefault(owner.workload, [])
+            if 0 < start_ms - chain.end_ms <= HANDOVER_MS and line.subject.label("l_container_id")
+        ]
+        if open_chains:
+            chain = max(open_chains, key=lambda one: one.end_ms)
+            chain.lines.append(line)
+            chain.owners.append(owner)
+        else:
+            chains[owner.workload].append(Chain([line], [owner]))
+    return [chain for group in chains.values() for chain in group]
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """A chain as the studies take it, and the real times of its samples."""
+
+    series: Series
+    real_at: FloatArray
+
+    def real(self, at: float) -> float:
+        place = min(int(np.searchsorted(self.series.times_at, at)), len(self.real_at) - 1)
+        return float(self.real_at[place])
+
+
+def join(chain: Chain, metric: str, unit: str) -> Joined:
+    parts = [line.points.time_ms / 1000.0 for line in chain.lines]
+    values = np.concatenate([line.points.mean for line in chain.lines])
+    real_at = np.concatenate(parts)
+    steps = np.diff(real_at)
+    usual = float(np.median(steps)) if len(steps) else 1.0
+    closed = 0.0
+    shifted: list[Any] = [parts[0]]
+    for before, after in pairwise(parts):
+        closed += max(0.0, float(after[0] - before[-1]) - usual)
+        shifted.append(after - closed)
+    plain = make_series(chain.lines[-1], metric, unit, None)
+    series = Series(
+        np.concatenate(shifted),
+        values,
+        unit=unit,
+        metric=metric,
+        container=plain.container,
+        node=plain.node,
+    )
+    return Joined(series, real_at)

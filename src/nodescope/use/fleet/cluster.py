@@ -1,0 +1,117 @@
+"""
+Units on Dask: an embedded cluster of this machine, or one that is there already.
+
+Units are handed out a few for each worker, and an answer that comes in makes
+room for the next: the scheduler never holds a million of them. A worker that
+is lost has its units done by another; a unit that kills four workers in a row
+is named, and left.
+"""
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+from nodescope import __version__
+from nodescope.base.errors import RequestRejected
+from nodescope.read.roots import Fault
+from nodescope.use.fleet.part import Job, Part, Unit
+from nodescope.use.fleet.task import run_unit
+
+# Enough that no worker waits for the network between two units.
+AHEAD = 4
+CONNECT_SECONDS = 10
+
+
+@contextmanager
+def open_cluster(scheduler: str | None, workers: int, memory_bytes: int) -> Iterator[Any]:
+    """A Dask client; the embedded cluster ends with it."""
+    # Two seconds of import: nobody pays them who asks nothing of a fleet.
+    from distributed import Client, LocalCluster  # noqa: PLC0415
+
+    logging.getLogger("distributed").setLevel(logging.ERROR)
+    with ExitStack() as stack:
+        if scheduler:
+            client = stack.enter_context(connect(Client, scheduler))
+            check_versions(client, scheduler)
+        else:
+            cluster = stack.enter_context(
+                LocalCluster(
+                    n_workers=workers,
+                    threads_per_worker=1,
+                    processes=True,
+                    host="127.0.0.1",
+                    dashboard_address=None,
+                    memory_limit=memory_bytes,
+                    silence_logs=logging.CRITICAL,
+                )
+            )
+            client = stack.enter_context(Client(cluster))
+        yield client
+
+
+def connect(client: Callable[..., Any], scheduler: str) -> Any:
+    try:
+        return client(scheduler, timeout=CONNECT_SECONDS)
+    except (OSError, ValueError) as error:
+        raise RequestRejected(
+            f"no Dask scheduler answers at {scheduler}: {str(error).splitlines()[0]}"
+        ) from error
+
+
+def tell_version() -> str:
+    return __version__
+
+
+def check_versions(client: Any, scheduler: str) -> None:
+    """Workers run the same studies, or the answer would not be one answer."""
+    try:
+        found = client.run(tell_version)
+    except ModuleNotFoundError as error:
+        raise RequestRejected(
+            f"the workers of {scheduler} have no nodescope; install {__version__}"
+        ) from error
+    if not found:
+        raise RequestRejected(f"the scheduler {scheduler} has no workers")
+    others = sorted({version for version in found.values() if version != __version__})
+    if others:
+        raise RequestRejected(
+            f"workers of {scheduler} have nodescope {', '.join(others)}; this is {__version__}"
+        )
+
+
+def run_units(client: Any, units: Sequence[Unit], job: Job) -> Iterator[Part]:
+    """Answers as they come in, in no order."""
+    from distributed import as_completed  # noqa: PLC0415
+
+    waiting = iter(units)
+    running: dict[Any, Unit] = {}
+
+    def start() -> Any:
+        unit = next(waiting, None)
+        if unit is None:
+            return None
+        future = client.submit(run_unit, unit, job, pure=False)
+        running[future] = unit
+        return future
+
+    room = AHEAD * max(1, sum(client.nthreads().values()))
+    first = [future for future in (start() for _ in range(room)) if future is not None]
+    done = as_completed(first)
+    for future in done:
+        unit = running.pop(future)
+        yield take(future, unit)
+        following = start()
+        if following is not None:
+            done.add(following)
+
+
+def take(future: Any, unit: Unit) -> Part:
+    error = future.exception()
+    if error is None:
+        part: Part = future.result()
+        return part
+    reason = (str(error).splitlines() or [type(error).__name__])[0]
+    if type(error).__name__ == "KilledWorker":
+        reason = "four workers were lost while working on it; give them more memory (--memory)"
+    return Part(unit, faults=[Fault(unit.name, f"{type(error).__name__}: {reason}")])

@@ -1,0 +1,53 @@
+"""Two sides of a fleet, side by side: two archives, or before and after a moment."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from nodescope.use.fleet.group import Spread, group_of, spread_of
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """One workload in one metric on both sides; None where a side has none."""
+
+    name: str
+    metric: str
+    unit: str
+    first: Spread | None
+    second: Spread | None
+    first_series: int
+    second_series: int
+
+    @property
+    def change(self) -> float | None:
+        """Of the middle, as a share of the first's; None where there is nothing to compare."""
+        if self.first is None or self.second is None or not self.first.middle:
+            return None
+        return self.second.middle / self.first.middle - 1.0
+
+    @property
+    def is_apart(self) -> bool:
+        """The two spreads do not even touch."""
+        if self.first is None or self.second is None:
+            return False
+        return self.first.high < self.second.low or self.second.high < self.first.low
+
+
+def compare(rows: Sequence[dict[str, Any]], by: str) -> list[Pair]:
+    """The greatest change first, those whose spreads touch behind the others."""
+    sides: dict[tuple[str, str, str], dict[str, list[dict[str, Any]]]] = {}
+    for row in rows:
+        key = group_of(row, by), row["metric"], row["unit"]
+        sides.setdefault(key, {}).setdefault(row["side"], []).append(row)
+    pairs = [
+        Pair(
+            *key,
+            spread_of(row["magnitude"] for row in found.get("A", [])),
+            spread_of(row["magnitude"] for row in found.get("B", [])),
+            len(found.get("A", [])),
+            len(found.get("B", [])),
+        )
+        for key, found in sides.items()
+    ]
+    return sorted(pairs, key=lambda pair: (not pair.is_apart, -abs(pair.change or 0.0), pair.name))

@@ -1,0 +1,1 @@
+"""The MCP server: answers for agents, not series."""

@@ -1,0 +1,283 @@
+"""
+An answer: a headline, findings with their evidence, what was not looked at, the next useful call.
+
+Text and structured part together are at most LIMIT_BYTES as they go over the
+wire, and no answer has a list of more than twelve numbers. What does not fit
+is counted, never cut in the middle.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from nodescope.base.text import clean_text
+
+# The contract's limit on text and structured part together.
+LIMIT_BYTES = 8_000
+# What the envelope around both costs: names of fields, server info, ids.
+ENVELOPE_BYTES = 400
+# Rows with numbers: as many as the contract lets a list have.
+MOST_FINDINGS = 12
+# Sentences that go into the text; the rest is in the structured part.
+TOLD_FINDINGS = 5
+SENTENCE_CHARACTERS = 400
+NAME_CHARACTERS = 120
+
+Fact = str | int | float | bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that was seen, and on what it rests."""
+
+    sentence: str
+    kind: str
+    node: str | None = None
+    container: str | None = None
+    metric: str | None = None
+    unit: str | None = None
+    confidence: float | None = None
+    samples: int | None = None
+    missing_share: float | None = None
+    start_at: float | None = None
+    end_at: float | None = None
+    at: float | None = None
+    when: str | None = None
+    """Absolute with zone, and relative."""
+    evidence: Mapping[str, Fact] = field(default_factory=dict)
+    weight: float = 0.0
+    """Where not all fit, the lightest leave first; of equal ones the last."""
+
+    def to_json(self) -> dict[str, Any]:
+        content: dict[str, Any] = {
+            "sentence": clean_text(self.sentence, SENTENCE_CHARACTERS),
+            "kind": self.kind,
+            "node": self.node,
+            "container": self.container and clean_text(self.container, NAME_CHARACTERS),
+            "metric": self.metric and clean_text(self.metric, NAME_CHARACTERS),
+            "unit": self.unit,
+            "confidence": None if self.confidence is None else round(self.confidence, 3),
+            "samples": self.samples,
+            "missing_share": None if self.missing_share is None else round(self.missing_share, 4),
+            "from": round_time(self.start_at),
+            "to": round_time(self.end_at),
+            "at": round_time(self.at),
+            "when": self.when,
+            "evidence": {name: tidy(value) for name, value in self.evidence.items() if value is not None},
+        }
+        return {name: value for name, value in content.items() if value is not None and value != {}}
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """The next useful call, spelled out."""
+
+    tool: str
+    arguments: Mapping[str, Fact]
+    why: str
+
+    def to_json(self) -> dict[str, Any]:
+        return {"tool": self.tool, "arguments": dict(self.arguments), "why": self.why}
+
+    def render(self) -> str:
+        given = ", ".join(
+            f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in self.arguments.items()
+        )
+        return f"{self.tool}({given}) - {self.why}"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a tool returns."""
+
+    headline: str
+    status: str = "found"
+    """found, none, not_enough_data, not_collected."""
+    findings: tuple[Finding, ...] = ()
+    figures: Mapping[str, Fact] = field(default_factory=dict)
+    """avg, max, min, stddev and the like: of the whole span, where there is one metric."""
+    names: tuple[str, ...] = ()
+    """Further names without figures, such as the rest of a long list."""
+    studies: Mapping[str, str] = field(default_factory=dict)
+    """Studies and the question each answers, where they are asked for."""
+    looked_at: str = ""
+    """The span and the nodes, in words."""
+    not_looked_at: tuple[str, ...] = ()
+    nodes_away: Mapping[str, str] = field(default_factory=dict)
+    """Nodes that did not answer, and why."""
+    left_out: int = 0
+    next_call: Call | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        content: dict[str, Any] = {
+            "headline": clean_text(self.headline, SENTENCE_CHARACTERS),
+            "status": self.status,
+            "looked_at": self.looked_at,
+            "findings": [finding.to_json() for finding in self.findings],
+            "not_looked_at": [clean_text(line, SENTENCE_CHARACTERS) for line in self.not_looked_at],
+        }
+        if self.figures:
+            content["figures"] = {name: tidy(value) for name, value in self.figures.items()}
+        if self.names:
+            content["names"] = [clean_text(name, NAME_CHARACTERS) for name in self.names]
+        if self.studies:
+            content["studies"] = dict(self.studies)
+        if self.nodes_away:
+            content["nodes_not_answering"] = [
+                {"node": node, "reason": clean_text(reason, 200)} for node, reason in self.nodes_away.items()
+            ]
+        if self.left_out:
+            content["left_out"] = self.left_out
+        if self.next_call:
+            content["next"] = self.next_call.to_json()
+        return content
+
+    def render(self) -> str:
+        """The short text: enough to act on where only text is shown."""
+        lines = [clean_text(self.headline, SENTENCE_CHARACTERS)]
+        told = [clean_text(one.sentence, SENTENCE_CHARACTERS) for one in self.findings[:TOLD_FINDINGS]]
+        lines += [f"- {sentence}" for sentence in told if sentence != lines[0]]
+        more = len(self.findings) - len(self.findings[:TOLD_FINDINGS]) + self.left_out
+        if more > 0:
+            lines.append(f"- and {more} more")
+        if self.names:
+            lines.append(f"Names: {clean_text(', '.join(self.names), SENTENCE_CHARACTERS)}")
+        if self.nodes_away:
+            away = [
+                f"{node} ({clean_text(reason, 80)})" for node, reason in list(self.nodes_away.items())[:5]
+            ]
+            rest = f" and {len(self.nodes_away) - 5} more" if len(self.nodes_away) > 5 else ""
+            lines.append(f"Did not answer: {', '.join(away)}{rest}.")
+        if self.next_call:
+            lines.append(f"Next: {self.next_call.render()}")
+        return "\n".join(lines)
+
+
+# The rest of a list that was cut is counted, but a long list of names is no answer either.
+MOST_NAMES = 60
+MOST_NODES_AWAY = 12
+MOST_LINES = 6
+
+
+def fit(answer: Answer) -> tuple[str, dict[str, Any]]:
+    """Text and structured part within the limit; what gives way first is what is least asked for."""
+    answer = bound(answer)
+    while True:
+        text, content = answer.render(), answer.to_json()
+        if size_of(text, content) <= LIMIT_BYTES:
+            return text, content
+        answer = shorten(answer)
+
+
+def bound(answer: Answer) -> Answer:
+    away = dict(list(answer.nodes_away.items())[:MOST_NODES_AWAY])
+    unnamed = len(answer.nodes_away) - len(away)
+    lines = answer.not_looked_at[:MOST_LINES]
+    if unnamed > 0:
+        lines = (*lines, f"{unnamed} more nodes that did not answer")
+    return replace(
+        answer,
+        findings=answer.findings[:MOST_FINDINGS],
+        left_out=answer.left_out + max(0, len(answer.findings) - MOST_FINDINGS),
+        names=answer.names[:MOST_NAMES],
+        nodes_away=away,
+        not_looked_at=lines,
+    )
+
+
+def shorten(answer: Answer) -> Answer:
+    if answer.names:
+        return replace(answer, names=answer.names[: len(answer.names) // 2])
+    if answer.findings:
+        places = range(len(answer.findings))
+        lightest = min(places, key=lambda place: (answer.findings[place].weight, -place))
+        kept = tuple(one for place, one in enumerate(answer.findings) if place != lightest)
+        return replace(answer, findings=kept, left_out=answer.left_out + 1)
+    if answer.not_looked_at:
+        return replace(answer, not_looked_at=answer.not_looked_at[:-1])
+    if answer.nodes_away:
+        return replace(answer, nodes_away=dict(list(answer.nodes_away.items())[:-1]))
+    # Only single bounded strings are left; together they are far below the limit.
+    return replace(answer, looked_at="", next_call=None, figures={})
+
+
+def size_of(text: str, content: Mapping[str, Any]) -> int:
+    """Bytes of both as JSON on the wire."""
+    return (
+        ENVELOPE_BYTES
+        + len(json.dumps(text, ensure_ascii=False).encode())
+        + len(json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode())
+    )
+
+
+def tidy(value: Fact) -> Fact:
+    """Nine significant figures, a byte of a gigabyte; JSON knows no NaN and no infinity."""
+    if isinstance(value, bool) or value is None:
+        return value
+    if isinstance(value, float):
+        return float(f"{value:.9g}") if abs(value) < float("inf") else None
+    if isinstance(value, str):
+        return clean_text(value, SENTENCE_CHARACTERS)
+    return value
+
+
+def round_time(seconds: float | None) -> float | None:
+    return None if seconds is None else round(seconds, 3)
+
+
+# -- the schema ----------------------------------------------------------------------
+
+FACTS = {"type": "object", "additionalProperties": {"type": ["string", "number", "boolean", "null"]}}
+FINDING_SCHEMA = {
+    "type": "object",
+    "properties": {
+        "sentence": {"type": "string", "description": "the finding in words, with numbers and times"},
+        "kind": {"type": "string"},
+        "node": {"type": "string"},
+        "container": {"type": "string", "description": "pod/container; accepted by the other tools"},
+        "metric": {"type": "string"},
+        "unit": {"type": "string"},
+        "confidence": {"type": "number", "minimum": 0, "maximum": 1},
+        "samples": {"type": "integer"},
+        "missing_share": {"type": "number", "description": "of the samples due, those not there"},
+        "from": {"type": "number", "description": "epoch seconds"},
+        "to": {"type": "number", "description": "epoch seconds"},
+        "at": {"type": "number", "description": "epoch seconds"},
+        "when": {"type": "string", "description": "absolute with zone, and relative"},
+        "evidence": FACTS,
+    },
+    "required": ["sentence", "kind"],
+}
+ANSWER_SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "headline": {"type": "string", "description": "the answer in one sentence"},
+        "status": {"enum": ["found", "none", "not_enough_data", "not_collected"]},
+        "looked_at": {"type": "string"},
+        "findings": {"type": "array", "items": FINDING_SCHEMA, "maxItems": MOST_FINDINGS},
+        "figures": FACTS,
+        "names": {"type": "array", "items": {"type": "string"}, "maxItems": MOST_NAMES},
+        "studies": {"type": "object", "additionalProperties": {"type": "string"}},
+        "not_looked_at": {"type": "array", "items": {"type": "string"}},
+        "nodes_not_answering": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "properties": {"node": {"type": "string"}, "reason": {"type": "string"}},
+                "required": ["node", "reason"],
+            },
+        },
+        "left_out": {"type": "integer", "description": "findings that did not fit; narrow the question"},
+        "next": {
+            "type": "object",
+            "properties": {
+                "tool": {"type": "string"},
+                "arguments": {"type": "object"},
+                "why": {"type": "string"},
+            },
+            "required": ["tool", "arguments", "why"],
+        },
+    },
+    "required": ["headline", "status", "findings", "not_looked_at"],
+}

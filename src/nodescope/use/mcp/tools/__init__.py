@@ -1,0 +1,34 @@
+"""
+The tools, one file each; a tool is added by writing its file and one line here.
+
+Their order is the order in which a question is usually worked out, and stays
+the same: clients keep the list.
+"""
+
+from nodescope.use.mcp.tool import Tool
+from nodescope.use.mcp.tools import (
+    analyze_container,
+    compare_windows,
+    explain_incident,
+    find_metrics,
+    list_containers,
+    list_metrics,
+    list_nodes,
+    summarize_container,
+    top_containers,
+)
+
+TOOLS: dict[str, Tool] = {
+    tool.name: tool
+    for tool in (
+        list_nodes.TOOL,
+        top_containers.TOOL,
+        list_containers.TOOL,
+        summarize_container.TOOL,
+        analyze_container.TOOL,
+        explain_incident.TOOL,
+        compare_windows.TOOL,
+        find_metrics.TOOL,
+        list_metrics.TOOL,
+    )
+}

@@ -1,0 +1,247 @@
+"""What does a study find in one metric of one container?"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from nodescope.use.mcp.answer import Answer, Call, Fact, Finding
+from nodescope.use.mcp.argument import CONTAINER, FROM, NODE, TO, Argument, Values
+from nodescope.use.mcp.backend import Backend, Event, Life, Span, StudyAnswer
+from nodescope.use.mcp.fleet import Fleet
+from nodescope.use.mcp.merged import (
+    MATERIAL_SHARE,
+    Merged,
+    is_material,
+    merge_answers,
+    merge_figures,
+    tell_finding,
+)
+from nodescope.use.mcp.metric_name import NotCollected, choose_metric
+from nodescope.use.mcp.resident import Resident, find_resident
+from nodescope.use.mcp.restart import tell_restarts
+from nodescope.use.mcp.tool import Tool
+from nodescope.use.mcp.trouble import ToolMisused
+from nodescope.use.mcp.when import choose_span, newest_of, render_at, render_before, render_span
+from nodescope.use.studies import STUDIES
+from nodescope.use.studies.words import duration, quantity
+
+# What a study is most often asked about.
+USUAL_METRIC = {"periodicity": "cpu", "anomaly": "cpu", "correlation": "cpu"}
+# A crash loop's oldest lives are left out.
+MOST_LIVES = 24
+# So many changes are a pattern of their own, not a list to read.
+MANY_CHANGES = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Studied:
+    """What a node answered about a container."""
+
+    span: Span
+    newest_ms: int
+    metric: str
+    unit: str
+    lives: list[Life]
+    answers: list[StudyAnswer]
+    summaries: list[StudyAnswer]
+    events: list[Event]
+
+
+def ask(resident: Resident, values: Values) -> Callable[[Backend], Studied]:
+    def question(backend: Backend) -> Studied:
+        about = backend.read_about()
+        span = choose_span(about, values["from"], values["to"])
+        newest_ms = newest_of(about)
+        lives = resident.within(span)
+        if not lives:
+            raise ToolMisused(
+                f'"{resident.name}" was not there in {render_span(span, newest_ms)}; it was seen from '
+                f"{render_at(resident.first_ms, newest_ms)} to {render_at(resident.last_ms, newest_ms)}"
+            )
+        metric = choose_metric(
+            values["metric"] or USUAL_METRIC.get(values["study"], "memory"), backend.read_metrics()
+        )
+        if metric.scope not in ("container", "pod", ""):
+            raise ToolMisused(
+                f'"{metric.name}" is measured per {metric.scope}, not per container; '
+                "find_metrics finds one that is"
+            )
+        ids = [life.container_id for life in lives[-MOST_LIVES:]]
+        asked = ids[::-1] if values["study"] == "correlation" else ids
+        answers = backend.study(values["study"], metric.name, asked, span)
+        summaries = (
+            answers if values["study"] == "summary" else backend.study("summary", metric.name, ids, span)
+        )
+        events = [event for event in backend.read_events(span) if event.container_id in set(ids)]
+        return Studied(span, newest_ms, metric.name, metric.unit, lives, answers, summaries, events)
+
+    return question
+
+
+async def run(fleet: Fleet, values: Values) -> Answer:
+    seat, resident = await find_resident(fleet, values["container"], values["node"])
+    try:
+        replies = (await fleet.ask({seat.node: seat}, ask(resident, values))).need_one()
+    except NotCollected as error:
+        return not_collected(resident, str(error))
+    studied = replies.answers[seat.node]
+    merged = merge_answers(studied.answers)
+    figures = merge_figures(studied.summaries)
+    answer = Answer(
+        headline="",
+        status=merged.status,
+        figures=figures,
+        looked_at=f"{studied.metric} of {resident.name} on {seat.node}, {render_span(studied.span, studied.newest_ms)}",
+        not_looked_at=tell_gaps(studied),
+        next_call=suggest(values["study"], studied.metric, resident, merged),
+    )
+    return TELLERS.get(values["study"], tell_other)(answer, resident, studied, merged)
+
+
+def of(resident: Resident, studied: Studied) -> str:
+    return f'{studied.metric} of "{resident.name}"'
+
+
+def basis(studied: Studied, merged: Merged) -> str:
+    return (
+        f"{render_span(studied.span, studied.newest_ms)}; {merged.samples} samples, "
+        f"{100 * merged.missing_share:.1f} % missing"
+    )
+
+
+def tell_all(
+    resident: Resident, studied: Studied, merged: Merged, findings: Sequence[dict[str, Fact]]
+) -> list[Finding]:
+    return [
+        tell_finding(finding, merged, studied.metric, resident.node, resident.name, studied.newest_ms)
+        for finding in findings
+    ]
+
+
+def tell_nothing(answer: Answer, resident: Resident, studied: Studied, merged: Merged, no: str) -> Answer:
+    """No, and not enough to say, are two answers."""
+    if merged.status == "none":
+        return replace(answer, headline=f"No: {of(resident, studied)} {no} ({basis(studied, merged)}).")
+    reason = merged.reason or "no sample was measured in this span"
+    return replace(
+        answer, headline=f"Cannot tell for {of(resident, studied)}: {reason} ({basis(studied, merged)})."
+    )
+
+
+def tell_periodicity(answer: Answer, resident: Resident, studied: Studied, merged: Merged) -> Answer:
+    if not merged.findings:
+        return tell_nothing(answer, resident, studied, merged, "does not repeat itself")
+    best = merged.findings[0]
+    period = float(best.get("period_seconds") or 0)
+    swing = quantity(abs(float(best["magnitude"])), str(best.get("unit") or ""))
+    return replace(
+        answer,
+        headline=(
+            f"Yes: {of(resident, studied)} repeats about every {duration(float(f'{period:.2g}'))} ({period:.1f} s), swinging by {swing} "
+            f"(confidence {float(best['confidence']):.2f}; {basis(studied, merged)})."
+        ),
+        findings=tuple(tell_all(resident, studied, merged, merged.findings)),
+    )
+
+
+def tell_changes(answer: Answer, resident: Resident, studied: Studied, merged: Merged) -> Answer:
+    """Changes that matter in order of time, a restart among them; slight ones are counted."""
+    material = [finding for finding in merged.findings if is_material(finding)]
+    slight = len(merged.findings) - len(material)
+    restarts = tell_restarts(resident, studied.lives, studied.events, studied.newest_ms)
+    changes = sorted(tell_all(resident, studied, merged, material), key=lambda one: one.at or 0)
+    told = [*changes, *restarts]
+    told.sort(key=lambda one: one.at or 0)
+    share = f"{100 * MATERIAL_SHARE:.0f} %"
+    if slight:
+        lesser = f"{slight} slight or doubtful changes, each below {share} of the level or of confidence 0.5"
+        answer = replace(answer, not_looked_at=(*answer.not_looked_at, lesser))
+    if not told:
+        status = "none" if merged.status == "found" else merged.status
+        answer = replace(answer, status=status)
+        no = f"did not change by {share} or more"
+        return tell_nothing(answer, resident, studied, replace(merged, status=status), no)
+    if not changes:
+        what = f"{of(resident, studied)} did not step on its own, but it was restarted: {told[0].sentence}"
+        return replace(answer, status="found", headline=what, findings=tuple(told))
+    if len(changes) > MANY_CHANGES:
+        what = f"{of(resident, studied)} changed {len(changes)} times; ask for periodicity: it may repeat"
+    else:
+        times = "once" if len(changes) == 1 else f"{len(changes)} times"
+        largest = max(changes, key=lambda one: abs(float(one.evidence.get("magnitude") or 0)))
+        greatest = "" if len(changes) == 1 else "; the largest: "
+        what = f"{of(resident, studied)} changed {times}{greatest or ': '}{largest.sentence[:-1]} ({render_before((largest.at or 0) * 1000, studied.newest_ms)})"
+    return replace(
+        answer, status="found", headline=f"{what} ({basis(studied, merged)}).", findings=tuple(told)
+    )
+
+
+def tell_other(answer: Answer, resident: Resident, studied: Studied, merged: Merged) -> Answer:
+    if not merged.findings:
+        return tell_nothing(
+            answer, resident, studied, merged, NOTHINGS.get(studied_name(merged), "shows nothing")
+        )
+    return replace(
+        answer,
+        headline=f'"{resident.name}": {merged.findings[0]["sentence"]} ({basis(studied, merged)})',
+        findings=tuple(tell_all(resident, studied, merged, merged.findings)),
+    )
+
+
+def studied_name(merged: Merged) -> str:
+    return str(merged.findings[0]["kind"]) if merged.findings else ""
+
+
+NOTHINGS = {"": "shows nothing beyond its own noise"}
+TELLERS = {"periodicity": tell_periodicity, "changepoint": tell_changes}
+
+
+def tell_gaps(studied: Studied) -> tuple[str, ...]:
+    told = ["other metrics and other containers"]
+    if len(studied.lives) > MOST_LIVES:
+        told.append(f"the {len(studied.lives) - MOST_LIVES} oldest of its {len(studied.lives)} lives")
+    if len(studied.lives) > 1:
+        told.append(f"no study looks across a restart: {len(studied.lives)} lives were studied one by one")
+    return tuple(told)
+
+
+def suggest(study: str, metric: str, resident: Resident, merged: Merged) -> Call:
+    where: dict[str, Fact] = {"container": resident.name[:120], "node": resident.node}
+    changes = [finding for finding in merged.findings if is_material(finding)]
+    at = changes[0].get("at") if changes else None
+    if study == "changepoint" and at is not None:
+        return Call(
+            "explain_incident",
+            {"at": str(round(float(at), 3)), "node": resident.node},
+            "what else changed then",
+        )
+    if merged.status == "not_enough_data":
+        return Call(
+            "analyze_container", {**where, "study": study, "metric": metric, "from": "-6h"}, "a longer span"
+        )
+    return Call("summarize_container", where, "all its metrics, limits and restarts")
+
+
+def not_collected(resident: Resident, reason: str) -> Answer:
+    return Answer(
+        headline=f"Cannot tell for {resident.name}: {reason}.",
+        status="not_collected",
+        looked_at=f"what was collected on {resident.node}",
+        next_call=Call("list_metrics", {"node": resident.node}, "what was collected"),
+    )
+
+
+TOOL = Tool(
+    "analyze_container",
+    "Analyze one container",
+    "Run a study on one metric of a container: changepoint (when did it change), periodicity (does it repeat), "
+    "trend (does it grow, when is it full), anomaly, correlation, summary.",
+    (
+        CONTAINER,
+        Argument("study", "which question", required=True, choices=tuple(STUDIES)),
+        Argument("metric", "plain or raw name; cpu or memory unless given, as the study usually wants"),
+        NODE,
+        FROM,
+        TO,
+    ),
+    run,
+)

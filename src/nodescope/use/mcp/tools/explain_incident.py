@@ -1,0 +1,296 @@
+"""What changed around a moment, in order, across the containers of a node?"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+from nodescope.base.errors import RequestRejected
+from nodescope.base.moment import render_moment
+from nodescope.use.mcp.answer import MOST_FINDINGS, Answer, Call, Finding
+from nodescope.use.mcp.argument import NODE, Argument, Values
+from nodescope.use.mcp.backend import Backend, Event, Level, Span
+from nodescope.use.mcp.fleet import Fleet
+from nodescope.use.mcp.merged import is_material, merge_answers, tell_finding
+from nodescope.use.mcp.resident import Resident, find_resident, gather_residents
+from nodescope.use.mcp.restart import MOST_TOLD, tell_restarts
+from nodescope.use.mcp.tool import Tool
+from nodescope.use.mcp.trouble import ToolMisused
+from nodescope.use.mcp.when import newest_of, read_moment, render_at
+from nodescope.use.studies.words import duration
+
+METRICS = ("memory", "cpu", "cpu_throttled", "pressure_memory", "pressure_cpu", "pressure_io")
+USUAL_MINUTES = 15
+# Below, a metric is at rest whatever its ratio: noise of an idle container.
+REST = {
+    "cpu": 0.02,
+    "cpu_throttled": 0.02,
+    "pressure_memory": 0.02,
+    "pressure_cpu": 0.02,
+    "pressure_io": 0.02,
+}
+# Between parts of the span a mean moves by this share before a study looks closer.
+MOVED_SHARE = 0.1
+MOST_STUDIED = 8
+# So many changes of one metric are one finding: a pattern, not an incident.
+MANY_CHANGES = 2
+TOLD_EVIDENCE = (
+    "before",
+    "after",
+    "change",
+    "changes",
+    "restarts",
+    "oom_kills",
+    "oom_killed",
+    "down_seconds",
+)
+WEIGHT = {"oom_kill": 3.0, "crash_loop": 2.5, "restart": 2.0, "start": 1.2, "exit": 1.2, "pattern": 0.2}
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """One node's part."""
+
+    at_ms: int
+    span: Span
+    newest_ms: int
+    findings: list[Finding]
+    containers: int
+    studied: int
+
+
+def ask(values: Values, resident: Resident | None) -> Callable[[Backend], Told]:
+    def question(backend: Backend) -> Told:
+        about = backend.read_about()
+        newest_ms = newest_of(about)
+        at_ms = read_moment("at", values["at"], newest_ms)
+        reach_ms = (values["minutes"] or USUAL_MINUTES) * 60_000
+        oldest_ms = about.from_ms if about.from_ms is not None else newest_ms
+        if not oldest_ms <= at_ms <= newest_ms:
+            raise ToolMisused(
+                f"node {about.node} has no data at {render_moment(at_ms)}; it has "
+                f"{render_moment(oldest_ms)} to {render_moment(newest_ms)}: choose a time in between"
+            )
+        span = Span(max(oldest_ms, at_ms - reach_ms), min(newest_ms, at_ms + reach_ms))
+        everybody = [resident] if resident else gather_residents(backend.read_lives(span))
+        by_id = {life.container_id: one for one in everybody for life in one.lives}
+        events = [event for event in backend.read_events(span) if event.container_id in by_id]
+        findings = tell_lives(everybody, events, span, newest_ms)
+        known = {row.name for row in backend.read_metrics()}
+        studied = 0
+        for metric in (name for name in METRICS if name in known):
+            moved = (
+                [life.container_id for life in resident.within(span)]
+                if resident
+                else screen(backend, metric, span, at_ms)
+            )
+            studied += len(moved)
+            if moved:
+                findings += tell_changes(backend, metric, moved, span, by_id, newest_ms)
+        return Told(at_ms, span, newest_ms, findings, len(everybody), studied)
+
+    return question
+
+
+def screen(backend: Backend, metric: str, span: Span, at_ms: int) -> list[str]:
+    """Whose mean differs between before, around and after: three cheap questions instead of a study each."""
+    third_ms = max(1000, (span.to_ms - span.from_ms) // 6)
+    borders = [
+        span.from_ms,
+        max(span.from_ms, at_ms - third_ms),
+        min(span.to_ms, at_ms + third_ms),
+        span.to_ms,
+    ]
+    means: dict[str, list[Level]] = {}
+    for start_ms, end_ms in pairwise(borders):
+        if end_ms - start_ms < 1000:
+            continue
+        try:
+            levels = backend.read_levels(metric, Span(start_ms, end_ms), None)
+        except RequestRejected:
+            return []
+        for row in levels.rows:
+            means.setdefault(row.container_id, []).append(row)
+    moved = {}
+    for container_id, rows in means.items():
+        low, high = min(row.mean for row in rows), max(row.mean for row in rows)
+        if high > REST.get(metric, 0.0) and high - low >= MOVED_SHARE * abs(high):
+            moved[container_id] = (high - low) / abs(high)
+    return sorted(moved, key=lambda one: (-moved[one], one))[:MOST_STUDIED]
+
+
+def tell_changes(
+    backend: Backend, metric: str, ids: Sequence[str], span: Span, by_id: dict[str, Resident], newest_ms: int
+) -> list[Finding]:
+    told: list[Finding] = []
+    for answer in backend.study("changepoint", metric, ids, span):
+        resident = by_id.get(str(answer.get("id")))
+        if resident is None:
+            continue
+        merged = merge_answers([answer])
+        changes = [
+            tell_finding(finding, merged, metric, resident.node, resident.name, newest_ms)
+            for finding in merged.findings
+            if is_material(finding) and (finding.get("evidence") or {}).get("change") != "noise"
+        ]
+        if len(changes) > MANY_CHANGES:
+            told.append(tell_pattern(changes, metric, resident, newest_ms))
+        else:
+            told += [replace(one, sentence=f'"{resident.name}": {one.sentence}') for one in changes]
+    return told
+
+
+def tell_pattern(changes: list[Finding], metric: str, resident: Resident, newest_ms: int) -> Finding:
+    ordered = sorted(changes, key=lambda one: one.at or 0)
+    first, last = ordered[0].at or 0, ordered[-1].at or 0
+    return Finding(
+        f'"{resident.name}": {metric} changed {len(changes)} times between {render_moment(round(first * 1000))} and '
+        f"{render_moment(round(last * 1000))}; it may repeat itself.",
+        "pattern",
+        node=resident.node,
+        container=resident.name,
+        metric=metric,
+        unit=changes[0].unit,
+        confidence=max(one.confidence or 0 for one in changes),
+        samples=changes[0].samples,
+        missing_share=changes[0].missing_share,
+        start_at=first,
+        end_at=last,
+        at=first,
+        when=render_at(first * 1000, newest_ms),
+        evidence={"changes": len(changes)},
+    )
+
+
+def tell_lives(
+    residents: Sequence[Resident], events: Sequence[Event], span: Span, newest_ms: int
+) -> list[Finding]:
+    """Restarts and kills; and starts and ends of containers that were not restarts."""
+    told: list[Finding] = []
+    for resident in residents:
+        lives = resident.within(span)
+        mine = {life.container_id for life in resident.lives}
+        events_here = [event for event in events if event.container_id in mine]
+        restarts = tell_restarts(resident, lives, events_here, newest_ms)
+        told += restarts
+        if len(lives) > MOST_TOLD + 1:
+            continue
+        for event in events_here:
+            is_first = event.kind == "start" and event.container_id == resident.lives[0].container_id
+            is_last = event.kind in ("exit", "oom") and event.container_id == resident.lives[-1].container_id
+            if is_first or is_last:
+                told.append(tell_event(resident, event, newest_ms))
+    return told
+
+
+def tell_event(resident: Resident, event: Event, newest_ms: int) -> Finding:
+    words = {"start": "started", "exit": "ended", "oom": "was OOM-killed"}
+    kind = "oom_kill" if event.kind == "oom" else event.kind
+    return Finding(
+        f'"{resident.name}" {words.get(event.kind, event.kind)} at {render_moment(event.at_ms)}.',
+        kind,
+        node=resident.node,
+        container=resident.name,
+        confidence=1.0,
+        at=event.at_ms / 1000,
+        when=render_at(event.at_ms, newest_ms),
+    )
+
+
+async def run(fleet: Fleet, values: Values) -> Answer:
+    resident = None
+    seats = fleet.choose(values["node"])
+    if values["container"]:
+        seat, resident = await find_resident(fleet, values["container"], values["node"])
+        seats = {seat.node: seat}
+    replies = (await fleet.ask(seats, ask(values, resident))).need_one()
+    parts = list(replies.answers.values())
+    first = parts[0]
+    everything = [finding for part in parts for finding in part.findings]
+    chosen = sorted(everything, key=lambda one: -relevance(one, first))[:MOST_FINDINGS]
+    ordered = sorted(chosen, key=lambda one: one.at or 0)
+    told = [weigh(one, first) for one in ordered]
+    return Answer(
+        headline=tell_headline(told, chosen, first, list(replies.answers), len(everything)),
+        status="found" if told else "none",
+        findings=tuple(told),
+        left_out=len(everything) - len(told),
+        looked_at=(
+            f"{sum(part.containers for part in parts)} containers of {', '.join(list(replies.answers)[:8])}, "
+            f"{render_moment(first.span.from_ms)} to {render_moment(first.span.to_ms)}"
+        ),
+        not_looked_at=(
+            "changes below 5 % of a level; containers whose means moved by less than 10 %",
+            "causes: what comes first in time is only the first to be looked at",
+        ),
+        nodes_away={**replies.away, **replies.refused},
+        next_call=suggest(chosen, first),
+    )
+
+
+def weigh(one: Finding, part: Told) -> Finding:
+    """With how far it is from the moment, and without what only a statistician would miss here."""
+    kept = {name: value for name, value in one.evidence.items() if name in TOLD_EVIDENCE}
+    evidence = {**kept, "seconds_from_incident": seconds_from(one, part)}
+    return replace(one, evidence=evidence, weight=relevance(one, part))
+
+
+def relevance(one: Finding, part: Told) -> float:
+    """Kills before restarts before changes; large before small, near the moment before far from it."""
+    reach = max(1.0, part.span.seconds / 2)
+    near = max(0.0, 1 - abs(seconds_from(one, part)) / reach)
+    if one.kind in WEIGHT:
+        return WEIGHT[one.kind] + 0.5 * near
+    before, after = float(one.evidence.get("before") or 0), float(one.evidence.get("after") or 0)
+    larger = max(abs(before), abs(after))
+    size = abs(after - before) / larger if larger else 0.0
+    return (one.confidence or 0) * size + 0.5 * near
+
+
+def seconds_from(one: Finding, part: Told) -> float:
+    return round((one.at or 0) - part.at_ms / 1000, 1)
+
+
+def tell_headline(
+    told: list[Finding], chosen: list[Finding], part: Told, nodes: list[str], count: int
+) -> str:
+    where = nodes[0] if len(nodes) == 1 else f"{len(nodes)} nodes"
+    around = f"within {duration((part.span.to_ms - part.span.from_ms) / 2000)} of {render_at(part.at_ms, part.newest_ms)}"
+    if not told:
+        return f"No: nothing changed on {where} {around}, in {part.containers} containers."
+    things = "thing" if count == 1 else "things"
+    first = f" First: {told[0].sentence}" if told[0] is not chosen[0] and len(told) > 1 else ""
+    weighty = chosen[0].sentence
+    return f"{count} {things} happened on {where} {around}. Most telling: {weighty}{first}"
+
+
+def suggest(chosen: list[Finding], part: Told) -> Call:
+    if not chosen:
+        return Call(
+            "explain_incident",
+            {"at": str(part.at_ms / 1000), "minutes": 60},
+            "a wider span; or top_containers",
+        )
+    return Call(
+        "summarize_container",
+        {"container": (chosen[0].container or "")[:120], "node": chosen[0].node},
+        "how the most telling container does",
+    )
+
+
+TOOL = Tool(
+    "explain_incident",
+    "Explain an incident",
+    "What changed around a moment, in order of time: kills, restarts, steps in cpu, memory, throttling, pressure.",
+    (
+        Argument(
+            "at",
+            "the moment: ISO 8601, epoch seconds or relative to the newest data (-20m)",
+            "moment",
+            required=True,
+        ),
+        Argument("minutes", "how far before and after; 15 unless given", "count", least=1, most=180),
+        NODE,
+        Argument("container", "only this container"),
+    ),
+    run,
+)

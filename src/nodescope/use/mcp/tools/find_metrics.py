@@ -1,0 +1,133 @@
+"""Which metric and which study answer a question in plain words?"""
+
+import re
+from collections.abc import Iterable
+
+from nodescope.use.mcp.answer import Answer, Call, Finding
+from nodescope.use.mcp.argument import Argument, Values
+from nodescope.use.mcp.backend import MetricRow
+from nodescope.use.mcp.fleet import Fleet
+from nodescope.use.mcp.tool import Tool
+from nodescope.use.studies import STUDIES
+
+MOST = 5
+# Words people use that stand in no metric's name or meaning.
+MEANT = {
+    "cpu": "cpu processor core cores busy load compute hot slow",
+    "cpu_throttled": "throttle throttled throttling quota limited held slow latency",
+    "cpu_limit_share": "quota limit request granted headroom",
+    "pressure_cpu": "pressure psi wait waits waiting stall stalled contention starved noisy neighbour",
+    "memory": "memory ram mem usage leak leaking grow growing bytes footprint",
+    "memory_working_set": "working set evict evicted kubelet",
+    "memory_limit_share": "limit oom kill killed full headroom near out short",
+    "memory_anon": "heap anonymous rss leak leaking allocated",
+    "memory_file": "cache page pagecache file",
+    "memory_peak": "peak highest most maximum",
+    "pressure_memory": "pressure psi reclaim thrash thrashing swap stall short",
+    "pressure_io": "pressure psi disk io wait iowait stall",
+    "oom_kills": "oom killed kill kills died crash crashed",
+    "disk_read": "disk io read reads storage",
+    "disk_write": "disk io write writes storage",
+    "network_receive": "network traffic receive received ingress download",
+    "network_transmit": "network traffic send sent transmit egress upload",
+    "threads": "threads pids processes fork",
+    "processes": "processes fork",
+    "gpu_utilization": "gpu accelerator training cuda",
+    "gpu_memory": "gpu vram memory",
+    "gpu_power": "gpu power watt energy",
+}
+INTENTS = (
+    (
+        "periodicity",
+        "period periodic periodically repeat repeats repeating spike spikes every cron cycle regular regularly",
+    ),
+    (
+        "trend",
+        "leak leaking grow growing growth increase increasing rise rising trend run out full fill limit decrease falling",
+    ),
+    (
+        "changepoint",
+        "when change changed changes step jump jumped since deploy deployment release rollout shift drop dropped",
+    ),
+    ("anomaly", "unusual anomaly anomalous abnormal odd strange weird normal"),
+    ("correlation", "together correlate correlated correlation related because cause caused same"),
+)
+STOP_WORDS = "a an and are be by does did do for has have how i in is it its many much of on or the this to was what which who why with"
+STOP = frozenset(STOP_WORDS.split())
+
+
+def words_of(text: str) -> set[str]:
+    words = set(re.findall(r"[a-z0-9]+", text.lower())) - STOP
+    return words | {word[:-1] for word in words if word.endswith("s") and len(word) > 3}
+
+
+def score(row: MetricRow, asked: set[str]) -> float:
+    """A word in the name counts most, then what people call it, then the meaning."""
+    name = words_of(row.name.replace("_", " ").replace(".", " "))
+    meant = words_of(MEANT.get(row.name, ""))
+    meaning = words_of(row.help)
+    total = 3.0 * len(asked & name) + 2.0 * len(asked & meant) + 1.0 * len(asked & meaning)
+    return total * (1.5 if row.is_plain else 1.0)
+
+
+def choose_study(asked: set[str]) -> str:
+    found = [(len(asked & set(words.split())), -place, name) for place, (name, words) in enumerate(INTENTS)]
+    hits, _, name = max(found)
+    return name if hits else "summary"
+
+
+def rank(rows: Iterable[MetricRow], asked: set[str]) -> list[MetricRow]:
+    scored = [(score(row, asked), row) for row in rows]
+    kept = [(points, row) for points, row in scored if points > 0]
+    kept.sort(key=lambda one: (-one[0], not one[1].is_plain, len(one[1].name), one[1].name))
+    return [row for _, row in kept[:MOST]]
+
+
+async def run(fleet: Fleet, values: Values) -> Answer:
+    replies = (await fleet.ask(fleet.choose(None), lambda backend: backend.read_metrics())).need_one()
+    rows = {row.name: row for answer in replies.answers.values() for row in answer}
+    asked = words_of(values["question"])
+    best = rank(rows.values(), asked)
+    study = choose_study(asked)
+    if not best:
+        return Answer(
+            headline=f"No metric among {len(rows)} fits these words; name what is short: cpu, memory, disk, network, gpu.",
+            status="none",
+            looked_at=f"names and meanings of {len(rows)} metrics",
+            nodes_away=replies.away,
+            next_call=Call("list_metrics", {}, "all metrics"),
+        )
+    return Answer(
+        headline=f'Ask {best[0].name} with the study {study}: "{STUDIES[study].question}"',
+        findings=tuple(tell(row) for row in best),
+        looked_at=f"names and meanings of {len(rows)} metrics of {len(replies.answers)} nodes, by words",
+        not_looked_at=("values: this tool only chooses what to ask",),
+        nodes_away=replies.away,
+        next_call=suggest(best[0], study),
+    )
+
+
+def tell(row: MetricRow) -> Finding:
+    where = "" if row.scope in ("container", "") else f" Measured per {row.scope}."
+    return Finding(f"{row.name}: {row.help}{where}", "metric", metric=row.name, unit=row.unit or None)
+
+
+def suggest(row: MetricRow, study: str) -> Call:
+    if row.scope not in ("container", ""):
+        return Call(
+            "list_metrics", {"search": row.scope}, "this metric is not of containers; what else there is"
+        )
+    if study == "summary":
+        return Call("top_containers", {"by": row.name}, "who has the most of it")
+    return Call(
+        "top_containers", {"by": row.name}, f"who has the most; then analyze_container with study={study}"
+    )
+
+
+TOOL = Tool(
+    "find_metrics",
+    "Find metrics for a question",
+    "Which metric and study answer a question in plain words.",
+    (Argument("question", "what you want to know, in plain words", required=True),),
+    run,
+)

@@ -1,0 +1,58 @@
+"""What was measured, in which unit, what it means; and which studies there are."""
+
+from nodescope.use.mcp.answer import Answer, Call
+from nodescope.use.mcp.argument import NODE, Argument, Values
+from nodescope.use.mcp.backend import MetricRow
+from nodescope.use.mcp.fleet import Fleet
+from nodescope.use.mcp.tool import Tool
+from nodescope.use.studies import STUDIES
+
+
+async def run(fleet: Fleet, values: Values) -> Answer:
+    seats = fleet.choose(values["node"])
+    replies = (await fleet.ask(seats, lambda backend: backend.read_metrics())).need_one()
+    rows: dict[str, MetricRow] = {}
+    for answer in replies.answers.values():
+        rows.update({row.name: row for row in answer if row.name not in rows})
+    search = values["search"]
+    found = [row for row in rows.values() if not search or matches(row, search)]
+    found.sort(key=lambda row: (not row.is_plain, row.name))
+    plain = sum(row.is_plain for row in found)
+    asked = f' matching "{search}"' if search else ""
+    headline = (
+        f"{plain} metrics with plain names and {len(found) - plain} raw ones{asked}; {len(STUDIES)} studies."
+        if found
+        else f"No metric{asked} among {len(rows)}; try find_metrics with a question."
+    )
+    return Answer(
+        headline=headline,
+        status="found" if found else "none",
+        names=tuple(describe(row) for row in found),
+        left_out=max(0, len(found) - 60),
+        studies={study.name: study.question for study in STUDIES.values()},
+        looked_at=f"metrics of {', '.join(list(replies.answers)[:8])}",
+        not_looked_at=("raw names beyond what fits: narrow with search",) if len(found) > 40 else (),
+        nodes_away=replies.away,
+        next_call=Call(
+            "find_metrics", {"question": "is it short of memory?"}, "which metric and study answer a question"
+        ),
+    )
+
+
+def matches(row: MetricRow, search: str) -> bool:
+    text = f"{row.name} {row.help} {row.unit}".lower()
+    return all(word in text for word in search.lower().split())
+
+
+def describe(row: MetricRow) -> str:
+    unit = f" [{row.unit}]" if row.unit else ""
+    return f"{row.name}{unit}: {row.help}"
+
+
+TOOL = Tool(
+    "list_metrics",
+    "Metrics and studies",
+    "Metric names with unit and meaning, and the study types.",
+    (NODE, Argument("search", "words that must occur in name or meaning")),
+    run,
+)

@@ -1,0 +1,83 @@
+"""Which nodes are there, are they ready, and how new is their data?"""
+
+from nodescope.base.moment import render_moment
+from nodescope.use.mcp.answer import Answer, Call, Finding
+from nodescope.use.mcp.argument import Values
+from nodescope.use.mcp.backend import About
+from nodescope.use.mcp.fleet import Fleet
+from nodescope.use.mcp.tool import Tool
+from nodescope.use.mcp.when import render_age
+
+
+async def run(fleet: Fleet, values: Values) -> Answer:
+    del values
+    seats = fleet.choose(None)
+    replies = await fleet.read_abouts(seats)
+    ready = [about for about in replies.answers.values() if about.to_ms is not None]
+    empty = {
+        about.node: "ready, but it has no data yet"
+        for about in replies.answers.values()
+        if about.to_ms is None
+    }
+    away = {**replies.away, **replies.refused, **empty}
+    now_ms = fleet.now_ms()
+    shown = ready[:12]
+    trouble = fleet.roster.trouble()
+    return Answer(
+        headline=tell_headline(ready, len(seats), now_ms),
+        status="found" if ready else "not_enough_data",
+        findings=tuple(tell_node(about, now_ms) for about in shown),
+        names=tuple(about.node for about in ready[12:]),
+        looked_at=f"{len(seats)} nodes, each asked for its newest data",
+        not_looked_at=(trouble,) if trouble else (),
+        nodes_away=dict(sorted(away.items())),
+        next_call=suggest(ready),
+    )
+
+
+def tell_headline(ready: list[About], known: int, now_ms: int) -> str:
+    nodes = "node is" if len(ready) == 1 else "nodes are"
+    waiting = f"; {known - len(ready)} more not" if known > len(ready) else ""
+    if not ready:
+        return f"No node is ready ({known} known)."
+    newest_ms = max(about.to_ms or 0 for about in ready)
+    return (
+        f"{len(ready)} {nodes} ready{waiting}; the newest data is of {render_moment(newest_ms)} "
+        f"({render_age(newest_ms, now_ms)})."
+    )
+
+
+def tell_node(about: About, now_ms: int) -> Finding:
+    start_ms, end_ms = about.from_ms or 0, about.to_ms or 0
+    return Finding(
+        f"{about.node}: ready, {about.containers} containers, data from {render_moment(start_ms)} "
+        f"to {render_moment(end_ms)} ({render_age(end_ms, now_ms)}).",
+        "node",
+        node=about.node,
+        start_at=start_ms / 1000,
+        end_at=end_ms / 1000,
+        evidence={
+            "ready": True,
+            "version": about.version,
+            "containers": about.containers,
+            "newest_seconds": (now_ms - end_ms) / 1000,
+            "files_not_read": len(about.problems) or None,
+            "problem": about.problems[0] if about.problems else None,
+        },
+    )
+
+
+def suggest(ready: list[About]) -> Call | None:
+    if not ready:
+        return None
+    arguments = {"by": "memory", "node": ready[0].node} if len(ready) == 1 else {"by": "memory"}
+    return Call("top_containers", arguments, "who uses the most; by may be cpu, memory, throttled, pressure")
+
+
+TOOL = Tool(
+    "list_nodes",
+    "Nodes",
+    "Which nodes can be asked: readiness, newest data, version, reason when not ready. Start here.",
+    (),
+    run,
+)

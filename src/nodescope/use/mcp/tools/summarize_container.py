@@ -1,0 +1,209 @@
+"""How does a container do: its figures, its limits, its restarts, and what is worrying?"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from nodescope.use.mcp.answer import Answer, Call, Fact, Finding
+from nodescope.use.mcp.argument import CONTAINER, FROM, NODE, TO, Values
+from nodescope.use.mcp.backend import Backend, Event, Life, Span, StudyAnswer
+from nodescope.use.mcp.fleet import Fleet
+from nodescope.use.mcp.merged import Merged, merge_answers, merge_figures, tell_finding
+from nodescope.use.mcp.resident import Resident, find_resident
+from nodescope.use.mcp.restart import tell_restarts
+from nodescope.use.mcp.tool import Tool
+from nodescope.use.mcp.trouble import ToolMisused
+from nodescope.use.mcp.when import choose_span, newest_of, render_at, render_span
+from nodescope.use.studies.words import quantity
+
+METRICS = (
+    "cpu",
+    "memory",
+    "memory_limit_share",
+    "cpu_throttled",
+    "pressure_cpu",
+    "pressure_memory",
+    "pressure_io",
+    "disk_read",
+    "disk_write",
+    "threads",
+)
+# Of its limit: worth a word, and close to the end. As the seed's agent interface has them.
+NEAR_SHARE, FULL_SHARE = 0.8, 0.9
+# Share of periods throttled, and of time stalled, that hurts.
+STALLED_SHARE = 0.1
+MOST_LIVES = 12
+RANK = {"critical": 0, "warning": 1, "restart": 2}
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What a node answered."""
+
+    span: Span
+    newest_ms: int
+    lives: list[Life]
+    summaries: dict[str, list[StudyAnswer]]
+    trend: Merged
+    events: list[Event]
+    missing: list[str]
+
+
+def ask(resident: Resident, values: Values) -> Callable[[Backend], Seen]:
+    def question(backend: Backend) -> Seen:
+        about = backend.read_about()
+        span = choose_span(about, values["from"], values["to"])
+        newest_ms = newest_of(about)
+        lives = resident.within(span)
+        if not lives:
+            raise ToolMisused(
+                f'"{resident.name}" was not there in {render_span(span, newest_ms)}; it was last seen '
+                f"{render_at(resident.last_ms, newest_ms)}"
+            )
+        ids = [life.container_id for life in lives[-MOST_LIVES:]]
+        known = {row.name for row in backend.read_metrics()}
+        summaries = {name: backend.study("summary", name, ids, span) for name in METRICS if name in known}
+        trend = merge_answers(backend.study("trend", "memory", ids[-1:], span) if "memory" in known else [])
+        events = [event for event in backend.read_events(span) if event.container_id in set(ids)]
+        missing = [name for name in METRICS if name not in known]
+        return Seen(span, newest_ms, lives, summaries, trend, events, missing)
+
+    return question
+
+
+async def run(fleet: Fleet, values: Values) -> Answer:
+    seat, resident = await find_resident(fleet, values["container"], values["node"])
+    replies = (await fleet.ask({seat.node: seat}, ask(resident, values))).need_one()
+    seen = replies.answers[seat.node]
+    figures = {name: merge_figures(answers) for name, answers in seen.summaries.items()}
+    worries = find_worries(resident, seen, figures)
+    rows = [tell_metric(name, figures[name]) for name in METRICS if figures.get(name)]
+    return Answer(
+        headline=tell_headline(resident, seen, figures, worries),
+        status="found" if rows else "not_enough_data",
+        findings=(*worries, *rows),
+        looked_at=f"{resident.full_name} on {seat.node}, {render_span(seen.span, seen.newest_ms)}",
+        not_looked_at=tell_gaps(seen),
+        next_call=suggest(resident, worries),
+    )
+
+
+def tell_headline(
+    resident: Resident, seen: Seen, figures: dict[str, dict[str, Fact]], worries: list[Finding]
+) -> str:
+    used = [
+        f"{quantity(float(figures[name]['avg'] or 0), str(figures[name].get('unit') or ''))} {word}"
+        for name, word in (("cpu", "of CPU"), ("memory", "of memory"))
+        if figures.get(name)
+    ]
+    basis = f"{' and '.join(used) or 'no sample'} on average in {render_span(seen.span, seen.newest_ms)}"
+    if not worries:
+        return f'Nothing concerning about "{resident.name}": {basis}.'
+    more = f" And {len(worries) - 1} more." if len(worries) > 1 else ""
+    return f"{worries[0].sentence}{more} {basis[:1].upper()}{basis[1:]}."
+
+
+def find_worries(resident: Resident, seen: Seen, figures: dict[str, dict[str, Fact]]) -> list[Finding]:
+    """Restarts and kills, nearness to limits, throttling, stalls, growth: worst first."""
+    found = tell_restarts(resident, seen.lives, seen.events, seen.newest_ms)
+    shares = figures.get("memory_limit_share", {})
+    share = float(shares.get("avg") or 0)
+    if share >= NEAR_SHARE:
+        level = "critical" if share >= FULL_SHARE else "warning"
+        found.append(
+            worry(
+                resident,
+                seen,
+                level,
+                "memory_limit_share",
+                shares,
+                f"uses {100 * share:.0f} % of its memory limit on average",
+            )
+        )
+    for name, text in (
+        ("cpu_throttled", "was held back by its CPU quota in {} of the scheduler's periods"),
+        ("pressure_cpu", "waited for CPU {} of the time"),
+        ("pressure_memory", "waited for memory {} of the time"),
+        ("pressure_io", "waited for I/O {} of the time"),
+    ):
+        stalled = float(figures.get(name, {}).get("avg") or 0)
+        if stalled >= STALLED_SHARE:
+            found.append(
+                worry(resident, seen, "warning", name, figures[name], text.format(f"{100 * stalled:.0f} %"))
+            )
+    if seen.trend.findings and float(seen.trend.findings[0].get("magnitude") or 0) > 0:
+        found.append(
+            tell_finding(
+                seen.trend.findings[0], seen.trend, "memory", resident.node, resident.name, seen.newest_ms
+            )
+        )
+    return sorted(found, key=lambda one: RANK.get(one.kind, 0 if one.kind == "oom_kill" else 2))
+
+
+def worry(
+    resident: Resident, seen: Seen, level: str, metric: str, figures: dict[str, Fact], text: str
+) -> Finding:
+    return Finding(
+        f'"{resident.name}" {text} ({render_span(seen.span, seen.newest_ms)}).',
+        level,
+        node=resident.node,
+        container=resident.name,
+        metric=metric,
+        unit=str(figures.get("unit") or ""),
+        confidence=1.0,
+        samples=int(figures.get("samples") or 0),
+        missing_share=float(figures.get("missing_share") or 0),
+        start_at=seen.span.from_ms / 1000,
+        end_at=seen.span.to_ms / 1000,
+        evidence={name: figures.get(name) for name in ("avg", "max")},
+    )
+
+
+def tell_metric(name: str, figures: dict[str, Fact]) -> Finding:
+    unit = str(figures.get("unit") or "")
+    average, least, most = (float(figures[key] or 0) for key in ("avg", "min", "max"))
+    limit = figures.get("limit")
+    of = f", limit {quantity(float(limit), unit)}" if limit else ""
+    return Finding(
+        f"{name}: {quantity(average, unit)} on average, {quantity(least, unit)} to {quantity(most, unit)}, "
+        f"{figures.get('trend') or 'unknown'}{of}.",
+        "summary",
+        metric=name,
+        unit=unit,
+        confidence=1.0,
+        samples=int(figures.get("samples") or 0),
+        missing_share=float(figures.get("missing_share") or 0),
+        evidence={key: figures.get(key) for key in ("avg", "min", "max", "p95", "stddev", "trend", "limit")},
+    )
+
+
+def tell_gaps(seen: Seen) -> tuple[str, ...]:
+    told = ["whether it repeats itself (analyze_container, periodicity) and network per pod"]
+    if seen.missing:
+        told.append(f"not collected on this node: {', '.join(seen.missing)}")
+    if len(seen.lives) > MOST_LIVES:
+        told.append(f"the {len(seen.lives) - MOST_LIVES} oldest of its {len(seen.lives)} lives")
+    return tuple(told)
+
+
+def suggest(resident: Resident, worries: list[Finding]) -> Call:
+    at = next((one.at for one in worries if one.at is not None), None)
+    if at is not None:
+        return Call(
+            "explain_incident", {"at": str(round(at, 3)), "node": resident.node}, "what else happened then"
+        )
+    arguments = {
+        "container": resident.name[:120],
+        "study": "changepoint",
+        "metric": "memory",
+        "node": resident.node,
+    }
+    return Call("analyze_container", arguments, "when its memory changed")
+
+
+TOOL = Tool(
+    "summarize_container",
+    "Summarize one container",
+    "Figures of all main metrics of a container, with warnings: limits, throttling, pressure, restarts, growth.",
+    (CONTAINER, NODE, FROM, TO),
+    run,
+)

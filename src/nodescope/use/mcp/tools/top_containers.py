@@ -1,0 +1,172 @@
+"""Who uses the most of something?"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from nodescope.use.mcp.answer import MOST_FINDINGS, Answer, Call, Finding
+from nodescope.use.mcp.argument import FROM, NAMESPACE, NODE, TO, Argument, Values
+from nodescope.use.mcp.backend import Backend, Span
+from nodescope.use.mcp.fleet import Fleet
+from nodescope.use.mcp.level_table import Row, join_levels
+from nodescope.use.mcp.metric_name import choose_metric
+from nodescope.use.mcp.resident import gather_residents
+from nodescope.use.mcp.tool import Tool
+from nodescope.use.mcp.trouble import ToolMisused
+from nodescope.use.mcp.when import choose_span, newest_of, render_span
+from nodescope.use.studies.words import quantity
+
+USUAL_LIMIT = 5
+# What to look at next, by what was ranked.
+FOLLOW = {"cpu": "periodicity", "memory": "changepoint"}
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """One node's part."""
+
+    span: Span
+    newest_ms: int
+    metric: str
+    unit: str
+    rows: list[Row]
+    namespaces: set[str]
+    refused: tuple[str, ...]
+
+
+def ask(values: Values) -> Callable[[Backend], Ranked]:
+    def question(backend: Backend) -> Ranked:
+        about = backend.read_about()
+        span = choose_span(about, values["from"], values["to"])
+        metric = choose_metric(values["by"] or "cpu", backend.read_metrics())
+        if metric.scope not in ("container", ""):
+            raise ToolMisused(
+                f'"{metric.name}" is measured per {metric.scope}, not per container; '
+                "by may be cpu, memory, throttled, pressure, or a metric of containers (list_metrics)"
+            )
+        levels = backend.read_levels(metric.name, span, None)
+        residents = gather_residents(backend.read_lives(span))
+        rows = join_levels(residents, levels.rows, span)
+        namespaces = {one.namespace for one in residents if one.namespace}
+        return Ranked(span, newest_of(about), metric.name, levels.unit, rows, namespaces, levels.refused)
+
+    return question
+
+
+async def run(fleet: Fleet, values: Values) -> Answer:
+    limit = values["limit"] or USUAL_LIMIT
+    replies = (await fleet.ask(fleet.choose(values["node"]), ask(values))).need_one()
+    parts = replies.answers
+    rows = [row for part in parts.values() for row in part.rows if is_wanted(row, values["namespace"])]
+    rows.sort(key=lambda row: (-row.mean, row.resident.full_name, row.resident.node))
+    first = next(iter(parts.values()))
+    if not rows:
+        if values["namespace"]:
+            known = ", ".join(sorted({name for part in parts.values() for name in part.namespaces})[:12])
+            raise ToolMisused(
+                f'no container of namespace "{values["namespace"]}" here; there are: {known or "none"}'
+            )
+        return nothing(first, parts, {**replies.away, **replies.refused})
+    return Answer(
+        headline=tell_headline(rows, first, parts),
+        findings=tuple(
+            tell(row, parts[row.resident.node], place + 1) for place, row in enumerate(rows[:limit])
+        ),
+        left_out=len(rows) - min(limit, len(rows)),
+        looked_at=tell_span(parts),
+        not_looked_at=tell_gaps(parts),
+        nodes_away={**replies.away, **replies.refused},
+        next_call=suggest(rows[0], first.metric),
+    )
+
+
+def is_wanted(row: Row, namespace: str | None) -> bool:
+    return namespace is None or row.resident.namespace == namespace
+
+
+def tell_headline(rows: list[Row], part: Ranked, parts: dict[str, Ranked]) -> str:
+    top = rows[0]
+    where = f"on {top.resident.node}" if len(parts) == 1 else f"on {top.resident.node}, of {len(parts)} nodes"
+    return (
+        f'"{top.resident.name}" ({top.resident.namespace or "no namespace"}) has the most {part.metric} {where}: '
+        f"{quantity(top.mean, part.unit)} on average, of {len(rows)} containers, in {render_span(part.span, part.newest_ms)}."
+    )
+
+
+def tell(row: Row, part: Ranked, place: int) -> Finding:
+    resident = row.resident
+    partly = f", there for {100 * row.there_share:.0f} % of the span" if row.there_share < 0.95 else ""
+    return Finding(
+        f'{place}. "{resident.full_name}" on {resident.node}: {quantity(row.mean, part.unit)} on average '
+        f"({quantity(row.least, part.unit)} to {quantity(row.most, part.unit)}){partly}.",
+        "rank",
+        node=resident.node,
+        container=resident.name,
+        metric=part.metric,
+        unit=part.unit,
+        confidence=1.0,
+        samples=row.samples,
+        missing_share=row.missing_share,
+        start_at=part.span.from_ms / 1000,
+        end_at=part.span.to_ms / 1000,
+        evidence={
+            "place": place,
+            "mean": row.mean,
+            "min": row.least,
+            "max": row.most,
+            "there_share": round(row.there_share, 3),
+            "restarts": resident.restarts or None,
+        },
+    )
+
+
+def tell_span(parts: dict[str, Ranked]) -> str:
+    first = next(iter(parts.values()))
+    nodes = ", ".join(list(parts)[:8]) + (f" and {len(parts) - 8} more" if len(parts) > 8 else "")
+    return f"{first.metric} of every container of {nodes}, {render_span(first.span, first.newest_ms)}"
+
+
+def tell_gaps(parts: dict[str, Ranked]) -> tuple[str, ...]:
+    refused = [line for part in parts.values() for line in part.refused]
+    told = [f"{len(refused)} files could not be read: {refused[0]}"] if refused else []
+    return (*told, "processes outside of containers; times before and after this span")
+
+
+def nothing(part: Ranked, parts: dict[str, Ranked], away: dict[str, str]) -> Answer:
+    return Answer(
+        headline=f"No container had a sample of {part.metric} in {render_span(part.span, part.newest_ms)}.",
+        status="not_enough_data",
+        looked_at=tell_span(parts),
+        nodes_away=away,
+        next_call=Call("list_containers", {"sort": "last_seen"}, "who was there, and until when"),
+    )
+
+
+def suggest(row: Row, metric: str) -> Call:
+    study = FOLLOW.get(metric, "changepoint")
+    arguments = {
+        "container": row.resident.name[:120],
+        "study": study,
+        "metric": metric,
+        "node": row.resident.node,
+    }
+    return Call(
+        "analyze_container", arguments, "whether it changed or repeats; summarize_container for all metrics"
+    )
+
+
+TOOL = Tool(
+    "top_containers",
+    "Top containers",
+    "Containers ranked by cpu, memory, throttled, pressure or any container metric; one node or all.",
+    (
+        Argument(
+            "by", "cpu (unless given), memory, throttled, pressure, memory_limit_share, disk_write, ..."
+        ),
+        NODE,
+        NAMESPACE,
+        FROM,
+        TO,
+        Argument("limit", "how many; 5 unless given", "count", least=1, most=MOST_FINDINGS),
+    ),
+    run,
+)

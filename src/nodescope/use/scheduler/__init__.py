@@ -1,0 +1,1 @@
+"""The scheduler extender: what kube-scheduler asks, answered from the nodes' annotations."""

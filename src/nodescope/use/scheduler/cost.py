@@ -1,0 +1,271 @@
+"""
+The policy `cost`: the time a pod is expected to lose on each node, in ms.
+
+For an FPGA pod, with S the mean length of a session in the cluster:
+
+    reconfiguration   P(its bitstream is not there) * time to load it
+    wait              S * rho / (1 - rho), rho = share of the window that the
+                      device was busy + what is on its way there (the ledger)
+    host              S * slowdown: pressure, CPU and memory bandwidth of the
+                      last 20 s, and health
+
+A GPU pod waits for the GPUs in place of the FPGA; a pod that asks for balance
+has the host part alone. S is then a second.
+
+What is not known of a node is the mean of what is known of the others,
+weighed by confidence:  term = c * own + (1 - c) * mean. So a node without an
+annotation, or with a stale or broken one, is never the best for what it does
+not say, and never out. One that carries the vendor's label and has reported
+nothing has a device that nobody used: it is idle, and known to be.
+
+    score = 10 / (1 + (cost - best) / S), rounded
+
+A node that costs a session more than the best one has half its score: a
+difference of 1 ms is none, and one of a minute is all.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from nodescope.use.scheduler.freshness import judge_age
+from nodescope.use.scheduler.host import FILLING, derive_queue
+from nodescope.use.scheduler.ledger import Arriving, Ledger
+from nodescope.use.scheduler.node import NO_STATE, Node, NodeFpga, Recent, is_measured
+from nodescope.use.scheduler.nodes import LoadTimes
+from nodescope.use.scheduler.verdict import BEST, Verdict
+from nodescope.use.scheduler.wish import Wish
+
+# Where nobody has measured yet; guesses, replaced by the first reports.
+SESSION_MS = 1000.0
+RECONFIGURATION_MS = 1000.0
+# What a pod that was just placed will keep busy of its device: a guess until
+# there are settled pods to learn it from, and then within these bounds.
+SHARE = 0.25
+SHARE_BOUNDS = (0.05, 0.5)
+# A pod that asks for balance, of the node's cores; a guess.
+BALANCE_SHARE = 0.05
+# A bitstream seen after ours may have taken its place, or another region of
+# the device; a guess that the replay bench bears out.
+KEPT_RATIO = 0.7
+GPU_MEMORY = 0.5
+
+
+@dataclass(slots=True)
+class Part:
+    """One part of the cost on one node."""
+
+    cost_ms: float = 0.0
+    confidence: float = 0.0
+
+
+def derive_score(excess_ms: float, scale_ms: float) -> int:
+    return round(BEST / (1 + max(0.0, excess_ms) / scale_ms))
+
+
+def judge_cost(
+    wish: Wish, nodes: Sequence[Node], ledger: Ledger, times: LoadTimes, now_ms: int
+) -> list[Verdict]:
+    """A verdict for every node, in the order given."""
+    verdicts = [Verdict(node.name) for node in nodes]
+    arriving = ledger.arriving(wish.kind)
+    if wish.kind == "fpga":
+        devices = FpgaPart(wish, nodes, ledger, times, now_ms, arriving)
+        scale_ms, judge_device = devices.session_ms, devices.judge
+    else:
+        scale_ms, judge_device = SESSION_MS, GpuPart(now_ms, arriving).judge
+    parts: list[list[Part]] = [
+        [judge_host(node, verdict, scale_ms, now_ms, arriving if wish.kind == "balance" else {})]
+        for node, verdict in zip(nodes, verdicts)
+    ]
+    if wish.kind != "balance":
+        for node, verdict, row in zip(nodes, verdicts, parts):
+            row.append(judge_device(node, verdict))
+    settle_costs(verdicts, parts, scale_ms)
+    settle_scores(verdicts, scale_ms)
+    return verdicts
+
+
+def settle_costs(verdicts: Sequence[Verdict], parts: Sequence[Sequence[Part]], scale_ms: float) -> None:
+    """
+    What is not known of a node is the mean of the others; the last part decides on confidence.
+
+    A node of which nothing is known is a tenth of a score behind the best of
+    the others. What is on its way comes on top of all: when the known ones
+    fill up, the unknown get their turn.
+    """
+    if not parts:
+        return
+    means = []
+    for number in range(len(parts[0])):
+        known = [(row[number].cost_ms, row[number].confidence) for row in parts]
+        weight = sum(confidence for _, confidence in known)
+        means.append(sum(cost * confidence for cost, confidence in known) / weight if weight else 0.0)
+    costs = [
+        sum(part.confidence * part.cost_ms + (1 - part.confidence) * mean for part, mean in zip(row, means))
+        for row in parts
+    ]
+    best_ms = min((cost for cost, row in zip(costs, parts) if row[-1].confidence), default=None)
+    for verdict, row, cost_ms in zip(verdicts, parts, costs):
+        verdict.confidence = row[-1].confidence
+        if best_ms is not None and not verdict.confidence:
+            cost_ms = max(cost_ms, best_ms + scale_ms / (BEST - 1))  # noqa: PLW2901
+        verdict.cost_ms = cost_ms + verdict.terms.get("arriving", 0.0)
+
+
+def settle_scores(verdicts: Sequence[Verdict], scale_ms: float) -> None:
+    best_ms = min((verdict.cost_ms or 0.0 for verdict in verdicts), default=0.0)
+    for verdict in verdicts:
+        verdict.score = derive_score((verdict.cost_ms or 0.0) - best_ms, scale_ms)
+
+
+class FpgaPart:
+    """The device's part for FPGA pods."""
+
+    def __init__(
+        self,
+        wish: Wish,
+        nodes: Sequence[Node],
+        ledger: Ledger,
+        times: LoadTimes,
+        now_ms: int,
+        arriving: Mapping[str, Arriving],
+    ) -> None:
+        self._wish = wish
+        self._ledger = ledger
+        self._now_ms = now_ms
+        self._arriving = arriving
+        self._load_ms = times.find(wish.bitstream) or times.mean() or RECONFIGURATION_MS
+        usage_ms = sessions = share = 0.0
+        settled = 0
+        self._recent: dict[str, Recent] = {}
+        for node in nodes:
+            if node.fpga is not None:
+                recent = self._recent[node.name] = node.fpga.recent(now_ms)
+                usage_ms += recent.usage_ms
+                sessions += recent.sessions
+                pods = ledger.settled(node.name)
+                if pods:
+                    settled += pods
+                    share += recent.usage_ms / node.fpga.window_ms
+        self.session_ms = max(1.0, usage_ms / sessions) if sessions > 0 and usage_ms > 0 else SESSION_MS
+        low, high = SHARE_BOUNDS
+        self._share = min(high, max(low, share / settled)) if settled else SHARE
+
+    def judge(self, node: Node, verdict: Verdict) -> Part:
+        coming = self._arriving.get(node.name)
+        pods = coming.pods if coming else 0.0
+        ahead = pods * self._share
+        verdict.facts["in_flight"] = round(pods, 3)
+        if node.fpga is None and node.vendor and node.fpga_reason == NO_STATE:
+            return self._unused(verdict, ahead)
+        if node.fpga is None:
+            verdict.reasons += (node.fpga_reason,)
+            return self._unknown(verdict, ahead)
+        confidence, reason = judge_age((self._now_ms - node.fpga.at_ms) / 1000)
+        if reason:
+            verdict.reasons += (reason,)
+        if not confidence:
+            return self._unknown(verdict, ahead)
+        recent = self._recent[node.name]
+        busy = (recent.usage_ms + recent.reconfiguration_ms) / node.fpga.window_ms
+        quiet_ms = self.session_ms * derive_queue(busy)
+        load_ms = self._judge_bitstream(node.name, node.fpga, coming, verdict)
+        verdict.facts["busy_ratio"] = busy
+        verdict.terms["reconfiguration"] = load_ms
+        verdict.terms["wait"] = quiet_ms
+        # What is on its way is known for sure, however old the annotation is.
+        verdict.terms["arriving"] = self.session_ms * derive_queue(busy + ahead) - quiet_ms
+        return Part(quiet_ms + load_ms, confidence)
+
+    def _unused(self, verdict: Verdict, ahead: float) -> Part:
+        verdict.reasons += ("no FPGA event yet, and its vendor's label says that it has a device: idle",)
+        load_ms = self._load_ms if self._wish.bitstream else 0.0
+        verdict.terms["reconfiguration"] = load_ms
+        verdict.terms["arriving"] = self.session_ms * derive_queue(ahead)
+        return Part(load_ms, 1.0)
+
+    def _unknown(self, verdict: Verdict, ahead: float) -> Part:
+        verdict.terms["arriving"] = self.session_ms * derive_queue(ahead)
+        return Part()
+
+    def _judge_bitstream(self, node: str, fpga: NodeFpga, coming: Arriving | None, verdict: Verdict) -> float:
+        """P(cold) * time; nothing for a pod that does not say which bitstream it needs."""
+        name = self._wish.bitstream
+        if not name:
+            return 0.0
+        there = fpga.bitstreams.get(name)
+        warm = derive_warm(name, fpga, self._ledger.sent(node))
+        if coming and name in coming.bitstreams:
+            warm = max(warm, KEPT_RATIO ** (len(coming.bitstreams) - 1))
+        known_ms = there.reconfiguration_ms if there and is_measured(there.reconfiguration_ms) else None
+        verdict.facts["warm_ratio"] = warm
+        verdict.facts["load_ms"] = self._load_ms if known_ms is None else known_ms
+        return (1 - warm) * verdict.facts["load_ms"]
+
+
+def derive_warm(name: str, fpga: NodeFpga, sent: Mapping[str, int]) -> float:
+    """
+    How likely a bitstream is still there: it was, and others came after it.
+
+    By what the node reported and by what was sent there since.
+    """
+    there = fpga.bitstreams.get(name)
+    if not sent:
+        return float(KEPT_RATIO**there.later) if there else 0.0
+    at_ms = max(there.seen_at_ms if there else 0, sent.get(name, 0))
+    if not at_ms:
+        return 0.0
+    later = {other for other, sent_ms in sent.items() if sent_ms > at_ms}
+    later |= {other for other, one in fpga.bitstreams.items() if one.seen_at_ms > at_ms}
+    later.discard(name)
+    return float(KEPT_RATIO ** len(later))
+
+
+@dataclass(slots=True)
+class GpuPart:
+    """The device's part for GPU pods: how full the GPUs are, where the window says."""
+
+    now_ms: int
+    arriving: Mapping[str, Arriving]
+
+    def judge(self, node: Node, verdict: Verdict) -> Part:
+        coming = self.arriving.get(node.name)
+        pods = coming.pods if coming else 0.0
+        ahead = pods * SHARE
+        verdict.facts["in_flight"] = round(pods, 3)
+        busy = node.load.metrics.get("mean_gpu_util") if node.load else None
+        if node.load is None or busy is None:
+            verdict.reasons += (node.load_reason or "its window has no GPU load",)
+            verdict.terms["arriving"] = SESSION_MS * derive_queue(ahead)
+            return Part()
+        confidence, reason = judge_age(self.now_ms / 1000 - node.load.at_seconds)
+        if reason:
+            verdict.reasons += (reason,)
+        busy = min(1.0, max(0.0, busy))
+        filled = min(1.0, max(0.0, node.load.metrics.get("mean_gpu_mem_util", 0.0)))
+        quiet_ms = SESSION_MS * derive_queue(busy)
+        verdict.facts["gpu_util"] = busy
+        verdict.terms["wait"] = quiet_ms
+        verdict.terms["gpu_memory"] = SESSION_MS * GPU_MEMORY * filled
+        verdict.terms["arriving"] = SESSION_MS * derive_queue(busy + ahead) - quiet_ms
+        return Part(quiet_ms + verdict.terms["gpu_memory"], confidence)
+
+
+def judge_host(
+    node: Node, verdict: Verdict, work_ms: float, now_ms: int, arriving: Mapping[str, Arriving]
+) -> Part:
+    """The host's part: what its last 20 s cost everybody on it."""
+    coming = arriving.get(node.name)
+    if coming:
+        verdict.facts["in_flight"] = round(coming.pods, 3)
+        busy = node.load.metrics.get("mean_cpu_util", 0.0) if node.load else 0.0
+        more = derive_queue(busy + coming.pods * BALANCE_SHARE) - derive_queue(busy)
+        verdict.terms["arriving"] = work_ms * FILLING["cpu_util"] * more
+    if node.load is None:
+        verdict.reasons += (node.load_reason,)
+        return Part()
+    confidence, reason = judge_age(now_ms / 1000 - node.load.at_seconds)
+    if reason:
+        verdict.reasons += (f"load: {reason}",)
+    verdict.host, verdict.work_ms = node.host, work_ms
+    return Part(work_ms * node.host_lost, confidence)

@@ -1,0 +1,186 @@
+"""
+One node as its labels and annotations tell it, ready to be asked at any later moment.
+
+A state that was written a while ago still says when what leaves the window:
+its buckets are kept by time with the sums from each on, so that "how much is
+recent now" is one search, whatever the node reported.
+"""
+
+import math
+from bisect import bisect_right
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from itertools import accumulate
+from typing import Any
+
+from nodescope.base.errors import ParseError
+from nodescope.base.fpga_state import KEY, FpgaState, derive_buckets, parse_state
+from nodescope.base.node_load import WINDOW_KEY, NodeLoad, parse_load
+from nodescope.use.scheduler.host import derive_host
+from nodescope.use.scheduler.wish import VENDOR, read_mapping, read_text
+
+NO_STATE = f"no annotation {KEY}: no FPGA event was ever reported there"
+NO_LOAD = f"no annotation {WINDOW_KEY}: its agent does not run with --annotate window"
+UNDATED = "an annotation that does not say when it was written"
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A bitstream that a node has, or had a moment ago."""
+
+    seen_at_ms: int
+    later: int
+    """How many others were seen after it: each may have taken its place."""
+    reconfiguration_ms: float
+    """Mean time to load it there; NaN when nobody measured it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recent:
+    """The window's sums at one moment."""
+
+    usage_ms: float
+    reconfiguration_ms: float
+    sessions: float
+
+
+@dataclass(frozen=True, slots=True)
+class NodeFpga:
+    """What a node's FPGA state says."""
+
+    version: int
+    at_ms: int
+    window_ms: int
+    bitstreams: Mapping[str, Loaded]
+    _times: list[int]
+    _usage: list[float]
+    _reconfiguration: list[float]
+    _sessions: list[float]
+
+    def recent(self, now_ms: int) -> Recent:
+        """What is still in the window, by what was known when the state was written."""
+        first = bisect_right(self._times, now_ms - self.window_ms)
+        return Recent(self._usage[first], self._reconfiguration[first], self._sessions[first])
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One node; where a part is None its reason says why."""
+
+    name: str
+    vendor: str = ""
+    fpga: NodeFpga | None = None
+    fpga_reason: str = ""
+    load: NodeLoad | None = None
+    load_reason: str = ""
+    host: Mapping[str, float] = field(default_factory=dict)
+    """What the load costs, by cause: shares of a unit of work."""
+    host_lost: float = 0.0
+    """Their sum."""
+    texts: tuple[str | None, str | None] = field(default=(None, None), compare=False)
+    """The annotations as they were parsed."""
+
+
+def derive_from_each_on(values: list[float]) -> list[float]:
+    """sums[i] == sum(values[i:]); one more than values, the last is 0."""
+    return [*reversed(list(accumulate(reversed(values)))), 0.0]
+
+
+def derive_fpga(state: FpgaState, at_ms: int) -> NodeFpga:
+    buckets = sorted(derive_buckets(state, at_ms))
+    ordered = sorted(state.bitstreams, key=lambda one: -one.seen_at_ms)
+    return NodeFpga(
+        state.version,
+        at_ms,
+        state.window_ms,
+        {
+            one.name: Loaded(one.seen_at_ms, later, one.reconfiguration_ms)
+            for later, one in enumerate(ordered)
+            if one.name
+        },
+        [bucket[0] for bucket in buckets],
+        derive_from_each_on([bucket[1] for bucket in buckets]),
+        derive_from_each_on([bucket[2] for bucket in buckets]),
+        derive_from_each_on([bucket[3] for bucket in buckets]),
+    )
+
+
+def parse_node(item: Mapping[str, Any], now_ms: int, before: Node | None = None) -> Node:
+    """A Node, or its metadata alone; what did not change since `before` is not parsed again."""
+    about = read_mapping(item, "metadata")
+    annotations = read_mapping(about, "annotations")
+    texts = (annotations.get(KEY), annotations.get(WINDOW_KEY))
+    name, vendor = read_text(about, "name"), read_text(read_mapping(about, "labels"), VENDOR)
+    if before is not None and before.texts == texts:
+        return replace(before, name=name, vendor=vendor)
+    fpga, fpga_reason = parse_fpga(texts[0], about, now_ms)
+    if fpga is not None and before is not None and before.fpga is not None:
+        fpga = keep_resident(fpga, before.fpga)
+    load, load_reason = parse_window(texts[1])
+    host = derive_host(load) if load else {}
+    return Node(name, vendor, fpga, fpga_reason, load, load_reason, host, sum(host.values()), texts)
+
+
+def parse_fpga(text: object, about: Mapping[str, Any], now_ms: int) -> tuple[NodeFpga | None, str]:
+    if not isinstance(text, str):
+        return None, NO_STATE
+    try:
+        state = parse_state(text, now_ms)
+    except ParseError as error:
+        return None, f"annotation not understood: {error}"
+    at_ms = state.updated_at_ms
+    if at_ms is None:
+        at_ms = read_written_ms(about) or state.newest_at_ms
+    if at_ms is None:
+        return None, UNDATED
+    return derive_fpga(state, at_ms), ""
+
+
+def parse_window(text: object) -> tuple[NodeLoad | None, str]:
+    if not isinstance(text, str):
+        return None, NO_LOAD
+    try:
+        return parse_load(text), ""
+    except ParseError as error:
+        return None, f"annotation not understood: {error}"
+
+
+def read_written_ms(about: Mapping[str, Any]) -> int | None:
+    """When the API server saw our key change last, by the object's managed fields."""
+    found = None
+    managers = about.get("managedFields")
+    for manager in managers if isinstance(managers, list) else ():
+        if not isinstance(manager, Mapping):
+            continue
+        owned = read_mapping(read_mapping(read_mapping(manager, "fieldsV1"), "f:metadata"), "f:annotations")
+        if f"f:{KEY}" in owned:
+            found = max(found or 0, parse_moment_ms(read_text(manager, "time")) or 0) or found
+    return found
+
+
+def parse_moment_ms(text: str) -> int | None:
+    """RFC 3339, as the API server writes it."""
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return round(moment.timestamp() * 1000) if moment.tzinfo else None
+
+
+def keep_resident(now: NodeFpga, before: NodeFpga) -> NodeFpga:
+    """
+    A bitstream stays on its device until another takes its place.
+
+    The collector forgets it a minute after its last report; while the node has
+    reported no other, the newest one that we knew of is still there.
+    """
+    if now.bitstreams or not before.bitstreams:
+        return now
+    name, newest = min(before.bitstreams.items(), key=lambda item: item[1].later)
+    resident = {name: Loaded(newest.seen_at_ms, 0, newest.reconfiguration_ms)}
+    return replace(now, bitstreams=resident)
+
+
+def is_measured(value: float) -> bool:
+    return not math.isnan(value)

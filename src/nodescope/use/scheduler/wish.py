@@ -1,0 +1,86 @@
+"""
+What a pod asks of its node, from its labels and resources.
+
+    fpga      fpga-scheduling.io/enabled: "true" (the original's plugin says
+              fpga-enabled), with bitstream-identifier and fpga-vendor
+    gpu       requests an extended resource that is a GPU
+    balance   nodescope.io/balance: "true"
+    plain     none of them: we have no opinion
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from nodescope.base.errors import RequestRejected
+
+ENABLED = ("fpga-scheduling.io/enabled", "fpga-scheduling.io/fpga-enabled")
+BITSTREAM = "fpga-scheduling.io/bitstream-identifier"
+VENDOR = "fpga-scheduling.io/fpga-vendor"
+BALANCE = "nodescope.io/balance"
+KINDS = ("fpga", "gpu", "balance")
+PLAIN = "plain"
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """One pod, as far as we care."""
+
+    namespace: str
+    name: str
+    uid: str
+    kind: str = PLAIN
+    bitstream: str = ""
+    vendor: str = ""
+
+    @property
+    def key(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+
+def parse_wish(pod: object) -> Wish:
+    """A Pod as the API has it; RequestRejected when it is none."""
+    if not isinstance(pod, Mapping):
+        raise RequestRejected("Pod: is missing; accepted: a v1 Pod")
+    about = pod.get("metadata")
+    if not isinstance(about, Mapping):
+        raise RequestRejected("Pod.metadata: is missing; accepted: a v1 Pod")
+    labels = read_mapping(about, "labels")
+    namespace, name = read_text(about, "namespace") or "default", read_text(about, "name")
+    # A pod without a uid is one that no API server made; its name tells it apart.
+    uid = read_text(about, "uid") or f"{namespace}/{name}"
+    if any(labels.get(key) == "true" for key in ENABLED):
+        bitstream, vendor = read_text(labels, BITSTREAM), read_text(labels, VENDOR)
+        return Wish(namespace, name, uid, "fpga", bitstream, vendor)
+    if any(is_gpu(resource) for resource in read_resources(pod)):
+        return Wish(namespace, name, uid, "gpu")
+    kind = "balance" if labels.get(BALANCE) == "true" else PLAIN
+    return Wish(namespace, name, uid, kind)
+
+
+def read_mapping(holder: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    found = holder.get(key)
+    return found if isinstance(found, Mapping) else {}
+
+
+def read_text(holder: Mapping[str, Any], key: str) -> str:
+    found = holder.get(key)
+    return found if isinstance(found, str) else ""
+
+
+def read_resources(pod: Mapping[str, Any]) -> Iterator[str]:
+    """Names of the resources that its containers ask for."""
+    spec = read_mapping(pod, "spec")
+    for kind in ("containers", "initContainers"):
+        containers = spec.get(kind)
+        for container in containers if isinstance(containers, list) else ():
+            if isinstance(container, Mapping):
+                wanted = read_mapping(container, "resources")
+                yield from read_mapping(wanted, "limits")
+                yield from read_mapping(wanted, "requests")
+
+
+def is_gpu(resource: str) -> bool:
+    """nvidia.com/gpu, amd.com/gpu, nvidia.com/mig-1g.5gb, gpu.intel.com/i915 and their like."""
+    domain, slash, name = resource.partition("/")
+    return bool(slash) and ("gpu" in name or "gpu" in domain or name.startswith("mig-"))

@@ -1,0 +1,147 @@
+"""
+/api/live: what is new, once a second, as server-sent events.
+
+A `points` event carries the samples that arrived since the one before; a
+series without a new sample is not in it (slow tables come every 5 s). A
+`status` event says whether samples arrive, and how old the newest is.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from starlette.concurrency import run_in_threadpool
+
+from nodescope.base.errors import RequestRejected
+from nodescope.read.catalog import Catalog
+from nodescope.read.query import Engine
+from nodescope.read.subject import id_of, scope_of
+from nodescope.use.viewer.question import Member, suffix_of
+from nodescope.use.viewer.render import Json, number, render_json
+from nodescope.use.viewer.shelf import LIVE_MS, Node, Shelf, Snapshot
+
+PERIOD_SECONDS = 1.0
+# An archive may begin to grow; it is looked at less often.
+STILL_SECONDS = 3.0
+# A comment now and then: a proxy must not think the connection dead.
+STATUS_EVERY = 5
+LISTENERS_MOST = 32
+METRICS_MOST = 8
+NOTHING = Catalog((), ())
+
+
+@dataclass(slots=True)
+class Listener:
+    """What one page wants to hear, and how far it has heard."""
+
+    metrics: tuple[str, ...]
+    members: tuple[Member, ...]
+    node: str
+    sent_ms: dict[tuple[str, str], int] = field(default_factory=dict)
+
+
+def status_of(snapshot: Snapshot, agent: str | None) -> Json:
+    lag_ms = snapshot.lag_ms
+    live = lag_ms is not None and lag_ms <= LIVE_MS
+    return {
+        "live": live,
+        "reason": "" if live else why_not(snapshot, agent),
+        "lag_seconds": seconds_of(lag_ms),
+    }
+
+
+def why_not(snapshot: Snapshot, agent: str | None) -> str:
+    gone = next((node.gone for node in snapshot.nodes if node.gone), "")
+    if gone:
+        return gone
+    if snapshot.to_ms is None:
+        return "there is no data here yet"
+    if agent:
+        return f"the agent at {agent} answers, but its newest sample is old"
+    return "no new samples arrive: this is an archive, or its agent has stopped"
+
+
+def seconds_of(lag_ms: int | None) -> float | None:
+    return None if lag_ms is None else lag_ms / 1000
+
+
+def new_points(engine: Engine, snapshot: Snapshot, listener: Listener) -> Json | None:
+    """Samples that this listener has not had; None when there are none."""
+    panels: dict[str, dict[str, float | None]] = {}
+    newest = 0
+    for node in snapshot.nodes:
+        mine = [one for one in listener.members if one.node.name == node.name]
+        if (listener.node and node.name != listener.node) or (listener.members and not mine):
+            continue
+        for metric in listener.metrics:
+            for series, time_ms, value in read_newest(engine, snapshot, node, metric, mine):
+                key = (metric, series)
+                if listener.sent_ms.get(key, 0) < time_ms:
+                    listener.sent_ms[key] = time_ms
+                    panels.setdefault(metric, {})[series] = number(value)
+                    newest = max(newest, time_ms)
+    if not newest:
+        return None
+    return {
+        "at": newest / 1000,
+        "lag_seconds": seconds_of(max(0, snapshot.now_ms - newest)),
+        "panels": panels,
+    }
+
+
+def read_newest(
+    engine: Engine, snapshot: Snapshot, node: Node, metric: str, members: Sequence[Member]
+) -> list[tuple[str, int, float]]:
+    recent = node.recent
+    if recent.to_ms is None:
+        return []
+    ids = [one.id for one in members] if members else None
+    if members and any(scope_of(one.subject) != "container" for one in members):
+        ids = None
+    try:
+        answer = engine.query(
+            NOTHING,
+            metric,
+            ids,
+            recent.to_ms - 60_000,
+            recent.to_ms,
+            1000,
+            tail=recent,
+        )
+    except RequestRejected:
+        return []
+    points = [(id_of(line.subject, suffix_of(snapshot, node)), line.points) for line in answer.lines]
+    wanted = {one.id for one in members}
+    return [
+        (series, int(one.time_ms[-1]), float(one.mean[-1]))
+        for series, one in points
+        if len(one.time_ms) and (not wanted or series in wanted) and not np.isnan(one.mean[-1])
+    ]
+
+
+def render_event(name: str, content: Json) -> bytes:
+    return b"event: " + name.encode() + b"\ndata: " + render_json(content) + b"\n\n"
+
+
+async def stream(
+    engine: Engine, shelf: Shelf, listener: Listener, is_stopping: Callable[[], bool]
+) -> AsyncIterator[bytes]:
+    """Until the page leaves or the server stops."""
+    agent = shelf.agent.address if shelf.agent else None
+    told: Json | None = None
+    turn = 0
+    # A page that reconnects does so after a second.
+    yield b"retry: 1000\n\n"
+    while not is_stopping():
+        snapshot = await run_in_threadpool(shelf.snapshot)
+        status = status_of(snapshot, agent)
+        is_news = told is None or (status["live"], status["reason"]) != (told["live"], told["reason"])
+        if is_news or turn % STATUS_EVERY == 0:
+            told = status
+            yield render_event("status", status)
+        points = await run_in_threadpool(new_points, engine, snapshot, listener)
+        if points:
+            yield render_event("points", points)
+        turn += 1
+        await asyncio.sleep(PERIOD_SECONDS if status["live"] else STILL_SECONDS)

@@ -1,0 +1,38 @@
+"""The built web app, or a plain page that says how to build it."""
+
+import mimetypes
+from pathlib import Path
+
+from starlette.responses import FileResponse, HTMLResponse, Response
+
+from nodescope.use.viewer.gate import make_error
+
+STATIC = Path(__file__).parent / "static"
+# Built files carry a hash in their name: what has the name never changes.
+FOREVER = "public, max-age=31536000, immutable"
+NOT_BUILT = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>nodescope</title></head>
+<body><h1>nodescope</h1>
+<p>The web page is not part of this build. Build it with Node 20 or newer:</p>
+<pre>make web</pre>
+<p>The API is here all the same: <a href="/api/instance">/api/instance</a>,
+<a href="/api/containers">/api/containers</a>, <a href="/api/metrics">/api/metrics</a>,
+<a href="/openapi.json">/openapi.json</a>.</p></body></html>
+"""
+# Not every machine knows these; a script of the wrong type is not run.
+TYPES = {".js": "text/javascript", ".mjs": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
+
+
+def serve_page(path: str, static: Path = STATIC) -> Response:
+    """A file of the build; anything else that is no file of it is not found."""
+    name = path.strip("/") or "index.html"
+    file = (static / name).resolve()
+    if not file.is_relative_to(static.resolve()):
+        return make_error(404, "not found", "no such file")
+    if name == "index.html" and not file.is_file():
+        return HTMLResponse(NOT_BUILT, headers={"Cache-Control": "no-cache"})
+    if not file.is_file():
+        return make_error(404, "not found", f"no {path[:80]}; the page is at /, the data at /api/...")
+    kind = TYPES.get(file.suffix) or mimetypes.guess_type(name)[0] or "application/octet-stream"
+    cache = FOREVER if name.startswith("assets/") else "no-cache"
+    return FileResponse(file, media_type=kind, headers={"Cache-Control": cache})

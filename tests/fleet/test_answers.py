@@ -1,0 +1,141 @@
+"""A fleet's answers: true to what was planted, the same as one by one, on disk and in S3."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from tests.fleet.conftest import Dask, Fleet
+
+from nodescope.read.catalog import read_catalog
+from nodescope.read.roots import Survey, survey_roots
+from nodescope.use.fleet.answer import FleetAnswer, build_answer, is_together
+from nodescope.use.fleet.cluster import open_cluster, run_units
+from nodescope.use.fleet.part import Job, Unit, cut_units, window_units
+from nodescope.use.fleet.task import is_leak, is_material
+from nodescope.use.studies import STUDIES
+from nodescope.use.studies.archive_series import read_archive_series
+
+pytestmark = [pytest.mark.real, pytest.mark.filterwarnings("ignore")]
+SPAN_MS, WITHIN_MS = 600_000, 120_000
+
+
+def ask(dask: Dask, survey: Survey, units: Sequence[Unit], job: Job) -> FleetAnswer:
+    with open_cluster(dask.address, 0, 0) as client:
+        parts = list(run_units(client, units, job))
+    return build_answer(parts, survey.faults, job, "workload", 0.05)
+
+
+@pytest.fixture(scope="module")
+def leaks(fleet: Fleet, dask: Dask) -> FleetAnswer:
+    survey = survey_roots([str(fleet.path)])
+    return ask(dask, survey, cut_units(survey, ["memory_anon"], None, None), Job("leaks"))
+
+
+@pytest.fixture(scope="module")
+def changes(fleet: Fleet, dask: Dask) -> FleetAnswer:
+    survey = survey_roots([str(fleet.path)])
+    at_ms = round(fleet.truth("bad_image")[0]["minute"] * 1000)
+    units = window_units(survey, ["memory"], at_ms - SPAN_MS, at_ms + SPAN_MS)
+    return ask(dask, survey, units, Job("changes", at_ms, WITHIN_MS))
+
+
+def plain(rows: Sequence[dict[str, Any]]) -> list[tuple[Any, ...]]:
+    return sorted(
+        (
+            row["node"],
+            row["container_id"],
+            row["from"],
+            row["to"],
+            row["at"],
+            row["magnitude"],
+            row["sentence"],
+        )
+        for row in rows
+    )
+
+
+def test_leaks_are_the_planted_ones(fleet: Fleet, leaks: FleetAnswer) -> None:
+    planted = {(one["node"], one["container_ids"][0]) for one in fleet.truth("leak")}
+    found = {(row["node"], row["container_id"]) for row in leaks.kept}
+    print(
+        f"leaks: recall {len(found & planted)} of {len(planted)}, "
+        f"false {len(found - planted)} of {len(found)}, {leaks.series} series looked at"
+    )
+    assert found == planted
+    assert [group.name for group in leaks.groups] == ["shop/cache"]
+    assert leaks.groups[0].series == len(planted)
+    assert leaks.faults == []
+
+
+def test_leaks_are_those_of_the_one_node_study_run_one_by_one(fleet: Fleet, leaks: FleetAnswer) -> None:
+    expected = [
+        (series.node, series.container, finding["sentence"], finding["magnitude"])
+        for node in sorted(fleet.path.glob("demo-*"))
+        for series in read_archive_series(read_catalog([node]), "memory_anon", None, None, None)
+        for finding in STUDIES["trend"].run(series).to_json()["findings"]  # type: ignore[attr-defined]
+        if is_leak(finding)
+    ]
+    found = [(row["node"], row["series"], row["sentence"], row["magnitude"]) for row in leaks.rows]
+    assert sorted(found) == sorted(expected)
+    assert found
+
+
+def test_changes_are_the_bad_image_on_a_third_of_the_nodes(fleet: Fleet, changes: FleetAnswer) -> None:
+    truth = fleet.truth("bad_image")
+    planted = {(one["node"], one["container_ids"][1]) for one in truth}
+    found = {(row["node"], row["container_id"]) for row in changes.kept}
+    print(
+        f"changes: recall {len(found & planted)} of {len(planted)}, "
+        f"false {len(found - planted)} of {len(found)}, {changes.series} series looked at"
+    )
+    assert found == planted
+    best = changes.together[0]
+    assert (best.by, best.group.name) == ("image", truth[0]["image_after"])
+    assert best.group.series == best.group.looked_at == len(truth) == 3
+    assert is_together(best, 0.05)
+    moments = {one["node"]: one["at"] for one in truth}
+    assert all(abs(row["at"] - moments[row["node"]]) <= 2 for row in changes.kept)
+
+
+def test_a_change_is_the_one_node_studys_where_one_container_lives_throughout(
+    fleet: Fleet, changes: FleetAnswer
+) -> None:
+    at_ms = round(fleet.truth("bad_image")[0]["minute"] * 1000)
+    expected = []
+    for node in ("demo-1", "demo-9"):
+        catalog = read_catalog([fleet.path / node])
+        cron = catalog.resolve_container("report-cron")
+        for series in read_archive_series(catalog, "memory", [cron], at_ms - SPAN_MS, at_ms + SPAN_MS):
+            near = [
+                finding
+                for finding in STUDIES["changepoint"].run(series).to_json()["findings"]  # type: ignore[attr-defined]
+                if is_material(finding) and abs(finding["at"] * 1000 - at_ms) <= WITHIN_MS
+            ]
+            best = max(near, key=lambda one: (one["confidence"], abs(one["magnitude"])))
+            expected.append((node, best["at"], best["sentence"]))
+    rows = [row for row in changes.rows if row["container"] == "report-cron"]
+    found = [(row["node"], row["at"], row["sentence"]) for row in rows if row["node"] in ("demo-1", "demo-9")]
+    assert sorted(found) == sorted(expected)
+    # Every five minutes is no news.
+    assert not any(row["kept"] for row in rows)
+
+
+def test_the_nightly_throttled_are_found_with_their_time(fleet: Fleet, dask: Dask) -> None:
+    survey = survey_roots([str(fleet.path)])
+    answer = ask(dask, survey, cut_units(survey, ["cpu_throttled"], None, None), Job("top"))
+    truth = {one["node"]: one["spans"][0] for one in fleet.truth("nightly_throttling")}
+    hit = {row["node"]: row for row in answer.rows if row["magnitude"] > 0.01}
+    assert set(hit) == set(truth)
+    for node, (start, end) in truth.items():
+        assert start <= hit[node]["busy_from"] <= hit[node]["busy_to"] <= end
+    assert answer.groups[0].name == "media/encoder"
+    assert answer.groups[0].looked_at == 10
+
+
+def test_the_bucket_gives_the_answers_of_the_disk(copied: str, dask: Dask, leaks: FleetAnswer) -> None:
+    survey = survey_roots([copied])
+    units = cut_units(survey, ["memory_anon"], None, None)
+    answer = ask(dask, survey, units, Job("leaks"))
+    assert plain(answer.rows) == plain(leaks.rows)
+    assert (answer.series, answer.samples) == (leaks.series, leaks.samples)
+    assert 0 < answer.fetched_bytes < sum(file.size for file in survey.files)

@@ -1,0 +1,180 @@
+"""The copy in a real S3: killed at random instants, resumed, read meanwhile; and by Spark."""
+
+import hashlib
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+import duckdb
+import pytest
+from tests.fleet.conftest import END_MS, Clock, Fleet, write_node_again
+from tests.s3.server import S3
+
+from nodescope.keep.copy import Copier
+from nodescope.keep.disk import Disk
+from nodescope.keep.layout import DataFolder
+from nodescope.keep.manifest import parse_manifest
+from nodescope.keep.store import open_store
+from nodescope.read.roots import survey_roots
+from nodescope.use.fleet.part import Job, cut_units
+from nodescope.use.fleet.task import run_unit
+
+pytestmark = [pytest.mark.real, pytest.mark.filterwarnings("ignore")]
+KILLS = 8
+# What `consolidate --once --copy-to` does after its merging, in a process that
+# says when it begins.
+CHILD = f"""
+import sys
+from pathlib import Path
+from tests.fleet.conftest import Clock
+from nodescope.keep.copy import Copier
+from nodescope.keep.disk import Disk
+from nodescope.keep.layout import DataFolder
+from nodescope.keep.store import open_store
+copier = Copier(Disk(), DataFolder(Path(sys.argv[1])), open_store(sys.argv[2]), Clock())
+print("ready", flush=True)
+done = copier.run_pass(everything=True)
+print(done.files, len(done.failures), {END_MS}, flush=True)
+"""
+
+
+def start_copy(data: Path, url: str) -> "subprocess.Popen[str]":
+    child = subprocess.Popen(
+        [sys.executable, "-c", CHILD, str(data), url],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+    )
+    assert child.stdout
+    assert child.stdout.readline() == "ready\n"
+    return child
+
+
+def rows_served(url: str) -> int:
+    """As a reader sees it now; everything that is listed is there, whole."""
+    store = open_store(url)
+    total = 0
+    for one in store.list():
+        if not one.key.endswith("_files.json"):
+            continue
+        partition = one.key.rpartition("/")[0]
+        for listing in parse_manifest(store.read(one.key) or b"").files.values():
+            assert store.digest(f"{partition}/{listing.name}").sha256 == listing.sha256
+            assert store.digest(f"{partition}/{listing.sidecar}").sha256 == listing.sidecar_sha256
+            total += listing.rows
+    assert total == sum(file.rows for file in survey_roots([url]).files)
+    return total
+
+
+def test_killed_at_random_instants_and_resumed(fleet: Fleet, s3: S3, tmp_path: Path) -> None:
+    """First the hours, then the days that replace them; SIGKILL in both, readers in between."""
+    url = f"{s3.make_bucket('killed')}/archive"
+    hours, days = tmp_path / "hours", tmp_path / "days"
+    write_node_again(hours, "demo-4")
+    for fresh in hours.glob("dt=*/*/metrics-*"):
+        fresh.unlink()
+    shutil.copytree(fleet.path / "demo-4", days)
+    # Both are the same node: the days are what a consolidation made of the hours.
+    rows_hours = sum(file.rows for file in survey_roots([str(hours)]).files)
+    rows_days = sum(file.rows for file in survey_roots([str(days)]).files)
+    assert rows_hours < rows_days
+    dice = random.Random(11)
+    longest = copy_once(hours, f"{s3.make_bucket('measured')}/archive")
+    for data, before, after in ((hours, 0, rows_hours), (days, rows_hours, rows_days)):
+        for _ in range(KILLS // 2):
+            child = start_copy(data, url)
+            time.sleep(dice.uniform(0, longest))
+            child.send_signal(signal.SIGKILL)
+            child.communicate()
+            assert rows_served(url) in (before, after)
+        copy_once(data, url)
+        assert rows_served(url) == after
+    names = [one.key.rpartition("/")[2] for one in open_store(url).list("dt=2026-03-01")]
+    assert len([name for name in names if name.endswith(".parquet")]) == 1
+    assert Copier(Disk(), DataFolder(days), open_store(url), Clock()).run_pass(everything=True).files == 0
+    there = answer_of(url)
+    assert there == answer_of(str(days))
+    assert there
+
+
+def copy_once(data: Path, url: str) -> float:
+    """How long it took."""
+    child = start_copy(data, url)
+    start = time.monotonic()
+    out, _ = child.communicate()
+    assert out.split()[1] == "0"
+    return time.monotonic() - start
+
+
+def answer_of(root: str) -> list[tuple[object, ...]]:
+    units = cut_units(survey_roots([root]), ["memory_anon"], None, None)
+    parts = [run_unit(unit, Job("leaks")) for unit in units]
+    assert not any(part.faults for part in parts)
+    return sorted(
+        (row["container_id"], row["magnitude"], row["sentence"]) for part in parts for row in part.rows
+    )
+
+
+def test_the_command_copies_and_says_so(fleet: Fleet, s3: S3, tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    shutil.copytree(fleet.path / "demo-1", data)
+    url = f"{s3.make_bucket('command')}/archive"
+    done = subprocess.run(
+        [
+            *(sys.executable, "-m", "nodescope", "consolidate", "--data", str(data), "--once"),
+            *("--no-retention", "--copy-to", url),
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "1 copied" in done.stdout
+    assert "0 waiting" in done.stdout
+    local = next(data.glob("dt=*/*/consolidated-*.parquet"))
+    assert (
+        open_store(url).digest(str(local.relative_to(data))).sha256
+        == hashlib.sha256(local.read_bytes()).hexdigest()
+    )
+    status = json.loads((data / "copy" / "status.json").read_text())
+    assert status["copied_files"] == 1
+
+
+@pytest.mark.skipif(not shutil.which("java"), reason="needs Java: apt-get install default-jre-headless")
+def test_spark_counts_the_same_rows_per_metric(fleet: Fleet, s3: S3, copied: str) -> None:
+    """
+    Over the files that `fleet files` names.
+
+    Spark's S3 connector is a download of its own; the server keeps objects as
+    plain files, and Spark reads those.
+    """
+    from pyspark.sql import SparkSession
+
+    files = [file.name for file in survey_roots([copied]).files]
+    local = [str(s3.folder / name.removeprefix("s3://")) for name in files]
+    spark = (
+        SparkSession.builder.master("local[1]")
+        .config("spark.ui.enabled", "false")
+        .config("spark.sql.shuffle.partitions", "1")
+        .getOrCreate()
+    )
+    try:
+        found = {
+            row["metric_name"]: row["count"]
+            for row in spark.read.parquet(*local).groupBy("metric_name").count().collect()
+        }
+    finally:
+        spark.stop()
+    expected: Counter[str] = Counter()
+    for node in fleet.path.glob("demo-*"):
+        question = f"SELECT metric_name, count(*) FROM read_parquet('{node}/dt=*/*/*.parquet') GROUP BY 1"
+        expected.update(dict(duckdb.execute(question).fetchall()))
+    assert found == dict(expected)
+    assert len(found) > 15

@@ -1,0 +1,30 @@
+"""The long forms: a minute at a thousand events a second, a minute without the API server."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+from tests.cluster.control_plane import ControlPlane
+from tests.cluster.trials import check_flood, check_outage
+from tests.support import NODES
+
+pytestmark = pytest.mark.soak
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A node with containers, in a folder of the test's own."""
+    target = tmp_path / "root"
+    shutil.copytree(NODES / "cgroup2-systemd" / "t0", target, symlinks=True)
+    return target
+
+
+def test_a_thousand_events_a_second_for_a_minute(plane: ControlPlane, root: Path) -> None:
+    """60,000 events: every one counted, at most 7 writes of at most 1 KiB."""
+    took = check_flood(plane, root, "torrent", 60_000, 60)
+    print(f"60,000 events in {took:.1f} s")
+
+
+def test_a_minute_without_the_api_server(plane: ControlPlane, root: Path) -> None:
+    """Sixty ticks and not one less, the name kept, the event written afterwards."""
+    check_outage(plane, root, "minute", 60)

@@ -1,0 +1,145 @@
+"""Many nodes at once: bounded, each with its deadline, looked up anew when one has moved."""
+
+from collections.abc import Mapping
+from functools import partial
+from threading import Event, Lock
+from typing import Any, cast
+
+import anyio
+import pytest
+
+from nodescope.base.clock import SystemClock
+from nodescope.use.mcp.backend import About, Backend
+from nodescope.use.mcp.discovery import parse_pod
+from nodescope.use.mcp.fleet import AT_ONCE, Fleet, JoinedRoster, Replies, Seat, StaticRoster
+from nodescope.use.mcp.trouble import NodeAway, ToolMisused
+
+
+class Node:
+    """A backend that only knows its name, and how many are being asked."""
+
+    asked_now = 0
+    asked_most = 0
+    lock = Lock()
+
+    def __init__(self, name: str, hold: Event | None = None, away: str = "") -> None:
+        self.name, self.hold, self.away = name, hold, away
+
+    def read_about(self) -> About:
+        with Node.lock:
+            Node.asked_now += 1
+            Node.asked_most = max(Node.asked_most, Node.asked_now)
+        if self.hold:
+            self.hold.wait()
+        with Node.lock:
+            Node.asked_now -= 1
+        if self.away:
+            raise NodeAway(self.away)
+        return About(self.name, "0", 0, 1, 0)
+
+
+def seat(node: Node, address: str = "here", reason: str = "") -> Seat:
+    return Seat(node.name, cast("Backend", node), address, reason)
+
+
+def ask(fleet: Fleet) -> Replies[About]:
+    return anyio.run(partial(fleet.read_abouts, fleet.choose(None)))
+
+
+def test_a_node_that_hangs_is_named_after_its_deadline() -> None:
+    held = Event()
+    nodes = {"a": seat(Node("a")), "b": seat(Node("b", held)), "c": seat(Node("c"))}
+    replies = ask(Fleet(StaticRoster(nodes), SystemClock(), 0.05))
+    held.set()
+    assert list(replies.answers) == ["a", "c"]
+    assert replies.away == {"b": "no answer within 0.05 s"}
+
+
+def test_no_more_are_asked_at_once_than_the_bound() -> None:
+    """However many nodes there are, and all are asked."""
+    Node.asked_most = 0
+    nodes = {f"n{number:03}": seat(Node(f"n{number:03}")) for number in range(5 * AT_ONCE)}
+    replies = ask(Fleet(StaticRoster(nodes), SystemClock(), 30))
+    assert list(replies.answers) == sorted(nodes)
+    assert 1 <= Node.asked_most <= AT_ONCE
+
+
+def test_when_all_hang_a_question_still_ends() -> None:
+    held = Event()
+    nodes = {f"n{number:03}": seat(Node(f"n{number:03}", held)) for number in range(5 * AT_ONCE)}
+    replies = ask(Fleet(StaticRoster(nodes), SystemClock(), 0.05))
+    held.set()
+    assert not replies.answers
+    assert set(replies.away) == set(nodes)
+    with pytest.raises(ToolMisused, match="no node answered"):
+        replies.need_one()
+
+
+class Moved:
+    """A roster that lags: its seat is gone, a fresh look finds the new one."""
+
+    def __init__(self, old: Seat, new: Seat | None) -> None:
+        self._old, self._new = old, new
+        self.looked = 0
+
+    def seats(self) -> Mapping[str, Seat]:
+        return {self._old.node: self._old}
+
+    def resolve(self, node: str) -> Seat | None:
+        assert node == self._old.node
+        self.looked += 1
+        return self._new
+
+    def trouble(self) -> str:
+        return ""
+
+
+def test_a_node_whose_pod_was_replaced_is_asked_at_its_new_address() -> None:
+    roster = Moved(seat(Node("a", away="connection refused"), "10.0.0.1"), seat(Node("a"), "10.0.0.2"))
+    replies = ask(Fleet(roster, SystemClock(), 30))
+    assert list(replies.answers) == ["a"]
+    assert roster.looked == 1
+
+
+@pytest.mark.parametrize("new", [None, seat(Node("a"), "10.0.0.1"), seat(Node("a"), "10.0.0.2", "not ready")])
+def test_a_node_that_is_where_it_was_or_gone_is_not_asked_twice(new: Seat | None) -> None:
+    roster = Moved(seat(Node("a", away="connection refused"), "10.0.0.1"), new)
+    assert ask(Fleet(roster, SystemClock(), 30)).away == {"a": "connection refused"}
+
+
+def test_a_seat_with_a_reason_is_named_and_not_asked() -> None:
+    nodes = {"a": seat(Node("a")), "b": seat(Node("b", away="asked!"), reason="its pod is not ready")}
+    assert ask(Fleet(StaticRoster(nodes), SystemClock(), 30)).away == {"b": "its pod is not ready"}
+
+
+def test_of_one_name_the_first_roster_counts() -> None:
+    first, second = seat(Node("a"), "first"), seat(Node("a"), "second")
+    joined = JoinedRoster([StaticRoster({"a": first}), StaticRoster({"a": second, "b": seat(Node("b"))})])
+    assert joined.seats()["a"] is first
+    assert set(joined.seats()) == {"a", "b"}
+
+
+def pod(**status: Any) -> dict[str, Any]:
+    ready = [{"type": "Ready", "status": "True"}]
+    return {
+        "metadata": {"uid": "u", "name": "p", "creationTimestamp": "2026-01-01T00:00:00Z"},
+        "spec": {"nodeName": "n", "containers": [{"name": "x"}]},
+        "status": {"podIP": "10.0.0.1", "conditions": ready, **status},
+    }
+
+
+def test_a_pod_is_read_with_its_reason() -> None:
+    """Ready, without an address, not ready, being deleted, not placed yet."""
+    ready = parse_pod(pod(), 8050)
+    assert ready is not None
+    assert (ready.reason, ready.port) == ("", 8050)
+    for status, word in ((pod(podIP=""), "no address yet"), (pod(conditions=[]), "not ready")):
+        found = parse_pod(status, 8050)
+        assert found is not None
+        assert word in found.reason
+    leaving = pod()
+    leaving["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    found = parse_pod(leaving, 8050)
+    assert found is not None
+    assert "being deleted" in found.reason
+    assert parse_pod({**pod(), "spec": {}}, 8050) is None

@@ -1,0 +1,230 @@
+"""The extender's HTTP: both verbs under any JSON, bounds, token, explanations, metrics."""
+
+import asyncio
+import json
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from prometheus_client.parser import text_string_to_metric_families
+from tests.support import TurnableClock
+
+from nodescope.base.fpga_state import KEY
+from nodescope.commands.extender import judge_readiness
+from nodescope.publish.own import OwnFamily, histogram_samples, render_families
+from nodescope.use.scheduler.explain import Decisions
+from nodescope.use.scheduler.extender import Extender
+from nodescope.use.scheduler.ledger import Ledger
+from nodescope.use.scheduler.nodes import Nodes
+from nodescope.use.scheduler.server import BODY_BYTES, ExtenderApp
+from nodescope.use.scheduler.tally import ExtenderTally, derive_families
+
+POD = {
+    "metadata": {"name": "p", "namespace": "d", "uid": "1", "labels": {"fpga-scheduling.io/enabled": "true"}}
+}
+
+
+def make_app(admits: Callable[[str], bool] | None = None) -> ExtenderApp:
+    clock = TurnableClock()
+    nodes, ledger, tally = Nodes(clock), Ledger(clock), ExtenderTally()
+    nodes.change({"metadata": {"name": "a", "annotations": {KEY: "{"}}})
+
+    def render() -> str:
+        families = derive_families(tally, nodes, ledger, {}, clock, histogram_samples)
+        return render_families((OwnFamily(*family) for family in families), openmetrics=False)
+
+    extender = Extender(nodes, ledger, Decisions(), clock)
+    return ExtenderApp(extender, tally, lambda: judge_readiness({}), render, admits)
+
+
+def ask(app: ExtenderApp, method: str, path: str, **options: Any) -> httpx.Response:
+    async def talk() -> httpx.Response:
+        transport = httpx.ASGITransport(app=app)
+        async with httpx.AsyncClient(transport=transport, base_url="http://extender") as client:
+            return await client.request(method, path, **options)
+
+    return asyncio.run(talk())
+
+
+@pytest.mark.parametrize("path", ["/prioritize", "/scheduler/prioritize"])
+def test_scores_are_a_bare_array_of_whole_numbers(path: str) -> None:
+    """7.0 would make kube-scheduler drop the whole answer."""
+    found = ask(make_app(), "POST", path, json={"Pod": POD, "Nodes": None, "NodeNames": ["a", "b"]})
+    rows = found.json()
+    assert [row["Host"] for row in rows] == ["a", "b"]
+    assert all(type(row["Score"]) is int for row in rows)
+    assert "." not in found.text
+
+
+def test_whole_nodes_come_back_whole() -> None:
+    nodes = {"metadata": {}, "items": [{"metadata": {"name": "x"}, "spec": {"podCIDR": "10.0.0.0/24"}}]}
+    body = {"Pod": POD, "Nodes": nodes, "NodeNames": None}
+    found = ask(make_app(), "POST", "/filter", json=body).json()
+    assert found["Nodes"] == nodes
+    assert found["NodeNames"] is None
+    assert ask(make_app(), "POST", "/prioritize", json=body).json()[0]["Host"] == "x"
+    empty = ask(make_app(), "POST", "/filter", json={**body, "Nodes": {"items": None}}).json()
+    assert empty["Nodes"]["items"] == []
+
+
+@pytest.mark.parametrize(
+    ("body", "word"),
+    [
+        (b"", "not JSON"),
+        (b"[" * 100_000, "not JSON"),
+        (b"[]", "no object"),
+        (b"{}", "Pod"),
+        (b'{"Pod": {}}', "metadata"),
+        (b'{"Pod": {"metadata": {}}}', "neither NodeNames nor Nodes"),
+        (b'{"Pod": {"metadata": {}}, "NodeNames": [1]}', "NodeNames"),
+        (b'{"Pod": {"metadata": {}}, "NodeNames": "a"}', "NodeNames"),
+        (b'{"Pod": {"metadata": {}}, "Nodes": []}', "Nodes"),
+        (b'{"Pod": {"metadata": {}}, "Nodes": {"items": [{}]}}', "Node"),
+        (b'{"Pod": {"metadata": {}}, "Nodes": {"items": 5}}', "Nodes"),
+        (b"\xff\xfe", "not JSON"),
+    ],
+)
+@pytest.mark.parametrize("verb", ["/filter", "/prioritize"])
+def test_what_is_no_question_is_refused_by_name(verb: str, body: bytes, word: str) -> None:
+    found = ask(make_app(), "POST", verb, content=body)
+    assert found.status_code == 400
+    assert word in found.json()["detail"]
+
+
+PLAIN = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=6),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=6), inner, max_size=3),
+    max_leaves=6,
+)
+LABELS = st.dictionaries(
+    st.sampled_from(
+        [
+            "fpga-scheduling.io/enabled",
+            "fpga-scheduling.io/bitstream-identifier",
+            "fpga-scheduling.io/fpga-vendor",
+            "nodescope.io/balance",
+        ]
+    ),
+    st.just("true") | PLAIN,
+    max_size=4,
+)
+PODS = st.fixed_dictionaries(
+    {"metadata": st.fixed_dictionaries({}, optional={"name": PLAIN, "uid": PLAIN, "labels": LABELS | PLAIN})},
+    optional={"spec": PLAIN | st.just({"containers": [{"resources": {"limits": {"amd.com/gpu": 1}}}, 5]})},
+)
+STATES = st.sampled_from(
+    [
+        "{",
+        '{"version": 2, "updatedAt": 1e9, "state": {"window": 300, "usage": [1], "bitstreams": [[0, 1e308]]}}',
+        '{"version": 1, "recentUsage": 1e17, "UsageState": "AwQABg=="}',
+        5,
+    ]
+)
+NODE_LISTS = st.lists(
+    st.fixed_dictionaries(
+        {
+            "metadata": st.fixed_dictionaries(
+                {"name": st.text(max_size=5)},
+                optional={
+                    "annotations": PLAIN
+                    | st.fixed_dictionaries({}, optional={KEY: STATES, "nodescope.io/window": STATES}),
+                    "labels": LABELS,
+                    "managedFields": PLAIN,
+                },
+            )
+        }
+    ),
+    max_size=3,
+)
+
+
+@given(
+    PODS | PLAIN,
+    st.none() | st.lists(st.text(max_size=5), max_size=4) | PLAIN,
+    NODE_LISTS,
+    st.sampled_from(["filter", "prioritize"]),
+)
+def test_any_json_is_answered_or_refused(pod: Any, names: Any, nodes: list[Any], verb: str) -> None:
+    """forall JSON: 200 with every node in it once, or 400 with a reason; never anything else."""
+    body = {"Pod": pod, "NodeNames": names, "Nodes": {"items": nodes}}
+    found = ask(make_app(), "POST", f"/{verb}", content=json.dumps(body))
+    assert found.status_code in (200, 400)
+    if found.status_code == 400:
+        assert found.json()["detail"]
+    elif verb == "prioritize":
+        scores = [row["Score"] for row in found.json()]
+        assert all(type(score) is int and 0 <= score <= 10 for score in scores)
+
+
+@given(st.binary(max_size=200), st.sampled_from(["filter", "prioritize"]))
+def test_any_bytes_are_refused(body: bytes, verb: str) -> None:
+    assert ask(make_app(), "POST", f"/{verb}", content=body).status_code == 400
+
+
+def test_a_body_is_bounded_whether_it_says_its_length_or_not() -> None:
+    async def chunks() -> Any:
+        for _ in range(10):
+            yield b"x" * 2**20
+
+    for options in ({"content": b"x" * (10 * 2**20)}, {"content": chunks()}):
+        found = ask(make_app(), "POST", "/filter", **options)
+        assert found.status_code == 413
+        assert str(BODY_BYTES) in found.json()["detail"]
+
+
+def test_a_wrong_token_gets_nothing_but_the_probes() -> None:
+    app = make_app(lambda header: header == "Bearer right")
+    for method, path in (
+        ("POST", "/filter"),
+        ("POST", "/prioritize"),
+        ("GET", "/metrics"),
+        ("GET", "/explain"),
+    ):
+        assert ask(app, method, path).status_code == 401
+        assert ask(app, method, path, headers={"Authorization": "Bearer wrong"}).status_code == 401
+    assert ask(app, "GET", "/healthz").status_code == 200
+    assert ask(app, "GET", "/readyz").status_code == 200
+    assert ask(app, "GET", "/metrics", headers={"Authorization": "Bearer right"}).status_code == 200
+
+
+def test_wrong_paths_and_methods_say_what_there_is() -> None:
+    app = make_app()
+    assert "/prioritize" in ask(app, "GET", "/priorities").json()["detail"]
+    assert ask(app, "GET", "/filter").headers["allow"] == "POST"
+    assert ask(app, "POST", "/metrics").status_code == 405
+    assert ask(app, "GET", f"/explain?pod={'x' * 5000}").status_code == 414
+
+
+def test_explanations_are_found_by_pod() -> None:
+    app = make_app()
+    ask(app, "POST", "/prioritize", json={"Pod": POD, "NodeNames": ["a"]})
+    found = ask(app, "GET", "/explain?pod=d/p").json()
+    assert (found["pod"], found["kind"], found["nodes"][0]["node"]) == ("d/p", "fpga", "a")
+    missing = ask(app, "GET", "/explain?pod=d/pp")
+    assert missing.status_code == 404
+    assert missing.json()["hint"] == 'did you mean "d/p"?'
+    assert "d/p" in ask(app, "GET", "/explain").json()["hint"]
+
+
+def test_the_metrics_are_prometheus_text() -> None:
+    app = make_app()
+    ask(app, "POST", "/prioritize", json={"Pod": POD, "NodeNames": ["a"]})
+    ask(app, "POST", "/filter", content=b"x")
+    families = {
+        family.name: family for family in text_string_to_metric_families(ask(app, "GET", "/metrics").text)
+    }
+    asked = {
+        (sample.labels["verb"], sample.labels["outcome"]): sample.value
+        for sample in families["nodescope_extender_requests"].samples
+    }
+    assert asked["prioritize", "ok"] == 1
+    assert asked["filter", "refused"] == 1
+    states = {
+        sample.labels["state"]: sample.value
+        for sample in families["nodescope_extender_annotations"].samples
+        if sample.labels["annotation"] == "fpga"
+    }
+    assert states["broken"] == 1

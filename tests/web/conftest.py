@@ -1,0 +1,50 @@
+"""One chromium and one viewer for all tests of the page."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, sync_playwright
+from tests.web.archives import write_demo, write_hostile
+from tests.web.browsing import Running, Watched, need_chromium, running_viewer, watching
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    path = need_chromium()
+    with sync_playwright() as playwright:
+        # As root there is no sandbox to be had; the page is our own.
+        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="session")
+def demo_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An hour of ten containers, with the stories of the demo."""
+    return write_demo(tmp_path_factory.mktemp("web") / "demo")
+
+
+@pytest.fixture(scope="session")
+def demo(demo_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    with running_viewer(demo_folder, tmp_path_factory.mktemp("viewer") / "output") as viewer:
+        yield viewer
+
+
+@pytest.fixture(scope="session")
+def hostile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    folder = write_hostile(tmp_path_factory.mktemp("hostile") / "demo")
+    with running_viewer(folder, tmp_path_factory.mktemp("viewer") / "output") as viewer:
+        yield viewer
+
+
+@pytest.fixture
+def view(browser: Browser, demo: Running) -> Iterator[Watched]:
+    with watching(browser, demo.url) as watched:
+        yield watched
+
+
+@pytest.fixture
+def demo_page_in_kolkata(browser: Browser, demo: Running) -> Iterator[Watched]:
+    with watching(browser, demo.url, timezone_id="Asia/Kolkata") as watched:
+        yield watched

@@ -1,0 +1,65 @@
+"""What is there before the first click."""
+
+import httpx
+import pytest
+from playwright.sync_api import expect
+from tests.web.browsing import Running, Watched
+
+pytestmark = pytest.mark.real
+
+
+def test_the_first_view_answers_who_hurts(view: Watched) -> None:
+    """Tiles, the busiest containers, CPU, memory and pressure, the events: with no choice made."""
+    page = view.open()
+    expect(page.locator(".tile")).to_have_count(4)
+    expect(page.locator(".tile .figure").first).not_to_be_empty()
+    titles = page.locator(".panel h2").all_inner_texts()
+    assert [title.split(" (")[0] for title in titles] == ["cpu", "memory", "pressure cpu", "gpu utilization"]
+    expect(page.locator(".panel").first.locator(".line")).to_have_count(8)
+    assert page.locator(".row").count() >= 8
+    expect(page.locator(".mark.oom")).to_have_count(1)
+    for sentence in page.locator(".panel .sentence").all_inner_texts():
+        assert sentence.endswith("."), sentence
+    assert "range" not in view.words(), "nothing was chosen, so nothing is in the address"
+    expect(page.locator(".findings-opener.has")).to_be_visible()
+    view.picture("first-view")
+
+
+def test_the_list_is_sorted_and_says_who_died(view: Watched) -> None:
+    page = view.open("sort=memory")
+    values = page.locator(".row .value").all_inner_texts()
+    measured = [value for value in values if value != "not measured"]
+    assert measured == sorted(measured, key=in_bytes, reverse=True)
+    expect(page.locator(".row", has=page.get_by_text("cache", exact=True))).to_contain_text(
+        "OOM killed, runs again"
+    )
+
+
+def in_bytes(text: str) -> float:
+    number, unit = text.split()
+    return float(number) * float(1024 ** ["B", "KiB", "MiB", "GiB"].index(unit))
+
+
+def test_a_policy_is_set_and_nothing_inline_runs(demo: Running, view: Watched) -> None:
+    policy = httpx.get(f"{demo.url}/").headers["content-security-policy"]
+    assert "default-src 'none'" in policy
+    assert "script-src 'self';" in policy
+    page = view.open()
+    blocked = page.evaluate(
+        """() => new Promise(done => {
+            document.addEventListener('securitypolicyviolation', event => done(event.violatedDirective), {once: true});
+            const script = document.createElement('script');
+            script.textContent = 'window.broken = 1';
+            document.body.append(script);
+            setTimeout(() => done('it ran'), 2000);
+        })"""
+    )
+    assert blocked.startswith("script-src")
+    view.complaints.clear()
+
+
+def test_every_request_stays_here(view: Watched) -> None:
+    """The teardown of every test checks it too; here at least the questions are known."""
+    view.open()
+    assert {"/api/instance", "/api/metrics", "/api/containers", "/api/timeseries"} <= set(view.asked)
+    assert not view.foreign

@@ -1,0 +1,98 @@
+"""Search, five panels and no sixth, containers chosen from the list."""
+
+import pytest
+from playwright.sync_api import expect
+from tests.web.browsing import Watched
+
+pytestmark = pytest.mark.real
+
+
+def test_search_adds_a_metric_and_chooses_a_container(view: Watched) -> None:
+    page = view.open("panels=cpu")
+    page.keyboard.press("/")
+    page.keyboard.type("throttl")
+    expect(page.locator(".hits li.at")).to_contain_text("cpu_throttled")
+    page.keyboard.press("Enter")
+    view.await_panels(2)
+    assert view.words()["panels"] == "cpu,cpu_throttled"
+
+    page.locator("#search").fill("encodr")
+    expect(page.locator(".hits li.at .name")).to_contain_text("encoder")
+    page.keyboard.press("Enter")
+    expect(page.locator(".panel").nth(0).locator(".line")).to_have_count(1)
+    expect(page.locator(".panel").nth(1).locator(".line .name")).to_have_text(["encoder"])
+    assert len(view.words()["containers"]) == 12
+
+
+def test_the_list_filters_fuzzily_and_by_namespace(view: Watched) -> None:
+    page = view.open("panels=cpu")
+    before = page.locator(".row").count()
+    page.locator("#filter").fill("rprtcron")
+    expect(page.locator(".row")).to_have_count(1)
+    expect(page.locator(".row .name")).to_have_text(["report-cron"])
+    page.locator("#filter").fill("there is no such container")
+    expect(page.locator(".side .state")).to_contain_text("No container matches")
+    page.get_by_role("button", name="clear the filters").click()
+    expect(page.locator(".row")).to_have_count(before)
+    page.get_by_label("namespace").select_option("media")
+    expect(page.locator(".row .name")).to_have_text(["encoder"])
+    assert view.words()["namespace"] == "media"
+
+
+def test_five_panels_and_a_sixth_is_refused_with_the_reason(view: Watched) -> None:
+    page = view.open("panels=cpu,memory,pressure_cpu")
+    for metric in ("cpu_throttled", "threads"):
+        page.keyboard.press("a")
+        page.locator("#picker").fill(metric)
+        page.keyboard.press("Enter")
+    view.await_panels(5)
+    view.picture("five-panels")
+    page.keyboard.press("a")
+    page.locator("#picker").fill("memory_anon")
+    page.keyboard.press("Enter")
+    expect(page.locator(".notice")).to_contain_text("Five panels are the most")
+    expect(page.locator(".panel")).to_have_count(5)
+    page.keyboard.press("x")
+    expect(page.locator(".panel")).to_have_count(4)
+
+
+def test_the_legend_follows_the_cursor_in_every_panel(view: Watched) -> None:
+    page = view.open("range=all&panels=cpu,memory")
+    box = view.plot(0)
+    orders = set()
+    for share in (0.1, 0.4, 0.6, 0.95):
+        page.mouse.move(box["x"] + box["width"] * share, box["y"] + 40)
+        page.wait_for_function(
+            """([share, width]) => [...document.querySelectorAll('.u-cursor-x')]
+                .every(one => Math.abs(new DOMMatrix(getComputedStyle(one).transform).e - share * width) < 2)""",
+            arg=[share, box["width"]],
+        )
+        expect(page.locator(".readout")).to_contain_text(":")
+        orders.add(tuple(page.locator(".panel").first.locator(".line .name").all_inner_texts()))
+    assert len(orders) > 1, "the order under the cursor never changed"
+
+
+def test_a_click_on_a_name_shows_it_alone(view: Watched) -> None:
+    page = view.open("panels=memory")
+    everything = view.pixels()
+    page.locator(".line", has_text="catalog").or_(page.locator(".line")).first.click()
+    expect(page.locator(".line.off")).to_have_count(7)
+    assert view.pixels() != everything
+    page.keyboard.press("Escape")
+    expect(page.locator(".line.off")).to_have_count(0)
+
+
+def test_a_dashboard_is_a_view(view: Watched) -> None:
+    board = (
+        '{"schema_version":1,"name":"x","panels":[{"metric":"memory","title":"what ${TEAM} holds"}],'
+        '"time_range":{"range":"all"},"containers":{"namespace":"shop"}}'
+    )
+    page = view.open(f"dashboard={board}&team=shop")
+    expect(page.locator(".panel h2")).to_contain_text("what shop holds")
+    assert view.words()["namespace"] == "shop"
+
+
+def test_a_dashboard_of_another_origin_is_refused(view: Watched) -> None:
+    page = view.open("dashboard=https://elsewhere.example/x.json")
+    expect(page.locator(".notice")).to_contain_text("is not this page's origin")
+    assert not view.foreign

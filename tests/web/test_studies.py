@@ -1,0 +1,78 @@
+"""Studies as findings: run each, click one, see it on the chart."""
+
+import re
+
+import pytest
+from playwright.sync_api import Page, expect
+from tests.web.browsing import Watched
+
+pytestmark = pytest.mark.real
+
+# Of the demo's stories: who, in which metric, is found by which study.
+STORIES = [
+    ("changepoint", "memory", "api", "rose from"),
+    ("periodicity", "cpu", "report-cron", "repeats every"),
+    ("trend", "memory", "cache", "reaches its limit"),
+]
+
+
+def choose(page: Page, name: str) -> None:
+    """The first life of a container: the one that was there from the start."""
+    page.locator(".row", has=page.get_by_text(name, exact=True)).last.click()
+    expect(page.locator(".line")).to_have_count(1)
+
+
+@pytest.mark.parametrize(("study", "metric", "name", "words"), STORIES)
+def test_a_finding_is_told_zoomed_to_and_drawn(
+    view: Watched, study: str, metric: str, name: str, words: str
+) -> None:
+    page = view.open(f"range=all&panels={metric}&sort=memory")
+    choose(page, name)
+    page.keyboard.press("s")
+    page.locator(".study", has_text=study).click()
+    finding = page.locator(f".finding.{study}").first
+    expect(finding).to_contain_text(words)
+    expect(finding).to_contain_text(" %")
+    finding.click()
+    expect(finding).to_have_attribute("aria-pressed", "true")
+    assert study in view.words()["finding"]
+    assert {"from", "to"} <= set(view.words())
+    page.wait_for_load_state("networkidle")
+    view.picture(f"study-{study}")
+    marked = view.pixels()
+    page.keyboard.press("Escape")
+    page.wait_for_function(
+        "before => document.querySelector('.chart canvas').toDataURL() !== before", arg=marked
+    )
+
+
+def test_every_study_runs_and_says_what_came_of_it(view: Watched) -> None:
+    page = view.open("range=all&panels=memory&drawer=studies")
+    names = page.locator(".study").all_inner_texts()
+    assert {"all", "periodicity", "changepoint", "trend", "summary", "anomaly", "correlation"} <= set(names)
+    for name in names:
+        with page.expect_response(re.compile(rf"/api/study/{name}\b")) as answer:
+            page.locator(".study", has_text=name).first.click()
+            # The view may have it already: then it is asked again.
+            if name == names[0]:
+                page.locator(".study", has_text=names[1]).first.click()
+                page.locator(".study", has_text=name).first.click()
+        assert answer.value.ok
+        expect(page.locator(".study[aria-pressed=true]")).to_have_text(name)
+        said = page.locator(".finding, .silent, .drawer p[role=status]:not(:empty)")
+        expect(said.first).to_be_visible()
+
+
+def test_the_panel_says_the_finding_that_matters(view: Watched) -> None:
+    page = view.open("range=all&panels=memory&sort=memory")
+    choose(page, "cache")
+    expect(page.locator(".panel .sentence")).to_contain_text("reaches its limit")
+    expect(page.locator(".panel .sentence")).to_have_attribute("aria-live", "polite")
+
+
+def test_events_are_on_the_axis_and_zoom(view: Watched) -> None:
+    page = view.open("range=all&panels=memory")
+    mark = page.locator(".mark.oom")
+    expect(mark).to_have_attribute("title", re.compile("memory"))
+    mark.click()
+    view.await_window("to - from < 600")

@@ -1,0 +1,1 @@
+"""The Grafana dashboards, one module each; `tools/generate_dashboards.py` writes them."""

@@ -1,0 +1,119 @@
+/** The page: bar, tiles, list, panels, drawer; and what is shown while there is nothing yet. */
+
+import { useEffect, useState } from "preact/hooks";
+import { Drawer } from "./drawer";
+import { Lane } from "./lane";
+import { ContainerList } from "./list";
+import type { Model } from "./model";
+import { Overview } from "./overview";
+import { PanelView } from "./panel";
+import { Sheets } from "./sheets";
+import { Trouble } from "./states";
+import { applyTheme } from "./theme";
+import { Tiles } from "./tiles";
+import { TopBar } from "./topbar";
+
+/** Draws again at most once a frame, however often the model changes. */
+export function useModel(model: Model): void {
+  const [, tick] = useState(0);
+  useEffect(() => {
+    let waiting = 0;
+    const stop = model.changed.on(() => {
+      waiting ||= requestAnimationFrame(() => {
+        waiting = 0;
+        tick((count) => count + 1);
+      });
+    });
+    return () => {
+      stop();
+      cancelAnimationFrame(waiting);
+    };
+  }, [model]);
+}
+
+function useTheme(model: Model): void {
+  const { theme } = model.view;
+  applyTheme(theme);
+  useEffect(() => {
+    model.redraw();
+    const media = window.matchMedia("(prefers-color-scheme: dark)");
+    const follow = (): void => {
+      applyTheme(model.view.theme);
+      model.redraw();
+      model.changed.send();
+    };
+    media.addEventListener("change", follow);
+    return () => media.removeEventListener("change", follow);
+  }, [model, theme]);
+}
+
+export function App({ model }: { model: Model }) {
+  useModel(model);
+  useTheme(model);
+  const instance = model.instance.value;
+  useEffect(() => {
+    document.title = instance ? `${instance.node} - nodescope` : "nodescope";
+  }, [instance?.node]);
+  return (
+    <>
+      <a class="skip" href="#main" onClick={(event) => { event.preventDefault(); document.getElementById("main")?.focus(); }}>to the panels</a>
+      <TopBar model={model} />
+      <p class={`notice ${model.noticeIsHarm ? "harm" : ""}`} role="status" aria-live="polite" hidden={!model.notice}>
+        {model.notice}
+        {model.notice && <button type="button" class="plain" aria-label="close this note" onClick={() => model.say("")}>×</button>}
+      </p>
+      {instance ? <Body model={model} /> : <Waiting model={model} />}
+      <Sheets model={model} />
+    </>
+  );
+}
+
+function Waiting({ model }: { model: Model }) {
+  const { trouble } = model.instance;
+  return (
+    <main id="main" class="whole" tabIndex={-1}>
+      {trouble
+        ? <Trouble trouble={trouble} retry={() => model.retry(model.instance)} />
+        : <p class="state" role="status">Asking the viewer what it has{since(model.instance.loadingSince)}</p>}
+    </main>
+  );
+}
+
+function since(start: number): string {
+  const seconds = start ? Math.floor(Date.now() / 1000 - start) : 0;
+  return seconds >= 2 ? `, for ${seconds} s now ...` : " ...";
+}
+
+function Body({ model }: { model: Model }) {
+  const { view, instance } = model;
+  if (instance.value?.to === null) return <Empty model={model} />;
+  return (
+    <div class={`body ${view.drawer ? "with-drawer" : ""}`}>
+      <Tiles model={model} />
+      <aside class="side" aria-label="containers"><ContainerList model={model} /></aside>
+      <main id="main" class="main" tabIndex={-1} aria-label="panels">
+        <Lane model={model} />
+        <div class="panels">
+          {model.panels.map((panel, index) => <PanelView key={panel.key} model={model} panel={panel} index={index} />)}
+        </div>
+        <Overview model={model} />
+      </main>
+      {view.drawer && <Drawer model={model} />}
+    </div>
+  );
+}
+
+/** Nothing recorded yet: why, and what to do next. */
+function Empty({ model }: { model: Model }) {
+  const problems = model.instance.value?.problems ?? [];
+  return (
+    <main id="main" class="whole" tabIndex={-1}>
+      <section class="state">
+        <h2>There are no samples in this data folder yet</h2>
+        <p>An agent writes its first file after about a minute and a half. Start one with <code>nodescope up</code>, or look at a made-up node with <code>nodescope demo</code>.</p>
+        {problems.map((problem) => <p key={problem.file}><code>{problem.file}</code>: {problem.reason}</p>)}
+        <button type="button" onClick={() => model.retry(model.instance)}>look again</button>
+      </section>
+    </main>
+  );
+}

@@ -1,0 +1,275 @@
+/** One panel's uPlot: made anew when its series change, moved in place when only time does. */
+
+import uPlot from "uplot";
+import { axisFigure, axisSteps } from "./format";
+import type { Model, Panel } from "./model";
+import { drawGround, drawMarks, limitShown, type Drawn } from "./overlay";
+import { axisRange, bounds } from "./series";
+import { readLook, stroke, type Look } from "./theme";
+import { shift, tick, zoom, type Span } from "./time";
+import type { Series } from "./types";
+
+export const AXIS_PIXELS = 64;
+const FONT = "11px system-ui, sans-serif";
+
+export class Chart {
+  private plot: uPlot | null = null;
+  private shape = "";
+  private quiet = false;
+  private look: Look = readLook();
+  private readonly stops: (() => void)[] = [];
+  private readonly sight: ResizeObserver;
+
+  constructor(
+    private readonly host: HTMLElement,
+    private readonly model: Model,
+    private panel: Panel,
+  ) {
+    this.stops.push(model.windowMoved.on((span) => this.move(span)));
+    this.stops.push(model.cursorMoved.on((at) => this.point(at)));
+    this.sight = new ResizeObserver(() => this.resize());
+    this.sight.observe(host);
+    this.gestures();
+  }
+
+  /** Everything that may have changed but the window and the cursor. */
+  draw(panel: Panel): void {
+    this.panel = panel;
+    const answer = panel.slot.value;
+    if (!answer) {
+      this.drop();
+      return;
+    }
+    this.look = readLook();
+    const shown = answer.series.map((series) => [series.id, this.model.isShown(series), this.model.palette.ink(this.model.inkKey(series))]);
+    const shape = JSON.stringify([shown, answer.unit, this.look.dark, this.model.view.utc]);
+    const data = [answer.time, ...answer.series.map((series) => series.mean)] as uPlot.AlignedData;
+    if (!this.plot || shape !== this.shape) {
+      this.drop();
+      this.shape = shape;
+      this.plot = new uPlot(this.options(answer.series, answer.unit), data, this.host);
+      this.move(this.model.span);
+      return;
+    }
+    this.plot.setData(data, false);
+    this.move(this.model.span);
+  }
+
+  destroy(): void {
+    for (const stop of this.stops) stop();
+    this.sight.disconnect();
+    this.drop();
+  }
+
+  canvas(): HTMLCanvasElement | null {
+    return this.plot?.ctx.canvas ?? null;
+  }
+
+  /** A row of the legend under the mouse: the other lines step back. */
+  accent(id: string | null): void {
+    const index = this.panel.slot.value?.series.findIndex((series) => series.id === id) ?? -1;
+    this.plot?.setSeries(index < 0 ? null : index + 1, { focus: index >= 0 }, false);
+  }
+
+  private drop(): void {
+    this.plot?.destroy();
+    this.plot = null;
+    this.shape = "";
+  }
+
+  private move(span: Span): void {
+    this.plot?.setScale("x", { min: span.from, max: span.to });
+    // For whoever looks from outside: tests, and a person with the inspector.
+    this.host.dataset["from"] = span.from.toFixed(3);
+    this.host.dataset["to"] = span.to.toFixed(3);
+  }
+
+  private point(at: number | null): void {
+    if (!this.plot) return;
+    this.quiet = true;
+    const left = at === null ? -10 : this.plot.valToPos(at, "x");
+    const inside = left >= 0 && left <= this.plot.over.clientWidth;
+    this.plot.setCursor({ left: inside ? left : -10, top: inside ? (this.plot.cursor.top ?? 0) : -10 }, false);
+    this.quiet = false;
+  }
+
+  private resize(): void {
+    const { clientWidth: width, clientHeight: height } = this.host;
+    if (width > 0 && height > 0) this.plot?.setSize({ width, height });
+    if (width > AXIS_PIXELS) this.model.setWidth(width - AXIS_PIXELS);
+  }
+
+  private drawn(): Drawn | null {
+    const { model, panel, look } = this;
+    const answer = panel.slot.value;
+    if (!answer) return null;
+    const chosen = model.chosenFinding;
+    return {
+      answer,
+      shown: answer.series.filter((series) => model.isShown(series)),
+      colour: (series) => stroke(model.palette.ink(model.inkKey(series)), look.dark),
+      found: panel.found,
+      chosen: chosen?.panel === panel.key ? chosen : null,
+      look,
+      unit: answer.unit,
+    };
+  }
+
+  private limits(): [number, number] {
+    const drawn = this.drawn();
+    if (!drawn) return [0, 1];
+    const found = bounds(drawn.answer, (series) => this.model.isShown(series), this.model.span);
+    return axisRange(found, limitShown(drawn));
+  }
+
+  private options(series: Series[], unit: string): uPlot.Options {
+    const { model, look } = this;
+    const axis = { stroke: look.faint, font: FONT, grid: { stroke: look.grid, width: 1 }, ticks: { show: false } };
+    return {
+      width: Math.max(this.host.clientWidth, 50),
+      height: Math.max(this.host.clientHeight, 50),
+      legend: { show: false },
+      focus: { alpha: 0.2 },
+      tzDate: (at) => (model.view.utc ? uPlot.tzDate(new Date(at * 1000), "Etc/UTC") : new Date(at * 1000)),
+      cursor: {
+        y: false,
+        points: { size: 6, width: 2 },
+        drag: { x: true, y: false, setScale: false, dist: 4 },
+        bind: {
+          // Shift and the other buttons are ours: they pan.
+          mousedown: (_plot, _target, handler) => (event) => {
+            if (event.button === 0 && !event.shiftKey) handler(event);
+            return null;
+          },
+          dblclick: () => () => {
+            model.reset();
+            return null;
+          },
+        },
+      },
+      scales: {
+        x: { time: true, auto: false },
+        y: { auto: true, range: () => this.limits() },
+      },
+      axes: [
+        { ...axis, size: 24, gap: 4, space: 90, values: (_plot, splits, _axis, _space, step) => splits.map((at) => tick(at, step, model.view.utc)) },
+        {
+          ...axis,
+          size: AXIS_PIXELS,
+          gap: 6,
+          space: 34,
+          incrs: axisSteps(unit),
+          values: (_plot, splits) => splits.map((value) => axisFigure(value, unit)),
+        },
+      ],
+      series: [
+        {},
+        ...series.map((one): uPlot.Series => {
+          const ink = model.palette.ink(model.inkKey(one));
+          return {
+            label: one.id,
+            show: model.isShown(one),
+            stroke: stroke(ink, look.dark),
+            width: 1.5,
+            dash: ink.dash,
+            spanGaps: false,
+            points: { show: false },
+          };
+        }),
+      ],
+      hooks: {
+        drawAxes: [
+          (plot) => {
+            const drawn = this.drawn();
+            if (drawn) drawGround(plot, drawn);
+          },
+        ],
+        draw: [
+          (plot) => {
+            const drawn = this.drawn();
+            if (drawn) drawMarks(plot, drawn);
+          },
+        ],
+        setCursor: [
+          (plot) => {
+            if (this.quiet) return;
+            const left = plot.cursor.left ?? -10;
+            model.setCursor(left < 0 ? null : plot.posToVal(left, "x"));
+          },
+        ],
+        setSelect: [
+          (plot) => {
+            const { left, width } = plot.select;
+            if (width < 4) return;
+            const span = { from: plot.posToVal(left, "x"), to: plot.posToVal(left + width, "x") };
+            plot.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
+            model.goTo(span);
+          },
+        ],
+      },
+    };
+  }
+
+  // ---- wheel, shift-drag, fingers -------------------------------------------------
+
+  private gestures(): void {
+    const on = <K extends keyof HTMLElementEventMap>(kind: K, ear: (event: HTMLElementEventMap[K]) => void, passive = true): void => {
+      this.host.addEventListener(kind, ear, { passive });
+      this.stops.push(() => this.host.removeEventListener(kind, ear));
+    };
+    on("wheel", (event) => this.wheel(event), false);
+    const fingers = new Map<number, number>();
+    let start: { span: Span; fingers: Map<number, number> } | null = null;
+    const begin = (): void => {
+      start = { span: { ...this.model.span }, fingers: new Map(fingers) };
+    };
+    on("pointerdown", (event) => {
+      const pans = event.pointerType === "touch" || event.shiftKey || event.button === 1;
+      if (!pans || !this.plot) return;
+      fingers.set(event.pointerId, event.clientX);
+      this.host.setPointerCapture(event.pointerId);
+      begin();
+    });
+    on("pointermove", (event) => {
+      if (!fingers.has(event.pointerId) || !start || !this.plot) return;
+      fingers.set(event.pointerId, event.clientX);
+      this.model.drag(this.dragged(start.span, start.fingers, fingers));
+    });
+    const end = (event: PointerEvent): void => {
+      if (!fingers.delete(event.pointerId)) return;
+      if (fingers.size > 0) {
+        begin();
+        return;
+      }
+      start = null;
+      this.model.settle();
+    };
+    on("pointerup", end);
+    on("pointercancel", end);
+  }
+
+  private dragged(span: Span, before: Map<number, number>, after: Map<number, number>): Span {
+    const box = this.plot?.over.getBoundingClientRect();
+    if (!box || box.width === 0) return span;
+    const perPixel = (span.to - span.from) / box.width;
+    const [a, b] = [...before.keys()];
+    const moved = (id: number): number => (after.get(id) ?? 0) - (before.get(id) ?? 0);
+    if (a !== undefined && b === undefined) return shift(span, -moved(a) * perPixel);
+    if (a === undefined || b === undefined) return span;
+    const gap = (places: Map<number, number>): number => Math.max(Math.abs((places.get(a) ?? 0) - (places.get(b) ?? 0)), 10);
+    const middle = ((before.get(a) ?? 0) + (before.get(b) ?? 0)) / 2 - box.left;
+    const all = this.model.bounds;
+    return shift(zoom(span, gap(before) / gap(after), span.from + middle * perPixel, (all.to - all.from) * 1.5), (-(moved(a) + moved(b)) / 2) * perPixel);
+  }
+
+  private wheel(event: WheelEvent): void {
+    if (!this.plot || event.ctrlKey) return;
+    event.preventDefault();
+    if (event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY)) {
+      this.model.panBy(Math.sign(event.deltaX || event.deltaY) * 0.1);
+      return;
+    }
+    const box = this.plot.over.getBoundingClientRect();
+    this.model.zoomBy(event.deltaY > 0 ? 1.25 : 0.8, this.plot.posToVal(event.clientX - box.left, "x"));
+  }
+}

@@ -1,0 +1,100 @@
+/** "Copy as": the picture's question in the words of other tools. */
+
+import { query, seriesWords } from "./api";
+import { renderMoment, type Span } from "./time";
+
+export interface Asked {
+  metric: string;
+  scope: string;
+  containers: { id: string; pod: string; container: string; namespace: string }[];
+  span: Span;
+  origin: string;
+}
+
+/** Plain names in Prometheus' words: the name, and whether it is a counter. */
+const PROMETHEUS: Record<string, [string, boolean]> = {
+  cpu: ["container_cpu_usage_seconds_total", true],
+  cpu_user: ["container_cpu_user_seconds_total", true],
+  cpu_system: ["container_cpu_system_seconds_total", true],
+  memory: ["container_memory_usage_bytes", false],
+  memory_working_set: ["container_memory_working_set_bytes", false],
+  memory_anon: ["container_memory_rss", false],
+  memory_file: ["container_memory_cache", false],
+  memory_peak: ["container_memory_max_usage_bytes", false],
+  memory_limit: ["container_spec_memory_limit_bytes", false],
+  memory_pss: ["container_memory_pss_bytes", false],
+  pressure_cpu: ["container_pressure_cpu_waiting_seconds_total", true],
+  pressure_memory: ["container_pressure_memory_waiting_seconds_total", true],
+  pressure_io: ["container_pressure_io_waiting_seconds_total", true],
+  disk_read: ["container_fs_reads_bytes_total", true],
+  disk_write: ["container_fs_writes_bytes_total", true],
+  oom_kills: ["container_oom_events_total", false],
+  threads: ["container_threads", false],
+  processes: ["container_processes", false],
+  gpu_utilization: ["gpu_utilization_percent", false],
+  gpu_memory: ["gpu_memory_used_bytes", false],
+  gpu_power: ["gpu_power_draw_watts", false],
+};
+
+/** Null when the metric has no series on /metrics. */
+export function promql(asked: Asked): string | null {
+  const known = PROMETHEUS[asked.metric];
+  if (!known) return null;
+  const [name, counter] = known;
+  const pods = [...new Set(asked.containers.map((one) => one.pod).filter(Boolean))];
+  const names = [...new Set(asked.containers.map((one) => one.container).filter(Boolean))];
+  const selectors = [
+    ...(pods.length ? [`pod=~${quoted(pods.map(escaped).join("|"))}`] : []),
+    ...(names.length ? [`container=~${quoted(names.map(escaped).join("|"))}`] : []),
+  ];
+  const series = `${name}${selectors.length ? `{${selectors.join(", ")}}` : ""}`;
+  return counter ? `rate(${series}[1m])` : series;
+}
+
+export function curl(asked: Asked): string {
+  return `curl -sS ${shell(address(asked))}`;
+}
+
+export function python(asked: Asked): string {
+  return [
+    "import json, urllib.request",
+    "",
+    `url = ${JSON.stringify(address(asked))}`,
+    "answer = json.load(urllib.request.urlopen(url))",
+    'for series in answer["series"]:',
+    '    print(series["name"], list(zip(answer["time"], series["mean"]))[-1])',
+  ].join("\n");
+}
+
+export function duckdb(asked: Asked): string {
+  const ids = asked.containers.map((one) => `'${one.id.replaceAll("'", "''")}'`);
+  return [
+    "-- in the data folder; raw values as the kernel gave them",
+    "SELECT time, l_pod_name, l_container_name, metric_name, value_float, value_int",
+    "FROM read_parquet('**/*.parquet', hive_partitioning = true, union_by_name = true)",
+    `WHERE time BETWEEN TIMESTAMP '${stamp(asked.span.from)}' AND TIMESTAMP '${stamp(asked.span.to)}'`,
+    ...(ids.length ? [`  AND l_container_id IN (${ids.join(", ")})`] : []),
+    "ORDER BY time;",
+  ].join("\n");
+}
+
+export function address(asked: Asked): string {
+  const words = seriesWords({ ...asked, containers: asked.containers.map((one) => one.id.slice(0, 12)) });
+  return `${asked.origin}/api/timeseries?${query({ ...words, from: renderMoment(asked.span.from), to: renderMoment(asked.span.to) })}`;
+}
+
+function stamp(at: number): string {
+  return renderMoment(at).replace("T", " ").replace("Z", "");
+}
+
+function escaped(text: string): string {
+  return text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
+}
+
+function quoted(text: string): string {
+  return JSON.stringify(text);
+}
+
+function shell(text: string): string {
+  return `'${text.replaceAll("'", `'\\''`)}'`;
+}

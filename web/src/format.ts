@@ -1,0 +1,142 @@
+/** Numbers with the units a person uses; the exact value stays reachable. */
+
+const BINARY = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
+const DECIMAL: [number, string][] = [[1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"]];
+
+/** Three significant digits, no exponent, no trailing zeros. */
+export function figure(value: number): string {
+  if (value === 0) return "0";
+  const size = Math.abs(value);
+  if (size >= 1000) return String(Math.round(value));
+  const digits = size >= 100 ? 0 : size >= 10 ? 1 : size >= 1 ? 2 : Math.min(2 - Math.floor(Math.log10(size)), 6);
+  return String(Number(value.toFixed(digits)));
+}
+
+function binary(value: number): string {
+  let step = 0;
+  let left = Math.abs(value);
+  while (left >= 1024 && step < BINARY.length - 1) {
+    left /= 1024;
+    step += 1;
+  }
+  // 1023.9 of one unit is 1 of the next once rounded.
+  if (Number(figure(left)) >= 1024 && step < BINARY.length - 1) {
+    left /= 1024;
+    step += 1;
+  }
+  return `${value < 0 ? "-" : ""}${figure(left)} ${BINARY[step]}`;
+}
+
+function decimal(value: number, unit: string): string {
+  for (const [size, prefix] of DECIMAL) {
+    if (Math.abs(value) >= size) return `${figure(value / size)} ${prefix}${unit}`.trim();
+  }
+  return `${figure(value)} ${unit}`.trim();
+}
+
+export function quantity(value: number | null | undefined, unit: string): string {
+  if (value === null || value === undefined) return "not measured";
+  if (value === Infinity) return "unlimited";
+  if (!Number.isFinite(value)) return "not measured";
+  switch (unit) {
+    case "bytes":
+      return binary(value);
+    case "bytes/s":
+      return `${binary(value)}/s`;
+    case "ratio":
+      return `${figure(value * 100)} %`;
+    case "percent":
+      return `${figure(value)} %`;
+    case "cores":
+      return `${figure(value)} cores`;
+    case "seconds":
+      return Math.abs(value) < 1 && value !== 0 ? `${figure(value * 1000)} ms` : `${figure(value)} s`;
+    case "count":
+      return decimal(value, "");
+    case "celsius":
+      return `${figure(value)} °C`;
+    case "watts":
+      return decimal(value, "W");
+    case "hertz":
+      return decimal(value, "Hz");
+    default:
+      return decimal(value, unit);
+  }
+}
+
+/** The exact value, for a title or a hover. */
+export function exact(value: number | null, unit: string): string {
+  return value === null ? "not measured" : `${value} ${unit}`;
+}
+
+const UNIT_WORDS: Record<string, string> = {
+  bytes: "bytes",
+  "bytes/s": "bytes per second",
+  ratio: "share, in percent",
+  percent: "percent",
+  cores: "cores",
+  count: "count",
+  celsius: "degrees Celsius",
+};
+
+export function unitWords(unit: string): string {
+  return UNIT_WORDS[unit] ?? unit;
+}
+
+/** A tick of the y axis: the unit stands in the panel's title, so only scaled units repeat it. */
+export function axisFigure(value: number, unit: string): string {
+  return unit === "cores" || unit === "count" || unit === "millicores" ? decimal(value, "") : quantity(value, unit);
+}
+
+/** The steps between two ticks of a y axis: powers of two for bytes, 1-2-5 for the rest. */
+export function axisSteps(unit: string): number[] {
+  const steps: number[] = [];
+  if (unit.startsWith("bytes")) {
+    for (let power = 0; power < 56; power += 1) steps.push(2 ** power);
+    return steps;
+  }
+  for (let exponent = -9; exponent <= 15; exponent += 1) {
+    for (const lead of [1, 2, 5]) steps.push(Number(`${lead}e${exponent}`));
+  }
+  return steps;
+}
+
+const CONFIDENCE: [number, string][] = [[0.99, "certain"], [0.95, "very likely"], [0.8, "likely"], [0.5, "possible"]];
+
+export function confidence(share: number): string {
+  const word = CONFIDENCE.find(([least]) => share >= least)?.[1] ?? "weak";
+  const percent = share >= 0.99 ? (Math.floor(share * 1000) / 10).toFixed(1) : String(Math.floor(share * 100 + 1e-9));
+  return `${word}, ${percent} %`;
+}
+
+/** A metric's plain name as words: "cpu_throttled" to "cpu throttled". */
+export function words(metric: string): string {
+  return metric.includes(".") ? metric : metric.replaceAll("_", " ");
+}
+
+// What a Deployment or a DaemonSet adds to its pods' names.
+const POD_TAIL = /-(?:[0-9a-f]{8,10}-[0-9a-z]{5}|[bcdf-hj-np-tv-z2-9]{5})$/;
+
+/** "api-5ab43138c-8880a/api" to "api": the whole name is in the title and in the search. */
+export function brief(name: string): string {
+  const cut = name.lastIndexOf("/");
+  if (cut < 0) return name;
+  const workload = name.slice(0, cut).replace(POD_TAIL, "");
+  const container = name.slice(cut + 1);
+  return workload === container ? container : `${workload}/${container}`;
+}
+
+/** Names are untrusted and may be a kilobyte: cut in the middle, the rest is in the title. */
+export function shorten(text: string, most: number): string {
+  const points = [...text];
+  if (points.length <= most) return text;
+  const head = Math.ceil((most - 1) * 0.6);
+  return `${points.slice(0, head).join("")}…${points.slice(points.length - (most - 1 - head)).join("")}`;
+}
+
+// Invisible steering characters would let a name rewrite its neighbours.
+const STEERING = /[\u0000-\u001f\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g;
+
+export function plain(text: string): string {
+  return text.replace(STEERING, "�");
+}

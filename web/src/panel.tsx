@@ -1,0 +1,80 @@
+/** A panel: its name in words, one sentence, the chart, the legend, and its states. */
+
+import { useEffect, useRef } from "preact/hooks";
+import { Chart } from "./chart";
+import { plain, shorten, unitWords, words } from "./format";
+import { Legend } from "./legend";
+import { now, type Model, type Panel } from "./model";
+import { hasValues } from "./series";
+import { sentence } from "./sentence";
+import { Trouble } from "./states";
+import type { Timeseries } from "./types";
+
+/** For the picture export, which takes the canvases as they are. */
+export const charts = new Map<string, Chart>();
+
+export function PanelView({ model, panel, index }: { model: Model; panel: Panel; index: number }) {
+  const host = useRef<HTMLDivElement>(null);
+  const chart = useRef<Chart | null>(null);
+  useEffect(() => {
+    if (!host.current) return;
+    const made = new Chart(host.current, model, panel);
+    chart.current = made;
+    charts.set(panel.key, made);
+    return () => {
+      made.destroy();
+      charts.delete(panel.key);
+      chart.current = null;
+    };
+  }, [model, panel]);
+  useEffect(() => chart.current?.draw(panel), [panel, panel.drawn, model.view.utc, model.view.theme, model.view.hidden, model.isolated, model.view.finding]);
+
+  const { slot, choice } = panel;
+  const metric = model.metricOf(choice);
+  const said = slot.value ? plain(sentence(slot.value, panel.found, (series) => model.isShown(series), model.span, model.view.utc)) : "";
+  const focused = model.view.focus === index;
+  return (
+    <section class={`panel ${focused ? "focused" : ""}`} aria-label={`panel ${index + 1}: ${words(choice.metric)}`} onPointerDown={() => { if (!focused) model.focusPanel(index); }}>
+      <header>
+        <span class="number" aria-hidden="true">{index + 1}</span>
+        <h2 title={metric?.help ?? ""}>{plain(choice.title || titleOf(choice.metric, choice.scope))} <span class="faint unit">({unitWords(slot.value?.unit ?? metric?.unit ?? "...")})</span></h2>
+        <p class="sentence" title={said} aria-live={model.isLive ? "off" : "polite"}>{said}</p>
+        <span class="tools">
+          <button type="button" class="plain" title="another metric here" aria-label={`change the metric of panel ${index + 1}`} onClick={() => { model.focusPanel(index); model.replacing = true; model.openSheet("picker"); }}>change</button>
+          <button type="button" class="plain" title="remove this panel (x)" aria-label={`remove panel ${index + 1}`} onClick={() => model.removePanel(index)}>×</button>
+        </span>
+      </header>
+      <div class="plot">
+        <div class="chart" ref={host} role="img" aria-label={said || "loading"} />
+        <PanelState model={model} panel={panel} />
+      </div>
+      <Legend model={model} panel={panel} chart={() => chart.current} />
+    </section>
+  );
+}
+
+function titleOf(metric: string, scope: string): string {
+  return scope && scope !== "gpu" ? `${scope} ${words(metric)}` : words(metric);
+}
+
+function PanelState({ model, panel }: { model: Model; panel: Panel }) {
+  const { slot } = panel;
+  if (slot.trouble) return <Trouble small={slot.value !== null} trouble={slot.trouble} retry={() => model.retry(slot)} />;
+  const waits = slot.loadingSince ? now() - slot.loadingSince : 0;
+  if (!slot.value) return <p class="state loading" role="status">{waits >= 2 ? `still waiting for ${panel.choice.metric}, ${Math.floor(waits)} s ...` : `loading ${panel.choice.metric} ...`}</p>;
+  if (waits >= 2) return <p class="corner" role="status">finer data are on their way, {Math.floor(waits)} s ...</p>;
+  if (!hasValues(slot.value)) return <Nothing model={model} answer={slot.value} />;
+  return null;
+}
+
+/** Never an empty chart without its reason. */
+function Nothing({ model, answer }: { model: Model; answer: Timeseries }) {
+  const reason = answer.missing[0]?.reason ?? answer.series.flatMap((series) => series.gaps)[0]?.reason;
+  return (
+    <div class="state small">
+      <p>No sample of {shorten(words(answer.metric), 60)} in this range{reason ? `: ${reason}` : ""}.</p>
+      <button type="button" onClick={() => model.goTo({ all: true })}>show all there is</button>
+      {model.view.containers.length > 0 && <button type="button" onClick={() => model.chooseContainers([])}>show the busiest</button>}
+    </div>
+  );
+}

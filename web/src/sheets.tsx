@@ -1,0 +1,172 @@
+/** The sheets over the page: keys, export, metric picker, and the list on a narrow screen. */
+
+import type { ComponentChildren } from "preact";
+import { useEffect, useRef } from "preact/hooks";
+import { query, seriesWords } from "./api";
+import { curl, duckdb, promql, python, type Asked } from "./copy";
+import { csv, drawPicture, fileName, save, type Picture } from "./export";
+import { Finder, type Item } from "./finder";
+import { plain, quantity, unitWords, words } from "./format";
+import { KEYS } from "./keys";
+import { ContainerList } from "./list";
+import type { Model, Panel } from "./model";
+import { charts } from "./panel";
+import { newestReadings } from "./series";
+import { sentence } from "./sentence";
+import { readLook, stroke } from "./theme";
+import { renderSpan } from "./time";
+
+export function Sheets({ model }: { model: Model }) {
+  switch (model.sheet) {
+    case "help":
+      return <Sheet model={model} title="keys"><Help /></Sheet>;
+    case "export":
+      return <Sheet model={model} title="export and copy as"><Export model={model} /></Sheet>;
+    case "picker":
+      return <Sheet model={model} title={model.replacing ? `another metric for panel ${model.view.focus + 1}` : "add a panel"}><Picker model={model} /></Sheet>;
+    case "list":
+      return <Sheet model={model} title="choose containers"><ContainerList model={model} /></Sheet>;
+    default:
+      return null;
+  }
+}
+
+function Sheet({ model, title, children }: { model: Model; title: string; children: ComponentChildren }) {
+  const dialog = useRef<HTMLDialogElement>(null);
+  useEffect(() => {
+    const before = document.activeElement;
+    dialog.current?.showModal();
+    dialog.current?.querySelector<HTMLElement>("input")?.focus();
+    return () => {
+      if (before instanceof HTMLElement) before.focus();
+    };
+  }, []);
+  const close = (): void => {
+    model.replacing = false;
+    model.openSheet("");
+  };
+  return (
+    <dialog ref={dialog} class="sheet" aria-label={title} onClose={close} onClick={(event) => { if (event.target === dialog.current) close(); }}>
+      <header><h2>{title}</h2><button type="button" class="plain close" aria-label="close (Esc)" onClick={close}>×</button></header>
+      {children}
+    </dialog>
+  );
+}
+
+function Help() {
+  return (
+    <>
+      <table class="keys"><tbody>
+        {KEYS.filter((key) => key.shown).map((key) => <tr key={key.shown}><th scope="row"><kbd>{key.shown}</kbd></th><td>{key.does}</td></tr>)}
+      </tbody></table>
+      <p class="faint">With the mouse: drag zooms, the wheel zooms at the cursor, Shift-drag pans, a double click resets. A click on a name in a legend shows it alone, Shift-click hides it.</p>
+    </>
+  );
+}
+
+function Picker({ model }: { model: Model }) {
+  const focus = model.view.focus;
+  const replacing = model.replacing;
+  const items: Item[] = [...model.metrics]
+    .sort((a, b) => Number(b.plain) - Number(a.plain) || (a.priority ?? 999) - (b.priority ?? 999))
+    .map((metric) => ({
+      key: `${metric.scope} ${metric.name}`,
+      group: metric.scope,
+      name: metric.name,
+      more: `${metric.help} (${unitWords(metric.unit)})`,
+      pick: () => (replacing ? model.replacePanel(focus, metric) : model.addPanel(metric)),
+    }));
+  const done = (): void => {
+    model.replacing = false;
+    model.openSheet("");
+  };
+  return <Finder id="picker" label="metric" placeholder="type a metric" items={items} open done={done} />;
+}
+
+// ---- export ----------------------------------------------------------------------
+
+function Export({ model }: { model: Model }) {
+  const panel = model.panels[model.view.focus] ?? model.panels[0];
+  if (!panel?.slot.value) return <p>There is nothing drawn to export yet.</p>;
+  const asked = askedOf(model, panel);
+  const prom = promql(asked);
+  const span = model.span;
+  const words_ = seriesWords({ ...asked, containers: asked.containers.map((one) => one.id) });
+  const link = (format: string): string => `/api/export?${query({ ...words_, format, node: model.view.node })}`;
+  return (
+    <>
+      <p>Panel {model.view.focus + 1}, {words(panel.choice.metric)}, {renderSpan(span, model.view.utc)}.</p>
+      <h3>as a file</h3>
+      <p class="buttons">
+        <button type="button" onClick={() => saveCsv(model, panel)}>CSV of what is drawn</button>
+        <button type="button" onClick={() => void savePicture(model)}>PNG of all panels</button>
+        {!model.source.offline && <a class="button" href={link("csv")} download>CSV, every sample</a>}
+        {!model.source.offline && <a class="button" href={link("parquet")} download>Parquet</a>}
+        {!model.source.offline && <a class="button" href={link("html")} download>HTML, opens offline</a>}
+      </p>
+      <h3>copy as</h3>
+      <Copy model={model} name="link" text={window.location.href} />
+      {prom ? <Copy model={model} name="PromQL" text={prom} /> : <p class="faint">PromQL: {panel.choice.metric} is not on /metrics under a name of its own.</p>}
+      <Copy model={model} name="curl" text={curl(asked)} />
+      <Copy model={model} name="Python" text={python(asked)} />
+      <Copy model={model} name="DuckDB" text={duckdb(asked)} />
+    </>
+  );
+}
+
+function Copy({ model, name, text }: { model: Model; name: string; text: string }) {
+  const copy = (): void => {
+    navigator.clipboard.writeText(text).then(
+      () => model.say(`Copied as ${name}.`),
+      () => model.say("The browser did not let the page copy; select the text instead.", true),
+    );
+  };
+  return (
+    <div class="copy">
+      <button type="button" onClick={copy}>{name}</button>
+      <pre tabIndex={0}>{text}</pre>
+    </div>
+  );
+}
+
+function askedOf(model: Model, panel: Panel): Asked {
+  const series = panel.slot.value?.series.filter((one) => model.isShown(one)) ?? [];
+  const containers = panel.choice.scope ? [] : series.map((one) => ({
+    id: one.id,
+    pod: one.labels["pod_name"] ?? "",
+    container: one.labels["container_name"] ?? "",
+    namespace: one.labels["namespace"] ?? "",
+  }));
+  return { metric: panel.choice.metric, scope: panel.choice.scope, containers, span: model.span, origin: window.location.origin };
+}
+
+function saveCsv(model: Model, panel: Panel): void {
+  if (!panel.slot.value) return;
+  const text = csv(panel.slot.value, (series) => model.isShown(series), model.span);
+  save(fileName(model.instance.value?.node ?? "node", panel.choice.metric, model.span, "csv"), new Blob([text], { type: "text/csv" }));
+}
+
+async function savePicture(model: Model): Promise<void> {
+  const look = readLook();
+  const pictures: Picture[] = [];
+  for (const panel of model.panels) {
+    const canvas = charts.get(panel.key)?.canvas();
+    const answer = panel.slot.value;
+    if (!canvas || !answer) continue;
+    pictures.push({
+      title: `${words(panel.choice.metric)} (${unitWords(answer.unit)})`,
+      sentence: plain(sentence(answer, panel.found, (series) => model.isShown(series), model.span, model.view.utc)),
+      canvas,
+      legend: newestReadings(answer, model.span).filter((row) => model.isShown(row.series)).map((row) => ({
+        name: plain(row.series.name),
+        value: quantity(row.value, answer.unit),
+        colour: stroke(model.palette.ink(model.inkKey(row.series)), look.dark),
+      })),
+    });
+  }
+  if (pictures.length === 0) return;
+  const node = model.instance.value?.node ?? "node";
+  const canvas = drawPicture(pictures, `${node}, ${renderSpan(model.span, model.view.utc)}`, look.text, look.ground);
+  const blob = await new Promise<Blob | null>((done) => canvas.toBlob(done, "image/png"));
+  if (blob) save(fileName(node, "panels", model.span, "png"), blob);
+}

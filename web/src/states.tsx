@@ -1,0 +1,19 @@
+/** Designed states: what failed, since when, what happens next. */
+
+import { now, type Trouble as TroubleOf } from "./model";
+import { clock, duration, zone } from "./time";
+
+export function Trouble({ trouble, retry, small = false }: { trouble: TroubleOf; retry: () => void; small?: boolean }) {
+  const { failure, since, againAt } = trouble;
+  const wait = Math.max(0, Math.ceil(againAt - now()));
+  return (
+    <div class={`state trouble ${small ? "small" : ""}`} role="alert">
+      <p><strong>{failure.title}</strong>{failure.detail && `: ${failure.detail}`}</p>
+      {failure.hint && <p>{failure.hint}</p>}
+      <p class="faint">
+        since {clock(since, false)} {zone(false, since)}{againAt > 0 && (wait > 0 ? `; tried again in ${duration(wait)}` : "; trying again now")}
+      </p>
+      <button type="button" class="retry" onClick={retry}>retry now</button>
+    </div>
+  );
+}

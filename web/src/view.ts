@@ -1,0 +1,158 @@
+/** The view: everything a person chose. It is the URL's hash, whole, both ways. */
+
+import { isSpan, parseLength, parseMoment, renderLength, renderMoment, type Range } from "./time";
+
+export type Theme = "system" | "light" | "dark";
+export type Drawer = "" | "findings" | "studies";
+
+export interface PanelChoice {
+  metric: string;
+  /** Empty: containers, the plain case. */
+  scope: string;
+  /** A title of its own, from a dashboard. */
+  title: string;
+}
+
+export interface View {
+  range: Range | null;
+  panels: PanelChoice[] | null;
+  containers: string[];
+  hidden: string[];
+  sort: string;
+  search: string;
+  namespace: string;
+  qos: string;
+  labels: string;
+  node: string;
+  focus: number;
+  drawer: Drawer;
+  study: string;
+  finding: string;
+  theme: Theme;
+  utc: boolean;
+}
+
+export const PANELS_AT_MOST = 5;
+
+export const EMPTY: View = {
+  range: null,
+  panels: null,
+  containers: [],
+  hidden: [],
+  /** Empty: by what there is, CPU first. */
+  sort: "",
+  search: "",
+  namespace: "",
+  qos: "",
+  labels: "",
+  node: "",
+  focus: 0,
+  drawer: "",
+  study: "all",
+  finding: "",
+  theme: "system",
+  utc: false,
+};
+
+export function encode(view: View): string {
+  const out = new URLSearchParams();
+  const put = (key: string, value: string, usual = ""): void => {
+    if (value !== usual) out.set(key, value);
+  };
+  if (view.range) encodeRange(view.range, out);
+  if (view.panels) out.set("panels", view.panels.map(encodePanel).join(","));
+  put("containers", view.containers.join(","));
+  put("hidden", view.hidden.join(","));
+  put("sort", view.sort, EMPTY.sort);
+  put("search", view.search);
+  put("namespace", view.namespace);
+  put("qos", view.qos);
+  put("labels", view.labels);
+  put("node", view.node);
+  put("focus", String(view.focus + 1), "1");
+  put("drawer", view.drawer);
+  put("study", view.study, EMPTY.study);
+  put("finding", view.finding);
+  put("theme", view.theme, EMPTY.theme);
+  put("tz", view.utc ? "utc" : "");
+  // Readable where it may be: these characters need no escape in a fragment.
+  return out.toString().replaceAll("%2C", ",").replaceAll("%3A", ":").replaceAll("%2F", "/");
+}
+
+function encodeRange(range: Range, out: URLSearchParams): void {
+  if (isSpan(range)) {
+    out.set("from", renderMoment(range.from));
+    out.set("to", renderMoment(range.to));
+  } else out.set("range", "all" in range ? "all" : renderLength(range.last));
+}
+
+function encodePanel(panel: PanelChoice): string {
+  const head = panel.scope ? `${panel.scope}:${panel.metric}` : panel.metric;
+  return panel.title ? `${head}~${encodeURIComponent(panel.title)}` : head;
+}
+
+const OWN_KEYS = new Set(
+  "range from to panels containers hidden sort search namespace qos labels node focus drawer study finding theme tz dashboard".split(" "),
+);
+
+/** What the hash says; words it does not know are returned, for dashboards' variables. */
+export function decode(hash: string): { view: View; dashboard: string; rest: Record<string, string> } {
+  const read = new URLSearchParams(hash.replace(/^#/, ""));
+  const text = (key: string): string => read.get(key) ?? "";
+  const list = (key: string): string[] => text(key).split(",").filter(Boolean);
+  const theme = text("theme");
+  const drawer = text("drawer");
+  const view: View = {
+    range: decodeRange(text("range"), text("from"), text("to")),
+    panels: read.has("panels") ? list("panels").slice(0, PANELS_AT_MOST).map(decodePanel) : null,
+    containers: list("containers"),
+    hidden: list("hidden"),
+    sort: text("sort") || EMPTY.sort,
+    search: text("search"),
+    namespace: text("namespace"),
+    qos: text("qos"),
+    labels: text("labels"),
+    node: text("node"),
+    focus: Math.min(Math.max(Math.trunc(Number(text("focus") || 1)) - 1 || 0, 0), PANELS_AT_MOST - 1),
+    drawer: drawer === "findings" || drawer === "studies" ? drawer : "",
+    study: text("study") || EMPTY.study,
+    finding: text("finding"),
+    theme: theme === "light" || theme === "dark" ? theme : "system",
+    utc: text("tz") === "utc",
+  };
+  const rest: Record<string, string> = {};
+  for (const [key, value] of read) if (!OWN_KEYS.has(key)) rest[key] = value;
+  return { view, dashboard: text("dashboard"), rest };
+}
+
+function decodeRange(range: string, from: string, to: string): Range | null {
+  const [start, end] = [parseMoment(from), parseMoment(to)];
+  if (start !== null && end !== null && end > start) return { from: start, to: end };
+  if (range === "all") return { all: true };
+  const last = parseLength(range);
+  return last === null ? null : { last };
+}
+
+function decodePanel(text: string): PanelChoice {
+  const mark = text.indexOf("~");
+  const head = mark < 0 ? text : text.slice(0, mark);
+  const title = mark < 0 ? "" : text.slice(mark + 1);
+  const cut = head.indexOf(":");
+  return {
+    scope: cut > 0 ? head.slice(0, cut) : "",
+    metric: cut > 0 ? head.slice(cut + 1) : head,
+    title: safeDecode(title),
+  };
+}
+
+function safeDecode(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
+export function panelKey(panel: PanelChoice): string {
+  return `${panel.scope}:${panel.metric}`;
+}

@@ -1,0 +1,62 @@
+import { describe, expect, it } from "vitest";
+import { collect, effect, limitAt, matters, spanOf } from "../src/findings";
+import { bunch } from "../src/lane";
+import { describe as say, sentence } from "../src/sentence";
+import type { Finding, StudyAnswer } from "../src/types";
+import { answer } from "./answers";
+
+const BASE: Finding = { kind: "changepoint", from: 100, to: 100, at: 100, confidence: 0.98, magnitude: 1, unit: "bytes", before: 2, after: 3, sentence: "It rose." };
+const LEAK: Finding = { ...BASE, kind: "trend", at: null, from: 0, to: 1000, before: 100, after: 200, slope_per_second: 0.1, limit: 250, time_to_limit_seconds: 500, sentence: "It leaks." };
+
+function study(...findings: Finding[]): StudyAnswer {
+  return { study: "all", results: [{ study: "x", series: { metric: "cpu", container: "a", node: null, id: "a" }, status: "found", reason: null, findings }] };
+}
+
+describe("findings", () => {
+  it("what reaches a limit comes first, what is tiny comes last", () => {
+    const tiny = { ...BASE, before: 100, after: 101, confidence: 1 };
+    const rows = collect(":cpu", study(tiny, BASE, LEAK), answer({ a: [1] }));
+    expect(rows.map((row) => row.finding)).toEqual([LEAK, BASE, tiny]);
+    expect(rows.map(matters)).toEqual([true, true, false]);
+    expect(effect(BASE)).toBeCloseTo(1 / 3);
+  });
+
+  it("have keys that differ and that name their series", () => {
+    const rows = collect(":cpu", study(BASE, { ...BASE, at: 200, from: 200 }), answer({ a: [1] }));
+    expect(new Set(rows.map((row) => row.key)).size).toBe(2);
+    expect(rows[0]?.key).toBe("cpu.a.x.100");
+  });
+
+  it("a change is shown with room on both sides, a trend until its limit", () => {
+    const all = { from: 0, to: 7200 };
+    const span = spanOf({ ...BASE, at: 3600 }, all);
+    expect(span.from).toBeLessThan(3600);
+    expect(span.to).toBeGreaterThan(3600);
+    expect(limitAt(LEAK)).toBe(1500);
+    expect(spanOf(LEAK, all).to).toBeGreaterThan(1500);
+  });
+
+  it("the panel's sentence is the finding that matters, else what is drawn", () => {
+    const drawn = answer({ a: [1, 2], b: [1, 1] });
+    const shown = (): boolean => true;
+    const span = { from: 0, to: 1 };
+    expect(sentence(drawn, collect(":cpu", study(LEAK), drawn), shown, span, true)).toBe("a: It leaks.");
+    expect(sentence(drawn, [], shown, span, true)).toBe("3 cores together; a leads with 2 cores; at most 2 cores at 00:00:01 UTC.");
+    expect(say(answer({ a: [0, 0], b: [0, 0] }, "ratio"), shown, span, true)).toBe("All 2 at 0 %.");
+    expect(say(answer({ a: [null] }), shown, span, true)).toBe("Nothing was measured in this range.");
+  });
+});
+
+describe("the event lane", () => {
+  const event = (at: number, kind: string) => ({ at, kind, container: "x", name: "x", sentence: "" });
+
+  it("bunches what cannot be told apart, the worst first", () => {
+    const rows = bunch([event(10, "exit"), event(11, "oom"), event(500, "start"), event(2000, "start")], { from: 0, to: 1000 });
+    expect(rows.map((row) => row.events.map((one) => one.kind))).toEqual([["oom", "exit"], ["start"]]);
+  });
+
+  it("names that would overlap are left out, an OOM kill's last", () => {
+    const rows = bunch([event(100, "restart"), event(130, "oom"), event(160, "restart"), event(700, "exit")], { from: 0, to: 1000 });
+    expect(rows.map((row) => row.named)).toEqual([false, true, false, true]);
+  });
+});

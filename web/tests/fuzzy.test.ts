@@ -1,0 +1,26 @@
+import { describe, expect, it } from "vitest";
+import { match, search } from "../src/fuzzy";
+
+describe("search", () => {
+  const names = ["shop/cache-7/redis", "shop/catalog/server", "batch/report-cron", "memory_limit_share"];
+  const find = (query: string): string[] => search(query, names, (name) => name);
+
+  it("finds letters in order, the best first", () => {
+    expect(find("cach")[0]).toBe("shop/cache-7/redis");
+    expect(find("rcron")).toEqual(["batch/report-cron"]);
+    expect(find("mls")[0]).toBe("memory_limit_share");
+    expect(find("zzz")).toEqual([]);
+  });
+
+  it("without a query keeps everything in its order", () => expect(find("  ")).toEqual(names));
+
+  it("a whole word beats scattered letters", () => {
+    expect((match("cat", "catalog")?.score ?? 0) > (match("cat", "cxaxt")?.score ?? 0)).toBe(true);
+  });
+
+  it("says which letters it found", () => expect(match("ab", "xaxb")?.at).toEqual([1, 3]));
+
+  it("is not slow on a kilobyte of hostile text", () => {
+    expect(match("a".repeat(200), `${"a".repeat(199)}${"b".repeat(1000)}`)).toBeNull();
+  });
+});

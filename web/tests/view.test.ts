@@ -1,0 +1,50 @@
+import { describe, expect, it } from "vitest";
+import { decode, EMPTY, encode, type View } from "../src/view";
+
+const FULL: View = {
+  range: { from: 1794798600.25, to: 1794799500 },
+  panels: [{ metric: "cpu", scope: "", title: "" }, { metric: "gpu.utilization", scope: "gpu", title: "GPU, busy ~ or not" }],
+  containers: ["8daf00040d57", "1e3ac6183392"],
+  hidden: ["5e217139b9d4"],
+  sort: "memory",
+  search: "api & <b>",
+  namespace: "shop",
+  qos: "Burstable",
+  labels: "app:web",
+  node: "worker-1",
+  focus: 1,
+  drawer: "findings",
+  study: "trend",
+  finding: "memory.1e3ac6183392.trend.1794793875",
+  theme: "dark",
+  utc: true,
+};
+
+describe("the URL is the state", () => {
+  it("comes back whole", () => {
+    expect(decode(`#${encode(FULL)}`).view).toEqual(FULL);
+  });
+
+  it("what nobody chose is not in it", () => {
+    expect(encode(EMPTY)).toBe("");
+    expect(decode("").view).toEqual(EMPTY);
+  });
+
+  it.each([{ last: 900 }, { all: true } as const, { from: 1, to: 2 }])("keeps the range %o", (range) => {
+    expect(decode(encode({ ...EMPTY, range })).view.range).toEqual(range);
+  });
+
+  it("is not broken by a hand-written one", () => {
+    const { view, rest } = decode("#range=soon&from=x&to=y&focus=99&theme=pink&panels=a,b,c,d,e,f,g&drawer=all&pod=web&%E0%A4%A");
+    expect(view.range).toBeNull();
+    expect(view.focus).toBe(4);
+    expect(view.theme).toBe("system");
+    expect(view.drawer).toBe("");
+    expect(view.panels).toHaveLength(5);
+    expect(rest["pod"]).toBe("web");
+  });
+
+  it("an end before its start is no range", () => {
+    expect(decode("#from=200&to=100").view.range).toBeNull();
+  });
+});
