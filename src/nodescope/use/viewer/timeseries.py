@@ -60,7 +60,7 @@ class Found:
 
 
 def answer_timeseries(engine: Engine, snapshot: Snapshot, nodes: Sequence[Node], wish: Wish) -> Json:
-    asked = resolve(nodes, wish.metric, wish.rate)
+    asked = resolve(nodes, wish.metric, wish.rate, wish.scope)
     members = wish.members
     if members is None and not wish.scope and is_of_containers(nodes, asked):
         members = choose_busiest(engine, snapshot, nodes, wish.metric, wish.span)
@@ -121,6 +121,7 @@ def ask(engine: Engine, node: Node, wish: Wish, asked: Asked, members: Sequence[
         wish.max_points,
         wish.rate,
         node.tail,
+        wish.scope or None,
     )
 
 
