@@ -4,7 +4,7 @@ SHELL := /bin/bash
 PY := .venv/bin/python
 ARGS ?=
 
-.PHONY: help setup run test lint fast real bench docs dashboards golden capture lock clean test-vm fuzz eval-studies soak web
+.PHONY: help setup run test lint fast real bench docs dashboards golden capture lock clean test-vm fuzz eval-studies soak web manifests cluster-demo
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -57,7 +57,7 @@ test-vm: setup ## a full cgroup v2 kernel in a virtual machine
 fuzz: ## the native parsers under libFuzzer and sanitizers: make fuzz SECONDS=600
 	@tools/fuzz $(or $(SECONDS),600)
 
-soak: setup ## the long runs: two hundred kills
+soak: setup ## the long runs: two hundred kills, a minute at a thousand events a second
 	@$(PY) -m pytest -m "soak" -p no:randomly $(ARGS)
 
 eval-studies: setup ## score the studies on labelled series: make eval-studies DIR=folder
@@ -66,11 +66,23 @@ eval-studies: setup ## score the studies on labelled series: make eval-studies D
 cluster-tools: ## build the control plane that the Kubernetes tests start
 	@tests/cluster/build
 
+cluster-demo: setup ## three agents as three nodes, a real control plane, pods placed by what they report
+	@tests/cluster/build > /dev/null
+	@$(PY) -m tools.cluster_demo $(ARGS)
+
 s3-tools: ## build the S3 server that the fleet's tests start
 	@tests/s3/build
 
-lock: setup ## renew requirements.lock
-	@$(PY) -m pip install --quiet uv && .venv/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-annotate --no-header --group dev pyproject.toml -o requirements.lock
+COMPILE := .venv/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-annotate --no-header
+
+lock: setup ## renew the lock files: everything, what runs in the image, what builds the wheel
+	@$(PY) -m pip install --quiet uv
+	@$(COMPILE) --group dev pyproject.toml -o requirements.lock
+	@$(COMPILE) -c requirements.lock pyproject.toml -o requirements.run.lock
+	@$(COMPILE) -c requirements.lock --group build -o requirements.build.lock
 
 clean: ## remove what the other targets made
 	rm -rf .venv .mypy_cache .ruff_cache artifacts web/node_modules src/nodescope/use/viewer/static
+
+manifests: setup ## renew deploy/manifests from the chart
+	@tools/render-manifests

@@ -339,6 +339,8 @@ class ControlPlane:
             "--bind-address=127.0.0.1",
             "--advertise-address=127.0.0.1",
             f"--secure-port={self.api_port}",
+            # As every installer sets it; otherwise a DaemonSet with PCM is refused.
+            "--allow-privileged=true",
             "--service-cluster-ip-range=10.0.0.0/24",
             "--service-account-issuer=https://kubernetes.default.svc",
             f"--service-account-key-file={self.folder / 'account.pub'}",

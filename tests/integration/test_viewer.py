@@ -303,28 +303,7 @@ def test_a_viewer_with_a_token_and_tls_is_closed(tmp_path: Path) -> None:
     token, cert, key = tmp_path / "token", tmp_path / "cert.pem", tmp_path / "key.pem"
     token.write_text("s3cret\n")
     subprocess.run(
-        [
-            "openssl",
-            "req",
-            "-x509",
-            "-newkey",
-            "ec",
-            "-pkeyopt",
-            "ec_paramgen_curve:P-256",
-            "-nodes",
-            "-days",
-            "1",
-        ]
-        + [
-            "-subj",
-            "/CN=localhost",
-            "-addext",
-            "subjectAltName=IP:127.0.0.1",
-            "-keyout",
-            str(key),
-            "-out",
-            str(cert),
-        ],
+        ["openssl", *CERTIFICATE, "-keyout", str(key), "-out", str(cert)],
         check=True,
         capture_output=True,
     )

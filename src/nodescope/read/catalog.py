@@ -51,11 +51,11 @@ class Entry:
     """Where the rows are read when they lie in an object store."""
 
     def story(self) -> Story | None:
-        """Ticks, events and outcomes; parsed once."""
+        """Events and outcomes; parsed once."""
         return self.sidecar.story() if self.sidecar else None
 
     def ticks(self) -> Ticks | None:
-        return self.sidecar.story().ticks if self.sidecar else None
+        return self.sidecar.ticks() if self.sidecar else None
 
     def events(self) -> list[dict[str, Any]]:
         """As the sidecar has them; read/events.py tells them."""

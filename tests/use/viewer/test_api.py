@@ -147,6 +147,27 @@ def test_what_is_refused_says_what_is_accepted(viewer: Asker, path: str) -> None
     assert word in content["detail"] + content["hint"]
 
 
+def test_a_list_by_what_nobody_measured_is_still_a_list(viewer: Asker) -> None:
+    """The demo has no disk reads: everybody is there, nobody has a value, and the panel says why not."""
+    found = viewer.json("/api/containers", metric="disk_read", range="all")
+    assert found["unit"] == "bytes/s"
+    assert found["containers"]
+    assert {one["value"] for one in found["containers"]} == {None}
+    refusal = viewer.get("/api/timeseries?metric=disk_read")
+    assert refusal.status_code == 404
+    assert "was not collected here" in refusal.json()["detail"]
+
+
+def test_a_name_may_be_asked_of_a_node(viewer: Asker) -> None:
+    """`memory` of the node is not that of its containers; a scope that is none is refused by name."""
+    found = viewer.json("/api/timeseries", metric="memory", scope="node", range="all")
+    (series,) = found["series"]
+    assert (series["id"], found["unit"]) == ("node", "bytes")
+    refusal = viewer.get("/api/timeseries?metric=memory&scope=nod")
+    assert refusal.status_code == 400
+    assert '"node"' in refusal.json()["detail"]
+
+
 def test_only_get_is_answered(viewer: Asker) -> None:
     answer = viewer.request("POST", "/api/instance")
     assert answer.status_code == 405

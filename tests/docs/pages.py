@@ -1,0 +1,53 @@
+"""The pages people read, and what in them can be checked: links and shell blocks."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent.parent
+FENCE = re.compile(r"^```(\w*)([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+HEADING = re.compile(r"^#+ +(.+)$", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block; `sh no-run: reason` is one that cannot be run here, and why."""
+
+    page: Path
+    line: int
+    language: str
+    about: str
+    text: str
+
+    @property
+    def runs(self) -> bool:
+        return not self.about.strip().startswith("no-run")
+
+    def __str__(self) -> str:
+        return f"{self.page.relative_to(ROOT)}:{self.line}"
+
+
+def list_pages() -> list[Path]:
+    return [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+def list_blocks(page: Path) -> list[Block]:
+    text = page.read_text()
+    return [
+        Block(page, text.count("\n", 0, found.start()) + 1, found[1], found[2], found[3])
+        for found in FENCE.finditer(text)
+    ]
+
+
+def list_links(page: Path) -> Iterator[str]:
+    for found in LINK.finditer(FENCE.sub("", page.read_text())):
+        if not found[1].startswith(("http://", "https://", "mailto:")):
+            yield found[1]
+
+
+def list_anchors(page: Path) -> set[str]:
+    """Headings as a link names them."""
+    plain = (re.sub(r"[^\w\- ]", "", heading.lower()) for heading in HEADING.findall(page.read_text()))
+    return {heading.strip().replace(" ", "-") for heading in plain}

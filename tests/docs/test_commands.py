@@ -1,0 +1,43 @@
+"""Every shell block of the documentation that can run, runs, in the order of its page."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+from tests.docs.pages import ROOT, Block, list_blocks, list_pages
+
+pytestmark = pytest.mark.real
+
+
+def runnable(page: Path) -> list[Block]:
+    return [block for block in list_blocks(page) if block.language in {"sh", "bash"} and block.runs]
+
+
+PAGES = [page for page in list_pages() if runnable(page)]
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """A folder that looks like the checkout, where a command may leave what it likes."""
+    for entry in ROOT.iterdir():
+        if entry.name not in {".git", "artifacts", "demo"}:
+            (tmp_path / entry.name).symlink_to(entry)
+    return tmp_path
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_the_page_s_commands_work_from_top_to_bottom(page: Path, checkout: Path) -> None:
+    environment = {**os.environ, "PATH": f"{ROOT}/.venv/bin:{os.environ['PATH']}", "NO_COLOR": "1"}
+    environment["XDG_STATE_HOME"] = str(checkout / ".state")
+    for block in runnable(page):
+        done = subprocess.run(
+            ["bash", "-euo", "pipefail", "-c", block.text],
+            cwd=checkout,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+        )
+        assert done.returncode == 0, f"{block}\n{block.text}\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}"
