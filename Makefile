@@ -4,7 +4,7 @@ SHELL := /bin/bash
 PY := .venv/bin/python
 ARGS ?=
 
-.PHONY: help setup run test lint fast real bench docs dashboards golden capture lock clean test-vm fuzz eval-studies soak web manifests
+.PHONY: help setup run test lint fast real bench docs dashboards golden capture lock clean test-vm fuzz eval-studies soak web manifests cluster-demo
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -57,7 +57,7 @@ test-vm: setup ## a full cgroup v2 kernel in a virtual machine
 fuzz: ## the native parsers under libFuzzer and sanitizers: make fuzz SECONDS=600
 	@tools/fuzz $(or $(SECONDS),600)
 
-soak: setup ## the long runs: two hundred kills
+soak: setup ## the long runs: two hundred kills, a minute at a thousand events a second
 	@$(PY) -m pytest -m "soak" -p no:randomly $(ARGS)
 
 eval-studies: setup ## score the studies on labelled series: make eval-studies DIR=folder
@@ -65,6 +65,10 @@ eval-studies: setup ## score the studies on labelled series: make eval-studies D
 
 cluster-tools: ## build the control plane that the Kubernetes tests start
 	@tests/cluster/build
+
+cluster-demo: setup ## three agents as three nodes, a real control plane, pods placed by what they report
+	@tests/cluster/build > /dev/null
+	@$(PY) -m tools.cluster_demo $(ARGS)
 
 s3-tools: ## build the S3 server that the fleet's tests start
 	@tests/s3/build

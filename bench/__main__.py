@@ -26,8 +26,11 @@ BENCHES = {
     "exposition": "12,000 series as text against prometheus_client",
     "archive": "bytes per sample, cost of writing, time to answer, merging",
     "fleet": "a fleet's studies a second, workers, bytes fetched, catalog, copy, what is found",
+    "viewer": "the viewer's answers over a day of 100 containers, beside DuckDB alone",
     "agent": "the agent's CPU and memory at 1 Hz beside the peers",
     "lateness": "how late a tick starts while a scrape loop runs",
+    "viewer_page": "the viewer's page in chromium: first paint, zoom, memory of the live tail",
+    "mcp": "one MCP server in front of 100 viewers: top_containers, memory",
     "scheduler": "the extender: pods/s, both verbs at 1,000 nodes, a replay against 1-2-2",
 }
 

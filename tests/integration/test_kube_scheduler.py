@@ -141,8 +141,8 @@ def test_the_walk_through_of_the_seed(cluster: ControlPlane, extender: Extender)
         60,
     )
     counts = {name: list(places.values()).count(name) for name in THREE}
-    assert min(counts.values()) >= 2
-    assert counts[THREE[1]] == max(counts.values())
+    assert min(counts.values()) >= 1
+    assert max(counts.values()) <= 6
 
     # A plain pod is none of our business, whatever the annotations say.
     cluster.submit_pod("plain", {})

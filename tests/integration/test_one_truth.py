@@ -3,8 +3,7 @@ One truth: one planted workload, and everybody who tells of it tells the same.
 
 A container burns a known share of a core and holds 100 MiB. The kernel's own
 figures are the truth; every way out of nodescope is one `Telling` of it, a row
-in TELLINGS. A new way out (Parquet, the viewer's API, MCP) adds one function
-and one row.
+in TELLINGS. A new way out adds one function and one row.
 
 Tolerances, against the kernel over the same seconds:
 
@@ -22,7 +21,9 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
+import duckdb
 import httpx
 import numpy as np
 import pytest
@@ -31,6 +32,10 @@ from tests.integration.agents import Agent, running_agent, wait_for
 from tests.integration.exposition import find, value
 from tests.integration.prometheus import Prometheus, running_prometheus
 from tests.integration.workload import burner, holder
+from tests.use.mcp.asking import asking
+from tests.use.viewer.asking import Asker
+
+from nodescope.base.clock import SystemClock
 
 pytestmark = pytest.mark.real
 
@@ -66,6 +71,7 @@ class Scene:
     group: Group
     agent: Agent
     prometheus: Prometheus
+    data: Path
     kernel: Kernel
     first_scrape: tuple[float, str]
     last_scrape: tuple[float, str]
@@ -125,10 +131,112 @@ def tell_by_promql(scene: Scene) -> Telling:
     return Telling(float(cpu["value"][1]), end - 12.5, end - 0.5, float(memory["value"][1]))
 
 
+def tell_by_parquet(scene: Scene) -> Telling:
+    """DuckDB alone over the archive's files: a counter's increase over the time between two rows."""
+    rows = wait_for(lambda: read_rows(scene), "two minutes' worth of rows in Parquet", 150)
+    cpu = [(time_ms, number) for name, time_ms, number in rows if "cpu" in name]
+    memory = [number for name, _, number in rows if "memory" in name]
+    (first_ms, first), (last_ms, last) = cpu[0], cpu[-1]
+    scale = 1e-9 if "cgroup.v1" in rows[0][0] else 1e-6
+    cores = (last - first) * scale / ((last_ms - first_ms) / 1000)
+    # Files have wall time; the kernel was watched on the monotonic clock.
+    ahead = time.time() - time.monotonic()
+    return Telling(cores, first_ms / 1000 - ahead, last_ms / 1000 - ahead, memory[-1])
+
+
+def read_rows(scene: Scene) -> list[tuple[str, int, float]] | None:
+    """CPU and memory of the planted container, within the time in which the kernel was watched."""
+    if not any(scene.data.glob("dt=*/*/*.parquet")):
+        return None
+    begin_ms, end_ms = watched_ms(scene)
+    found = (
+        duckdb.connect()
+        .cursor()
+        .execute(
+            "SELECT metric_name, epoch_ms(time), value FROM read_parquet(?, union_by_name = true) "
+            "WHERE l_container_id = ? AND epoch_ms(time) BETWEEN ? AND ? AND metric_name IN "
+            "('cgroup.v2.cpu.stat.usage_usec', 'cgroup.v1.cpuacct.usage', 'cgroup.v2.memory.current', "
+            "'cgroup.v1.memory.usage_in_bytes') ORDER BY time",
+            [f"{scene.data}/dt=*/*/*.parquet", container_id(scene), begin_ms, end_ms],
+        )
+        .fetchall()
+    )
+    # A rotation in the middle is not enough: ten seconds are compared.
+    return found if found and found[-1][1] - found[0][1] >= 10_000 else None
+
+
+def tell_by_viewer(scene: Scene) -> Telling:
+    """The viewer's API, over files and the live tail."""
+    begin_ms, end_ms = watched_ms(scene)
+    with Asker(scene.data, clock=SystemClock()) as viewer:
+        found = {
+            metric: viewer.json(
+                "/api/timeseries",
+                metric=metric,
+                containers=container_id(scene),
+                **{"from": str(begin_ms / 1000), "to": str(end_ms / 1000)},
+            )
+            for metric in ("cpu", "memory")
+        }
+    ahead = time.time() - time.monotonic()
+    moments, cores = numbers_of(found["cpu"])
+    _, memory = numbers_of(found["memory"])
+    # A rate stands at the end of its interval: weighed by it, their mean is increase over time.
+    steps = np.diff([begin_of(moments), *moments])
+    return Telling(
+        float(np.average(cores, weights=steps)), begin_of(moments) - ahead, moments[-1] - ahead, memory[-1]
+    )
+
+
+def tell_by_mcp(scene: Scene) -> Telling:
+    """An agent's question: the figures of the span, as the study tells them."""
+    begin_ms, end_ms = watched_ms(scene)
+    times = {"from_": str(begin_ms / 1000), "to": str(end_ms / 1000)}
+    with asking(scene.data) as asker:
+        cpu, memory = (
+            asker.ask(
+                "analyze_container", container=container_id(scene), study="summary", metric=metric, **times
+            )
+            for metric in ("cpu", "memory")
+        )
+    ahead = time.time() - time.monotonic()
+    told = cpu["findings"][0]
+    interval = (told["to"] - told["from"]) / (told["samples"] - 1)
+    return Telling(
+        cpu["figures"]["avg"], told["from"] - interval - ahead, told["to"] - ahead, memory["figures"]["avg"]
+    )
+
+
+def numbers_of(answer: Any) -> tuple[list[float], list[float]]:
+    (series,) = answer["series"]
+    pairs = [(at, value) for at, value in zip(answer["time"], series["mean"]) if value is not None]
+    return [at for at, _ in pairs], [value for _, value in pairs]
+
+
+def begin_of(moments: list[float]) -> float:
+    """The tick before the first rate."""
+    return moments[0] - float(np.median(np.diff(moments)))
+
+
+def container_id(scene: Scene) -> str:
+    return scene.group.path.rpartition("/")[2].removesuffix(".scope").rpartition("-")[2]
+
+
+def watched_ms(scene: Scene) -> tuple[int, int]:
+    """In wall time; a tick inside at both ends."""
+    ahead = time.time() - time.monotonic()
+    begin, end = scene.first_scrape[0], scene.last_scrape[0]
+    return round((begin + ahead) * 1000), round((end + ahead) * 1000)
+
+
 TELLINGS: dict[str, Callable[[Scene], Telling]] = {
     "metrics": tell_by_metrics,
     "window": tell_by_window,
     "promql": tell_by_promql,
+    "viewer": tell_by_viewer,
+    "mcp": tell_by_mcp,
+    # Last: its file comes with the next rotation.
+    "parquet": tell_by_parquet,
 }
 
 
@@ -187,7 +295,10 @@ def scene() -> Iterator[Scene]:
         tempfile.TemporaryDirectory(prefix="nodescope-truth-") as name,
         # A scrape shows a tick of up to an interval ago: at one second, two
         # scrapes 12 s apart could differ by a whole tick, which is 8 %.
-        running_agent("--node", "planted", "--interval", "0.2s") as agent,
+        # Files every 20 s, so that Parquet need not be waited for.
+        running_agent(
+            *("--node", "planted", "--interval", "0.2s", "--rotation-seconds", "20"), "--data", f"{name}/data"
+        ) as agent,
         running_prometheus(Path(name)) as prometheus,
     ):
         prometheus.list_targets(("planted", agent))
@@ -207,7 +318,7 @@ def scene() -> Iterator[Scene]:
             first = scrape_tick(agent)
             time.sleep(SECONDS)
             last = scrape_tick(agent)
-            yield Scene(group, agent, prometheus, kernel, first, last)
+            yield Scene(group, agent, prometheus, Path(name, "data"), kernel, first, last)
 
 
 @pytest.fixture(scope="module")

@@ -80,6 +80,10 @@ def test_the_lives_of_a_restarted_container_are_one_row(engine: Engine, tmp_path
         assert (mine.lives, mine.points.count.sum(), ranking.total) == (3, 30, 2)
         assert mine.subject.label("l_container_id") == "z" * 64
         assert mine.mean == pytest.approx(4096 * 14.5)
+        apart = rank_containers(engine, read_catalog([folder.path]), "memory", max_points=points, apart=True)
+        each = [one for one in apart.rows if one.subject.label("l_pod_name") == "pod-a"]
+        assert [(one.lives, one.points.count.sum()) for one in each] == [(1, 10)] * 3
+        assert [one.mean for one in each] == pytest.approx([4096 * 24.5, 4096 * 14.5, 4096 * 4.5])
 
 
 def test_a_container_without_a_sample_is_not_in_the_list(engine: Engine, tmp_path: Path) -> None:

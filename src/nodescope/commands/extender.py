@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+import gc
 import os
 import signal
 from functools import partial
@@ -132,6 +133,9 @@ def serve(settings: Settings, account: Account | None, policy: str) -> int:
         for watch in watches.values():
             watch.start()
         settle_process()
+        # An answer about a thousand nodes makes some thousand short-lived objects: looking for
+        # cycles among them at every seven hundred is a third of its time.
+        gc.set_threshold(50_000, 20, 20)
         log.info("extender started", policy=policy, listen=",".join(settings.listen))
         asyncio.run(server.serve(sockets=sockets))
     except KeyboardInterrupt:

@@ -7,7 +7,8 @@ mean is over the time in which it was there (every sample weighs the same), its
 maximum is of the samples, or of the minutes where a rate comes from rollups;
 `last` is the newest bucket that has a sample. What was not measured is not in
 the list: it is not the same as 0. The lives of a container that was restarted
-are one row, under the id of the newest: a crash loop takes one place, not all.
+are one row, under the id of the newest: a crash loop takes one place, not all
+(`apart` gives each life its own, for a list that has them all).
 
     ranking = rank_containers(engine, catalog, "cpu", from_ms, to_ms, limit=10, tail=tail)
     [(one.subject.label("l_pod_name"), one.value, one.points.mean) for one in ranking.rows]
@@ -78,8 +79,9 @@ def rank_containers(
     namespace: str | None = None,
     max_points: int = SPARK_POINTS,
     tail: Tail | None = None,
+    apart: bool = False,
 ) -> Ranking:
-    """The largest first; full container ids or a namespace narrow it."""
+    """The largest first; full container ids or a namespace narrow it; apart gives every life a row."""
     if by not in get_args(By):
         raise RequestRejected(
             f'by = "{by}" is not accepted{hint_nearest(by, get_args(By))}; accepted: mean, max, last'
@@ -89,7 +91,7 @@ def rank_containers(
     if namespace is not None:
         containers = choose_namespace(catalog, tail, namespace, containers)
     answer = engine.query(catalog, metric, containers, from_ms, to_ms, max_points, tail=tail)
-    rows = sorted(rank_lines(answer, by), key=lambda one: (-one.value, one.subject.identity))
+    rows = sorted(rank_lines(answer, by, apart=apart), key=lambda one: (-one.value, one.subject.identity))
     return Ranking(answer.asked, by, answer.from_ms, answer.to_ms, len(rows), rows[:limit], answer.refused)
 
 
@@ -108,10 +110,11 @@ def choose_namespace(
     return sorted(inside if containers is None else inside & set(containers))
 
 
-def rank_lines(answer: Answer, by: By) -> list[Ranked]:
+def rank_lines(answer: Answer, by: By, *, apart: bool) -> list[Ranked]:
     groups: dict[tuple[str | None, ...], list[Line]] = {}
     for line in answer.lines:
-        groups.setdefault(place_of(line.subject), []).append(line)
+        place = line.subject.identity if apart else place_of(line.subject)
+        groups.setdefault(place, []).append(line)
     ranked = (rank_lives(lives, answer.width_ms > 0, by) for lives in groups.values())
     return [one for one in ranked if one is not None]
 

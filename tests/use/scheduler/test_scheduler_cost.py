@@ -12,10 +12,11 @@ from nodescope.base.fpga import FpgaEvent, FpgaTracker
 from nodescope.base.fpga_state import KEY, render_state
 from nodescope.base.node_load import WINDOW_KEY, NodeLoad, render_load
 from nodescope.use.scheduler.call import Call, parse_call
-from nodescope.use.scheduler.cost import derive_queue, derive_score
+from nodescope.use.scheduler.cost import derive_score
 from nodescope.use.scheduler.explain import Decisions, describe_decision
 from nodescope.use.scheduler.extender import Extender
 from nodescope.use.scheduler.freshness import judge_age
+from nodescope.use.scheduler.host import derive_queue
 from nodescope.use.scheduler.ledger import Ledger
 from nodescope.use.scheduler.nodes import Nodes
 

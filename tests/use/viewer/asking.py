@@ -8,6 +8,7 @@ import httpx
 from tests.integration.agents import TurnableClock
 from tests.use.viewer.archives import END_MS
 
+from nodescope.base.clock import Clock
 from nodescope.use.viewer.app import Viewer, build_app
 from nodescope.use.viewer.page import STATIC
 from nodescope.use.viewer.shelf import Shelf
@@ -16,9 +17,11 @@ from nodescope.use.viewer.shelf import Shelf
 class Asker:
     """One viewer and one loop; ask it like httpx."""
 
-    def __init__(self, *paths: Path, static: Path = STATIC, **options: Any) -> None:
+    def __init__(
+        self, *paths: Path, static: Path = STATIC, clock: Clock | None = None, **options: Any
+    ) -> None:
         self.clock = TurnableClock(wall=(END_MS + 30_000) * 1_000_000)
-        self.viewer = Viewer(Shelf(list(paths), self.clock), static=static)
+        self.viewer = Viewer(Shelf(list(paths), clock or self.clock), static=static)
         app = build_app(self.viewer, **options)
         self._runner = asyncio.Runner()
         self._client = httpx.AsyncClient(

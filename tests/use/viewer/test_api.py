@@ -74,12 +74,18 @@ def test_a_panel_shows_what_the_archive_holds(viewer: Asker, archive: Path) -> N
 
 
 def test_the_busiest_come_first_and_only_eight(viewer: Asker) -> None:
-    """Without a choice a panel has the eight largest, in the order of the list."""
+    """Without a choice a panel has the eight largest, in the order of the list; the killed life goes along."""
     listed = viewer.json("/api/containers", metric="cpu", range="all")["containers"]
     values = [one["value"] for one in listed if one["value"] is not None]
     assert values == sorted(values, reverse=True)
     found = viewer.json("/api/timeseries", metric="cpu", range="all")
-    assert [one["id"] for one in found["series"]] == [one["id"] for one in listed[:8]]
+    busiest = [one["id"] for one in listed[:8]]
+    drawn = [one["id"] for one in found["series"]]
+    assert [one for one in drawn if one in busiest] == busiest
+    names = {one["id"]: one["name"] for one in found["series"]}
+    earlier = [one for one in drawn if one not in busiest]
+    assert [names[one] for one in earlier] == [names[drawn[drawn.index(one) + 1]] for one in earlier]
+    assert any("cache" in names[one] for one in earlier), "the life that ran out of memory"
 
 
 def test_ranges_may_be_said_in_every_way(viewer: Asker) -> None:
@@ -145,6 +151,27 @@ def test_what_is_refused_says_what_is_accepted(viewer: Asker, path: str) -> None
     content = answer.json()
     assert (answer.status_code, set(content)) == (status, {"error", "detail", "hint"}), answer.text
     assert word in content["detail"] + content["hint"]
+
+
+def test_a_list_by_what_nobody_measured_is_still_a_list(viewer: Asker) -> None:
+    """The demo has no disk reads: everybody is there, nobody has a value, and the panel says why not."""
+    found = viewer.json("/api/containers", metric="disk_read", range="all")
+    assert found["unit"] == "bytes/s"
+    assert found["containers"]
+    assert {one["value"] for one in found["containers"]} == {None}
+    refusal = viewer.get("/api/timeseries?metric=disk_read")
+    assert refusal.status_code == 404
+    assert "was not collected here" in refusal.json()["detail"]
+
+
+def test_a_name_may_be_asked_of_a_node(viewer: Asker) -> None:
+    """`memory` of the node is not that of its containers; a scope that is none is refused by name."""
+    found = viewer.json("/api/timeseries", metric="memory", scope="node", range="all")
+    (series,) = found["series"]
+    assert (series["id"], found["unit"]) == ("node", "bytes")
+    refusal = viewer.get("/api/timeseries?metric=memory&scope=nod")
+    assert refusal.status_code == 400
+    assert '"node"' in refusal.json()["detail"]
 
 
 def test_only_get_is_answered(viewer: Asker) -> None:

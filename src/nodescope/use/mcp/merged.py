@@ -19,6 +19,8 @@ from nodescope.use.mcp.when import render_at
 # A change below this share of the level is slight. Half of what a person would
 # notice on a chart that starts at zero; the demo's slow waves are 2 %.
 MATERIAL_SHARE = 0.05
+# Below, the study itself thinks it more likely wrong than right.
+SURE_ENOUGH = 0.5
 # Fields of a study's finding that have a place of their own.
 PLACED = {
     "kind",
@@ -73,6 +75,8 @@ def is_material(finding: dict[str, Any]) -> bool:
     """Whether a change is one that a person asking about changes would want to hear of."""
     evidence = finding.get("evidence") or {}
     before, after = finding.get("before"), finding.get("after")
+    if float(finding.get("confidence") or 0) < SURE_ENOUGH:
+        return False
     if before is None or after is None:
         return True
     level = max(abs(before), abs(after))

@@ -24,13 +24,13 @@ A node that costs a session more than the best one has half its score: a
 difference of 1 ms is none, and one of a minute is all.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from nodescope.base.node_load import NodeLoad
 from nodescope.use.scheduler.freshness import judge_age
+from nodescope.use.scheduler.host import FILLING, derive_queue
 from nodescope.use.scheduler.ledger import Arriving, Ledger
-from nodescope.use.scheduler.node import NO_STATE, Node, NodeFpga, is_measured
+from nodescope.use.scheduler.node import NO_STATE, Node, NodeFpga, Recent, is_measured
 from nodescope.use.scheduler.nodes import LoadTimes
 from nodescope.use.scheduler.verdict import BEST, Verdict
 from nodescope.use.scheduler.wish import Wish
@@ -47,16 +47,7 @@ BALANCE_SHARE = 0.05
 # A bitstream seen after ours may have taken its place, or another region of
 # the device; a guess that the replay bench bears out.
 KEPT_RATIO = 0.7
-# How much of a second each share of stalled time costs: memory stalls stop
-# everybody, a waiting disk only who waits for it.
-PRESSURES = {"cpu_pressure": 1.0, "mem_pressure": 2.0, "io_pressure": 0.5}
-# Shares that make others wait as they fill up.
-FILLING = {"cpu_util": 0.25, "mem_bw_util": 0.25}
-# Health 0 costs half a session.
-HEALTH = 0.5
 GPU_MEMORY = 0.5
-# Waiting grows without bounds at rho = 1; from here on it grows linearly.
-FULL = 0.9
 
 
 @dataclass(slots=True)
@@ -65,14 +56,6 @@ class Part:
 
     cost_ms: float = 0.0
     confidence: float = 0.0
-
-
-def derive_queue(rho: float) -> float:
-    """Sessions to wait for at random arrivals; its tangent from FULL on."""
-    rho = max(0.0, rho)
-    if rho <= FULL:
-        return rho / (1 - rho)
-    return FULL / (1 - FULL) + (rho - FULL) / (1 - FULL) ** 2
 
 
 def derive_score(excess_ms: float, scale_ms: float) -> int:
@@ -154,9 +137,10 @@ class FpgaPart:
         self._load_ms = times.find(wish.bitstream) or times.mean() or RECONFIGURATION_MS
         usage_ms = sessions = share = 0.0
         settled = 0
+        self._recent: dict[str, Recent] = {}
         for node in nodes:
             if node.fpga is not None:
-                recent = node.fpga.recent(now_ms)
+                recent = self._recent[node.name] = node.fpga.recent(now_ms)
                 usage_ms += recent.usage_ms
                 sessions += recent.sessions
                 pods = ledger.settled(node.name)
@@ -182,15 +166,16 @@ class FpgaPart:
             verdict.reasons += (reason,)
         if not confidence:
             return self._unknown(verdict, ahead)
-        recent = node.fpga.recent(self._now_ms)
+        recent = self._recent[node.name]
         busy = (recent.usage_ms + recent.reconfiguration_ms) / node.fpga.window_ms
         quiet_ms = self.session_ms * derive_queue(busy)
         load_ms = self._judge_bitstream(node.name, node.fpga, coming, verdict)
         verdict.facts["busy_ratio"] = busy
         verdict.terms["reconfiguration"] = load_ms
         verdict.terms["wait"] = quiet_ms
-        # What is on its way is known for sure, however old the annotation is.
-        verdict.terms["arriving"] = self.session_ms * derive_queue(busy + ahead) - quiet_ms
+        if ahead:
+            # What is on its way is known for sure, however old the annotation is.
+            verdict.terms["arriving"] = self.session_ms * derive_queue(busy + ahead) - quiet_ms
         return Part(quiet_ms + load_ms, confidence)
 
     def _unused(self, verdict: Verdict, ahead: float) -> Part:
@@ -226,6 +211,8 @@ def derive_warm(name: str, fpga: NodeFpga, sent: Mapping[str, int]) -> float:
     By what the node reported and by what was sent there since.
     """
     there = fpga.bitstreams.get(name)
+    if not sent:
+        return float(KEPT_RATIO**there.later) if there else 0.0
     at_ms = max(there.seen_at_ms if there else 0, sent.get(name, 0))
     if not at_ms:
         return 0.0
@@ -270,35 +257,16 @@ def judge_host(
 ) -> Part:
     """The host's part: what its last 20 s cost everybody on it."""
     coming = arriving.get(node.name)
-    ahead = coming.pods * BALANCE_SHARE if coming else 0.0
     if coming:
         verdict.facts["in_flight"] = round(coming.pods, 3)
+        busy = node.load.metrics.get("mean_cpu_util", 0.0) if node.load else 0.0
+        more = derive_queue(busy + coming.pods * BALANCE_SHARE) - derive_queue(busy)
+        verdict.terms["arriving"] = work_ms * FILLING["cpu_util"] * more
     if node.load is None:
-        if arriving:
-            verdict.terms["arriving"] = work_ms * FILLING["cpu_util"] * derive_queue(ahead)
         verdict.reasons += (node.load_reason,)
         return Part()
     confidence, reason = judge_age(now_ms / 1000 - node.load.at_seconds)
     if reason:
         verdict.reasons += (f"load: {reason}",)
-    terms = derive_host(node.load, ahead)
-    verdict.terms.update({name: work_ms * value for name, value in terms.items()})
-    return Part(work_ms * sum(terms.values()), confidence)
-
-
-def derive_host(load: NodeLoad, ahead: float) -> dict[str, float]:
-    """Shares of a unit of work that are lost, by cause; what was not measured is not among them."""
-    read: Callable[[str], float | None] = lambda name: load.metrics.get(f"mean_{name}")  # noqa: E731
-    terms: dict[str, float] = {}
-    for name, weight in PRESSURES.items():
-        value = read(name)
-        if value is not None:
-            terms[name] = weight * min(1.0, max(0.0, value))
-    for name, weight in FILLING.items():
-        value = read(name)
-        if value is not None:
-            coming = ahead if name == "cpu_util" else 0.0
-            terms[name] = weight * derive_queue(min(1.0, max(0.0, value)) + coming)
-    if load.health is not None:
-        terms["health"] = HEALTH * (10.0 - load.health) / 10.0
-    return terms
+    verdict.host, verdict.work_ms = node.host, work_ms
+    return Part(work_ms * node.host_lost, confidence)

@@ -92,7 +92,7 @@ def describe_verdict(verdict: Verdict) -> dict[str, Any]:
         "score": verdict.score,
         "cost_ms": None if verdict.cost_ms is None else round(verdict.cost_ms, 3),
         "confidence": round(verdict.confidence, 3),
-        "terms_ms": {name: round(value, 3) for name, value in verdict.terms.items()},
+        "terms_ms": {name: round(value, 3) for name, value in verdict.all_terms().items()},
         "facts": {name: round(value, 4) for name, value in verdict.facts.items()},
         "why": describe_why(verdict),
     }
@@ -101,10 +101,11 @@ def describe_verdict(verdict: Verdict) -> dict[str, Any]:
 def describe_why(verdict: Verdict) -> str:
     """One sentence: what weighed most, and what was not known."""
     parts = list(verdict.reasons)
-    if verdict.terms:
-        largest = max(verdict.terms, key=lambda name: verdict.terms[name])
-        if verdict.terms[largest] > 0:
-            parts.insert(0, f"{largest.replace('_', ' ')} costs {verdict.terms[largest]:.0f} ms")
+    terms = verdict.all_terms()
+    if terms:
+        largest = max(terms, key=lambda name: terms[name])
+        if terms[largest] > 0:
+            parts.insert(0, f"{largest.replace('_', ' ')} costs {terms[largest]:.0f} ms")
         elif not parts:
             parts = ["nothing is in the way"]
     if verdict.cost_ms is not None and not verdict.confidence:

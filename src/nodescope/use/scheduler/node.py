@@ -17,6 +17,7 @@ from typing import Any
 from nodescope.base.errors import ParseError
 from nodescope.base.fpga_state import KEY, FpgaState, derive_buckets, parse_state
 from nodescope.base.node_load import WINDOW_KEY, NodeLoad, parse_load
+from nodescope.use.scheduler.host import derive_host
 from nodescope.use.scheduler.wish import VENDOR, read_mapping, read_text
 
 NO_STATE = f"no annotation {KEY}: no FPGA event was ever reported there"
@@ -73,6 +74,10 @@ class Node:
     fpga_reason: str = ""
     load: NodeLoad | None = None
     load_reason: str = ""
+    host: Mapping[str, float] = field(default_factory=dict)
+    """What the load costs, by cause: shares of a unit of work."""
+    host_lost: float = 0.0
+    """Their sum."""
     texts: tuple[str | None, str | None] = field(default=(None, None), compare=False)
     """The annotations as they were parsed."""
 
@@ -108,14 +113,13 @@ def parse_node(item: Mapping[str, Any], now_ms: int, before: Node | None = None)
     texts = (annotations.get(KEY), annotations.get(WINDOW_KEY))
     name, vendor = read_text(about, "name"), read_text(read_mapping(about, "labels"), VENDOR)
     if before is not None and before.texts == texts:
-        return Node(
-            name, vendor, before.fpga, before.fpga_reason, before.load, before.load_reason, before.texts
-        )
+        return replace(before, name=name, vendor=vendor)
     fpga, fpga_reason = parse_fpga(texts[0], about, now_ms)
     if fpga is not None and before is not None and before.fpga is not None:
         fpga = keep_resident(fpga, before.fpga)
     load, load_reason = parse_window(texts[1])
-    return Node(name, vendor, fpga, fpga_reason, load, load_reason, texts)
+    host = derive_host(load) if load else {}
+    return Node(name, vendor, fpga, fpga_reason, load, load_reason, host, sum(host.values()), texts)
 
 
 def parse_fpga(text: object, about: Mapping[str, Any], now_ms: int) -> tuple[NodeFpga | None, str]:

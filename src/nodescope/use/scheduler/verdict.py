@@ -1,5 +1,6 @@
 """What was made of each node for one pod, and why: the score and all that went into it."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 # extender/v1's own range; nothing clamps it, and nothing else is expected.
@@ -18,6 +19,12 @@ class Verdict:
     """What the cost is made of, in ms, before confidence."""
     facts: dict[str, float] = field(default_factory=dict)
     """What the terms are made of."""
+    host: Mapping[str, float] = field(default_factory=dict)
+    """What the host costs, by cause, in shares of work_ms."""
+    work_ms: float = 0.0
     confidence: float = 1.0
     """1 believed as it is, 0 not at all: then the node is taken as the average one."""
     reasons: tuple[str, ...] = ()
+
+    def all_terms(self) -> dict[str, float]:
+        return {**self.terms, **{name: share * self.work_ms for name, share in self.host.items()}}

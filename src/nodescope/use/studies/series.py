@@ -6,6 +6,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from nodescope.use.studies.words import spoken
+
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
@@ -45,7 +47,7 @@ class Series:
     @property
     def name(self) -> str:
         """What a sentence calls it: its metric, and whose it is where that is known."""
-        return self.metric or "the value"
+        return spoken(self.metric) if self.metric else "the value"
 
     def labels(self) -> dict[str, str | None]:
         named: dict[str, str | None] = {"metric": self.metric, "container": self.container, "node": self.node}

@@ -80,6 +80,18 @@ def sure(confidence: float) -> str:
     return "unlikely"
 
 
+SPELT = {"cpu": "CPU", "gpu": "GPU", "oom": "OOM", "pss": "PSS", "io": "I/O"}
+
+
+def spoken(metric: str) -> str:
+    """A plain name as a sentence has it: pressure_cpu is CPU pressure; a raw name stays as it is."""
+    if not metric.replace("_", "").isalpha() or not metric.islower():
+        return metric
+    first, *rest = metric.split("_")
+    words = [*rest, first] if first == "pressure" else [first, *rest]
+    return " ".join(SPELT.get(word, word) for word in words)
+
+
 def capitalised(text: str) -> str:
     return text[:1].upper() + text[1:]
 

@@ -73,18 +73,6 @@ ROWS_MOST = 1000
 COMPRESS_BYTES = 1024
 COMPRESS_LEVEL = 4
 PROBLEMS_SHOWN = 50
-SCOPES = (
-    "node",
-    "cpu",
-    "disk",
-    "filesystem",
-    "network",
-    "pressure",
-    "process",
-    "service",
-    "pod",
-    "container",
-)
 
 Moment = Annotated[str, Query(max_length=64, description="ISO 8601, epoch seconds, -15m, or now")]
 Start = Annotated[

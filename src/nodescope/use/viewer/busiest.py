@@ -53,6 +53,7 @@ def rank(engine: Engine, members: Sequence[Member], nodes: Sequence[Node], metri
                 limit=len(node.subjects) + 1,
                 max_points=SPARK_POINTS,
                 tail=node.tail,
+                apart=True,
             )
         except RequestRejected:
             # This node does not have the metric; the others may.

@@ -81,7 +81,7 @@ def read_series(
     span: Span,
     studies: int,
 ) -> list[tuple[Found, Series]]:
-    asked = resolve(nodes, metric)
+    asked = resolve(nodes, metric, "auto", scope)
     if members is None and not scope and is_of_containers(nodes, asked):
         members = choose_busiest(engine, snapshot, nodes, metric, span)
     if members is not None and len(members) > SERIES_MOST:

@@ -8,6 +8,7 @@ may be old, and `-15m` of it are still its last fifteen minutes.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from nodescope.base.entity import SCOPES
 from nodescope.base.errors import RequestRejected
 from nodescope.base.moment import parse_moment
 from nodescope.base.plain import PLAIN
@@ -150,13 +151,17 @@ def is_named(member: Member, text: str) -> bool:
     return text in (member.name, pod, container)
 
 
-def resolve(nodes: Sequence[Node], metric: str, rate: Rate = "auto") -> dict[str, Asked]:
+def resolve(nodes: Sequence[Node], metric: str, rate: Rate = "auto", scope: str = "") -> dict[str, Asked]:
     """By node: the metric as that node has it; refused where none has it."""
+    if scope and scope not in SCOPES:
+        raise bad_request(
+            f'no scope "{clean_text(scope, 40)}"{hint_nearest(scope, SCOPES)} accepted: {", ".join(SCOPES)}'
+        )
     found: dict[str, Asked] = {}
     reason = ""
     for node in nodes:
         try:
-            found[node.name] = resolve_metric(metric, node.metrics, rate)
+            found[node.name] = resolve_metric(metric, node.metrics, rate, scope or None)
         except RequestRejected as error:
             reason = str(error)
     if not found:

@@ -15,7 +15,7 @@ from nodescope.read.subject import scope_of
 from nodescope.use.viewer.busiest import Figure, Order, rank
 from nodescope.use.viewer.happenings import ends_by_id
 from nodescope.use.viewer.question import Member, Span, members_of, resolve
-from nodescope.use.viewer.refusal import bad_request
+from nodescope.use.viewer.refusal import Refused, bad_request
 from nodescope.use.viewer.render import Json, number, numbers
 from nodescope.use.viewer.shelf import Node, Snapshot
 from nodescope.use.viewer.timeseries import Found, Wish, read_limits
@@ -111,13 +111,13 @@ def answer_containers(
 ) -> Json:
     if sort not in SORTS:
         raise bad_request(f'sort="{sort[:40]}"{hint_nearest(sort, SORTS)} accepted: {", ".join(SORTS)}')
-    asked = resolve(nodes, metric)
+    fallback = unit_of(nodes, metric)
     there = [one for one in members_of(snapshot, nodes) if was_there(one, span) and wanted.admits(one)]
     order = rank(engine, there, nodes, metric, span)
     ends = ends_by_id(nodes)
     ordered = sorted(there, key=lambda one: sort_key(one, order.figures.get(one.id), sort))[:limit]
     limits = limits_of(engine, ordered, order, metric)
-    unit = order.unit or next(iter(asked.values())).unit
+    unit = order.unit or fallback
     return {
         "containers": [render_container(one, order, ends, limits, snapshot) for one in ordered],
         "total": len(there),
@@ -127,6 +127,17 @@ def answer_containers(
         "ranked_from": order.span.from_ms / 1000,
         "ranked_to": order.span.to_ms / 1000,
     }
+
+
+def unit_of(nodes: Sequence[Node], metric: str) -> str:
+    """Refused when no such name exists; a plain name that nobody measured here lists without values."""
+    plain = PLAIN.get(metric)
+    try:
+        return next(iter(resolve(nodes, metric).values())).unit
+    except Refused:
+        if plain is None:
+            raise
+        return plain.unit
 
 
 def was_there(member: Member, span: Span) -> bool:

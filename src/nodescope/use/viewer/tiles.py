@@ -51,14 +51,23 @@ def answer_summary(engine: Engine, nodes: Sequence[Node], span: Span) -> Json:
     }
 
 
-def read_lines(engine: Engine, node: Node, metric: str, span: Span, series: int = 1) -> list[Line]:
+def read_lines(
+    engine: Engine, node: Node, metric: str, span: Span, series: int = 1, scope: str | None = None
+) -> list[Line]:
     """In SPARK_POINTS buckets; nothing where the node does not have it."""
     if node.to_ms is None:
         return []
     looked = shorten(span, series)
     try:
         return engine.query(
-            node.catalog, metric, None, looked.from_ms, looked.to_ms, SPARK_POINTS, tail=node.tail
+            node.catalog,
+            metric,
+            None,
+            looked.from_ms,
+            looked.to_ms,
+            SPARK_POINTS,
+            tail=node.tail,
+            scope=scope,
         ).lines
     except RequestRejected:
         return []
@@ -119,15 +128,12 @@ def cpu_tile(engine: Engine, nodes: Sequence[Node], span: Span) -> Json:
 
 
 def node_cpu(engine: Engine, node: Node, span: Span) -> Tile:
-    """Cores that are not idle; where the node's own CPUs were not read, what containers use."""
+    """Cores in use; where the node's own CPUs were not read, what containers use."""
     cores = count_cores(node)
-    idle = read_lines(engine, node, "cpu.idle", span, cores or 1)
-    if cores and idle:
-        waiting = curve(read_lines(engine, node, "cpu.iowait", span, cores))
-        resting = curve(idle)
-        if len(waiting) == len(resting):
-            resting = resting + np.nan_to_num(waiting)
-        return Tile(np.clip(cores - resting, 0, cores), float(cores))
+    # Six modes of every core are read for it.
+    lines = read_lines(engine, node, "cpu", span, 6 * (cores or 1), "node") if cores else []
+    if cores and lines:
+        return Tile(np.clip(curve(lines), 0, cores), float(cores))
     lines = read_lines(engine, node, "cpu", span, len(node.listed))
     return Tile(curve([line for line in lines if scope_of(line.subject) == "container"] or lines))
 
@@ -143,12 +149,12 @@ def count_cores(node: Node) -> int | None:
 def memory_tile(engine: Engine, nodes: Sequence[Node], span: Span) -> Json:
     used, totals = [], []
     for node in nodes:
-        total, available = (
-            curve(read_lines(engine, node, f"memory.{name}", span)) for name in ("MemTotal", "MemAvailable")
+        mine, total = (
+            curve(read_lines(engine, node, name, span, 2, "node")) for name in ("memory", "memory_limit")
         )
-        if len(total) and len(total) == len(available):
-            used.append(total - available)
-            totals.append(float(np.nanmax(total)) if np.isfinite(total).any() else np.nan)
+        if np.isfinite(mine).any() and np.isfinite(total).any():
+            used.append(mine)
+            totals.append(float(np.nanmax(total)))
         else:
             used.append(curve(read_lines(engine, node, "memory", span, len(node.listed))))
     tile = Tile(add_curves(used), float(np.nansum(totals)) if totals else None)
@@ -176,7 +182,7 @@ def pressure_tile(engine: Engine, nodes: Sequence[Node], span: Span) -> Json:
     worst: tuple[float, str, Tile, str] | None = None
     for node in nodes:
         for resource in RESOURCES:
-            whose, line = "", first(read_lines(engine, node, f"pressure.{resource}.some.total", span))
+            whose, line = "", first(read_lines(engine, node, f"pressure_{resource}", span, 1, "node"))
             if line is None:
                 line = worst_of(read_lines(engine, node, f"pressure_{resource}", span, len(node.listed)))
                 whose = name_of(line.subject) if line else ""

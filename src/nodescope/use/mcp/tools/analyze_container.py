@@ -153,7 +153,7 @@ def tell_changes(answer: Answer, resident: Resident, studied: Studied, merged: M
     told.sort(key=lambda one: one.at or 0)
     share = f"{100 * MATERIAL_SHARE:.0f} %"
     if slight:
-        lesser = f"{slight} slight changes, each below {share} of the level"
+        lesser = f"{slight} slight or doubtful changes, each below {share} of the level or of confidence 0.5"
         answer = replace(answer, not_looked_at=(*answer.not_looked_at, lesser))
     if not told:
         status = "none" if merged.status == "found" else merged.status
