@@ -3,7 +3,7 @@ One truth: one planted workload, and everybody who tells of it tells the same.
 
 A container burns a known share of a core and holds 100 MiB. The kernel's own
 figures are the truth; every way out of nodescope is one `Telling` of it, a row
-in TELLINGS. A new way out (MCP) adds one function and one row.
+in TELLINGS. A new way out adds one function and one row.
 
 Tolerances, against the kernel over the same seconds:
 
@@ -32,6 +32,7 @@ from tests.integration.agents import Agent, running_agent, wait_for
 from tests.integration.exposition import find, value
 from tests.integration.prometheus import Prometheus, running_prometheus
 from tests.integration.workload import burner, holder
+from tests.use.mcp.asking import asking
 from tests.use.viewer.asking import Asker
 
 from nodescope.base.clock import SystemClock
@@ -187,6 +188,25 @@ def tell_by_viewer(scene: Scene) -> Telling:
     )
 
 
+def tell_by_mcp(scene: Scene) -> Telling:
+    """An agent's question: the figures of the span, as the study tells them."""
+    begin_ms, end_ms = watched_ms(scene)
+    times = {"from_": str(begin_ms / 1000), "to": str(end_ms / 1000)}
+    with asking(scene.data) as asker:
+        cpu, memory = (
+            asker.ask(
+                "analyze_container", container=container_id(scene), study="summary", metric=metric, **times
+            )
+            for metric in ("cpu", "memory")
+        )
+    ahead = time.time() - time.monotonic()
+    told = cpu["findings"][0]
+    interval = (told["to"] - told["from"]) / (told["samples"] - 1)
+    return Telling(
+        cpu["figures"]["avg"], told["from"] - interval - ahead, told["to"] - ahead, memory["figures"]["avg"]
+    )
+
+
 def numbers_of(answer: Any) -> tuple[list[float], list[float]]:
     (series,) = answer["series"]
     pairs = [(at, value) for at, value in zip(answer["time"], series["mean"]) if value is not None]
@@ -214,6 +234,7 @@ TELLINGS: dict[str, Callable[[Scene], Telling]] = {
     "window": tell_by_window,
     "promql": tell_by_promql,
     "viewer": tell_by_viewer,
+    "mcp": tell_by_mcp,
     # Last: its file comes with the next rotation.
     "parquet": tell_by_parquet,
 }

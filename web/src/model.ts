@@ -7,7 +7,7 @@
 import { Failure, isLeft, type Source } from "./api";
 import { Palette } from "./colour";
 import { readDashboard } from "./dashboard";
-import { collect, isEvent, spanOf, type Found } from "./findings";
+import { collect, isEvent, spanOf, urgency, type Found } from "./findings";
 import { append } from "./series";
 import { Signal } from "./signal";
 import { clamp, isSpan, resolve, shift, zoom, type Range, type Span } from "./time";
@@ -421,7 +421,7 @@ export class Model {
   // ---- findings ------------------------------------------------------------------
 
   get found(): Found[] {
-    return this.panels.flatMap((panel) => panel.found).filter(isEvent);
+    return this.panels.flatMap((panel) => panel.found).filter(isEvent).sort((a, b) => urgency(b) - urgency(a));
   }
 
   get chosenFinding(): Found | null {
