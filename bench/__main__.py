@@ -29,6 +29,7 @@ BENCHES = {
     "viewer": "the viewer's answers over a day of 100 containers, beside DuckDB alone",
     "agent": "the agent's CPU and memory at 1 Hz beside the peers",
     "lateness": "how late a tick starts while a scrape loop runs",
+    "viewer_page": "the viewer's page in chromium: first paint, zoom, memory of the live tail",
     "mcp": "one MCP server in front of 100 viewers: top_containers, memory",
     "scheduler": "the extender: pods/s, both verbs at 1,000 nodes, a replay against 1-2-2",
 }

@@ -55,7 +55,7 @@ def measure_replay() -> list[Row]:
     rows = []
     for name, (label, unit, goal) in what.items():
         scale = 1e-3 if unit == "s" else 1.0
-        remark = f"{len(SEEDS)} traces of 15 min on 10 nodes"
+        remark = f"{len(SEEDS)} traces of 10 min on 10 nodes"
         rows.append(
             Row(
                 label,
@@ -77,6 +77,7 @@ def measure_replay() -> list[Row]:
 def serving_extender() -> Iterator[int]:
     """The extender behind a real socket, its nodes written as the watch would; its port."""
     import asyncio
+    import gc
 
     from nodescope.base.clock import SystemClock
     from nodescope.base.fpga import FpgaEvent, FpgaTracker
@@ -91,6 +92,8 @@ def serving_extender() -> Iterator[int]:
     from nodescope.use.scheduler.server import ExtenderApp
     from nodescope.use.scheduler.tally import ExtenderTally
 
+    # As the command does it.
+    gc.set_threshold(50_000, 20, 20)
     clock = SystemClock()
     nodes = Nodes(clock)
     for number in range(VERB_NODES):

@@ -28,7 +28,7 @@ from nodescope.use.scheduler.wish import Wish
 NODES = 10
 REGIONS = 2
 FUNCTIONS = 40
-SECONDS = 900.0
+SECONDS = 600.0
 # Together they keep the devices about a third busy.
 EVENTS_PER_SECOND = 5.0
 START_NS = 1_690_000_000_000_000_000

@@ -48,8 +48,8 @@ def flood(agent: Agent, events: int, seconds: float) -> int:
         return sum(pool.map(send, range(senders)))
 
 
-def check_flood(plane: ControlPlane, root: Path, node: str, events: int, seconds: float) -> float:
-    """All counted, annotation at most 1 KiB at every look; how many writes, and how long it took."""
+def check_flood(plane: ControlPlane, root: Path, node: str, events: int, seconds: float) -> tuple[float, int]:
+    """All counted, annotation at most 1 KiB at every look; how long it took, and how many writes."""
     plane.create_node(node)
     sizes = []
     with run_agent(root, plane.kubeconfig(AGENT), node) as agent, ThreadPoolExecutor(1) as pool:
@@ -66,7 +66,7 @@ def check_flood(plane: ControlPlane, root: Path, node: str, events: int, seconds
     assert 0 < max(sizes) <= STATE_BYTES
     # At most every 10 s, and the first at once.
     assert 1 <= written <= took // 10 + 1
-    return took
+    return took, int(written)
 
 
 def check_outage(plane: ControlPlane, root: Path, node: str, seconds: float) -> None:

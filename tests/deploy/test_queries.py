@@ -13,6 +13,7 @@ import resource
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -226,7 +227,8 @@ def end_trouble(bad: Stage) -> None:
 
 def limit_files(bad: Stage, size: int) -> None:
     assert bad.agent is not None
-    resource.prlimit(bad.agent.pid, resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
+    if sys.platform == "linux":
+        resource.prlimit(bad.agent.pid, resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
 
 
 @pytest.fixture(scope="module")

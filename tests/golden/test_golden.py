@@ -44,7 +44,16 @@ def mask_version(labels: str) -> str:
 
 def mask_json(value: Any, key: str = "") -> Any:
     """Costs, sizes and what belongs to the machine that runs the test."""
-    if key in ("cost_seconds", "used_ratio", "bytes", "permissions", "version", "settings", "reader"):
+    if key in (
+        "cost_seconds",
+        "used_ratio",
+        "bytes",
+        "permissions",
+        "version",
+        "settings",
+        "reader",
+        "files",
+    ):
         return "MASKED"
     if isinstance(value, dict):
         return {name: mask_json(item, name) for name, item in value.items()}

@@ -113,6 +113,7 @@ def running_agent(
     scheme: str = "http",
     client_options: Mapping[str, Any] | None = None,
     ready: str = "/readyz",
+    ready_seconds: float = READY_SECONDS,
 ) -> Iterator[Agent]:
     """An agent that has its first sample; stopped and reaped on the way out."""
     port = port or free_port()
@@ -133,7 +134,7 @@ def running_agent(
         try:
             with httpx.Client(base_url=f"{scheme}://127.0.0.1:{port}", **options) as client:
                 agent = Agent(process, port, client, output)
-                wait_for(lambda: is_ready(agent, ready), f"an agent that answers {ready}")
+                wait_for(lambda: is_ready(agent, ready), f"an agent that answers {ready}", ready_seconds)
                 yield agent
         finally:
             stop(process)

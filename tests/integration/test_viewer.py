@@ -30,6 +30,8 @@ from tests.use.viewer.archives import write_demo
 
 pytestmark = pytest.mark.real
 
+# Three interpreters with DuckDB and Arrow start at once; a busy machine takes its time.
+SLOW_SECONDS = 120.0
 CERTIFICATE = (
     *("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "1"),
     *("-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1"),
@@ -71,7 +73,7 @@ def running_viewer(*words: str) -> Iterator[Viewer]:
     try:
         with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=30) as client:
             viewer = Viewer(process, client)
-            wait_for(lambda: is_up(viewer), "a viewer that answers")
+            wait_for(lambda: is_up(viewer), "a viewer that answers", SLOW_SECONDS)
             yield viewer
     finally:
         stop(process)
@@ -199,18 +201,22 @@ def children_of(pid: int) -> dict[str, int]:
 
 def test_up_brings_all_three_restarts_what_dies_and_ends_with_all() -> None:
     """The viewer is killed: it is said and comes back; Ctrl-C ends everybody, exit 0."""
-    with running_agent("--no-kubernetes", command="up") as up:
-        banner = wait_for(lambda: up.printed() if "Ctrl-C" in up.printed() else None, "a banner")
+    with running_agent("--no-kubernetes", command="up", ready_seconds=SLOW_SECONDS) as up:
+        banner = wait_for(
+            lambda: up.printed() if "Ctrl-C" in up.printed() else None, "a banner", SLOW_SECONDS
+        )
         address = next(word for line in banner.splitlines() if "viewer" in line for word in line.split()[1:])
         assert httpx.get(f"{address}/api/instance").json()["live"] is True
-        family = wait_for(lambda: found if len(found := children_of(up.pid)) == 3 else None, "three children")
+        family = wait_for(
+            lambda: found if len(found := children_of(up.pid)) == 3 else None, "three children", SLOW_SECONDS
+        )
         assert set(family) == {"agent", "viewer", "consolidate"}
         os.kill(family["viewer"], signal.SIGKILL)
         wait_for(lambda: "the viewer was ended by SIGKILL" in up.printed(), "a word about it")
         wait_for(
             lambda: children_of(up.pid).get("viewer", family["viewer"]) != family["viewer"], "a new viewer"
         )
-        wait_for(lambda: answers(address), "its answer")
+        wait_for(lambda: answers(address), "its answer", SLOW_SECONDS)
         family = children_of(up.pid)
         up.process.send_signal(signal.SIGINT)
         assert up.process.wait(timeout=30) == 0
@@ -235,8 +241,10 @@ def is_zombie(pid: int) -> bool:
 
 def test_children_do_not_outlive_an_up_that_was_killed() -> None:
     """The kernel ends them; nobody has to look for them."""
-    with running_agent("--no-kubernetes", command="up") as up:
-        family = wait_for(lambda: found if len(found := children_of(up.pid)) == 3 else None, "three children")
+    with running_agent("--no-kubernetes", command="up", ready_seconds=SLOW_SECONDS) as up:
+        family = wait_for(
+            lambda: found if len(found := children_of(up.pid)) == 3 else None, "three children", SLOW_SECONDS
+        )
         up.process.kill()
         up.process.wait()
         wait_for(
@@ -287,7 +295,7 @@ def test_demo_writes_an_archive_and_opens_the_viewer_on_it(tmp_path: Path) -> No
             lines = [output.readline().decode(), output.readline().decode()]
         assert "truth.json" in lines[0]
         assert f"http://127.0.0.1:{port}" in lines[1]
-        wait_for(lambda: answers(f"http://127.0.0.1:{port}"), "the page")
+        wait_for(lambda: answers(f"http://127.0.0.1:{port}"), "the page", SLOW_SECONDS)
         found = httpx.get(f"http://127.0.0.1:{port}/api/instance").json()
         assert found["nodes"] == ["demo-1"]
     finally:
@@ -318,7 +326,7 @@ def test_a_viewer_with_a_token_and_tls_is_closed(tmp_path: Path) -> None:
         with httpx.Client(
             base_url=f"https://127.0.0.1:{port}", verify=ssl.create_default_context(cafile=str(cert))
         ) as client:
-            wait_for(lambda: is_up(Viewer(process, client)), "a viewer that answers")
+            wait_for(lambda: is_up(Viewer(process, client)), "a viewer that answers", SLOW_SECONDS)
             assert client.get("/api/instance").status_code == 401
             assert client.get("/api/instance", headers={"Authorization": "Bearer s3cret"}).status_code == 200
             browser = client.get("/?token=s3cret")

@@ -41,7 +41,7 @@ export class Chart {
       return;
     }
     this.look = readLook();
-    const shown = answer.series.map((series) => [series.id, this.model.isShown(series.id), this.model.palette.ink(this.model.inkKey(series))]);
+    const shown = answer.series.map((series) => [series.id, this.model.isShown(series), this.model.palette.ink(this.model.inkKey(series))]);
     const shape = JSON.stringify([shown, answer.unit, this.look.dark, this.model.view.utc]);
     const data = [answer.time, ...answer.series.map((series) => series.mean)] as uPlot.AlignedData;
     if (!this.plot || shape !== this.shape) {
@@ -106,7 +106,7 @@ export class Chart {
     const chosen = model.chosenFinding;
     return {
       answer,
-      shown: answer.series.filter((series) => model.isShown(series.id)),
+      shown: answer.series.filter((series) => model.isShown(series)),
       colour: (series) => stroke(model.palette.ink(model.inkKey(series)), look.dark),
       found: panel.found,
       chosen: chosen?.panel === panel.key ? chosen : null,
@@ -118,7 +118,7 @@ export class Chart {
   private limits(): [number, number] {
     const drawn = this.drawn();
     if (!drawn) return [0, 1];
-    const found = bounds(drawn.answer, (series) => this.model.isShown(series.id), this.model.span);
+    const found = bounds(drawn.answer, (series) => this.model.isShown(series), this.model.span);
     return axisRange(found, limitShown(drawn));
   }
 
@@ -157,7 +157,7 @@ export class Chart {
           ...axis,
           size: AXIS_PIXELS,
           gap: 6,
-          space: 30,
+          space: 34,
           incrs: axisSteps(unit),
           values: (_plot, splits) => splits.map((value) => axisFigure(value, unit)),
         },
@@ -168,7 +168,7 @@ export class Chart {
           const ink = model.palette.ink(model.inkKey(one));
           return {
             label: one.id,
-            show: model.isShown(one.id),
+            show: model.isShown(one),
             stroke: stroke(ink, look.dark),
             width: 1.5,
             dash: ink.dash,

@@ -7,7 +7,7 @@ import { Trouble } from "./states";
 import { clock } from "./time";
 
 export function Drawer({ model }: { model: Model }) {
-  const all = model.view.study === "all" || model.view.study === "summary" ? model.panels.flatMap((panel) => panel.found).filter((one) => model.view.study === "summary" || one.finding.kind !== "summary") : model.found;
+  const all = model.view.study === "summary" ? model.panels.flatMap((panel) => panel.found) : model.found;
   const busy = model.panels.find((panel) => panel.studies.loadingSince > 0);
   const trouble = model.panels.find((panel) => panel.studies.trouble);
   return (

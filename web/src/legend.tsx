@@ -4,7 +4,7 @@ import { useEffect, useState } from "preact/hooks";
 import type { Chart } from "./chart";
 import { brief, exact, plain, quantity, shorten } from "./format";
 import type { Model, Panel } from "./model";
-import { gapAt, nearest, newestReadings, readings, type Reading } from "./series";
+import { gapAt, nearest, newestReadings, oneEach, readings, type Reading } from "./series";
 import { isDark, stroke } from "./theme";
 
 function useCursor(model: Model): number | null {
@@ -30,10 +30,10 @@ export function Legend({ model, panel, chart }: { model: Model; panel: Panel; ch
   const answer = panel.slot.value;
   if (!answer) return <div class="legend" />;
   const place = at === null ? -1 : nearest(answer.time, at);
-  const rows = place < 0 ? newestReadings(answer, model.span) : readings(answer, place);
+  const rows = oneEach(place < 0 ? newestReadings(answer, model.span) : readings(answer, place), (series) => model.inkKey(series));
   return (
     <ul class="legend" aria-label="legend" onPointerLeave={() => chart()?.accent(null)}>
-      {rows.map((row) => <Line key={row.series.id} model={model} row={row} unit={answer.unit} at={at} chart={chart} dash={model.palette.ink(model.inkKey(row.series)).dash.length > 0} />)}
+      {rows.map((row) => <Line key={model.inkKey(row.series)} model={model} row={row} unit={answer.unit} at={at} chart={chart} dash={model.palette.ink(model.inkKey(row.series)).dash.length > 0} />)}
       {answer.missing.map((one) => <li key={one.id} class="faint missing"><bdi>{plain(shorten(one.id, 14))}</bdi>: {one.reason}</li>)}
     </ul>
   );
@@ -45,11 +45,11 @@ function Line({ model, row, unit, at, chart, dash }: { model: Model; row: Readin
   const gone = row.value === null && at !== null ? gapAt(series, at) : "";
   const spread = row.low !== null && row.high !== null && row.high > row.low ? `\n${quantity(row.low, unit)} to ${quantity(row.high, unit)}` : "";
   const limit = series.limit !== null ? `\nlimit ${quantity(series.limit, unit)}` : "";
-  const shown = model.isShown(series.id);
+  const shown = model.isShown(series);
   return (
     <li>
       <button type="button" class={`line ${shown ? "" : "off"}`} aria-pressed={shown} title={`${plain(series.name)}\n${exact(row.value, unit)}${spread}${limit}\nclick: alone; Shift-click: hide`}
-        onPointerEnter={() => chart()?.accent(series.id)} onClick={(event) => (event.shiftKey ? model.toggleSeries(series.id) : model.isolate(series.id))}>
+        onPointerEnter={() => chart()?.accent(series.id)} onClick={(event) => (event.shiftKey ? model.toggleSeries(series.id) : model.isolate(model.inkKey(series)))}>
         <span class={`key ${dash ? "dashed" : ""}`} style={{ borderTopColor: colour }} aria-hidden="true" />
         <bdi class="name">{plain(shorten(brief(series.name), 40))}</bdi>
         <span class={row.value === null ? "value faint" : "value"}>{row.value === null ? gone || "no sample" : quantity(row.value, unit)}</span>

@@ -16,7 +16,7 @@ const ROWS = 150;
 export function ContainerList({ model }: { model: Model }) {
   const { view } = model;
   const { value, trouble } = model.containers;
-  const all = value?.containers ?? [];
+  const all = useMemo(() => model.rows, [value]);
   const rows = useMemo(() => search(view.search, all, (row) => `${row.name} ${row.namespace ?? ""} ${row.short_id} ${Object.values(row.labels).join(" ")}`), [view.search, all]);
   return (
     <>
@@ -39,7 +39,7 @@ export function ContainerList({ model }: { model: Model }) {
       <ul class="containers">
         {rows.slice(0, ROWS).map((row) => <Row key={row.id} model={model} row={row} unit={value?.unit ?? ""} />)}
       </ul>
-      {value && (value.total > all.length || rows.length > ROWS) && <p class="faint more">{Math.min(rows.length, ROWS)} of {value.total} shown; filter to see the others</p>}
+      {value && (value.total > value.containers.length || rows.length > ROWS) && <p class="faint more">{Math.min(rows.length, ROWS)} of {value.total} shown; filter to see the others</p>}
     </>
   );
 }
@@ -53,7 +53,7 @@ function Filter({ label, value, all, choose }: { label: string; value: string; a
   if (named.length < 2 && !value) return null;
   return (
     <select aria-label={label} value={value} onChange={(event) => choose(event.currentTarget.value)}>
-      <option value="">every {label}</option>
+      <option value="">{label}: any</option>
       {value && !named.some((one) => one.name === value) && <option value={value}>{plain(shorten(value, 40))}</option>}
       {named.map((one) => <option key={one.name} value={one.name}>{plain(shorten(one.name, 40))}{one.count ? ` (${one.count})` : ""}</option>)}
     </select>
@@ -86,8 +86,8 @@ function step(from: HTMLElement, by: number): void {
 
 function Row({ model, row, unit }: { model: Model; row: Container; unit: string }) {
   const chosen = model.view.containers.includes(row.short_id);
-  const drawn = model.panels.some((panel) => panel.slot.value?.series.some((series) => series.id === row.id));
-  const colour = drawn ? stroke(model.palette.ink(model.inkKey({ id: row.id, name: row.name })), isDark(model.view.theme)) : undefined;
+  const drawn = model.panels.some((panel) => panel.slot.value?.series.some((series) => model.inkKey(series) === model.inkKey(row)));
+  const colour = drawn ? stroke(model.palette.ink(model.inkKey(row)), isDark(model.view.theme)) : undefined;
   const note = noteOf(model, row);
   return (
     <li>
@@ -109,8 +109,9 @@ interface Note {
 }
 
 function noteOf(model: Model, row: Container): Note | null {
-  if (row.state === "oom_killed") return { text: "OOM killed", harm: true };
-  const found = model.found.find((one: Found) => one.id === row.id && isEvent(one) && one.finding.kind === "trend" && limitAt(one.finding) !== null);
+  const killed = model.containers.value?.containers.some((one) => one.name === row.name && one.namespace === row.namespace && one.state === "oom_killed");
+  if (killed) return { text: row.state === "oom_killed" ? "OOM killed" : "OOM killed, runs again", harm: true };
+  const found = model.found.find((one: Found) => one.name === row.name && isEvent(one) && one.finding.kind === "trend" && limitAt(one.finding) !== null);
   const reaches = found ? limitAt(found.finding) : null;
   if (reaches !== null && row.state === "running") return { text: `limit at ${clock(reaches, model.view.utc).slice(0, 5)}`, harm: true };
   if (row.state === "exited") return { text: "exited", harm: false };

@@ -7,7 +7,7 @@
 import { Failure, isLeft, type Source } from "./api";
 import { Palette } from "./colour";
 import { readDashboard } from "./dashboard";
-import { collect, isEvent, spanOf, type Found } from "./findings";
+import { collect, isEvent, spanOf, urgency, type Found } from "./findings";
 import { append } from "./series";
 import { Signal } from "./signal";
 import { clamp, isSpan, resolve, shift, zoom, type Range, type Span } from "./time";
@@ -94,8 +94,9 @@ export class Model {
   private readonly tries = new Map<string, number>();
   private closeLive: () => void = () => undefined;
   private liveKey = "";
-  /** Of the plotting area, in pixels, to the hundred. */
-  width = 900;
+  /** Of the plotting area, in pixels. */
+  width: number;
+  private askedWidth: number;
   private lastPoint = 0;
   private coloured = false;
 
@@ -103,6 +104,9 @@ export class Model {
     readonly source: Source,
     private readonly page: Window = window,
   ) {
+    // As wide as the panels will be, so that the first answer is the right one.
+    this.width = page.innerWidth > 980 ? page.innerWidth - 590 : Math.max(page.innerWidth - 75, 100);
+    this.askedWidth = Math.round(this.width / 100) * 100 || 100;
     const order = readOrder(page);
     this.palette = new Palette(order);
     this.coloured = order.length > 0;
@@ -190,6 +194,8 @@ export class Model {
 
   get range(): Range {
     if (this.view.range) return this.view.range;
+    // A file was made of one range, and shows it.
+    if (this.source.offline) return { all: true };
     return { last: this.instance.value?.live ? LIVE_SECONDS : ARCHIVE_SECONDS };
   }
 
@@ -362,7 +368,8 @@ export class Model {
   toggleContainer(row: Container): void {
     const chosen = this.view.containers;
     const id = row.short_id;
-    const next = chosen.includes(id) ? chosen.filter((one) => one !== id) : [...chosen, id];
+    const lives = this.livesOf(row);
+    const next = chosen.includes(id) ? chosen.filter((one) => !lives.includes(one)) : [...chosen.filter((one) => !lives.includes(one)), ...lives];
     if (next.length > 16) {
       this.say("Sixteen containers are the most in one picture. Remove one first.", true);
       return;
@@ -370,12 +377,27 @@ export class Model {
     this.change({ containers: next });
   }
 
+  /** A row stands for all lives of its container: the newest and the longest are drawn. */
+  private livesOf(row: Container): string[] {
+    const { from, to } = this.span;
+    const seen = (one: Container): number => Math.min(one.last_seen, to) - Math.max(one.first_seen, from);
+    const others = (this.containers.value?.containers ?? []).filter((one) => one !== row && one.name === row.name && one.namespace === row.namespace && seen(one) > 0.05 * (to - from));
+    return [row, ...others.sort((a, b) => seen(b) - seen(a)).slice(0, 2)].map((one) => one.short_id);
+  }
+
+  /** Rows of the list: an earlier life is part of its container's row. */
+  get rows(): Container[] {
+    const all = this.containers.value?.containers ?? [];
+    const measured = new Set(all.filter((row) => row.value !== null).map((row) => `${row.namespace}/${row.name}`));
+    return all.filter((row) => row.value !== null || !measured.has(`${row.namespace}/${row.name}`));
+  }
+
   chooseContainers(ids: string[]): void {
     this.change({ containers: ids, hidden: [] });
   }
 
-  isShown(id: string): boolean {
-    return !this.view.hidden.includes(id.slice(0, 12)) && (!this.isolated || this.isolated === id);
+  isShown(series: { id: string; name: string }): boolean {
+    return !this.view.hidden.includes(series.id.slice(0, 12)) && (!this.isolated || this.isolated === this.inkKey(series));
   }
 
   toggleSeries(id: string): void {
@@ -385,8 +407,8 @@ export class Model {
   }
 
   /** Click on a legend row: this series alone; once more: all of them again. */
-  isolate(id: string): void {
-    this.isolated = this.isolated === id ? "" : id;
+  isolate(key: string): void {
+    this.isolated = this.isolated === key ? "" : key;
     this.redraw();
     this.emit();
   }
@@ -399,7 +421,7 @@ export class Model {
   // ---- findings ------------------------------------------------------------------
 
   get found(): Found[] {
-    return this.panels.flatMap((panel) => panel.found).filter(isEvent);
+    return this.panels.flatMap((panel) => panel.found).filter(isEvent).sort((a, b) => urgency(b) - urgency(a));
   }
 
   get chosenFinding(): Found | null {
@@ -421,9 +443,11 @@ export class Model {
   // ---- loading ---------------------------------------------------------------------
 
   setWidth(pixels: number): void {
-    const next = Math.max(200, Math.round(pixels / 100) * 100);
-    if (next === this.width) return;
-    this.width = next;
+    this.width = Math.max(pixels, 100);
+    // A drawer that opens is no reason to ask again; half a screen is.
+    const share = this.width / this.askedWidth;
+    if (share > 0.6 && share < 1.4) return;
+    this.askedWidth = Math.round(this.width / 100) * 100 || 100;
     this.refresh();
   }
 
@@ -444,7 +468,7 @@ export class Model {
     // Live answers are renewed by the clock; fixed ones by their own range.
     const when = live ? `live ${JSON.stringify(this.range)} ${Math.floor(this.newest / REFRESH_SECONDS)}` : `${round(span.from)} ${round(span.to)}`;
     // Two pixels a point: the mean is calm, the band has the extremes.
-    const points = Math.min(instance.limit.max_points, Math.round(this.width / 2));
+    const points = Math.min(instance.limit.max_points, Math.round(this.askedWidth / 2));
     const view = this.view;
     for (const panel of this.panels) {
       const asked = { metric: panel.choice.metric, scope: panel.choice.scope, containers: view.containers, span, points };
@@ -643,7 +667,10 @@ export class Model {
 
   private rememberColours(panel: Panel): void {
     // Answers come in any order; colours are given in the order of the panels.
-    if (!this.coloured) this.palette.clear();
+    if (!this.coloured) {
+      this.palette.clear();
+      for (const one of this.panels) one.drawn += 1;
+    }
     for (const one of this.coloured ? [panel] : this.panels) {
       for (const series of one.slot.value?.series ?? []) this.palette.ink(this.inkKey(series));
     }

@@ -224,9 +224,13 @@ function drawSpell(plot: uPlot, pen: Pen, drawn: Drawn, found: Found): void {
 }
 
 /** The limit of one series is drawn when it is the one that is looked at. */
-export function limitShown(drawn: Pick<Drawn, "shown" | "chosen">): number | null {
+export function limitShown(drawn: Pick<Drawn, "shown" | "chosen" | "answer">): number | null {
   const one = drawn.shown.length === 1 ? drawn.shown[0] : undefined;
-  if (one?.limit != null && Number.isFinite(one.limit)) return one.limit;
+  if (one?.limit != null && Number.isFinite(one.limit)) {
+    // Far below its limit, a curve would be pressed flat by it.
+    const high = one.max.reduce((most: number, value) => Math.max(most, value ?? 0), 0);
+    if (high > one.limit * 0.4) return one.limit;
+  }
   const { chosen } = drawn;
   if (chosen?.finding.kind === "trend" && chosen.finding.limit != null && drawn.shown.some((series) => series.id === chosen.id)) return chosen.finding.limit;
   return null;

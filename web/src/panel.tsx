@@ -31,7 +31,7 @@ export function PanelView({ model, panel, index }: { model: Model; panel: Panel;
 
   const { slot, choice } = panel;
   const metric = model.metricOf(choice);
-  const said = slot.value ? plain(sentence(slot.value, panel.found, (series) => model.isShown(series.id), model.span, model.view.utc)) : "";
+  const said = slot.value ? plain(sentence(slot.value, panel.found, (series) => model.isShown(series), model.span, model.view.utc)) : "";
   const focused = model.view.focus === index;
   return (
     <section class={`panel ${focused ? "focused" : ""}`} aria-label={`panel ${index + 1}: ${words(choice.metric)}`} onPointerDown={() => { if (!focused) model.focusPanel(index); }}>

@@ -2,7 +2,7 @@
 
 import { matters, type Found } from "./findings";
 import { brief, quantity, shorten } from "./format";
-import { bounds, newestReadings, places } from "./series";
+import { bounds, newestReadings, oneEach, places } from "./series";
 import { clock, zone, type Span } from "./time";
 import type { Series, Timeseries } from "./types";
 
@@ -15,7 +15,7 @@ export function sentence(answer: Timeseries, found: Found[], shown: (series: Ser
 }
 
 export function describe(answer: Timeseries, shown: (series: Series) => boolean, span: Span, utc: boolean): string {
-  const rows = newestReadings(answer, span).filter((row) => shown(row.series) && row.value !== null);
+  const rows = oneEach(newestReadings(answer, span), (series) => series.name).filter((row) => shown(row.series) && row.value !== null);
   const [first] = rows;
   if (!first) return "Nothing was measured in this range.";
   const unit = answer.unit;

@@ -60,6 +60,8 @@ export function axisRange(found: Bounds | null, limit: number | null): [number, 
 
 export interface Reading {
   series: Series;
+  /** Where the value was found; -1 when there is none. */
+  place: number;
   value: Value;
   low: Value;
   high: Value;
@@ -69,6 +71,7 @@ export interface Reading {
 export function readings(answer: Timeseries, place: number): Reading[] {
   const rows = answer.series.map((series) => ({
     series,
+    place: series.mean[place] == null ? -1 : place,
     value: series.mean[place] ?? null,
     low: series.min[place] ?? null,
     high: series.max[place] ?? null,
@@ -82,11 +85,21 @@ export function newestReadings(answer: Timeseries, span: Span): Reading[] {
   const rows = answer.series.map((series) => {
     for (let place = last; place >= first; place -= 1) {
       const value = series.mean[place] ?? null;
-      if (value !== null) return { series, value, low: series.min[place] ?? null, high: series.max[place] ?? null };
+      if (value !== null) return { series, place, value, low: series.min[place] ?? null, high: series.max[place] ?? null };
     }
-    return { series, value: null, low: null, high: null };
+    return { series, place: -1, value: null, low: null, high: null };
   });
   return rows.sort((a, b) => (b.value ?? -Infinity) - (a.value ?? -Infinity) || a.series.name.localeCompare(b.series.name));
+}
+
+/** One row a name: of a container's lives the one that has a value, the newest of them. */
+export function oneEach(rows: Reading[], key: (series: Series) => string): Reading[] {
+  const best = new Map<string, Reading>();
+  for (const row of rows) {
+    const had = best.get(key(row.series));
+    if (!had || row.place > had.place) best.set(key(row.series), row);
+  }
+  return rows.filter((row) => best.get(key(row.series)) === row);
 }
 
 export function gapAt(series: Series, at: number): string {

@@ -130,7 +130,7 @@ function Copy({ model, name, text }: { model: Model; name: string; text: string 
 }
 
 function askedOf(model: Model, panel: Panel): Asked {
-  const series = panel.slot.value?.series.filter((one) => model.isShown(one.id)) ?? [];
+  const series = panel.slot.value?.series.filter((one) => model.isShown(one)) ?? [];
   const containers = panel.choice.scope ? [] : series.map((one) => ({
     id: one.id,
     pod: one.labels["pod_name"] ?? "",
@@ -142,7 +142,7 @@ function askedOf(model: Model, panel: Panel): Asked {
 
 function saveCsv(model: Model, panel: Panel): void {
   if (!panel.slot.value) return;
-  const text = csv(panel.slot.value, (series) => model.isShown(series.id), model.span);
+  const text = csv(panel.slot.value, (series) => model.isShown(series), model.span);
   save(fileName(model.instance.value?.node ?? "node", panel.choice.metric, model.span, "csv"), new Blob([text], { type: "text/csv" }));
 }
 
@@ -155,9 +155,9 @@ async function savePicture(model: Model): Promise<void> {
     if (!canvas || !answer) continue;
     pictures.push({
       title: `${words(panel.choice.metric)} (${unitWords(answer.unit)})`,
-      sentence: plain(sentence(answer, panel.found, (series) => model.isShown(series.id), model.span, model.view.utc)),
+      sentence: plain(sentence(answer, panel.found, (series) => model.isShown(series), model.span, model.view.utc)),
       canvas,
-      legend: newestReadings(answer, model.span).filter((row) => model.isShown(row.series.id)).map((row) => ({
+      legend: newestReadings(answer, model.span).filter((row) => model.isShown(row.series)).map((row) => ({
         name: plain(row.series.name),
         value: quantity(row.value, answer.unit),
         colour: stroke(model.palette.ink(model.inkKey(row.series)), look.dark),

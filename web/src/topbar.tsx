@@ -82,7 +82,7 @@ function LiveBadge({ model }: { model: Model }) {
 export function liveWords(model: Model): [string, string] {
   switch (model.liveState) {
     case "archive":
-      return ["archive", "archive"];
+      return [model.source.offline ? "file, offline" : "archive", "archive"];
     case "paused":
       return ["paused", "paused"];
     case "connecting":

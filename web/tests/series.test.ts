@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { append, axisRange, bounds, hasValues, nearest, newestReadings, places, readings } from "../src/series";
+import { append, axisRange, bounds, hasValues, nearest, newestReadings, oneEach, places, readings } from "../src/series";
 import { answer } from "./answers";
 
 describe("places", () => {
@@ -66,5 +66,16 @@ describe("the live tail", () => {
     expect(one.series[0]?.mean.length).toBe(one.time.length);
     expect(one.time[0]).toBeLessThanOrEqual(4899);
     expect(hasValues(one)).toBe(true);
+  });
+});
+
+describe("lives of one container", () => {
+  it("are one row of the legend: the one that has a value", () => {
+    const one = answer({ a: [1, 2, null], b: [null, null, 5], c: [9, 9, 9] });
+    for (const series of one.series) if (series.id !== "c") series.name = "pod/x";
+    const names = (place: number): string[] => oneEach(readings(one, place), (series) => series.name).map((row) => row.series.id);
+    expect(names(0)).toEqual(["c", "a"]);
+    expect(names(2)).toEqual(["c", "b"]);
+    expect(oneEach(newestReadings(one, { from: 0, to: 2 }), (series) => series.name).map((row) => row.value)).toEqual([9, 5]);
   });
 });

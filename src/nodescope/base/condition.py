@@ -18,6 +18,18 @@ class TableCondition:
 
 
 @dataclass(frozen=True, slots=True)
+class FilesCondition:
+    """Files of the node: those that stay open, and those there was no descriptor for."""
+
+    limit: int
+    kept_open: int
+    reopened: int
+    """Opened and closed at each reading: three times as dear, the same values."""
+    tables: Mapping[str, tuple[int, int]]
+    """Where some are reopened: how many stay open, how many do not."""
+
+
+@dataclass(frozen=True, slots=True)
 class Condition:
     """The sampler at one moment."""
 
@@ -27,6 +39,7 @@ class Condition:
     load_ratio: float
     """CPU time of reading, as a share of one core."""
     tally: Tally
+    files: FilesCondition
 
 
 @dataclass(frozen=True, slots=True)

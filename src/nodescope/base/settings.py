@@ -151,8 +151,16 @@ class Settings:
     How often GPUs are asked; COLLECTION_INTERVAL is understood, too.
 
     Unset takes what each way of asking can bear: a second for NVML and sysfs, 30
-    for rocm-smi and amd-smi, which start an interpreter each time. The tick
-    of everything else stays.
+    for rocm-smi, amd-smi and nvidia-smi, which start a process each time. The
+    tick of everything else stays.
+    """
+
+    nvidia_smi: str = _bounded("auto", choices=("auto", "never"))
+    """
+    Whether nvidia-smi is run where the driver's library cannot be loaded.
+
+    auto runs it every 30 s (gpu_interval_seconds) where it is installed and NVML is not
+    to be had in this process; it is never run beside NVML.
     """
 
     amd_tools: str = _bounded("auto", choices=("auto", "always", "never"))

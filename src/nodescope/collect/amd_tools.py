@@ -6,50 +6,18 @@ asked rarely, only stdout is parsed, and stderr serves for the reason alone. Wha
 the kernel's files say is never overwritten: a tool fills in what they lack.
 """
 
-import os
-import shutil
-import subprocess
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from nodescope.base.errors import ParseError
 from nodescope.collect.amd_smi import parse_amd_smi
 from nodescope.collect.rocm_smi import ARGUMENTS, parse_rocm_smi
+from nodescope.collect.vendor_tool import find_tool, run_tool
 
-FOLDERS = ("/opt/rocm/bin", "/usr/local/bin", "/usr/bin")
-ANSWER_SECONDS = 20.0
-# Eight cards with every key are 60 KB; more than this is somebody's mistake.
-ANSWER_CHARACTERS = 4 * 2**20
 # What a dashboard asks for first; auto runs a tool for a card that lacks one.
 WANTED = ("utilization", "memory_used", "memory_total", "power")
 
 Run = Callable[[list[str]], tuple[str, str]]
-
-
-def find_tool(name: str) -> str | None:
-    return shutil.which(name) or next(
-        (path for folder in FOLDERS if (path := shutil.which(name, path=folder))), None
-    )
-
-
-def run_tool(command: list[str]) -> tuple[str, str]:
-    """What it printed on stdout and stderr; the exit code says nothing. ParseError when it does not end."""
-    environment = {**os.environ, "LC_ALL": "C", "NO_COLOR": "1"}
-    try:
-        done = subprocess.run(  # noqa: S603 - the vendor's own tool, found in PATH
-            command,
-            capture_output=True,
-            check=False,
-            timeout=ANSWER_SECONDS,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-        )
-    except subprocess.TimeoutExpired as error:
-        raise ParseError(f"{command[0]}: no answer within {ANSWER_SECONDS:.0f} s") from error
-    except OSError as error:
-        raise ParseError(f"{command[0]}: {error.strerror}") from error
-    out, err = (part.decode("utf-8", "replace")[:ANSWER_CHARACTERS] for part in (done.stdout, done.stderr))
-    return out, err
 
 
 def read_tools(run: Run = run_tool, find: Callable[[str], str | None] = find_tool) -> dict[str, Any] | None:

@@ -183,7 +183,7 @@ class Grid:
     def _open(self, path: str, layout: GridLayout) -> Entry:
         column = self.table.columns[layout.metrics[0].name]
         descriptor = self._root.open(path)
-        if not self._descriptors.take():
+        if not self._descriptors.take(self.table.name):
             os.close(descriptor)
             descriptor = -1
         return Entry(descriptor, path, layout, self._parsers[id(layout)], column, len(layout.metrics))
@@ -317,9 +317,9 @@ class Grid:
         return np.asarray(self._flat, dtype=np.float64).reshape(len(self._entities), self.width)
 
     def _close(self, entry: Entry) -> None:
+        self._descriptors.give_back(self.table.name, kept=entry.descriptor >= 0)
         if entry.descriptor >= 0:
             os.close(entry.descriptor)
-            self._descriptors.give_back()
 
     def close(self) -> None:
         for entity in list(self._rows):

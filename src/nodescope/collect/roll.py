@@ -22,12 +22,13 @@ from nodescope.collect.roots import Descriptors, NodeRoot
 class Roll:
     """Rows in the order in which they came."""
 
-    def __init__(self, layout: GridLayout, root: NodeRoot, descriptors: Descriptors) -> None:
+    def __init__(self, table: str, layout: GridLayout, root: NodeRoot, descriptors: Descriptors) -> None:
         self.faults: list[Fault] = []
         self.gone: set[int] = set()
         """Rows whose file has ended since they were last looked at."""
         self.width = len(layout.metrics)
         self.paths: list[str] = []
+        self._table = table
         self._layout = layout
         self._parse = layout.parser()
         self._root = root
@@ -54,15 +55,15 @@ class Roll:
 
     def _pin(self, descriptor: int) -> int:
         """Keeps it, or closes it when there may be no more: then it is opened for each reading."""
-        if self._descriptors.take():
+        if self._descriptors.take(self._table):
             return descriptor
         os.close(descriptor)
         return -1
 
     def _close(self, descriptor: int) -> None:
+        self._descriptors.give_back(self._table, kept=descriptor >= 0)
         if descriptor >= 0:
             os.close(descriptor)
-            self._descriptors.give_back()
 
     def read(self) -> Values:
         """Fresh values, one row a file."""

@@ -11,10 +11,12 @@ import errno
 import json
 import os
 import tomllib
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from nodescope.base.condition import FilesCondition
 from nodescope.collect.native import Native, Pidlist
 
 # A file of the node larger than this is not one we know how to read; /proc
@@ -157,15 +159,25 @@ class Descriptors:
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
-        self.pinned = 0
-        self.refused = 0
+        self.kept: Counter[str] = Counter()
+        """Files that stay open, by table."""
+        self.reopened: Counter[str] = Counter()
+        """Files that are opened and closed at each reading, by table."""
 
-    def take(self) -> bool:
-        if self.pinned >= self.limit:
-            self.refused += 1
-            return False
-        self.pinned += 1
-        return True
+    @property
+    def pinned(self) -> int:
+        return self.kept.total()
 
-    def give_back(self) -> None:
-        self.pinned -= 1
+    def take(self, table: str) -> bool:
+        """Whether one more file of this table may stay open."""
+        may_stay = self.pinned < self.limit
+        (self.kept if may_stay else self.reopened)[table] += 1
+        return may_stay
+
+    def give_back(self, table: str, *, kept: bool = True) -> None:
+        """A file is no longer read."""
+        (self.kept if kept else self.reopened)[table] -= 1
+
+    def condition(self) -> FilesCondition:
+        tables = {name: (self.kept[name], count) for name, count in sorted(self.reopened.items()) if count}
+        return FilesCondition(self.limit, self.pinned, sum(self.reopened.values()), tables)

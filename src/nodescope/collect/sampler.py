@@ -148,7 +148,8 @@ class Sampler:
         }
         interval_seconds = self.interval_ns / 1e9
         load_ratio = self.budget.load_seconds / interval_seconds
-        return Condition(interval_seconds, dict(self.outcomes), tables, load_ratio, self.tally)
+        files = self._context.descriptors.condition()
+        return Condition(interval_seconds, dict(self.outcomes), tables, load_ratio, self.tally, files)
 
     # -- one tick ---------------------------------------------------------
 

@@ -31,7 +31,7 @@ class Watch:
         self._libc = ctypes.CDLL(None, use_errno=True)
         self.descriptor = self._check(self._libc.inotify_init1(IN_NONBLOCK | IN_CLOEXEC))
         # Told when there is nothing more to wait for: no wake-ups to look whether.
-        self._bell = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        self._bell, self._button = os.pipe()
         # Not select(): it refuses descriptors of 1024 and above.
         self._poll = select.poll()
         self._poll.register(self.descriptor, select.POLLIN)
@@ -59,7 +59,7 @@ class Watch:
 
     def wake(self) -> None:
         """From another thread: end the waiting."""
-        os.eventfd_write(self._bell, 1)
+        os.write(self._button, b".")
 
     def read(self) -> Iterator[tuple[int, int, str]]:
         """(watch number, mask, name inside the folder) of everything that happened since."""
@@ -77,3 +77,4 @@ class Watch:
     def close(self) -> None:
         os.close(self.descriptor)
         os.close(self._bell)
+        os.close(self._button)

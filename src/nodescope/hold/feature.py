@@ -44,6 +44,8 @@ class Feature:
     """1 - top / bottom."""
     otherwise: tuple[Way, ...] = ()
     """What is tried when the first source gave nothing in the window, in this order."""
+    pooled: bool = False
+    """The ways do not stand in for each other: a mean over the rows of all of them."""
 
     @property
     def ways(self) -> tuple[Way, ...]:
@@ -77,10 +79,10 @@ GPUS = ("nvidia", "amd")
 
 
 def of_gpus(name: str, unit: str, sentence: str, column: str, scale: float) -> Feature:
-    """A mean over the GPUs that measured it; both vendors' tables have the same columns."""
+    """A mean over the GPUs that measured it, whoever made them; the vendors' tables have the same columns."""
     top = ((column, scale),)
     first, *others = (Way(vendor, vendor, top, "rows") for vendor in GPUS)
-    return Feature(name, unit, sentence, GPUS, first.table, top, "rows", otherwise=tuple(others))
+    return Feature(name, unit, sentence, GPUS, first.table, top, "rows", otherwise=tuple(others), pooled=True)
 
 
 FEATURES: tuple[Feature, ...] = (

@@ -41,7 +41,7 @@ class NodeWindow:
     samples_of: dict[str, int] = field(default_factory=dict)
     missing: dict[str, str] = field(default_factory=dict)
     sources: dict[str, str] = field(default_factory=dict)
-    """Which source gave a feature."""
+    """Which source gave a feature; several, joined by +, when it is over the rows of all."""
     outcomes: Mapping[str, Outcome] = field(default_factory=dict)
 
 
@@ -117,6 +117,9 @@ class Look:
 
 def add_feature(window: NodeWindow, name: str, feature: Feature, look: Look) -> None:
     """A feature from the first source that has it, or why none of them has."""
+    if feature.pooled:
+        add_pooled(window, name, feature, look)
+        return
     reasons: dict[str, str] = {}
     for way in feature.ways:
         taken = take_feature(way, *look.moments(way.table))
@@ -125,6 +128,41 @@ def add_feature(window: NodeWindow, name: str, feature: Feature, look: Look) -> 
             return
         reasons[way.source] = taken
     window.missing[name] = explain_missing(feature, window.outcomes, reasons)
+
+
+def add_pooled(window: NodeWindow, name: str, feature: Feature, look: Look) -> None:
+    """
+    A feature of gauges over the rows of several sources together.
+
+    Each source is asked at its own pace: at every tick of any of them a source
+    counts with its sample nearest before it in the window, else with its first,
+    so that no value is a mean over one vendor's rows alone.
+    """
+    reasons: dict[str, str] = {}
+    found: dict[str, tuple[list[int], Intervals]] = {}
+    for way in feature.ways:
+        before, inside = look.moments(way.table)
+        taken = take_intervals(way, before, inside)
+        if isinstance(taken, str):
+            reasons[way.source] = taken
+            continue
+        good = ~np.isnan(taken.tops) & (taken.bottoms > 0)
+        sequences = [moment.sequence for moment, is_good in zip(inside, good) if is_good]
+        if sequences:
+            found[way.source] = sequences, Intervals(taken.tops[good], taken.bottoms[good], is_counter=False)
+        else:
+            reasons[way.source] = "was not measured in the window"
+    if not found:
+        window.missing[name] = explain_missing(feature, window.outcomes, reasons)
+        return
+    ticks = sorted({sequence for sequences, _ in found.values() for sequence in sequences})
+    tops, bottoms = np.zeros(len(ticks)), np.zeros(len(ticks))
+    for sequences, taken in found.values():
+        places = np.maximum(np.searchsorted(sequences, ticks, side="right") - 1, 0)
+        tops += taken.tops[places]
+        bottoms += taken.bottoms[places]
+    values = tops / bottoms
+    add_statistics(window, name, "+".join(found), Taken(values, float(values.mean())))
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,16 +65,30 @@ class Result:
 
 
 def convert_all(disk: Disk, folder: DataFolder) -> Result:
-    """Every closed segment; one that fails is named and does not hold up the others."""
+    """
+    Every closed segment; one that fails is named and does not hold up the others.
+
+    Segments that are closed meanwhile are taken, too: whoever closed them may
+    have found the converter's lock taken, and gone.
+    """
     result = Result()
-    for path in folder.closed_segments():
+    tried: set[Path] = set()
+    while True:
+        paths = [path for path in folder.closed_segments() if path not in tried]
+        if not paths:
+            return result
+        tried.update(paths)
+        convert_listed(disk, folder, paths, result)
+
+
+def convert_listed(disk: Disk, folder: DataFolder, paths: Sequence[Path], result: Result) -> None:
+    for path in paths:
         try:
             convert_segment(disk, folder, path, result)
             result.segments += 1
         except (NodescopeError, OSError, MemoryError) as error:
             log.warning("segment not converted", segment=path.name, error=str(error))
             result.failures.append(f"{path.name}: {error}")
-    return result
 
 
 def convert_segment(disk: Disk, folder: DataFolder, path: Path, result: Result) -> None:

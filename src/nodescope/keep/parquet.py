@@ -177,7 +177,7 @@ class Spelling:
         used = np.flatnonzero(there[1:])
         if not len(used):
             return self._null()
-        dictionary = pa.array([words[place] for place in used.tolist()], pa.string())
+        dictionary = wrap_strings([words[place] for place in used.tolist()])
         if len(used) == 1 and not there[0]:
             return pa.DictionaryArray.from_arrays(self._zeros(), dictionary)
         # One place more than words: the code -1 (null) falls on it.
@@ -198,7 +198,7 @@ class Spelling:
     def _null(self) -> pa.Array:
         if self._nothing is None:
             codes = pa.nulls(self._count, pa.int32())
-            self._nothing = pa.DictionaryArray.from_arrays(codes, pa.array([], pa.string()))
+            self._nothing = pa.DictionaryArray.from_arrays(codes, wrap_strings([]))
         return self._nothing
 
     def _zeros(self) -> pa.Array:
@@ -220,6 +220,14 @@ def wrap(values: NDArray[Any], kind: pa.DataType, valid: NDArray[np.bool_] | Non
     return pa.Array.from_buffers(kind, len(values), [bits, pa.py_buffer(np.ascontiguousarray(values))])
 
 
+def wrap_strings(words: Sequence[str]) -> pa.Array:
+    """The same for words."""
+    texts = [word.encode("utf-8", "replace") for word in words]
+    ends = np.cumsum([0, *map(len, texts)], dtype=np.int32)
+    buffers = [None, pa.py_buffer(ends), pa.py_buffer(b"".join(texts))]
+    return pa.Array.from_buffers(pa.string(), len(texts), buffers)
+
+
 def encode_strings(values: Sequence[str | None]) -> tuple[Integers, list[str]]:
     """Codes into a sorted list of words; -1 for null."""
     words = sorted({value for value in values if value is not None})
@@ -230,7 +238,7 @@ def encode_strings(values: Sequence[str | None]) -> tuple[Integers, list[str]]:
 def repeat_strings(words: Sequence[str], lengths: NDArray[np.int64]) -> pa.Array:
     codes, dictionary = encode_strings(words)
     indices = np.repeat(codes.astype(np.int32), lengths)
-    return pa.DictionaryArray.from_arrays(wrap(indices, pa.int32()), pa.array(dictionary, pa.string()))
+    return pa.DictionaryArray.from_arrays(wrap(indices, pa.int32()), wrap_strings(dictionary))
 
 
 # -- reading back ---------------------------------------------------------------

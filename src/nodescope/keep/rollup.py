@@ -30,7 +30,16 @@ from nodescope.base.rates import derive_elapsed_seconds, derive_increase
 from nodescope.keep.disk import TEMPORARY, Disk
 from nodescope.keep.layout import ArchiveFile, DataFolder, list_partition, render_stamp
 from nodescope.keep.merge import Source, merge_runs, open_source
-from nodescope.keep.parquet import FOOTER, TEXT, VERSION, encode_strings, open_parquet, read_footer, wrap
+from nodescope.keep.parquet import (
+    FOOTER,
+    TEXT,
+    VERSION,
+    encode_strings,
+    open_parquet,
+    read_footer,
+    wrap,
+    wrap_strings,
+)
 from nodescope.keep.series import LABELS
 from nodescope.keep.sidecar import merge_segments
 
@@ -168,9 +177,7 @@ def tabulate(held: Held, kinds: dict[str, Any], codes: Sequence[tuple[Integers, 
 
     def spell(picked: Integers, words: Sequence[str]) -> pa.Array:
         indices = np.repeat(picked.astype(np.int32), lengths)
-        return pa.DictionaryArray.from_arrays(
-            wrap(indices, pa.int32(), indices >= 0), pa.array(list(words), pa.string())
-        )
+        return pa.DictionaryArray.from_arrays(wrap(indices, pa.int32(), indices >= 0), wrap_strings(words))
 
     names = encode_strings(held.metric)
     sorts = encode_strings([kinds[metric] for metric in held.metric])

@@ -1,20 +1,21 @@
 """
 The sidecar of a Parquet file: who and what is in it, without opening it.
 
-A `.containers` file is four zstd frames one after the other, each one line of
+A `.containers` file is five zstd frames one after the other, each one line of
 JSON, so that `zstdcat FILE | jq` reads it all:
 
-    head     {"format": "nodescope-sidecar", "version": 1, "rows", "from_ms", "to_ms",
+    head     {"format": "nodescope-sidecar", "version": 2, "rows", "from_ms", "to_ms",
               "node", "identifier", "segments": {run: [[first, last], ...]},
               "replaces": [file names], "sizes": [bytes of each frame that follows]}
     metrics  [{"name", "kind", "unit", "scale", "help", "plain", "scopes", ...}, ...]
     series   [{"labels": {column: value}, "details": {...}}, ...] in the order of rows
-    story    {"ticks": [[time_ms, mono_ns, run], then differences ...], "runs": [run, ...],
-              "seen": {series number: [first_ms, last_ms]} where it is not the whole file,
+    story    {"seen": {series number: [first_ms, last_ms]} where it is not the whole file,
               "outcomes": [[time_ms, {source: [state, reason]}], ...] at changes only,
               "events": [{"kind", "at_ms", "scope", "ids", "labels", "facts"}, ...]}
+    ticks    {"ticks": [[time_ms, mono_ns, run], then differences ...], "runs": [run, ...]}
 
-The tick table maps every `time` of the file to the monotonic clock of its run,
+Version 1 had the ticks in the story; a day's are most of a sidecar, and only
+rates need them. The tick table maps every `time` of the file to the monotonic clock of its run,
 so that rates on read survive a stepped wall clock. Metrics and series do not
 mention time: neighbouring files have the same bytes there, and a reader
 parses them once. A version above ours is refused.
@@ -36,11 +37,13 @@ from nodescope.base.metric import Metric
 from nodescope.keep.series import LABELS, Subject
 
 FORMAT = "nodescope-sidecar"
-VERSION = 1
+VERSION = 2
 # The head of a day's file lists some dozen ranges of segments; 64 KiB of
 # compressed text is far beyond, and small enough to read in one go.
 HEAD_BYTES = 65536
 LEVEL = 3
+# Metrics, series, story.
+PARTS_LEAST = 3
 Integers = NDArray[np.int64]
 
 
@@ -117,19 +120,17 @@ def render_sidecar(sidecar: Sidecar) -> bytes:
         if (subject.first_ms, subject.last_ms) != whole
     }
     ticks = sidecar.ticks
-    story = {
+    story = {"seen": seen, "outcomes": sidecar.outcomes, "events": sidecar.events}
+    clocks = {
         "ticks": [_differences(ticks.time_ms), _differences(ticks.mono_ns), _differences(ticks.run)],
         "runs": list(ticks.runs),
-        "seen": seen,
-        "outcomes": sidecar.outcomes,
-        "events": sidecar.events,
     }
     metrics = [
         {**_metric_to_json(metric), "scopes": list(sidecar.scopes.get(metric.name, ()))}
         for metric in sidecar.metrics
     ]
     series = [_subject_to_json(subject) for subject in sidecar.subjects]
-    frames = [_pack(metrics), _pack(series), _pack(story)]
+    frames = [_pack(metrics), _pack(series), _pack(story), _pack(clocks)]
     first = {"format": FORMAT, "version": VERSION, **asdict(head), "sizes": [len(frame) for frame in frames]}
     return b"".join([_pack(first), *frames])
 
@@ -201,17 +202,20 @@ class Story:
 
     seen: Mapping[str, tuple[int, int]]
     """First and last sight by series number, where it is not the whole file."""
-    ticks: Ticks
     events: list[dict[str, Any]]
     outcomes: list[tuple[int, dict[str, list[str]]]]
 
 
 def _parse_story(data: bytes) -> Story:
     story = _unpack(data)
-    time_ms, mono_ns, run = (np.cumsum(np.array(column, np.int64)) for column in story["ticks"])
-    ticks = Ticks(time_ms, mono_ns, run, tuple(story["runs"]))
     outcomes = [(time_ms, outcomes) for time_ms, outcomes in story["outcomes"]]
-    return Story(story["seen"], ticks, story["events"], outcomes)
+    return Story(story["seen"], story["events"], outcomes)
+
+
+def _parse_ticks(data: bytes) -> Ticks:
+    story = _unpack(data)
+    time_ms, mono_ns, run = (np.cumsum(np.array(column, np.int64)) for column in story["ticks"])
+    return Ticks(time_ms, mono_ns, run, tuple(story["runs"]))
 
 
 @dataclass(slots=True)
@@ -219,8 +223,9 @@ class OpenSidecar:
     """A sidecar in memory whose parts are parsed when they are asked for, and once."""
 
     head: Head
-    _parts: tuple[bytes, bytes, bytes]
+    _parts: tuple[bytes, ...]
     _story: Story | None = None
+    _ticks: Ticks | None = None
 
     def metrics(self) -> tuple[Metric, ...]:
         return _metrics_from(self._parts[0])
@@ -236,6 +241,12 @@ class OpenSidecar:
             self._story = _parse_story(self._parts[2])
         return self._story
 
+    def ticks(self) -> Ticks:
+        if self._ticks is None:
+            # The last part in both versions.
+            self._ticks = _parse_ticks(self._parts[-1])
+        return self._ticks
+
     def whole(self) -> Sidecar:
         story = self.story()
         subjects = []
@@ -246,7 +257,7 @@ class OpenSidecar:
             self.head,
             self.metrics(),
             tuple(subjects),
-            story.ticks,
+            self.ticks(),
             self.scopes(),
             story.events,
             story.outcomes,
@@ -263,7 +274,9 @@ def parse_sidecar(data: bytes) -> OpenSidecar:
                 raise ArchiveTruncated("the sidecar's end is missing")
             parts.append(part)
             offset += size
-        return OpenSidecar(_head_from_json(content), (parts[0], parts[1], parts[2]))
+        if len(parts) < PARTS_LEAST:
+            raise ArchiveRefused("a sidecar with too few parts")
+        return OpenSidecar(_head_from_json(content), tuple(parts))
     except (KeyError, TypeError, IndexError) as error:
         raise ArchiveRefused("a sidecar whose head lacks what version 1 has") from error
 

@@ -172,6 +172,7 @@ def answer_status(
             "used_ratio": condition.load_ratio,
             "slowed": {name: table.every_ticks for name, table in condition.tables.items() if table.slowed},
         },
+        "files": asdict(condition.files),
         "ring": {
             "frames": ring.frame_count,
             "bytes": ring.used_bytes,

@@ -14,6 +14,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from nodescope.base.errors import ArchiveRefused, NodescopeError, RequestRejected
 from nodescope.base.metric import Metric
 from nodescope.base.text import hint_nearest
@@ -51,11 +53,11 @@ class Entry:
     """Where the rows are read when they lie in an object store."""
 
     def story(self) -> Story | None:
-        """Ticks, events and outcomes; parsed once."""
+        """Events and outcomes; parsed once."""
         return self.sidecar.story() if self.sidecar else None
 
     def ticks(self) -> Ticks | None:
-        return self.sidecar.story().ticks if self.sidecar else None
+        return self.sidecar.ticks() if self.sidecar else None
 
     def events(self) -> list[dict[str, Any]]:
         """As the sidecar has them; read/events.py tells them."""
@@ -195,19 +197,18 @@ def group_by_labels(entries: Sequence[Entry]) -> Iterator[tuple[Labelled | None,
 
 
 def list_subjects(labelled: Labelled, group: Sequence[Entry]) -> list[Subject]:
-    first = [2**62] * len(labelled)
-    last = [0] * len(labelled)
+    """First and last sight over files with the same series; mostly each file's whole span."""
+    first = np.full(len(labelled), 2**62, np.int64)
+    last = np.zeros(len(labelled), np.int64)
     for entry in group:
         seen = entry.sidecar.story().seen if entry.sidecar else {}
-        for place in range(len(labelled)):
-            from_ms, to_ms = (
-                seen.get(str(place), (entry.from_ms, entry.to_ms)) if seen else (entry.from_ms, entry.to_ms)
-            )
-            first[place] = min(first[place], from_ms)
-            last[place] = max(last[place], to_ms)
+        mine = np.tile(np.array([[entry.from_ms], [entry.to_ms]], np.int64), (1, len(labelled)))
+        for place, span in seen.items():
+            mine[:, int(place)] = span
+        first, last = np.minimum(first, mine[0]), np.maximum(last, mine[1])
     return [
         Subject(labels, dict(details), from_ms, to_ms)
-        for (labels, details), from_ms, to_ms in zip(labelled, first, last)
+        for (labels, details), from_ms, to_ms in zip(labelled, first.tolist(), last.tolist())
     ]
 
 

@@ -74,12 +74,18 @@ def test_a_panel_shows_what_the_archive_holds(viewer: Asker, archive: Path) -> N
 
 
 def test_the_busiest_come_first_and_only_eight(viewer: Asker) -> None:
-    """Without a choice a panel has the eight largest, in the order of the list."""
+    """Without a choice a panel has the eight largest, in the order of the list; the killed life goes along."""
     listed = viewer.json("/api/containers", metric="cpu", range="all")["containers"]
     values = [one["value"] for one in listed if one["value"] is not None]
     assert values == sorted(values, reverse=True)
     found = viewer.json("/api/timeseries", metric="cpu", range="all")
-    assert [one["id"] for one in found["series"]] == [one["id"] for one in listed[:8]]
+    busiest = [one["id"] for one in listed[:8]]
+    drawn = [one["id"] for one in found["series"]]
+    assert [one for one in drawn if one in busiest] == busiest
+    names = {one["id"]: one["name"] for one in found["series"]}
+    earlier = [one for one in drawn if one not in busiest]
+    assert [names[one] for one in earlier] == [names[drawn[drawn.index(one) + 1]] for one in earlier]
+    assert any("cache" in names[one] for one in earlier), "the life that ran out of memory"
 
 
 def test_ranges_may_be_said_in_every_way(viewer: Asker) -> None:

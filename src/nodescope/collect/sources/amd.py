@@ -20,10 +20,11 @@ from nodescope.base.clock import Clock, SystemClock
 from nodescope.base.errors import ParseError, SourceAbsent, SourceFailed
 from nodescope.base.text import clean_text
 from nodescope.collect.amd_sysfs import KFD, read_cards
-from nodescope.collect.amd_tools import fill_in, find_tool, is_wanting, make_cards, read_tools
+from nodescope.collect.amd_tools import fill_in, is_wanting, make_cards, read_tools
 from nodescope.collect.gpu_metrics import Family
 from nodescope.collect.gpu_owner import read_owner
 from nodescope.collect.source import Context
+from nodescope.collect.vendor_tool import find_tool
 
 NO_CARD = "no AMD GPU: no card with amdgpu in /sys/class/drm, and neither rocm-smi nor amd-smi has one"
 # A tool starts an interpreter: asked this often unless settings say otherwise.

@@ -1,7 +1,7 @@
 """
 NVIDIA GPUs, through the driver's own library.
 
-Reads   libnvidia-ml.so.1 (NVML) by nvidia-ml-py; /proc/PID/{stat,cgroup} of processes on a GPU
+Reads   libnvidia-ml.so.1 (NVML) by nvidia-ml-py, else nvidia-smi; /proc/PID/{stat,cgroup} of processes on a GPU
 Needs   the NVIDIA driver; in a container NVIDIA_VISIBLE_DEVICES=all and the capability "utility";
         the host's pid namespace for the names of processes; nothing else, no privileges
 Docs    https://docs.nvidia.com/deploy/nvml-api/
@@ -21,10 +21,11 @@ from typing import Any
 
 from nodescope.base.block import Block
 from nodescope.base.clock import Clock, SystemClock
-from nodescope.base.errors import SourceAbsent, SourceFailed
+from nodescope.base.errors import ParseError, SourceAbsent, SourceFailed
 from nodescope.base.log import Log
 from nodescope.collect.gpu_metrics import Family
 from nodescope.collect.gpu_owner import read_owner
+from nodescope.collect.nvidia_smi import ARGUMENTS, parse_nvidia_smi
 from nodescope.collect.nvml import (
     DRIVER_NOT_LOADED,
     LIBRARY_NOT_FOUND,
@@ -36,6 +37,7 @@ from nodescope.collect.nvml import (
 )
 from nodescope.collect.nvml_events import XidWatch
 from nodescope.collect.source import Context
+from nodescope.collect.vendor_tool import find_tool, run_tool
 
 log = Log("nvidia")
 
@@ -54,17 +56,26 @@ NO_GPU = (
     "the NVIDIA driver answers but shows no GPU: device files are not mounted (NVIDIA_VISIBLE_DEVICES=all), "
     "or every GPU has left the bus"
 )
+# NVML answers in some milliseconds per GPU; a driver in trouble blocks.
+CALL_SECONDS = 5.0
+# nvidia-smi is a process that opens every GPU: seconds with eight of them, given up after 20.
+TOOL_SECONDS = 30.0
+# Facts of a GPU that is gone.
+KEPT = ("index", "name", "pci_bus_id", "serial", "vbios_version")
+
+
+class LibraryMissing(SourceAbsent):
+    """NVML cannot be had in this process; nvidia-smi may still be there."""
 
 
 class NvidiaSource:
     """Asks every GPU, each on its own account."""
 
     name = "nvidia"
-    # NVML answers in some milliseconds per GPU; a driver in trouble blocks.
-    deadline_seconds = 5.0
 
     def __init__(self, library: str = LIBRARY, clock: Clock | None = None) -> None:
         self.pace_seconds = 1.0
+        self.deadline_seconds = CALL_SECONDS
         self.note = ""
         self._library = library
         self._clock = clock or SystemClock()
@@ -77,27 +88,48 @@ class NvidiaSource:
         # Outlives NVML's restarts, so that the counters do.
         self._xids: dict[str, dict[str, tuple[int, float]]] = {}
         self._driver = ""
+        self._tool: str | None = None
 
     def open(self, context: Context) -> None:
         self._context = context
-        self.pace_seconds = context.settings.gpu_interval_seconds or 1.0
+        self._pace(1.0, CALL_SECONDS)
         if context.root.is_fixture:
             if not context.root.exists(f"calls/{self.name}.json"):
                 raise SourceAbsent(NO_LIBRARY)
             return
         self._start()
 
+    def _pace(self, seconds: float, deadline_seconds: float) -> None:
+        assert self._context is not None  # noqa: S101 - open comes first
+        self.pace_seconds = self._context.settings.gpu_interval_seconds or seconds
+        self.deadline_seconds = deadline_seconds
+
     def _start(self) -> None:
+        """NVML, or nvidia-smi where there is one and no NVML; SourceAbsent where neither is."""
+        assert self._context is not None  # noqa: S101 - open comes first
+        self._tool = None
+        try:
+            self._load()
+        except LibraryMissing:
+            if self._context.settings.nvidia_smi != "never":
+                self._tool = find_tool("nvidia-smi")
+            if self._tool is None:
+                raise
+            self._pace(TOOL_SECONDS, TOOL_SECONDS)
+        else:
+            self._pace(1.0, CALL_SECONDS)
+
+    def _load(self) -> None:
         """Load and initialise; SourceAbsent where there is no driver at all."""
         try:
             ctypes.CDLL(self._library)
         except OSError:
-            raise SourceAbsent(NO_LIBRARY) from None
+            raise LibraryMissing(NO_LIBRARY) from None
         try:
             # Only where there is a driver: it takes 90 ms and 6 MiB.
             binding: Any = importlib.import_module("pynvml")
         except ImportError:
-            raise SourceAbsent(NO_BINDING) from None
+            raise LibraryMissing(NO_BINDING) from None
         try:
             binding.nvmlInit()
             self._driver = decode(binding.nvmlSystemGetDriverVersion())
@@ -112,9 +144,11 @@ class NvidiaSource:
 
     def _ask_all(self) -> dict[str, Any]:
         if self._asker is None:
+            # With nvidia-smi, too: the library may have come meanwhile.
             self._start()
         asker = self._asker
-        assert asker is not None  # noqa: S101 - started above
+        if asker is None:
+            return self._ask_tool()
         asker.round_number += 1
         try:
             gpus = self._ask_gpus(asker)
@@ -126,6 +160,25 @@ class NvidiaSource:
             raise SourceFailed(NO_GPU)
         self._note(gpus)
         return {"driver": self._driver, "gpus": gpus}
+
+    def _ask_tool(self) -> dict[str, Any]:
+        """What nvidia-smi says; a GPU that it no longer lists is lost."""
+        assert self._tool is not None  # noqa: S101 - started, and there is no NVML
+        try:
+            answer = parse_nvidia_smi(*run_tool([self._tool, *ARGUMENTS]))
+        except ParseError as error:
+            situation = SourceAbsent if "not loaded" in str(error) else SourceFailed
+            raise situation(str(error)) from error
+        for gpu in answer["gpus"]:
+            gpu["uuid"] = gpu["uuid"] or f"pci-{gpu['pci_bus_id']}"
+            gpu["readings"] = {"up": 1, **gpu["readings"]}
+            self._known[gpu["uuid"]] = {key: gpu[key] for key in KEPT}
+            if "processes" in gpu:
+                gpu["processes"] = self._with_owners(gpu["processes"])
+        self._driver = answer["driver"]
+        self._add_missing(answer["gpus"])
+        self._note(answer["gpus"])
+        return dict(answer)
 
     def _ask_gpus(self, asker: Asker) -> list[dict[str, Any]]:
         count = asker.binding.nvmlDeviceGetCount()
@@ -162,19 +215,21 @@ class NvidiaSource:
             return self._lost(index, uuid, str(error))
 
     def _describe(self, asker: Asker, uuid: str, handle: Any) -> dict[str, Any]:
-        assert self._context is not None  # noqa: S101 - open comes first
         readings = asker.read(uuid, handle)
         gpu: dict[str, Any] = {"uuid": uuid, **self._known[uuid], "readings": {"up": 1, **readings}}
         if readings.get("mig"):
             gpu["parts"] = asker.read_parts(uuid, handle)
         processes, self._since_us[uuid] = asker.read_processes(uuid, handle, self._since_us.get(uuid, 0))
         if processes is not None:
-            limit = self._context.limit("process")
-            gpu["processes"] = [
-                {**process, "owner": read_owner(self._context, process["pid"])}
-                for process in processes[:limit]
-            ]
+            gpu["processes"] = self._with_owners(processes)
         return gpu
+
+    def _with_owners(self, processes: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        assert self._context is not None  # noqa: S101 - open comes first
+        limit = self._context.limit("process")
+        return [
+            {**process, "owner": read_owner(self._context, process["pid"])} for process in processes[:limit]
+        ]
 
     def _lost(self, index: int, uuid: str, error: str) -> dict[str, Any]:
         if not uuid:
@@ -191,7 +246,8 @@ class NvidiaSource:
 
     def _note(self, gpus: list[dict[str, Any]]) -> None:
         lost = [f"GPU {gpu['index']}: {gpu['error']}" for gpu in gpus if "error" in gpu]
-        note = "; ".join([f"driver {self._driver}", *lost])
+        how = ["by nvidia-smi: no NVML in this process"] if self._tool else []
+        note = "; ".join([f"driver {self._driver}", *how, *lost])
         if note != self.note and lost:
             log.warning("gpu lost", note=note)
         self.note = note

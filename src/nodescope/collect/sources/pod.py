@@ -119,7 +119,7 @@ class PodNetwork:
         for speaker in self.speakers.values():
             speaker.interfaces, speaker.plan = [], None
             try:
-                data = os.pread(speaker.descriptor, 16384, 0)
+                data = self._read_file(speaker)
                 speaker.interfaces, values = self._parse(data)
             except (OSError, ParseError) as error:
                 self.faults.append(describe_fault(f"proc/{speaker.pid}/net/dev", error))
@@ -132,6 +132,11 @@ class PodNetwork:
         self._name_rows(names[:limit])
         self._values = np.array(rows[:limit], dtype=np.float64).reshape(len(self._names), len(WORDS))
         self._arrange()
+
+    def _read_file(self, speaker: Speaker) -> bytes:
+        if speaker.descriptor >= 0:
+            return os.pread(speaker.descriptor, 16384, 0)
+        return self._context.root.read(f"proc/{speaker.pid}/net/dev")
 
     def _list_names(self) -> list[tuple[str, Labels, str]]:
         return [
@@ -150,7 +155,9 @@ class PodNetwork:
         """For the native reader, once all files are plain and none is left out."""
         self._native = None
         native, speakers = self._context.root.native, list(self.speakers.values())
-        if native is None or self.dropped or not all(speaker.plan for speaker in speakers):
+        if native is None or self.dropped:
+            return
+        if not all(speaker.plan and speaker.descriptor >= 0 for speaker in speakers):
             return
         shared = {plan.starts: plan for speaker in speakers if (plan := speaker.plan)}
         self._native = NativeGrid(native, list(shared.values()))
@@ -171,8 +178,9 @@ class PodNetwork:
     def drop(self, pod: str) -> None:
         self._native = None
         speaker = self.speakers.pop(pod)
-        os.close(speaker.descriptor)
-        self._context.descriptors.give_back()
+        self._context.descriptors.give_back(self.table.name, kept=speaker.descriptor >= 0)
+        if speaker.descriptor >= 0:
+            os.close(speaker.descriptor)
 
     def close(self) -> None:
         for pod in list(self.speakers):
@@ -281,14 +289,15 @@ class PodSource:
         assert self._segment is not None  # noqa: S101 - open comes first
         for member in containers:
             for pid in self._pids(member)[:4]:
-                if self._context.descriptors.take():
-                    try:
-                        descriptor = self._context.root.open(f"proc/{pid}/net/dev")
-                    except OSError:
-                        self._context.descriptors.give_back()
-                        continue
-                    self._segment.add(pod, Speaker(pid, member, descriptor))
-                    return
+                try:
+                    descriptor = self._context.root.open(f"proc/{pid}/net/dev")
+                except OSError:
+                    continue
+                if not self._context.descriptors.take(self._segment.table.name):
+                    os.close(descriptor)
+                    descriptor = -1
+                self._segment.add(pod, Speaker(pid, member, descriptor))
+                return
 
     def segments(self) -> Iterable[tuple[Segment, int]]:
         return [(self._segment, 1)] if self._segment else []

@@ -102,7 +102,7 @@ class Everyone:
     ) -> None:
         self.table = Table("process.all", "process", ("process",), layout.metrics)
         self.cost_ns = 0
-        self.roll = Roll(layout, context.root, context.descriptors)
+        self.roll = Roll(self.table.name, layout, context.root, context.descriptors)
         self.faults: list[Fault] = []
         self.shown_table = table
         self.chosen_rows: list[int] = []

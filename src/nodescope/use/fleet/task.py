@@ -41,6 +41,8 @@ LEAK_SHARE = 0.05
 CHANGE_SHARE = 0.1
 # The shortest piece that the study tells from its neighbours, five samples, always holds a whole block.
 BLOCK = 3
+# Questions whose figures say how near to the limit a series is.
+NEAR_LIMITS = ("top", "summary")
 # What the middle of a load is: between these shares of its sum.
 MIDDLE = (0.05, 0.95)
 
@@ -87,16 +89,45 @@ def look_at(unit: Unit, job: Job) -> Part:
         return part
     for containers in batches(catalog, asked.metrics[0].name, unit, by_pod=asked.of == "pod"):
         answer = engine_here().query(catalog, unit.metric, containers, unit.from_ms, unit.to_ms, POINTS)
-        limits: dict[str, float] = {}
-        if job.question != "changes":
-            span = unit.from_ms, unit.to_ms
-            limits = read_limits(engine_here(), catalog, unit.metric, containers, *span)
+        limits: Mapping[str, float] = {}
+        if job.question in NEAR_LIMITS:
+            limits = limits_of(catalog, unit, containers)
         part.faults += [Fault(unit.node, reason) for reason in answer.refused]
         part.samples += sum(len(line.points.time_ms) for line in answer.lines)
-        take(part, job, answer.lines, answer.asked.unit, limits)
+        if study_of(job) == "trend":
+            found = [line for line in answer.lines if has_trend(line, unit.metric, answer.asked.unit)]
+            take_still(part, answer.lines, found)
+            ids = sorted({line.subject.label("l_container_id") or "" for line in found} - {""})
+            limits = limits_of(catalog, unit, ids) if ids else {}
+            take(part, job, found, answer.asked.unit, limits)
+        else:
+            take(part, job, answer.lines, answer.asked.unit, limits)
     part.faults = list(dict.fromkeys(part.faults))
     part.fetched_bytes = sum(entry.remote.fetched_bytes for entry in catalog.entries if entry.remote)
     return part
+
+
+def limits_of(catalog: Catalog, unit: Unit, containers: Sequence[str] | None) -> Mapping[str, float]:
+    return read_limits(engine_here(), catalog, unit.metric, containers, unit.from_ms, unit.to_ms)
+
+
+def has_trend(line: Line, metric: str, unit: str) -> bool:
+    """
+    Whether there is anything to tell a limit about, or to say that it is too short.
+
+    A limit moves the forecast of a trend, never whether there is one: limits
+    are read for the few that have one, and only those are studied again.
+    """
+    return STUDIES["trend"].run(make_series(line, metric, unit, None)).status != "none"
+
+
+def take_still(part: Part, lines: Sequence[Line], found: Sequence[Line]) -> None:
+    """Looked at, and nothing there."""
+    moving = {id(line) for line in found}
+    for line in lines:
+        if id(line) not in moving:
+            owner = owner_of(line, part.unit.node)
+            part.looked[owner.namespace, owner.workload, owner.image] += 1
 
 
 def batches(catalog: Catalog, metric: str, unit: Unit, *, by_pod: bool) -> Iterator[list[str] | None]:

@@ -173,8 +173,9 @@ class FpgaPart:
         verdict.facts["busy_ratio"] = busy
         verdict.terms["reconfiguration"] = load_ms
         verdict.terms["wait"] = quiet_ms
-        # What is on its way is known for sure, however old the annotation is.
-        verdict.terms["arriving"] = self.session_ms * derive_queue(busy + ahead) - quiet_ms
+        if ahead:
+            # What is on its way is known for sure, however old the annotation is.
+            verdict.terms["arriving"] = self.session_ms * derive_queue(busy + ahead) - quiet_ms
         return Part(quiet_ms + load_ms, confidence)
 
     def _unused(self, verdict: Verdict, ahead: float) -> Part:

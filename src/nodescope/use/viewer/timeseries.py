@@ -9,6 +9,7 @@ from nodescope.base.errors import RequestRejected
 from nodescope.base.plain import PERIOD, QUOTA
 from nodescope.read.bucket import Points
 from nodescope.read.query import Answer, Engine
+from nodescope.read.ranking import place_of
 from nodescope.read.resolve import Asked, Rate
 from nodescope.read.subject import id_of, labels_of, name_of, scope_of
 from nodescope.use.viewer.axis import Gap, Row, align
@@ -19,6 +20,8 @@ from nodescope.use.viewer.render import Json, number, numbers, times
 from nodescope.use.viewer.shelf import Node, Snapshot
 
 BUSIEST = 8
+# An earlier life of a busy container is shown when it lasted so much of the range.
+LIFE_SHARE = 0.05
 # Samples read for one answer; a day of 64 containers is 5.5 million.
 SAMPLES_MOST = 30_000_000
 # A range of more is shown with the first of its gaps only.
@@ -94,7 +97,35 @@ def choose_busiest(
         for one in members_of(snapshot, nodes)
         if one.subject.first_ms <= span.to_ms and one.subject.last_ms >= span.from_ms
     ]
-    return tuple(first_of(rank(engine, everybody, nodes, metric, span), everybody, BUSIEST))
+    busiest = first_of(rank(engine, everybody, nodes, metric, span), everybody, BUSIEST)
+    return tuple(add_lives(busiest, everybody, span))
+
+
+def add_lives(chosen: Sequence[Member], everybody: Sequence[Member], span: Span) -> list[Member]:
+    """
+    Each, and before it the longest of its earlier lives in the range.
+
+    A container is ranked with all its lives under the id of the newest; the
+    one that was killed is the one to look at. Lives of a crash loop are too
+    short to be seen.
+    """
+    out: list[Member] = []
+    for one in chosen:
+        place = place_of(one.subject)
+        others = [
+            other
+            for other in everybody
+            if other.id != one.id and other.node is one.node and place_of(other.subject) == place
+        ]
+        longest = max(others, key=lambda other: seen_within(other, span), default=None)
+        if longest and seen_within(longest, span) >= LIFE_SHARE * (span.to_ms - span.from_ms):
+            out.append(longest)
+        out.append(one)
+    return out
+
+
+def seen_within(one: Member, span: Span) -> int:
+    return min(one.subject.last_ms, span.to_ms) - max(one.subject.first_ms, span.from_ms)
 
 
 def is_of_containers(nodes: Iterable[Node], asked: dict[str, Asked]) -> bool:
@@ -214,10 +245,10 @@ def why(found: Found, gap: Gap, asked: Asked) -> str:
     source = "container" if found.scope in LISTED_SCOPES else asked.metrics[0].name.partition(".")[0]
     word = ""
     for entry in node.catalog.select(gap.from_ms - 1, gap.to_ms):
-        story = entry.story()
-        if story is None:
+        story, ticks = entry.story(), entry.ticks()
+        if story is None or ticks is None:
             continue
-        inside = (story.ticks.time_ms > gap.from_ms) & (story.ticks.time_ms < gap.to_ms)
+        inside = (ticks.time_ms > gap.from_ms) & (ticks.time_ms < gap.to_ms)
         ticked = ticked or bool(inside.any())
         for at_ms, outcomes in story.outcomes:
             state, reason = outcomes.get(source, ["ok", ""])

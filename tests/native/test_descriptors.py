@@ -1,0 +1,71 @@
+"""At the limit of open files nothing is lost; /status tells what it costs."""
+
+import json
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.integration.peers.servers import Server, _wait_ready, free_port
+from tests.support import TurnableClock, build_parts_at
+
+# soft - 256 would be less than nothing: the agent then keeps 64.
+LIMIT = 160
+KEPT = 64
+
+
+@pytest.fixture
+def agent(tmp_path: Path) -> Iterator[Server]:
+    port = free_port()
+    words = [
+        *("sh", "-c", f'ulimit -n {LIMIT} && exec "$@"', "sh"),
+        sys.executable,
+        "-m",
+        "nodescope",
+        "agent",
+        "--port",
+        str(port),
+        "--no-archive",
+        "--no-kubernetes",
+    ]
+    with (tmp_path / "log").open("w+b") as log:
+        process = subprocess.Popen(words, stdout=log, stderr=log)
+        try:
+            server = Server("nodescope", port, process.pid)
+            _wait_ready(server, process, log)
+            yield server
+        finally:
+            process.terminate()
+            process.wait(20)
+
+
+@pytest.mark.real
+def test_an_agent_at_its_limit_opens_the_rest_for_each_reading(agent: Server) -> None:
+    """Every process has a file; some sixty stay open, the others are read all the same."""
+    with urllib.request.urlopen(f"http://127.0.0.1:{agent.port}/status", timeout=20) as answer:
+        status = json.load(answer)
+    files = status["files"]
+    assert files["limit"] == KEPT
+    assert files["kept_open"] <= KEPT
+    assert len(list(Path(f"/proc/{agent.pid}/fd").iterdir())) < LIMIT
+    processes = sum(path.name.isdigit() for path in Path("/proc").iterdir())
+    if processes > KEPT:
+        assert files["reopened"] > 0
+        assert files["tables"]["process.all"][1] > 0
+    assert status["sources"]["process"]["state"] == "ok"
+    assert "cpu_process_rss_bytes{" in agent.scrape()
+
+
+def test_what_is_kept_open_and_what_is_not_adds_up() -> None:
+    """By table; when a node's files are closed, all counts go back to nothing."""
+    parts = build_parts_at(Path("tests/nodes/cgroup2-systemd/t0").absolute(), TurnableClock(), node="n")
+    descriptors = parts.context.descriptors
+    descriptors.limit = 10
+    parts.sampler.tick()
+    files = parts.sampler.condition().files
+    assert files.kept_open == 10
+    assert files.reopened == sum(count for _, count in files.tables.values()) > 0
+    parts.sampler.stop()
+    assert (descriptors.pinned, descriptors.reopened.total()) == (0, 0)
