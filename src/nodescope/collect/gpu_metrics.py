@@ -9,7 +9,8 @@ as their names say. A key that is not in a record was not measured: NaN, no line
     {"driver": "580.126.01",
      "gpus": [{"index": 0, "uuid": "GPU-0b1c...", "name": "NVIDIA H100", "readings": {"utilization": 87},
                "processes": [{"pid": 4242, "memory": 30000000000, "owner": {...}}],
-               "parts": [{"uuid": "MIG-...", "readings": {...}, ...}], "xids": {"79": [1, 1700000000.0]}}]}
+               "parts": [{"uuid": "MIG-...", "readings": {...}, ...}], "xids": {"79": [1, 1700000000.0]},
+               "nvlinks": {"0": {"up": 1, "transmit": 5368709120}}}]}
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -238,6 +239,37 @@ XID_METRICS = (
     ),
     row("xid.last", "gpu_xid_last_timestamp_seconds", "seconds", "When such an error was last seen."),
 )
+LINK_ERRORS = ("replay", "recovery", "crc")
+LINK_METRICS = (
+    row("nvlink.up", "gpu_nvlink_up", "", "1 while the NVLink is active."),
+    row(
+        "nvlink.speed",
+        "gpu_nvlink_speed_bytes_per_second",
+        "bytes",
+        "Bytes per second that the NVLink can carry in one direction.",
+    ),
+    *(
+        row(
+            f"nvlink.{direction}",
+            f"gpu_nvlink_link_{direction}_bytes_total",
+            "bytes",
+            "Bytes over one NVLink, without the protocol's own, since the driver was loaded.",
+            "counter",
+        )
+        for direction in ("transmit", "receive")
+    ),
+    *(
+        row(
+            f"nvlink.errors.{error}",
+            "gpu_nvlink_errors_total",
+            "",
+            "Errors of one NVLink: packets sent again, recoveries of the link, checksums that were wrong.",
+            "counter",
+            error=error,
+        )
+        for error in LINK_ERRORS
+    ),
+)
 # The names of NVIDIA's own exporter, in its units, for dashboards and
 # autoscalers that ask for them: (name, our key, multiply, divide, help).
 DCGM = (
@@ -252,6 +284,7 @@ DCGM = (
     ("MEM_COPY_UTIL", "memory_busy", 1, 1, "Memory utilization (in %)."),
     ("ENC_UTIL", "encoder", 1, 1, "Encoder utilization (in %)."),
     ("DEC_UTIL", "decoder", 1, 1, "Decoder utilization (in %)."),
+    ("XID_ERRORS", "xid_newest", 1, 1, "Value of the last XID error encountered."),
     ("FB_FREE", "memory_free", 1, 2**20, "Frame buffer memory free (in MiB)."),
     ("FB_USED", "memory_used", 1, 2**20, "Frame buffer memory used (in MiB)."),
     ("FB_RESERVED", "memory_reserved", 1, 2**20, "Frame buffer memory reserved (in MiB)."),
@@ -282,6 +315,7 @@ class Family:
         self.parts = Table(f"{source}.mig", source, ("gpu",), PART_METRICS, PART_INFO)
         self.processes = Table(f"{source}.process", source, ("gpu",), PROCESS_METRICS, PROCESS_INFO)
         self.xids = Table(f"{source}.xid", source, ("gpu",), XID_METRICS)
+        self.links = Table(f"{source}.nvlink", source, ("gpu",), LINK_METRICS)
         self.dcgm = Table(f"{source}.dcgm", source, ("gpu",), DCGM_METRICS)
         self._kept: dict[str, tuple[Entity, ...]] = {}
 
@@ -294,6 +328,7 @@ class Family:
             self._block(self.parts, list(self._parts(gpus)), mono_ns),
             self._block(self.processes, list(self._processes(gpus)), mono_ns),
             self._block(self.xids, list(self._xids(gpus)), mono_ns),
+            self._block(self.links, list(self._links(gpus)), mono_ns),
         ]
         if dcgm:
             rows = [(self._dcgm(gpu, driver), dcgm_cells(gpu)) for gpu in gpus]
@@ -366,6 +401,13 @@ class Family:
                 entity = Entity("gpu", (*self._ids(gpu), "xid", xid), (*self._labels(gpu), ("xid", xid)))
                 yield entity, {"gpu.xid.count": count, "gpu.xid.last": last_seconds}
 
+    def _links(self, gpus: Iterable[Mapping[str, Any]]) -> Iterable[tuple[Entity, Readings]]:
+        for gpu in gpus:
+            for place, readings in gpu.get("nvlinks", {}).items():
+                labels = (*self._labels(gpu), ("link", str(place)))
+                entity = Entity("gpu", (*self._ids(gpu), "nvlink", str(place)), labels)
+                yield entity, {f"gpu.nvlink.{key}": value for key, value in readings.items()}
+
     def _dcgm(self, gpu: Mapping[str, Any], driver: str) -> Entity:
         labels = (
             ("gpu", str(gpu["index"])),
@@ -395,7 +437,11 @@ def gpu_cells(gpu: Mapping[str, Any]) -> Readings:
 
 
 def dcgm_cells(gpu: Mapping[str, Any]) -> Readings:
-    readings = gpu.get("readings", {})
+    """In DCGM's units; its XID is the newest kind, 0 while none was seen by who listens for them."""
+    readings = dict(gpu.get("readings", {}))
+    if "xids" in readings:
+        seen = [(last, int(xid)) for xid, (_, last) in gpu.get("xids", {}).items()]
+        readings["xid_newest"] = max(seen, default=(0.0, 0))[1]
     return {
         f"gpu.dcgm.{name}": readings[key] * times / per
         for name, key, times, per, _ in DCGM

@@ -54,6 +54,22 @@ FIELDS = (
     (FIELD_PCIE_RECEIVE, 0, "pcie_receive", 1),
     (FIELD_RECOVERY_ACTION, 0, "recovery_action", 1),
 )
+# Of one link: (field, our key, times). Those of state, speed and errors came with
+# Hopper; what an older GPU has is asked for link by link.
+FIELD_LINK_COUNT = 91
+LINK_FIELDS = (
+    (FIELD_NVLINK_TRANSMIT, "transmit", 1024),
+    (FIELD_NVLINK_RECEIVE, "receive", 1024),
+    (165, "up", 1),
+    (164, "speed", 1_000_000),
+    (161, "errors.replay", 1),
+    (162, "errors.recovery", 1),
+    (163, "errors.crc", 1),
+)
+# nvmlNvLinkErrorCounter_t.
+LINK_COUNTERS = {"errors.replay": 0, "errors.recovery": 1, "errors.crc": 2}
+# nvml.h has room for 18, newer ones for 36; a driver that says more is not believed.
+MAX_LINKS = 36
 # nvmlValueType_t -> the member of the union that holds the value.
 VALUE_MEMBERS = {0: "dVal", 1: "uiVal", 2: "ulVal", 3: "ullVal", 4: "sllVal", 5: "siVal"}
 CLOCK_TYPES = {"graphics": 0, "sm": 1, "memory": 2, "video": 3}
@@ -115,10 +131,30 @@ def ask_fields(binding: Any, handle: Any) -> Values:
     answers = binding.nvmlDeviceGetFieldValues(handle, [(number, scope) for number, scope, _, _ in FIELDS])
     values = {}
     for answer, (_, _, key, times) in zip(answers, FIELDS):
-        member = VALUE_MEMBERS.get(answer.valueType)
-        if answer.nvmlReturn == SUCCESS and member:
-            values[key] = getattr(answer.value, member) * times
+        value = take_value(answer)
+        if value is not None:
+            values[key] = value * times
     return values
+
+
+def take_value(answer: Any) -> float | None:
+    """The number of one field; None where it has none."""
+    member = VALUE_MEMBERS.get(answer.valueType)
+    return getattr(answer.value, member) if answer.nvmlReturn == SUCCESS and member else None
+
+
+def ask_links(binding: Any, handle: Any) -> dict[int, Values]:
+    """Every NVLink by its number: one call for how many, one for all that they say."""
+    count = take_value(binding.nvmlDeviceGetFieldValues(handle, [(FIELD_LINK_COUNT, 0)])[0])
+    places = [(link, field) for link in range(min(int(count or 0), MAX_LINKS)) for field in LINK_FIELDS]
+    links: dict[int, Values] = {link: {} for link, _ in places}
+    if places:
+        fields = [(number, link) for link, (number, _, _) in places]
+        for answer, (link, (_, key, times)) in zip(binding.nvmlDeviceGetFieldValues(handle, fields), places):
+            value = take_value(answer)
+            if value is not None:
+                links[link][key] = value * times
+    return links
 
 
 def ask_state(binding: Any, handle: Any) -> Values:
@@ -277,6 +313,22 @@ class Asker:
         if attributes is not None:
             record["readings"]["multiprocessors"] = attributes.multiprocessorCount
         return record
+
+    def read_links(self, uuid: str, handle: Any) -> dict[int, Values]:
+        """NVLinks with what each of them has; none on a GPU without."""
+        links: dict[int, Values] = self.ask(uuid, "nvlinks", ask_links, self.binding, handle) or {}
+        for link, values in links.items():
+            if "up" not in values:
+                state = self.ask(uuid, f"nvlink{link}", self.binding.nvmlDeviceGetNvLinkState, handle, link)
+                if state is not None:
+                    values["up"] = state
+            for key, counter in LINK_COUNTERS.items():
+                if key not in values and values.get("up"):
+                    ask = self.binding.nvmlDeviceGetNvLinkErrorCounter
+                    count = self.ask(uuid, f"nvlink{link}.{key}", ask, handle, link, counter)
+                    if count is not None:
+                        values[key] = count
+        return {link: values for link, values in links.items() if values}
 
     def read_processes(
         self, uuid: str, handle: Any, since_us: int

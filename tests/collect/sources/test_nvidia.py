@@ -15,6 +15,7 @@ from nodescope.base.clock import SystemClock
 from nodescope.base.errors import SourceAbsent, SourceFailed
 from nodescope.base.settings import Settings
 from nodescope.collect.caller import Caller
+from nodescope.collect.gpu_metrics import Family
 from nodescope.collect.names import Names
 from nodescope.collect.roots import Descriptors, NodeRoot
 from nodescope.collect.roster import Roster
@@ -279,6 +280,69 @@ def test_mig_devices_have_series_of_their_own(open_source: Open, scenario: Scena
     assert math.isnan(cell(processes, 1, "process.memory"))
 
 
+def link_lines(gpu: int, link: int, **values: int) -> dict[str, object]:
+    fields = {
+        "transmit": 138,
+        "receive": 139,
+        "up": 165,
+        "speed": 164,
+        "replay": 161,
+        "recovery": 162,
+        "crc": 163,
+    }
+    return {f"gpu{gpu}.link{link}.{fields[key]}": value for key, value in values.items()}
+
+
+def test_single_nvlinks_have_state_bytes_and_errors(open_source: Open, scenario: Scenario) -> None:
+    """Each link of each GPU on its own; KiB and MB/s become bytes; what one lacks is absent."""
+    lines = many_gpus(2) | {"all.field.91": 3}
+    lines |= link_lines(0, 0, up=1, transmit=1000, receive=2000, speed=25781, replay=4, recovery=1, crc=0)
+    lines |= link_lines(0, 1, up=0)
+    lines |= link_lines(1, 2, up=1, transmit=7)
+    scenario.say(lines)
+    links = take(open_source())["nvidia.nvlink"]
+    names = [(entity.attribute("gpu_index"), entity.attribute("link")) for entity in links.entities]
+    assert names == [("0", "0"), ("0", "1"), ("1", "2")]
+    expected = {"up": 1, "transmit": 1000 * 1024, "receive": 2000 * 1024, "speed": 25781e6}
+    expected |= {"errors.replay": 4, "errors.recovery": 1, "errors.crc": 0}
+    assert {key: cell(links, 0, f"nvlink.{key}") for key in expected} == expected
+    assert (cell(links, 1, "nvlink.up"), cell(links, 2, "nvlink.transmit")) == (0, 7 * 1024)
+    assert math.isnan(cell(links, 1, "nvlink.transmit"))
+    assert math.isnan(cell(links, 2, "nvlink.errors.crc"))
+
+
+def test_nvlinks_of_gpus_before_hopper_are_asked_one_by_one(open_source: Open, scenario: Scenario) -> None:
+    """No fields for state and errors there; a link that is down is not asked for its errors."""
+    lines = many_gpus(1) | {
+        "all.field.91": 2,
+        "gpu0.link0.138": 5,
+        "gpu0.link0.state": 1,
+        "gpu0.link1.state": 0,
+    }
+    lines |= {
+        "gpu0.link0.error.0": 8,
+        "gpu0.link0.error.1": 0,
+        "gpu0.link0.error.2": 3,
+        "gpu0.link1.error.0": 9,
+    }
+    scenario.say(lines)
+    links = take(open_source())["nvidia.nvlink"]
+    up, errors = "nvlink.up", ("nvlink.errors.replay", "nvlink.errors.recovery", "nvlink.errors.crc")
+    assert [cell(links, row, up) for row in range(2)] == [1, 0]
+    assert [cell(links, 0, key) for key in errors] == [8, 0, 3]
+    assert math.isnan(cell(links, 1, errors[0]))
+
+
+def test_a_number_of_nvlinks_that_cannot_be_is_cut(open_source: Open, scenario: Scenario) -> None:
+    scenario.say(many_gpus(1) | {"all.field.91": 4_000_000_000, "gpu0.link0.138": 1, "gpu0.link99.138": 1})
+    assert len(take(open_source())["nvidia.nvlink"].entities) == 1
+
+
+def test_a_gpu_without_nvlink_has_no_such_series(open_source: Open, scenario: Scenario) -> None:
+    scenario.say(many_gpus(1) | {"all.field.91": 0})
+    assert "nvidia.nvlink" not in take(open_source())
+
+
 def test_a_process_is_led_back_to_its_pod(open_source: Open, scenario: Scenario, tmp_path: Path) -> None:
     """PID -> cgroup -> pod; a pid that is not in /proc keeps its memory and has no owner."""
     proc = tmp_path / "proc" / "4242"
@@ -349,7 +413,17 @@ def test_dcgm_names_carry_its_units(open_source: Open, scenario: Scenario) -> No
     assert values["DCGM_FI_DEV_FB_USED"] == 5 * 1024
     assert values["DCGM_FI_DEV_SM_CLOCK"] == 1980
     assert values["DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION"] == 123456789012
+    assert values["DCGM_FI_DEV_XID_ERRORS"] == 0
     assert dict(block.entities[0].labels)["gpu"] == "0"
+
+
+def test_dcgm_has_the_newest_xid_and_none_of_a_gpu_that_tells_none() -> None:
+    known = {"index": 0, "readings": {"xids": 3}, "xids": {"13": [2, 100.0], "79": [1, 90.0]}}
+    silent = {"index": 1, "readings": {"up": 1}}
+    block = Family("nvidia").blocks({"gpus": [known, silent]}, 1, dcgm=True)[-1]
+    column = block.table.columns["gpu.dcgm.XID_ERRORS"]
+    assert block.values[0, column] == 13
+    assert math.isnan(block.values[1, column])
 
 
 @pytest.mark.real

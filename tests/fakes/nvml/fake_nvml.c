@@ -10,6 +10,7 @@
  *     gpu0.utilization = 87
  *     gpu1.* = !15                    every call about GPU 1 answers NVML_ERROR_GPU_IS_LOST
  *     gpu0.power = ~30                the call sleeps for 30 s, then answers NOT_SUPPORTED
+ *     all.field.138 = 1024            a field; all.link3.138 is that of NVLink 3 alone
  *     init = !18                      nvmlInit answers LIB_RM_VERSION_MISMATCH
  *     event = 3 0 79                  event number 3: GPU 0 has XID 79; delivered once
  *
@@ -296,13 +297,33 @@ int nvmlDeviceGetFieldValues(device *d, int count, struct field *fields)
     if (answer) return answer;
     for (int i = 0; i < count; i++) {
         char name[32];
-        snprintf(name, sizeof name, "field.%u", fields[i].id);
+        int is_of_link = fields[i].id == 138 || fields[i].id == 139 || (fields[i].id >= 161 && fields[i].id <= 165);
+        if (is_of_link && fields[i].scope != ~0u)
+            snprintf(name, sizeof name, "link%u.%u", fields[i].scope, fields[i].id);
+        else
+            snprintf(name, sizeof name, "field.%u", fields[i].id);
         fields[i].type = 3;
         fields[i].answer = ask_u64(d, name, &fields[i].value.u);
     }
     return SUCCESS;
 }
 #endif
+
+/* -- NVLink as GPUs before Hopper have it: linkN.state, linkN.error.COUNTER -- */
+
+int nvmlDeviceGetNvLinkState(device *d, u32 link, u32 *out)
+{
+    char name[32];
+    snprintf(name, sizeof name, "link%u.state", link);
+    return ask_u32(d, name, out);
+}
+
+int nvmlDeviceGetNvLinkErrorCounter(device *d, u32 link, u32 counter, u64 *out)
+{
+    char name[48];
+    snprintf(name, sizeof name, "link%u.error.%u", link, counter);
+    return ask_u64(d, name, out);
+}
 
 /* -- processes: "pid:bytes" or "pid:bytes:instance", - for unknown bytes -- */
 

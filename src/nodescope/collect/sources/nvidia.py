@@ -92,17 +92,16 @@ class NvidiaSource:
 
     def open(self, context: Context) -> None:
         self._context = context
-        self._pace(1.0, CALL_SECONDS)
+        self._pace(1.0)
         if context.root.is_fixture:
             if not context.root.exists(f"calls/{self.name}.json"):
                 raise SourceAbsent(NO_LIBRARY)
             return
         self._start()
 
-    def _pace(self, seconds: float, deadline_seconds: float) -> None:
+    def _pace(self, seconds: float) -> None:
         assert self._context is not None  # noqa: S101 - open comes first
         self.pace_seconds = self._context.settings.gpu_interval_seconds or seconds
-        self.deadline_seconds = deadline_seconds
 
     def _start(self) -> None:
         """NVML, or nvidia-smi where there is one and no NVML; SourceAbsent where neither is."""
@@ -115,9 +114,11 @@ class NvidiaSource:
                 self._tool = find_tool("nvidia-smi")
             if self._tool is None:
                 raise
-            self._pace(TOOL_SECONDS, TOOL_SECONDS)
+            self._pace(TOOL_SECONDS)
+            self.deadline_seconds = TOOL_SECONDS
         else:
-            self._pace(1.0, CALL_SECONDS)
+            self._pace(1.0)
+            self.deadline_seconds = min(self.deadline_seconds, CALL_SECONDS)
 
     def _load(self) -> None:
         """Load and initialise; SourceAbsent where there is no driver at all."""
@@ -219,6 +220,9 @@ class NvidiaSource:
         gpu: dict[str, Any] = {"uuid": uuid, **self._known[uuid], "readings": {"up": 1, **readings}}
         if readings.get("mig"):
             gpu["parts"] = asker.read_parts(uuid, handle)
+        links = asker.read_links(uuid, handle)
+        if links:
+            gpu["nvlinks"] = {str(link): values for link, values in links.items()}
         processes, self._since_us[uuid] = asker.read_processes(uuid, handle, self._since_us.get(uuid, 0))
         if processes is not None:
             gpu["processes"] = self._with_owners(processes)
