@@ -14,7 +14,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 from playwright.sync_api import Browser, Page, sync_playwright
 from tests.integration.agents import running_agent, wait_for
@@ -22,6 +22,8 @@ from tests.web.browsing import running_viewer
 
 from bench.result import Goal, Options, Row, median, quantile
 from nodescope.keep.demo import Wish, write_node
+
+Result = TypeVar("Result")
 
 HOURS = 24.0
 PAINTS = 7
@@ -105,7 +107,7 @@ def time_paint(browser: Browser, url: str) -> float:
         page.goto(f"{url}/")
         return float(page.wait_for_function("() => window.useful", timeout=60_000).json_value()) / 1000
 
-    return float(with_page(browser, look))
+    return with_page(browser, look)
 
 
 def time_blank(browser: Browser, url: str) -> float:
@@ -114,7 +116,7 @@ def time_blank(browser: Browser, url: str) -> float:
         found = page.evaluate("() => performance.getEntriesByType('navigation')[0].domComplete")
         return float(found) / 1000
 
-    return float(with_page(browser, look))
+    return with_page(browser, look)
 
 
 def time_zooms(browser: Browser, url: str) -> tuple[list[float], list[float]]:
@@ -173,7 +175,7 @@ def read_heap(page: Page) -> int:
     return int(found["usedSize"])
 
 
-def with_page(browser: Browser, look: Callable[[Page], Any]) -> Any:
+def with_page(browser: Browser, look: Callable[[Page], Result]) -> Result:
     context = browser.new_context(viewport={"width": 1440, "height": 900})
     try:
         return look(context.new_page())

@@ -387,9 +387,13 @@ export class Model {
 
   /** Rows of the list: an earlier life is part of its container's row. */
   get rows(): Container[] {
-    const all = this.containers.value?.containers ?? [];
-    const measured = new Set(all.filter((row) => row.value !== null).map((row) => `${row.namespace}/${row.name}`));
-    return all.filter((row) => row.value !== null || !measured.has(`${row.namespace}/${row.name}`));
+    const newest = new Map<string, Container>();
+    for (const row of this.containers.value?.containers ?? []) {
+      const had = newest.get(`${row.namespace}/${row.name}`);
+      if (!had || row.last_seen > had.last_seen) newest.set(`${row.namespace}/${row.name}`, row);
+    }
+    const kept = new Set(newest.values());
+    return (this.containers.value?.containers ?? []).filter((row) => kept.has(row));
   }
 
   chooseContainers(ids: string[]): void {

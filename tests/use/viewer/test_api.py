@@ -79,13 +79,12 @@ def test_the_busiest_come_first_and_only_eight(viewer: Asker) -> None:
     values = [one["value"] for one in listed if one["value"] is not None]
     assert values == sorted(values, reverse=True)
     found = viewer.json("/api/timeseries", metric="cpu", range="all")
-    busiest = [one["id"] for one in listed[:8]]
-    drawn = [one["id"] for one in found["series"]]
-    assert [one for one in drawn if one in busiest] == busiest
-    names = {one["id"]: one["name"] for one in found["series"]}
-    earlier = [one for one in drawn if one not in busiest]
-    assert [names[one] for one in earlier] == [names[drawn[drawn.index(one) + 1]] for one in earlier]
-    assert any("cache" in names[one] for one in earlier), "the life that ran out of memory"
+    names = list(dict.fromkeys(one["name"] for one in listed if one["value"] is not None))[:8]
+    drawn = [one["name"] for one in found["series"]]
+    assert list(dict.fromkeys(drawn)) == names
+    assert drawn.count(next(name for name in names if "cache" in name)) == 2, (
+        "the life that ran out of memory"
+    )
 
 
 def test_ranges_may_be_said_in_every_way(viewer: Asker) -> None:

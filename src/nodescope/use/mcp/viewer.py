@@ -34,7 +34,7 @@ EVENTS = 2000
 # Idle connections that are kept to one viewer.
 KEPT = 2
 # The list of metrics changes with the agent's version.
-METRICS_NS = 30_000_000_000
+METRICS_NS = 120_000_000_000
 PIECE_BYTES = 65536
 LIVES_NS = 2_000_000_000
 

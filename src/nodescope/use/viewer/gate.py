@@ -24,7 +24,7 @@ COOKIE = "nodescope_token"
 # uPlot sets sizes through element.style, which is allowed; inline <style> and
 # <script> are not. data: images are the page's icon and PNG export.
 POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; "
     "connect-src 'self'; font-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'none'; "
     "frame-ancestors 'none'"
 )

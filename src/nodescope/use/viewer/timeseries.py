@@ -97,31 +97,25 @@ def choose_busiest(
         for one in members_of(snapshot, nodes)
         if one.subject.first_ms <= span.to_ms and one.subject.last_ms >= span.from_ms
     ]
-    busiest = first_of(rank(engine, everybody, nodes, metric, span), everybody, BUSIEST)
-    return tuple(add_lives(busiest, everybody, span))
+    ordered = first_of(rank(engine, everybody, nodes, metric, span), everybody, len(everybody))
+    places: dict[tuple[object, ...], list[Member]] = {}
+    for one in ordered:
+        places.setdefault((one.node.name, *place_of(one.subject)), []).append(one)
+    return tuple(one for lives in list(places.values())[:BUSIEST] for one in choose_lives(lives, span))
 
 
-def add_lives(chosen: Sequence[Member], everybody: Sequence[Member], span: Span) -> list[Member]:
+def choose_lives(lives: Sequence[Member], span: Span) -> list[Member]:
     """
-    Each, and before it the longest of its earlier lives in the range.
+    Of a container that was restarted the newest life, and before it the longest.
 
-    A container is ranked with all its lives under the id of the newest; the
-    one that was killed is the one to look at. Lives of a crash loop are too
-    short to be seen.
+    The one that was killed is the one to look at; the lives of a crash loop are
+    too short to be seen, and take one place of the eight together.
     """
-    out: list[Member] = []
-    for one in chosen:
-        place = place_of(one.subject)
-        others = [
-            other
-            for other in everybody
-            if other.id != one.id and other.node is one.node and place_of(other.subject) == place
-        ]
-        longest = max(others, key=lambda other: seen_within(other, span), default=None)
-        if longest and seen_within(longest, span) >= LIFE_SHARE * (span.to_ms - span.from_ms):
-            out.append(longest)
-        out.append(one)
-    return out
+    newest = max(lives, key=lambda one: one.subject.last_ms)
+    longest = max(lives, key=lambda one: seen_within(one, span))
+    if longest is newest or seen_within(longest, span) < LIFE_SHARE * (span.to_ms - span.from_ms):
+        return [newest]
+    return [longest, newest]
 
 
 def seen_within(one: Member, span: Span) -> int:
