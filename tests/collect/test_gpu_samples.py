@@ -153,13 +153,50 @@ def test_names_with_commas_do_not_shift_the_columns(samples: Path) -> None:
     assert "cu_occupancy" not in process, "unknown is not zero"
 
 
-def test_no_number_of_a_sample_is_made_up(samples: Path) -> None:
-    """Every reading of a JSON sample of rocm-smi stands in its text, up to the unit."""
-    for path in (samples / "rocm-smi").glob("*.json"):
-        numbers = {float(word) for word in re.findall(r"\d+(?:\.\d+)?", path.read_text())}
-        for gpu in parse_rocm_smi(path.read_text())["gpus"]:
-            for value in gpu["readings"].values():
-                assert {value, value / 1e6, value * 1e6} & numbers, (path.name, value)
+AMD_OUTPUTS = [
+    sample
+    for sample in list_outputs()
+    if sample.startswith(("rocm-smi/", "amd-smi/")) and sample.endswith((".json", ".stdout", ".txt"))
+]
+
+
+@pytest.mark.parametrize("sample", AMD_OUTPUTS)
+def test_no_number_of_a_sample_is_made_up(samples: Path, sample: str) -> None:
+    """Every reading stands in the text, up to the unit; a sum or a share would not."""
+    text = (samples / sample).read_text()
+    numbers = {float(word) for word in re.findall(r"\d+(?:\.\d+)?", text)}
+    try:
+        gpus = read_sample(samples / sample, sample.split("/", maxsplit=1)[0])["gpus"]
+    except ParseError:
+        return
+    for gpu in gpus:
+        for key, value in gpu["readings"].items():
+            assert {value, value / 1e6, value * 1e6, value / MIB, value / 1000} & numbers, (key, value)
+
+
+@pytest.mark.parametrize("sample", [sample for sample in AMD_OUTPUTS if sample.startswith("rocm-smi/")])
+def test_what_a_card_says_of_itself_is_not_overlooked(samples: Path, sample: str) -> None:
+    """The keys that every generation of rocm-smi has kept, cut out card by card."""
+    text = (samples / sample).read_text()
+    cards = re.findall(r'"card(\d+)": \{(.*?)\}', text, re.DOTALL)
+    try:
+        gpus = {gpu["index"]: gpu["readings"] for gpu in read_sample(samples / sample, "rocm-smi")["gpus"]}
+    except ParseError:
+        gpus = {}
+    for number, card in cards:
+        expected = {
+            key: value
+            for key, pattern in (
+                ("utilization", r'"GPU use \(%\)": "(\d+)"'),
+                ("temperature", r'"Temperature \(Sensor edge\) \(C\)": "([\d.]+)"'),
+                ("memory_used", r'"VRAM Total Used Memory \(B\)": "(\d+)"'),
+                ("memory_total", r'"VRAM Total Memory \(B\)": "(\d+)"'),
+                ("power", r'"(?:Average|Current Socket) Graphics Package Power \(W\)": "([\d.]+)"'),
+            )
+            if (value := cut(card, pattern)) is not None
+        }
+        if expected:
+            check(gpus[int(number)], dict(expected), (sample, number))
 
 
 def test_real_cards_are_read_from_their_dumps(samples: Path) -> None:
