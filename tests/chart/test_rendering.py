@@ -11,6 +11,8 @@ import yaml
 from tests.chart.chart import CHART, EVERYTHING, ROOT, find_program, of_kind, render, render_text, run_helm
 from tests.chart.schemas import write_schemas
 
+from nodescope.cli import build_parser
+
 pytestmark = pytest.mark.real
 
 
@@ -109,6 +111,19 @@ def test_nothing_is_privileged_but_pcm_and_every_power_is_dropped_first() -> Non
                 "name"
             ] == "consolidator"
             assert container["resources"]["limits"]["memory"]
+
+
+@pytest.mark.parametrize("values", [(), EVERYTHING], ids=["defaults", "everything"])
+def test_every_argument_is_one_that_the_command_takes(values: tuple[str, ...]) -> None:
+    seen = set()
+    for thing in of_kind(render(*values), "DaemonSet") + of_kind(render(*values), "Deployment"):
+        for container in thing["spec"]["template"]["spec"]["containers"]:
+            if container["name"] in {"pcm", "prometheus"}:
+                continue
+            options, rest = build_parser().parse_known_args(container["args"])
+            assert not rest, container["name"]
+            seen.add(options.command)
+    assert {"agent", "viewer", "consolidate"} <= seen
 
 
 def test_every_host_path_and_capability_has_its_reason() -> None:

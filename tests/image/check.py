@@ -1,0 +1,153 @@
+"""
+The image's container on this machine, as the chart runs it: read-only root, no privilege,
+the named capabilities; and what each withheld permission makes absent.
+
+    tests/image/run          builds the image first
+
+Real cgroups with a process of another user stand for a pod. podman and runc are
+installed when they are missing. No network of its own: the page is asked for
+inside, with the image's curl.
+"""
+
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from tests.cgroups import Cgroups, container_id
+
+from nodescope.base.errors import NodescopeError
+
+ROOT = Path(__file__).parent.parent.parent
+IMAGE = "localhost/nodescope"
+NAME = "nodescope-image-check"
+# What each permission buys, as docs/security.md has it.
+PSS = {f"container_memory_pss_{part}bytes" for part in ("", "anon_", "file_", "shmem_")}
+NETWORK = {
+    f"container_network_{way}_{what}_total"
+    for way in ("receive", "transmit")
+    for what in ("bytes", "packets", "errors", "packets_dropped")
+}
+READY_SECONDS = 90
+# Every source has had its turn by then.
+SLOW_SECONDS = 35
+
+
+def podman(*words: str, check: bool = True) -> str:
+    where = Path.home() / ".cache" / "nodescope-tools" / "images"
+    store = ["--root", f"{where}/root", "--runroot", f"{where}/run", "--storage-driver", "vfs"]
+    command = ["podman", *store, "--runtime", "runc", "--cgroup-manager", "cgroupfs", *words]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if check and done.returncode:
+        raise NodescopeError(f"podman {words[0]}: {done.stderr.strip()[-400:]}")
+    return done.stdout
+
+
+@contextmanager
+def running(data: str, *more: str) -> Iterator[None]:
+    podman("rm", "-f", NAME, check=False)
+    limits = ["--ulimit", "nofile=1024:1024", "--ulimit", "nproc=1000:1000"]
+    mounts = ["-v", "/proc:/host/proc:ro", "-v", "/sys:/host/sys:ro", "-v", f"{data}:/data"]
+    guard = ["--network=none", "--read-only", "--cap-drop=all", "--security-opt=no-new-privileges"]
+    agent = ["agent", "--root=/host", "--data=/data", "--listen=0.0.0.0:9100", "--no-kubernetes"]
+    podman(
+        *("run", "-d", "--pull=never", "--name", NAME, "--user=0", *limits, *mounts, *guard, *more),
+        *(IMAGE, *agent),
+    )
+    try:
+        yield
+    finally:
+        podman("rm", "-f", NAME, check=False)
+
+
+def fetch(path: str) -> str:
+    return podman("exec", NAME, "curl", "-sS", f"http://127.0.0.1:9100{path}", check=False)
+
+
+def wait_for_names(wanted: set[str], container: str) -> set[str]:
+    """
+    The metric names on the page, once the wanted ones are there or time is up.
+
+    Of containers, those of the given one: the agent may look into its own in any case.
+    """
+    names: set[str] = set()
+    deadline = time.monotonic() + READY_SECONDS
+    while time.monotonic() < deadline:
+        lines = fetch("/metrics").splitlines()
+        mine = [line for line in lines if not line.startswith("container_memory_pss") or container in line]
+        names = {found[0] for line in mine if (found := re.match(r"\w+", line))}
+        if wanted <= names:
+            return names
+        time.sleep(1)
+    return names
+
+
+def verify(what: str, *, good: bool, told: object = "") -> bool:
+    print(f"{'ok    ' if good else 'FAILED'} {what}" + (f": {told}" if told and not good else ""))
+    return good
+
+
+def check(data: str, container: str) -> bool:
+    base = {"node_cpu_seconds_total", "container_memory_usage_bytes", "container_processes"}
+    results = []
+    with running(data, "--pid=host", "--cap-add=SYS_PTRACE"):
+        full = wait_for_names(base | PSS, container)
+        results.append(verify("serves node and containers", good=base <= full, told=sorted(base - full)))
+        results.append(verify("serves proportional memory", good=full >= PSS, told=sorted(PSS - full)))
+        inside = podman(
+            "inspect", NAME, "--format", "{{.HostConfig.Privileged}} {{.HostConfig.ReadonlyRootfs}}"
+        )
+        results.append(
+            verify("not privileged, root read-only", good=inside.split() == ["false", "true"], told=inside)
+        )
+        held = podman("exec", NAME, "grep", "CapEff", "/proc/1/status", check=False) or ""
+        results.append(
+            verify("probes answer", good='"live": true' in fetch("/healthz").replace('":t', '": t'))
+        )
+        health = podman("healthcheck", "run", NAME, check=False)
+        results.append(verify("HEALTHCHECK passes", good="unhealthy" not in health, told=health or held))
+    with running(data, "--pid=host"):
+        results.append(verify_lost("SYS_PTRACE", full, PSS | NETWORK, container))
+        results.append(verify("/status says why", good="CAP_SYS_PTRACE" in fetch("/status")))
+    with running(data, "--cap-add=SYS_PTRACE"):
+        results.append(verify_lost("hostPID", full, PSS | NETWORK, container))
+    return all(results)
+
+
+def verify_lost(permission: str, full: set[str], documented: set[str], container: str) -> bool:
+    """Exactly the documented names are gone, once the slow sources have had their turn."""
+    wait_for_names({"node_cpu_seconds_total", "container_memory_usage_bytes"}, container)
+    time.sleep(SLOW_SECONDS)
+    lost = full - wait_for_names({"container_memory_usage_bytes"}, container)
+    lost -= own(lost)
+    told = {"too much": sorted(lost - documented), "too little": sorted(documented - lost)}
+    return verify(
+        f"without {permission} exactly the documented metrics are absent", good=lost == documented, told=told
+    )
+
+
+def own(names: set[str]) -> set[str]:
+    """Names that come and go by themselves: counters of things that did not happen in this run."""
+    return {name for name in names if name.startswith(("nodescope_", "api_", "pcm_"))}
+
+
+def main() -> int:
+    for tool in ("podman", "runc"):
+        if not shutil.which(tool):
+            subprocess.run(["apt-get", "install", "-y", "-qq", "--no-install-recommends", tool], check=True)
+    with Cgroups() as cgroups, TemporaryDirectory() as data:
+        identifier = container_id()
+        container = cgroups.container(identifier=identifier)
+        # Another user's process: reading its smaps needs the capability.
+        container.spawn(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "sleep", "600"])
+        good = check(data, identifier)
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
