@@ -80,6 +80,9 @@ def test_the_lives_of_a_restarted_container_are_one_row(engine: Engine, tmp_path
         assert (mine.lives, mine.points.count.sum(), ranking.total) == (3, 30, 2)
         assert mine.subject.label("l_container_id") == "z" * 64
         assert mine.mean == pytest.approx(4096 * 14.5)
+        catalog = read_catalog([folder.path])
+        assert catalog.resolve_lives("pod-a") == [letter * 64 for letter in "xyz"]
+        assert catalog.resolve_lives("yy") == ["y" * 64]
         apart = rank_containers(engine, read_catalog([folder.path]), "memory", max_points=points, apart=True)
         each = [one for one in apart.rows if one.subject.label("l_pod_name") == "pod-a"]
         assert [(one.lives, one.points.count.sum()) for one in each] == [(1, 10)] * 3

@@ -289,9 +289,9 @@ class Settings:
     copy, unless the disk runs full.
     """
 
-    copy_rate_bytes: int = _bounded(0, least=0)
+    copy_rate_bytes: int = _bounded(1 << 30, least=1024)
     """
-    Bytes a second that the copy may use, sending and reading back together; 0 is no limit.
+    Bytes a second that the copy may use, sending and reading back together; 1 GiB is more than a node has.
 
     Below what the node writes, the copy falls behind, and nodescope_copy_lag_seconds grows.
     """

@@ -53,7 +53,11 @@ def run(options: argparse.Namespace) -> int:
     now_ms = catalog.to_ms or SystemClock().wall_ns() // 1_000_000
     from_ms = parse_moment(options.start, now_ms) if options.start else None
     to_ms = parse_moment(options.end, now_ms) if options.end else None
-    ids = [catalog.resolve_container(text) for text in options.container] if options.container else None
+    ids = (
+        [one for text in options.container for one in catalog.resolve_lives(text)]
+        if options.container
+        else None
+    )
     if options.metric:
         rows = write_derived(catalog, options.out, options.metric, ids, from_ms, to_ms)
     else:

@@ -78,7 +78,11 @@ def study_archive(options: argparse.Namespace) -> int:
         raise RequestRejected(f"{options.paths[0]}: there is no data here yet")
     from_ms = parse_moment(options.start, newest_ms) if options.start else None
     to_ms = parse_moment(options.end, newest_ms) if options.end else None
-    ids = [catalog.resolve_container(text) for text in options.container] if options.container else None
+    ids = (
+        [one for text in options.container for one in catalog.resolve_lives(text)]
+        if options.container
+        else None
+    )
     everything = read_archive_series(catalog, options.metric, ids, from_ms, to_ms)
     colour = is_colourful(sys.stdout, os.environ)
     for series in everything:

@@ -153,6 +153,15 @@ class Catalog:
             f'no container "{text}"{hint_nearest(text, known)} (nodescope containers lists all {len(self.containers())})'
         )
 
+    def resolve_lives(self, text: str) -> list[str]:
+        """As above; a name whose matches are one container's lives means all of them, in order."""
+        matches = self._match(text)
+        places = {(one.label("l_pod_uid"), one.label("l_container_name")) for one in matches}
+        if len(places) != 1 or not all(next(iter(places))):
+            return [self.resolve_container(text)]
+        lives = sorted(matches, key=lambda one: one.first_ms)
+        return list(dict.fromkeys(one.label("l_container_id") or "" for one in lives))
+
     def _match(self, text: str) -> list[Subject]:
         containers = self.containers()
         by_id = [one for one in containers if (one.label("l_container_id") or "").startswith(text)]
