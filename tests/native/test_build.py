@@ -75,6 +75,6 @@ def test_without_the_extension_all_works_and_one_line_says_so(
     assert where.startswith(str(folder))
     assert reader == LINE.removeprefix("files are read by ")
     tests = ["tests/collect/test_batch.py", "tests/collect/test_layout.py", "tests/native/test_reader.py"]
-    said = run(folder, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests)
-    # The twins of what is not there are skipped; nothing else is.
-    assert "s" in said
+    said = run(folder, "-m", "pytest", "-rs", "-p", "no:cacheprovider", *tests)
+    # The twins of what is not there are skipped, and say so.
+    assert "SKIPPED" in said
