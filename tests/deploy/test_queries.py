@@ -201,8 +201,10 @@ def bring_trouble(bad: Stage) -> None:
     # A table of disks that no kernel writes.
     (bad.root / "proc/diskstats").write_text("this is no table of disks\n")
     for child in children_of(bad):
-        if "pcm" in " ".join(child.cmdline()):
-            child.send_signal(signal.SIGKILL)
+        # One that has just ended on its own needs no signal.
+        with contextlib.suppress(psutil.NoSuchProcess):
+            if "pcm" in " ".join(child.cmdline()):
+                child.send_signal(signal.SIGKILL)
 
 
 def children_of(bad: Stage) -> list[psutil.Process]:

@@ -26,6 +26,7 @@ def test_search_adds_a_metric_and_chooses_a_container(view: Watched) -> None:
 
 def test_the_list_filters_fuzzily_and_by_namespace(view: Watched) -> None:
     page = view.open("panels=cpu")
+    expect(page.locator(".row").first).to_be_visible()
     before = page.locator(".row").count()
     page.locator("#filter").fill("rprtcron")
     expect(page.locator(".row")).to_have_count(1)

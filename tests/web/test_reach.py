@@ -48,6 +48,7 @@ def test_everything_by_keyboard_alone(view: Watched) -> None:
     expect(page.locator(".panel")).to_have_count(2)
     press("c")
     page.keyboard.type("encoder")
+    expect(page.locator(".row .name").first).to_have_text("encoder")
     press("Enter")
     press("Space")
     expect(page.locator(".panel").first.locator(".line")).to_have_count(1)

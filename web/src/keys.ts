@@ -58,8 +58,14 @@ function toggleDrawer(model: Model, which: "studies" | "findings"): void {
 }
 
 function goToList(model: Model): void {
-  if (window.matchMedia("(max-width: 760px)").matches) model.openSheet("list");
-  setTimeout(() => focus("filter"), 30);
+  if (window.matchMedia("(max-width: 760px)").matches) {
+    model.openSheet("list");
+    setTimeout(() => focus("filter"), 30);
+    return;
+  }
+  // At once: the next key of a quick typist belongs to the filter. The key itself
+  // must not, and is kept from it by the caller.
+  focus("filter");
 }
 
 function nextFinding(model: Model): void {
