@@ -11,8 +11,10 @@ when nothing busy runs beside them.
 """
 
 from pathlib import Path
+from typing import Any
 
 import pytest
+from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 
 # The first word of a file's name that is found here names its lane.
 LANES = {
@@ -30,17 +32,25 @@ LANES = {
 QUIET = {"cgroups", "pcm"}
 
 
-def lane(path: Path, root: Path) -> str:
-    words = "_".join(path.relative_to(root).with_suffix("").parts).split("_")
-    return next((LANES[word] for word in reversed(words) if word in LANES), path.stem)
+def lane(path: str) -> str:
+    words = Path(path).with_suffix("").as_posix().replace("/", "_").split("_")
+    return next((LANES[word] for word in reversed(words) if word in LANES), path)
 
 
-# First: xdist reads the groups in the same hook.
+# First: other plugins choose by markers in the same hook.
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        if item.get_closest_marker("real"):
-            where = lane(item.path, config.rootpath)
-            item.add_marker(pytest.mark.xdist_group(where))
-            if where in QUIET:
-                item.add_marker(pytest.mark.quiet)
+        if item.get_closest_marker("real") and lane(item.nodeid.partition("::")[0]) in QUIET:
+            item.add_marker(pytest.mark.quiet)
+
+
+class Lanes(LoadScopeScheduling):  # type: ignore[misc]
+    """One worker takes a whole lane; the next lane goes to whoever is free."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return lane(nodeid.partition("::")[0])
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Lanes | None:
+    return Lanes(config, log) if config.getvalue("dist") == "loadscope" else None
