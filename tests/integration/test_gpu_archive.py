@@ -15,7 +15,8 @@ pytestmark = pytest.mark.real
 @pytest.fixture(scope="module")
 def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
     data = tmp_path_factory.mktemp("gpus") / "data"
-    write_archive(data, seconds=5, interval="0.5s", rotation_seconds=2)
+    # GPUs are asked once a second: more than enough for five answers on a busy machine.
+    write_archive(data, seconds=12, interval="0.5s", rotation_seconds=2)
     return data
 
 
