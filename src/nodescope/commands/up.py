@@ -3,6 +3,7 @@
 import argparse
 import json
 import os
+import re
 import socket
 import ssl
 import sys
@@ -214,17 +215,12 @@ def shorten_home(path: Path) -> str:
 def render_counts(place: Place, status: dict[str, Any]) -> str:
     """`: 84 containers, 8 cores, cgroup v2`, as far as the agent says."""
     text = (place.ask(f"{place.agent}/metrics") or b"").decode("utf-8", "replace")
-    scopes = {
-        line.split('"')[1]: int(float(line.split()[-1]))
-        for line in text.splitlines()
-        if line.startswith("nodescope_series{")
-    }
     if not status:
         return ""
-    words = [f"{scopes.get('container', 0)} containers"]
-    if not scopes.get("container") and scopes.get("service"):
-        words = [f"no containers, {scopes['service']} services"]
-    if scopes.get("cpu"):
-        words.append(f"{scopes['cpu']} cores")
+    containers = len(re.findall(r"^container_info{", text, re.MULTILINE))
+    cores = len(set(re.findall(r'^node_cpu_seconds_total{cpu="(\d+)"', text, re.MULTILINE)))
+    words = [f"{containers} containers" if containers else "no containers"]
+    if cores:
+        words.append(f"{cores} cores")
     names = [hierarchy.name for hierarchy in find_hierarchies(open_root(place.settings.root, None))]
     return ": " + ", ".join([*words, f"cgroup {'v2' if names == ['v2'] else 'v1'}"])
