@@ -42,7 +42,9 @@ def test_up_prints_where_to_look_and_answers_there() -> None:
         banner = wait_for(lambda: agent.printed() if "Ctrl-C" in agent.printed() else None, "a banner")
         assert banner.startswith("nodescope ")
         assert " on here: " in banner
-        addresses = [word for word in banner.split() if word.startswith("http://")]
+        # A source's reason may name an address, too; these two are promises.
+        lines = dict(line.split(maxsplit=1) for line in banner.splitlines() if line.startswith("  "))
+        addresses = [lines[name] for name in ("viewer", "metrics") if name in lines]
         assert len(addresses) == 2, banner
         for address in addresses:
             curl = subprocess.run(["curl", "-sS", "--fail", address], capture_output=True, check=False)
