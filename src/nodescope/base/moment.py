@@ -1,5 +1,6 @@
 """Times as people give them: ISO 8601, epoch seconds, or relative such as -15m."""
 
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from nodescope.base.errors import RequestRejected
@@ -7,6 +8,18 @@ from nodescope.base.quantity import parse_seconds
 
 # Years 1 to 9999: what a calendar can say.
 EARLIEST_MS, LATEST_MS = -62_135_596_800_000, 253_402_300_799_000
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """From when to when, in milliseconds since the epoch, both ends included."""
+
+    from_ms: int
+    to_ms: int
+
+    @property
+    def seconds(self) -> float:
+        return (self.to_ms - self.from_ms) / 1000
 
 
 def parse_moment(text: str, now_ms: int) -> int:

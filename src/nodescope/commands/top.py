@@ -148,9 +148,9 @@ def ask(url: str, token: str) -> bytes | None:
 
 def local(paths: list[Path], agent: str, token: str) -> Callable[[], Fetch]:
     """Over files or an agent's ring, by the viewer's own code."""
+    from nodescope.base.moment import Span
     from nodescope.read.feed import AgentFeed
     from nodescope.read.query import Engine
-    from nodescope.use.viewer.question import Span
     from nodescope.use.viewer.refusal import Refused
     from nodescope.use.viewer.roster import Filter, answer_containers
     from nodescope.use.viewer.shelf import Shelf

@@ -9,20 +9,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from nodescope.base.moment import Span
+
 # A study's answer in its one JSON form (contract of findings).
 StudyAnswer = dict[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Span:
-    """From when to when, in milliseconds since the epoch, both ends included."""
-
-    from_ms: int
-    to_ms: int
-
-    @property
-    def seconds(self) -> float:
-        return (self.to_ms - self.from_ms) / 1000
 
 
 @dataclass(frozen=True, slots=True)

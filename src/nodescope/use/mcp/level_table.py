@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from nodescope.use.mcp.backend import Level, Life, Span
+from nodescope.base.moment import Span
+from nodescope.use.mcp.backend import Level, Life
 from nodescope.use.mcp.resident import Resident
 
 

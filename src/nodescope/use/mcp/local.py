@@ -12,10 +12,11 @@ from pathlib import Path
 from nodescope import __version__
 from nodescope.base.clock import Clock
 from nodescope.base.errors import RequestRejected
+from nodescope.base.moment import Span
 from nodescope.base.text import clean_text
 from nodescope.read.query import Engine
 from nodescope.read.subject import scope_of
-from nodescope.use.mcp.backend import About, Event, Levels, Life, MetricRow, Span, StudyAnswer
+from nodescope.use.mcp.backend import About, Event, Levels, Life, MetricRow, StudyAnswer
 from nodescope.use.mcp.viewer import (
     EVENTS,
     SERIES_AT_ONCE,
@@ -25,7 +26,7 @@ from nodescope.use.mcp.viewer import (
     parse_metric,
 )
 from nodescope.use.studies import correlation
-from nodescope.use.viewer import busiest, question
+from nodescope.use.viewer import busiest
 from nodescope.use.viewer.findings import answer_study
 from nodescope.use.viewer.happenings import answer_events
 from nodescope.use.viewer.question import Member, members_of
@@ -93,7 +94,7 @@ class LocalNode:
         unit, rows = "", []
         for start in range(0, len(members), SERIES_AT_ONCE):
             some = tuple(members[start : start + SERIES_AT_ONCE])
-            wish = Wish(metric, question.Span(span.from_ms, span.to_ms), 1, "auto", some)
+            wish = Wish(metric, span, 1, "auto", some)
             found = tell_refusal(partial(answer_timeseries, self._store.engine, snapshot, [node], wish))
             unit = str(found.get("unit") or "")
             rows += [level for one in found["series"] if (level := parse_level(one))]
@@ -118,12 +119,11 @@ class LocalNode:
         members = self._members(snapshot, node, span, containers)
         if name == correlation.NAME:
             members = self._neighbours(snapshot, node, members[:1], metric, span)
-        whole = question.Span(span.from_ms, span.to_ms)
         answers: list[StudyAnswer] = []
         for start in range(0, len(members), STUDIES_AT_ONCE):
             some = members[start : start + STUDIES_AT_ONCE]
             found = tell_refusal(
-                partial(answer_study, self._store.engine, snapshot, [node], name, metric, some, "", whole)
+                partial(answer_study, self._store.engine, snapshot, [node], name, metric, some, "", span)
             )
             answers += [{**one, "id": one["series"]["id"]} for one in found["results"]]
         if name == correlation.NAME:
@@ -135,16 +135,13 @@ class LocalNode:
     ) -> list[Member]:
         """The container, then those that use the most: as many as one study takes."""
         everybody = self._members(snapshot, node, span, None)
-        order = busiest.rank(
-            self._store.engine, everybody, [node], metric, question.Span(span.from_ms, span.to_ms)
-        )
+        order = busiest.rank(self._store.engine, everybody, [node], metric, span)
         others = [one for one in busiest.first_of(order, everybody, STUDIES_AT_ONCE) if one.id != mine[0].id]
         return [*mine, *others[: STUDIES_AT_ONCE - 1]]
 
     def read_events(self, span: Span) -> list[Event]:
         snapshot, node = self._look()
-        whole = question.Span(span.from_ms, span.to_ms)
-        found = answer_events(snapshot, [node], whole, None, EVENTS)
+        found = answer_events(snapshot, [node], span, None, EVENTS)
         return [parse_event(one) for one in found["events"]]
 
 

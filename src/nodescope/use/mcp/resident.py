@@ -10,8 +10,9 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from nodescope.base.moment import Span
 from nodescope.base.text import clean_text, nearest_name
-from nodescope.use.mcp.backend import Life, Span
+from nodescope.use.mcp.backend import Life
 from nodescope.use.mcp.fleet import Fleet, Seat
 from nodescope.use.mcp.trouble import ToolMisused
 

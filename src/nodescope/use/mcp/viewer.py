@@ -19,8 +19,9 @@ from urllib.parse import quote, urlencode, urlsplit
 from nodescope import __version__
 from nodescope.base.clock import Clock
 from nodescope.base.errors import RequestRejected, SettingsRejected
+from nodescope.base.moment import Span
 from nodescope.base.text import clean_text
-from nodescope.use.mcp.backend import About, Event, Level, Levels, Life, MetricRow, Span, StudyAnswer
+from nodescope.use.mcp.backend import About, Event, Level, Levels, Life, MetricRow, StudyAnswer
 from nodescope.use.mcp.trouble import NodeAway
 from nodescope.use.studies import correlation
 

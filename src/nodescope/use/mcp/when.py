@@ -6,8 +6,8 @@ from now: an archive of last week answers "-15m" as it would have then.
 """
 
 from nodescope.base.errors import RequestRejected
-from nodescope.base.moment import parse_moment, render_moment
-from nodescope.use.mcp.backend import About, Span
+from nodescope.base.moment import Span, parse_moment, render_moment
+from nodescope.use.mcp.backend import About
 from nodescope.use.mcp.trouble import NodeAway, ToolMisused
 from nodescope.use.studies.words import duration
 

@@ -27,6 +27,7 @@ from starlette.types import ASGIApp
 
 from nodescope import __version__
 from nodescope.base.errors import NodescopeError, NothingYet
+from nodescope.base.moment import Span
 from nodescope.base.text import clean_text, nearest_name
 from nodescope.read.query import Engine
 from nodescope.read.subject import scope_of
@@ -43,7 +44,6 @@ from nodescope.use.viewer.question import (
     POINTS_MOST,
     SERIES_MOST,
     Member,
-    Span,
     choose_members,
     choose_nodes,
     members_of,

@@ -11,11 +11,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from nodescope.base.moment import Span
 from nodescope.read.query import Engine
 from nodescope.use.viewer.findings import ALL, SERIES_MOST, answer_studies, answer_study
 from nodescope.use.viewer.happenings import answer_events
 from nodescope.use.viewer.page import STATIC
-from nodescope.use.viewer.question import Member, Span, resolve
+from nodescope.use.viewer.question import Member, resolve
 from nodescope.use.viewer.refusal import Refused, not_found, too_much
 from nodescope.use.viewer.render import Json, render_json
 from nodescope.use.viewer.roster import Filter, answer_containers, answer_filters, answer_metrics

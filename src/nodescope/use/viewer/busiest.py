@@ -4,11 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from nodescope.base.errors import RequestRejected
+from nodescope.base.moment import Span
 from nodescope.read.bucket import Points
 from nodescope.read.query import Engine
 from nodescope.read.ranking import SPARK_POINTS, rank_containers
 from nodescope.read.resolve import resolve_metric
-from nodescope.use.viewer.question import Member, Span
+from nodescope.use.viewer.question import Member
 from nodescope.use.viewer.shelf import Node
 
 # Samples that a ranking reads of one node: about half a second on one core.

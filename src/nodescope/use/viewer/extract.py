@@ -8,9 +8,10 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
+from nodescope.base.moment import Span
 from nodescope.read.query import Engine
 from nodescope.read.subject import LABELS
-from nodescope.use.viewer.question import Member, Span, resolve
+from nodescope.use.viewer.question import Member, resolve
 from nodescope.use.viewer.refusal import not_found, too_much
 from nodescope.use.viewer.shelf import Node
 from nodescope.use.viewer.timeseries import Wish, ask

@@ -4,10 +4,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from nodescope.base.moment import Span
 from nodescope.read.bucket import Points
 from nodescope.read.query import Engine
 from nodescope.use.studies import STUDIES, Series, correlation
-from nodescope.use.viewer.question import Member, Span, resolve
+from nodescope.use.viewer.question import Member, resolve
 from nodescope.use.viewer.refusal import not_found, too_much
 from nodescope.use.viewer.render import Json
 from nodescope.use.viewer.shelf import Node, Snapshot

@@ -2,10 +2,11 @@
 
 from collections.abc import Sequence
 
+from nodescope.base.moment import Span
 from nodescope.read.events import Happening, read_events
 from nodescope.read.subject import id_of, name_of
 from nodescope.use.studies.words import byte_quantity, clock, duration
-from nodescope.use.viewer.question import Span, suffix_of
+from nodescope.use.viewer.question import suffix_of
 from nodescope.use.viewer.render import Json
 from nodescope.use.viewer.shelf import Node, Snapshot
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from nodescope.base.entity import SCOPES
 from nodescope.base.errors import RequestRejected
-from nodescope.base.moment import parse_moment
+from nodescope.base.moment import Span, parse_moment
 from nodescope.base.plain import PLAIN
 from nodescope.base.quantity import parse_seconds
 from nodescope.base.text import clean_text, hint_nearest, nearest_name
@@ -25,18 +25,6 @@ SERIES_MOST = 64
 POINTS_DEFAULT, POINTS_MOST = 1000, 10_000
 # Matches that an ambiguous id lists.
 MATCHES_SHOWN = 5
-
-
-@dataclass(frozen=True, slots=True)
-class Span:
-    """From when to when, both included."""
-
-    from_ms: int
-    to_ms: int
-
-    @property
-    def seconds(self) -> float:
-        return (self.to_ms - self.from_ms) / 1000
 
 
 @dataclass(frozen=True, slots=True)

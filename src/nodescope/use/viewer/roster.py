@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from nodescope.base.errors import RequestRejected
+from nodescope.base.moment import Span
 from nodescope.base.plain import PLAIN
 from nodescope.base.text import hint_nearest
 from nodescope.read.catalog import SHORT_CHARACTERS
@@ -14,7 +15,7 @@ from nodescope.read.resolve import resolve_plain
 from nodescope.read.subject import scope_of
 from nodescope.use.viewer.busiest import Figure, Order, rank
 from nodescope.use.viewer.happenings import ends_by_id
-from nodescope.use.viewer.question import Member, Span, members_of, resolve
+from nodescope.use.viewer.question import Member, members_of, resolve
 from nodescope.use.viewer.refusal import Refused, bad_request
 from nodescope.use.viewer.render import Json, number, numbers
 from nodescope.use.viewer.shelf import Node, Snapshot

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nodescope.base.errors import RequestRejected
+from nodescope.base.moment import Span
 from nodescope.base.plain import PERIOD, QUOTA
 from nodescope.read.bucket import Points
 from nodescope.read.query import Answer, Engine
@@ -14,7 +15,7 @@ from nodescope.read.resolve import Asked, Rate
 from nodescope.read.subject import id_of, labels_of, name_of, scope_of
 from nodescope.use.viewer.axis import Gap, Row, align
 from nodescope.use.viewer.busiest import first_of, rank
-from nodescope.use.viewer.question import SERIES_MOST, Member, Span, members_of, resolve, suffix_of
+from nodescope.use.viewer.question import SERIES_MOST, Member, members_of, resolve, suffix_of
 from nodescope.use.viewer.refusal import bad_request, too_much
 from nodescope.use.viewer.render import Json, number, numbers, times
 from nodescope.use.viewer.shelf import Node, Snapshot

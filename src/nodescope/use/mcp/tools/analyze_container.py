@@ -3,9 +3,10 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from nodescope.base.moment import Span
 from nodescope.use.mcp.answer import Answer, Call, Fact, Finding
 from nodescope.use.mcp.argument import CONTAINER, FROM, NODE, TO, Argument, Values
-from nodescope.use.mcp.backend import Backend, Event, Life, Span, StudyAnswer
+from nodescope.use.mcp.backend import Backend, Event, Life, StudyAnswer
 from nodescope.use.mcp.fleet import Fleet
 from nodescope.use.mcp.merged import (
     MATERIAL_SHARE,

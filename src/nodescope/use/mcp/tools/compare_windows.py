@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from math import erf
 
 from nodescope.base.errors import RequestRejected
-from nodescope.base.moment import render_moment
+from nodescope.base.moment import Span, render_moment
 from nodescope.use.mcp.answer import MOST_FINDINGS, Answer, Call, Fact, Finding
 from nodescope.use.mcp.argument import NODE, Argument, Values
-from nodescope.use.mcp.backend import About, Backend, Span
+from nodescope.use.mcp.backend import About, Backend
 from nodescope.use.mcp.fleet import Fleet
 from nodescope.use.mcp.level_table import Row, join_levels
 from nodescope.use.mcp.merged import merge_figures

@@ -5,10 +5,10 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from nodescope.base.errors import RequestRejected
-from nodescope.base.moment import render_moment
+from nodescope.base.moment import Span, render_moment
 from nodescope.use.mcp.answer import MOST_FINDINGS, Answer, Call, Finding
 from nodescope.use.mcp.argument import NODE, Argument, Values
-from nodescope.use.mcp.backend import Backend, Event, Level, Span
+from nodescope.use.mcp.backend import Backend, Event, Level
 from nodescope.use.mcp.fleet import Fleet
 from nodescope.use.mcp.merged import is_material, merge_answers, tell_finding
 from nodescope.use.mcp.resident import Resident, find_resident, gather_residents

@@ -3,9 +3,10 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from nodescope.base.moment import Span
 from nodescope.use.mcp.answer import Answer, Call, Fact, Finding
 from nodescope.use.mcp.argument import CONTAINER, FROM, NODE, TO, Values
-from nodescope.use.mcp.backend import Backend, Event, Life, Span, StudyAnswer
+from nodescope.use.mcp.backend import Backend, Event, Life, StudyAnswer
 from nodescope.use.mcp.fleet import Fleet
 from nodescope.use.mcp.merged import Merged, merge_answers, merge_figures, tell_finding
 from nodescope.use.mcp.resident import Resident, find_resident

@@ -3,9 +3,10 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from nodescope.base.moment import Span
 from nodescope.use.mcp.answer import MOST_FINDINGS, Answer, Call, Finding
 from nodescope.use.mcp.argument import FROM, NAMESPACE, NODE, TO, Argument, Values
-from nodescope.use.mcp.backend import Backend, Span
+from nodescope.use.mcp.backend import Backend
 from nodescope.use.mcp.fleet import Fleet
 from nodescope.use.mcp.level_table import Row, join_levels
 from nodescope.use.mcp.metric_name import choose_metric
