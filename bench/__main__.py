@@ -4,6 +4,7 @@
     python -m bench                     all of them, about a quarter of an hour
     python -m bench tick exposition     the short ones
     python -m bench agent --seconds 60 --containers 100
+    python -m bench pod --seconds 600 --containers 100 --markdown
 """
 
 import argparse
@@ -18,7 +19,7 @@ import time
 from pathlib import Path
 from types import FrameType
 
-from bench.result import Bench, Options, Row, render_table
+from bench.result import Bench, Options, Row, render_markdown, render_table
 
 # Name -> what it measures. The module bench/<name>.py has a function `run`.
 BENCHES = {
@@ -28,6 +29,7 @@ BENCHES = {
     "fleet": "a fleet's studies a second, workers, bytes fetched, catalog, copy, what is found",
     "viewer": "the viewer's answers over a day of 100 containers, beside DuckDB alone",
     "agent": "the agent's CPU and memory at 1 Hz beside the peers",
+    "pod": "the whole pod at 100 containers: CPU, memory, disk, beside its limits and the peers",
     "lateness": "how late a tick starts while a scrape loop runs",
     "viewer_page": "the viewer's page in chromium: first paint, zoom, memory of the live tail",
     "mcp": "one MCP server in front of 100 viewers: top_containers, memory",
@@ -46,7 +48,7 @@ def main() -> int:
     if arguments.json:
         print(json.dumps({"machine": _machine(), "rows": [row.plain() for row in rows]}, indent=1))
     else:
-        print(_machine(), render_table(rows), sep="\n\n")
+        print(_machine(), render_markdown(rows) if arguments.markdown else render_table(rows), sep="\n\n")
     return 1 if any(row.met is False for row in rows) else 0
 
 
@@ -69,8 +71,9 @@ def _parser() -> argparse.ArgumentParser:
     default = Options()
     parser.add_argument("names", nargs="*", choices=[[], *BENCHES], metavar="NAME", help="default: all")
     parser.add_argument("--json", action="store_true", help="base units, nothing rounded")
+    parser.add_argument("--markdown", action="store_true", help="a table for the README")
     parser.add_argument(
-        "--seconds", type=float, default=default.seconds, help="length of each run of `agent`"
+        "--seconds", type=float, default=default.seconds, help="length of each run of `agent` and `pod`"
     )
     parser.add_argument("--rounds", type=int, default=default.rounds, help="turns of the short benches")
     parser.add_argument("--containers", type=int, nargs="+", default=default.containers, metavar="N")

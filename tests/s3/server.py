@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pyarrow.fs as pafs
 
-HERE = Path(__file__).parent
+TOOLS = Path(__file__).parents[2] / "tools/go-tools"
 KEY, SECRET = "nodescope-test", "not-a-secret-but-long-enough"
 STARTUP_SECONDS = 30
 
@@ -22,13 +22,13 @@ class ServerMissing(Exception):
 
 def build() -> Path:
     """The program; about three minutes the first time."""
-    done = subprocess.run([HERE / "build"], capture_output=True, text=True, check=False)
+    done = subprocess.run([TOOLS, "s3"], capture_output=True, text=True, check=False)
     if done.returncode:
         raise ServerMissing(
-            (done.stderr.splitlines() or ["tests/s3/build failed"])[-1]
-            + "; remedy: install Go, run tests/s3/build"
+            (done.stderr.splitlines() or ["tools/go-tools s3 failed"])[-1]
+            + "; remedy: install Go, run tools/go-tools s3"
         )
-    return Path(done.stdout.strip())
+    return Path(done.stdout.strip()) / "versitygw"
 
 
 @dataclass
