@@ -307,6 +307,8 @@ class Handlers:
         )
         if agent.own.archive:
             content["archive"] = asdict(agent.own.archive())
+        tally = agent.own.annotation
+        content["annotations"] = asdict(tally) if tally.keys else None
         content["reader"] = agent.reader
         return make_json(content)
 

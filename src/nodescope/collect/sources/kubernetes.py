@@ -149,7 +149,7 @@ class KubernetesSource:
     name = "kubernetes"
     pace_seconds = 5.0
     deadline_seconds = 10.0
-    absent_pace_seconds = 2.0
+    absent_pace_seconds = 1.0
 
     def __init__(self) -> None:
         self._watch: Watch | None = None
