@@ -174,7 +174,8 @@ class KubernetesSource:
         if state.http_status == 403:
             raise SourceAbsent(f"{state.reason}; {REMEDY}")
         if state.status != "current":
-            raise SourceFailed(f"{state.reason}; {len(self._listener.pods)} pods stay named")
+            kept = f"; {len(self._listener.pods)} pods stay named" if self._listener.pods else ""
+            raise SourceFailed(f"{state.reason}{kept}")
         return len(self._listener.pods), state
 
     def parse(self, answer: Any, mono_ns: int) -> tuple[Block, ...]:
