@@ -14,6 +14,7 @@ import signal
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -51,7 +52,7 @@ def begin(step: str, text: str) -> None:
     say(f"\n{paint(step, 'bold')}\n  {text}")
 
 
-def show_rows(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
+def show_rows(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     for line in render_table(head, rows).splitlines():
         say(f"    {line}")
 
@@ -94,10 +95,7 @@ def show(plane: ControlPlane, keep: bool) -> None:
         kubeconfig = plane.kubeconfig("extender-token")
         extender = running.enter_context(run_extender(kubeconfig, plane.extender_port, log))
         account = plane.kubeconfig("agent-token")
-        agents = {
-            name: running.enter_context(run_agent(Path("/"), account, name, "--annotate", "fpga,window"))
-            for name in NODES
-        }
+        agents = {name: running.enter_context(run_agent(Path("/"), account, name)) for name in NODES}
         say(f"  and beside it an agent for each node and the extender, after {since(began)}")
         report(plane, agents)
         place(plane, extender)
@@ -152,7 +150,13 @@ def place(plane: ControlPlane, extender: Extender) -> None:
         f"a Deployment that needs bitstream def: placed on {paint(node, 'green')} after {since(began)}",
     )
     rows = [
-        (one["node"], f"{one['score']} of 10", render_seconds(one["cost_ms"] / 1000), one["why"])
+        # What weighed most; what no agent here reports comes after it.
+        (
+            one["node"],
+            f"{one['score']} of 10",
+            render_seconds(one["cost_ms"] / 1000),
+            one["why"].partition(";")[0],
+        )
         for one in extender.explain(f"default/{pod}")["nodes"]
     ]
     show_rows(("node", "score", "expected loss", "why"), rows)

@@ -81,6 +81,18 @@ def test_the_first_event_is_written_at_once() -> None:
     assert json.loads(scene.node.annotations[KEY])["recentBitstreamIdentifiers"] == {"def": {}}
 
 
+def test_the_first_event_does_not_wait_for_the_other_note() -> None:
+    """A window written a moment ago is no reason to keep a new node's FPGA from the scheduler."""
+    scene = Scene(Node())
+    scene.annotator.notes = [*scene.annotator.notes, WindowNote(lambda: load(mean_cpu_util=0.5))]
+    assert scene.run(3) == 1
+    scene.use(100, "def")
+    assert scene.run(2) == 1
+    assert "def" in scene.node.patches[-1]
+    scene.use(100, "abc")
+    assert scene.run(5) == 0
+
+
 def test_any_rate_gives_at_most_seven_writes_a_minute_of_at_most_a_kib() -> None:
     """1,000 events/s for 60 s, each of another bitstream."""
     scene = Scene(Node())

@@ -62,6 +62,8 @@ class Annotator:
     chance: Callable[[], float] = random.random
     _is_restored: bool = False
     _written_mono_ns: int | None = None
+    _told: frozenset[str] = frozenset()
+    """The keys that were written at least once."""
     _spacing_ratio: float = 1.0
     _failures: int = 0
     _stop: threading.Event = field(default_factory=threading.Event)
@@ -148,6 +150,7 @@ class Annotator:
         self.client.patch(self._path, {"metadata": {"annotations": said}})
         self._written_mono_ns = self.clock.mono_ns()
         self._spacing_ratio = self.chance()
+        self._told |= said.keys()
         for note in self.notes:
             if note.key in said:
                 note.settle()
@@ -155,7 +158,8 @@ class Annotator:
         self.tally.bytes = sum(len(text.encode()) for text in said.values())
 
     def _is_due(self, said: Mapping[str, str]) -> bool:
-        if self._written_mono_ns is None:
+        if self._written_mono_ns is None or not self._told >= said.keys():
+            # What a node has never said is news, however short ago it said something else.
             return True
         age_seconds = (self.clock.mono_ns() - self._written_mono_ns) / 1e9
         if age_seconds >= HEARTBEAT_SECONDS * (1 - JITTER_RATIO * self._spacing_ratio):
