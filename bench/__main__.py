@@ -33,6 +33,7 @@ BENCHES = {
     "lateness": "how late a tick starts while a scrape loop runs",
     "viewer_page": "the viewer's page in chromium: first paint, zoom, memory of the live tail",
     "mcp": "one MCP server in front of 100 viewers: top_containers, memory",
+    "intake": "the agent's CPU at 1,000 FPGA events a second, beside a bare server of the same stack",
     "scheduler": "the extender: pods/s, both verbs at 1,000 nodes, a replay against 1-2-2",
 }
 

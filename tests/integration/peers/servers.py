@@ -105,7 +105,7 @@ def peer_command(name: Peer, port: int, folder: Path) -> list[str]:
 @contextlib.contextmanager
 def agent_running(arguments: Sequence[str] = ()) -> Iterator[Server]:
     port = free_port()
-    with _running("nodescope", [*agent_command(port), *arguments], port) as server:
+    with program_running("nodescope", [*agent_command(port), *arguments], port) as server:
         yield server
 
 
@@ -114,13 +114,13 @@ def peer_running(name: Peer) -> Iterator[Server]:
     port = free_port()
     with (
         tempfile.TemporaryDirectory() as folder,
-        _running(name, peer_command(name, port, Path(folder)), port) as server,
+        program_running(name, peer_command(name, port, Path(folder)), port) as server,
     ):
         yield server
 
 
 @contextlib.contextmanager
-def _running(name: str, command: Sequence[str], port: int) -> Iterator[Server]:
+def program_running(name: str, command: Sequence[str], port: int) -> Iterator[Server]:
     with tempfile.TemporaryFile() as log, subprocess.Popen(command, stdout=log, stderr=log) as process:
         try:
             server = Server(name, port, process.pid)

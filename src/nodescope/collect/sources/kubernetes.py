@@ -149,7 +149,7 @@ class KubernetesSource:
     name = "kubernetes"
     pace_seconds = 5.0
     deadline_seconds = 10.0
-    absent_pace_seconds = 2.0
+    absent_pace_seconds = 1.0
 
     def __init__(self) -> None:
         self._watch: Watch | None = None
@@ -174,7 +174,8 @@ class KubernetesSource:
         if state.http_status == 403:
             raise SourceAbsent(f"{state.reason}; {REMEDY}")
         if state.status != "current":
-            raise SourceFailed(f"{state.reason}; {len(self._listener.pods)} pods stay named")
+            kept = f"; {len(self._listener.pods)} pods stay named" if self._listener.pods else ""
+            raise SourceFailed(f"{state.reason}{kept}")
         return len(self._listener.pods), state
 
     def parse(self, answer: Any, mono_ns: int) -> tuple[Block, ...]:
