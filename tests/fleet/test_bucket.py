@@ -147,6 +147,37 @@ def test_the_command_copies_and_says_so(fleet: Fleet, s3: S3, tmp_path: Path) ->
     assert status["copied_files"] == 1
 
 
+@pytest.mark.parametrize(
+    ("bucket", "without", "told"),
+    [
+        ("asked", ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"), "credentials come from the environment: AWS_ACC"),
+        ("nowhere", (), 'there is no bucket "nowhere"'),
+        ("asked", ("AWS_ENDPOINT_URL",), "Could not connect"),
+    ],
+)
+def test_no_credentials_no_bucket_no_server_are_one_clear_line(
+    s3: S3, bucket: str, without: tuple[str, ...], told: str
+) -> None:
+    if bucket == "asked":
+        s3.make_bucket(bucket)
+    environment = {**os.environ, "AWS_CONFIG_FILE": os.devnull, "AWS_SHARED_CREDENTIALS_FILE": os.devnull}
+    for name in without:
+        del environment[name]
+    environment.setdefault("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
+    done = subprocess.run(
+        [sys.executable, "-m", "nodescope", "fleet", "leaks", f"s3://{bucket}/archive"],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=environment,
+    )
+    assert done.returncode == 1
+    assert done.stdout == ""
+    (line,) = done.stderr.splitlines()
+    assert line.startswith(f"nodescope fleet: s3://{bucket}/archive: ")
+    assert told in line
+
+
 @pytest.mark.skipif(not shutil.which("java"), reason="needs Java: apt-get install default-jre-headless")
 def test_spark_counts_the_same_rows_per_metric(fleet: Fleet, s3: S3, copied: str) -> None:
     """

@@ -4,6 +4,7 @@ import os
 import shutil
 import socket
 import subprocess
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,14 +21,12 @@ class ServerMissing(Exception):
     """It is neither built nor can it be built here."""
 
 
-def build() -> Path:
-    """The program; about three minutes the first time."""
-    done = subprocess.run([HERE / "build"], capture_output=True, text=True, check=False)
+def build(here: Path = HERE) -> Path:
+    """The program that a folder's build makes; some minutes the first time."""
+    done = subprocess.run([here / "build"], capture_output=True, text=True, check=False)
     if done.returncode:
-        raise ServerMissing(
-            (done.stderr.splitlines() or ["tests/s3/build failed"])[-1]
-            + "; remedy: install Go, run tests/s3/build"
-        )
+        name = f"tests/{here.name}/build"
+        raise ServerMissing((done.stderr.splitlines() or [f"{name} failed"])[-1] + f"; remedy: run {name}")
     return Path(done.stdout.strip())
 
 
@@ -82,20 +81,19 @@ def serve(place: Path) -> Iterator[S3]:
 
 def wait_for(address: str, process: "subprocess.Popen[bytes]") -> None:
     """Until it answers; it says nothing when it is ready."""
-    import time
-
     host, _, port = address.rpartition(":")
+    name = Path(str(process.args[0])).name  # type: ignore[index]
     deadline = time.monotonic() + STARTUP_SECONDS
     while time.monotonic() < deadline:
         if process.poll() is not None:
-            raise ServerMissing(f"versitygw ended with {process.returncode}")
+            raise ServerMissing(f"{name} ended with {process.returncode}")
         try:
             socket.create_connection((host, int(port)), timeout=1).close()
         except OSError:
             time.sleep(0.02)
         else:
             return
-    raise ServerMissing(f"versitygw did not answer within {STARTUP_SECONDS} s")
+    raise ServerMissing(f"{name} did not answer within {STARTUP_SECONDS} s")
 
 
 def sent_bytes(server: S3) -> int:
