@@ -21,7 +21,17 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from bench.fleet_truth import END_MS, ask_changes, ask_leaks, seed_rows, write_member
+from bench.fleet_truth import (
+    END_MS,
+    FALSE_SHARE,
+    Score,
+    ask_changes,
+    ask_leaks,
+    seed_rows,
+    shape_rows,
+    truth_of,
+    write_member,
+)
 from bench.result import Options, Row
 from nodescope.keep.demo import Wish
 from nodescope.keep.demo_fleet import plan_fleet
@@ -47,7 +57,7 @@ def run(options: Options) -> list[Row]:
     ]
     rows += study_rows(data)
     rows += truth_rows(data)
-    rows += seed_rows()
+    rows += [*seed_rows(), *shape_rows()]
     with workplace() as place:
         rows += bucket_rows(place, data)
     return rows
@@ -167,45 +177,28 @@ def peak_bytes() -> float:
 
 
 def truth_rows(data: Path) -> list[Row]:
-    """Recall and false discoveries of both questions that have a planted truth."""
+    """Recall and false discoveries of both questions that have a planted truth, on two workers."""
     from nodescope.read.roots import survey_roots
     from nodescope.use.fleet.answer import build_answer
     from nodescope.use.fleet.cluster import open_cluster, run_units
-    from nodescope.use.fleet.part import Job, cut_units, window_units
 
-    planted: list[dict[str, Any]] = json.loads((data / "truth.json").read_text())
+    planted: list[dict[str, Any]] = json.loads((data / "truth.json").read_text())["planted"]
     survey = survey_roots([str(data)])
-    images = [one for one in planted if one["kind"] == "bad_image"]
-    at_ms = round(images[0]["minute"] * 1000)
-    asked = {
-        "leaks": (
-            cut_units(survey, [STUDIED], None, None),
-            Job("leaks"),
-            {(one["node"], one["container_ids"][0]) for one in planted if one["kind"] == "leak"},
-        ),
-        "changes": (
-            window_units(survey, ["memory"], at_ms - 1_800_000, at_ms + 1_800_000),
-            Job("changes", at_ms, 120_000),
-            {(one["node"], one["container_ids"][1]) for one in images},
-        ),
-    }
+    at_ms = round(next(one["minute"] for one in planted if one["kind"] == "bad_image") * 1000)
+    leaking, changed = truth_of(planted)
     rows = []
     with open_cluster(None, 2, 2**30) as client:
-        for name, (units, job, truth) in asked.items():
+        for name, (units, job), truth in (
+            ("fleet leaks", ask_leaks(survey), leaking),
+            ("fleet changes", ask_changes(survey, at_ms), changed),
+        ):
             start = time.monotonic()
             parts = list(run_units(client, units, job))
             seconds = time.monotonic() - start
-            answer = build_answer(parts, survey.faults, job, "workload", 0.05)
-            found = {(row["node"], row["container_id"]) for row in answer.kept}
-            told = f"{answer.series} series in {seconds:.0f} s; false {len(found - truth)} of {len(found)}"
-            rows.append(
-                Row(
-                    f"fleet {name}: planted and not found",
-                    float(len(truth - found)),
-                    "series",
-                    remark=f"{len(truth)} planted; {told}",
-                )
-            )
+            score = Score()
+            score.add(name, build_answer(parts, survey.faults, job, "workload", FALSE_SHARE), truth)
+            rows.append(score.row(f"{name}, {len(survey.nodes)} nodes", f"; {seconds:.0f} s, 2 workers"))
+            rows += [Row(odd, 1.0, "series") for odd in score.odd]
     return rows
 
 

@@ -1,17 +1,19 @@
 """
-Memory as services have it, for leaks that no demo planted: eight that leak and eight that do not.
+Memory as services have it, for leaks and changes that no demo planted.
 
 The demo's leak is a straight line from a third of its limit to all of it, and
 what does not leak there stands still. Here leaks are small, late, in steps or
 under a sawtooth, and what does not leak fills a cache, warms up, collects
-garbage, walks at random, follows its traffic. Every workload has replicas on
-some nodes; only some replicas of a leaking one leak, as some requests do.
+garbage, walks at random, follows its traffic. Only some replicas of a leaking
+workload leak, as some requests do. The change is a new image on a third of the
+nodes that takes a seventh more memory, or twice as much, of any of these shapes.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bench.studies_sets import autoregressive
 from nodescope.keep.series import LABELS, Subject
@@ -19,12 +21,14 @@ from nodescope.read.bucket import Points
 from nodescope.read.query import Line
 from nodescope.use.fleet.answer import FleetAnswer, build_answer
 from nodescope.use.fleet.part import Job, Part, Unit
-from nodescope.use.fleet.task import take_trends
+from nodescope.use.fleet.task import take_changes, take_trends
 from nodescope.use.studies.series import FloatArray
 
 MIB = 2.0**20
+FALSE_SHARE = 0.05
 START_MS = 1_772_323_200_000
 Dice = np.random.Generator
+Times = NDArray[np.int64]
 Shape = Callable[[Dice, int], FloatArray]
 """A share of the base, around 1, for so many seconds."""
 
@@ -122,14 +126,15 @@ OTHERS: dict[str, Shape] = {
 
 @dataclass(frozen=True)
 class Fleet:
-    """An answer, and which containers leak."""
+    """An answer, and which containers have what was planted."""
 
     answer: FleetAnswer
-    leaking: dict[tuple[str, str], str]
+    planted: dict[tuple[str, str], str]
     """(node, container id) -> shape."""
 
 
-def make_line(node: str, shape: str, identity: str, values: FloatArray, time_ms: np.ndarray) -> Line:
+def make_line(node: str, shape: str, dice: Dice, size: FloatArray, time_ms: Times, version: int = 1) -> Line:
+    identity = dice.bytes(32).hex()
     names = {
         "l_container_id": identity,
         "l_pod_name": f"{shape}-6d4cf56db6-{identity[:5]}",
@@ -138,31 +143,71 @@ def make_line(node: str, shape: str, identity: str, values: FloatArray, time_ms:
         "l_container_name": shape,
         "l_scope": "container",
     }
-    subject = Subject(tuple(names.get(name) for name in LABELS), {"image": f"{shape}:1", "owner": shape})
-    return Line(subject, Points(time_ms, values, values, values, np.ones(len(values), np.int64)))
+    details = {"image": f"{shape}:{version}", "owner": f"Deployment/{shape}"}
+    subject = Subject(tuple(names.get(name) for name in LABELS), details)
+    whole = np.rint(size / 4096) * 4096
+    return Line(subject, Points(time_ms, whole, whole, whole, np.ones(len(whole), np.int64)))
 
 
-def ask_shapes(seed: int, nodes: int = 10, hours: float = 6.0, replicas: int = 1) -> Fleet:
+def base_of(dice: Dice) -> float:
+    return float(dice.uniform(50, 2000)) * MIB
+
+
+def seconds_ms(count: int) -> Times:
+    return START_MS + 1000 * np.arange(count, dtype=np.int64)
+
+
+def key_of(line: Line) -> tuple[str, str]:
+    return line.subject.label("l_node_name") or "", line.subject.label("l_container_id") or ""
+
+
+def ask_leaks(seed: int, nodes: int, hours: float) -> Fleet:
     """Every shape on every node; of the leaking ones a third of the replicas leaks."""
     dice = np.random.default_rng(seed)
-    count = round(hours * 3600)
-    time_ms = START_MS + 1000 * np.arange(count, dtype=np.int64)
+    time_ms = seconds_ms(round(hours * 3600))
+    job = Job("leaks")
     parts: list[Part] = []
-    leaking: dict[tuple[str, str], str] = {}
+    planted: dict[tuple[str, str], str] = {}
     for number in range(nodes):
         node = f"node-{number + 1}"
         lines: list[Line] = []
         for shape, make in {**LEAKS, **OTHERS}.items():
-            for _ in range(replicas):
-                identity = dice.bytes(32).hex()
-                leaks = shape in LEAKS and bool(dice.random() < 1 / 3)
-                base = float(dice.uniform(50, 2000)) * MIB
-                values = (make if leaks or shape in OTHERS else steady)(dice, count)
-                lines.append(make_line(node, shape, identity, np.rint(base * values / 4096) * 4096, time_ms))
-                if leaks:
-                    leaking[node, identity] = shape
-        unit = Unit(node, "2026-03-01", "memory_anon", START_MS, int(time_ms[-1]), ())
-        part = Part(unit)
-        take_trends(part, Job("leaks"), lines, "bytes", lambda _: {})
+            leaks = shape in LEAKS and bool(dice.random() < 1 / 3)
+            size = base_of(dice) * (make if leaks or shape in OTHERS else steady)(dice, len(time_ms))
+            lines.append(make_line(node, shape, dice, size, time_ms))
+            if leaks:
+                planted[key_of(lines[-1])] = shape
+        part = Part(Unit(node, "2026-03-01", "memory_anon", START_MS, int(time_ms[-1]), ()))
+        take_trends(part, job, lines, "bytes", lambda _: {})
         parts.append(part)
-    return Fleet(build_answer(parts, [], Job("leaks"), "workload", 0.05), leaking)
+    return Fleet(build_answer(parts, [], job, "workload", FALSE_SHARE), planted)
+
+
+def ask_changes(seed: int, nodes: int) -> Fleet:
+    """An hour around the rollout of one workload, whatever its shape; the others go on."""
+    dice = np.random.default_rng(seed)
+    time_ms = seconds_ms(3600)
+    at_ms = START_MS + 1_800_000
+    job = Job("changes", at_ms, 120_000)
+    rolled = str(dice.choice(list(OTHERS)))
+    factor = 1 + rise(dice, 0.15, 1.0)
+    parts: list[Part] = []
+    planted: dict[tuple[str, str], str] = {}
+    for number in range(nodes):
+        node = f"node-{number + 1}"
+        lines: list[Line] = []
+        for shape, make in OTHERS.items():
+            base, sizes = base_of(dice), make(dice, len(time_ms))
+            if shape != rolled or number % 3:
+                lines.append(make_line(node, shape, dice, base * sizes, time_ms))
+                continue
+            end = 1800 + int(dice.integers(0, 30))
+            start = end + int(dice.integers(2, 20))
+            lines.append(make_line(node, shape, dice, base * sizes[:end], time_ms[:end]))
+            size = base * factor * sizes[start:]
+            lines.append(make_line(node, shape, dice, size, time_ms[start:], version=2))
+            planted[key_of(lines[-1])] = shape
+        part = Part(Unit(node, "2026-03-01", "memory", START_MS, int(time_ms[-1]), ()))
+        take_changes(part, job, lines, "bytes")
+        parts.append(part)
+    return Fleet(build_answer(parts, [], job, "workload", FALSE_SHARE), planted)

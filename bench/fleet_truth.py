@@ -14,6 +14,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from bench import fleet_shapes
+from bench.fleet_shapes import FALSE_SHARE, Fleet
 from bench.result import Row
 from nodescope.keep.demo import Planter, Wish, cut_days, plant_crash_loop, plant_cron, write_node
 from nodescope.keep.demo_fleet import plan_fleet, plant_steady_cache, rollout_minute
@@ -27,11 +29,10 @@ NODES, CONTAINERS = 10, 10
 CHOSEN = range(100, 110)
 REPORTED = range(200, 215)
 UNPLANTED = range(300, 310)
-FALSE_SHARE = 0.05
 SPAN_MS, WITHIN_MS = 1_800_000, 120_000
 
-Found = set[tuple[str, str]]
-"""Node and container id."""
+Planted = dict[tuple[str, str], str]
+"""Node and container id -> what it is."""
 Plan = Callable[[Wish], Sequence[Planter]]
 Run = Callable[[Sequence[Unit], Job], FleetAnswer]
 
@@ -61,24 +62,25 @@ class Score:
     odd: list[str] = field(default_factory=list)
     """Misses and false discoveries, by name."""
 
-    def add(self, name: str, answer: FleetAnswer, truth: Found) -> None:
+    def add(self, name: str, answer: FleetAnswer, planted: Planted) -> None:
+        truth = set(planted)
         found = {(row["node"], row["container_id"]) for row in answer.kept}
         self.planted += len(truth)
         self.found += len(found)
         self.right += len(found & truth)
         self.series += answer.series
-        self.odd += [f"{name}: missed {node} {one[:12]}" for node, one in sorted(truth - found)]
+        self.odd += [f"{name}: missed {key[0]} {planted[key]}" for key in sorted(truth - found)]
         for row in answer.kept:
             if (row["node"], row["container_id"]) not in truth:
                 self.odd.append(f"{name}: false {row['node']} {row['workload']}: {row['sentence']}")
 
-    def row(self, what: str) -> Row:
+    def row(self, what: str, more: str = "") -> Row:
         return Row(
             f"{what}: planted and not found",
             float(self.planted - self.right),
             "series",
             remark=f"{self.planted} planted among {self.series:,} series; "
-            f"false {self.found - self.right} of {self.found} found",
+            f"false {self.found - self.right} of {self.found} found{more}",
         )
 
 
@@ -97,9 +99,12 @@ def ask_changes(survey: Survey, at_ms: int) -> tuple[Sequence[Unit], Job]:
     return units, Job("changes", at_ms, WITHIN_MS)
 
 
-def truth_of(planted: Sequence[dict[str, Any]]) -> tuple[Found, Found]:
-    leaks = {(one["node"], one["container_ids"][0]) for one in planted if one["kind"] == "leak"}
-    changes = {(one["node"], one["container_ids"][1]) for one in planted if one["kind"] == "bad_image"}
+def truth_of(planted: Sequence[dict[str, Any]]) -> tuple[Planted, Planted]:
+    """The first life of what leaks, the second of what was rolled out."""
+    leaks, changes = (
+        {(one["node"], one["container_ids"][life]): kind for one in planted if one["kind"] == kind}
+        for kind, life in (("leak", 0), ("bad_image", 1))
+    )
     return leaks, changes
 
 
@@ -139,10 +144,28 @@ def seed_rows() -> list[Row]:
     return rows
 
 
-if __name__ == "__main__":
-    import sys
+def score_shapes(seeds: Sequence[int], what: str, ask: Callable[[int], Fleet]) -> Score:
+    total = Score()
+    for seed in seeds:
+        fleet = ask(seed)
+        total.add(f"{what}, seed {seed}", fleet.answer, fleet.planted)
+    return total
 
-    for name, seeds in (("chosen", CHOSEN), ("reported", REPORTED), ("unplanted", UNPLANTED)):
-        if name in sys.argv[1:]:
-            for one in score(seeds, plan_nothing if name == "unplanted" else plan_fleet):
-                print(one.row(name), *one.odd, sep="\n")
+
+SHAPES: dict[str, Callable[[int], Fleet]] = {
+    "leaks of other shapes, 1 h": lambda seed: fleet_shapes.ask_leaks(seed, NODES, 1.0),
+    "leaks of other shapes, 6 h": lambda seed: fleet_shapes.ask_leaks(seed, NODES, 6.0),
+    "changes of other shapes": lambda seed: fleet_shapes.ask_changes(seed, NODES),
+}
+
+
+def shape_rows() -> list[Row]:
+    return [score_shapes(REPORTED, what, ask).row(f"fleet {what}") for what, ask in SHAPES.items()]
+
+
+if __name__ == "__main__":
+    for what, ask in SHAPES.items():
+        one = score_shapes(CHOSEN, what, ask)
+        print(one.row(what).remark, *one.odd, sep="\n", flush=True)
+    for one in score(CHOSEN, plan_fleet):
+        print(one.row("demo").remark, *one.odd, sep="\n", flush=True)

@@ -42,7 +42,7 @@ RULES = tuple(
         (r"cgroup\.v1\.memory\.(\w+_in_bytes|stat\.total_\w+)", KernelUnit("bytes")),
         (r"cgroup\.(v2\.io\.stat\.[rw]bytes|v1\.blkio\..*_bytes\.\w+)", KernelUnit("bytes")),
         (r"smaps_rollup\.pss\w*", KernelUnit("bytes", 1024.0)),
-        (r"disk\.sectors_\w+", KernelUnit("bytes", 512.0)),
+        (r"disk\.sectors_(read|written)", KernelUnit("bytes", 512.0)),
         (r"(disk|fpga)\.[\w.]+_ms", KernelUnit("seconds", 1e-3)),
         (r"cpufreq\.\w+_freq", KernelUnit("hertz", 1000.0)),
         (r"cpuidle\..+\.time", KernelUnit("seconds", 1e-6)),
