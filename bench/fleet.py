@@ -84,7 +84,8 @@ def write_fleet(data: Path, nodes: int, hours: float, containers: int) -> float:
         data.mkdir(parents=True)
         words = [sys.executable, "-m", "bench.fleet", str(data), str(nodes), str(hours), str(containers)]
         turns = [subprocess.Popen([*words, str(turn)]) for turn in range(2)]
-        if any([turn.wait() for turn in turns]):
+        codes = [turn.wait() for turn in turns]
+        if any(codes):
             raise SystemExit("the demo fleet could not be written")
         parts = [json.loads((data / f"truth-{turn}.json").read_text()) for turn in range(2)]
         content = {

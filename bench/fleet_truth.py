@@ -140,7 +140,10 @@ def seed_rows() -> list[Row]:
         (UNPLANTED, plan_nothing, "nothing planted"),
     ):
         leaks, changes = score(seeds, plan)
-        rows += [leaks.row(f"fleet leaks, {len(seeds)} {what}"), changes.row(f"fleet changes, {len(seeds)} {what}")]
+        rows += [
+            leaks.row(f"fleet leaks, {len(seeds)} {what}"),
+            changes.row(f"fleet changes, {len(seeds)} {what}"),
+        ]
     return rows
 
 

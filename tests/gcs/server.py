@@ -2,10 +2,10 @@
 
 import json
 import subprocess
-import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from http.client import HTTPConnection
 from pathlib import Path
 
 from tests.s3.server import build, free_port, wait_for
@@ -29,12 +29,11 @@ class Gcs:
         }
 
     def make_bucket(self, name: str) -> str:
-        request = urllib.request.Request(
-            f"http://{self.address}/storage/v1/b?project={PROJECT}",
-            json.dumps({"name": name}).encode(),
-            {"Content-Type": "application/json"},
-        )
-        urllib.request.urlopen(request, timeout=10).close()
+        connection = HTTPConnection(self.address, timeout=10)
+        content = json.dumps({"name": name})
+        connection.request("POST", f"/storage/v1/b?project={PROJECT}", content)
+        assert connection.getresponse().status == 200
+        connection.close()
         return f"gs://{name}"
 
 

@@ -28,7 +28,11 @@ def test_a_key_or_a_token_is_taken_for_the_account_of_the_address() -> None:
     ("endpoint", "blob", "dfs"),
     [
         ("http://127.0.0.1:10000/acme", "127.0.0.1:10000", "127.0.0.1:10000"),
-        ("https://acme.blob.core.chinacloudapi.cn", ".blob.core.chinacloudapi.cn", ".dfs.core.chinacloudapi.cn"),
+        (
+            "https://acme.blob.core.chinacloudapi.cn",
+            ".blob.core.chinacloudapi.cn",
+            ".dfs.core.chinacloudapi.cn",
+        ),
     ],
 )
 def test_a_connection_string_names_its_endpoint(endpoint: str, blob: str, dfs: str) -> None:

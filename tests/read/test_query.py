@@ -227,7 +227,7 @@ def test_a_unit_that_only_the_sidecar_knew_is_refused_by_name(engine: Engine, tm
     names = pa.array(["process.rss"] * len(table))
     pq.write_table(table.set_column(3, "metric_name", names), path)
     catalog = read_catalog([tmp_path])
-    with pytest.raises(RequestRejected, match="sidecar that says which unit process.rss is in was lost"):
+    with pytest.raises(RequestRejected, match=r"sidecar that says which unit process\.rss is in was lost"):
         engine.query(catalog, "memory", scope="process")
     assert engine.query(catalog, "process.rss", rate="off").asked.unit == "unit not known"
 

@@ -48,7 +48,12 @@ RULES = tuple(
         (r"cpuidle\..+\.time", KernelUnit("seconds", 1e-6)),
         (r"rapl\.\w+\.energy_uj", KernelUnit("joules", 1e-6)),
         (r"(rapl\.\w+|gpu)\.energy", KernelUnit("joules")),
-        (r"network\.\w+_bytes|filesystem\.(size|free|available)", KernelUnit("bytes")),
+        (r"(pod\.)?network\.\w+_bytes|filesystem\.(size|free|available)", KernelUnit("bytes")),
+        # Read in base units already; the names of these say which.
+        (r"gpu\.(mig\.)?(memory|visible|gtt)_(used|total|free|reserved)", KernelUnit("bytes")),
+        (r"gpu\.(process\.memory|(pcie|nvlink)[._](transmit|receive|speed)(_rate)?)", KernelUnit("bytes")),
+        (r"pcm\.((socket|core)\.)?(memory_(read|written)(\.seconds)?|l3_occupancy)", KernelUnit("bytes")),
+        (r"resctrl\.(llc_occupancy|mbm_\w+_bytes|memory)", KernelUnit("bytes")),
     )
 )
 

@@ -622,9 +622,7 @@ def run_of(wish: Wish) -> str:
     return hexadecimal("run", wish.seed, wish.node)[:12]
 
 
-def write_file(
-    disk: Disk, folder: DataFolder, wish: Wish, node: Node, span: Span, number: int
-) -> int:
+def write_file(disk: Disk, folder: DataFolder, wish: Wish, node: Node, span: Span, number: int) -> int:
     from_ms, to_ms, kind = span
     subjects, columns, ticks = sample_file(wish, node, from_ms, to_ms)
     identifier = clean_identifier(wish.node)

@@ -52,7 +52,9 @@ CREDENTIALS = {
         "AZURE_STORAGE_KEY, AZURE_STORAGE_SAS_TOKEN, AZURE_STORAGE_CONNECTION_STRING, AZURE_CLIENT_ID ..., or an identity",
     ),
 }
-_UNKNOWN_USER = re.compile(r"(?i)credential|access token|access.?denied|forbidden|unauthor|signature|\b40[13]\b")
+_UNKNOWN_USER = re.compile(
+    r"(?i)credential|access token|access.?denied|forbidden|unauthor|signature|\b40[13]\b"
+)
 _SECRET = re.compile("secret|token|password|key|sig")
 
 
@@ -96,9 +98,7 @@ def check_url(url: str) -> None:
         )
 
 
-def open_store(
-    url: str, pace: Pace | None = None, environment: Mapping[str, str] = os.environ
-) -> "Store":
+def open_store(url: str, pace: Pace | None = None, environment: Mapping[str, str] = os.environ) -> "Store":
     check_url(url)
     try:
         files, base = open_files(url, environment)
@@ -124,7 +124,8 @@ def open_files(url: str, environment: Mapping[str, str]) -> tuple[pafs.FileSyste
         place = azure.parse_place(url)
         files = pafs.AzureFileSystem(**azure.file_system_arguments(place, account))
         return files, f"{place.container}/{place.path}"
-    return pafs.FileSystem.from_uri(limit_retries(url) if scheme in GOOGLE else url)
+    files, base = pafs.FileSystem.from_uri(limit_retries(url) if scheme in GOOGLE else url)
+    return files, str(base)
 
 
 def limit_retries(url: str) -> str:

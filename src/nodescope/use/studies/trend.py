@@ -114,9 +114,7 @@ def is_faster(late: Line, early: Line, times: FloatArray) -> bool:
     return late.low > max(early.high, 0.0) and is_trend(late, float(times[-1]) / 3)
 
 
-def verdict_of(
-    line: Line, early: Line | None, late: Line | None, series: Series, span_seconds: float
-) -> str:
+def verdict_of(line: Line, early: Line | None, late: Line | None, series: Series, span_seconds: float) -> str:
     if (
         early is not None
         and late is not None
