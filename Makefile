@@ -78,8 +78,9 @@ cluster-demo: setup ## three agents as three nodes, a real control plane, pods p
 	@tools/go-tools cluster > /dev/null
 	@$(PY) -m tools.cluster_demo $(ARGS)
 
-s3-tools: ## build the S3 server that the fleet's tests start
-	@tools/go-tools s3
+store-tools: ## fetch the servers of S3, Google Cloud Storage and Azure that the fleet's tests start
+	@tools/go-tools s3 gcs
+	@tests/azure/build
 
 COMPILE := .venv/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-annotate --no-header
 
