@@ -4,6 +4,7 @@
     python -m bench                     all of them, about a quarter of an hour
     python -m bench tick exposition     the short ones
     python -m bench agent --seconds 60 --containers 100
+    python -m bench --prepare archive   makes what it measures and is kept; measures nothing
 """
 
 import argparse
@@ -29,7 +30,8 @@ BENCHES = {
     "viewer": "the viewer's answers over a day of 100 containers, beside DuckDB alone",
     "agent": "the agent's CPU and memory at 1 Hz beside the peers",
     "lateness": "how late a tick starts while a scrape loop runs",
-    "viewer_page": "the viewer's page in chromium: first paint, zoom, memory of the live tail",
+    "viewer_page": "the viewer's page in chromium: first paint, zoom",
+    "viewer_live": "the heap of the viewer's page over a live tail of --seconds",
     "mcp": "one MCP server in front of 100 viewers: top_containers, memory",
     "scheduler": "the extender: pods/s, both verbs at 1,000 nodes, a replay against 1-2-2",
 }
@@ -41,6 +43,10 @@ def main() -> int:
     signal.signal(signal.SIGTERM, _leave)
     options = Options(tuple(arguments.containers), arguments.seconds, arguments.rounds)
     rows: list[Row] = []
+    if arguments.prepare:
+        for name in arguments.names or BENCHES:
+            getattr(importlib.import_module(f"bench.{name}"), "prepare", lambda _: None)(options)
+        return 0
     for name in arguments.names or BENCHES:
         rows += _run(name, options)
     if arguments.json:
@@ -68,6 +74,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     default = Options()
     parser.add_argument("names", nargs="*", choices=[[], *BENCHES], metavar="NAME", help="default: all")
+    parser.add_argument("--prepare", action="store_true", help="only make the inputs that are kept")
     parser.add_argument("--json", action="store_true", help="base units, nothing rounded")
     parser.add_argument(
         "--seconds", type=float, default=default.seconds, help="length of each run of `agent`"
