@@ -1,7 +1,7 @@
 /** What happened to whom: starts, exits, OOM kills and restarts on the same time axis. */
 
 import { useEffect, useState } from "preact/hooks";
-import { AXIS_PIXELS } from "./chart";
+import { AXIS_PIXELS, RIGHT_PIXELS } from "./chart";
 import { brief, plain, shorten } from "./format";
 import type { Model } from "./model";
 import { clock, moment, zone, type Span } from "./time";
@@ -65,7 +65,7 @@ export function Lane({ model }: { model: Model }) {
   const { value, trouble } = model.events;
   const bunches = bunch(value?.events ?? [], span, model.width);
   return (
-    <section class="lane" aria-label="events">
+    <section class="lane" aria-label="events" style={{ paddingRight: `calc(var(--legend) + ${RIGHT_PIXELS}px)` }}>
       <span class="lane-name" style={{ width: `${AXIS_PIXELS}px` }}>events</span>
       <div class="lane-marks">
         {bunches.map((one) => <Mark key={`${one.at} ${one.events[0]?.container}`} model={model} bunch={one} />)}
@@ -95,5 +95,5 @@ function Readout({ model, span }: { model: Model; span: Span }) {
   const [at, set] = useState<number | null>(model.cursor);
   useEffect(() => model.cursorMoved.on(set), [model]);
   const { utc } = model.view;
-  return <span class="readout">{at === null ? `${zone(utc, span.to)}` : span.to - span.from > 86400 ? moment(at, utc) : `${clock(at, utc)} ${zone(utc, at)}`}</span>;
+  return <span class={at === null ? "readout" : "readout at"}>{at === null ? `${zone(utc, span.to)}` : span.to - span.from > 86400 ? moment(at, utc) : `${clock(at, utc)} ${zone(utc, at)}`}</span>;
 }

@@ -53,7 +53,7 @@ function Filter({ label, value, all, choose }: { label: string; value: string; a
   if (named.length < 2 && !value) return null;
   return (
     <select aria-label={label} value={value} onChange={(event) => choose(event.currentTarget.value)}>
-      <option value="">{label}: any</option>
+      <option value="">{label}</option>
       {value && !named.some((one) => one.name === value) && <option value={value}>{plain(shorten(value, 40))}</option>}
       {named.map((one) => <option key={one.name} value={one.name}>{plain(shorten(one.name, 40))}{one.count ? ` (${one.count})` : ""}</option>)}
     </select>
