@@ -83,9 +83,12 @@ export function unitWords(unit: string): string {
   return UNIT_WORDS[unit] ?? unit;
 }
 
-/** A tick of the y axis: the unit stands in the panel's title, so only scaled units repeat it. */
+// Units with a sign of a letter or two, or that change with the size.
+const SIGNED = new Set(["bytes", "bytes/s", "ratio", "percent", "seconds", "celsius", "watts", "hertz"]);
+
+/** A tick of the y axis: the unit stands in the panel's title, so only short and scaled units repeat it. */
 export function axisFigure(value: number, unit: string): string {
-  return unit === "cores" || unit === "count" || unit === "millicores" ? decimal(value, "") : quantity(value, unit);
+  return SIGNED.has(unit) ? quantity(value, unit) : decimal(value, "");
 }
 
 /** The steps between two ticks of a y axis: powers of two for bytes, 1-2-5 for the rest. */

@@ -96,7 +96,7 @@ function Row({ model, row, unit }: { model: Model; row: Container; unit: string 
         <span class="swatch" style={{ background: colour ?? "transparent" }} aria-hidden="true" />
         <bdi class="name">{plain(shorten(brief(row.name), 56))}</bdi>
         <span class="value">{quantity(row.value, unit)}</span>
-        <span class="under">{note && <em class={note.harm ? "harm" : ""}>{note.text} </em>}<bdi>{plain(shorten(row.namespace ?? "no namespace", 24))}</bdi> {row.qos_class ?? ""}</span>
+        <span class="under">{note && <em class={note.harm ? "harm" : ""}>{note.text} </em>}<bdi>{plain(shorten(row.namespace ?? (row.id.startsWith("service:") ? "service" : "no namespace"), 24))}</bdi> {row.qos_class ?? ""}</span>
         <Spark values={row.spark} {...(colour ? { colour } : {})} />
       </button>
     </li>

@@ -30,6 +30,7 @@ describe("quantities", () => {
 
   it("ticks repeat only units that scale", () => {
     expect(axisFigure(0.5, "cores")).toBe("0.5");
+    expect(axisFigure(0.8, "seconds/s")).toBe("0.8");
     expect(axisFigure(2 ** 29, "bytes")).toBe("512 MiB");
   });
 

@@ -115,6 +115,8 @@ class Viewer:
     shelf: Shelf
     engine: Engine = field(default_factory=Engine)
     static: Path = STATIC
+    memory_totals: dict[str, tuple[str, float]] = field(default_factory=dict)
+    """By node: the newest file when it was read, and bytes."""
     listeners: int = 0
     stopping: bool = False
     workers: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(WORKERS))
@@ -271,7 +273,7 @@ def answer_instance(viewer: Viewer) -> Json:
     agent = viewer.shelf.agent
     status = status_of(snapshot, agent.address if agent else None)
     cores = [count for node in snapshot.nodes if (count := count_cores(node))]
-    memory = [size for node in snapshot.nodes if (size := read_memory_total(viewer.engine, node))]
+    memory = [size for node in snapshot.nodes if (size := know_memory_total(viewer, node))]
     problems = [{"file": refusal.path.name, "reason": refusal.reason} for refusal in snapshot.refusals]
     if agent and agent.reason:
         problems.append({"file": agent.address, "reason": agent.reason})
@@ -298,6 +300,18 @@ def answer_instance(viewer: Viewer) -> Json:
         },
         "problems": problems[:PROBLEMS_SHOWN],
     }
+
+
+def know_memory_total(viewer: Viewer, node: Node) -> float | None:
+    """Read once a file: every page begins with this answer, and the size of a node hardly changes."""
+    newest = node.catalog.entries[-1].path.name if node.catalog.entries else ""
+    known = viewer.memory_totals.get(node.name)
+    if known and known[0] == newest:
+        return known[1]
+    total = read_memory_total(viewer.engine, node)
+    if total is not None:
+        viewer.memory_totals[node.name] = (newest, total)
+    return total
 
 
 # -- what happened ------------------------------------------------------------------
