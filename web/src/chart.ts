@@ -160,7 +160,7 @@ export class Chart {
           ...axis,
           size: AXIS_PIXELS,
           gap: 6,
-          space: 34,
+          space: 26,
           incrs: axisSteps(unit),
           values: (_plot, splits) => splits.map((value) => axisFigure(value, unit)),
         },
