@@ -33,6 +33,7 @@ from nodescope.read.query import Engine
 from nodescope.read.subject import scope_of
 from nodescope.use.viewer import findings, shapes
 from nodescope.use.viewer.booklet import make_booklet
+from nodescope.use.viewer.caller import LEFT_STATUS, Caller, CallerLeft
 from nodescope.use.viewer.extract import write_extract
 from nodescope.use.viewer.gate import Gate, make_error
 from nodescope.use.viewer.happenings import EVENTS_MOST, answer_events
@@ -168,15 +169,21 @@ def build_api(viewer: Viewer) -> FastAPI:
 # -- doing the work -----------------------------------------------------------------
 
 
-async def work(viewer: Viewer, answer: Callable[[], Response]) -> Response:
-    """In a thread, a few at a time."""
+async def work(viewer: Viewer, answer: Callable[[], Response], caller: Caller | None = None) -> Response:
+    """In a thread, a few at a time; not for somebody who has left meanwhile."""
     try:
         async with asyncio.timeout(WAIT_SECONDS):
             await viewer.workers.acquire()
     except TimeoutError:
         return make_error(503, "busy", "other answers are being made", "try again in some seconds")
     try:
-        return await run_in_threadpool(answer)
+        if caller is None:
+            return await run_in_threadpool(answer)
+        async with caller.watched():
+            caller.check()
+            return await run_in_threadpool(answer)
+    except CallerLeft:
+        return Response(status_code=LEFT_STATUS)
     finally:
         viewer.workers.release()
 
@@ -326,7 +333,7 @@ def add_charts(api: FastAPI, viewer: Viewer) -> None:
             asked = ask(viewer, node, start, to, whole)
             return answer_once(asked, request, lambda: answer_summary(viewer.engine, asked.nodes, asked.span))
 
-        return await work(viewer, answer)
+        return await work(viewer, answer, Caller(request))
 
     @api.get("/api/containers", response_model=shapes.Containers, responses=NOT_MODIFIED)
     async def containers(
@@ -360,7 +367,7 @@ def add_charts(api: FastAPI, viewer: Viewer) -> None:
                 ),
             )
 
-        return await work(viewer, answer)
+        return await work(viewer, answer, Caller(request))
 
     @api.get("/api/timeseries", response_model=shapes.Timeseries, responses=NOT_MODIFIED)
     async def timeseries(
@@ -385,7 +392,7 @@ def add_charts(api: FastAPI, viewer: Viewer) -> None:
 
             return answer_once(asked, request, make)
 
-        return await work(viewer, answer)
+        return await work(viewer, answer, Caller(request))
 
     @api.get("/api/study/{study}", response_model=shapes.Study, responses=NOT_MODIFIED)
     async def study(
@@ -400,18 +407,28 @@ def add_charts(api: FastAPI, viewer: Viewer) -> None:
         whole: Whole = "",
         node: NodeName = "",
     ) -> Response:
+        caller = Caller(request)
+
         def answer() -> Response:
             asked = ask(viewer, node, start, to, whole)
 
             def make() -> Json:
                 members = choose(asked, containers)
                 return findings.answer_study(
-                    viewer.engine, asked.snapshot, asked.nodes, study, metric, members, scope, asked.span
+                    viewer.engine,
+                    asked.snapshot,
+                    asked.nodes,
+                    study,
+                    metric,
+                    members,
+                    scope,
+                    asked.span,
+                    caller.check,
                 )
 
             return answer_once(asked, request, make)
 
-        return await work(viewer, answer)
+        return await work(viewer, answer, caller)
 
     @api.get("/api/events", response_model=shapes.Events, responses=NOT_MODIFIED)
     async def events(
@@ -434,7 +451,7 @@ def add_charts(api: FastAPI, viewer: Viewer) -> None:
 
             return answer_once(asked, request, make)
 
-        return await work(viewer, answer)
+        return await work(viewer, answer, Caller(request))
 
 
 # -- streams ------------------------------------------------------------------------
