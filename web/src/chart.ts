@@ -1,7 +1,7 @@
 /** One panel's uPlot: made anew when its series change, moved in place when only time does. */
 
 import uPlot from "uplot";
-import { axisFigure, axisSteps } from "./format";
+import { axisFigures, axisSteps } from "./format";
 import type { Model, Panel } from "./model";
 import { drawGround, drawMarks, limitShown, type Drawn } from "./overlay";
 import { axisRange, bounds } from "./series";
@@ -162,7 +162,7 @@ export class Chart {
           gap: 6,
           space: 26,
           incrs: axisSteps(unit),
-          values: (_plot, splits) => splits.map((value) => axisFigure(value, unit)),
+          values: (_plot, splits) => axisFigures(splits, unit),
         },
       ],
       series: [
