@@ -5,6 +5,7 @@
     python -m bench tick exposition     the short ones
     python -m bench agent --seconds 60 --containers 100
     python -m bench pod --seconds 600 --containers 100 --markdown
+    python -m bench --prepare archive   makes what it measures and is kept; measures nothing
 """
 
 import argparse
@@ -31,7 +32,8 @@ BENCHES = {
     "agent": "the agent's CPU and memory at 1 Hz beside the peers",
     "pod": "the whole pod at 100 containers: CPU, memory, disk, beside its limits and the peers",
     "lateness": "how late a tick starts while a scrape loop runs",
-    "viewer_page": "the viewer's page in chromium: first paint, zoom, memory of the live tail",
+    "viewer_page": "the viewer's page in chromium: first paint, zoom",
+    "viewer_live": "the heap of the viewer's page over a live tail of --seconds",
     "mcp": "one MCP server in front of 100 viewers: top_containers, memory",
     "intake": "the agent's CPU at 1,000 FPGA events a second, beside a bare server of the same stack",
     "scheduler": "the extender: pods/s, both verbs at 1,000 nodes, a replay against 1-2-2",
@@ -44,6 +46,10 @@ def main() -> int:
     signal.signal(signal.SIGTERM, _leave)
     options = Options(tuple(arguments.containers), arguments.seconds, arguments.rounds)
     rows: list[Row] = []
+    if arguments.prepare:
+        for name in arguments.names or BENCHES:
+            getattr(importlib.import_module(f"bench.{name}"), "prepare", lambda _: None)(options)
+        return 0
     for name in arguments.names or BENCHES:
         rows += _run(name, options)
     if arguments.json:
@@ -71,6 +77,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     default = Options()
     parser.add_argument("names", nargs="*", choices=[[], *BENCHES], metavar="NAME", help="default: all")
+    parser.add_argument("--prepare", action="store_true", help="only make the inputs that are kept")
     parser.add_argument("--json", action="store_true", help="base units, nothing rounded")
     parser.add_argument("--markdown", action="store_true", help="a table for the README")
     parser.add_argument(
