@@ -3,10 +3,9 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from nodescope.base.moment import Span
 from nodescope.use.mcp.answer import Answer, Call, Fact, Finding
 from nodescope.use.mcp.argument import CONTAINER, FROM, NODE, TO, Argument, Values
-from nodescope.use.mcp.backend import Backend, Event, Life, StudyAnswer
+from nodescope.use.mcp.backend import Backend, Event, StudyAnswer
 from nodescope.use.mcp.fleet import Fleet
 from nodescope.use.mcp.merged import (
     MATERIAL_SHARE,
@@ -19,16 +18,15 @@ from nodescope.use.mcp.merged import (
 from nodescope.use.mcp.metric_name import NotCollected, choose_metric
 from nodescope.use.mcp.resident import Resident, find_resident
 from nodescope.use.mcp.restart import tell_restarts
+from nodescope.use.mcp.stay import Stay, read_stay
 from nodescope.use.mcp.tool import Tool
 from nodescope.use.mcp.trouble import ToolMisused
-from nodescope.use.mcp.when import choose_span, newest_of, render_at, render_before, render_span
+from nodescope.use.mcp.when import render_before
 from nodescope.use.studies import STUDIES
 from nodescope.use.studies.words import duration, quantity
 
 # What a study is most often asked about.
 USUAL_METRIC = {"periodicity": "cpu", "anomaly": "cpu", "correlation": "cpu"}
-# A crash loop's oldest lives are left out.
-MOST_LIVES = 24
 # So many changes are a pattern of their own, not a list to read.
 MANY_CHANGES = 6
 
@@ -37,11 +35,9 @@ MANY_CHANGES = 6
 class Studied:
     """What a node answered about a container."""
 
-    span: Span
-    newest_ms: int
+    stay: Stay
     metric: str
     unit: str
-    lives: list[Life]
     answers: list[StudyAnswer]
     summaries: list[StudyAnswer]
     events: list[Event]
@@ -49,15 +45,7 @@ class Studied:
 
 def ask(resident: Resident, values: Values) -> Callable[[Backend], Studied]:
     def question(backend: Backend) -> Studied:
-        about = backend.read_about()
-        span = choose_span(about, values["from"], values["to"])
-        newest_ms = newest_of(about)
-        lives = resident.within(span)
-        if not lives:
-            raise ToolMisused(
-                f'"{resident.name}" was not there in {render_span(span, newest_ms)}; it was seen from '
-                f"{render_at(resident.first_ms, newest_ms)} to {render_at(resident.last_ms, newest_ms)}"
-            )
+        stay = read_stay(backend, resident, values["from"], values["to"])
         metric = choose_metric(
             values["metric"] or USUAL_METRIC.get(values["study"], "memory"), backend.read_metrics()
         )
@@ -66,14 +54,11 @@ def ask(resident: Resident, values: Values) -> Callable[[Backend], Studied]:
                 f'"{metric.name}" is measured per {metric.scope}, not per container; '
                 "find_metrics finds one that is"
             )
-        ids = [life.container_id for life in lives[-MOST_LIVES:]]
-        asked = ids[::-1] if values["study"] == "correlation" else ids
-        answers = backend.study(values["study"], metric.name, asked, span)
-        summaries = (
-            answers if values["study"] == "summary" else backend.study("summary", metric.name, ids, span)
-        )
-        events = [event for event in backend.read_events(span) if event.container_id in set(ids)]
-        return Studied(span, newest_ms, metric.name, metric.unit, lives, answers, summaries, events)
+        study, ids = values["study"], stay.ids
+        asked = ids[::-1] if study == "correlation" else ids
+        answers = backend.study(study, metric.name, asked, stay.span)
+        summaries = answers if study == "summary" else backend.study("summary", metric.name, ids, stay.span)
+        return Studied(stay, metric.name, metric.unit, answers, summaries, stay.read_events(backend))
 
     return question
 
@@ -91,7 +76,7 @@ async def run(fleet: Fleet, values: Values) -> Answer:
         headline="",
         status=merged.status,
         figures=figures,
-        looked_at=f"{studied.metric} of {resident.name} on {seat.node}, {render_span(studied.span, studied.newest_ms)}",
+        looked_at=f"{studied.metric} of {resident.name} on {seat.node}, {studied.stay.tell_span()}",
         not_looked_at=tell_gaps(studied),
         next_call=suggest(values["study"], studied.metric, resident, merged),
     )
@@ -103,17 +88,14 @@ def of(resident: Resident, studied: Studied) -> str:
 
 
 def basis(studied: Studied, merged: Merged) -> str:
-    return (
-        f"{render_span(studied.span, studied.newest_ms)}; {merged.samples} samples, "
-        f"{100 * merged.missing_share:.1f} % missing"
-    )
+    return f"{studied.stay.tell_span()}; {merged.samples} samples, {100 * merged.missing_share:.1f} % missing"
 
 
 def tell_all(
     resident: Resident, studied: Studied, merged: Merged, findings: Sequence[dict[str, Fact]]
 ) -> list[Finding]:
     return [
-        tell_finding(finding, merged, studied.metric, resident.node, resident.name, studied.newest_ms)
+        tell_finding(finding, merged, studied.metric, resident.node, resident.name, studied.stay.newest_ms)
         for finding in findings
     ]
 
@@ -137,18 +119,24 @@ def tell_periodicity(answer: Answer, resident: Resident, studied: Studied, merge
     return replace(
         answer,
         headline=(
-            f"Yes: {of(resident, studied)} repeats about every {duration(float(f'{period:.2g}'))} ({period:.1f} s), swinging by {swing} "
+            f"Yes: {of(resident, studied)} repeats every {tell_period(period)}, swinging by {swing} "
             f"(confidence {float(best['confidence']):.2f}; {basis(studied, merged)})."
         ),
         findings=tuple(tell_all(resident, studied, merged, merged.findings)),
     )
 
 
+def tell_period(seconds: float) -> str:
+    """As people say it, and where that hides seconds, in seconds: 60 s, 5 min (300 s), 97.3 s."""
+    spoken, exact = duration(seconds), f"{seconds:.1f} s".replace(".0 s", " s")
+    return exact if spoken.endswith(" s") else f"{spoken} ({exact})"
+
+
 def tell_changes(answer: Answer, resident: Resident, studied: Studied, merged: Merged) -> Answer:
     """Changes that matter in order of time, a restart among them; slight ones are counted."""
     material = [finding for finding in merged.findings if is_material(finding)]
     slight = len(merged.findings) - len(material)
-    restarts = tell_restarts(resident, studied.lives, studied.events, studied.newest_ms)
+    restarts = tell_restarts(resident, studied.stay.lives, studied.events, studied.stay.newest_ms)
     changes = sorted(tell_all(resident, studied, merged, material), key=lambda one: one.at or 0)
     told = [*changes, *restarts]
     told.sort(key=lambda one: one.at or 0)
@@ -170,7 +158,7 @@ def tell_changes(answer: Answer, resident: Resident, studied: Studied, merged: M
         times = "once" if len(changes) == 1 else f"{len(changes)} times"
         largest = max(changes, key=lambda one: abs(float(one.evidence.get("magnitude") or 0)))
         greatest = "" if len(changes) == 1 else "; the largest: "
-        what = f"{of(resident, studied)} changed {times}{greatest or ': '}{largest.sentence[:-1]} ({render_before((largest.at or 0) * 1000, studied.newest_ms)})"
+        what = f"{of(resident, studied)} changed {times}{greatest or ': '}{largest.sentence[:-1]} ({render_before((largest.at or 0) * 1000, studied.stay.newest_ms)})"
     return replace(
         answer, status="found", headline=f"{what} ({basis(studied, merged)}).", findings=tuple(told)
     )
@@ -197,11 +185,10 @@ TELLERS = {"periodicity": tell_periodicity, "changepoint": tell_changes}
 
 
 def tell_gaps(studied: Studied) -> tuple[str, ...]:
-    told = ["other metrics and other containers"]
-    if len(studied.lives) > MOST_LIVES:
-        told.append(f"the {len(studied.lives) - MOST_LIVES} oldest of its {len(studied.lives)} lives")
-    if len(studied.lives) > 1:
-        told.append(f"no study looks across a restart: {len(studied.lives)} lives were studied one by one")
+    told = ["other metrics and other containers", *studied.stay.tell_left_out()]
+    lives = len(studied.stay.lives)
+    if lives > 1:
+        told.append(f"no study looks across a restart: {lives} lives were studied one by one")
     return tuple(told)
 
 
