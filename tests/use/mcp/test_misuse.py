@@ -45,7 +45,6 @@ WINDOWS = {"a_from": "-20m", "a_to": "-12m", "b_from": "-10m", "b_to": "now"}
         ("summarize_container", {"contaner": "api"}, ['did you mean "container"?']),
         ("top_containers", {"limit": 0}, ["a whole number from 1 to 12"]),
         ("top_containers", {"limit": True}, ["a whole number from 1 to 12"]),
-        ("top_containers", {"by": "gpu"}, ["measured per gpu"]),
         ("top_containers", {"namespace": "shopp"}, ['no container of namespace "shopp"', "shop"]),
         ("list_containers", {"namespace": "nowhere"}, ["no container with", "shop"]),
         ("list_containers", {"sort": "size"}, ["accepted: last_seen"]),

@@ -5,9 +5,9 @@ Every answer is small and already reduced: names, figures, findings. Text that
 came from tenants (pod names, images, labels) is cleaned where it enters.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from nodescope.base.moment import Span
 
@@ -82,6 +82,16 @@ class Levels:
 
 
 @dataclass(frozen=True, slots=True)
+class Thing:
+    """A GPU, a disk, a core, the node itself: what has metrics and is no container."""
+
+    name: str
+    """For people: GPU 0, A100; a uuid is among the labels."""
+    level: Level
+    labels: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
 class Event:
     """Something that happened to a container: start, exit, oom, restart."""
 
@@ -109,8 +119,20 @@ class Backend(Protocol):
 
     def read_levels(self, metric: str, span: Span, containers: Sequence[str] | None) -> Levels: ...
 
+    def read_things(self, metric: str, span: Span) -> tuple[str, list[Thing]]:
+        """Of a metric that is not of containers: its unit, and everything that has it."""
+        ...
+
     def study(self, name: str, metric: str, containers: Sequence[str], span: Span) -> list[StudyAnswer]:
         """One answer for each container that has samples; correlation answers for the first only."""
         ...
 
     def read_events(self, span: Span) -> list[Event]: ...
+
+
+Item = TypeVar("Item")
+
+
+def parts_of(items: Sequence[Item], size: int) -> Iterator[Sequence[Item]]:
+    """In pieces that one request takes."""
+    return (items[start : start + size] for start in range(0, len(items), size))

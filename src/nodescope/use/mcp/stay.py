@@ -6,7 +6,7 @@ from nodescope.base.moment import Span
 from nodescope.use.mcp.backend import Backend, Event, Life
 from nodescope.use.mcp.resident import Resident
 from nodescope.use.mcp.trouble import ToolMisused
-from nodescope.use.mcp.when import choose_span, newest_of, render_at, render_span
+from nodescope.use.mcp.when import choose_span, newest_of, render_at, render_span, tell_clipped
 
 # A crash loop's oldest lives are left out; so many are one request to a viewer.
 MOST_LIVES = 16
@@ -19,6 +19,8 @@ class Stay:
     span: Span
     newest_ms: int
     lives: list[Life]
+    clipped: tuple[str, ...] = ()
+    """Where the data is shorter than what was asked for."""
 
     @property
     def ids(self) -> list[str]:
@@ -30,7 +32,8 @@ class Stay:
 
     def tell_left_out(self) -> tuple[str, ...]:
         more = len(self.lives) - MOST_LIVES
-        return (f"the {more} oldest of its {len(self.lives)} lives",) if more > 0 else ()
+        oldest = (f"the {more} oldest of its {len(self.lives)} lives",) if more > 0 else ()
+        return (*self.clipped, *oldest)
 
     def read_events(self, backend: Backend) -> list[Event]:
         mine = set(self.ids)
@@ -46,4 +49,4 @@ def read_stay(backend: Backend, resident: Resident, start: str | None, end: str 
             f'"{resident.name}" was not there in {render_span(span, newest_ms)}; it was seen from '
             f"{render_at(resident.first_ms, newest_ms)} to {render_at(resident.last_ms, newest_ms)}"
         )
-    return Stay(span, newest_ms, lives)
+    return Stay(span, newest_ms, lives, tell_clipped(about, "the span", start, end))

@@ -21,7 +21,17 @@ from nodescope.base.clock import Clock
 from nodescope.base.errors import RequestRejected, SettingsRejected
 from nodescope.base.moment import Span
 from nodescope.base.text import clean_text
-from nodescope.use.mcp.backend import About, Event, Level, Levels, Life, MetricRow, StudyAnswer
+from nodescope.use.mcp.backend import (
+    About,
+    Event,
+    Level,
+    Levels,
+    Life,
+    MetricRow,
+    StudyAnswer,
+    Thing,
+    parts_of,
+)
 from nodescope.use.mcp.trouble import NodeAway
 from nodescope.use.studies import correlation
 
@@ -132,10 +142,10 @@ class ViewerNode:
         if containers is None:
             containers = [life.container_id for life in self.read_lives(span)]
         unit, rows = "", []
-        for start in range(0, len(containers), SERIES_AT_ONCE):
+        for some in parts_of(containers, SERIES_AT_ONCE):
             query = {
                 "metric": metric,
-                "containers": ",".join(containers[start : start + SERIES_AT_ONCE]),
+                "containers": ",".join(some),
                 "max_points": "1",
                 **render_span(span),
                 **self._narrowed(),
@@ -145,14 +155,18 @@ class ViewerNode:
             rows += [level for one in found["series"] if (level := parse_level(one))]
         return Levels(unit, tuple(rows))
 
+    def read_things(self, metric: str, span: Span) -> tuple[str, list[Thing]]:
+        query = {"metric": metric, "max_points": "1", **render_span(span), **self._narrowed()}
+        return parse_things(self._ask("/api/timeseries", query), self._node)
+
     def study(self, name: str, metric: str, containers: Sequence[str], span: Span) -> list[StudyAnswer]:
         if name == correlation.NAME:
             containers = self._neighbours(metric, containers[0], span)
         answers: list[StudyAnswer] = []
-        for start in range(0, len(containers), STUDIES_AT_ONCE):
+        for some in parts_of(containers, STUDIES_AT_ONCE):
             query = {
                 "metric": metric,
-                "containers": ",".join(containers[start : start + STUDIES_AT_ONCE]),
+                "containers": ",".join(some),
                 **render_span(span),
                 **self._narrowed(),
             }
@@ -208,6 +222,9 @@ class ViewerNode:
         detail = clean_text(f"{said.get('detail') or ''} {said.get('hint') or ''}".strip(), 300)
         if status in (400, 404, 413, 422) and detail:
             raise RequestRejected(detail)
+        if status == 401:
+            given = "does not take the token that was given" if self._address.token() else "wants a token"
+            raise NodeAway(f"its viewer {given}: start nodescope mcp with the right --viewer-token-file")
         raise NodeAway(f"its viewer answered {status}{f': {detail}' if detail else ' and no JSON'}")
 
     def _exchange(self, target: str, until_mono_ns: int) -> tuple[int, bytes]:
@@ -347,3 +364,18 @@ def parse_level(series: Mapping[str, Any]) -> Level | None:
     if not means or not samples:
         return None
     return Level(str(series["id"]), sum(means) / len(means), min(lows), max(highs), samples)
+
+
+# What of a thing's labels an answer shows: what it is, and what tells it apart.
+THING_LABELS = ("uuid", "gpu_index", "gpu", "name", "modelName", "vendor", "device", "pci_bus_id")
+
+
+def parse_things(found: Mapping[str, Any], node: str) -> tuple[str, list[Thing]]:
+    things = []
+    for series in found["series"]:
+        if level := parse_level(series):
+            labels = series.get("labels") or {}
+            kept = {key: clean_text(str(labels[key]), 120) for key in THING_LABELS if labels.get(key)}
+            name = clean_text(str(series.get("name") or series["id"]), 120)
+            things.append(Thing(name.removesuffix(f" on {node}"), level, kept))
+    return clean_text(str(found.get("unit") or "")), things

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from nodescope.use.studies.fold import Fold, Layer, folded, layers_of, profile
+from nodescope.use.studies.fold import GROUP_SAMPLES, Fold, Layer, folded, layers_of, profile
 from nodescope.use.studies.pace import exact_length
 from nodescope.use.studies.robust import ROUNDING_SHARE, robust_slope, spread, without_line
 from nodescope.use.studies.segment import filled
@@ -32,7 +32,9 @@ LEAST_AGREEMENT_HIGH_PEAK = 2.0
 
 # A period of few cycles lies under its own floor (the lobe of a sine is four
 # bins wide), and no peak over chance is possible: then the fold must be
-# beyond doubt on its own.
+# beyond doubt on its own. Cycles shorter than a group are judged by the group,
+# of which a short series has five or six: their t value proves nothing (one in
+# fifty series of 39 samples of noise "repeated" every 2 to 5 of them).
 FEW_CYCLES_RATIO = 5.0
 FEW_CYCLES_AGREEMENT = 7.0
 FEW_CYCLES_STRENGTH = 0.2
@@ -188,7 +190,8 @@ def is_real(period: Period, count: int) -> bool:
     if period.ratio >= 1.5 * chance and fold.agreement >= LEAST_AGREEMENT_HIGH_PEAK:
         return True
     return (
-        fold.agreement >= FEW_CYCLES_AGREEMENT
+        fold.period >= GROUP_SAMPLES
+        and fold.agreement >= FEW_CYCLES_AGREEMENT
         and fold.strength >= FEW_CYCLES_STRENGTH
         and fold.cycles >= FEW_CYCLES
     )

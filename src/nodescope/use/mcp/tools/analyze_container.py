@@ -2,11 +2,14 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
+from nodescope.base.moment import render_moment
 from nodescope.use.mcp.answer import Answer, Call, Fact, Finding
 from nodescope.use.mcp.argument import CONTAINER, FROM, NODE, TO, Argument, Values
 from nodescope.use.mcp.backend import Backend, Event, StudyAnswer
 from nodescope.use.mcp.fleet import Fleet
+from nodescope.use.mcp.leak import GROWING, tell_growth
 from nodescope.use.mcp.merged import (
     MATERIAL_SHARE,
     Merged,
@@ -15,18 +18,20 @@ from nodescope.use.mcp.merged import (
     merge_figures,
     tell_finding,
 )
-from nodescope.use.mcp.metric_name import NotCollected, choose_metric
+from nodescope.use.mcp.metric_name import COUNTED_SCOPES, NotCollected, choose_metric
 from nodescope.use.mcp.resident import Resident, find_resident
 from nodescope.use.mcp.restart import tell_restarts
 from nodescope.use.mcp.stay import Stay, read_stay
 from nodescope.use.mcp.tool import Tool
 from nodescope.use.mcp.trouble import ToolMisused
-from nodescope.use.mcp.when import render_before
+from nodescope.use.mcp.when import render_before, render_iso
 from nodescope.use.studies import STUDIES
-from nodescope.use.studies.words import duration, quantity
+from nodescope.use.studies.words import capitalised, duration, quantity, spoken
 
 # What a study is most often asked about.
 USUAL_METRIC = {"periodicity": "cpu", "anomaly": "cpu", "correlation": "cpu"}
+# Two lives show the same period within this share of it.
+SAME_PERIOD = 0.05
 # So many changes are a pattern of their own, not a list to read.
 MANY_CHANGES = 6
 
@@ -36,6 +41,7 @@ class Studied:
     """What a node answered about a container."""
 
     stay: Stay
+    study: str
     metric: str
     unit: str
     answers: list[StudyAnswer]
@@ -50,15 +56,17 @@ def ask(resident: Resident, values: Values) -> Callable[[Backend], Studied]:
             values["metric"] or USUAL_METRIC.get(values["study"], "memory"), backend.read_metrics()
         )
         if metric.scope not in ("container", "pod", ""):
+            ranked = f"; top_containers(by={metric.name}) tells it" if metric.scope in COUNTED_SCOPES else ""
             raise ToolMisused(
-                f'"{metric.name}" is measured per {metric.scope}, not per container; '
+                f'"{metric.name}" is measured per {metric.scope}, not per container{ranked}; '
                 "find_metrics finds one that is"
             )
         study, ids = values["study"], stay.ids
         asked = ids[::-1] if study == "correlation" else ids
         answers = backend.study(study, metric.name, asked, stay.span)
         summaries = answers if study == "summary" else backend.study("summary", metric.name, ids, stay.span)
-        return Studied(stay, metric.name, metric.unit, answers, summaries, stay.read_events(backend))
+        events = stay.read_events(backend)
+        return Studied(stay, study, metric.name, metric.unit, answers, summaries, events)
 
     return question
 
@@ -78,7 +86,7 @@ async def run(fleet: Fleet, values: Values) -> Answer:
         figures=figures,
         looked_at=f"{studied.metric} of {resident.name} on {seat.node}, {studied.stay.tell_span()}",
         not_looked_at=tell_gaps(studied),
-        next_call=suggest(values["study"], studied.metric, resident, merged),
+        next_call=suggest(studied, resident, merged),
     )
     return TELLERS.get(values["study"], tell_other)(answer, resident, studied, merged)
 
@@ -111,8 +119,19 @@ def tell_nothing(answer: Answer, resident: Resident, studied: Studied, merged: M
 
 
 def tell_periodicity(answer: Answer, resident: Resident, studied: Studied, merged: Merged) -> Answer:
-    if not merged.findings:
-        return tell_nothing(answer, resident, studied, merged, "does not repeat itself")
+    held, doubtful = split_by_lives(studied.answers)
+    if doubtful:
+        shortest = min(float(one["period_seconds"]) for one in doubtful)
+        told = (
+            f"a period of {tell_period(shortest)} that one short life alone showed: noise does that at times"
+        )
+        answer = replace(answer, not_looked_at=(*answer.not_looked_at, told))
+    if not held:
+        status = "none" if doubtful else merged.status
+        nothing = replace(merged, status=status)
+        answer = replace(answer, status=status)
+        return tell_nothing(answer, resident, studied, nothing, "does not repeat itself")
+    merged = replace(merged, findings=tuple(one for one in merged.findings if one in held))
     best = merged.findings[0]
     period = float(best.get("period_seconds") or 0)
     swing = quantity(abs(float(best["magnitude"])), str(best.get("unit") or ""))
@@ -124,6 +143,29 @@ def tell_periodicity(answer: Answer, resident: Resident, studied: Studied, merge
         ),
         findings=tuple(tell_all(resident, studied, merged, merged.findings)),
     )
+
+
+def split_by_lives(answers: Sequence[StudyAnswer]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """
+    Periods that hold, and those that one short life alone shows.
+
+    Of ten lives of noise one may seem to repeat. A period holds when another
+    life shows it, too, or when the life that does is half of what was looked at.
+    """
+    total = sum(int(one.get("samples") or 0) for one in answers)
+    found = [(one, finding) for one in answers for finding in one.get("findings") or ()]
+    held = [
+        finding
+        for one, finding in found
+        if 2 * int(one.get("samples") or 0) >= total
+        or any(other is not one and is_same_period(finding, another) for other, another in found)
+    ]
+    return held, [finding for _, finding in found if finding not in held]
+
+
+def is_same_period(finding: dict[str, Any], other: dict[str, Any]) -> bool:
+    lengths = sorted(float(one["period_seconds"]) for one in (finding, other))
+    return lengths[1] - lengths[0] <= SAME_PERIOD * lengths[1]
 
 
 def tell_period(seconds: float) -> str:
@@ -164,11 +206,31 @@ def tell_changes(answer: Answer, resident: Resident, studied: Studied, merged: M
     )
 
 
+def tell_trend(answer: Answer, resident: Resident, studied: Studied, merged: Merged) -> Answer:
+    """A life that has ended is told in the past tense: its forecast is of a time that is over."""
+    ended_ms = studied.stay.lives[-1].first_ms if len(studied.stay.lives) > 1 else 0
+    past = [one for one in merged.findings if float(one["to"]) * 1000 < ended_ms]
+    told = tuple(
+        replace(
+            one,
+            sentence=f"{capitalised(tell_growth(finding, spoken(studied.metric)))}; that life ended then.",
+        )
+        if finding in past and finding.get("verdict") in GROWING
+        else one
+        for finding, one in zip(merged.findings, tell_all(resident, studied, merged, merged.findings))
+    )
+    if not told:
+        return tell_other(answer, resident, studied, merged)
+    since = ""
+    if len(past) == len(merged.findings):
+        since = f" Since its restart at {render_moment(ended_ms)} it has not grown so."
+    headline = f'"{resident.name}": {told[0].sentence}{since} ({basis(studied, merged)})'
+    return replace(answer, headline=headline, findings=told)
+
+
 def tell_other(answer: Answer, resident: Resident, studied: Studied, merged: Merged) -> Answer:
     if not merged.findings:
-        return tell_nothing(
-            answer, resident, studied, merged, NOTHINGS.get(studied_name(merged), "shows nothing")
-        )
+        return tell_nothing(answer, resident, studied, merged, NOTHINGS[studied.study])
     return replace(
         answer,
         headline=f'"{resident.name}": {merged.findings[0]["sentence"]} ({basis(studied, merged)})',
@@ -176,12 +238,13 @@ def tell_other(answer: Answer, resident: Resident, studied: Studied, merged: Mer
     )
 
 
-def studied_name(merged: Merged) -> str:
-    return str(merged.findings[0]["kind"]) if merged.findings else ""
-
-
-NOTHINGS = {"": "shows nothing beyond its own noise"}
-TELLERS = {"periodicity": tell_periodicity, "changepoint": tell_changes}
+NOTHINGS = {
+    "trend": "neither rises nor falls for good",
+    "anomaly": "shows nothing unusual in its newest stretch",
+    "correlation": "moved together with no other container",
+    "summary": "has no figures",
+}
+TELLERS = {"periodicity": tell_periodicity, "changepoint": tell_changes, "trend": tell_trend}
 
 
 def tell_gaps(studied: Studied) -> tuple[str, ...]:
@@ -192,20 +255,23 @@ def tell_gaps(studied: Studied) -> tuple[str, ...]:
     return tuple(told)
 
 
-def suggest(study: str, metric: str, resident: Resident, merged: Merged) -> Call:
+def suggest(studied: Studied, resident: Resident, merged: Merged) -> Call:
     where: dict[str, Fact] = {"container": resident.name[:120], "node": resident.node}
+    study, metric = studied.study, studied.metric
     changes = [finding for finding in merged.findings if is_material(finding)]
+    if study == "changepoint" and len(changes) > MANY_CHANGES:
+        asked = {**where, "study": "periodicity", "metric": metric}
+        return Call("analyze_container", asked, "whether these changes repeat")
     at = changes[0].get("at") if changes else None
     if study == "changepoint" and at is not None:
-        return Call(
-            "explain_incident",
-            {"at": str(round(float(at), 3)), "node": resident.node},
-            "what else changed then",
-        )
+        moment = render_iso(float(at) * 1000)
+        return Call("explain_incident", {"at": moment, "node": resident.node}, "what else changed then")
+    if study == "changepoint" and any(event.kind == "oom" for event in studied.events):
+        asked = {**where, "study": "trend", "metric": "memory"}
+        return Call("analyze_container", asked, "whether it leaked before it was killed")
     if merged.status == "not_enough_data":
-        return Call(
-            "analyze_container", {**where, "study": study, "metric": metric, "from": "-6h"}, "a longer span"
-        )
+        asked = {**where, "study": study, "metric": metric, "from": "-6h"}
+        return Call("analyze_container", asked, "a longer span")
     return Call("summarize_container", where, "all its metrics, limits and restarts")
 
 

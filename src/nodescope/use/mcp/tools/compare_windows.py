@@ -13,9 +13,10 @@ from nodescope.use.mcp.fleet import Fleet
 from nodescope.use.mcp.level_table import Row, join_levels
 from nodescope.use.mcp.merged import merge_figures
 from nodescope.use.mcp.resident import Resident, find_resident, gather_residents
+from nodescope.use.mcp.stay import MOST_LIVES
 from nodescope.use.mcp.tool import Tool
 from nodescope.use.mcp.trouble import ToolMisused
-from nodescope.use.mcp.when import choose_span, newest_of, read_moment, render_span
+from nodescope.use.mcp.when import choose_span, newest_of, read_moment, render_iso, render_span, tell_clipped
 from nodescope.use.studies.words import quantity
 
 METRICS = ("cpu", "memory", "cpu_throttled", "pressure_cpu", "pressure_memory", "pressure_io", "disk_write")
@@ -29,7 +30,10 @@ IDLE = {
     "pressure_memory": 0.01,
     "pressure_io": 0.01,
 }
-MOST_LIVES = 12
+# Measured of every container that is there: who lacks them in a window was not there.
+PRESENT = ("cpu", "memory")
+# Containers of one window alone that are named.
+MOST_NAMED = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +65,10 @@ class Compared:
     second: Span
     newest_ms: int
     pairs: list[Pair]
-    only_first: int = 0
-    only_second: int = 0
+    only_first: frozenset[str] = frozenset()
+    only_second: frozenset[str] = frozenset()
+    clipped: tuple[str, ...] = ()
+    """Where the data is shorter than a window that was asked for."""
 
 
 def choose_spans(about: About, values: Values) -> tuple[Span, Span]:
@@ -74,6 +80,14 @@ def choose_spans(about: About, values: Values) -> tuple[Span, Span]:
             raise ToolMisused(f'window {one} ends before it begins; swap "{one}_from" and "{one}_to"')
     first = choose_span(about, values["a_from"], values["a_to"])
     return first, choose_span(about, values["b_from"], values["b_to"])
+
+
+def tell_shorter(about: About, values: Values) -> tuple[str, ...]:
+    return tuple(
+        line
+        for one in ("a", "b")
+        for line in tell_clipped(about, f"window {one}", values[f"{one}_from"], values[f"{one}_to"])
+    )
 
 
 def ask_container(resident: Resident, values: Values) -> Callable[[Backend], Compared]:
@@ -93,7 +107,8 @@ def ask_container(resident: Resident, values: Values) -> Callable[[Backend], Com
                 pairs.append(
                     Pair(resident.node, resident.name, metric, str(after.get("unit") or ""), before, after)
                 )
-        return Compared(first, second, newest_of(about), pairs)
+        clipped = tell_shorter(about, values)
+        return Compared(first, second, newest_of(about), pairs, clipped=clipped)
 
     return question
 
@@ -126,8 +141,9 @@ def ask_node(values: Values) -> Callable[[Backend], Compared]:
                 {row.resident.full_name: row for row in join_levels(residents, one.rows, span)}
                 for one, span in zip(levels, (first, second), strict=True)
             )
-            only_first |= set(before) - set(after)
-            only_second |= set(after) - set(before)
+            if metric in PRESENT:
+                only_first |= set(before) - set(after)
+                only_second |= set(after) - set(before)
             unit = levels[0].unit
             if metric in ("cpu", "memory") and before and after:
                 pairs.append(
@@ -152,7 +168,15 @@ def ask_node(values: Values) -> Callable[[Backend], Compared]:
                 for name in before
                 if name in after
             ]
-        return Compared(first, second, newest_of(about), pairs, len(only_first), len(only_second))
+        return Compared(
+            first,
+            second,
+            newest_of(about),
+            pairs,
+            frozenset(only_first),
+            frozenset(only_second),
+            tell_shorter(about, values),
+        )
 
     return question
 
@@ -206,7 +230,10 @@ def tell_headline(what: str, changed: list[Pair], pairs: list[Pair], part: Compa
         return f"Cannot compare {what}: no metric has samples in both windows."
     if not changed:
         return f"No: {what} did about the same in both windows ({len(pairs)} figures compared, none differs by 10 %)."
-    return f"{tell(changed[0], part).sentence} {len(changed)} of {len(pairs)} figures of {what} differ by 10 % or more."
+    windows = (
+        f"a is {render_span(part.first, part.newest_ms)}; b is {render_span(part.second, part.newest_ms)}"
+    )
+    return f"{tell(changed[0], part).sentence} {len(changed)} of {len(pairs)} figures of {what} differ by 10 % or more ({windows})."
 
 
 def tell(pair: Pair, part: Compared) -> Finding:
@@ -258,10 +285,15 @@ def tell_gaps(parts: list[Compared], same: int) -> tuple[str, ...]:
         f"{same} figures that are about the same",
         "when within the windows it changed (analyze_container, changepoint)",
     ]
-    gone, new = sum(part.only_first for part in parts), sum(part.only_second for part in parts)
-    if gone or new:
-        told.append(f"{gone} containers only in window a, {new} only in window b")
-    return tuple(told)
+    for name, only in (
+        ("a", [one for part in parts for one in sorted(part.only_first)]),
+        ("b", [one for part in parts for one in sorted(part.only_second)]),
+    ):
+        if only:
+            listed = ", ".join(f'"{one[:120]}"' for one in only[:MOST_NAMED])
+            more = f" and {len(only) - MOST_NAMED} more" if len(only) > MOST_NAMED else ""
+            told.insert(0, f"not compared, because only in window {name}: {listed}{more}")
+    return (*(line for part in parts for line in part.clipped), *told)
 
 
 def suggest(changed: list[Pair], part: Compared) -> Call:
@@ -273,8 +305,8 @@ def suggest(changed: list[Pair], part: Compared) -> Call:
         "study": "changepoint",
         "metric": pair.metric,
         "node": pair.node,
-        "from": str(min(part.first.from_ms, part.second.from_ms) / 1000),
-        "to": str(max(part.first.to_ms, part.second.to_ms) / 1000),
+        "from": render_iso(min(part.first.from_ms, part.second.from_ms)),
+        "to": render_iso(max(part.first.to_ms, part.second.to_ms)),
     }
     return Call("analyze_container", arguments, "when it changed")
 

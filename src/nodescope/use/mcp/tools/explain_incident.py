@@ -10,12 +10,13 @@ from nodescope.use.mcp.answer import MOST_FINDINGS, Answer, Call, Finding
 from nodescope.use.mcp.argument import NODE, Argument, Values
 from nodescope.use.mcp.backend import Backend, Event, Level
 from nodescope.use.mcp.fleet import Fleet
+from nodescope.use.mcp.leak import find_leaks
 from nodescope.use.mcp.merged import is_material, merge_answers, tell_finding
 from nodescope.use.mcp.resident import Resident, find_resident, gather_residents
 from nodescope.use.mcp.restart import MOST_TOLD, tell_restarts
 from nodescope.use.mcp.tool import Tool
 from nodescope.use.mcp.trouble import ToolMisused
-from nodescope.use.mcp.when import newest_of, read_moment, render_at
+from nodescope.use.mcp.when import newest_of, read_moment, render_at, render_iso
 from nodescope.use.studies.words import duration
 
 METRICS = ("memory", "cpu", "cpu_throttled", "pressure_memory", "pressure_cpu", "pressure_io")
@@ -42,8 +43,20 @@ TOLD_EVIDENCE = (
     "oom_kills",
     "oom_killed",
     "down_seconds",
+    "slope_per_second",
+    "limit",
+    "killed_at",
 )
-WEIGHT = {"oom_kill": 3.0, "crash_loop": 2.5, "restart": 2.0, "start": 1.2, "exit": 1.2, "pattern": 0.2}
+# What led to a kill before the kill, and a kill before what only moved.
+WEIGHT = {
+    "leak": 3.6,
+    "oom_kill": 3.0,
+    "crash_loop": 2.5,
+    "restart": 2.0,
+    "start": 1.2,
+    "exit": 1.2,
+    "pattern": 0.2,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +89,9 @@ def ask(values: Values, resident: Resident | None) -> Callable[[Backend], Told]:
         events = [event for event in backend.read_events(span) if event.container_id in by_id]
         findings = tell_lives(everybody, events, span, newest_ms)
         known = {row.name for row in backend.read_metrics()}
+        if "memory" in known:
+            for one in everybody:
+                findings += find_leaks(backend, one, one.within(span), events, newest_ms)
         studied = 0
         for metric in (name for name in METRICS if name in known):
             moved = (
@@ -206,6 +222,8 @@ async def run(fleet: Fleet, values: Values) -> Answer:
     parts = list(replies.answers.values())
     first = parts[0]
     everything = [finding for part in parts for finding in part.findings]
+    if len(parts) > 1:
+        everything = [replace(one, sentence=f"On {one.node}: {one.sentence}") for one in everything]
     chosen = sorted(everything, key=lambda one: -relevance(one, first))[:MOST_FINDINGS]
     ordered = sorted(chosen, key=lambda one: one.at or 0)
     told = [weigh(one, first) for one in ordered]
@@ -237,7 +255,9 @@ def weigh(one: Finding, part: Told) -> Finding:
 def relevance(one: Finding, part: Told) -> float:
     """Kills before restarts before changes; large before small, near the moment before far from it."""
     reach = max(1.0, part.span.seconds / 2)
-    near = max(0.0, 1 - abs(seconds_from(one, part)) / reach)
+    # A leak is near when its end is.
+    moment = one.end_at if one.kind == "leak" and one.end_at is not None else one.at
+    near = max(0.0, 1 - abs((moment or 0) - part.at_ms / 1000) / reach)
     if one.kind in WEIGHT:
         return WEIGHT[one.kind] + 0.5 * near
     before, after = float(one.evidence.get("before") or 0), float(one.evidence.get("after") or 0)
@@ -258,7 +278,7 @@ def tell_headline(
     if not told:
         return f"No: nothing changed on {where} {around}, in {part.containers} containers."
     things = "thing" if count == 1 else "things"
-    first = f" First: {told[0].sentence}" if told[0] is not chosen[0] and len(told) > 1 else ""
+    first = f" First: {told[0].sentence}" if told[0].sentence != chosen[0].sentence else ""
     weighty = chosen[0].sentence
     return f"{count} {things} happened on {where} {around}. Most telling: {weighty}{first}"
 
@@ -267,7 +287,7 @@ def suggest(chosen: list[Finding], part: Told) -> Call:
     if not chosen:
         return Call(
             "explain_incident",
-            {"at": str(part.at_ms / 1000), "minutes": 60},
+            {"at": render_iso(part.at_ms), "minutes": 60},
             "a wider span; or top_containers",
         )
     return Call(

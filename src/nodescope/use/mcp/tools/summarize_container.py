@@ -7,11 +7,13 @@ from nodescope.use.mcp.answer import Answer, Call, Fact, Finding
 from nodescope.use.mcp.argument import CONTAINER, FROM, NODE, TO, Values
 from nodescope.use.mcp.backend import Backend, Event, StudyAnswer
 from nodescope.use.mcp.fleet import Fleet
+from nodescope.use.mcp.leak import find_leaks
 from nodescope.use.mcp.merged import Merged, merge_answers, merge_figures, tell_finding
 from nodescope.use.mcp.resident import Resident, find_resident
 from nodescope.use.mcp.restart import tell_restarts
 from nodescope.use.mcp.stay import Stay, read_stay
 from nodescope.use.mcp.tool import Tool
+from nodescope.use.mcp.when import render_iso
 from nodescope.use.studies.words import quantity
 
 METRICS = (
@@ -30,7 +32,7 @@ METRICS = (
 NEAR_SHARE, FULL_SHARE = 0.8, 0.9
 # Share of periods throttled, and of time stalled, that hurts.
 STALLED_SHARE = 0.1
-RANK = {"critical": 0, "warning": 1, "restart": 2}
+RANK = {"leak": 0, "oom_kill": 0, "critical": 0, "warning": 1}
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +43,7 @@ class Seen:
     summaries: dict[str, list[StudyAnswer]]
     trend: Merged
     events: list[Event]
+    leaks: list[Finding]
     missing: list[str]
 
 
@@ -52,7 +55,9 @@ def ask(resident: Resident, values: Values) -> Callable[[Backend], Seen]:
         summaries = {name: backend.study("summary", name, ids, span) for name in METRICS if name in known}
         trend = merge_answers(backend.study("trend", "memory", ids[-1:], span) if "memory" in known else [])
         missing = [name for name in METRICS if name not in known]
-        return Seen(stay, summaries, trend, stay.read_events(backend), missing)
+        events = stay.read_events(backend)
+        leaks = find_leaks(backend, resident, stay.lives, events, stay.newest_ms) if "memory" in known else []
+        return Seen(stay, summaries, trend, events, leaks, missing)
 
     return question
 
@@ -91,7 +96,7 @@ def tell_headline(
 
 def find_worries(resident: Resident, seen: Seen, figures: dict[str, dict[str, Fact]]) -> list[Finding]:
     """Restarts and kills, nearness to limits, throttling, stalls, growth: worst first."""
-    found = tell_restarts(resident, seen.stay.lives, seen.events, seen.stay.newest_ms)
+    found = [*seen.leaks, *tell_restarts(resident, seen.stay.lives, seen.events, seen.stay.newest_ms)]
     shares = figures.get("memory_limit_share", {})
     share = float(shares.get("avg") or 0)
     if share >= NEAR_SHARE:
@@ -128,7 +133,7 @@ def find_worries(resident: Resident, seen: Seen, figures: dict[str, dict[str, Fa
                 seen.stay.newest_ms,
             )
         )
-    return sorted(found, key=lambda one: RANK.get(one.kind, 0 if one.kind == "oom_kill" else 2))
+    return sorted(found, key=lambda one: RANK.get(one.kind, 2))
 
 
 def worry(
@@ -176,11 +181,11 @@ def tell_gaps(seen: Seen) -> tuple[str, ...]:
 
 
 def suggest(resident: Resident, worries: list[Finding]) -> Call:
-    at = next((one.at for one in worries if one.at is not None), None)
+    ends = [one.end_at if one.kind == "leak" else one.at for one in worries]
+    at = next((moment for moment in ends if moment is not None), None)
     if at is not None:
-        return Call(
-            "explain_incident", {"at": str(round(at, 3)), "node": resident.node}, "what else happened then"
-        )
+        arguments: dict[str, Fact] = {"at": render_iso(at * 1000), "node": resident.node}
+        return Call("explain_incident", arguments, "what else happened then")
     arguments = {
         "container": resident.name[:120],
         "study": "changepoint",
