@@ -183,7 +183,8 @@ def resident_bytes(pid: int) -> float:
 
 def serve_viewers(folder: Path, count: int) -> None:
     """One application behind many ports: each is a viewer to whoever asks it."""
-    from nodescope.use.viewer.app import Viewer, build_app
+    from nodescope.use.viewer.app import build_app
+    from nodescope.use.viewer.asked import Viewer
     from nodescope.use.viewer.shelf import Shelf
 
     sockets = [open_socket("127.0.0.1:0") for _ in range(count)]

@@ -10,7 +10,8 @@ from nodescope.base.clock import SystemClock
 from nodescope.base.errors import RequestRejected
 from nodescope.base.log import set_up_logging
 from nodescope.commands.moment import parse_moment
-from nodescope.commands.viewer import add_address, claim, read_guards, serve
+from nodescope.commands.options import add_address
+from nodescope.commands.viewer import PORT, claim, read_guards, serve
 from nodescope.wiring import choose_data, read_settings
 
 EXAMPLE = """example:
@@ -35,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--end", metavar="T", help="when it ends: ISO 8601, epoch seconds, or -15m; now unless given"
     )
     parser.add_argument("--no-serve", action="store_true", help="write, then exit")
-    add_address(parser)
+    add_address(parser, PORT)
 
 
 def run(options: argparse.Namespace) -> int:

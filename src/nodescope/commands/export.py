@@ -69,8 +69,9 @@ def run(options: argparse.Namespace) -> int:
 def write_page(options: argparse.Namespace) -> int:
     """One file that opens from disk, with the page, the data and the findings in it."""
     from nodescope.read.query import Engine
-    from nodescope.use.viewer.app import Viewer, answer_instance
+    from nodescope.use.viewer.asked import Viewer
     from nodescope.use.viewer.booklet import make_booklet
+    from nodescope.use.viewer.facts import answer_instance
     from nodescope.use.viewer.question import choose_members, members_of, parse_span
     from nodescope.use.viewer.refusal import Refused
     from nodescope.use.viewer.shelf import Shelf

@@ -18,6 +18,7 @@ from nodescope.base.loading import Loaded
 from nodescope.base.log import set_up_logging
 from nodescope.base.quantity import parse_seconds
 from nodescope.base.settings import Settings
+from nodescope.commands.options import GUARDS, add_address
 from nodescope.publish.server import build_server as build_http
 from nodescope.publish.server import open_socket
 from nodescope.publish.token import Token
@@ -33,7 +34,6 @@ EXAMPLE = """example:
   nodescope mcp --kubernetes --host 0.0.0.0 --allow-host nodescope-mcp.monitoring
 """
 PORT = 8080
-GUARDS = ("token_file", "tls_cert", "tls_key", "tls_client_ca")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -48,29 +48,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--stdio", action="store_true", help="speak on stdin and stdout: for an agent's own config"
     )
-    parser.add_argument(
-        "--host", default="127.0.0.1", help="the address to listen on; 127.0.0.1 unless given"
-    )
-    parser.add_argument("--port", type=int, default=PORT, metavar="N", help=f"{PORT} unless given; 0 for any")
-    parser.add_argument(
-        "--allow-host",
-        action="append",
-        default=[],
-        metavar="NAME",
-        help="one more name to answer to, such as a Service's; may be repeated",
-    )
+    add_address(parser, PORT)
     add_nodes(parser)
     parser.add_argument(
         "--deadline", default="10s", metavar="T", help="for a node's answer; 10s unless given"
     )
-    for name, about in (
-        ("--token-file", "ask for this token"),
-        ("--tls-cert", "serve HTTPS"),
-        ("--tls-key", "the certificate's key"),
-        ("--tls-client-ca", "ask clients for a certificate"),
-        ("--config", "a TOML file with settings"),
-    ):
-        parser.add_argument(name, type=Path, metavar="FILE", help=about)
 
 
 def add_nodes(parser: argparse.ArgumentParser) -> None:

@@ -17,6 +17,32 @@ SWITCHES = {
     "pcm_per_core": "--no-pcm-per-core",
 }
 
+# Who may ask, for every server: flags of the same names.
+GUARDS = {
+    "token_file": "ask for this token",
+    "tls_cert": "serve HTTPS",
+    "tls_key": "the certificate's key",
+    "tls_client_ca": "ask clients for a certificate",
+}
+
+
+def add_address(parser: argparse.ArgumentParser, port: int) -> None:
+    """Where to listen, and who may ask."""
+    parser.add_argument(
+        "--host", default="127.0.0.1", help="the address to listen on; 127.0.0.1 unless given"
+    )
+    parser.add_argument("--port", type=int, default=port, metavar="N", help=f"{port} unless given; 0 for any")
+    parser.add_argument(
+        "--allow-host",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="one more name to answer to, such as a Service's; may be repeated",
+    )
+    for name, about in GUARDS.items():
+        parser.add_argument(f"--{name.replace('_', '-')}", type=Path, metavar="FILE", help=about)
+    parser.add_argument("--config", type=Path, metavar="FILE", help="a TOML file with settings")
+
 
 def add_settings(parser: argparse.ArgumentParser, *, port: bool = True) -> None:
     """Every setting as an option; unset options leave the setting alone."""

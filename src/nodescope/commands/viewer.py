@@ -14,6 +14,7 @@ from nodescope.base.clock import SystemClock
 from nodescope.base.errors import SettingsRejected
 from nodescope.base.log import set_up_logging
 from nodescope.base.settings import Settings
+from nodescope.commands.options import GUARDS, add_address
 from nodescope.publish.server import build_server, open_socket
 from nodescope.publish.token import Token
 from nodescope.read.feed import AgentFeed
@@ -39,27 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--agent", metavar="URL", help="an agent whose live tail is shown, http://HOST:9100")
     parser.add_argument("--agent-token-file", type=Path, metavar="FILE", help="the agent's token")
     parser.add_argument("--agent-ca", type=Path, metavar="FILE", help="who signed the agent's certificate")
-    add_address(parser)
-
-
-def add_address(parser: argparse.ArgumentParser) -> None:
-    """Where to listen, and who may ask."""
-    parser.add_argument(
-        "--host", default="127.0.0.1", help="the address to listen on; 127.0.0.1 unless given"
-    )
-    parser.add_argument("--port", type=int, default=PORT, metavar="N", help=f"{PORT} unless given; 0 for any")
-    parser.add_argument(
-        "--allow-host",
-        action="append",
-        default=[],
-        metavar="NAME",
-        help="one more name to answer to; may be repeated",
-    )
-    parser.add_argument("--token-file", type=Path, metavar="FILE", help="ask for this token")
-    parser.add_argument("--tls-cert", type=Path, metavar="FILE", help="serve HTTPS")
-    parser.add_argument("--tls-key", type=Path, metavar="FILE", help="the certificate's key")
-    parser.add_argument("--tls-client-ca", type=Path, metavar="FILE", help="ask clients for a certificate")
-    parser.add_argument("--config", type=Path, metavar="FILE", help="a TOML file with settings")
+    add_address(parser, PORT)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -72,14 +53,14 @@ def run(options: argparse.Namespace) -> int:
 
 def read_guards(options: argparse.Namespace) -> Settings:
     """Token and TLS as the agent has them, from flags, environment and TOML."""
-    names = ("token_file", "tls_cert", "tls_key", "tls_client_ca")
-    flags = {name: getattr(options, name) for name in names if getattr(options, name)}
+    flags = {name: getattr(options, name) for name in GUARDS if getattr(options, name)}
     return read_settings(flags, options.config, os.environ, {"log_level": "warning"}).settings
 
 
 def serve(options: argparse.Namespace, settings: Settings, paths: Sequence[Path]) -> int:
     """Answers until told to stop; prints the address once it can be asked."""
-    from nodescope.use.viewer.app import Viewer, build_app
+    from nodescope.use.viewer.app import build_app
+    from nodescope.use.viewer.asked import Viewer
     from nodescope.use.viewer.gate import is_local
     from nodescope.use.viewer.shelf import Shelf
 

@@ -9,7 +9,8 @@ from tests.integration.agents import TurnableClock
 from tests.use.viewer.archives import END_MS
 
 from nodescope.base.clock import Clock
-from nodescope.use.viewer.app import Viewer, build_app
+from nodescope.use.viewer.app import build_app
+from nodescope.use.viewer.asked import Viewer
 from nodescope.use.viewer.page import STATIC
 from nodescope.use.viewer.shelf import Shelf
 

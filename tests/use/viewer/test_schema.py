@@ -22,7 +22,8 @@ from tests.use.viewer.archives import write_demo
 from tests.use.viewer.asking import Asker
 
 from nodescope.base.clock import SystemClock
-from nodescope.use.viewer.app import Viewer, build_api
+from nodescope.use.viewer.app import build_api
+from nodescope.use.viewer.asked import Viewer
 from nodescope.use.viewer.shelf import Shelf
 
 pytestmark = pytest.mark.real
