@@ -196,7 +196,10 @@ def test_hostile_names_stay_data(tmp_path: Path) -> None:
     }
     with answering(answers) as address, asking_viewers({"n": address}) as asker:
         listed = asker.ask("list_containers")
-        assert listed["findings"][0]["sentence"].startswith('"x [2J')
+        sentence = listed["findings"][0]["sentence"]
+        assert sentence.startswith('"x [2J')
+        # Its own quotation marks cannot end ours.
+        assert sentence.count('"') == 2
         assert "\n" not in asker.raw("list_containers", {}).content[0].text.split("\n")[1][3:]
         asker.ask("list_metrics")
         asker.ask("explain_incident", at="4000")

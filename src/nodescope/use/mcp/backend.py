@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
 from nodescope.base.moment import Span
+from nodescope.base.text import clean_text
 
 # A study's answer in its one JSON form (contract of findings).
 StudyAnswer = dict[str, Any]
@@ -59,6 +60,11 @@ class Life:
     def name(self) -> str:
         """pod/container for people; a short id where names are not known."""
         return "/".join(part for part in (self.pod, self.container) if part) or self.container_id[:12]
+
+
+def clean_name(text: object) -> str:
+    """A tenant's text as it may stand between quotation marks in a sentence: it cannot end them."""
+    return clean_text(str(text or "")).replace('"', "'")
 
 
 @dataclass(frozen=True, slots=True)

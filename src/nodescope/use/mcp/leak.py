@@ -20,6 +20,8 @@ from nodescope.use.studies.words import per_time, quantity
 LOOK_BACK_MS = 6 * 3_600_000
 # Kills whose growth is looked at, the newest ones: a loop of kills has one story.
 MOST_STUDIED = 3
+# Of its limit: the line through a growth that ended there need not meet it.
+NEARLY_FULL = 0.95
 GROWING = ("leak", "rising")
 
 
@@ -74,11 +76,10 @@ def tell_growth(finding: dict[str, Any], what: str) -> str:
     unit, limit = str(finding.get("unit") or ""), finding.get("limit")
     before, after = float(finding["before"]), float(finding["after"])
     start = render_moment(round(float(finding["from"]) * 1000))
-    full = f", its limit of {quantity(float(limit), unit)}" if limit and after >= 0.95 * limit else ""
-    of = f" (limit {quantity(float(limit), unit)})" if limit and not full else ""
+    end = quantity(after, unit)
+    if limit:
+        full = quantity(float(limit), unit)
+        end = f"its limit of {full}" if after >= NEARLY_FULL * limit else f"{end} (limit {full})"
     like = ", as a leak does" if finding.get("verdict") == "leak" else ""
     pace = per_time(abs(float(finding.get("slope_per_second") or 0)), unit)
-    return (
-        f"{what} rose steadily by {pace}{like}, from {quantity(before, unit)} at {start} "
-        f"to {quantity(after, unit)}{full}{of}"
-    )
+    return f"{what} rose steadily by {pace}{like}, from {quantity(before, unit)} at {start} to {end}"

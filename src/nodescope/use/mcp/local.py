@@ -16,7 +16,17 @@ from nodescope.base.moment import Span
 from nodescope.base.text import clean_text
 from nodescope.read.query import Engine
 from nodescope.read.subject import scope_of
-from nodescope.use.mcp.backend import About, Event, Levels, Life, MetricRow, StudyAnswer, Thing, parts_of
+from nodescope.use.mcp.backend import (
+    About,
+    Event,
+    Levels,
+    Life,
+    MetricRow,
+    StudyAnswer,
+    Thing,
+    clean_name,
+    parts_of,
+)
 from nodescope.use.mcp.viewer import (
     EVENTS,
     SERIES_AT_ONCE,
@@ -176,12 +186,12 @@ def describe(member: Member, node: str) -> Life:
     return Life(
         member.id,
         node,
-        clean_text(subject.label("l_namespace") or ""),
-        clean_text(subject.label("l_pod_name") or ""),
-        clean_text(subject.label("l_container_name") or "") if is_container else clean_text(member.name),
-        clean_text(subject.label("l_qos_class") or ""),
+        clean_name(subject.label("l_namespace")),
+        clean_name(subject.label("l_pod_name")),
+        clean_name(subject.label("l_container_name") if is_container else member.name),
+        clean_name(subject.label("l_qos_class")),
         subject.first_ms,
         subject.last_ms,
-        clean_text(subject.details.get("image", "")),
+        clean_name(subject.details.get("image")),
         count_of(subject.details.get("restarts")),
     )

@@ -30,6 +30,7 @@ from nodescope.use.mcp.backend import (
     MetricRow,
     StudyAnswer,
     Thing,
+    clean_name,
     parts_of,
 )
 from nodescope.use.mcp.trouble import NodeAway
@@ -40,6 +41,8 @@ ANSWER_BYTES = 16 * 2**20
 # What one request of the viewer accepts.
 SERIES_AT_ONCE = 64
 STUDIES_AT_ONCE = 16
+# Who there is, without a look at any sample.
+NO_METRIC = "none"
 ROWS = 1000
 EVENTS = 2000
 # Idle connections that are kept to one viewer.
@@ -128,8 +131,8 @@ class ViewerNode:
         """A question asks for them several times over; they are kept for as long as one takes."""
         mono_ns = self._clock.mono_ns()
         if self._lives is None or mono_ns - self._lives[0] > LIVES_NS:
-            query = {"limit": str(ROWS), "sort": "last_seen", "range": "all", **self._narrowed()}
-            found = self._ask("/api/containers", query)
+            query = {"metric": NO_METRIC, "limit": str(ROWS), "sort": "last_seen", "range": "all"}
+            found = self._ask("/api/containers", {**query, **self._narrowed()})
             lives = [parse_life(row, self._node) for row in found["containers"]]
             self._lives = (
                 mono_ns,
@@ -337,16 +340,17 @@ def parse_metric(row: Mapping[str, Any]) -> MetricRow:
 
 
 def parse_life(row: Mapping[str, Any], node: str) -> Life:
+    service = row.get("name") if row.get("scope") == "service" else ""
     return Life(
         str(row["id"]),
         node,
-        clean_text(row.get("namespace") or ""),
-        clean_text(row.get("pod") or ""),
-        clean_text(row.get("container") or (row.get("name") or "" if row.get("scope") == "service" else "")),
-        clean_text(row.get("qos_class") or ""),
+        clean_name(row.get("namespace")),
+        clean_name(row.get("pod")),
+        clean_name(row.get("container") or service),
+        clean_name(row.get("qos_class")),
         round(row["first_seen"] * 1000),
         round(row["last_seen"] * 1000),
-        clean_text(row.get("image") or ""),
+        clean_name(row.get("image")),
         int(row.get("restarts") or 0),
     )
 
@@ -376,6 +380,6 @@ def parse_things(found: Mapping[str, Any], node: str) -> tuple[str, list[Thing]]
         if level := parse_level(series):
             labels = series.get("labels") or {}
             kept = {key: clean_text(str(labels[key]), 120) for key in THING_LABELS if labels.get(key)}
-            name = clean_text(str(series.get("name") or series["id"]), 120)
+            name = clean_name(series.get("name") or series["id"])
             things.append(Thing(name.removesuffix(f" on {node}"), level, kept))
     return clean_text(str(found.get("unit") or "")), things
