@@ -100,7 +100,9 @@ values = {
         ["periodicity", "changepoint", "trend", "summary", "anomaly", "correlation", "x"]
     ),
     "metric": st.sampled_from([None, "cpu", "memory", "cpu_throttled", "cgroup.v2.pids.current", "zzz"]),
-    "by": st.sampled_from([None, "cpu", "memory", "throttled", "pressure", "oom_kills", "nothing"]),
+    "by": st.sampled_from(
+        [None, "cpu", "memory", "throttled", "pressure", "oom_kills", "gpu", "cpu.load_1m", "nothing"]
+    ),
     "limit": st.integers(-2, 70),
     "minutes": st.integers(0, 200),
     "question": st.text(max_size=60),

@@ -6,7 +6,9 @@ from typing import Any
 import pytest
 from tests.use.mcp.asking import Asker, connected, local_fleet
 
+from nodescope.use.mcp.backend import Life, clean_name
 from nodescope.use.mcp.prompts import PROMPTS
+from nodescope.use.mcp.resident import gather_residents, match_residents
 from nodescope.use.mcp.server import build_server
 from nodescope.use.mcp.tools import TOOLS
 from nodescope.use.mcp.tools.analyze_container import split_by_lives
@@ -90,6 +92,16 @@ def test_an_incident_is_told_in_order_of_time(asker: Asker, demo: Demo) -> None:
     assert [int(one["at"]) for one in steps] == [deploy["at"]]
 
 
+def test_the_next_restart_of_a_crash_loop_is_no_news(asker: Asker, demo: Demo) -> None:
+    """What changed in the second that is asked about is more telling than a loop that goes on beside it."""
+    deploy, loop = planted(demo, "deploy_step"), planted(demo, "crash_loop")
+    answer = asker.ask("explain_incident", at=deploy["at"], node="demo-1", minutes=2)
+    told = answer["headline"].split("Most telling: ")[1].split(" First: ")[0]
+    assert loop["pod"] not in told
+    changed = {one["container"]: abs(one["evidence"]["seconds_from_incident"]) for one in answer["findings"]}
+    assert changed[f"{deploy['pod']}/api"] < 2
+
+
 def test_a_quiet_moment_is_a_no(asker: Asker, demo: Demo) -> None:
     answer = asker.ask(
         "explain_incident", at=demo[1]["from"] + 200, node="demo-1", minutes=3, container="api"
@@ -110,6 +122,24 @@ def test_two_windows_around_a_deploy_differ_where_it_was_planted(asker: Asker, d
     assert told["memory"]["confidence"] > 0.99
     everybody = asker.ask("compare_windows", node="demo-1", **times)
     assert any("api" in one.get("container", "") for one in everybody["findings"])
+
+
+def test_a_fall_across_a_kill_is_told_with_the_restart(asker: Asker, demo: Demo) -> None:
+    """Memory that fell because its container was killed did not recover."""
+    kill = planted(demo, "oom_kill")
+    times = {
+        "a_from": kill["at"] - 120,
+        "a_to": kill["at"] - 5,
+        "b_from": kill["at"] + 20,
+        "b_to": kill["at"] + 120,
+    }
+    answer = asker.ask("compare_windows", node="demo-1", **times)
+    fell = [
+        one
+        for one in answer["findings"]
+        if one.get("container", "").endswith("/cache") and one["metric"] == "memory"
+    ]
+    assert "it was restarted once meanwhile" in fell[0]["sentence"]
 
 
 def test_the_same_window_twice_is_a_no(asker: Asker) -> None:
@@ -192,6 +222,16 @@ def test_a_period_in_one_short_life_of_many_is_no_period() -> None:
     assert split_by_lives([*noise, life(39, 10.0), life(39, 10.1)])[1] == []
     assert split_by_lives([life(39), life(900, 60.0)])[0] == [{"period_seconds": 60.0}]
     assert split_by_lives([life(600, 7.5)]) == ([{"period_seconds": 7.5}], [])
+
+
+def test_a_very_long_name_is_shown_short_and_found_by_either() -> None:
+    """A pod's name may have 253 characters: it must not crowd the sentence out, nor be lost."""
+    long = f"{'batch-' * 40}x7f2q"
+    (resident,) = gather_residents([Life("ab" * 32, "n", "shop", clean_name(long), "app", "", 0, 1)])
+    assert len(resident.name) <= 90
+    assert resident.pod.endswith("x7f2q")
+    for text in (long, f"{long}/app", resident.name, f"shop/{long}/app", resident.full_name):
+        assert match_residents(text, [resident]) == [resident]
 
 
 def test_without_a_node_all_are_asked(asker: Asker) -> None:

@@ -22,7 +22,10 @@ MOST_FINDINGS = 12
 # Sentences that go into the text; the rest is in the structured part.
 TOLD_FINDINGS = 5
 SENTENCE_CHARACTERS = 400
-NAME_CHARACTERS = 120
+# Two sentences at most, each with a name or two.
+HEADLINE_CHARACTERS = 800
+# A pod and its container, each as long as a name is shown.
+NAME_CHARACTERS = 170
 
 Fact = str | int | float | bool | None
 
@@ -111,7 +114,7 @@ class Answer:
 
     def to_json(self) -> dict[str, Any]:
         content: dict[str, Any] = {
-            "headline": clean_text(self.headline, SENTENCE_CHARACTERS),
+            "headline": clean_text(self.headline, HEADLINE_CHARACTERS),
             "status": self.status,
             "looked_at": self.looked_at,
             "findings": [finding.to_json() for finding in self.findings],
@@ -135,7 +138,7 @@ class Answer:
 
     def render(self) -> str:
         """The short text: enough to act on where only text is shown."""
-        lines = [clean_text(self.headline, SENTENCE_CHARACTERS)]
+        lines = [clean_text(self.headline, HEADLINE_CHARACTERS)]
         told = [clean_text(one.sentence, SENTENCE_CHARACTERS) for one in self._weightiest()]
         lines += [f"- {sentence}" for sentence in told if sentence != lines[0]]
         more = len(self.findings) - len(told) + self.left_out

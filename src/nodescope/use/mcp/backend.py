@@ -62,9 +62,17 @@ class Life:
         return "/".join(part for part in (self.pod, self.container) if part) or self.container_id[:12]
 
 
+# A pod's name may be 253 characters; longer than this it would crowd out the
+# sentence it stands in. Its end, which tells replicas apart, stays.
+NAME_CHARACTERS, KEPT_END = 80, 20
+
+
 def clean_name(text: object) -> str:
-    """A tenant's text as it may stand between quotation marks in a sentence: it cannot end them."""
-    return clean_text(str(text or "")).replace('"', "'")
+    """A tenant's text as it may stand between quotation marks in a sentence: it cannot end them, nor fill it."""
+    name = clean_text(str(text or ""), 1000).replace('"', "'")
+    if len(name) <= NAME_CHARACTERS:
+        return name
+    return f"{name[: NAME_CHARACTERS - KEPT_END - 3]}...{name[-KEPT_END:]}"
 
 
 @dataclass(frozen=True, slots=True)

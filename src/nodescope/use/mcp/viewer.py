@@ -371,7 +371,7 @@ def parse_level(series: Mapping[str, Any]) -> Level | None:
 
 
 # What of a thing's labels an answer shows: what it is, and what tells it apart.
-THING_LABELS = ("uuid", "gpu_index", "gpu", "name", "modelName", "vendor", "device", "pci_bus_id")
+THING_LABELS = ("uuid", "gpu_index", "name", "modelName", "vendor", "device", "pci_bus_id")
 
 
 def parse_things(found: Mapping[str, Any], node: str) -> tuple[str, list[Thing]]:

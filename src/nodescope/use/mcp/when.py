@@ -5,6 +5,8 @@ Relative times count back from the newest sample of the node that is asked, not
 from now: an archive of last week answers "-15m" as it would have then.
 """
 
+from collections.abc import Sequence
+
 from nodescope.base.errors import RequestRejected
 from nodescope.base.moment import Span, parse_moment, render_moment
 from nodescope.use.mcp.backend import About
@@ -77,6 +79,12 @@ def tell_clipped(about: About, name: str, start: str | None, end: str | None) ->
             f"ends at {render_moment(newest_ms)}"
         )
     return tuple(told)
+
+
+def tell_alike(lines: Sequence[str]) -> tuple[str, ...]:
+    """What every node says in much the same words, once."""
+    more = f" ({len(lines) - 1} more nodes alike)" if len(lines) > 1 else ""
+    return (f"{lines[0]}{more}",) if lines else ()
 
 
 def render_before(time_ms: float, newest_ms: float) -> str:

@@ -256,7 +256,7 @@ def tell_gaps(studied: Studied) -> tuple[str, ...]:
 
 
 def suggest(studied: Studied, resident: Resident, merged: Merged) -> Call:
-    where: dict[str, Fact] = {"container": resident.name[:120], "node": resident.node}
+    where: dict[str, Fact] = {"container": resident.name, "node": resident.node}
     study, metric = studied.study, studied.metric
     changes = [finding for finding in merged.findings if is_material(finding)]
     if study == "changepoint" and len(changes) > MANY_CHANGES:

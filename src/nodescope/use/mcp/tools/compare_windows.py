@@ -16,7 +16,15 @@ from nodescope.use.mcp.resident import Resident, find_resident, gather_residents
 from nodescope.use.mcp.stay import MOST_LIVES
 from nodescope.use.mcp.tool import Tool
 from nodescope.use.mcp.trouble import ToolMisused
-from nodescope.use.mcp.when import choose_span, newest_of, read_moment, render_iso, render_span, tell_clipped
+from nodescope.use.mcp.when import (
+    choose_span,
+    newest_of,
+    read_moment,
+    render_iso,
+    render_span,
+    tell_alike,
+    tell_clipped,
+)
 from nodescope.use.studies.words import quantity
 
 METRICS = ("cpu", "memory", "cpu_throttled", "pressure_cpu", "pressure_memory", "pressure_io", "disk_write")
@@ -46,6 +54,8 @@ class Pair:
     unit: str
     before: dict[str, Fact]
     after: dict[str, Fact]
+    restarts: int = 0
+    """Between the beginning of the one window and the end of the other."""
 
     @property
     def change(self) -> float:
@@ -105,12 +115,25 @@ def ask_container(resident: Resident, values: Values) -> Callable[[Backend], Com
             )
             if before and after:
                 pairs.append(
-                    Pair(resident.node, resident.name, metric, str(after.get("unit") or ""), before, after)
+                    Pair(
+                        resident.node,
+                        resident.name,
+                        metric,
+                        str(after.get("unit") or ""),
+                        before,
+                        after,
+                        count_restarts(resident, first, second),
+                    )
                 )
         clipped = tell_shorter(about, values)
         return Compared(first, second, newest_of(about), pairs, clipped=clipped)
 
     return question
+
+
+def count_restarts(resident: Resident, first: Span, second: Span) -> int:
+    both = Span(min(first.from_ms, second.from_ms), max(first.to_ms, second.to_ms))
+    return max(0, len(resident.within(both)) - 1)
 
 
 def lives_of(resident: Resident, span: Span, window_name: str) -> list[str]:
@@ -164,6 +187,7 @@ def ask_node(values: Values) -> Callable[[Backend], Compared]:
                     unit,
                     facts(before[name]),
                     facts(after[name]),
+                    count_restarts(before[name].resident, first, second),
                 )
                 for name in before
                 if name in after
@@ -241,8 +265,10 @@ def tell(pair: Pair, part: Compared) -> Finding:
     verb = "rose" if second > first else "fell" if second < first else "stayed"
     ratio = f" ({100 * (second - first) / abs(first):+.0f} %)" if first else ""
     who = f'"{pair.container}"' if pair.container else f"all containers of {pair.node}"
+    times = "once" if pair.restarts == 1 else f"{pair.restarts} times"
+    restarted = f"; it was restarted {times} meanwhile" if pair.restarts else ""
     return Finding(
-        f"{pair.metric} of {who} {verb} from {quantity(first, pair.unit)} to {quantity(second, pair.unit)}{ratio}.",
+        f"{pair.metric} of {who} {verb} from {quantity(first, pair.unit)} to {quantity(second, pair.unit)}{ratio}{restarted}.",
         "difference",
         node=pair.node,
         container=pair.container,
@@ -262,6 +288,7 @@ def tell(pair: Pair, part: Compared) -> Finding:
             "b_max": pair.after.get("max"),
             "a_stddev": pair.before.get("stddev"),
             "b_stddev": pair.after.get("stddev"),
+            "restarts": pair.restarts or None,
         },
     )
 
@@ -290,10 +317,10 @@ def tell_gaps(parts: list[Compared], same: int) -> tuple[str, ...]:
         ("b", [one for part in parts for one in sorted(part.only_second)]),
     ):
         if only:
-            listed = ", ".join(f'"{one[:120]}"' for one in only[:MOST_NAMED])
+            listed = ", ".join(f'"{one}"' for one in only[:MOST_NAMED])
             more = f" and {len(only) - MOST_NAMED} more" if len(only) > MOST_NAMED else ""
             told.insert(0, f"not compared, because only in window {name}: {listed}{more}")
-    return (*(line for part in parts for line in part.clipped), *told)
+    return (*tell_alike([line for part in parts for line in part.clipped]), *told)
 
 
 def suggest(changed: list[Pair], part: Compared) -> Call:
@@ -301,7 +328,7 @@ def suggest(changed: list[Pair], part: Compared) -> Call:
     if pair is None or pair.container is None:
         return Call("top_containers", {"by": "memory"}, "who uses the most now")
     arguments: dict[str, Fact] = {
-        "container": pair.container[:120],
+        "container": pair.container,
         "study": "changepoint",
         "metric": pair.metric,
         "node": pair.node,

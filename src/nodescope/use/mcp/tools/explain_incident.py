@@ -55,8 +55,11 @@ WEIGHT = {
     "restart": 2.0,
     "start": 1.2,
     "exit": 1.2,
+    "loop_restart": 0.8,
     "pattern": 0.2,
 }
+# What changed in the very seconds that were asked about is what was meant.
+AT_ONCE_SECONDS, AT_ONCE_WEIGHT = 5.0, 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +190,7 @@ def tell_lives(
         mine = {life.container_id for life in resident.lives}
         events_here = [event for event in events if event.container_id in mine]
         restarts = tell_restarts(resident, lives, events_here, newest_ms)
-        told += restarts
+        told += [in_a_loop(one, resident) for one in restarts]
         if len(lives) > MOST_TOLD + 1:
             continue
         for event in events_here:
@@ -196,6 +199,15 @@ def tell_lives(
             if is_first or is_last:
                 told.append(tell_event(resident, event, newest_ms))
     return told
+
+
+def in_a_loop(one: Finding, resident: Resident) -> Finding:
+    """A restart of what restarts all the time is no news, and is told as part of its loop."""
+    count = len(resident.lives) - 1
+    if one.kind != "restart" or count <= MOST_TOLD:
+        return one
+    sentence = f"{one.sentence} It was restarted {count} times in all its data: a crash loop."
+    return replace(one, sentence=sentence, kind="loop_restart", evidence={**one.evidence, "restarts": count})
 
 
 def tell_event(resident: Resident, event: Event, newest_ms: int) -> Finding:
@@ -257,13 +269,15 @@ def relevance(one: Finding, part: Told) -> float:
     reach = max(1.0, part.span.seconds / 2)
     # A leak is near when its end is.
     moment = one.end_at if one.kind == "leak" and one.end_at is not None else one.at
-    near = max(0.0, 1 - abs((moment or 0) - part.at_ms / 1000) / reach)
+    away_seconds = abs((moment or 0) - part.at_ms / 1000)
+    near = max(0.0, 1 - away_seconds / reach)
     if one.kind in WEIGHT:
         return WEIGHT[one.kind] + 0.5 * near
     before, after = float(one.evidence.get("before") or 0), float(one.evidence.get("after") or 0)
     larger = max(abs(before), abs(after))
     size = abs(after - before) / larger if larger else 0.0
-    return (one.confidence or 0) * size + 0.5 * near
+    at_once = AT_ONCE_WEIGHT if away_seconds <= AT_ONCE_SECONDS else 0.0
+    return (one.confidence or 0) * size + 0.5 * near + at_once
 
 
 def seconds_from(one: Finding, part: Told) -> float:
@@ -292,7 +306,7 @@ def suggest(chosen: list[Finding], part: Told) -> Call:
         )
     return Call(
         "summarize_container",
-        {"container": (chosen[0].container or "")[:120], "node": chosen[0].node},
+        {"container": chosen[0].container, "node": chosen[0].node},
         "how the most telling container does",
     )
 

@@ -187,7 +187,7 @@ def suggest(resident: Resident, worries: list[Finding]) -> Call:
         arguments: dict[str, Fact] = {"at": render_iso(at * 1000), "node": resident.node}
         return Call("explain_incident", arguments, "what else happened then")
     arguments = {
-        "container": resident.name[:120],
+        "container": resident.name,
         "study": "changepoint",
         "metric": "memory",
         "node": resident.node,

@@ -13,7 +13,7 @@ from nodescope.use.mcp.metric_name import COUNTED_SCOPES, NotCollected, choose_m
 from nodescope.use.mcp.resident import gather_residents
 from nodescope.use.mcp.tool import Tool
 from nodescope.use.mcp.trouble import ToolMisused
-from nodescope.use.mcp.when import OLD_SECONDS, choose_span, newest_of, render_span, tell_clipped
+from nodescope.use.mcp.when import OLD_SECONDS, choose_span, newest_of, render_span, tell_alike, tell_clipped
 from nodescope.use.studies.words import duration, quantity
 
 USUAL_LIMIT = 5
@@ -207,7 +207,7 @@ def tell_span(parts: dict[str, Ranked]) -> str:
 def tell_gaps(parts: dict[str, Ranked]) -> tuple[str, ...]:
     refused = [line for part in parts.values() for line in part.refused]
     told = [f"{len(refused)} files could not be read: {refused[0]}"] if refused else []
-    told += [line for part in parts.values() for line in part.clipped]
+    told += tell_alike([line for part in parts.values() for line in part.clipped])
     newest_ms = max(part.newest_ms for part in parts.values())
     for node, part in parts.items():
         behind_seconds = (newest_ms - part.newest_ms) / 1000
@@ -246,7 +246,7 @@ def nothing(part: Ranked, parts: dict[str, Ranked], away: dict[str, str]) -> Ans
 def suggest(row: Row, metric: str) -> Call:
     study = FOLLOW.get(metric, "changepoint")
     arguments = {
-        "container": row.resident.name[:120],
+        "container": row.resident.name,
         "study": study,
         "metric": metric,
         "node": row.resident.node,
