@@ -137,7 +137,9 @@ class PlainClient:
         ]
         ids = ",".join(row["id"] for row in rows[:64])
         span = f"from={instance['from']}&to={instance['to']}"
-        self._read(connection, f"/api/timeseries?metric=memory&containers={ids}&max_points=1&{span}")
+        self._read(
+            connection, f"/api/timeseries?metric=memory&containers={ids}&max_points=1&limits=off&{span}"
+        )
 
     @staticmethod
     def _read(connection: http.client.HTTPConnection, target: str) -> Any:

@@ -24,6 +24,7 @@ ANSWERS: dict[str, type[BaseModel]] = {
     "/api/containers?metric=none&sort=last_seen": shapes.Containers,
     "/api/timeseries?metric=cpu": shapes.Timeseries,
     "/api/timeseries?metric=memory&range=all&max_points=50": shapes.Timeseries,
+    "/api/timeseries?metric=memory&max_points=1&limits=off": shapes.Timeseries,
     "/api/timeseries?metric=cpu.load_1m": shapes.Timeseries,
     "/api/timeseries?metric=gpu_power&scope=gpu": shapes.Timeseries,
     "/api/studies": shapes.Studies,
@@ -172,6 +173,13 @@ def test_a_list_without_a_metric_has_the_same_names_and_no_values(viewer: Asker)
     assert [one["id"] for one in listed["containers"]] == [one["id"] for one in ranked["containers"]]
     assert {one["value"] for one in listed["containers"]} == {None}
     assert [one["state"] for one in listed["containers"]] == [one["state"] for one in ranked["containers"]]
+
+
+def test_limits_may_be_left_out(viewer: Asker) -> None:
+    """They are queries of their own; the curves are the same without."""
+    whole, bare = (viewer.json("/api/timeseries", metric="memory", limits=word) for word in ("on", "off"))
+    assert any(one["limit"] for one in whole["series"])
+    assert [{**one, "limit": None} for one in whole["series"]] == bare["series"]
 
 
 def test_a_name_may_be_asked_of_a_node(viewer: Asker) -> None:

@@ -116,7 +116,7 @@ class LocalNode:
         members = self._members(snapshot, node, span, containers)
         unit, rows = "", []
         for some in parts_of(members, SERIES_AT_ONCE):
-            wish = Wish(metric, span, 1, "auto", tuple(some))
+            wish = Wish(metric, span, 1, "auto", tuple(some), limits=False)
             found = tell_refusal(partial(answer_timeseries, self._store.engine, snapshot, [node], wish))
             unit = str(found.get("unit") or "")
             rows += [level for one in found["series"] if (level := parse_level(one))]
@@ -124,7 +124,7 @@ class LocalNode:
 
     def read_things(self, metric: str, span: Span) -> tuple[str, list[Thing]]:
         snapshot, node = self._look()
-        wish = Wish(metric, span, 1, "auto")
+        wish = Wish(metric, span, 1, "auto", limits=False)
         found = tell_refusal(partial(answer_timeseries, self._store.engine, snapshot, [node], wish))
         return parse_things(found, self._node)
 

@@ -43,6 +43,8 @@ SERIES_AT_ONCE = 64
 STUDIES_AT_ONCE = 16
 # Who there is, without a look at any sample.
 NO_METRIC = "none"
+# One figure for the whole span, and no look at limits, which costs as much again.
+ONE_FIGURE = {"max_points": "1", "limits": "off"}
 ROWS = 1000
 EVENTS = 2000
 # Idle connections that are kept to one viewer.
@@ -149,7 +151,7 @@ class ViewerNode:
             query = {
                 "metric": metric,
                 "containers": ",".join(some),
-                "max_points": "1",
+                **ONE_FIGURE,
                 **render_span(span),
                 **self._narrowed(),
             }
@@ -159,7 +161,7 @@ class ViewerNode:
         return Levels(unit, tuple(rows))
 
     def read_things(self, metric: str, span: Span) -> tuple[str, list[Thing]]:
-        query = {"metric": metric, "max_points": "1", **render_span(span), **self._narrowed()}
+        query = {"metric": metric, **ONE_FIGURE, **render_span(span), **self._narrowed()}
         return parse_things(self._ask("/api/timeseries", query), self._node)
 
     def study(self, name: str, metric: str, containers: Sequence[str], span: Span) -> list[StudyAnswer]:
