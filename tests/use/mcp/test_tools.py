@@ -209,6 +209,11 @@ def test_a_leak_is_told_in_the_past_once_it_was_killed(asker: Asker) -> None:
     assert "reaches its limit" not in answer["headline"]
     summary = asker.ask("summarize_container", container="cache", node="demo-1")
     assert [one["kind"] for one in summary["findings"][:2]] == ["leak", "oom_kill"]
+    # Its newest life, which does not grow, decides what its memory does now.
+    (memory,) = [
+        one for one in summary["findings"] if (one["kind"], one.get("metric")) == ("summary", "memory")
+    ]
+    assert memory["evidence"]["trend"] == "stable"
 
 
 def test_a_period_in_one_short_life_of_many_is_no_period() -> None:

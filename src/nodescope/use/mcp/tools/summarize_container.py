@@ -75,7 +75,7 @@ async def run(fleet: Fleet, values: Values) -> Answer:
         findings=(*worries, *rows),
         looked_at=f"{resident.full_name} on {seat.node}, {seen.stay.tell_span()}",
         not_looked_at=tell_gaps(seen),
-        next_call=suggest(resident, worries),
+        next_call=suggest(resident, worries, figures),
     )
 
 
@@ -180,19 +180,21 @@ def tell_gaps(seen: Seen) -> tuple[str, ...]:
     return (*told, *seen.stay.tell_left_out())
 
 
-def suggest(resident: Resident, worries: list[Finding]) -> Call:
+def suggest(resident: Resident, worries: list[Finding], figures: dict[str, dict[str, Fact]]) -> Call:
     ends = [one.end_at if one.kind == "leak" else one.at for one in worries]
     at = next((moment for moment in ends if moment is not None), None)
     if at is not None:
         arguments: dict[str, Fact] = {"at": render_iso(at * 1000), "node": resident.node}
         return Call("explain_incident", arguments, "what else happened then")
+    restless = [name for name in ("memory", "cpu") if figures.get(name, {}).get("trend") != "stable"]
+    metric = next((name for name in restless if figures.get(name)), "memory")
     arguments = {
         "container": resident.name,
         "study": "changepoint",
-        "metric": "memory",
+        "metric": metric,
         "node": resident.node,
     }
-    return Call("analyze_container", arguments, "when its memory changed")
+    return Call("analyze_container", arguments, f"when its {metric} changed")
 
 
 TOOL = Tool(
