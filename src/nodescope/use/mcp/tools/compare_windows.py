@@ -38,6 +38,10 @@ IDLE = {
     "pressure_memory": 0.01,
     "pressure_io": 0.01,
 }
+# From 0 to 3 % of the time is any number of times as much, and little. Half of
+# the time is as telling as a value that doubled.
+SHARES = ("cpu_throttled", "pressure_cpu", "pressure_memory", "pressure_io")
+SHARE_WEIGHT = 2.0
 # Measured of every container that is there: who lacks them in a window was not there.
 PRESENT = ("cpu", "memory")
 # Containers of one window alone that are named.
@@ -65,6 +69,13 @@ class Pair:
         if larger <= IDLE.get(self.metric, 0.0):
             return 0.0
         return (second - first) / larger if larger else 0.0
+
+    @property
+    def weight(self) -> float:
+        """What is told first: a share of time by how much of the time, the rest by how much of itself."""
+        if self.metric not in SHARES:
+            return abs(self.change)
+        return min(1.0, SHARE_WEIGHT * abs(float(self.after["avg"] or 0) - float(self.before["avg"] or 0)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,7 +244,7 @@ async def run(fleet: Fleet, values: Values) -> Answer:
         replies = (await fleet.ask(fleet.choose(values["node"]), ask_node(values))).need_one()
         what = f"the containers of {', '.join(list(replies.answers)[:5])}"
     parts = list(replies.answers.values())
-    pairs = sorted((pair for part in parts for pair in part.pairs), key=lambda pair: -abs(pair.change))
+    pairs = sorted((pair for part in parts for pair in part.pairs), key=lambda pair: -pair.weight)
     changed = [pair for pair in pairs if abs(pair.change) >= SAME_SHARE]
     shown = changed or pairs[:3]
     first = parts[0]
