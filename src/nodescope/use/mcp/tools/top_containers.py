@@ -1,16 +1,17 @@
 """Who uses the most of something?"""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from nodescope.base.moment import Span, render_moment
 from nodescope.use.mcp.answer import MOST_FINDINGS, Answer, Call, Finding
 from nodescope.use.mcp.argument import FROM, NAMESPACE, NODE, TO, Argument, Values
-from nodescope.use.mcp.backend import Backend, Thing
+from nodescope.use.mcp.backend import Backend
 from nodescope.use.mcp.fleet import Fleet
 from nodescope.use.mcp.level_table import Row, join_levels
 from nodescope.use.mcp.metric_name import COUNTED_SCOPES, NotCollected, choose_metric
 from nodescope.use.mcp.resident import gather_residents
+from nodescope.use.mcp.thing_rank import Measured, rank_things
 from nodescope.use.mcp.tool import Tool
 from nodescope.use.mcp.trouble import ToolMisused
 from nodescope.use.mcp.when import OLD_SECONDS, choose_span, newest_of, render_span, tell_alike, tell_clipped
@@ -37,22 +38,17 @@ class Ranked:
     """Containers that were there and have no sample of this metric."""
     refused: tuple[str, ...]
     clipped: tuple[str, ...]
-    things: list[Thing] = field(default_factory=list)
-    """Of a metric that is not of containers: whatever has it."""
-    scope: str = "container"
 
 
-def ask(values: Values) -> Callable[[Backend], Ranked]:
-    def question(backend: Backend) -> Ranked:
+def ask(values: Values) -> Callable[[Backend], Ranked | Measured]:
+    def question(backend: Backend) -> Ranked | Measured:
         about = backend.read_about()
         span = choose_span(about, values["from"], values["to"])
         metric = choose_metric(values["by"] or "cpu", backend.read_metrics())
         clipped = tell_clipped(about, "the span", values["from"], values["to"])
         if metric.scope in COUNTED_SCOPES:
             unit, things = backend.read_things(metric.name, span)
-            return Ranked(
-                span, newest_of(about), metric.name, unit, [], set(), 0, (), clipped, things, metric.scope
-            )
+            return Measured(span, newest_of(about), metric.name, unit, metric.scope, things, clipped)
         if metric.scope not in ("container", ""):
             raise ToolMisused(
                 f'"{metric.name}" is measured per {metric.scope}, not per container; '
@@ -83,9 +79,11 @@ async def run(fleet: Fleet, values: Values) -> Answer:
         replies = (await fleet.ask(fleet.choose(values["node"]), ask(values))).need_one()
     except NotCollected as error:
         return not_collected(str(error))
-    parts = replies.answers
-    if any(part.things for part in parts.values()):
-        return rank_things(parts, limit, {**replies.away, **replies.refused})
+    away = {**replies.away, **replies.refused}
+    things = {node: part for node, part in replies.answers.items() if isinstance(part, Measured)}
+    if things:
+        return rank_things(things, limit, away)
+    parts = {node: part for node, part in replies.answers.items() if isinstance(part, Ranked)}
     rows = [row for part in parts.values() for row in part.rows if is_wanted(row, values["namespace"])]
     rows.sort(key=lambda row: (-row.mean, row.resident.full_name, row.resident.node))
     first = next(iter(parts.values()))
@@ -95,7 +93,7 @@ async def run(fleet: Fleet, values: Values) -> Answer:
             raise ToolMisused(
                 f'no container of namespace "{values["namespace"]}" here; there are: {known or "none"}'
             )
-        return nothing(first, parts, {**replies.away, **replies.refused})
+        return nothing(first, parts, away)
     return Answer(
         headline=tell_headline(rows, first, parts),
         findings=tuple(
@@ -104,55 +102,8 @@ async def run(fleet: Fleet, values: Values) -> Answer:
         left_out=len(rows) - min(limit, len(rows)),
         looked_at=tell_span(parts),
         not_looked_at=tell_gaps(parts),
-        nodes_away={**replies.away, **replies.refused},
-        next_call=suggest(rows[0], first.metric),
-    )
-
-
-def rank_things(parts: dict[str, Ranked], limit: int, away: dict[str, str]) -> Answer:
-    """GPUs and the like, by node and name; no container stands for them."""
-    rows = [(node, thing) for node, part in parts.items() for thing in part.things]
-    rows.sort(key=lambda row: (-row[1].level.mean, row[0], row[1].name))
-    node, top = rows[0]
-    first = next(part for part in parts.values() if part.things)
-    findings = tuple(
-        tell_thing(where, thing, parts[where], place + 1) for place, (where, thing) in enumerate(rows[:limit])
-    )
-    return Answer(
-        headline=(
-            f'"{top.name}" on {node} has the most {first.metric}, which is measured per {first.scope}: '
-            f"{quantity(top.level.mean, first.unit)} on average, of {len(rows)} on {len(parts)} nodes, "
-            f"in {render_span(first.span, first.newest_ms)}."
-        ),
-        findings=findings,
-        left_out=len(rows) - len(findings),
-        looked_at=tell_span(parts).replace("of every container of", "on"),
-        not_looked_at=(*tell_gaps(parts)[:-1], "which containers used it; times before and after this span"),
         nodes_away=away,
-        next_call=Call("top_containers", {"by": "cpu", "node": node}, "who was busy there"),
-    )
-
-
-def tell_thing(node: str, thing: Thing, part: Ranked, place: int) -> Finding:
-    level = thing.level
-    return Finding(
-        f'{place}. "{thing.name}" on {node}: {quantity(level.mean, part.unit)} on average '
-        f"({quantity(level.least, part.unit)} to {quantity(level.most, part.unit)}).",
-        "rank",
-        node=node,
-        metric=part.metric,
-        unit=part.unit,
-        confidence=1.0,
-        samples=level.samples,
-        start_at=part.span.from_ms / 1000,
-        end_at=part.span.to_ms / 1000,
-        evidence={
-            "place": place,
-            "mean": level.mean,
-            "min": level.least,
-            "max": level.most,
-            **thing.labels,
-        },
+        next_call=suggest(rows[0], first.metric),
     )
 
 
