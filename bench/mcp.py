@@ -132,10 +132,14 @@ class PlainClient:
 
     def _ask_one(self, connection: http.client.HTTPConnection) -> None:
         instance = self._read(connection, "/api/instance")
-        rows = self._read(connection, "/api/containers?range=all&limit=1000&sort=last_seen")["containers"]
+        rows = self._read(connection, "/api/containers?metric=none&range=all&limit=1000&sort=last_seen")[
+            "containers"
+        ]
         ids = ",".join(row["id"] for row in rows[:64])
         span = f"from={instance['from']}&to={instance['to']}"
-        self._read(connection, f"/api/timeseries?metric=memory&containers={ids}&max_points=1&{span}")
+        self._read(
+            connection, f"/api/timeseries?metric=memory&containers={ids}&max_points=1&limits=off&{span}"
+        )
 
     @staticmethod
     def _read(connection: http.client.HTTPConnection, target: str) -> Any:

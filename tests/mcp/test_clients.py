@@ -96,9 +96,32 @@ def test_a_server_without_data_is_alive_and_not_ready(tmp_path: Path) -> None:
         assert (status, ready["ready"]) == (503, False)
         assert "no node to ask" in ready["reason"]
         with connected(address) as asker:
-            assert "the data folder is empty" in asker.error("list_nodes")
+            assert "there is no data in" in asker.error("list_nodes")
         process.send_signal(signal.SIGTERM)
         assert process.wait(30) == 0
+
+
+@pytest.mark.parametrize("content", [None, b"no Parquet"], ids=["empty", "stranger"])
+def test_a_folder_without_data_is_said_at_the_start(tmp_path: Path, content: bytes | None) -> None:
+    """One line for the person who starts it; the agent is told by every tool."""
+    path = tmp_path
+    if content:
+        path = tmp_path / "notes.parquet"
+        path.write_bytes(content)
+    done = subprocess.run(
+        [sys.executable, "-m", "nodescope", "mcp", path, "--stdio"],
+        input="",
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    (line,) = done.stderr.splitlines()
+    assert line.startswith(
+        "nodescope mcp: no data that can be read" if content else "nodescope mcp: there is no data in"
+    )
+    assert str(path) in line
+    assert done.returncode == 0
 
 
 def test_a_name_that_was_not_allowed_is_refused(server: str) -> None:

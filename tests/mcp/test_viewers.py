@@ -133,6 +133,22 @@ def test_a_question_to_a_node_that_is_away_says_so(viewers: dict[str, str]) -> N
         assert len(partial["findings"]) == 5
 
 
+def test_a_viewer_that_wants_a_token_is_told_with_the_remedy(archive: Path, tmp_path: Path) -> None:
+    secret, wrong = tmp_path / "token", tmp_path / "wrong"
+    secret.write_text("s3cret\n")
+    wrong.write_text("other\n")
+    with nodescope("viewer", archive / "demo-1", "--port", "0", "--token-file", secret) as (viewer, _):
+        for flags, words in (
+            ((), "wants a token: start nodescope mcp with the right --viewer-token-file"),
+            (("--viewer-token-file", wrong), "does not take the token that was given"),
+        ):
+            with (
+                nodescope("mcp", "--port", "0", "--viewer", f"demo-1={viewer}", *flags) as (address, _),
+                connected(address) as asker,
+            ):
+                assert words in asker.error("top_containers")
+
+
 def hostile(name: str) -> dict[str, Any]:
     """What a viewer would say of a pod with such a name, were it not to clean it."""
     return {
@@ -180,7 +196,10 @@ def test_hostile_names_stay_data(tmp_path: Path) -> None:
     }
     with answering(answers) as address, asking_viewers({"n": address}) as asker:
         listed = asker.ask("list_containers")
-        assert listed["findings"][0]["sentence"].startswith('"x [2J')
+        sentence = listed["findings"][0]["sentence"]
+        assert sentence.startswith('"x [2J')
+        # Its own quotation marks cannot end ours.
+        assert sentence.count('"') == 2
         assert "\n" not in asker.raw("list_containers", {}).content[0].text.split("\n")[1][3:]
         asker.ask("list_metrics")
         asker.ask("explain_incident", at="4000")

@@ -127,7 +127,9 @@ def build_local(paths: list[Path]) -> "Roster":
                 f"no such file or folder: {path}; nodescope demo --no-serve writes one to try"
             )
     store = Store(paths, SystemClock())
-    return LocalRoster(store.nodes, lambda node: LocalNode(store, node))
+    if trouble := store.trouble():
+        sys.stderr.write(f"nodescope mcp: {trouble}\n")
+    return LocalRoster(store.nodes, lambda node: LocalNode(store, node), store.trouble)
 
 
 def build_static(options: argparse.Namespace, deadline_seconds: float) -> "Roster":

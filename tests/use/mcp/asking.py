@@ -41,7 +41,7 @@ def write_demo(
 
 def local_fleet(folder: Path, deadline_seconds: float = 60.0) -> Fleet:
     store = Store([folder], SystemClock())
-    roster = LocalRoster(store.nodes, lambda node: LocalNode(store, node))
+    roster = LocalRoster(store.nodes, lambda node: LocalNode(store, node), store.trouble)
     return Fleet(roster, SystemClock(), deadline_seconds)
 
 

@@ -45,7 +45,6 @@ WINDOWS = {"a_from": "-20m", "a_to": "-12m", "b_from": "-10m", "b_to": "now"}
         ("summarize_container", {"contaner": "api"}, ['did you mean "container"?']),
         ("top_containers", {"limit": 0}, ["a whole number from 1 to 12"]),
         ("top_containers", {"limit": True}, ["a whole number from 1 to 12"]),
-        ("top_containers", {"by": "gpu"}, ["measured per gpu"]),
         ("top_containers", {"namespace": "shopp"}, ['no container of namespace "shopp"', "shop"]),
         ("list_containers", {"namespace": "nowhere"}, ["no container with", "shop"]),
         ("list_containers", {"sort": "size"}, ["accepted: last_seen"]),
@@ -101,7 +100,9 @@ values = {
         ["periodicity", "changepoint", "trend", "summary", "anomaly", "correlation", "x"]
     ),
     "metric": st.sampled_from([None, "cpu", "memory", "cpu_throttled", "cgroup.v2.pids.current", "zzz"]),
-    "by": st.sampled_from([None, "cpu", "memory", "throttled", "pressure", "oom_kills", "nothing"]),
+    "by": st.sampled_from(
+        [None, "cpu", "memory", "throttled", "pressure", "oom_kills", "gpu", "cpu.load_1m", "nothing"]
+    ),
     "limit": st.integers(-2, 70),
     "minutes": st.integers(0, 200),
     "question": st.text(max_size=60),

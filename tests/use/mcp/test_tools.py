@@ -6,9 +6,12 @@ from typing import Any
 import pytest
 from tests.use.mcp.asking import Asker, connected, local_fleet
 
+from nodescope.use.mcp.backend import Life, clean_name
 from nodescope.use.mcp.prompts import PROMPTS
+from nodescope.use.mcp.resident import gather_residents, match_residents
 from nodescope.use.mcp.server import build_server
 from nodescope.use.mcp.tools import TOOLS
+from nodescope.use.mcp.tools.analyze_container import split_by_lives
 
 Demo = tuple[Path, dict[str, Any]]
 
@@ -75,11 +78,28 @@ def test_an_incident_is_told_in_order_of_time(asker: Asker, demo: Demo) -> None:
     moments = [one["at"] for one in answer["findings"]]
     assert moments == sorted(moments)
     assert "OOM-killed" in answer["headline"]
+    # What led to it is named first, in the headline and in time.
+    leak = planted(demo, "leak")
+    assert answer["findings"][0]["kind"] == "leak"
+    assert "as a leak does" in answer["headline"]
+    assert answer["findings"][0]["evidence"]["slope_per_second"] == pytest.approx(
+        leak["slope_per_second"], rel=0.02
+    )
     (told,) = [one for one in answer["findings"] if one["kind"] == "oom_kill"]
     assert int(told["at"]) == kill["at"]
     assert abs(told["evidence"]["seconds_from_incident"]) < 1
     steps = [one for one in answer["findings"] if one.get("metric") == "memory" and "api" in one["container"]]
     assert [int(one["at"]) for one in steps] == [deploy["at"]]
+
+
+def test_the_next_restart_of_a_crash_loop_is_no_news(asker: Asker, demo: Demo) -> None:
+    """What changed in the second that is asked about is more telling than a loop that goes on beside it."""
+    deploy, loop = planted(demo, "deploy_step"), planted(demo, "crash_loop")
+    answer = asker.ask("explain_incident", at=deploy["at"], node="demo-1", minutes=2)
+    told = answer["headline"].split("Most telling: ")[1].split(" First: ")[0]
+    assert loop["pod"] not in told
+    changed = {one["container"]: abs(one["evidence"]["seconds_from_incident"]) for one in answer["findings"]}
+    assert changed[f"{deploy['pod']}/api"] < 2
 
 
 def test_a_quiet_moment_is_a_no(asker: Asker, demo: Demo) -> None:
@@ -104,6 +124,24 @@ def test_two_windows_around_a_deploy_differ_where_it_was_planted(asker: Asker, d
     assert any("api" in one.get("container", "") for one in everybody["findings"])
 
 
+def test_a_fall_across_a_kill_is_told_with_the_restart(asker: Asker, demo: Demo) -> None:
+    """Memory that fell because its container was killed did not recover."""
+    kill = planted(demo, "oom_kill")
+    times = {
+        "a_from": kill["at"] - 120,
+        "a_to": kill["at"] - 5,
+        "b_from": kill["at"] + 20,
+        "b_to": kill["at"] + 120,
+    }
+    answer = asker.ask("compare_windows", node="demo-1", **times)
+    fell = [
+        one
+        for one in answer["findings"]
+        if one.get("container", "").endswith("/cache") and one["metric"] == "memory"
+    ]
+    assert "it was restarted once meanwhile" in fell[0]["sentence"]
+
+
 def test_the_same_window_twice_is_a_no(asker: Asker) -> None:
     times = {"a_from": "-10m", "a_to": "-5m", "b_from": "-10m", "b_to": "-5m"}
     answer = asker.ask("compare_windows", container="frontend", node="demo-1", **times)
@@ -122,6 +160,83 @@ def test_throttling_ranks_the_throttled_first(asker: Asker) -> None:
     answer = asker.ask("top_containers", by="throttled", node="demo-2")
     assert answer["findings"][0]["container"].endswith("/encoder")
     assert 0.2 < answer["findings"][0]["evidence"]["mean"] < 0.3
+
+
+def test_gpus_are_ranked_by_a_metric_of_theirs(asker: Asker, demo: Demo) -> None:
+    """Named for people; the uuid is evidence. They are told apart from containers."""
+    answer = asker.ask("top_containers", by="gpu")
+    assert "measured per gpu" in answer["headline"]
+    told = {one["node"]: one for one in answer["findings"]}
+    assert set(told) == {"demo-1", "demo-2"}
+    assert told["demo-1"]["evidence"]["uuid"] == planted(demo, "gpu_job")["gpu"]
+    assert "container" not in told["demo-1"]
+    # A quarter of the span at 93 %.
+    assert 0.2 < told["demo-1"]["evidence"]["mean"] < 0.26
+
+
+def test_what_was_not_measured_is_said_beside_a_ranking(asker: Asker) -> None:
+    """Only a container with a quota can be throttled; a metric nobody collected is no error and no zero."""
+    answer = asker.ask("top_containers", by="throttled", node="demo-1")
+    assert any("have no sample of cpu_throttled" in line for line in answer["not_looked_at"])
+    answer = asker.ask("top_containers", by="memory_pss")
+    assert answer["status"] == "not_collected"
+    assert "smaps_rollup.pss" in answer["headline"]
+
+
+def test_a_span_that_reaches_beyond_the_data_is_told(asker: Asker) -> None:
+    for tool, more in (("top_containers", {}), ("summarize_container", {"container": "api"})):
+        answer = asker.ask(tool, node="demo-1", from_="-6h", **more)
+        assert any("begins at 2026-03-01 11:36:00 UTC" in line for line in answer["not_looked_at"]), answer
+    times = {"a_from": "-6h", "a_to": "-20m", "b_from": "-10m", "b_to": "now"}
+    answer = asker.ask("compare_windows", node="demo-1", **times)
+    assert any(line.startswith("window a was asked from") for line in answer["not_looked_at"])
+
+
+def test_who_is_in_one_window_alone_is_named(asker: Asker, demo: Demo) -> None:
+    """The crash loop begins after a third of the archive."""
+    loop = planted(demo, "crash_loop")
+    times = {"a_from": "-24m", "a_to": "-18m", "b_from": "-15m", "b_to": "now"}
+    answer = asker.ask("compare_windows", node="demo-1", **times)
+    (only,) = [line for line in answer["not_looked_at"] if "only in window b" in line]
+    assert loop["pod"] in only
+
+
+def test_a_leak_is_told_in_the_past_once_it_was_killed(asker: Asker) -> None:
+    """Its forecast would be of a time that is over."""
+    answer = asker.ask("analyze_container", container="cache", node="demo-1", study="trend")
+    assert "Memory rose steadily" in answer["headline"]
+    assert "Since its restart" in answer["headline"]
+    assert "reaches its limit" not in answer["headline"]
+    summary = asker.ask("summarize_container", container="cache", node="demo-1")
+    assert [one["kind"] for one in summary["findings"][:2]] == ["leak", "oom_kill"]
+    # Its newest life, which does not grow, decides what its memory does now.
+    (memory,) = [
+        one for one in summary["findings"] if (one["kind"], one.get("metric")) == ("summary", "memory")
+    ]
+    assert memory["evidence"]["trend"] == "stable"
+
+
+def test_a_period_in_one_short_life_of_many_is_no_period() -> None:
+    """Of ten lives of noise one may seem to repeat; two that agree, or the longest life, do repeat."""
+
+    def life(samples: int, *periods: float) -> dict[str, Any]:
+        return {"samples": samples, "findings": [{"period_seconds": period} for period in periods]}
+
+    noise = [life(39) for _ in range(8)]
+    assert split_by_lives([*noise, life(39, 2.3)]) == ([], [{"period_seconds": 2.3}])
+    assert split_by_lives([*noise, life(39, 10.0), life(39, 10.1)])[1] == []
+    assert split_by_lives([life(39), life(900, 60.0)])[0] == [{"period_seconds": 60.0}]
+    assert split_by_lives([life(600, 7.5)]) == ([{"period_seconds": 7.5}], [])
+
+
+def test_a_very_long_name_is_shown_short_and_found_by_either() -> None:
+    """A pod's name may have 253 characters: it must not crowd the sentence out, nor be lost."""
+    long = f"{'batch-' * 40}x7f2q"
+    (resident,) = gather_residents([Life("ab" * 32, "n", "shop", clean_name(long), "app", "", 0, 1)])
+    assert len(resident.name) <= 90
+    assert resident.pod.endswith("x7f2q")
+    for text in (long, f"{long}/app", resident.name, f"shop/{long}/app", resident.full_name):
+        assert match_residents(text, [resident]) == [resident]
 
 
 def test_without_a_node_all_are_asked(asker: Asker) -> None:

@@ -25,6 +25,21 @@ def test_a_sine_is_found_at_its_own_period(series: MakeSeries, period: float) ->
     assert periods(periodicity.study(series(values)))[0] == pytest.approx(period, rel=0.02)
 
 
+@pytest.mark.parametrize(
+    ("count", "period", "width"),
+    [(2520, 300.0, 20), (2520, 60.0, 5), (3600, 60.0, 1), (3600, 97.3, 8), (3600, 600.0, 30)],
+)
+def test_a_train_of_pulses_is_timed_to_a_fraction_of_a_second(
+    series: MakeSeries, count: int, period: float, width: int
+) -> None:
+    """The grid that finds a period is a twentieth of a bin wide: 1.8 s for five minutes in an hour."""
+    random = np.random.default_rng(9)
+    for start in random.integers(0, 10_000, 4):
+        in_pulse = (np.arange(count) + start) % period < width
+        values = 0.02 * np.exp(0.2 * random.standard_normal(count)) + 1.2 * in_pulse
+        assert periods(periodicity.study(series(values)))[0] == pytest.approx(period, abs=0.2)
+
+
 def test_fractions_repeat_as_well_as_percents(series: MakeSeries) -> None:
     """A swing of 0.8 is no less than one of 80: the original asked for an amplitude of 10."""
     values = 0.4 * np.sin(2 * np.pi * np.arange(600) / 10) + 0.5

@@ -21,8 +21,10 @@ ANSWERS: dict[str, type[BaseModel]] = {
     "/api/metrics": shapes.Metrics,
     "/api/filters": shapes.Filters,
     "/api/containers": shapes.Containers,
+    "/api/containers?metric=none&sort=last_seen": shapes.Containers,
     "/api/timeseries?metric=cpu": shapes.Timeseries,
     "/api/timeseries?metric=memory&range=all&max_points=50": shapes.Timeseries,
+    "/api/timeseries?metric=memory&max_points=1&limits=off": shapes.Timeseries,
     "/api/timeseries?metric=cpu.load_1m": shapes.Timeseries,
     "/api/timeseries?metric=gpu_power&scope=gpu": shapes.Timeseries,
     "/api/studies": shapes.Studies,
@@ -161,6 +163,23 @@ def test_a_list_by_what_nobody_measured_is_still_a_list(viewer: Asker) -> None:
     refusal = viewer.get("/api/timeseries?metric=disk_read")
     assert refusal.status_code == 404
     assert "was not collected here" in refusal.json()["detail"]
+
+
+def test_a_list_without_a_metric_has_the_same_names_and_no_values(viewer: Asker) -> None:
+    """Who there is, for those who rank by themselves: no sample is looked at."""
+    listed, ranked = (
+        viewer.json("/api/containers", range="all", sort="name", metric=metric) for metric in ("none", "cpu")
+    )
+    assert [one["id"] for one in listed["containers"]] == [one["id"] for one in ranked["containers"]]
+    assert {one["value"] for one in listed["containers"]} == {None}
+    assert [one["state"] for one in listed["containers"]] == [one["state"] for one in ranked["containers"]]
+
+
+def test_limits_may_be_left_out(viewer: Asker) -> None:
+    """They are queries of their own; the curves are the same without."""
+    whole, bare = (viewer.json("/api/timeseries", metric="memory", limits=word) for word in ("on", "off"))
+    assert any(one["limit"] for one in whole["series"])
+    assert [{**one, "limit": None} for one in whole["series"]] == bare["series"]
 
 
 def test_a_name_may_be_asked_of_a_node(viewer: Asker) -> None:

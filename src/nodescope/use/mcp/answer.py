@@ -7,7 +7,7 @@ is counted, never cut in the middle.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -22,7 +22,10 @@ MOST_FINDINGS = 12
 # Sentences that go into the text; the rest is in the structured part.
 TOLD_FINDINGS = 5
 SENTENCE_CHARACTERS = 400
-NAME_CHARACTERS = 120
+# Two sentences at most, each with a name or two.
+HEADLINE_CHARACTERS = 800
+# A pod and its container, each as long as a name is shown.
+NAME_CHARACTERS = 170
 
 Fact = str | int | float | bool | None
 
@@ -111,7 +114,7 @@ class Answer:
 
     def to_json(self) -> dict[str, Any]:
         content: dict[str, Any] = {
-            "headline": clean_text(self.headline, SENTENCE_CHARACTERS),
+            "headline": clean_text(self.headline, HEADLINE_CHARACTERS),
             "status": self.status,
             "looked_at": self.looked_at,
             "findings": [finding.to_json() for finding in self.findings],
@@ -135,14 +138,14 @@ class Answer:
 
     def render(self) -> str:
         """The short text: enough to act on where only text is shown."""
-        lines = [clean_text(self.headline, SENTENCE_CHARACTERS)]
-        told = [clean_text(one.sentence, SENTENCE_CHARACTERS) for one in self.findings[:TOLD_FINDINGS]]
+        lines = [clean_text(self.headline, HEADLINE_CHARACTERS)]
+        told = [clean_text(one.sentence, SENTENCE_CHARACTERS) for one in self._weightiest()]
         lines += [f"- {sentence}" for sentence in told if sentence != lines[0]]
-        more = len(self.findings) - len(self.findings[:TOLD_FINDINGS]) + self.left_out
+        more = len(self.findings) - len(told) + self.left_out
         if more > 0:
             lines.append(f"- and {more} more")
         if self.names:
-            lines.append(f"Names: {clean_text(', '.join(self.names), SENTENCE_CHARACTERS)}")
+            lines.append(f"Names: {join_names(self.names)}")
         if self.nodes_away:
             away = [
                 f"{node} ({clean_text(reason, 80)})" for node, reason in list(self.nodes_away.items())[:5]
@@ -152,6 +155,26 @@ class Answer:
         if self.next_call:
             lines.append(f"Next: {self.next_call.render()}")
         return "\n".join(lines)
+
+    def _weightiest(self) -> list[Finding]:
+        """As many as the text has room for, in the order of the answer."""
+        places = range(len(self.findings))
+        heaviest = sorted(places, key=lambda place: (-self.findings[place].weight, place))
+        return [self.findings[place] for place in sorted(heaviest[:TOLD_FINDINGS])]
+
+
+def join_names(names: Sequence[str]) -> str:
+    """Whole ones, as many as a sentence holds; the rest is counted."""
+    shown: list[str] = []
+    room = SENTENCE_CHARACTERS
+    for name in names:
+        text = clean_text(name, NAME_CHARACTERS).removesuffix(".")
+        room -= len(text) + 2
+        if room < 0 and shown:
+            break
+        shown.append(text)
+    more = f"; and {len(names) - len(shown)} more" if len(shown) < len(names) else ""
+    return "; ".join(shown) + more
 
 
 # The rest of a list that was cut is counted, but a long list of names is no answer either.

@@ -5,11 +5,12 @@ Every answer is small and already reduced: names, figures, findings. Text that
 came from tenants (pod names, images, labels) is cleaned where it enters.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from nodescope.base.moment import Span
+from nodescope.base.text import clean_text
 
 # A study's answer in its one JSON form (contract of findings).
 StudyAnswer = dict[str, Any]
@@ -61,6 +62,19 @@ class Life:
         return "/".join(part for part in (self.pod, self.container) if part) or self.container_id[:12]
 
 
+# A pod's name may be 253 characters; longer than this it would crowd out the
+# sentence it stands in. Its end, which tells replicas apart, stays.
+NAME_CHARACTERS, KEPT_END = 80, 20
+
+
+def clean_name(text: object) -> str:
+    """A tenant's text as it may stand between quotation marks in a sentence: it cannot end them, nor fill it."""
+    name = clean_text(str(text or ""), 1000).replace('"', "'")
+    if len(name) <= NAME_CHARACTERS:
+        return name
+    return f"{name[: NAME_CHARACTERS - KEPT_END - 3]}...{name[-KEPT_END:]}"
+
+
 @dataclass(frozen=True, slots=True)
 class Level:
     """One life's figures of a metric over a span."""
@@ -79,6 +93,16 @@ class Levels:
     unit: str
     rows: tuple[Level, ...]
     refused: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Thing:
+    """A GPU, a disk, a core, the node itself: what has metrics and is no container."""
+
+    name: str
+    """For people: GPU 0, A100; a uuid is among the labels."""
+    level: Level
+    labels: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,8 +133,20 @@ class Backend(Protocol):
 
     def read_levels(self, metric: str, span: Span, containers: Sequence[str] | None) -> Levels: ...
 
+    def read_things(self, metric: str, span: Span) -> tuple[str, list[Thing]]:
+        """Of a metric that is not of containers: its unit, and everything that has it."""
+        ...
+
     def study(self, name: str, metric: str, containers: Sequence[str], span: Span) -> list[StudyAnswer]:
         """One answer for each container that has samples; correlation answers for the first only."""
         ...
 
     def read_events(self, span: Span) -> list[Event]: ...
+
+
+Item = TypeVar("Item")
+
+
+def parts_of(items: Sequence[Item], size: int) -> Iterator[Sequence[Item]]:
+    """In pieces that one request takes."""
+    return (items[start : start + size] for start in range(0, len(items), size))

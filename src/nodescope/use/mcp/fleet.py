@@ -184,9 +184,15 @@ async def run(function: Callable[[Asked], Reply], argument: Asked) -> Reply:
 class LocalRoster:
     """Nodes of data folders on this machine, found anew as folders fill."""
 
-    def __init__(self, list_nodes: Callable[[], Sequence[str]], build: Callable[[str], Backend]) -> None:
+    def __init__(
+        self,
+        list_nodes: Callable[[], Sequence[str]],
+        build: Callable[[str], Backend],
+        trouble: Callable[[], str],
+    ) -> None:
         self._list_nodes = list_nodes
         self._build = build
+        self.trouble = trouble
         self._seats: dict[str, Seat] = {}
 
     def seats(self) -> Mapping[str, Seat]:
@@ -198,9 +204,6 @@ class LocalRoster:
 
     def resolve(self, node: str) -> Seat | None:
         return self.seats().get(node)
-
-    def trouble(self) -> str:
-        return "" if self._seats else "the data folder is empty"
 
 
 class StaticRoster:

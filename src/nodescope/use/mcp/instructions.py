@@ -6,7 +6,7 @@ return raw series.
 
 Order of calls:
 1. list_nodes - which nodes can be asked, and how new their data is. Skip it when you know the node.
-2. top_containers (by cpu, memory, throttled, pressure) or list_containers - find the container.
+2. top_containers (by cpu, memory, throttled, pressure; by gpu it ranks GPUs) or list_containers - find the container.
 3. summarize_container - figures, limits, restarts, warnings of one container.
 4. analyze_container - one question about one metric: study=changepoint (when did it change), periodicity (does it repeat), \
 trend (does it grow, when is it full), anomaly (is now unusual), correlation (who moved with it).

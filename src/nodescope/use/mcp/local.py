@@ -16,7 +16,17 @@ from nodescope.base.moment import Span
 from nodescope.base.text import clean_text
 from nodescope.read.query import Engine
 from nodescope.read.subject import scope_of
-from nodescope.use.mcp.backend import About, Event, Levels, Life, MetricRow, StudyAnswer
+from nodescope.use.mcp.backend import (
+    About,
+    Event,
+    Levels,
+    Life,
+    MetricRow,
+    StudyAnswer,
+    Thing,
+    clean_name,
+    parts_of,
+)
 from nodescope.use.mcp.viewer import (
     EVENTS,
     SERIES_AT_ONCE,
@@ -24,6 +34,7 @@ from nodescope.use.mcp.viewer import (
     parse_event,
     parse_level,
     parse_metric,
+    parse_things,
 )
 from nodescope.use.studies import correlation
 from nodescope.use.viewer import busiest
@@ -32,7 +43,7 @@ from nodescope.use.viewer.happenings import answer_events
 from nodescope.use.viewer.question import Member, members_of
 from nodescope.use.viewer.refusal import Refused
 from nodescope.use.viewer.render import Json
-from nodescope.use.viewer.roster import answer_metrics
+from nodescope.use.viewer.roster import answer_metrics, count_of
 from nodescope.use.viewer.shelf import Node, Shelf, Snapshot
 from nodescope.use.viewer.timeseries import Wish, answer_timeseries
 
@@ -44,11 +55,23 @@ class Store:
     """All folders, looked at again when somebody asks."""
 
     def __init__(self, paths: Sequence[Path], clock: Clock) -> None:
+        self._paths = tuple(paths)
         self.shelf = Shelf(paths, clock)
         self.engine = Engine()
 
     def nodes(self) -> list[str]:
         return [name_of(node) for node in self.shelf.snapshot().nodes]
+
+    def trouble(self) -> str:
+        """Why there is nothing to ask; empty when there is."""
+        snapshot = self.shelf.snapshot()
+        if snapshot.nodes:
+            return ""
+        where = ", ".join(clean_text(str(path), 200) for path in self._paths[:3])
+        if snapshot.refusals:
+            first = snapshot.refusals[0]
+            return f"no data that can be read in {where}: {clean_text(first.reason, 200)}"
+        return f"there is no data in {where} yet; an agent's first samples come within seconds of its start"
 
 
 def name_of(node: Node) -> str:
@@ -71,7 +94,7 @@ class LocalNode:
 
     def read_about(self) -> About:
         snapshot, node = self._look()
-        problems = tuple(clean_text(f"{one.path.name}: {one.reason}") for one in snapshot.refusals)
+        problems = tuple(clean_text(one.reason) for one in snapshot.refusals)
         return About(self._node, __version__, node.from_ms, node.to_ms, len(node.listed), problems)
 
     def read_metrics(self) -> list[MetricRow]:
@@ -92,13 +115,18 @@ class LocalNode:
         snapshot, node = self._look()
         members = self._members(snapshot, node, span, containers)
         unit, rows = "", []
-        for start in range(0, len(members), SERIES_AT_ONCE):
-            some = tuple(members[start : start + SERIES_AT_ONCE])
-            wish = Wish(metric, span, 1, "auto", some)
+        for some in parts_of(members, SERIES_AT_ONCE):
+            wish = Wish(metric, span, 1, "auto", tuple(some), limits=False)
             found = tell_refusal(partial(answer_timeseries, self._store.engine, snapshot, [node], wish))
             unit = str(found.get("unit") or "")
             rows += [level for one in found["series"] if (level := parse_level(one))]
         return Levels(unit, tuple(rows))
+
+    def read_things(self, metric: str, span: Span) -> tuple[str, list[Thing]]:
+        snapshot, node = self._look()
+        wish = Wish(metric, span, 1, "auto", limits=False)
+        found = tell_refusal(partial(answer_timeseries, self._store.engine, snapshot, [node], wish))
+        return parse_things(found, self._node)
 
     def _members(
         self, snapshot: Snapshot, node: Node, span: Span, containers: Sequence[str] | None
@@ -120,8 +148,7 @@ class LocalNode:
         if name == correlation.NAME:
             members = self._neighbours(snapshot, node, members[:1], metric, span)
         answers: list[StudyAnswer] = []
-        for start in range(0, len(members), STUDIES_AT_ONCE):
-            some = members[start : start + STUDIES_AT_ONCE]
+        for some in parts_of(members, STUDIES_AT_ONCE):
             found = tell_refusal(
                 partial(answer_study, self._store.engine, snapshot, [node], name, metric, some, "", span)
             )
@@ -156,16 +183,15 @@ def tell_refusal(answer: Callable[[], Json]) -> Json:
 def describe(member: Member, node: str) -> Life:
     subject = member.subject
     is_container = scope_of(subject) == "container"
-    restarts = subject.details.get("restarts", "")
     return Life(
         member.id,
         node,
-        clean_text(subject.label("l_namespace") or ""),
-        clean_text(subject.label("l_pod_name") or ""),
-        clean_text(subject.label("l_container_name") or "") if is_container else clean_text(member.name),
-        clean_text(subject.label("l_qos_class") or ""),
+        clean_name(subject.label("l_namespace")),
+        clean_name(subject.label("l_pod_name")),
+        clean_name(subject.label("l_container_name") if is_container else member.name),
+        clean_name(subject.label("l_qos_class")),
         subject.first_ms,
         subject.last_ms,
-        clean_text(subject.details.get("image", "")),
-        int(restarts) if restarts.isascii() and restarts.isdigit() and len(restarts) < 10 else 0,
+        clean_name(subject.details.get("image")),
+        count_of(subject.details.get("restarts")),
     )

@@ -135,7 +135,8 @@ def merge_figures(answers: Sequence[StudyAnswer]) -> dict[str, Fact]:
     spread = (
         sum((row["stddev"] ** 2 + (row["average"] - average) ** 2) * samples for row, samples in rows) / total
     )
-    newest = rows[-1][0]
+    # A backend answers in an order of its own: the newest life is the one that ends last.
+    newest = max((row for row, _ in rows), key=lambda row: float(row.get("to") or 0))
     figures: dict[str, Fact] = {
         "avg": average,
         "max": max(row["max"] for row, _ in rows),

@@ -7,6 +7,8 @@ from nodescope.base.text import clean_text, hint_nearest
 from nodescope.use.mcp.backend import MetricRow
 from nodescope.use.mcp.trouble import ToolMisused
 
+# What there are few of on a node: top_containers names each of them.
+COUNTED_SCOPES = ("gpu", "node", "disk", "network", "filesystem", "fpga")
 # What people say, and the plain name that is meant.
 SYNONYMS = {
     "throttled": "cpu_throttled",

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from nodescope.base.moment import Span
 from nodescope.base.text import clean_text, nearest_name
-from nodescope.use.mcp.backend import Life
+from nodescope.use.mcp.backend import Life, clean_name
 from nodescope.use.mcp.fleet import Fleet, Seat
 from nodescope.use.mcp.trouble import ToolMisused
 
@@ -83,6 +83,7 @@ def gather_residents(lives: Iterable[Life]) -> list[Resident]:
 def match_residents(text: str, residents: Iterable[Resident]) -> list[Resident]:
     """By id, then by exact name, then by the beginning of a pod's name."""
     everybody = list(residents)
+    text = "/".join(clean_name(part) for part in text.split("/"))
     if len(text) >= SHORTEST_ID and IS_ID.fullmatch(text):
         by_id = [one for one in everybody if any(life.container_id.startswith(text) for life in one.lives)]
         if by_id:
@@ -113,7 +114,7 @@ def tell_ambiguous(text: str, matches: list[Resident]) -> str:
     if len(nodes) > 1:
         listed = ", ".join(nodes[:NAMED_MATCHES]) + (" and more" if len(nodes) > NAMED_MATCHES else "")
         return f'container "{shown}" is on {len(nodes)} nodes; add "node", one of: {listed}'
-    listed = ", ".join(f'"{one.full_name[:120]}"' for one in matches[:NAMED_MATCHES])
+    listed = ", ".join(f'"{one.full_name}"' for one in matches[:NAMED_MATCHES])
     more = f" and {len(matches) - NAMED_MATCHES} more" if len(matches) > NAMED_MATCHES else ""
     return f'container "{shown}" is ambiguous; say which: {listed}{more}'
 

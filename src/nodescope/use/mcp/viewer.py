@@ -21,7 +21,18 @@ from nodescope.base.clock import Clock
 from nodescope.base.errors import RequestRejected, SettingsRejected
 from nodescope.base.moment import Span
 from nodescope.base.text import clean_text
-from nodescope.use.mcp.backend import About, Event, Level, Levels, Life, MetricRow, StudyAnswer
+from nodescope.use.mcp.backend import (
+    About,
+    Event,
+    Level,
+    Levels,
+    Life,
+    MetricRow,
+    StudyAnswer,
+    Thing,
+    clean_name,
+    parts_of,
+)
 from nodescope.use.mcp.trouble import NodeAway
 from nodescope.use.studies import correlation
 
@@ -30,6 +41,10 @@ ANSWER_BYTES = 16 * 2**20
 # What one request of the viewer accepts.
 SERIES_AT_ONCE = 64
 STUDIES_AT_ONCE = 16
+# Who there is, without a look at any sample.
+NO_METRIC = "none"
+# One figure for the whole span, and no look at limits, which costs as much again.
+ONE_FIGURE = {"max_points": "1", "limits": "off"}
 ROWS = 1000
 EVENTS = 2000
 # Idle connections that are kept to one viewer.
@@ -118,8 +133,8 @@ class ViewerNode:
         """A question asks for them several times over; they are kept for as long as one takes."""
         mono_ns = self._clock.mono_ns()
         if self._lives is None or mono_ns - self._lives[0] > LIVES_NS:
-            query = {"limit": str(ROWS), "sort": "last_seen", "range": "all", **self._narrowed()}
-            found = self._ask("/api/containers", query)
+            query = {"metric": NO_METRIC, "limit": str(ROWS), "sort": "last_seen", "range": "all"}
+            found = self._ask("/api/containers", {**query, **self._narrowed()})
             lives = [parse_life(row, self._node) for row in found["containers"]]
             self._lives = (
                 mono_ns,
@@ -132,11 +147,11 @@ class ViewerNode:
         if containers is None:
             containers = [life.container_id for life in self.read_lives(span)]
         unit, rows = "", []
-        for start in range(0, len(containers), SERIES_AT_ONCE):
+        for some in parts_of(containers, SERIES_AT_ONCE):
             query = {
                 "metric": metric,
-                "containers": ",".join(containers[start : start + SERIES_AT_ONCE]),
-                "max_points": "1",
+                "containers": ",".join(some),
+                **ONE_FIGURE,
                 **render_span(span),
                 **self._narrowed(),
             }
@@ -145,14 +160,18 @@ class ViewerNode:
             rows += [level for one in found["series"] if (level := parse_level(one))]
         return Levels(unit, tuple(rows))
 
+    def read_things(self, metric: str, span: Span) -> tuple[str, list[Thing]]:
+        query = {"metric": metric, **ONE_FIGURE, **render_span(span), **self._narrowed()}
+        return parse_things(self._ask("/api/timeseries", query), self._node)
+
     def study(self, name: str, metric: str, containers: Sequence[str], span: Span) -> list[StudyAnswer]:
         if name == correlation.NAME:
             containers = self._neighbours(metric, containers[0], span)
         answers: list[StudyAnswer] = []
-        for start in range(0, len(containers), STUDIES_AT_ONCE):
+        for some in parts_of(containers, STUDIES_AT_ONCE):
             query = {
                 "metric": metric,
-                "containers": ",".join(containers[start : start + STUDIES_AT_ONCE]),
+                "containers": ",".join(some),
                 **render_span(span),
                 **self._narrowed(),
             }
@@ -208,6 +227,9 @@ class ViewerNode:
         detail = clean_text(f"{said.get('detail') or ''} {said.get('hint') or ''}".strip(), 300)
         if status in (400, 404, 413, 422) and detail:
             raise RequestRejected(detail)
+        if status == 401:
+            given = "does not take the token that was given" if self._address.token() else "wants a token"
+            raise NodeAway(f"its viewer {given}: start nodescope mcp with the right --viewer-token-file")
         raise NodeAway(f"its viewer answered {status}{f': {detail}' if detail else ' and no JSON'}")
 
     def _exchange(self, target: str, until_mono_ns: int) -> tuple[int, bytes]:
@@ -320,16 +342,17 @@ def parse_metric(row: Mapping[str, Any]) -> MetricRow:
 
 
 def parse_life(row: Mapping[str, Any], node: str) -> Life:
+    service = row.get("name") if row.get("scope") == "service" else ""
     return Life(
         str(row["id"]),
         node,
-        clean_text(row.get("namespace") or ""),
-        clean_text(row.get("pod") or ""),
-        clean_text(row.get("container") or (row.get("name") or "" if row.get("scope") == "service" else "")),
-        clean_text(row.get("qos_class") or ""),
+        clean_name(row.get("namespace")),
+        clean_name(row.get("pod")),
+        clean_name(row.get("container") or service),
+        clean_name(row.get("qos_class")),
         round(row["first_seen"] * 1000),
         round(row["last_seen"] * 1000),
-        clean_text(row.get("image") or ""),
+        clean_name(row.get("image")),
         int(row.get("restarts") or 0),
     )
 
@@ -347,3 +370,18 @@ def parse_level(series: Mapping[str, Any]) -> Level | None:
     if not means or not samples:
         return None
     return Level(str(series["id"]), sum(means) / len(means), min(lows), max(highs), samples)
+
+
+# What of a thing's labels an answer shows: what it is, and what tells it apart.
+THING_LABELS = ("uuid", "gpu_index", "name", "modelName", "vendor", "device", "pci_bus_id")
+
+
+def parse_things(found: Mapping[str, Any], node: str) -> tuple[str, list[Thing]]:
+    things = []
+    for series in found["series"]:
+        if level := parse_level(series):
+            labels = series.get("labels") or {}
+            kept = {key: clean_text(str(labels[key]), 120) for key in THING_LABELS if labels.get(key)}
+            name = clean_name(series.get("name") or series["id"])
+            things.append(Thing(name.removesuffix(f" on {node}"), level, kept))
+    return clean_text(str(found.get("unit") or "")), things

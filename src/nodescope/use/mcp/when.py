@@ -5,6 +5,8 @@ Relative times count back from the newest sample of the node that is asked, not
 from now: an archive of last week answers "-15m" as it would have then.
 """
 
+from collections.abc import Sequence
+
 from nodescope.base.errors import RequestRejected
 from nodescope.base.moment import Span, parse_moment, render_moment
 from nodescope.use.mcp.backend import About
@@ -13,6 +15,8 @@ from nodescope.use.studies.words import duration
 
 # What is looked at when nobody says: an hour, as the viewer shows.
 USUAL_MS = 3_600_000
+# A question that reaches so far beyond the data is told so; less is rounding.
+CLIPPED_MS = 2000
 # Data older than this is said to be old.
 OLD_SECONDS = 120.0
 
@@ -52,6 +56,35 @@ def read_moment(name: str, text: str, newest_ms: int) -> int:
 def render_at(time_ms: float, newest_ms: float) -> str:
     """2026-03-01 11:36:00 UTC (24 min before the newest data)."""
     return f"{render_moment(round(time_ms))} ({render_before(time_ms, newest_ms)})"
+
+
+def render_iso(time_ms: float) -> str:
+    """A moment as the next call takes it, to the second: 2026-03-01T11:36:00Z."""
+    return f"{render_moment(round(time_ms)).removesuffix(' UTC').replace(' ', 'T')}Z"
+
+
+def tell_clipped(about: About, name: str, start: str | None, end: str | None) -> tuple[str, ...]:
+    """Where the data begins later or ends earlier than was asked for."""
+    newest_ms = newest_of(about)
+    oldest_ms = about.from_ms if about.from_ms is not None else newest_ms
+    told = []
+    if start and (asked_ms := read_moment(name, start, newest_ms)) < oldest_ms - CLIPPED_MS:
+        told.append(
+            f"{name} was asked from {render_moment(asked_ms)}, but the data of {about.node} "
+            f"begins at {render_moment(oldest_ms)}"
+        )
+    if end and (asked_ms := read_moment(name, end, newest_ms)) > newest_ms + CLIPPED_MS:
+        told.append(
+            f"{name} was asked until {render_moment(asked_ms)}, but the data of {about.node} "
+            f"ends at {render_moment(newest_ms)}"
+        )
+    return tuple(told)
+
+
+def tell_alike(lines: Sequence[str]) -> tuple[str, ...]:
+    """What every node says in much the same words, once."""
+    more = f" ({len(lines) - 1} more nodes alike)" if len(lines) > 1 else ""
+    return (f"{lines[0]}{more}",) if lines else ()
 
 
 def render_before(time_ms: float, newest_ms: float) -> str:

@@ -6,11 +6,12 @@ them (a train of short pulses may show only its harmonics). A candidate is a
 period when its peak is no chance and a cycle left out is foretold by the rest.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from nodescope.use.studies.fold import Fold, Layer, folded, layers_of, profile
+from nodescope.use.studies.fold import GROUP_SAMPLES, Fold, Layer, folded, layers_of, profile
+from nodescope.use.studies.pace import exact_length
 from nodescope.use.studies.robust import ROUNDING_SHARE, robust_slope, spread, without_line
 from nodescope.use.studies.segment import filled
 from nodescope.use.studies.series import BoolArray, FloatArray
@@ -31,7 +32,9 @@ LEAST_AGREEMENT_HIGH_PEAK = 2.0
 
 # A period of few cycles lies under its own floor (the lobe of a sine is four
 # bins wide), and no peak over chance is possible: then the fold must be
-# beyond doubt on its own.
+# beyond doubt on its own. Cycles shorter than a group are judged by the group,
+# of which a short series has five or six: their t value proves nothing (one in
+# fifty series of 39 samples of noise "repeated" every 2 to 5 of them).
 FEW_CYCLES_RATIO = 5.0
 FEW_CYCLES_AGREEMENT = 7.0
 FEW_CYCLES_STRENGTH = 0.2
@@ -86,6 +89,11 @@ class Period:
     def length(self) -> float:
         return self.fold.period
 
+    def timed(self, calm: FloatArray, measured: BoolArray) -> "Period":
+        """The same with its exact length; the verdict on it stands as it was judged."""
+        length = exact_length(calm, measured, self.length)
+        return replace(self, fold=replace(self.fold, period=length))
+
 
 def steadied(values: FloatArray) -> FloatArray | None:
     """Gaps drawn over, the straight trend and wild samples out, unit variance; None if nothing moves."""
@@ -106,11 +114,20 @@ def steadied(values: FloatArray) -> FloatArray | None:
 def periods_of(values: FloatArray) -> list[Period]:
     """At most two unrelated periods of the whole series, stronger first."""
     measured = np.isfinite(values)
-    if int(measured.sum()) < FEWEST_SAMPLES:
+    calm = steadied(values) if int(measured.sum()) >= FEWEST_SAMPLES else None
+    if calm is None:
         return []
-    calm = steadied(values)
-    first = None if calm is None else best_period(calm, measured, peaks_of(calm, PEAKS))
-    if calm is None or first is None:
+    timed: list[Period] = []
+    for period in rough_periods(calm, measured):
+        timed.append(period.timed(calm, measured))
+        calm = calm - profile(calm, measured, timed[-1].length)
+    return timed
+
+
+def rough_periods(calm: FloatArray, measured: BoolArray) -> list[Period]:
+    """Which periods there are; their lengths on the grid on which that was decided."""
+    first = best_period(calm, measured, peaks_of(calm, PEAKS))
+    if first is None:
         return []
     first, left = completed(calm, measured, first)
     if left is None:
@@ -173,7 +190,8 @@ def is_real(period: Period, count: int) -> bool:
     if period.ratio >= 1.5 * chance and fold.agreement >= LEAST_AGREEMENT_HIGH_PEAK:
         return True
     return (
-        fold.agreement >= FEW_CYCLES_AGREEMENT
+        fold.period >= GROUP_SAMPLES
+        and fold.agreement >= FEW_CYCLES_AGREEMENT
         and fold.strength >= FEW_CYCLES_STRENGTH
         and fold.cycles >= FEW_CYCLES
     )

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nodescope.use.studies.fold import Fold, folded, layers_of
+from nodescope.use.studies.fold import folded, layers_of
 from nodescope.use.studies.period import CLIP_SPREADS, FALSE_PEAKS, SHORTEST_PERIOD, Period, steadied
 from nodescope.use.studies.robust import NORMAL_MAD
 from nodescope.use.studies.segment import filled
@@ -143,20 +143,16 @@ def calm_rows(rows: FloatArray) -> FloatArray:
 
 def proof(values: FloatArray, hint: Hint) -> Spell | None:
     """The hint's window, if folding it leaves no doubt."""
-    fold = fold_within(values, hint.length, hint.start, hint.end)
-    if fold is None or fold.cycles < WINDOW_CYCLES or hint.length < SHORTEST_PERIOD:
+    part = values[hint.start : hint.end]
+    measured = np.isfinite(part)
+    calm = steadied(part) if measured.any() else None
+    if calm is None or hint.length < SHORTEST_PERIOD:
         return None
-    if fold.agreement < WINDOW_AGREEMENT or fold.strength < WINDOW_STRENGTH:
+    fold = folded(layers_of(calm, measured), hint.length)
+    if fold.cycles < WINDOW_CYCLES or fold.agreement < WINDOW_AGREEMENT or fold.strength < WINDOW_STRENGTH:
         return None
-    return Spell(
-        Period(fold, hint.excess * chance_ratio(hint.end - hint.start, FALSE_PEAKS)), hint.start, hint.end
-    )
-
-
-def fold_within(values: FloatArray, length: float, start: int, end: int) -> Fold | None:
-    part = values[start:end]
-    calm = steadied(part) if np.isfinite(part).any() else None
-    return None if calm is None else folded(layers_of(calm, np.isfinite(part)), length)
+    period = Period(fold, hint.excess * chance_ratio(hint.end - hint.start, FALSE_PEAKS))
+    return Spell(period.timed(calm, measured), hint.start, hint.end)
 
 
 def merged(spells: list[Spell]) -> list[Spell]:

@@ -26,6 +26,9 @@ from nodescope.use.viewer.timeseries import Wish, answer_timeseries
 
 ROWS_MOST = 1000
 Rate_ = Literal["auto", "on", "off"]
+Limits_ = Annotated[
+    Literal["on", "off"], Query(alias="limits", description="off: limits are not looked up, which is cheaper")
+]
 
 
 def add_charts(api: FastAPI, viewer: Viewer) -> None:
@@ -94,9 +97,11 @@ def add_curves(api: FastAPI, viewer: Viewer) -> None:
         scope: Scope_ = "",
         max_points: Annotated[int, Query(ge=1, le=POINTS_MOST)] = POINTS_DEFAULT,
         rate: Rate_ = "auto",
+        with_limits: Limits_ = "on",
     ) -> Response:
         def make(asked: Asked, _: Caller) -> Json:
-            wish = Wish(metric, asked.span, max_points, rate, asked.choose(containers), scope)
+            members = asked.choose(containers)
+            wish = Wish(metric, asked.span, max_points, rate, members, scope, with_limits == "on")
             return answer_timeseries(viewer.engine, asked.snapshot, asked.nodes, wish)
 
         return await answer(viewer, request, limits, make)

@@ -23,6 +23,8 @@ from nodescope.use.viewer.timeseries import Found, Wish, read_limits
 
 # A container that missed so many seconds is gone: slow tables come every 30 s.
 GONE_MS = 35_000
+# Instead of a metric: only who there is, which costs no look at any sample.
+NO_METRIC = "none"
 SORTS = ("value", "last", "max", "name", "first_seen", "last_seen")
 # Values of one label that a filter offers.
 VALUES_SHOWN = 100
@@ -112,9 +114,9 @@ def answer_containers(
 ) -> Json:
     if sort not in SORTS:
         raise bad_request(f'sort="{sort[:40]}"{hint_nearest(sort, SORTS)} accepted: {", ".join(SORTS)}')
-    fallback = unit_of(nodes, metric)
+    fallback = "" if metric == NO_METRIC else unit_of(nodes, metric)
     there = [one for one in members_of(snapshot, nodes) if was_there(one, span) and wanted.admits(one)]
-    order = rank(engine, there, nodes, metric, span)
+    order = Order("", span, {}) if metric == NO_METRIC else rank(engine, there, nodes, metric, span)
     ends = ends_by_id(nodes)
     ordered = sorted(there, key=lambda one: sort_key(one, order.figures.get(one.id), sort))[:limit]
     limits = limits_of(engine, ordered, order, metric)

@@ -2,12 +2,14 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
-from nodescope.base.moment import Span
+from nodescope.base.moment import render_moment
 from nodescope.use.mcp.answer import Answer, Call, Fact, Finding
 from nodescope.use.mcp.argument import CONTAINER, FROM, NODE, TO, Argument, Values
-from nodescope.use.mcp.backend import Backend, Event, Life, StudyAnswer
+from nodescope.use.mcp.backend import Backend, Event, StudyAnswer
 from nodescope.use.mcp.fleet import Fleet
+from nodescope.use.mcp.leak import GROWING, tell_growth
 from nodescope.use.mcp.merged import (
     MATERIAL_SHARE,
     Merged,
@@ -16,19 +18,20 @@ from nodescope.use.mcp.merged import (
     merge_figures,
     tell_finding,
 )
-from nodescope.use.mcp.metric_name import NotCollected, choose_metric
+from nodescope.use.mcp.metric_name import COUNTED_SCOPES, NotCollected, choose_metric
 from nodescope.use.mcp.resident import Resident, find_resident
 from nodescope.use.mcp.restart import tell_restarts
+from nodescope.use.mcp.stay import Stay, read_stay
 from nodescope.use.mcp.tool import Tool
 from nodescope.use.mcp.trouble import ToolMisused
-from nodescope.use.mcp.when import choose_span, newest_of, render_at, render_before, render_span
+from nodescope.use.mcp.when import render_before, render_iso
 from nodescope.use.studies import STUDIES
-from nodescope.use.studies.words import duration, quantity
+from nodescope.use.studies.words import capitalised, duration, quantity, spoken
 
 # What a study is most often asked about.
 USUAL_METRIC = {"periodicity": "cpu", "anomaly": "cpu", "correlation": "cpu"}
-# A crash loop's oldest lives are left out.
-MOST_LIVES = 24
+# Two lives show the same period within this share of it.
+SAME_PERIOD = 0.05
 # So many changes are a pattern of their own, not a list to read.
 MANY_CHANGES = 6
 
@@ -37,11 +40,10 @@ MANY_CHANGES = 6
 class Studied:
     """What a node answered about a container."""
 
-    span: Span
-    newest_ms: int
+    stay: Stay
+    study: str
     metric: str
     unit: str
-    lives: list[Life]
     answers: list[StudyAnswer]
     summaries: list[StudyAnswer]
     events: list[Event]
@@ -49,31 +51,22 @@ class Studied:
 
 def ask(resident: Resident, values: Values) -> Callable[[Backend], Studied]:
     def question(backend: Backend) -> Studied:
-        about = backend.read_about()
-        span = choose_span(about, values["from"], values["to"])
-        newest_ms = newest_of(about)
-        lives = resident.within(span)
-        if not lives:
-            raise ToolMisused(
-                f'"{resident.name}" was not there in {render_span(span, newest_ms)}; it was seen from '
-                f"{render_at(resident.first_ms, newest_ms)} to {render_at(resident.last_ms, newest_ms)}"
-            )
+        stay = read_stay(backend, resident, values["from"], values["to"])
         metric = choose_metric(
             values["metric"] or USUAL_METRIC.get(values["study"], "memory"), backend.read_metrics()
         )
         if metric.scope not in ("container", "pod", ""):
+            ranked = f"; top_containers(by={metric.name}) tells it" if metric.scope in COUNTED_SCOPES else ""
             raise ToolMisused(
-                f'"{metric.name}" is measured per {metric.scope}, not per container; '
+                f'"{metric.name}" is measured per {metric.scope}, not per container{ranked}; '
                 "find_metrics finds one that is"
             )
-        ids = [life.container_id for life in lives[-MOST_LIVES:]]
-        asked = ids[::-1] if values["study"] == "correlation" else ids
-        answers = backend.study(values["study"], metric.name, asked, span)
-        summaries = (
-            answers if values["study"] == "summary" else backend.study("summary", metric.name, ids, span)
-        )
-        events = [event for event in backend.read_events(span) if event.container_id in set(ids)]
-        return Studied(span, newest_ms, metric.name, metric.unit, lives, answers, summaries, events)
+        study, ids = values["study"], stay.ids
+        asked = ids[::-1] if study == "correlation" else ids
+        answers = backend.study(study, metric.name, asked, stay.span)
+        summaries = answers if study == "summary" else backend.study("summary", metric.name, ids, stay.span)
+        events = stay.read_events(backend)
+        return Studied(stay, study, metric.name, metric.unit, answers, summaries, events)
 
     return question
 
@@ -91,9 +84,9 @@ async def run(fleet: Fleet, values: Values) -> Answer:
         headline="",
         status=merged.status,
         figures=figures,
-        looked_at=f"{studied.metric} of {resident.name} on {seat.node}, {render_span(studied.span, studied.newest_ms)}",
+        looked_at=f"{studied.metric} of {resident.name} on {seat.node}, {studied.stay.tell_span()}",
         not_looked_at=tell_gaps(studied),
-        next_call=suggest(values["study"], studied.metric, resident, merged),
+        next_call=suggest(studied, resident, merged),
     )
     return TELLERS.get(values["study"], tell_other)(answer, resident, studied, merged)
 
@@ -103,17 +96,14 @@ def of(resident: Resident, studied: Studied) -> str:
 
 
 def basis(studied: Studied, merged: Merged) -> str:
-    return (
-        f"{render_span(studied.span, studied.newest_ms)}; {merged.samples} samples, "
-        f"{100 * merged.missing_share:.1f} % missing"
-    )
+    return f"{studied.stay.tell_span()}; {merged.samples} samples, {100 * merged.missing_share:.1f} % missing"
 
 
 def tell_all(
     resident: Resident, studied: Studied, merged: Merged, findings: Sequence[dict[str, Fact]]
 ) -> list[Finding]:
     return [
-        tell_finding(finding, merged, studied.metric, resident.node, resident.name, studied.newest_ms)
+        tell_finding(finding, merged, studied.metric, resident.node, resident.name, studied.stay.newest_ms)
         for finding in findings
     ]
 
@@ -129,26 +119,66 @@ def tell_nothing(answer: Answer, resident: Resident, studied: Studied, merged: M
 
 
 def tell_periodicity(answer: Answer, resident: Resident, studied: Studied, merged: Merged) -> Answer:
-    if not merged.findings:
-        return tell_nothing(answer, resident, studied, merged, "does not repeat itself")
+    held, doubtful = split_by_lives(studied.answers)
+    if doubtful:
+        shortest = min(float(one["period_seconds"]) for one in doubtful)
+        told = (
+            f"a period of {tell_period(shortest)} that one short life alone showed: noise does that at times"
+        )
+        answer = replace(answer, not_looked_at=(*answer.not_looked_at, told))
+    if not held:
+        status = "none" if doubtful else merged.status
+        nothing = replace(merged, status=status)
+        answer = replace(answer, status=status)
+        return tell_nothing(answer, resident, studied, nothing, "does not repeat itself")
+    merged = replace(merged, findings=tuple(one for one in merged.findings if one in held))
     best = merged.findings[0]
     period = float(best.get("period_seconds") or 0)
     swing = quantity(abs(float(best["magnitude"])), str(best.get("unit") or ""))
     return replace(
         answer,
         headline=(
-            f"Yes: {of(resident, studied)} repeats about every {duration(float(f'{period:.2g}'))} ({period:.1f} s), swinging by {swing} "
+            f"Yes: {of(resident, studied)} repeats every {tell_period(period)}, swinging by {swing} "
             f"(confidence {float(best['confidence']):.2f}; {basis(studied, merged)})."
         ),
         findings=tuple(tell_all(resident, studied, merged, merged.findings)),
     )
 
 
+def split_by_lives(answers: Sequence[StudyAnswer]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """
+    Periods that hold, and those that one short life alone shows.
+
+    Of ten lives of noise one may seem to repeat. A period holds when another
+    life shows it, too, or when the life that does is half of what was looked at.
+    """
+    total = sum(int(one.get("samples") or 0) for one in answers)
+    found = [(one, finding) for one in answers for finding in one.get("findings") or ()]
+    held = [
+        finding
+        for one, finding in found
+        if 2 * int(one.get("samples") or 0) >= total
+        or any(other is not one and is_same_period(finding, another) for other, another in found)
+    ]
+    return held, [finding for _, finding in found if finding not in held]
+
+
+def is_same_period(finding: dict[str, Any], other: dict[str, Any]) -> bool:
+    lengths = sorted(float(one["period_seconds"]) for one in (finding, other))
+    return lengths[1] - lengths[0] <= SAME_PERIOD * lengths[1]
+
+
+def tell_period(seconds: float) -> str:
+    """As people say it, and where that hides seconds, in seconds: 60 s, 5 min (300 s), 97.3 s."""
+    spoken, exact = duration(seconds), f"{seconds:.1f} s".replace(".0 s", " s")
+    return exact if spoken.endswith(" s") else f"{spoken} ({exact})"
+
+
 def tell_changes(answer: Answer, resident: Resident, studied: Studied, merged: Merged) -> Answer:
     """Changes that matter in order of time, a restart among them; slight ones are counted."""
     material = [finding for finding in merged.findings if is_material(finding)]
     slight = len(merged.findings) - len(material)
-    restarts = tell_restarts(resident, studied.lives, studied.events, studied.newest_ms)
+    restarts = tell_restarts(resident, studied.stay.lives, studied.events, studied.stay.newest_ms)
     changes = sorted(tell_all(resident, studied, merged, material), key=lambda one: one.at or 0)
     told = [*changes, *restarts]
     told.sort(key=lambda one: one.at or 0)
@@ -170,17 +200,37 @@ def tell_changes(answer: Answer, resident: Resident, studied: Studied, merged: M
         times = "once" if len(changes) == 1 else f"{len(changes)} times"
         largest = max(changes, key=lambda one: abs(float(one.evidence.get("magnitude") or 0)))
         greatest = "" if len(changes) == 1 else "; the largest: "
-        what = f"{of(resident, studied)} changed {times}{greatest or ': '}{largest.sentence[:-1]} ({render_before((largest.at or 0) * 1000, studied.newest_ms)})"
+        what = f"{of(resident, studied)} changed {times}{greatest or ': '}{largest.sentence[:-1]} ({render_before((largest.at or 0) * 1000, studied.stay.newest_ms)})"
     return replace(
         answer, status="found", headline=f"{what} ({basis(studied, merged)}).", findings=tuple(told)
     )
 
 
+def tell_trend(answer: Answer, resident: Resident, studied: Studied, merged: Merged) -> Answer:
+    """A life that has ended is told in the past tense: its forecast is of a time that is over."""
+    ended_ms = studied.stay.lives[-1].first_ms if len(studied.stay.lives) > 1 else 0
+    past = [one for one in merged.findings if float(one["to"]) * 1000 < ended_ms]
+    told = tuple(
+        replace(
+            one,
+            sentence=f"{capitalised(tell_growth(finding, spoken(studied.metric)))}; that life ended then.",
+        )
+        if finding in past and finding.get("verdict") in GROWING
+        else one
+        for finding, one in zip(merged.findings, tell_all(resident, studied, merged, merged.findings))
+    )
+    if not told:
+        return tell_other(answer, resident, studied, merged)
+    since = ""
+    if len(past) == len(merged.findings):
+        since = f" Since its restart at {render_moment(ended_ms)} it has not grown so."
+    headline = f'"{resident.name}": {told[0].sentence}{since} ({basis(studied, merged)})'
+    return replace(answer, headline=headline, findings=told)
+
+
 def tell_other(answer: Answer, resident: Resident, studied: Studied, merged: Merged) -> Answer:
     if not merged.findings:
-        return tell_nothing(
-            answer, resident, studied, merged, NOTHINGS.get(studied_name(merged), "shows nothing")
-        )
+        return tell_nothing(answer, resident, studied, merged, NOTHINGS[studied.study])
     return replace(
         answer,
         headline=f'"{resident.name}": {merged.findings[0]["sentence"]} ({basis(studied, merged)})',
@@ -188,37 +238,40 @@ def tell_other(answer: Answer, resident: Resident, studied: Studied, merged: Mer
     )
 
 
-def studied_name(merged: Merged) -> str:
-    return str(merged.findings[0]["kind"]) if merged.findings else ""
-
-
-NOTHINGS = {"": "shows nothing beyond its own noise"}
-TELLERS = {"periodicity": tell_periodicity, "changepoint": tell_changes}
+NOTHINGS = {
+    "trend": "neither rises nor falls for good",
+    "anomaly": "shows nothing unusual in its newest stretch",
+    "correlation": "moved together with no other container",
+    "summary": "has no figures",
+}
+TELLERS = {"periodicity": tell_periodicity, "changepoint": tell_changes, "trend": tell_trend}
 
 
 def tell_gaps(studied: Studied) -> tuple[str, ...]:
-    told = ["other metrics and other containers"]
-    if len(studied.lives) > MOST_LIVES:
-        told.append(f"the {len(studied.lives) - MOST_LIVES} oldest of its {len(studied.lives)} lives")
-    if len(studied.lives) > 1:
-        told.append(f"no study looks across a restart: {len(studied.lives)} lives were studied one by one")
+    told = ["other metrics and other containers", *studied.stay.tell_left_out()]
+    lives = len(studied.stay.lives)
+    if lives > 1:
+        told.append(f"no study looks across a restart: {lives} lives were studied one by one")
     return tuple(told)
 
 
-def suggest(study: str, metric: str, resident: Resident, merged: Merged) -> Call:
-    where: dict[str, Fact] = {"container": resident.name[:120], "node": resident.node}
+def suggest(studied: Studied, resident: Resident, merged: Merged) -> Call:
+    where: dict[str, Fact] = {"container": resident.name, "node": resident.node}
+    study, metric = studied.study, studied.metric
     changes = [finding for finding in merged.findings if is_material(finding)]
+    if study == "changepoint" and len(changes) > MANY_CHANGES:
+        asked = {**where, "study": "periodicity", "metric": metric}
+        return Call("analyze_container", asked, "whether these changes repeat")
     at = changes[0].get("at") if changes else None
     if study == "changepoint" and at is not None:
-        return Call(
-            "explain_incident",
-            {"at": str(round(float(at), 3)), "node": resident.node},
-            "what else changed then",
-        )
+        moment = render_iso(float(at) * 1000)
+        return Call("explain_incident", {"at": moment, "node": resident.node}, "what else changed then")
+    if study == "changepoint" and any(event.kind == "oom" for event in studied.events):
+        asked = {**where, "study": "trend", "metric": "memory"}
+        return Call("analyze_container", asked, "whether it leaked before it was killed")
     if merged.status == "not_enough_data":
-        return Call(
-            "analyze_container", {**where, "study": study, "metric": metric, "from": "-6h"}, "a longer span"
-        )
+        asked = {**where, "study": study, "metric": metric, "from": "-6h"}
+        return Call("analyze_container", asked, "a longer span")
     return Call("summarize_container", where, "all its metrics, limits and restarts")
 
 

@@ -13,9 +13,18 @@ from nodescope.use.mcp.fleet import Fleet
 from nodescope.use.mcp.level_table import Row, join_levels
 from nodescope.use.mcp.merged import merge_figures
 from nodescope.use.mcp.resident import Resident, find_resident, gather_residents
+from nodescope.use.mcp.stay import MOST_LIVES
 from nodescope.use.mcp.tool import Tool
 from nodescope.use.mcp.trouble import ToolMisused
-from nodescope.use.mcp.when import choose_span, newest_of, read_moment, render_span
+from nodescope.use.mcp.when import (
+    choose_span,
+    newest_of,
+    read_moment,
+    render_iso,
+    render_span,
+    tell_alike,
+    tell_clipped,
+)
 from nodescope.use.studies.words import quantity
 
 METRICS = ("cpu", "memory", "cpu_throttled", "pressure_cpu", "pressure_memory", "pressure_io", "disk_write")
@@ -29,7 +38,14 @@ IDLE = {
     "pressure_memory": 0.01,
     "pressure_io": 0.01,
 }
-MOST_LIVES = 12
+# From 0 to 3 % of the time is any number of times as much, and little. Half of
+# the time is as telling as a value that doubled.
+SHARES = ("cpu_throttled", "pressure_cpu", "pressure_memory", "pressure_io")
+SHARE_WEIGHT = 2.0
+# Measured of every container that is there: who lacks them in a window was not there.
+PRESENT = ("cpu", "memory")
+# Containers of one window alone that are named.
+MOST_NAMED = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +58,8 @@ class Pair:
     unit: str
     before: dict[str, Fact]
     after: dict[str, Fact]
+    restarts: int = 0
+    """Between the beginning of the one window and the end of the other."""
 
     @property
     def change(self) -> float:
@@ -52,6 +70,13 @@ class Pair:
             return 0.0
         return (second - first) / larger if larger else 0.0
 
+    @property
+    def weight(self) -> float:
+        """What is told first: a share of time by how much of the time, the rest by how much of itself."""
+        if self.metric not in SHARES:
+            return abs(self.change)
+        return min(1.0, SHARE_WEIGHT * abs(float(self.after["avg"] or 0) - float(self.before["avg"] or 0)))
+
 
 @dataclass(frozen=True, slots=True)
 class Compared:
@@ -61,8 +86,10 @@ class Compared:
     second: Span
     newest_ms: int
     pairs: list[Pair]
-    only_first: int = 0
-    only_second: int = 0
+    only_first: frozenset[str] = frozenset()
+    only_second: frozenset[str] = frozenset()
+    clipped: tuple[str, ...] = ()
+    """Where the data is shorter than a window that was asked for."""
 
 
 def choose_spans(about: About, values: Values) -> tuple[Span, Span]:
@@ -74,6 +101,14 @@ def choose_spans(about: About, values: Values) -> tuple[Span, Span]:
             raise ToolMisused(f'window {one} ends before it begins; swap "{one}_from" and "{one}_to"')
     first = choose_span(about, values["a_from"], values["a_to"])
     return first, choose_span(about, values["b_from"], values["b_to"])
+
+
+def tell_shorter(about: About, values: Values) -> tuple[str, ...]:
+    return tuple(
+        line
+        for one in ("a", "b")
+        for line in tell_clipped(about, f"window {one}", values[f"{one}_from"], values[f"{one}_to"])
+    )
 
 
 def ask_container(resident: Resident, values: Values) -> Callable[[Backend], Compared]:
@@ -91,11 +126,25 @@ def ask_container(resident: Resident, values: Values) -> Callable[[Backend], Com
             )
             if before and after:
                 pairs.append(
-                    Pair(resident.node, resident.name, metric, str(after.get("unit") or ""), before, after)
+                    Pair(
+                        resident.node,
+                        resident.name,
+                        metric,
+                        str(after.get("unit") or ""),
+                        before,
+                        after,
+                        count_restarts(resident, first, second),
+                    )
                 )
-        return Compared(first, second, newest_of(about), pairs)
+        clipped = tell_shorter(about, values)
+        return Compared(first, second, newest_of(about), pairs, clipped=clipped)
 
     return question
+
+
+def count_restarts(resident: Resident, first: Span, second: Span) -> int:
+    both = Span(min(first.from_ms, second.from_ms), max(first.to_ms, second.to_ms))
+    return max(0, len(resident.within(both)) - 1)
 
 
 def lives_of(resident: Resident, span: Span, window_name: str) -> list[str]:
@@ -126,8 +175,9 @@ def ask_node(values: Values) -> Callable[[Backend], Compared]:
                 {row.resident.full_name: row for row in join_levels(residents, one.rows, span)}
                 for one, span in zip(levels, (first, second), strict=True)
             )
-            only_first |= set(before) - set(after)
-            only_second |= set(after) - set(before)
+            if metric in PRESENT:
+                only_first |= set(before) - set(after)
+                only_second |= set(after) - set(before)
             unit = levels[0].unit
             if metric in ("cpu", "memory") and before and after:
                 pairs.append(
@@ -148,11 +198,20 @@ def ask_node(values: Values) -> Callable[[Backend], Compared]:
                     unit,
                     facts(before[name]),
                     facts(after[name]),
+                    count_restarts(before[name].resident, first, second),
                 )
                 for name in before
                 if name in after
             ]
-        return Compared(first, second, newest_of(about), pairs, len(only_first), len(only_second))
+        return Compared(
+            first,
+            second,
+            newest_of(about),
+            pairs,
+            frozenset(only_first),
+            frozenset(only_second),
+            tell_shorter(about, values),
+        )
 
     return question
 
@@ -185,7 +244,7 @@ async def run(fleet: Fleet, values: Values) -> Answer:
         replies = (await fleet.ask(fleet.choose(values["node"]), ask_node(values))).need_one()
         what = f"the containers of {', '.join(list(replies.answers)[:5])}"
     parts = list(replies.answers.values())
-    pairs = sorted((pair for part in parts for pair in part.pairs), key=lambda pair: -abs(pair.change))
+    pairs = sorted((pair for part in parts for pair in part.pairs), key=lambda pair: -pair.weight)
     changed = [pair for pair in pairs if abs(pair.change) >= SAME_SHARE]
     shown = changed or pairs[:3]
     first = parts[0]
@@ -206,7 +265,10 @@ def tell_headline(what: str, changed: list[Pair], pairs: list[Pair], part: Compa
         return f"Cannot compare {what}: no metric has samples in both windows."
     if not changed:
         return f"No: {what} did about the same in both windows ({len(pairs)} figures compared, none differs by 10 %)."
-    return f"{tell(changed[0], part).sentence} {len(changed)} of {len(pairs)} figures of {what} differ by 10 % or more."
+    windows = (
+        f"a is {render_span(part.first, part.newest_ms)}; b is {render_span(part.second, part.newest_ms)}"
+    )
+    return f"{tell(changed[0], part).sentence} {len(changed)} of {len(pairs)} figures of {what} differ by 10 % or more ({windows})."
 
 
 def tell(pair: Pair, part: Compared) -> Finding:
@@ -214,8 +276,10 @@ def tell(pair: Pair, part: Compared) -> Finding:
     verb = "rose" if second > first else "fell" if second < first else "stayed"
     ratio = f" ({100 * (second - first) / abs(first):+.0f} %)" if first else ""
     who = f'"{pair.container}"' if pair.container else f"all containers of {pair.node}"
+    times = "once" if pair.restarts == 1 else f"{pair.restarts} times"
+    restarted = f"; it was restarted {times} meanwhile" if pair.restarts else ""
     return Finding(
-        f"{pair.metric} of {who} {verb} from {quantity(first, pair.unit)} to {quantity(second, pair.unit)}{ratio}.",
+        f"{pair.metric} of {who} {verb} from {quantity(first, pair.unit)} to {quantity(second, pair.unit)}{ratio}{restarted}.",
         "difference",
         node=pair.node,
         container=pair.container,
@@ -235,6 +299,7 @@ def tell(pair: Pair, part: Compared) -> Finding:
             "b_max": pair.after.get("max"),
             "a_stddev": pair.before.get("stddev"),
             "b_stddev": pair.after.get("stddev"),
+            "restarts": pair.restarts or None,
         },
     )
 
@@ -258,10 +323,15 @@ def tell_gaps(parts: list[Compared], same: int) -> tuple[str, ...]:
         f"{same} figures that are about the same",
         "when within the windows it changed (analyze_container, changepoint)",
     ]
-    gone, new = sum(part.only_first for part in parts), sum(part.only_second for part in parts)
-    if gone or new:
-        told.append(f"{gone} containers only in window a, {new} only in window b")
-    return tuple(told)
+    for name, only in (
+        ("a", [one for part in parts for one in sorted(part.only_first)]),
+        ("b", [one for part in parts for one in sorted(part.only_second)]),
+    ):
+        if only:
+            listed = ", ".join(f'"{one}"' for one in only[:MOST_NAMED])
+            more = f" and {len(only) - MOST_NAMED} more" if len(only) > MOST_NAMED else ""
+            told.insert(0, f"not compared, because only in window {name}: {listed}{more}")
+    return (*tell_alike([line for part in parts for line in part.clipped]), *told)
 
 
 def suggest(changed: list[Pair], part: Compared) -> Call:
@@ -269,12 +339,12 @@ def suggest(changed: list[Pair], part: Compared) -> Call:
     if pair is None or pair.container is None:
         return Call("top_containers", {"by": "memory"}, "who uses the most now")
     arguments: dict[str, Fact] = {
-        "container": pair.container[:120],
+        "container": pair.container,
         "study": "changepoint",
         "metric": pair.metric,
         "node": pair.node,
-        "from": str(min(part.first.from_ms, part.second.from_ms) / 1000),
-        "to": str(max(part.first.to_ms, part.second.to_ms) / 1000),
+        "from": render_iso(min(part.first.from_ms, part.second.from_ms)),
+        "to": render_iso(max(part.first.to_ms, part.second.to_ms)),
     }
     return Call("analyze_container", arguments, "when it changed")
 

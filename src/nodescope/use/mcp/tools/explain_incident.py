@@ -10,12 +10,13 @@ from nodescope.use.mcp.answer import MOST_FINDINGS, Answer, Call, Finding
 from nodescope.use.mcp.argument import NODE, Argument, Values
 from nodescope.use.mcp.backend import Backend, Event, Level
 from nodescope.use.mcp.fleet import Fleet
+from nodescope.use.mcp.leak import find_leaks
 from nodescope.use.mcp.merged import is_material, merge_answers, tell_finding
 from nodescope.use.mcp.resident import Resident, find_resident, gather_residents
 from nodescope.use.mcp.restart import MOST_TOLD, tell_restarts
 from nodescope.use.mcp.tool import Tool
 from nodescope.use.mcp.trouble import ToolMisused
-from nodescope.use.mcp.when import newest_of, read_moment, render_at
+from nodescope.use.mcp.when import newest_of, read_moment, render_at, render_iso
 from nodescope.use.studies.words import duration
 
 METRICS = ("memory", "cpu", "cpu_throttled", "pressure_memory", "pressure_cpu", "pressure_io")
@@ -42,8 +43,23 @@ TOLD_EVIDENCE = (
     "oom_kills",
     "oom_killed",
     "down_seconds",
+    "slope_per_second",
+    "limit",
+    "killed_at",
 )
-WEIGHT = {"oom_kill": 3.0, "crash_loop": 2.5, "restart": 2.0, "start": 1.2, "exit": 1.2, "pattern": 0.2}
+# What led to a kill before the kill, and a kill before what only moved.
+WEIGHT = {
+    "leak": 3.6,
+    "oom_kill": 3.0,
+    "crash_loop": 2.5,
+    "restart": 2.0,
+    "start": 1.2,
+    "exit": 1.2,
+    "loop_restart": 0.8,
+    "pattern": 0.2,
+}
+# What changed in the very seconds that were asked about is what was meant.
+AT_ONCE_SECONDS, AT_ONCE_WEIGHT = 5.0, 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +92,9 @@ def ask(values: Values, resident: Resident | None) -> Callable[[Backend], Told]:
         events = [event for event in backend.read_events(span) if event.container_id in by_id]
         findings = tell_lives(everybody, events, span, newest_ms)
         known = {row.name for row in backend.read_metrics()}
+        if "memory" in known:
+            for one in everybody:
+                findings += find_leaks(backend, one, one.within(span), events, newest_ms)
         studied = 0
         for metric in (name for name in METRICS if name in known):
             moved = (
@@ -171,7 +190,7 @@ def tell_lives(
         mine = {life.container_id for life in resident.lives}
         events_here = [event for event in events if event.container_id in mine]
         restarts = tell_restarts(resident, lives, events_here, newest_ms)
-        told += restarts
+        told += [in_a_loop(one, resident) for one in restarts]
         if len(lives) > MOST_TOLD + 1:
             continue
         for event in events_here:
@@ -180,6 +199,15 @@ def tell_lives(
             if is_first or is_last:
                 told.append(tell_event(resident, event, newest_ms))
     return told
+
+
+def in_a_loop(one: Finding, resident: Resident) -> Finding:
+    """A restart of what restarts all the time is no news, and is told as part of its loop."""
+    count = len(resident.lives) - 1
+    if one.kind != "restart" or count <= MOST_TOLD:
+        return one
+    sentence = f"{one.sentence} It was restarted {count} times in all its data: a crash loop."
+    return replace(one, sentence=sentence, kind="loop_restart", evidence={**one.evidence, "restarts": count})
 
 
 def tell_event(resident: Resident, event: Event, newest_ms: int) -> Finding:
@@ -206,6 +234,8 @@ async def run(fleet: Fleet, values: Values) -> Answer:
     parts = list(replies.answers.values())
     first = parts[0]
     everything = [finding for part in parts for finding in part.findings]
+    if len(parts) > 1:
+        everything = [replace(one, sentence=f"On {one.node}: {one.sentence}") for one in everything]
     chosen = sorted(everything, key=lambda one: -relevance(one, first))[:MOST_FINDINGS]
     ordered = sorted(chosen, key=lambda one: one.at or 0)
     told = [weigh(one, first) for one in ordered]
@@ -237,13 +267,17 @@ def weigh(one: Finding, part: Told) -> Finding:
 def relevance(one: Finding, part: Told) -> float:
     """Kills before restarts before changes; large before small, near the moment before far from it."""
     reach = max(1.0, part.span.seconds / 2)
-    near = max(0.0, 1 - abs(seconds_from(one, part)) / reach)
+    # A leak is near when its end is.
+    moment = one.end_at if one.kind == "leak" and one.end_at is not None else one.at
+    away_seconds = abs((moment or 0) - part.at_ms / 1000)
+    near = max(0.0, 1 - away_seconds / reach)
     if one.kind in WEIGHT:
         return WEIGHT[one.kind] + 0.5 * near
     before, after = float(one.evidence.get("before") or 0), float(one.evidence.get("after") or 0)
     larger = max(abs(before), abs(after))
     size = abs(after - before) / larger if larger else 0.0
-    return (one.confidence or 0) * size + 0.5 * near
+    at_once = AT_ONCE_WEIGHT if away_seconds <= AT_ONCE_SECONDS else 0.0
+    return (one.confidence or 0) * size + 0.5 * near + at_once
 
 
 def seconds_from(one: Finding, part: Told) -> float:
@@ -258,7 +292,7 @@ def tell_headline(
     if not told:
         return f"No: nothing changed on {where} {around}, in {part.containers} containers."
     things = "thing" if count == 1 else "things"
-    first = f" First: {told[0].sentence}" if told[0] is not chosen[0] and len(told) > 1 else ""
+    first = f" First: {told[0].sentence}" if told[0].sentence != chosen[0].sentence else ""
     weighty = chosen[0].sentence
     return f"{count} {things} happened on {where} {around}. Most telling: {weighty}{first}"
 
@@ -267,12 +301,12 @@ def suggest(chosen: list[Finding], part: Told) -> Call:
     if not chosen:
         return Call(
             "explain_incident",
-            {"at": str(part.at_ms / 1000), "minutes": 60},
+            {"at": render_iso(part.at_ms), "minutes": 60},
             "a wider span; or top_containers",
         )
     return Call(
         "summarize_container",
-        {"container": (chosen[0].container or "")[:120], "node": chosen[0].node},
+        {"container": chosen[0].container, "node": chosen[0].node},
         "how the most telling container does",
     )
 

@@ -7,6 +7,7 @@ from nodescope.use.mcp.answer import Answer, Call, Finding
 from nodescope.use.mcp.argument import Argument, Values
 from nodescope.use.mcp.backend import MetricRow
 from nodescope.use.mcp.fleet import Fleet
+from nodescope.use.mcp.metric_name import COUNTED_SCOPES
 from nodescope.use.mcp.tool import Tool
 from nodescope.use.studies import STUDIES
 
@@ -32,7 +33,7 @@ MEANT = {
     "network_transmit": "network traffic send sent transmit egress upload",
     "threads": "threads pids processes fork",
     "processes": "processes fork",
-    "gpu_utilization": "gpu accelerator training cuda",
+    "gpu_utilization": "gpu accelerator training cuda idle busy used compute",
     "gpu_memory": "gpu vram memory",
     "gpu_power": "gpu power watt energy",
 }
@@ -113,6 +114,8 @@ def tell(row: MetricRow) -> Finding:
 
 
 def suggest(row: MetricRow, study: str) -> Call:
+    if row.scope in COUNTED_SCOPES:
+        return Call("top_containers", {"by": row.name}, f"each {row.scope} by it; it is not of containers")
     if row.scope not in ("container", ""):
         return Call(
             "list_metrics", {"search": row.scope}, "this metric is not of containers; what else there is"

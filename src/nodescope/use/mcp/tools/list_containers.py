@@ -59,7 +59,7 @@ async def run(fleet: Fleet, values: Values) -> Answer:
         nodes_away={**replies.away, **replies.refused},
         next_call=Call(
             "summarize_container",
-            {"container": first.name[:120], "node": first.node},
+            {"container": first.name, "node": first.node},
             "how it does: figures, limits, restarts, warnings",
         ),
     )

@@ -50,7 +50,7 @@ def tell_headline(ready: list[About], known: int, now_ms: int) -> str:
 def tell_node(about: About, now_ms: int) -> Finding:
     start_ms, end_ms = about.from_ms or 0, about.to_ms or 0
     return Finding(
-        f"{about.node}: ready, {about.containers} containers, data from {render_moment(start_ms)} "
+        f"{about.node}: ready, {about.containers} containers seen (each restart is one more), data from {render_moment(start_ms)} "
         f"to {render_moment(end_ms)} ({render_age(end_ms, now_ms)}).",
         "node",
         node=about.node,
@@ -59,7 +59,7 @@ def tell_node(about: About, now_ms: int) -> Finding:
         evidence={
             "ready": True,
             "version": about.version,
-            "containers": about.containers,
+            "containers_seen": about.containers,
             "newest_seconds": (now_ms - end_ms) / 1000,
             "files_not_read": len(about.problems) or None,
             "problem": about.problems[0] if about.problems else None,

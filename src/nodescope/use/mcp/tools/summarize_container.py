@@ -3,17 +3,17 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from nodescope.base.moment import Span
 from nodescope.use.mcp.answer import Answer, Call, Fact, Finding
 from nodescope.use.mcp.argument import CONTAINER, FROM, NODE, TO, Values
-from nodescope.use.mcp.backend import Backend, Event, Life, StudyAnswer
+from nodescope.use.mcp.backend import Backend, Event, StudyAnswer
 from nodescope.use.mcp.fleet import Fleet
+from nodescope.use.mcp.leak import find_leaks
 from nodescope.use.mcp.merged import Merged, merge_answers, merge_figures, tell_finding
 from nodescope.use.mcp.resident import Resident, find_resident
 from nodescope.use.mcp.restart import tell_restarts
+from nodescope.use.mcp.stay import Stay, read_stay
 from nodescope.use.mcp.tool import Tool
-from nodescope.use.mcp.trouble import ToolMisused
-from nodescope.use.mcp.when import choose_span, newest_of, render_at, render_span
+from nodescope.use.mcp.when import render_iso
 from nodescope.use.studies.words import quantity
 
 METRICS = (
@@ -32,41 +32,32 @@ METRICS = (
 NEAR_SHARE, FULL_SHARE = 0.8, 0.9
 # Share of periods throttled, and of time stalled, that hurts.
 STALLED_SHARE = 0.1
-MOST_LIVES = 12
-RANK = {"critical": 0, "warning": 1, "restart": 2}
+RANK = {"leak": 0, "oom_kill": 0, "critical": 0, "warning": 1}
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
     """What a node answered."""
 
-    span: Span
-    newest_ms: int
-    lives: list[Life]
+    stay: Stay
     summaries: dict[str, list[StudyAnswer]]
     trend: Merged
     events: list[Event]
+    leaks: list[Finding]
     missing: list[str]
 
 
 def ask(resident: Resident, values: Values) -> Callable[[Backend], Seen]:
     def question(backend: Backend) -> Seen:
-        about = backend.read_about()
-        span = choose_span(about, values["from"], values["to"])
-        newest_ms = newest_of(about)
-        lives = resident.within(span)
-        if not lives:
-            raise ToolMisused(
-                f'"{resident.name}" was not there in {render_span(span, newest_ms)}; it was last seen '
-                f"{render_at(resident.last_ms, newest_ms)}"
-            )
-        ids = [life.container_id for life in lives[-MOST_LIVES:]]
+        stay = read_stay(backend, resident, values["from"], values["to"])
+        ids, span = stay.ids, stay.span
         known = {row.name for row in backend.read_metrics()}
         summaries = {name: backend.study("summary", name, ids, span) for name in METRICS if name in known}
         trend = merge_answers(backend.study("trend", "memory", ids[-1:], span) if "memory" in known else [])
-        events = [event for event in backend.read_events(span) if event.container_id in set(ids)]
         missing = [name for name in METRICS if name not in known]
-        return Seen(span, newest_ms, lives, summaries, trend, events, missing)
+        events = stay.read_events(backend)
+        leaks = find_leaks(backend, resident, stay.lives, events, stay.newest_ms) if "memory" in known else []
+        return Seen(stay, summaries, trend, events, leaks, missing)
 
     return question
 
@@ -82,9 +73,9 @@ async def run(fleet: Fleet, values: Values) -> Answer:
         headline=tell_headline(resident, seen, figures, worries),
         status="found" if rows else "not_enough_data",
         findings=(*worries, *rows),
-        looked_at=f"{resident.full_name} on {seat.node}, {render_span(seen.span, seen.newest_ms)}",
+        looked_at=f"{resident.full_name} on {seat.node}, {seen.stay.tell_span()}",
         not_looked_at=tell_gaps(seen),
-        next_call=suggest(resident, worries),
+        next_call=suggest(resident, worries, figures),
     )
 
 
@@ -96,7 +87,7 @@ def tell_headline(
         for name, word in (("cpu", "of CPU"), ("memory", "of memory"))
         if figures.get(name)
     ]
-    basis = f"{' and '.join(used) or 'no sample'} on average in {render_span(seen.span, seen.newest_ms)}"
+    basis = f"{' and '.join(used) or 'no sample'} on average in {seen.stay.tell_span()}"
     if not worries:
         return f'Nothing concerning about "{resident.name}": {basis}.'
     more = f" And {len(worries) - 1} more." if len(worries) > 1 else ""
@@ -105,7 +96,7 @@ def tell_headline(
 
 def find_worries(resident: Resident, seen: Seen, figures: dict[str, dict[str, Fact]]) -> list[Finding]:
     """Restarts and kills, nearness to limits, throttling, stalls, growth: worst first."""
-    found = tell_restarts(resident, seen.lives, seen.events, seen.newest_ms)
+    found = [*seen.leaks, *tell_restarts(resident, seen.stay.lives, seen.events, seen.stay.newest_ms)]
     shares = figures.get("memory_limit_share", {})
     share = float(shares.get("avg") or 0)
     if share >= NEAR_SHARE:
@@ -134,17 +125,22 @@ def find_worries(resident: Resident, seen: Seen, figures: dict[str, dict[str, Fa
     if seen.trend.findings and float(seen.trend.findings[0].get("magnitude") or 0) > 0:
         found.append(
             tell_finding(
-                seen.trend.findings[0], seen.trend, "memory", resident.node, resident.name, seen.newest_ms
+                seen.trend.findings[0],
+                seen.trend,
+                "memory",
+                resident.node,
+                resident.name,
+                seen.stay.newest_ms,
             )
         )
-    return sorted(found, key=lambda one: RANK.get(one.kind, 0 if one.kind == "oom_kill" else 2))
+    return sorted(found, key=lambda one: RANK.get(one.kind, 2))
 
 
 def worry(
     resident: Resident, seen: Seen, level: str, metric: str, figures: dict[str, Fact], text: str
 ) -> Finding:
     return Finding(
-        f'"{resident.name}" {text} ({render_span(seen.span, seen.newest_ms)}).',
+        f'"{resident.name}" {text} ({seen.stay.tell_span()}).',
         level,
         node=resident.node,
         container=resident.name,
@@ -153,8 +149,8 @@ def worry(
         confidence=1.0,
         samples=int(figures.get("samples") or 0),
         missing_share=float(figures.get("missing_share") or 0),
-        start_at=seen.span.from_ms / 1000,
-        end_at=seen.span.to_ms / 1000,
+        start_at=seen.stay.span.from_ms / 1000,
+        end_at=seen.stay.span.to_ms / 1000,
         evidence={name: figures.get(name) for name in ("avg", "max")},
     )
 
@@ -181,24 +177,24 @@ def tell_gaps(seen: Seen) -> tuple[str, ...]:
     told = ["whether it repeats itself (analyze_container, periodicity) and network per pod"]
     if seen.missing:
         told.append(f"not collected on this node: {', '.join(seen.missing)}")
-    if len(seen.lives) > MOST_LIVES:
-        told.append(f"the {len(seen.lives) - MOST_LIVES} oldest of its {len(seen.lives)} lives")
-    return tuple(told)
+    return (*told, *seen.stay.tell_left_out())
 
 
-def suggest(resident: Resident, worries: list[Finding]) -> Call:
-    at = next((one.at for one in worries if one.at is not None), None)
+def suggest(resident: Resident, worries: list[Finding], figures: dict[str, dict[str, Fact]]) -> Call:
+    ends = [one.end_at if one.kind == "leak" else one.at for one in worries]
+    at = next((moment for moment in ends if moment is not None), None)
     if at is not None:
-        return Call(
-            "explain_incident", {"at": str(round(at, 3)), "node": resident.node}, "what else happened then"
-        )
+        arguments: dict[str, Fact] = {"at": render_iso(at * 1000), "node": resident.node}
+        return Call("explain_incident", arguments, "what else happened then")
+    restless = [name for name in ("memory", "cpu") if figures.get(name, {}).get("trend") != "stable"]
+    metric = next((name for name in restless if figures.get(name)), "memory")
     arguments = {
-        "container": resident.name[:120],
+        "container": resident.name,
         "study": "changepoint",
-        "metric": "memory",
+        "metric": metric,
         "node": resident.node,
     }
-    return Call("analyze_container", arguments, "when its memory changed")
+    return Call("analyze_container", arguments, f"when its {metric} changed")
 
 
 TOOL = Tool(

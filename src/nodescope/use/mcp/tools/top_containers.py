@@ -3,20 +3,23 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from nodescope.base.moment import Span
+from nodescope.base.moment import Span, render_moment
 from nodescope.use.mcp.answer import MOST_FINDINGS, Answer, Call, Finding
 from nodescope.use.mcp.argument import FROM, NAMESPACE, NODE, TO, Argument, Values
 from nodescope.use.mcp.backend import Backend
 from nodescope.use.mcp.fleet import Fleet
 from nodescope.use.mcp.level_table import Row, join_levels
-from nodescope.use.mcp.metric_name import choose_metric
+from nodescope.use.mcp.metric_name import COUNTED_SCOPES, NotCollected, choose_metric
 from nodescope.use.mcp.resident import gather_residents
+from nodescope.use.mcp.thing_rank import Measured, rank_things
 from nodescope.use.mcp.tool import Tool
 from nodescope.use.mcp.trouble import ToolMisused
-from nodescope.use.mcp.when import choose_span, newest_of, render_span
-from nodescope.use.studies.words import quantity
+from nodescope.use.mcp.when import OLD_SECONDS, choose_span, newest_of, render_span, tell_alike, tell_clipped
+from nodescope.use.studies.words import duration, quantity
 
 USUAL_LIMIT = 5
+# From so many missing samples on a mean is told with them.
+MISSING_SHARE = 0.05
 # What to look at next, by what was ranked.
 FOLLOW = {"cpu": "periodicity", "memory": "changepoint"}
 
@@ -31,32 +34,56 @@ class Ranked:
     unit: str
     rows: list[Row]
     namespaces: set[str]
+    unmeasured: int
+    """Containers that were there and have no sample of this metric."""
     refused: tuple[str, ...]
+    clipped: tuple[str, ...]
 
 
-def ask(values: Values) -> Callable[[Backend], Ranked]:
-    def question(backend: Backend) -> Ranked:
+def ask(values: Values) -> Callable[[Backend], Ranked | Measured]:
+    def question(backend: Backend) -> Ranked | Measured:
         about = backend.read_about()
         span = choose_span(about, values["from"], values["to"])
         metric = choose_metric(values["by"] or "cpu", backend.read_metrics())
+        clipped = tell_clipped(about, "the span", values["from"], values["to"])
+        if metric.scope in COUNTED_SCOPES:
+            unit, things = backend.read_things(metric.name, span)
+            return Measured(span, newest_of(about), metric.name, unit, metric.scope, things, clipped)
         if metric.scope not in ("container", ""):
             raise ToolMisused(
                 f'"{metric.name}" is measured per {metric.scope}, not per container; '
-                "by may be cpu, memory, throttled, pressure, or a metric of containers (list_metrics)"
+                "by may be cpu, memory, throttled, pressure, gpu, or a metric of containers (list_metrics)"
             )
         levels = backend.read_levels(metric.name, span, None)
         residents = gather_residents(backend.read_lives(span))
         rows = join_levels(residents, levels.rows, span)
         namespaces = {one.namespace for one in residents if one.namespace}
-        return Ranked(span, newest_of(about), metric.name, levels.unit, rows, namespaces, levels.refused)
+        return Ranked(
+            span,
+            newest_of(about),
+            metric.name,
+            levels.unit,
+            rows,
+            namespaces,
+            len(residents) - len(rows),
+            levels.refused,
+            clipped,
+        )
 
     return question
 
 
 async def run(fleet: Fleet, values: Values) -> Answer:
     limit = values["limit"] or USUAL_LIMIT
-    replies = (await fleet.ask(fleet.choose(values["node"]), ask(values))).need_one()
-    parts = replies.answers
+    try:
+        replies = (await fleet.ask(fleet.choose(values["node"]), ask(values))).need_one()
+    except NotCollected as error:
+        return not_collected(str(error))
+    away = {**replies.away, **replies.refused}
+    things = {node: part for node, part in replies.answers.items() if isinstance(part, Measured)}
+    if things:
+        return rank_things(things, limit, away)
+    parts = {node: part for node, part in replies.answers.items() if isinstance(part, Ranked)}
     rows = [row for part in parts.values() for row in part.rows if is_wanted(row, values["namespace"])]
     rows.sort(key=lambda row: (-row.mean, row.resident.full_name, row.resident.node))
     first = next(iter(parts.values()))
@@ -66,7 +93,7 @@ async def run(fleet: Fleet, values: Values) -> Answer:
             raise ToolMisused(
                 f'no container of namespace "{values["namespace"]}" here; there are: {known or "none"}'
             )
-        return nothing(first, parts, {**replies.away, **replies.refused})
+        return nothing(first, parts, away)
     return Answer(
         headline=tell_headline(rows, first, parts),
         findings=tuple(
@@ -75,7 +102,7 @@ async def run(fleet: Fleet, values: Values) -> Answer:
         left_out=len(rows) - min(limit, len(rows)),
         looked_at=tell_span(parts),
         not_looked_at=tell_gaps(parts),
-        nodes_away={**replies.away, **replies.refused},
+        nodes_away=away,
         next_call=suggest(rows[0], first.metric),
     )
 
@@ -96,6 +123,8 @@ def tell_headline(rows: list[Row], part: Ranked, parts: dict[str, Ranked]) -> st
 def tell(row: Row, part: Ranked, place: int) -> Finding:
     resident = row.resident
     partly = f", there for {100 * row.there_share:.0f} % of the span" if row.there_share < 0.95 else ""
+    if row.missing_share >= MISSING_SHARE:
+        partly += f", {100 * row.missing_share:.0f} % of its samples missing"
     return Finding(
         f'{place}. "{resident.full_name}" on {resident.node}: {quantity(row.mean, part.unit)} on average '
         f"({quantity(row.least, part.unit)} to {quantity(row.most, part.unit)}){partly}.",
@@ -129,7 +158,29 @@ def tell_span(parts: dict[str, Ranked]) -> str:
 def tell_gaps(parts: dict[str, Ranked]) -> tuple[str, ...]:
     refused = [line for part in parts.values() for line in part.refused]
     told = [f"{len(refused)} files could not be read: {refused[0]}"] if refused else []
+    told += tell_alike([line for part in parts.values() for line in part.clipped])
+    newest_ms = max(part.newest_ms for part in parts.values())
+    for node, part in parts.items():
+        behind_seconds = (newest_ms - part.newest_ms) / 1000
+        if behind_seconds >= OLD_SECONDS:
+            told.append(
+                f"{node} is ranked by older data: its newest is of {render_moment(part.newest_ms)}, "
+                f"{duration(behind_seconds)} before the others'"
+            )
+    unmeasured = sum(part.unmeasured for part in parts.values())
+    if unmeasured:
+        there = unmeasured + sum(len(part.rows) for part in parts.values())
+        metric = next(iter(parts.values())).metric
+        told.append(f"{unmeasured} of {there} containers that have no sample of {metric} in this span")
     return (*told, "processes outside of containers; times before and after this span")
+
+
+def not_collected(reason: str) -> Answer:
+    return Answer(
+        headline=f"Cannot tell: {reason}.",
+        status="not_collected",
+        next_call=Call("list_metrics", {}, "what was collected"),
+    )
 
 
 def nothing(part: Ranked, parts: dict[str, Ranked], away: dict[str, str]) -> Answer:
@@ -137,6 +188,7 @@ def nothing(part: Ranked, parts: dict[str, Ranked], away: dict[str, str]) -> Ans
         headline=f"No container had a sample of {part.metric} in {render_span(part.span, part.newest_ms)}.",
         status="not_enough_data",
         looked_at=tell_span(parts),
+        not_looked_at=tell_gaps(parts),
         nodes_away=away,
         next_call=Call("list_containers", {"sort": "last_seen"}, "who was there, and until when"),
     )
@@ -145,7 +197,7 @@ def nothing(part: Ranked, parts: dict[str, Ranked], away: dict[str, str]) -> Ans
 def suggest(row: Row, metric: str) -> Call:
     study = FOLLOW.get(metric, "changepoint")
     arguments = {
-        "container": row.resident.name[:120],
+        "container": row.resident.name,
         "study": study,
         "metric": metric,
         "node": row.resident.node,
@@ -158,10 +210,10 @@ def suggest(row: Row, metric: str) -> Call:
 TOOL = Tool(
     "top_containers",
     "Top containers",
-    "Containers ranked by cpu, memory, throttled, pressure or any container metric; one node or all.",
+    "Containers ranked by cpu, memory, throttled, pressure or any container metric; GPUs by a GPU's; one node or all.",
     (
         Argument(
-            "by", "cpu (unless given), memory, throttled, pressure, memory_limit_share, disk_write, ..."
+            "by", "cpu (unless given), memory, throttled, pressure, memory_limit_share, disk_write, gpu, ..."
         ),
         NODE,
         NAMESPACE,
