@@ -117,10 +117,9 @@ class FpgaSource:
             raise SourceAbsent(ABSENT)
 
     def read(self) -> FpgaReading:
-        reading = self._tracker.read() if self._tracker else None
-        if reading is None or not reading.heard:
+        if self._tracker is None or not self._tracker.heard:
             raise SourceAbsent(ABSENT)
-        return reading
+        return self._tracker.read()
 
     def parse(self, answer: Any, mono_ns: int) -> tuple[Block, ...]:
         reading: FpgaReading = answer
