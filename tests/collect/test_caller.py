@@ -192,3 +192,26 @@ def test_the_budget_slows_a_costly_source(tmp_path: Path) -> None:
     gate.wait_for_answer()
     assert gate.deadlines == [10 * SECOND]
     end(caller, gate, source)
+
+
+def test_a_prompt_source_is_asked_by_the_tick_itself(tmp_path: Path) -> None:
+    """At its own pace, half a second early at the most, without a thread; closed at the end."""
+
+    class Prompt(Asked):
+        is_prompt = True
+
+    answers = iter(range(10))
+    source = Prompt(lambda: next(answers))
+    caller, gate = make(source, tmp_path)
+    assert caller.take().blocks == ()
+    threads = threading.active_count()
+    caller.start()
+    assert threading.active_count() == threads
+    taken = []
+    for gate.now_ns in range(0, 6 * SECOND, SECOND):
+        taken += [(gate.now_ns // SECOND, block.values[0, 0]) for block in caller.take().blocks]
+    assert taken == [(0, 0.0), (2, 1.0), (4, 2.0)]
+    caller.stop()
+    caller.join()
+    assert source.closed.is_set()
+    assert caller.take().blocks == ()

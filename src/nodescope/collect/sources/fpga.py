@@ -103,6 +103,7 @@ class FpgaSource:
     name = "fpga"
     pace_seconds = 1.0
     deadline_seconds = 5.0
+    is_prompt = True
     absent_pace_seconds = 1.0
 
     def __init__(self) -> None:
