@@ -17,8 +17,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="/proc is Linux'
 
 def open_births(node: Node) -> Births:
     """A /proc of this machine's pid namespace whose newest pid a test writes."""
-    for name in ("1", "self"):
-        node.link(f"proc/{name}/ns/pid", "pid:[4026531836]")
+    node.write("proc/self/status", f"Name:\tpython3\nNSpid:\t{os.getpid()}\nNSpgid:\t1\n")
     return Births(node.root())
 
 
@@ -93,12 +92,30 @@ def test_a_file_that_says_nothing_needs_a_listing(node: Node) -> None:
     assert births.read() == []
 
 
-def test_another_namespace_and_a_fixture_are_listed(node: Node, tmp_path: Path) -> None:
-    node.link("proc/1/ns/pid", "pid:[1]")
-    node.link("proc/self/ns/pid", "pid:[2]")
+@pytest.mark.parametrize("status", ["NSpid:\t4711\t{}\n", "NSpid:\t1\n", "Name:\tpython3\n", ""])
+def test_another_namespace_is_listed(node: Node, status: str) -> None:
+    """A host's /proc, seen from a container, gives us two numbers."""
+    node.write("proc/self/status", status.format(os.getpid()))
     assert not tells_of_ours(node.root())
     assert Births(node.root()).read() is None
-    (tmp_path / "node.toml").write_text("")
-    node.link("proc/1/ns/pid", "pid:[2]")
-    assert not tells_of_ours(node.root())
+
+
+def test_a_fixture_and_a_node_without_proc_are_listed(node: Node, tmp_path: Path) -> None:
     assert not tells_of_ours(NodeRoot(tmp_path / "nowhere"))
+    open_births(node)
+    assert tells_of_ours(node.root())
+    (tmp_path / "node.toml").write_text("")
+    assert not tells_of_ours(node.root())
+
+
+def test_this_machine_tells_of_its_own_births() -> None:
+    """The kernel's own file: a child is told within a look, by its number."""
+    births = Births(NodeRoot(Path("/")))
+    try:
+        births.read()
+        with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
+            told = births.read()
+            child.kill()
+        assert told is None or child.pid in told
+    finally:
+        births.close()

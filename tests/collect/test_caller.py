@@ -9,7 +9,7 @@ import numpy as np
 from tests.collect.nodes import SECOND, Node
 
 from nodescope.base.block import Block, Table
-from nodescope.base.entity import NODE
+from nodescope.base.entity import NODE, Entity
 from nodescope.base.errors import SourceAbsent, SourceFailed
 from nodescope.base.metric import Metric
 from nodescope.collect.caller import ABSENT_PACE_SECONDS, Caller
@@ -215,3 +215,17 @@ def test_a_prompt_source_is_asked_by_the_tick_itself(tmp_path: Path) -> None:
     caller.join()
     assert source.closed.is_set()
     assert caller.take().blocks == ()
+
+
+def test_entities_that_did_not_change_stay_the_same_object(tmp_path: Path) -> None:
+    """A source that names its entities anew each time costs nobody anything downstream."""
+    caller, _ = make(Asked(lambda: 1.0), tmp_path)
+    sets = []
+    for number in (0, 0, 1):
+        caller.source.parse = lambda answer, mono_ns, number=number: (  # type: ignore[method-assign, misc]
+            Block(TABLE, (Entity("node", (str(number),)),), np.array([[answer]]), mono_ns),
+        )
+        caller.ask()
+        sets.append(caller.take().blocks[0].entities)
+    assert sets[0] is sets[1]
+    assert sets[2] != sets[1]

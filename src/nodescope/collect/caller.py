@@ -9,10 +9,11 @@ waking somebody.
 """
 
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from nodescope.base.block import Block
 from nodescope.base.clock import Clock, thread_cpu_ns
+from nodescope.base.entity import Entity
 from nodescope.base.frame import Outcome
 from nodescope.collect.guard import check_all, run_guarded
 from nodescope.collect.source import CallSource, Context, Prompt, Streaming
@@ -57,6 +58,8 @@ class Caller:
         self._opened = False
         self._is_told = False
         self._asked_mono_ns: int | None = None
+        self._sets: dict[str, tuple[Entity, ...]] = {}
+        """By table: entities that did not change stay the same object."""
         self._thread = threading.Thread(target=self._run, name=f"source-{source.name}", daemon=True)
         self._is_prompt = isinstance(source, Prompt)
         self._due_mono_ns: int | None = None
@@ -127,12 +130,21 @@ class Caller:
             return self.source.pace_seconds * self.pace_ratio
         return float(getattr(self.source, "absent_pace_seconds", ABSENT_PACE_SECONDS))
 
+    def _keep_set(self, block: Block) -> Block:
+        """Who sees the same tuple again, need not name or render it again."""
+        known = self._sets.get(block.table.name)
+        if known != block.entities:
+            self._sets[block.table.name] = block.entities
+            return block
+        return block if known is block.entities else replace(block, entities=known)
+
     def _ask(self) -> tuple[tuple[Block, ...], Outcome]:
         def ask() -> tuple[Block, ...]:
             if not self._opened:
                 self.source.open(self._context)
                 self._opened = True
-            return check_all(Block, self.source.parse(self.source.read(), self._clock.mono_ns()))
+            blocks = check_all(Block, self.source.parse(self.source.read(), self._clock.mono_ns()))
+            return tuple(self._keep_set(block) for block in blocks)
 
         nothing: tuple[Block, ...] = ()
         blocks, outcome = run_guarded(self.source.name, ask, nothing)

@@ -41,6 +41,8 @@ PRESSURE_PLACES = {"avg10": 1, "avg60": 2, "avg300": 3, "total": 4}
 class Native(Protocol):
     """What the extension module offers."""
 
+    INTERFACE: int
+
     def make_layouts(self, layouts: list[Any]) -> object: ...
 
     def read_grid(self, layouts: object, program: Any, values: Any, status: Any) -> int: ...
