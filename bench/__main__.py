@@ -25,12 +25,14 @@ from bench.result import Bench, Options, Row, render_markdown, render_table
 # Name -> what it measures. The module bench/<name>.py has a function `run`.
 BENCHES = {
     "tick": "one tick over 200 containers against the floor of pread in C",
+    "processes": "480 processes against psutil",
     "exposition": "12,000 series as text against prometheus_client",
     "archive": "bytes per sample, cost of writing, time to answer, merging",
     "fleet": "a fleet's studies a second, workers, bytes fetched, catalog, copy, what is found",
     "viewer": "the viewer's answers over a day of 100 containers, beside DuckDB alone",
     "agent": "the agent's CPU and memory at 1 Hz beside the peers",
     "pod": "the whole pod at 100 containers: CPU, memory, disk, beside its limits and the peers",
+    "growth": "what a container costs on nodes with 10 to 1,000 of them, and at the limit of descriptors",
     "lateness": "how late a tick starts while a scrape loop runs",
     "viewer_page": "the viewer's page in chromium: first paint, zoom",
     "viewer_live": "the heap of the viewer's page over a live tail of --seconds",

@@ -55,6 +55,8 @@ TABLE = Table(
         counted("errors", "Times the server was away or said no."),
     ),
 )
+# One object for ever: who sees the same set need not name it again.
+NODE_ENTITIES = (NODE,)
 
 
 class PodNames:
@@ -181,7 +183,7 @@ class KubernetesSource:
     def parse(self, answer: Any, mono_ns: int) -> tuple[Block, ...]:
         pods, state = answer
         row = [pods, state.lists, state.watches, state.events, state.errors]
-        return (Block(TABLE, (NODE,), np.array([row], dtype=np.float64), mono_ns),)
+        return (Block(TABLE, NODE_ENTITIES, np.array([row], dtype=np.float64), mono_ns),)
 
     def close(self) -> None:
         if self._watch is not None:
