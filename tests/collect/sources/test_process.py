@@ -242,3 +242,25 @@ def test_the_shown_and_the_young_are_read_every_tick(node: Node) -> None:
         by_pid = {entity.ids[0]: values for entity, values in zip(block.entities, block.values)}
         assert by_pid["1"][5] == 1000 + tick
         assert by_pid["99"][5] == 300 * tick
+
+
+def test_nobody_enters_with_an_old_reading(node: Node) -> None:
+    """
+    Who takes the place of one that ended shows what its file says now.
+
+    An old value with this tick's time would be a pause, and a burst after it.
+    """
+    write_process(node, 1, cpu=1000, rss=90_000)
+    for pid in range(2, 12):
+        write_process(node, pid, cpu=10, rss=50_000)
+    source, _ = open_source(node, top=1)
+    look(source, 0)
+    node.remove("proc/1")
+    for tick in range(YOUNG_TICKS + 1, YOUNG_TICKS + 1 + 2 * TURN_TICKS):
+        for pid in range(2, 12):
+            write_process(node, pid, cpu=10, rss=50_000 - 1000 * tick + pid)
+        block = look(source, tick)
+        sizes = {int(entity.ids[0]): row[4] for entity, row in zip(block.entities, block.values)}
+        assert sizes == {pid: 50_000 - 1000 * tick + pid for pid in sizes}
+    assert sizes
+    source.close()

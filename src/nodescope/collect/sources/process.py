@@ -175,6 +175,8 @@ class ProcessSource:
         self._heat = np.empty(0)
         self._cpu_before = np.empty(0)
         self._inside = np.empty(0, dtype=np.bool_)
+        self._fresh = np.empty(0, dtype=np.bool_)
+        """Who was read in this tick."""
         self._starts = np.empty(0)
         self._met_ticks = np.empty(0)
         self._tick_number = 0
@@ -247,7 +249,8 @@ class ProcessSource:
         """The rows to read now: the shown, the young, and every fifth of the rest."""
         turn = np.arange(len(self._order)) % TURN_TICKS == self._tick_number % TURN_TICKS
         young = self._met_ticks > self._tick_number - YOUNG_TICKS
-        return np.flatnonzero(self._inside | young | turn)
+        self._fresh = self._inside | young | turn
+        return np.flatnonzero(self._fresh)
 
     def _choose(self, values: Values) -> None:
         """The top by CPU and the top by memory; insiders have a head start."""
@@ -264,7 +267,8 @@ class ProcessSource:
         else:
             self._warm(values[:, UTIME] + values[:, STIME])
             sizes = values[:, RSS]
-        head_start = np.where(self._inside, LEAD, 1.0)
+        # Nobody enters with an old reading: it would be stamped with this tick's time.
+        head_start = np.where(self._inside, LEAD, self._fresh)
         top = self._context.settings.process_top
         by_cpu = _largest(self._heat * head_start, top)
         by_memory = _largest(sizes * head_start, top)
