@@ -8,6 +8,7 @@ import pytest
 from bench import studies_sets as sets
 
 from nodescope.use.studies import Series, summary, trend
+from nodescope.use.studies.trend import Forecast, bounds_of
 
 MakeSeries = Callable[..., Series]
 MIB = 2.0**20
@@ -100,3 +101,16 @@ def test_a_sample_a_minute_needs_twenty_of_them(series: MakeSeries) -> None:
     )
     assert few.status == "not_enough_data"
     assert enough.findings[0].measures["verdict"] == "leak"
+
+
+@pytest.mark.parametrize(
+    ("forecast", "words"),
+    [
+        (Forecast(3600.0, 3000.0, 4200.0), "50 min to 70 min"),
+        (Forecast(3600.0, 3599.0, 3602.0), "give or take 2 s"),
+        (Forecast(3600.0, 3000.0, None), "50 min to open"),
+        (Forecast(3600.0, None, 4200.0), "0 s to 70 min"),
+    ],
+)
+def test_two_ends_that_read_the_same_are_a_margin(forecast: Forecast, words: str) -> None:
+    assert bounds_of(forecast) == words

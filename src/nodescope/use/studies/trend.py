@@ -214,5 +214,14 @@ def sentence_of(
     text += (
         f" and reaches its limit in about {duration(forecast.likely)}, at {clock(end_at + forecast.likely)}"
     )
-    latest = "open" if forecast.high is None else duration(forecast.high)
-    return text + f" (90 %: {duration(forecast.low or 0.0)} to {latest})."
+    return text + f" (90 %: {bounds_of(forecast)})."
+
+
+def bounds_of(forecast: Forecast) -> str:
+    """From when to when; two ends that read the same are told as a margin."""
+    low, likely = forecast.low or 0.0, forecast.likely or 0.0
+    if forecast.high is None:
+        return f"{duration(low)} to open"
+    if duration(low) == duration(forecast.high):
+        return f"give or take {duration(max(likely - low, forecast.high - likely))}"
+    return f"{duration(low)} to {duration(forecast.high)}"
