@@ -4,7 +4,7 @@ SHELL := /bin/bash
 PY := .venv/bin/python
 ARGS ?=
 
-.PHONY: help setup run test lint fast real bench docs dashboards golden capture lock clean test-vm fuzz eval-studies soak web manifests cluster-demo
+.PHONY: help setup run test ahead lint fast real bench docs dashboards golden capture lock clean test-vm test-image test-arm64 fuzz eval-studies soak web manifests cluster-demo
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -18,9 +18,10 @@ run: setup ## nodescope on this machine; prints the addresses to look at
 web: ## the viewer's page, built into the package
 	@tools/web build
 
-lint: setup ## ruff, formatting, mypy for Linux and macOS, tsc
+lint: setup ## ruff, formatting, hadolint, mypy for Linux and macOS, tsc
 	@.venv/bin/ruff check .
 	@.venv/bin/ruff format --check .
+	@.venv/bin/hadolint deploy/Dockerfile
 	@.venv/bin/mypy
 	@.venv/bin/mypy --platform darwin
 	@tools/web check
@@ -32,9 +33,13 @@ fast: setup ## the tests that need nothing but files
 real: setup ## the tests with real servers, real cgroups, real processes
 	@tools/test-parts
 	@$(PY) -m pytest -n 3 --dist loadscope -m "real and not quiet" -p no:randomly $(ARGS)
+	@tools/test-parts wait
 	@$(PY) -m pytest -n 2 --dist loadscope -m "real and quiet" -p no:randomly $(ARGS)
 
-test: lint fast real ## everything this machine can run
+test: ahead lint fast real ## everything this machine can run
+
+ahead: setup
+	@tools/test-parts ahead
 
 bench: setup ## every figure we claim, in one table
 	@$(PY) -m bench $(ARGS)
@@ -51,8 +56,11 @@ golden: setup ## renew what we make of each captured node; read the diff
 capture: setup ## save this machine as a fixture node: make capture NODE=name
 	@$(PY) tools/capture.py $(NODE)
 
-test-vm: setup ## a full cgroup v2 kernel in a virtual machine
-	@tests/vm/run
+test-vm: setup ## a full cgroup v2 kernel in a virtual machine; ARGS=--image: the agent from the image
+	@tests/vm/run $(ARGS)
+
+test-image: setup ## build the image, run its container, withhold each permission
+	@tests/image/run
 
 fuzz: ## the native parsers under libFuzzer and sanitizers: make fuzz SECONDS=600
 	@tools/fuzz $(or $(SECONDS),600)
@@ -64,14 +72,15 @@ eval-studies: setup ## score the studies on labelled series: make eval-studies D
 	@$(PY) -m tools.eval_studies $(DIR) $(ARGS)
 
 cluster-tools: ## build the control plane that the Kubernetes tests start
-	@tests/cluster/build
+	@tools/go-tools cluster
 
 cluster-demo: setup ## three agents as three nodes, a real control plane, pods placed by what they report
-	@tests/cluster/build > /dev/null
+	@tools/go-tools cluster > /dev/null
 	@$(PY) -m tools.cluster_demo $(ARGS)
 
-s3-tools: ## build the S3 server that the fleet's tests start
-	@tests/s3/build
+store-tools: ## fetch the servers of S3, Google Cloud Storage and Azure that the fleet's tests start
+	@tools/go-tools s3 gcs
+	@tests/azure/build
 
 COMPILE := .venv/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-annotate --no-header
 

@@ -4,6 +4,8 @@
     python -m bench                     all of them, about a quarter of an hour
     python -m bench tick exposition     the short ones
     python -m bench agent --seconds 60 --containers 100
+    python -m bench pod --seconds 600 --containers 100 --markdown
+    python -m bench --prepare archive   makes what it measures and is kept; measures nothing
 """
 
 import argparse
@@ -18,19 +20,24 @@ import time
 from pathlib import Path
 from types import FrameType
 
-from bench.result import Bench, Options, Row, render_table
+from bench.result import Bench, Options, Row, render_markdown, render_table
 
 # Name -> what it measures. The module bench/<name>.py has a function `run`.
 BENCHES = {
     "tick": "one tick over 200 containers against the floor of pread in C",
+    "processes": "480 processes against psutil",
     "exposition": "12,000 series as text against prometheus_client",
     "archive": "bytes per sample, cost of writing, time to answer, merging",
     "fleet": "a fleet's studies a second, workers, bytes fetched, catalog, copy, what is found",
     "viewer": "the viewer's answers over a day of 100 containers, beside DuckDB alone",
     "agent": "the agent's CPU and memory at 1 Hz beside the peers",
+    "pod": "the whole pod at 100 containers: CPU, memory, disk, beside its limits and the peers",
+    "growth": "what a container costs on nodes with 10 to 1,000 of them, and at the limit of descriptors",
     "lateness": "how late a tick starts while a scrape loop runs",
-    "viewer_page": "the viewer's page in chromium: first paint, zoom, memory of the live tail",
+    "viewer_page": "the viewer's page in chromium: first paint, zoom",
+    "viewer_live": "the heap of the viewer's page over a live tail of --seconds",
     "mcp": "one MCP server in front of 100 viewers: top_containers, memory",
+    "intake": "the agent's CPU at 1,000 FPGA events a second, beside a bare server of the same stack",
     "scheduler": "the extender: pods/s, both verbs at 1,000 nodes, a replay against 1-2-2",
 }
 
@@ -41,12 +48,16 @@ def main() -> int:
     signal.signal(signal.SIGTERM, _leave)
     options = Options(tuple(arguments.containers), arguments.seconds, arguments.rounds)
     rows: list[Row] = []
+    if arguments.prepare:
+        for name in arguments.names or BENCHES:
+            getattr(importlib.import_module(f"bench.{name}"), "prepare", lambda _: None)(options)
+        return 0
     for name in arguments.names or BENCHES:
         rows += _run(name, options)
     if arguments.json:
         print(json.dumps({"machine": _machine(), "rows": [row.plain() for row in rows]}, indent=1))
     else:
-        print(_machine(), render_table(rows), sep="\n\n")
+        print(_machine(), render_markdown(rows) if arguments.markdown else render_table(rows), sep="\n\n")
     return 1 if any(row.met is False for row in rows) else 0
 
 
@@ -68,9 +79,11 @@ def _parser() -> argparse.ArgumentParser:
     )
     default = Options()
     parser.add_argument("names", nargs="*", choices=[[], *BENCHES], metavar="NAME", help="default: all")
+    parser.add_argument("--prepare", action="store_true", help="only make the inputs that are kept")
     parser.add_argument("--json", action="store_true", help="base units, nothing rounded")
+    parser.add_argument("--markdown", action="store_true", help="a table for the README")
     parser.add_argument(
-        "--seconds", type=float, default=default.seconds, help="length of each run of `agent`"
+        "--seconds", type=float, default=default.seconds, help="length of each run of `agent` and `pod`"
     )
     parser.add_argument("--rounds", type=int, default=default.rounds, help="turns of the short benches")
     parser.add_argument("--containers", type=int, nargs="+", default=default.containers, metavar="N")

@@ -8,8 +8,10 @@ they are used, so that the peak of a step is that of its own work.
 import json
 import resource
 import sys
+import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -211,8 +213,8 @@ def merge(data: str) -> dict[str, Any]:
     }
 
 
-def write_day(folder: Path, containers: int) -> list[str]:
-    """One day-sized file: a counter and a gauge of each container. Returns their ids."""
+def write_day(folder: Path, containers: int) -> None:
+    """One day-sized file: a counter and a gauge of each container."""
     import numpy as np
 
     from nodescope.base.entity import Entity
@@ -258,7 +260,6 @@ def write_day(folder: Path, containers: int) -> list[str]:
     publish(
         disk, temporary, path, render_sidecar(Sidecar(head, (usage, current), tuple(subjects), ticks, scopes))
     )
-    return ids
 
 
 def select(folder: Path, metric: str, ids: list[str]) -> str:
@@ -270,7 +271,36 @@ def select(folder: Path, metric: str, ids: list[str]) -> str:
     )
 
 
-def day_query(data: str, containers: str) -> dict[str, Any]:
+def make_day(data: str, containers: str) -> dict[str, Any]:
+    """A day as the consolidator leaves it: one file, and its minutes."""
+    from nodescope.keep.disk import Disk
+    from nodescope.keep.layout import DataFolder
+    from nodescope.keep.rollup import renew_rollups
+
+    folder = DataFolder(Path(data))
+    write_day(folder.path, int(containers))
+    return {"rollups": renew_rollups(Disk(), folder, folder.partitions()[0])}
+
+
+def list_ids(folder: Path) -> list[str]:
+    from nodescope.read.catalog import read_catalog
+
+    return sorted(one.label("l_container_id") or "" for one in read_catalog([folder]).containers())
+
+
+@contextmanager
+def without_minutes(folder: Path) -> Iterator[Path]:
+    """The same day without its rollups: every sample has to be read."""
+    with tempfile.TemporaryDirectory() as place:
+        shown = Path(place)
+        for path in folder.glob("dt=*/*/*"):
+            link = shown / path.relative_to(folder)
+            link.parent.mkdir(parents=True, exist_ok=True)
+            link.symlink_to(path)
+        yield shown
+
+
+def day_query(data: str) -> dict[str, Any]:
     """One series of a day, catalog and all; DuckDB on the same file in the same turns."""
     import duckdb
 
@@ -278,55 +308,56 @@ def day_query(data: str, containers: str) -> dict[str, Any]:
     from nodescope.read.query import Engine
 
     folder = Path(data)
-    ids = write_day(folder, int(containers))
+    ids = list_ids(folder)
     one = [ids[len(ids) // 2]]
     engine, connection = Engine(), duckdb.connect()
     question = select(folder, "cgroup.v2.memory.current", one)
 
-    def ask(metric: str, points: int) -> int:
-        answer = engine.query(read_catalog([folder]), metric, one, max_points=points)
+    def ask(place: Path, metric: str, points: int) -> int:
+        answer = engine.query(read_catalog([place]), metric, one, max_points=points)
         return len(answer.lines[0].points.time_ms)
 
-    figures = take_turns(
-        ours=lambda: ask("memory", 1000),
-        rate=lambda: ask("cpu", 1000),
-        raw=lambda: connection.cursor().sql(question).to_arrow_table(),
-    )
-    return {**figures, "points": ask("memory", 1000)}
+    with without_minutes(folder) as samples:
+        figures = take_turns(
+            ours=lambda: ask(folder, "memory", 1000),
+            rate=lambda: ask(folder, "cpu", 1000),
+            samples=lambda: ask(samples, "memory", 1000),
+            every=lambda: ask(folder, "memory", DAY_SECONDS),
+            raw=lambda: connection.cursor().sql(question).to_arrow_table(),
+        )
+    return {**figures, "points": ask(folder, "memory", 1000)}
 
 
-def panel(data: str, containers: str) -> dict[str, Any]:
+def panel(data: str) -> dict[str, Any]:
     """What a viewer asks: eight series of a day, and the ten largest; from rollups and from samples."""
     import duckdb
 
-    from nodescope.keep.disk import Disk
-    from nodescope.keep.layout import DataFolder
-    from nodescope.keep.rollup import renew_rollups
     from nodescope.read.catalog import read_catalog
     from nodescope.read.query import Engine
     from nodescope.read.ranking import rank_containers
 
-    folder = DataFolder(Path(data))
-    ids = write_day(folder.path, int(containers))
+    folder = Path(data)
+    ids = list_ids(folder)
     eight = ids[:: len(ids) // 8][:8]
     engine, connection = Engine(), duckdb.connect()
-    question = select(folder.path, "cgroup.v2.cpu.stat.usage_usec", eight)
-    catalog = read_catalog([folder.path])
+    question = select(folder, "cgroup.v2.cpu.stat.usage_usec", eight)
+    catalogs: dict[Path, Any] = {}
 
-    def ask(points: int) -> None:
-        nonlocal catalog
+    def ask(place: Path, points: int) -> None:
         # As a viewer does: what is known of a file is kept.
-        catalog = read_catalog([folder.path], catalog)
-        assert len(engine.query(catalog, "cpu", eight, max_points=points).lines) == 8
+        catalogs[place] = read_catalog([place], catalogs.get(place))
+        assert len(engine.query(catalogs[place], "cpu", eight, max_points=points).lines) == 8
 
     def rank() -> None:
-        assert len(rank_containers(engine, catalog, "cpu", limit=10).rows) == 10
+        assert len(rank_containers(engine, catalogs[folder], "cpu", limit=10).rows) == 10
 
-    samples = take_turns(
-        samples=lambda: ask(1000), raw=lambda: connection.cursor().sql(question).to_arrow_table()
-    )
-    renew_rollups(Disk(), folder, folder.partitions()[0])
-    return {**samples, **take_turns(minutes=lambda: ask(1000), ranking=rank)}
+    with without_minutes(folder) as samples:
+        return take_turns(
+            minutes=lambda: ask(folder, 1000),
+            samples=lambda: ask(samples, 1000),
+            ranking=rank,
+            raw=lambda: connection.cursor().sql(question).to_arrow_table(),
+        )
 
 
 def take_turns(**works: Callable[[], object]) -> dict[str, float]:
@@ -348,23 +379,23 @@ def take_turns(**works: Callable[[], object]) -> dict[str, float]:
     }
 
 
-def list_files(data: str) -> dict[str, Any]:
-    """A thousand files of 100 containers each; every reading starts without a cache."""
+def make_many(data: str, files: str) -> dict[str, Any]:
+    """Many files of 100 containers each, a segment after the other."""
     from nodescope.keep import sidecar as sidecars
     from nodescope.keep.demo import Wish, write_node
     from nodescope.keep.layout import DataFolder, render_stamp
-    from nodescope.read.catalog import read_catalog
 
-    made = DataFolder(Path(data) / "made")
-    end_ms = 1_772_366_400_000
-    write_node(Wish(made.path, 0.05, 100, 1, end_ms, "n1"), "0", lambda _: None)
-    source = next(iter(made.files()))
-    whole = sidecars.read_sidecar(source.sidecar).whole()
-    content = source.path.read_bytes()
-    many = DataFolder(Path(data) / "many")
+    many = DataFolder(Path(data))
     partition = many.partition("2026-03-01", "n1")
     partition.mkdir(parents=True)
-    for number in range(1000):
+    end_ms = 1_772_366_400_000
+    with tempfile.TemporaryDirectory() as place:
+        made = DataFolder(Path(place))
+        write_node(Wish(made.path, 0.05, 100, 1, end_ms, "n1"), "0", lambda _: None)
+        source = next(iter(made.files()))
+        whole = sidecars.read_sidecar(source.sidecar).whole()
+        content = source.path.read_bytes()
+    for number in range(int(files)):
         from_ms = end_ms + number * 90_000
         stem = partition / f"metrics-{render_stamp(from_ms)}"
         span = whole.head.to_ms - whole.head.from_ms
@@ -373,6 +404,15 @@ def list_files(data: str) -> dict[str, Any]:
         whole.head = replace(whole.head, from_ms=from_ms, to_ms=from_ms + span)
         Path(f"{stem}.containers").write_bytes(sidecars.render_sidecar(whole))
         Path(f"{stem}.parquet").write_bytes(content)
+    return {}
+
+
+def list_files(data: str) -> dict[str, Any]:
+    """A thousand files; every reading starts without a cache."""
+    from nodescope.keep import sidecar as sidecars
+    from nodescope.read.catalog import read_catalog
+
+    many = Path(data)
 
     def forget() -> None:
         for cache in (sidecars._metrics_from, sidecars._scopes_from, sidecars._series_from):  # noqa: SLF001
@@ -380,11 +420,11 @@ def list_files(data: str) -> dict[str, Any]:
 
     def list_all() -> None:
         forget()
-        assert len(read_catalog([many.path]).entries) == 1000
+        assert len(read_catalog([many]).entries) == 1000
 
     def list_containers() -> None:
         forget()
-        assert len(read_catalog([many.path]).containers()) >= 100
+        assert len(read_catalog([many]).containers()) >= 100
 
     return take_turns(listing=list_all, containers=list_containers)
 
@@ -396,6 +436,9 @@ STEPS: dict[str, Callable[..., dict[str, Any]]] = {
     "write_cost": write_cost,
     "write_memory": write_memory,
     "merge": merge,
+    "make_day": make_day,
+    "make_panel": make_day,
+    "make_many": make_many,
     "day_query": day_query,
     "panel": panel,
     "list_files": list_files,

@@ -2,8 +2,8 @@
 A fleet: series studied a second, workers, memory, bytes fetched, catalog, copy; and what is found.
 
 A demo fleet of NODESCOPE_BENCH_FLEET nodes x hours x containers (50x6x40
-unless set; it is written by two processes and takes some minutes), a real S3
-server on loopback, workers of this machine. The anchor of the studies is a
+unless set; written once by two processes, some minutes, kept in artifacts/), a
+real S3 server on loopback, workers of this machine. The anchor of the studies is a
 plain loop over the same files in one process: read the metric's rows with
 pyarrow, cut them by container, run the same study.
 """
@@ -21,9 +21,22 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from bench.fleet_truth import (
+    END_MS,
+    FALSE_SHARE,
+    Score,
+    ask_changes,
+    ask_leaks,
+    seed_rows,
+    shape_rows,
+    truth_of,
+    write_member,
+)
 from bench.result import Options, Row
+from nodescope.keep.demo import Wish
+from nodescope.keep.demo_fleet import plan_fleet
 
-END_MS = 1_772_366_400_000
+ARTIFACTS = Path("artifacts")
 SEED = 5
 STUDIED = "memory_anon"
 CATALOG_FILES = 10_000
@@ -32,19 +45,20 @@ CATALOG_FILES = 10_000
 def run(options: Options) -> list[Row]:
     del options
     nodes, hours, containers = map(float, os.environ.get("NODESCOPE_BENCH_FLEET", "50x6x40").split("x"))
+    data = ARTIFACTS / f"fleet-{nodes:g}x{hours:g}x{containers:g}"
+    seconds = write_fleet(data, round(nodes), hours, round(containers))
+    rows = [
+        Row(
+            "demo fleet written, a node",
+            seconds / nodes,
+            "seconds",
+            remark=f"CPU; {nodes:.0f} nodes x {hours:g} h x {containers:.0f} containers, {size_of(data) / 2**20:.0f} MiB",
+        )
+    ]
+    rows += study_rows(data)
+    rows += truth_rows(data)
+    rows += [*seed_rows(), *shape_rows()]
     with workplace() as place:
-        data = place / "nodes"
-        seconds = write_fleet(data, round(nodes), hours, round(containers))
-        rows = [
-            Row(
-                "demo fleet written",
-                seconds,
-                "seconds",
-                remark=f"{nodes:.0f} nodes x {hours:g} h x {containers:.0f} containers, {size_of(data) / 2**20:.0f} MiB",
-            )
-        ]
-        rows += study_rows(data)
-        rows += truth_rows(data)
         rows += bucket_rows(place, data)
     return rows
 
@@ -63,34 +77,34 @@ def size_of(path: Path) -> int:
 
 
 def write_fleet(data: Path, nodes: int, hours: float, containers: int) -> float:
-    """Nodes by turns in two processes, merged as a consolidator would."""
-    start = time.monotonic()
-    words = [sys.executable, "-m", "bench.fleet", str(data), str(nodes), str(hours), str(containers)]
-    turns = [subprocess.Popen([*words, str(turn)]) for turn in range(2)]
-    for turn in turns:
-        if turn.wait():
+    """CPU seconds; nodes by turns in two processes, each day in one file, as a consolidator leaves it."""
+    told = data / "truth.json"
+    if not told.exists():
+        shutil.rmtree(data, ignore_errors=True)
+        data.mkdir(parents=True)
+        words = [sys.executable, "-m", "bench.fleet", str(data), str(nodes), str(hours), str(containers)]
+        turns = [subprocess.Popen([*words, str(turn)]) for turn in range(2)]
+        codes = [turn.wait() for turn in turns]
+        if any(codes):
             raise SystemExit("the demo fleet could not be written")
-    planted = [one for turn in range(2) for one in json.loads((data / f"truth-{turn}.json").read_text())]
-    (data / "truth.json").write_text(json.dumps(planted))
-    return time.monotonic() - start
+        parts = [json.loads((data / f"truth-{turn}.json").read_text()) for turn in range(2)]
+        content = {
+            "seconds": sum(part["seconds"] for part in parts),
+            "planted": [one for part in parts for one in part["planted"]],
+        }
+        told.write_text(json.dumps(content))
+    seconds: float = json.loads(told.read_text())["seconds"]
+    return seconds
 
 
 def write_turn(arguments: Sequence[str]) -> None:
-    from nodescope.keep.consolidator import Consolidator
-    from nodescope.keep.demo import Wish, write_node
-    from nodescope.keep.demo_fleet import plan_fleet
-    from nodescope.keep.disk import Disk
-    from nodescope.keep.layout import MS_PER_DAY, DataFolder
-
     data, nodes, hours, containers, turn = Path(arguments[0]), *map(float, arguments[1:])
     planted = []
     for number in range(int(turn), int(nodes), 2):
-        node = f"demo-{number + 1}"
-        wish = Wish(data / node, hours, int(containers), SEED, END_MS, node, number, int(nodes))
-        made = write_node(wish, "bench", lambda _: None, planters=plan_fleet(wish))
-        planted += [{"node": node, **one} for one in made.truth]
-        Consolidator(Disk(), DataFolder(data / node), 2).run_pass(END_MS + MS_PER_DAY)
-    (data / f"truth-{int(turn)}.json").write_text(json.dumps(planted))
+        wish = Wish(data, hours, int(containers), SEED, END_MS, "", number, int(nodes))
+        planted += write_member(wish, plan_fleet)
+    content = {"seconds": time.process_time(), "planted": planted}
+    (data / f"truth-{int(turn)}.json").write_text(json.dumps(content))
 
 
 # -- studies -----------------------------------------------------------------------
@@ -164,45 +178,28 @@ def peak_bytes() -> float:
 
 
 def truth_rows(data: Path) -> list[Row]:
-    """Recall and false discoveries of both questions that have a planted truth."""
+    """Recall and false discoveries of both questions that have a planted truth, on two workers."""
     from nodescope.read.roots import survey_roots
     from nodescope.use.fleet.answer import build_answer
     from nodescope.use.fleet.cluster import open_cluster, run_units
-    from nodescope.use.fleet.part import Job, cut_units, window_units
 
-    planted: list[dict[str, Any]] = json.loads((data / "truth.json").read_text())
+    planted: list[dict[str, Any]] = json.loads((data / "truth.json").read_text())["planted"]
     survey = survey_roots([str(data)])
-    images = [one for one in planted if one["kind"] == "bad_image"]
-    at_ms = round(images[0]["minute"] * 1000)
-    asked = {
-        "leaks": (
-            cut_units(survey, [STUDIED], None, None),
-            Job("leaks"),
-            {(one["node"], one["container_ids"][0]) for one in planted if one["kind"] == "leak"},
-        ),
-        "changes": (
-            window_units(survey, ["memory"], at_ms - 1_800_000, at_ms + 1_800_000),
-            Job("changes", at_ms, 120_000),
-            {(one["node"], one["container_ids"][1]) for one in images},
-        ),
-    }
+    at_ms = round(next(one["minute"] for one in planted if one["kind"] == "bad_image") * 1000)
+    leaking, changed = truth_of(planted)
     rows = []
     with open_cluster(None, 2, 2**30) as client:
-        for name, (units, job, truth) in asked.items():
+        for name, (units, job), truth in (
+            ("fleet leaks", ask_leaks(survey), leaking),
+            ("fleet changes", ask_changes(survey, at_ms), changed),
+        ):
             start = time.monotonic()
             parts = list(run_units(client, units, job))
             seconds = time.monotonic() - start
-            answer = build_answer(parts, survey.faults, job, "workload", 0.05)
-            found = {(row["node"], row["container_id"]) for row in answer.kept}
-            told = f"{answer.series} series in {seconds:.0f} s; false {len(found - truth)} of {len(found)}"
-            rows.append(
-                Row(
-                    f"fleet {name}: planted and not found",
-                    float(len(truth - found)),
-                    "series",
-                    remark=f"{len(truth)} planted; {told}",
-                )
-            )
+            score = Score()
+            score.add(name, build_answer(parts, survey.faults, job, "workload", FALSE_SHARE), truth)
+            rows.append(score.row(f"{name}, {len(survey.nodes)} nodes", f"; {seconds:.0f} s, 2 workers"))
+            rows += [Row(odd, 1.0, "series") for odd in score.odd]
     return rows
 
 

@@ -11,8 +11,12 @@ PROCESSES = 2
 
 
 @contextlib.contextmanager
-def containers(count: int) -> Iterator[list[Group]]:
-    """Half of them named as kubelet's cgroupfs driver does, half as systemd's."""
+def containers(count: int, processes: int = PROCESSES, pause_ms: int = 100) -> Iterator[list[Group]]:
+    """
+    Half of them named as kubelet's cgroupfs driver does, half as systemd's.
+
+    Each process wakes up and works a little after every pause.
+    """
     reason = why_not()
     if reason:
         raise SystemExit(f"this bench needs real cgroups: {reason}")
@@ -21,6 +25,6 @@ def containers(count: int) -> Iterator[list[Group]]:
         made = [cgroups.container(driver="systemd" if number % 2 else "cgroupfs") for number in range(count)]
         for group in made:
             group.limit(memory_bytes=64 << 20, cpu_cores=0.5)
-            for _ in range(PROCESSES):
-                group.spawn([worker])
+            for _ in range(processes):
+                group.spawn([worker, str(pause_ms)])
         yield made

@@ -67,6 +67,8 @@ def render_figure(value: float, unit: str) -> str:
 
 
 def render_ratio(ratio: float) -> str:
+    if ratio == 0:
+        return "nothing"
     return f"{ratio:.2f} x" if ratio >= 1 else f"{1 / ratio:.1f} x less"
 
 
@@ -76,6 +78,16 @@ def render_table(rows: Sequence[Row]) -> str:
     widths = [max(len(line[column]) for line in cells) for column in range(len(head))]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip() for line in cells]
     return "\n".join([lines[0], "  ".join("-" * width for width in widths), *lines[1:]])
+
+
+def render_markdown(rows: Sequence[Row]) -> str:
+    """As the README has it."""
+    lines: list[tuple[str, ...]] = [("what", "nodescope", "anchor", "ratio"), ("---",) * 4]
+    for row in rows:
+        what, ours, _, ratio = _cells(row)[:4]
+        anchor = "" if row.anchor is None else f"{render_figure(row.anchor, row.unit)}, {row.against}"
+        lines.append((what, f"{ours}, {row.remark}" if row.remark else ours, anchor, ratio))
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def _cells(row: Row) -> tuple[str, ...]:

@@ -6,6 +6,10 @@ Functions come as they do on a serverless platform: popularity falls off as
 load. A device has regions that keep their bitstream until it is replaced. Only
 devices and time are simulated: events go through the real tracker into the
 real annotation, at the annotator's own pace, and the real extender scores.
+
+Three policies: `cost` and `rank` as the extender has them, and `greedy`, which
+sees the devices themselves: it sends every pod where it will in fact lose the
+least. No extender can know that; it shows how much there was to gain.
 """
 
 import heapq
@@ -16,6 +20,7 @@ from dataclasses import dataclass, field
 from threading import Event
 from typing import Any
 
+from bench.result import quantile
 from nodescope.base.fpga import FpgaEvent, FpgaReading, FpgaTracker
 from nodescope.base.fpga_state import KEY, is_material, render_state
 from nodescope.use.scheduler.call import Call
@@ -25,12 +30,14 @@ from nodescope.use.scheduler.ledger import Ledger
 from nodescope.use.scheduler.nodes import Nodes
 from nodescope.use.scheduler.wish import Wish
 
+GREEDY = "greedy"
 NODES = 10
 REGIONS = 2
 FUNCTIONS = 40
 SECONDS = 600.0
-# Together they keep the devices about a third busy.
-EVENTS_PER_SECOND = 5.0
+# Sessions a second over all nodes. Heavy keeps a third of all regions busy
+# with sessions alone, in bursts all of them.
+LOADS = {"light": 2.0, "medium": 5.0, "heavy": 12.0}
 START_NS = 1_690_000_000_000_000_000
 LOOK_SECONDS, LEAST_SECONDS, HEARTBEAT_SECONDS = 1.0, 10.0, 60.0
 
@@ -75,23 +82,32 @@ class Device:
     written: FpgaReading | None = None
     written_at: float = -math.inf
 
+    def pick(self, arrival: Arrival) -> tuple[Region, float]:
+        """The region that has the bitstream, else the one that is free first; ms to load it there."""
+        for region in self.regions:
+            if region.bitstream == arrival.bitstream:
+                return region, 0.0
+        now = arrival.at_seconds
+        return min(self.regions, key=lambda one: (max(one.free_at, now), one.used_at)), arrival.load_ms
+
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
     cold_share: float
     lost_ms: float
-    """Mean of waiting and loading."""
+    """Mean of waiting and loading: from being placed to the session's begin."""
+    lost_p95_ms: float
     usage_spread: float
     """Standard deviation over mean of what the nodes' devices did."""
     load_spread: float
 
 
-def make_trace(seed: int, seconds: float = SECONDS) -> list[Arrival]:
+def make_trace(seed: int, load: str, seconds: float = SECONDS) -> list[Arrival]:
     chance = random.Random(seed)
     shares = [1 / (rank + 1) for rank in range(FUNCTIONS)]
     trace = []
     for rank, share in enumerate(shares):
-        rate = EVENTS_PER_SECOND * share / sum(shares)
+        rate = LOADS[load] * share / sum(shares)
         session_ms = math.exp(chance.gauss(math.log(400), 0.6))
         load_ms = math.exp(chance.gauss(math.log(300), 0.8))
         at_seconds, burst_until = 0.0, 0.0
@@ -113,7 +129,9 @@ class Replay:
         self.clock = Clock()
         self.nodes = Nodes(self.clock)
         self.ledger = Ledger(self.clock)
-        self.extender = Extender(self.nodes, self.ledger, Decisions(), self.clock, policy)
+        self.policy = policy
+        scored_by = "cost" if policy == GREEDY else policy
+        self.extender = Extender(self.nodes, self.ledger, Decisions(), self.clock, scored_by)
         self.devices = {f"node-{number}": Device(FpgaTracker(self.clock)) for number in range(NODES)}
         self.names = tuple(self.devices)
         for device in self.devices.values():
@@ -132,7 +150,7 @@ class Replay:
         for number, arrival in enumerate(trace):
             self._pass_until(arrival.at_seconds)
             wish = Wish("d", f"p{number}", f"p{number}", "fpga", arrival.bitstream)
-            node = self._choose(wish)
+            node = self._choose(wish) if self.policy != GREEDY else self._choose_greedily(arrival)
             self.ledger.change(self._pod(wish, node, "Running"))
             was_cold, lost_ms, end = self._execute(self.devices[node], arrival)
             self._at(end, self._end, (wish, node))
@@ -141,6 +159,7 @@ class Replay:
         return Outcome(
             cold / len(trace),
             statistics.fmean(lost),
+            quantile(lost, 0.95),
             spread([device.busy_ms for device in self.devices.values()]),
             spread([device.load_ms for device in self.devices.values()]),
         )
@@ -153,20 +172,29 @@ class Replay:
         best = max(one.score for one in decision.verdicts)
         return self.chance.choice([one.node for one in decision.verdicts if one.score == best])
 
+    def _choose_greedily(self, arrival: Arrival) -> str:
+        """The least loss; among equals the device that has worked least."""
+
+        def judge(name: str) -> tuple[float, float]:
+            device = self.devices[name]
+            region, load_ms = device.pick(arrival)
+            waits_ms = max(0.0, region.free_at - arrival.at_seconds) * 1000
+            return waits_ms + load_ms, device.busy_ms
+
+        return min(self.names, key=judge)
+
     def _execute(self, device: Device, arrival: Arrival) -> tuple[bool, float, float]:
         now = arrival.at_seconds
-        has = [region for region in device.regions if region.bitstream == arrival.bitstream]
-        region = has[0] if has else min(device.regions, key=lambda one: (max(one.free_at, now), one.used_at))
+        region, load_ms = device.pick(arrival)
         begin = max(now, region.free_at)
-        load_ms = 0.0 if has else arrival.load_ms
         end = begin + (load_ms + arrival.session_ms) / 1000
         region.bitstream, region.free_at, region.used_at = arrival.bitstream, end, end
         device.busy_ms += load_ms + arrival.session_ms
         device.load_ms += load_ms
-        if not has:
+        if load_ms:
             self._at(begin + load_ms / 1000, self._report, (device, arrival, True))
         self._at(end, self._report, (device, arrival, False))
-        return not has, (begin - now) * 1000 + load_ms, end
+        return load_ms > 0, (begin - now) * 1000 + load_ms, end
 
     def _report(self, told: tuple[Device, Arrival, bool]) -> None:
         device, arrival, is_load = told
@@ -222,5 +250,5 @@ def spread(values: list[float]) -> float:
     return statistics.pstdev(values) / mean if mean else 0.0
 
 
-def replay(policy: str, seed: int, seconds: float = SECONDS) -> Outcome:
-    return Replay(policy, seed).run(make_trace(seed, seconds))
+def replay(policy: str, seed: int, load: str = "medium", seconds: float = SECONDS) -> Outcome:
+    return Replay(policy, seed).run(make_trace(seed, load, seconds))

@@ -1,8 +1,8 @@
 """
 The viewer's API on a day of 100 containers: one panel, the list, the first view, idle memory.
 
-The archive is the demo's, 24 h x 100 containers, made once in artifacts/demo-day
-(some minutes), then consolidated. The anchor of the panel is DuckDB alone over the same files: the
+The archive is the demo's, 24 h x 100 containers, made once (some minutes) and
+consolidated, as a day-old archive is: it then has its minutes, too. The anchor of the panel is DuckDB alone over the same files: the
 same eight series fetched with one query, and nothing derived, downsampled or sent.
 """
 
@@ -18,19 +18,23 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from bench.prepared import prepare_input
 from bench.result import Goal, Options, Row, median
 
-DEMO = Path("artifacts/demo-day")
 END = "2026-01-02T00:00:00Z"
 SERIES = 8
 ROUNDS = 7
 SETTLE_SECONDS = 5.0
 
 
-def run(options: Options) -> list[Row]:
+def prepare(options: Options) -> Path:
     del options
-    make_demo()
-    with running_viewer() as (address, pid):
+    return prepare_input("demo-day", make_demo)
+
+
+def run(options: Options) -> list[Row]:
+    demo = prepare(options)
+    with running_viewer(demo) as (address, pid):
         idle = resident_bytes(pid)
         ids = busiest(address)
         panel = f"{address}/api/timeseries?metric=cpu&containers={','.join(ids)}&range=all&max_points=1000"
@@ -42,8 +46,8 @@ def run(options: Options) -> list[Row]:
         tiles = clock(lambda: fetch(f"{address}/api/summary"))
         sent = len(fetch(panel))
         used = resident_bytes(pid)
-    raw_cpu = clock(raw_query(ids, "cgroup.v2.cpu.stat.usage_usec"))
-    raw_memory = clock(raw_query(ids, "cgroup.v2.memory.current"))
+    raw_cpu = clock(raw_query(demo, ids, "cgroup.v2.cpu.stat.usage_usec"))
+    raw_memory = clock(raw_query(demo, ids, "cgroup.v2.memory.current"))
     words = f"{SERIES} series, 24 h, 100 containers, {sent / 1024:.0f} KiB of JSON"
     against = "DuckDB alone"
     return [
@@ -58,20 +62,18 @@ def run(options: Options) -> list[Row]:
     ]
 
 
-def make_demo() -> None:
-    """Written once; consolidated, as a day-old archive is: it then has its minutes, too."""
-    words = ["demo", "--no-serve", "--data", str(DEMO), "--hours", "24", "--containers", "100", "--end", END]
-    merging = ["consolidate", "--once", "--no-retention", "--data", str(DEMO)]
-    for mark, command in (("truth.json", words), ("rollup", merging)):
-        if not (DEMO / mark).exists():
-            subprocess.run(
-                [sys.executable, "-m", "nodescope", *command], check=True, stdout=subprocess.DEVNULL
-            )
+def make_demo(folder: Path) -> None:
+    data = ("--data", str(folder))
+    for words in (
+        ("demo", "--no-serve", *data, "--hours", "24", "--containers", "100", "--end", END),
+        ("consolidate", "--once", "--no-retention", *data),
+    ):
+        subprocess.run([sys.executable, "-m", "nodescope", *words], check=True, stdout=subprocess.DEVNULL)
 
 
 @contextmanager
-def running_viewer() -> Iterator[tuple[str, int]]:
-    words = [sys.executable, "-m", "nodescope", "viewer", str(DEMO), "--port", "0"]
+def running_viewer(demo: Path) -> Iterator[tuple[str, int]]:
+    words = [sys.executable, "-m", "nodescope", "viewer", str(demo), "--port", "0"]
     process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
     try:
         assert process.stdout is not None
@@ -110,14 +112,14 @@ def busiest(address: str) -> list[str]:
     return [one["id"] for one in found["containers"]]
 
 
-def raw_query(ids: list[str], metric: str) -> Callable[[], object]:
+def raw_query(demo: Path, ids: list[str], metric: str) -> Callable[[], object]:
     import duckdb
 
     connection = duckdb.connect()
     connection.execute("SET parquet_metadata_cache = true")
     wanted = ", ".join(f"'{one}'" for one in ids)
     question = (
-        f"SELECT epoch_ms(time), value, l_container_id FROM read_parquet('{DEMO}/dt=*/identifier=*/*.parquet') "
+        f"SELECT epoch_ms(time), value, l_container_id FROM read_parquet('{demo}/dt=*/identifier=*/*.parquet') "
         f"WHERE metric_name = '{metric}' AND l_container_id IN ({wanted})"
     )
     return lambda: connection.cursor().sql(question).to_arrow_table()

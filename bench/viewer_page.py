@@ -1,35 +1,27 @@
 """
-The viewer's page in a real chromium: first useful paint, zoom to redraw, memory of the live tail.
+The viewer's page in a real chromium: first useful paint, zoom to redraw.
 
-The archive is the demo: a day of a hundred containers. First useful paint is from
+The archive is that of the bench `viewer`: the demo, a day of a hundred containers. First useful paint is from
 the navigation to the first panel with its curves and its legend; the anchor is the
 same browser opening a page of one word from the same server. Zoom to redraw is from
 the wheel's event to the frame that shows the new range; the anchor is an empty
-frame of the same page. The heap is taken after a collection, at the start and at the
-end of a live tail of `--seconds`, in the middle of which it must not grow.
+frame of the same page.
 """
 
 import shutil
-import tempfile
-import time
-from collections.abc import Callable
-from pathlib import Path
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TypeVar
 
 from playwright.sync_api import Browser, Page, sync_playwright
-from tests.integration.agents import running_agent, wait_for
-from tests.web.browsing import running_viewer
 
 from bench.result import Goal, Options, Row, median, quantile
-from nodescope.keep.demo import Wish, write_node
+from bench.viewer import prepare, running_viewer
 
 Result = TypeVar("Result")
 
-HOURS = 24.0
 PAINTS = 7
 ZOOMS = 60
-# The tail fills its window once; from then on nothing may stay behind.
-LIVE = "#range=1m&panels=node:cpu.load_1m,node:memory.MemAvailable"
 
 WHEN_USEFUL = """() => {
     const look = () => {
@@ -53,30 +45,12 @@ EMPTY = f"async () => {{ const start = performance.now(); await {FRAME}; return 
 
 
 def run(options: Options) -> list[Row]:
-    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
-    if chromium is None:
-        raise SystemExit("bench viewer_page needs chromium: sudo apt-get install chromium")
-    with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=chromium, args=["--no-sandbox", "--enable-precise-memory-info"]
-        )
-        try:
-            return [
-                *measure_archive(browser, Path(folder), options.containers[0], HOURS),
-                *measure_live(browser, options.seconds),
-            ]
-        finally:
-            browser.close()
-
-
-def measure_archive(browser: Browser, folder: Path, containers: int, hours: float) -> list[Row]:
-    end_ms = int(time.time()) * 1000
-    write_node(Wish(folder / "demo", hours, containers, 7, end_ms, "demo-1"), "0", lambda _: None)
-    with running_viewer(folder / "demo", folder / "output") as viewer:
-        paints = [time_paint(browser, viewer.url) for _ in range(PAINTS + 1)][1:]
-        blanks = [time_blank(browser, viewer.url) for _ in range(PAINTS)]
-        zooms, frames = time_zooms(browser, f"{viewer.url}/#range=1d")
-    what = f"{hours:g} h x {containers} containers"
+    demo = prepare(options)
+    with running_browser() as browser, running_viewer(demo) as (url, _):
+        paints = [time_paint(browser, url) for _ in range(PAINTS + 1)][1:]
+        blanks = [time_blank(browser, url) for _ in range(PAINTS)]
+        zooms, frames = time_zooms(browser, f"{url}/#range=1d")
+    what = "24 h x 100 containers"
     return [
         Row(
             f"page: first useful paint, {what}",
@@ -97,6 +71,21 @@ def measure_archive(browser: Browser, folder: Path, containers: int, hours: floa
             f"median {median(zooms) * 1000:.0f} ms",
         ),
     ]
+
+
+@contextmanager
+def running_browser() -> Iterator[Browser]:
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
+    if chromium is None:
+        raise SystemExit("this bench needs chromium: sudo apt-get install chromium")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=chromium, args=["--no-sandbox", "--enable-precise-memory-info"]
+        )
+        try:
+            yield browser
+        finally:
+            browser.close()
 
 
 def time_paint(browser: Browser, url: str) -> float:
@@ -134,45 +123,6 @@ def time_zooms(browser: Browser, url: str) -> tuple[list[float], list[float]]:
         return zooms, frames
 
     return with_page(browser, look)
-
-
-def measure_live(browser: Browser, seconds: float) -> list[Row]:
-    with running_agent("--no-kubernetes", command="up") as agent:
-        url = wait_for(
-            lambda: [word for word in agent.printed().split() if word.startswith("http://")],
-            "up prints its addresses",
-        )[0]
-
-        def look(page: Page) -> tuple[int, int]:
-            page.goto(f"{url}/{LIVE}")
-            page.locator(".live.on").wait_for(timeout=60_000)
-            # The window has to fill before it can be called full.
-            page.wait_for_timeout(min(seconds / 3, 90) * 1000)
-            first = read_heap(page)
-            page.wait_for_timeout(seconds * 1000)
-            return first, read_heap(page)
-
-        first, last = with_page(browser, look)
-    return [
-        Row(
-            f"page: heap after {seconds:g} s of live tail",
-            float(last),
-            "resident",
-            float(first),
-            "at its start",
-            Goal(1.25, "ratio"),
-            f"{(last - first) / 1024:+.0f} KiB",
-        )
-    ]
-
-
-def read_heap(page: Page) -> int:
-    session = page.context.new_cdp_session(page)
-    for _ in range(2):
-        session.send("HeapProfiler.collectGarbage")
-    found = session.send("Runtime.getHeapUsage")
-    session.detach()
-    return int(found["usedSize"])
 
 
 def with_page(browser: Browser, look: Callable[[Page], Result]) -> Result:

@@ -47,6 +47,12 @@ static ssize_t read_from_start(int descriptor, char *buffer, size_t bytes)
 /* Lines remembered at the most; memory.stat has some 50, vmstat some 200. */
 #define MOST_LINES 4096
 #define LAYOUTS "nodescope.layouts"
+/*
+ * What the functions take and give, as one number; collect/native.py has its
+ * twin. Both grow when either side changes: a library left over from an older
+ * version would read our arrays as something else.
+ */
+#define INTERFACE 1
 
 struct entry {
     int32_t descriptor;
@@ -447,4 +453,10 @@ static struct PyModuleDef DEFINITION = {
     PyModuleDef_HEAD_INIT, "_native", "pread and parse without the interpreter lock.", -1, METHODS, NULL, NULL, NULL, NULL,
 };
 
-PyMODINIT_FUNC PyInit__native(void) { return PyModule_Create(&DEFINITION); }
+PyMODINIT_FUNC PyInit__native(void)
+{
+    PyObject *module = PyModule_Create(&DEFINITION);
+    if (module && PyModule_AddIntConstant(module, "INTERFACE", INTERFACE) < 0)
+        Py_CLEAR(module);
+    return module;
+}

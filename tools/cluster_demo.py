@@ -9,17 +9,21 @@ kube-controller-manager, kube-scheduler with deploy/scheduler/config.yaml.
 """
 
 import argparse
+import json
 import signal
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
 from tests.cluster.control_plane import RBAC, ControlPlane, free_port, tools_folder, wait_for
 from tests.cluster.programs import Agent, Extender, run_agent, run_extender
 
-from nodescope.base.fpga_state import KEY
+from nodescope.base.fpga_state import KEY, STATE_BYTES
+from nodescope.base.quantity import render_seconds
+from nodescope.commands.terminal import paint, render_table
 
 NODES = {"minikube": "abc", "minikube-m02": "def", "minikube-m03": "xyz"}
 DEPLOYMENT = """
@@ -40,8 +44,17 @@ spec:
 """
 
 
-def say(text: str) -> None:
+def say(text: str = "") -> None:
     print(text, flush=True)
+
+
+def begin(step: str, text: str) -> None:
+    say(f"\n{paint(step, 'bold')}\n  {text}")
+
+
+def show_rows(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    for line in render_table(head, rows).splitlines():
+        say(f"    {line}")
 
 
 def main() -> int:
@@ -65,7 +78,9 @@ def main() -> int:
 
 
 def show(plane: ControlPlane, keep: bool) -> None:
-    say("starting etcd, kube-apiserver, kube-controller-manager, kube-scheduler")
+    say("Three nodes, three agents, one stock kube-scheduler: pods are placed by what the FPGAs report.")
+    began = time.monotonic()
+    begin("a cluster", "etcd, kube-apiserver, kube-controller-manager, kube-scheduler on this machine")
     plane.start()
     plane.allow_agent()
     plane.kubectl("apply", "-f", RBAC / "namespace.yaml")
@@ -79,48 +94,92 @@ def show(plane: ControlPlane, keep: bool) -> None:
         log = plane.folder / "extender.log"
         kubeconfig = plane.kubeconfig("extender-token")
         extender = running.enter_context(run_extender(kubeconfig, plane.extender_port, log))
-        agents = {
-            name: running.enter_context(run_agent(Path("/"), plane.kubeconfig("agent-token"), name))
-            for name in NODES
-        }
+        account = plane.kubeconfig("agent-token")
+        agents = {name: running.enter_context(run_agent(Path("/"), account, name)) for name in NODES}
+        say(f"  and beside it an agent for each node and the extender, after {since(began)}")
         report(plane, agents)
         place(plane, extender)
-        say(f"\nwhy: curl '{extender.url}/explain?pod=default/NAME'")
-        if keep:
-            say(f"kubectl --kubeconfig {plane.kubeconfig('admin-token')} get pods -o wide")
-            say("Ctrl-C ends all of it")
-            signal.pause()
+        spread(plane)
+        place_plain(plane, extender)
+        if not keep:
+            say("\nAll of it ends now; make cluster-demo ARGS=--keep leaves it running, to look around.")
+            return
+        say("\nIt stays until Ctrl-C. Look around:")
+        say(f"  kubectl --kubeconfig {plane.kubeconfig('admin-token')} get pods -o wide")
+        pod = next(iter(plane.read_places("app=nginx")))
+        say(f"  curl '{extender.url}/explain?pod=default/{pod}'")
+        for name, agent in agents.items():
+            say(f"  curl {agent.url}/status    # the agent of {name}")
+        signal.pause()
+
+
+def since(began: float) -> str:
+    return render_seconds(time.monotonic() - began)
 
 
 def report(plane: ControlPlane, agents: dict[str, Agent]) -> None:
+    begin("events", "each agent is told that its FPGA took 10 s to load a bitstream")
     for name, bitstream in NODES.items():
         agent = agents[name]
         at_ms = time.time_ns() // 10**6
         data = f"--data timestamp_ms={at_ms} --data reconfiguration_ms=10000 --data bitstream_identifier={bitstream}"
-        say(f"  curl --request POST --url {agent.url}/ {data}")
-        agent.post(timestamp_ms=at_ms, reconfiguration_ms=10000, bitstream_identifier=bitstream)
+        answer = agent.post(timestamp_ms=at_ms, reconfiguration_ms=10000, bitstream_identifier=bitstream)
+        say(f"    $ curl {agent.url}/ {data}    -> {answer.text}")
     began = time.monotonic()
     wait_for("the annotations appear", lambda: all(KEY in plane.read_annotations(name) for name in NODES), 15)
-    say(f"annotations after {time.monotonic() - began:.1f} s:")
+    begin("annotations", f"{KEY} is on all three Nodes {since(began)} later")
+    rows = []
     for name in NODES:
-        say(f"  {name:14}{plane.read_annotations(name)[KEY][:110]}...")
+        text = plane.read_annotations(name)[KEY]
+        state = json.loads(text)
+        loading = render_seconds(state["recentReconfigurationTime"] / 1000)
+        has = " ".join(state["recentBitstreamIdentifiers"])
+        rows.append((name, has, loading, f"{len(text.encode())} of {STATE_BYTES} bytes"))
+    show_rows(("node", "has", "spent on loading", "annotation"), rows)
 
 
 def place(plane: ControlPlane, extender: Extender) -> None:
     workload = plane.folder / "workload.yaml"
     workload.write_text(DEPLOYMENT)
+    began = time.monotonic()
     plane.kubectl("apply", "-f", workload)
     places = wait_for("the pod is placed", lambda: plane.read_places("app=nginx"), 60)
     pod, node = next(iter(places.items()))
-    say(f"\na pod that needs bitstream def went to {node}:")
-    for one in extender.explain(f"default/{pod}")["nodes"]:
-        say(f"  {one['node']:14}score {one['score']:2}  cost {one['cost_ms']:8.0f} ms  {one['why'][:70]}")
+    begin(
+        "a pod",
+        f"a Deployment that needs bitstream def: placed on {paint(node, 'green')} after {since(began)}",
+    )
+    rows = [
+        # What weighed most; what no agent here reports comes after it.
+        (
+            one["node"],
+            f"{one['score']} of 10",
+            render_seconds(one["cost_ms"] / 1000),
+            one["why"].partition(";")[0],
+        )
+        for one in extender.explain(f"default/{pod}")["nodes"]
+    ]
+    show_rows(("node", "score", "expected loss", "why"), rows)
+
+
+def spread(plane: ControlPlane) -> None:
     plane.kubectl("scale", "deployment", "nginx-deployment", "--replicas=10")
     places = wait_for(
         "all are placed", lambda: len(found := plane.read_places("app=nginx")) == 10 and found, 60
     )
-    counts = {name: list(places.values()).count(name) for name in NODES}
-    say(f"\nnine more at once, before any annotation could change: {counts}")
+    begin("a wave", "nine more at once, before any annotation could tell: what is on its way is counted")
+    rows = [(name, "#" * list(places.values()).count(name)) for name in NODES]
+    show_rows(("node", "pods"), rows)
+
+
+def place_plain(plane: ControlPlane, extender: Extender) -> None:
+    plane.submit_pod("plain", {})
+    node = plane.wait_placed("plain")
+    asked = extender.get("/explain?pod=default/plain").status_code != 404
+    begin(
+        "a plain pod",
+        f"asks for nothing of ours: on {node}, by kube-scheduler {'and us' if asked else 'alone'}",
+    )
 
 
 if __name__ == "__main__":

@@ -23,6 +23,7 @@ from nodescope.base.clock import Clock, SystemClock
 from nodescope.base.errors import SettingsRejected
 from nodescope.base.fpga import FpgaTracker
 from nodescope.base.loading import Loaded, load_settings
+from nodescope.base.log import Log
 from nodescope.base.settings import Settings
 from nodescope.base.text import hint_nearest
 from nodescope.base.wishes import Wishes
@@ -48,6 +49,8 @@ from nodescope.publish.note import FpgaNote, Note, WindowNote, read_load
 from nodescope.publish.own import Obituaries, Own
 from nodescope.publish.scrape import Scrape
 from nodescope.publish.token import Token
+
+log = Log("wiring")
 
 # Left for sockets, logs and what libraries open behind our back.
 SPARE_DESCRIPTORS = 256
@@ -124,6 +127,8 @@ def build_context(
     native, reason = load_native(settings.reader)
     if native is None and settings.reader == "native":
         raise SettingsRejected(f"reader = native: {reason}; accepted here: python, auto")
+    if native is None and settings.reader == "auto":
+        log.warning("files are read by plain Python", reason=reason)
     root = open_root(settings.root, native)
     return Context(
         root=root,

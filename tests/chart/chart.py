@@ -36,7 +36,7 @@ Thing = dict[str, Any]
 @cache
 def find_program(name: str) -> str:
     """helm or kubeconform; built on CI, skipped with one line where they are not there."""
-    done = subprocess.run([ROOT / "tests/chart/tools/build"], capture_output=True, text=True, check=False)
+    done = subprocess.run([ROOT / "tools/go-tools", "chart"], capture_output=True, text=True, check=False)
     if done.returncode == 0:
         return str(Path(done.stdout.strip()) / name)
     message = done.stderr.strip().splitlines()[-1]

@@ -49,7 +49,7 @@ AGENT_RULES = [
 
 
 def tools_folder() -> Path:
-    """Where tests/cluster/build puts the programs of this go.sum."""
+    """Where tools/go-tools puts the programs of this go.sum."""
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     # As sha256sum writes it, which the script hashes.
     lines = "".join(
@@ -64,7 +64,7 @@ def find_tools(programs: tuple[str, ...] = LEAST) -> Path:
     if all((folder / name).exists() for name in programs):
         return folder
     if os.environ.get("CI") == "true":
-        subprocess.run([HERE / "build"], check=True)
+        subprocess.run([HERE.parents[1] / "tools/go-tools", "cluster"], check=True)
         return folder
     pytest.skip("no test control plane: run make cluster-tools (needs Go 1.25, about ten minutes, once)")
 

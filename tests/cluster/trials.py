@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.cluster.control_plane import ControlPlane, wait_for
-from tests.cluster.programs import Agent, run_agent
+from tests.cluster.programs import run_agent
 from tests.nodes.make_nodes import DATABASE, WEB
 
 from nodescope.base.fpga_state import KEY, STATE_BYTES
@@ -21,27 +21,37 @@ def read_state(plane: ControlPlane, node: str) -> dict[str, Any]:
     return json.loads(text) if text else {}
 
 
-def flood(agent: Agent, events: int, seconds: float) -> int:
-    """Events at an even pace, by as many senders as it takes; how many were answered ok."""
+def flood(url: str, events: int, seconds: float, *, kept: bool = True) -> int:
+    """
+    Events at an even pace, by as many senders as it takes; how many were answered ok.
+
+    A sender keeps its connection, or makes one for every event.
+    """
     senders = 8
     began = time.monotonic()
-
-    host, port = agent.url.removeprefix("http://").split(":")
+    host, port = url.removeprefix("http://").split(":")
+    kind = "Content-Type: application/x-www-form-urlencoded"
+    ending = "" if kept else "Connection: close\r\n"
 
     def send(sender: int) -> int:
         """By hand: a thousand requests a second leave no time for a client library."""
         done = 0
-        with socket.create_connection((host, int(port))) as wire:
-            for number in range(sender, events, senders):
-                time.sleep(max(0.0, began + number * seconds / events - time.monotonic()))
-                body = f"timestamp_ms={time.time_ns() // 10**6}&duration_ms=2.5&bitstream_identifier=bitstream-{number % 100}"
-                kind = "Content-Type: application/x-www-form-urlencoded"
-                head = f"POST / HTTP/1.1\r\nHost: x\r\n{kind}\r\nContent-Length: {len(body)}\r\n\r\n"
-                wire.sendall((head + body).encode())
-                answer = b""
-                while not answer.endswith(b"ok"):
-                    answer += wire.recv(4096) or b"ok"
-                done += answer.startswith(b"HTTP/1.1 200")
+        wire: socket.socket | None = None
+        for number in range(sender, events, senders):
+            time.sleep(max(0.0, began + number * seconds / events - time.monotonic()))
+            body = f"timestamp_ms={time.time_ns() // 10**6}&duration_ms=2.5&bitstream_identifier=bitstream-{number % 100}"
+            head = f"POST / HTTP/1.1\r\nHost: x\r\n{kind}\r\n{ending}Content-Length: {len(body)}\r\n\r\n"
+            wire = wire or socket.create_connection((host, int(port)))
+            wire.sendall((head + body).encode())
+            answer = b""
+            while not answer.endswith(b"ok"):
+                answer += wire.recv(4096) or b"ok"
+            done += answer.startswith(b"HTTP/1.1 200")
+            if not kept:
+                wire.close()
+                wire = None
+        if wire is not None:
+            wire.close()
         return done
 
     with ThreadPoolExecutor(senders) as pool:
@@ -54,7 +64,7 @@ def check_flood(plane: ControlPlane, root: Path, node: str, events: int, seconds
     sizes = []
     with run_agent(root, plane.kubeconfig(AGENT), node) as agent, ThreadPoolExecutor(1) as pool:
         began = time.monotonic()
-        flooding = pool.submit(flood, agent, events, seconds)
+        flooding = pool.submit(flood, agent.url, events, seconds)
         while not flooding.done():
             sizes.append(len(plane.read_annotations(node).get(KEY, "").encode()))
             time.sleep(0.5)

@@ -9,7 +9,7 @@ import numpy as np
 from tests.collect.nodes import SECOND, Node
 
 from nodescope.base.block import Block, Table
-from nodescope.base.entity import NODE
+from nodescope.base.entity import NODE, Entity
 from nodescope.base.errors import SourceAbsent, SourceFailed
 from nodescope.base.metric import Metric
 from nodescope.collect.caller import ABSENT_PACE_SECONDS, Caller
@@ -192,3 +192,40 @@ def test_the_budget_slows_a_costly_source(tmp_path: Path) -> None:
     gate.wait_for_answer()
     assert gate.deadlines == [10 * SECOND]
     end(caller, gate, source)
+
+
+def test_a_prompt_source_is_asked_by_the_tick_itself(tmp_path: Path) -> None:
+    """At its own pace, half a second early at the most, without a thread; closed at the end."""
+
+    class Prompt(Asked):
+        is_prompt = True
+
+    answers = iter(range(10))
+    source = Prompt(lambda: next(answers))
+    caller, gate = make(source, tmp_path)
+    assert caller.take().blocks == ()
+    threads = threading.active_count()
+    caller.start()
+    assert threading.active_count() == threads
+    taken = []
+    for gate.now_ns in range(0, 6 * SECOND, SECOND):
+        taken += [(gate.now_ns // SECOND, block.values[0, 0]) for block in caller.take().blocks]
+    assert taken == [(0, 0.0), (2, 1.0), (4, 2.0)]
+    caller.stop()
+    caller.join()
+    assert source.closed.is_set()
+    assert caller.take().blocks == ()
+
+
+def test_entities_that_did_not_change_stay_the_same_object(tmp_path: Path) -> None:
+    """A source that names its entities anew each time costs nobody anything downstream."""
+    caller, _ = make(Asked(lambda: 1.0), tmp_path)
+    sets = []
+    for number in (0, 0, 1):
+        caller.source.parse = lambda answer, mono_ns, number=number: (  # type: ignore[method-assign, misc]
+            Block(TABLE, (Entity("node", (str(number),)),), np.array([[answer]]), mono_ns),
+        )
+        caller.ask()
+        sets.append(caller.take().blocks[0].entities)
+    assert sets[0] is sets[1]
+    assert sets[2] != sets[1]

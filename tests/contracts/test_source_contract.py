@@ -11,6 +11,7 @@ import pytest
 from tests.support import FixtureNode, list_nodes, read_faults
 
 from nodescope.base.frame import Frame
+from nodescope.base.kernel_unit import NOT_KNOWN, unit_of
 from nodescope.base.metric import Metric
 from nodescope.collect import sources
 from nodescope.collect.batch import Fault
@@ -169,3 +170,17 @@ def test_every_source_is_seen_by_a_test(name: str, runs: Runs) -> None:
     """It is ok on a fixture node, and so in a golden, or it has a test module of its own."""
     covered = any(frame.outcomes[name].state == "ok" for _, frame, _ in runs.values())
     assert covered or (TESTS / "collect" / "sources" / f"test_{name}.py").exists()
+
+
+def test_a_name_without_its_sidecar_has_its_unit_or_none(runs: Runs) -> None:
+    """For every metric with a scale, and every one in bytes: the name says the same, or that it cannot."""
+    unsure = set()
+    for metric in metrics_of(runs):
+        told = unit_of(metric.name)
+        if told.unit == NOT_KNOWN:
+            unsure.add(metric.name.partition(".")[0])
+        elif metric.scale != 1.0 or metric.unit == "bytes":
+            assert (told.unit, told.scale) == (metric.unit, metric.scale), metric.name
+        else:
+            assert told.scale == 1.0, metric.name
+    assert unsure <= {"cpu", "process", "memory", "cgroup"}

@@ -85,3 +85,15 @@ def unprivileged() -> list[str]:
         return []
     caps = "-dac_override,-dac_read_search"
     return ["setpriv", f"--bounding-set={caps}", f"--inh-caps={caps}"]
+
+
+@pytest.mark.parametrize("address", ["tcp://127.0.0.1:9", "nowhere"])
+def test_a_scheduler_that_is_not_there_is_one_clear_line(fleet: Fleet, address: str) -> None:
+    words = ["fleet", "leaks", str(fleet.path / "demo-1"), "--scheduler", address]
+    done = subprocess.run(
+        [sys.executable, "-m", "nodescope", *words], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert done.stdout == ""
+    (line,) = done.stderr.splitlines()
+    assert line.startswith(f"nodescope fleet: no Dask scheduler answers at {address}: ")

@@ -16,14 +16,13 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from tests.cgroups import Cgroups, container_id
+from tests.image import storage
 
 from nodescope.base.errors import NodescopeError
 
-ROOT = Path(__file__).parent.parent.parent
 IMAGE = "localhost/nodescope"
 NAME = "nodescope-image-check"
 # What each permission buys, as docs/security.md has it.
@@ -39,10 +38,7 @@ SLOW_SECONDS = 35
 
 
 def podman(*words: str, check: bool = True) -> str:
-    where = Path.home() / ".cache" / "nodescope-tools" / "images"
-    store = ["--root", f"{where}/root", "--runroot", f"{where}/run", "--storage-driver", "vfs"]
-    command = ["podman", *store, "--runtime", "runc", "--cgroup-manager", "cgroupfs", *words]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = storage.run("podman", "--runtime", "runc", "--cgroup-manager", "cgroupfs", *words)
     if check and done.returncode:
         raise NodescopeError(f"podman {words[0]}: {done.stderr.strip()[-400:]}")
     return done.stdout

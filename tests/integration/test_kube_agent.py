@@ -3,13 +3,14 @@
 import base64
 import json
 import shutil
+import subprocess
 import time
 from pathlib import Path
 
 import pytest
 from tests.base.test_fpga_state import VERSION_1
 from tests.cluster.control_plane import ControlPlane, wait_for
-from tests.cluster.programs import run_agent
+from tests.cluster.programs import NODESCOPE, clean_environment, run_agent
 from tests.cluster.trials import check_flood, check_outage, read_state
 from tests.nodes.make_nodes import DATABASE, WEB
 from tests.support import NODES, WALL_NS
@@ -78,6 +79,46 @@ def test_an_account_without_the_right_is_absent_with_the_remedy(plane: ControlPl
         assert source["state"] == "absent"
         assert "get, list and watch on pods" in source["reason"]
         assert agent.container(WEB.container("app"))["name_source"] == "logs"
+        notes = wait_for("so is the other one", lambda: agent.get("/status").json()["annotations"], 10)
+        assert notes["keys"] == [KEY]
+        assert notes["written"] == 0
+        assert "needs get and patch on nodes" in notes["reason"]
+
+
+def test_a_token_that_the_server_does_not_know_is_a_failure_that_names_it(
+    plane: ControlPlane, root: Path
+) -> None:
+    """Expired, or of another cluster: both look alike to who holds it."""
+    kubeconfig = plane.kubeconfig("expired-token")
+    with run_agent(root, kubeconfig, "names") as agent:
+        source = wait_for("it is told", lambda: "401" in (one := agent.source())["reason"] and one, 30)
+        assert source["state"] == "failed"
+        assert f"kubeconfig {kubeconfig} is not accepted" in source["reason"]
+        assert "expired" in agent.get("/status").json()["annotations"]["reason"]
+
+
+@pytest.mark.parametrize(
+    ("token", "node", "said"),
+    [
+        (AGENT, "told", "may be written to node told"),
+        (AGENT, "tolld", "refused: 404"),
+        ("nobody-token", "told", "needs get and patch on nodes"),
+        ("expired-token", "told", "has expired, or is of another cluster"),
+    ],
+)
+def test_who_asks_beforehand_is_told_whether_annotations_could_be_written(
+    plane: ControlPlane, root: Path, token: str, node: str, said: str
+) -> None:
+    """`nodescope sources` rehearses the write: one line, no traceback, and nothing changes."""
+    if "told" not in plane.kubectl("get", "nodes", "-o", "name"):
+        plane.create_node("told")
+    command = [*NODESCOPE, "sources", "--root", str(root), "--node", node]
+    command += ["--kubeconfig", str(plane.kubeconfig(token))]
+    found = subprocess.run(command, capture_output=True, text=True, check=True, env=clean_environment())
+    (line,) = [line for line in found.stdout.splitlines() if line.startswith("annotations:")]
+    assert said in line
+    assert "Traceback" not in found.stdout + found.stderr
+    assert plane.read_annotations("told") == {}
 
 
 def test_an_event_is_in_the_annotation_within_ten_seconds(plane: ControlPlane, root: Path) -> None:
@@ -179,6 +220,26 @@ def test_a_flood_of_events_is_counted_and_written_seldom(plane: ControlPlane, ro
 def test_while_the_api_server_is_away_names_stay_and_then_catch_up(plane: ControlPlane, root: Path) -> None:
     """Ticks go on; what happened meanwhile is there when the server is back."""
     check_outage(plane, root, "outage", 5)
+
+
+def test_the_server_s_bookmarks_move_a_watch_on(plane: ControlPlane) -> None:
+    """A quiet watch is told a version before it ends, so that the next one need not list."""
+    with plane.client() as client:
+        listed = client.read("/api/v1/nodes")["metadata"]["resourceVersion"]
+        # Somebody else's change: no event of ours, and the version moves all the same.
+        plane.create_pod("elsewhere-again", "nowhere")
+        query = {
+            "watch": "1",
+            "resourceVersion": listed,
+            "allowWatchBookmarks": "true",
+            "timeoutSeconds": "6",
+        }
+        events = list(client.stream("/api/v1/nodes", query, 20))
+        (bookmark,) = [event for event in events if event["type"] == "BOOKMARK"]
+        watch = Watch(client, "/api/v1/nodes", {}, Nobody(), SystemClock())
+        watch._version = listed
+        watch._take(bookmark)
+        assert int(watch._version) >= int(listed)
 
 
 class Nobody:

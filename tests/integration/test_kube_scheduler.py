@@ -186,6 +186,17 @@ def test_without_the_extender_pods_are_placed_all_the_same(cluster: ControlPlane
     assert cluster.wait_placed("orphan") in ("alone", "other")
 
 
+def test_an_extender_that_never_answers_holds_nobody_up(cluster: ControlPlane) -> None:
+    """Somebody listens at its port and says nothing: kube-scheduler gives up on it, call by call."""
+    cluster.create_node("alone")
+    cluster.create_node("other")
+    with socket.create_server(("127.0.0.1", cluster.extender_port)):
+        for number in range(3):
+            cluster.submit_pod(f"waits-{number}", ENABLED)
+        for number in range(3):
+            assert cluster.wait_placed(f"waits-{number}") in ("alone", "other")
+
+
 def test_a_node_of_another_vendor_is_filtered(cluster: ControlPlane, extender: Extender) -> None:
     """And when no other is left, the pod waits with our reason in its event."""
     key = "fpga-scheduling.io/fpga-vendor"

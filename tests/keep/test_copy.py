@@ -4,6 +4,7 @@ import hashlib
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from tests.support import TurnableClock
@@ -17,7 +18,7 @@ from nodescope.keep.layout import MS_PER_DAY, MS_PER_HOUR, DataFolder, parse_fil
 from nodescope.keep.ledger import end_copying, read_ledger, read_status
 from nodescope.keep.manifest import MANIFEST, parse_manifest
 from nodescope.keep.retention import Limits, apply_retention
-from nodescope.keep.store import Digest, Pace, Store, check_url, open_store
+from nodescope.keep.store import Digest, Pace, Store, check_build, check_url, open_store
 from nodescope.read.roots import survey_roots
 
 # 12:00 UTC: the day is not over, the hours are.
@@ -255,6 +256,7 @@ def test_another_address_begins_anew(data: Path, tmp_path: Path) -> None:
         ("s3://KEY:SECRET@bucket/path", "credentials"),
         ("gs://key@bucket", "credentials"),
         ("abfs://key:secret@account.dfs.core.windows.net/x", "credentials"),
+        ("abfs://box@account.dfs.core.windows.net/x?client_secret=SECRET", "credentials"),
         ("ftp://host/path", "accepted: s3://, gs://, abfs://, file://"),
         ("abfx://bucket", 'did you mean "abfs"'),
     ],
@@ -268,3 +270,9 @@ def test_an_address_is_refused_without_repeating_its_secret(url: str, told: str)
 
 def test_an_azure_container_is_no_credential() -> None:
     check_url("abfs://container@account.dfs.core.windows.net/path")
+
+
+def test_an_arrow_without_a_file_system_says_so() -> None:
+    with pytest.raises(RequestRejected, match=r"^gs:// cannot be opened: .* has no GcsFileSystem"):
+        check_build("gs", SimpleNamespace(S3FileSystem=object))
+    check_build("file", SimpleNamespace())

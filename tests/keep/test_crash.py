@@ -6,6 +6,8 @@ write torn, the folder is put together, recovered, and asked.
 """
 
 import shutil
+import subprocess
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -184,3 +186,16 @@ def test_a_torn_name_learned_later_fills_earlier_files(tmp_path: Path) -> None:
         f"SELECT DISTINCT l_pod_name FROM '{entry.path}' WHERE l_scope = 'container'"
     ).fetchall()
     assert names == [("pod-a",)]
+
+
+def test_a_consolidator_does_not_load_pandas(tmp_path: Path) -> None:
+    """It lives as long as its node; pandas, where it is installed, would be a third of its memory."""
+    make_fresh(DataFolder(tmp_path))
+    code = (
+        "import sys; from nodescope.cli import main; "
+        "code = main(['consolidate', '--once', '--no-retention', '--data', sys.argv[1]]); "
+        "sys.exit(code or 'pandas' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE, check=False)
+    assert done.returncode == 0
+    assert [file.kind for file in DataFolder(tmp_path).files()] == ["consolidated"]

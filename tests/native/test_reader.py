@@ -1,18 +1,23 @@
 """The batch call with and without the native reader: same values, same faults."""
 
 import os
+import sys
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import pytest
 
 from nodescope.base.block import Table
 from nodescope.base.entity import Entity
+from nodescope.base.errors import SettingsRejected
 from nodescope.base.metric import Metric
+from nodescope.base.settings import Settings
 from nodescope.collect.batch import Grid
 from nodescope.collect.layout import KeyValues, Number
-from nodescope.collect.native import Native, load_native
+from nodescope.collect.native import INTERFACE, Native, describe_reader, load_native
 from nodescope.collect.roots import Descriptors, NodeRoot
+from nodescope.wiring import build_context
 
 NATIVE, WHY = load_native("auto")
 needs_native = pytest.mark.skipif(NATIVE is None, reason=WHY)
@@ -80,6 +85,29 @@ def test_files_over_the_descriptor_limit_are_read_by_opening_them(folder: Path) 
     grid = make_grid(folder, NATIVE, limit=3)
     grid.read()
     assert not np.isnan(grid.matrix()).any()
+
+
+@needs_native
+def test_both_sides_compiled_in_the_same_interface() -> None:
+    """The number in native/module.c and the one in collect/native.py grow together."""
+    assert NATIVE is not None
+    assert NATIVE.INTERFACE == INTERFACE
+
+
+@pytest.mark.parametrize(("constants", "found"), [({}, 0), ({"INTERFACE": INTERFACE + 1}, INTERFACE + 1)])
+def test_an_extension_of_another_interface_is_refused(
+    monkeypatch: pytest.MonkeyPatch, constants: dict[str, int], found: int
+) -> None:
+    """One left over from before an update is not called at all; plain Python reads, and one line says why."""
+    stale = ModuleType("nodescope._native")
+    vars(stale).update(constants)
+    monkeypatch.setitem(sys.modules, "nodescope._native", stale)
+    line = f"the native reader has interface {found}, not {INTERFACE}: install nodescope again"
+    assert load_native("auto") == (None, line)
+    assert describe_reader("auto") == f"plain Python ({line})"
+    with pytest.raises(SettingsRejected, match="install nodescope again; accepted here: python, auto"):
+        build_context(Settings(reader="native"))
+    assert build_context(Settings(reader="auto")).root.native is None
 
 
 def test_python_is_taken_when_it_is_asked_for() -> None:

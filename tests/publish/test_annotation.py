@@ -29,9 +29,15 @@ class Node:
             raise self.fault
         return {"metadata": {"annotations": dict(self.annotations)}}
 
-    def patch(self, path: str, change: dict[str, Any]) -> dict[str, Any]:
+    def close(self) -> None: ...
+
+    def patch(
+        self, path: str, change: dict[str, Any], query: Mapping[str, str] | None = None
+    ) -> dict[str, Any]:
         if self.fault:
             raise self.fault
+        if query == {"dryRun": "All"}:
+            return {}
         assert list(change) == ["metadata"]
         assert list(change["metadata"]) == ["annotations"]
         self.annotations |= change["metadata"]["annotations"]
@@ -73,6 +79,18 @@ def test_the_first_event_is_written_at_once() -> None:
     scene.use(100, "def")
     assert scene.run(2) == 1
     assert json.loads(scene.node.annotations[KEY])["recentBitstreamIdentifiers"] == {"def": {}}
+
+
+def test_the_first_event_does_not_wait_for_the_other_note() -> None:
+    """A window written a moment ago is no reason to keep a new node's FPGA from the scheduler."""
+    scene = Scene(Node())
+    scene.annotator.notes = [*scene.annotator.notes, WindowNote(lambda: load(mean_cpu_util=0.5))]
+    assert scene.run(3) == 1
+    scene.use(100, "def")
+    assert scene.run(2) == 1
+    assert "def" in scene.node.patches[-1]
+    scene.use(100, "abc")
+    assert scene.run(5) == 0
 
 
 def test_any_rate_gives_at_most_seven_writes_a_minute_of_at_most_a_kib() -> None:
@@ -135,6 +153,20 @@ def test_without_the_right_it_says_what_is_needed_and_asks_seldom() -> None:
 
 def load(at_seconds: float = 1.0, health: float | None = 8.0, **metrics: float) -> NodeLoad:
     return NodeLoad(at_seconds, 20, health, metrics)
+
+
+def test_a_write_can_be_rehearsed() -> None:
+    """Empty when it would be taken; the server's word and the remedy when not; nothing is written either way."""
+    node = Node()
+    scene = Scene(node)
+    assert scene.annotator.rehearse() == ""
+    node.fault = KubernetesRefused("403 nodes is forbidden", 403)
+    assert scene.annotator.rehearse().startswith("403 nodes is forbidden; the account needs get and patch")
+    node.fault = KubernetesRefused("401 Unauthorized: its token has expired", 401)
+    assert scene.annotator.rehearse() == "401 Unauthorized: its token has expired"
+    node.fault = KubernetesAway("no answer")
+    assert scene.annotator.rehearse() == "no answer"
+    assert node.patches == []
 
 
 def test_a_node_s_load_is_written_when_it_moved() -> None:

@@ -1,11 +1,13 @@
 """What a scrape gets: the format it prefers, the sources it asks for, nothing of a source that failed."""
 
 import gzip
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.support import FixtureNode
 
 from nodescope.base.block import Block, Table
 from nodescope.base.clock import SystemClock
@@ -156,3 +158,18 @@ def test_an_exit_is_published_with_its_facts() -> None:
     labels = '{namespace="",pod="p7",container="",id="/7",container_id=""}'
     assert f"nodescope_container_exit_cpu_seconds{labels} 1.5\n" in text
     assert "nodescope_container_exits_total 1\n" in text
+
+
+def test_labels_are_rendered_again_only_when_a_set_of_entities_changed(tmp_path: Path) -> None:
+    """A tick with the same containers, processes and devices takes the plan of the last scrape."""
+    node = FixtureNode("cgroup2-systemd", tmp_path)
+    for _ in range(2):
+        node.tick()
+        node.clock.advance(SECOND)
+        node.parts.scrape.render((), openmetrics=False)
+    (prepared,) = node.parts.scrape._prepared.values()
+    plan = prepared.exposition._plan
+    node.tick()
+    node.parts.scrape.render((), openmetrics=False)
+    assert prepared.exposition._plan is plan
+    node.close()

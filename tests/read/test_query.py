@@ -1,5 +1,6 @@
 """One question over files, log and foreign files; corrupt ones are named and the rest is served."""
 
+import math
 from pathlib import Path
 
 import numpy as np
@@ -176,8 +177,10 @@ def test_fgms_own_files_are_read(engine: Engine, tmp_path: Path) -> None:
     write_fgm(tmp_path / "metrics-20260301T115900Z.parquet")
     catalog = read_catalog([tmp_path])
     assert [one.label("l_pod_name") for one in catalog.containers()] == ["fgm-pod"]
-    rate = engine.query(catalog, USAGE.name)
-    np.testing.assert_allclose(rate.lines[0].points.mean, 5000.0)
+    for name, unit in ((USAGE.name, "seconds/s"), ("cpu", "cores")):
+        rate = engine.query(catalog, name)
+        assert rate.asked.unit == unit
+        np.testing.assert_allclose(rate.lines[0].points.mean, 0.005)
     assert engine.query(catalog, CURRENT.name).lines[0].points.mean.tolist() == [7.0] * 20
 
 
@@ -186,6 +189,47 @@ def test_ours_without_its_sidecar_is_still_read(engine: Engine, folder: DataFold
         file.sidecar.unlink()
     answer = engine.query(read_catalog([folder.path]), CURRENT.name, [A.ids[0]])
     assert len(answer.lines[0].points.mean) == 30
+    assert answer.asked.unit == "bytes"
+
+
+@pytest.mark.parametrize("lost", [1, 3])
+def test_a_lost_sidecar_changes_no_value(engine: Engine, folder: DataFolder, lost: int) -> None:
+    """
+    Microseconds stay microseconds: the name says so, or the sidecar of a neighbour.
+
+    The node's name was in the sidecar as well: the file is a line of its own,
+    without the rate of its first sample.
+    """
+    whole = rates_of(engine, folder)
+    for file in sorted(folder.files(), key=lambda file: file.from_ms)[-lost:]:
+        file.sidecar.unlink()
+    left = rates_of(engine, folder)
+    assert len(whole) == 29
+    assert len(left) >= 27
+    assert left == {at: pytest.approx(whole[at], rel=1e-6) for at in left}
+
+
+def rates_of(engine: Engine, folder: DataFolder) -> dict[int, float]:
+    lines = engine.query(read_catalog([folder.path]), "cpu", [A.ids[0]]).lines
+    return {
+        at: rate
+        for line in lines
+        for at, rate in zip(line.points.time_ms.tolist(), line.points.mean.tolist())
+        if not math.isnan(rate)
+    }
+
+
+def test_a_unit_that_only_the_sidecar_knew_is_refused_by_name(engine: Engine, tmp_path: Path) -> None:
+    """Pages are 4 KiB or 64 KiB: without the sidecar nobody knows."""
+    path = tmp_path / "metrics-20260301T115900Z.parquet"
+    write_fgm(path)
+    table = pq.read_table(path)
+    names = pa.array(["process.rss"] * len(table))
+    pq.write_table(table.set_column(3, "metric_name", names), path)
+    catalog = read_catalog([tmp_path])
+    with pytest.raises(RequestRejected, match=r"sidecar that says which unit process\.rss is in was lost"):
+        engine.query(catalog, "memory", scope="process")
+    assert engine.query(catalog, "process.rss", rate="off").asked.unit == "unit not known"
 
 
 def test_a_file_cut_at_any_kibibyte_is_refused_and_the_others_served(

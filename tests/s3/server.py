@@ -4,6 +4,7 @@ import os
 import shutil
 import socket
 import subprocess
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -11,7 +12,8 @@ from pathlib import Path
 
 import pyarrow.fs as pafs
 
-HERE = Path(__file__).parent
+ROOT = Path(__file__).parents[2]
+GO_TOOLS = ROOT / "tools/go-tools"
 KEY, SECRET = "nodescope-test", "not-a-secret-but-long-enough"
 STARTUP_SECONDS = 30
 
@@ -20,14 +22,12 @@ class ServerMissing(Exception):
     """It is neither built nor can it be built here."""
 
 
-def build() -> Path:
-    """The program; about three minutes the first time."""
-    done = subprocess.run([HERE / "build"], capture_output=True, text=True, check=False)
+def build(program: Path, *words: str) -> Path:
+    """What a build script prints: where it put what it made. Some minutes the first time."""
+    done = subprocess.run([program, *words], capture_output=True, text=True, check=False)
     if done.returncode:
-        raise ServerMissing(
-            (done.stderr.splitlines() or ["tests/s3/build failed"])[-1]
-            + "; remedy: install Go, run tests/s3/build"
-        )
+        name = " ".join([str(program.relative_to(ROOT)), *words])
+        raise ServerMissing((done.stderr.splitlines() or [f"{name} failed"])[-1] + f"; remedy: run {name}")
     return Path(done.stdout.strip())
 
 
@@ -64,7 +64,7 @@ def free_port() -> int:
 
 @contextmanager
 def serve(place: Path) -> Iterator[S3]:
-    program = build()
+    program = build(GO_TOOLS, "s3") / "versitygw"
     folder = place / "objects"
     folder.mkdir(parents=True)
     address = f"127.0.0.1:{free_port()}"
@@ -82,20 +82,19 @@ def serve(place: Path) -> Iterator[S3]:
 
 def wait_for(address: str, process: "subprocess.Popen[bytes]") -> None:
     """Until it answers; it says nothing when it is ready."""
-    import time
-
     host, _, port = address.rpartition(":")
+    name = Path(str(process.args[0])).name  # type: ignore[index]
     deadline = time.monotonic() + STARTUP_SECONDS
     while time.monotonic() < deadline:
         if process.poll() is not None:
-            raise ServerMissing(f"versitygw ended with {process.returncode}")
+            raise ServerMissing(f"{name} ended with {process.returncode}")
         try:
             socket.create_connection((host, int(port)), timeout=1).close()
         except OSError:
             time.sleep(0.02)
         else:
             return
-    raise ServerMissing(f"versitygw did not answer within {STARTUP_SECONDS} s")
+    raise ServerMissing(f"{name} did not answer within {STARTUP_SECONDS} s")
 
 
 def sent_bytes(server: S3) -> int:

@@ -16,6 +16,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from tests.vm import bundle
 from tests.vm.parts import PartMissing, find_qemu, read_parts
 from tests.vm.root import build_project, build_root
 
@@ -24,21 +25,37 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 TIMEOUT_SECONDS = 300
 TAPE_BYTES = 32 << 20
 
+# Each with its option for qemu; the guest sees them as /dev/nvme0n1, n2, ...
+Disks = list[tuple[Path, str]]
 
-def render_command(qemu: str, kernel: Path, root: Path, project: Path, work: Path) -> list[str]:
+
+def render_command(qemu: str, kernel: Path, disks: Disks, work: Path) -> list[str]:
     # -cpu max: numpy's wheels need SSE4.2 and more, which qemu64 lacks.
     # tcg by name: no KVM is expected, and probing for it hangs on some hosts.
     command = f"""{qemu} -M q35 -accel tcg,thread=multi -cpu max -smp 2 -m 1024
         -nodefaults -no-user-config -display none -no-reboot -device nvme,id=nvme,serial=vm""".split()
     command += ["-kernel", str(kernel)]
     command += ["-append", "root=/dev/nvme0n1 rootfstype=ext4 rw init=/init console=ttyS0 panic=-1 quiet"]
-    disks = ((root, "snapshot=on"), (project, "cache=unsafe"), (work / "result.tar", "cache=unsafe"))
-    for number, (image, option) in enumerate(disks, start=1):
-        command += ["-drive", f"file={image},format=raw,if=none,id=disk{number},{option}"]
+    for number, (disk, option) in enumerate(disks, start=1):
+        command += ["-drive", f"file={disk},format=raw,if=none,id=disk{number},{option}"]
         command += ["-device", f"nvme-ns,bus=nvme,drive=disk{number},nsid={number}"]
     for port in ("console.log", "result.txt"):
         command += ["-serial", f"file:{work / port}"]
     return command
+
+
+def build_disks(parts: Path, scratch: Path, tape: Path, *, image: bool) -> Disks:
+    """Root, project and tape; with the image's root file system as the fourth."""
+    disks: Disks = [(build_root(parts), "snapshot=on")]
+    if image:
+        name = bundle.build_image()
+        (scratch / "project").mkdir()
+        bundle.write_bundle(name, scratch / "project" / "bundle")
+        bundle.write_image_disk(name, scratch / "image.img")
+    with tape.open("wb") as file:
+        file.truncate(TAPE_BYTES)
+    disks += [(build_project(CHECKOUT, scratch), "cache=unsafe"), (tape, "cache=unsafe")]
+    return [*disks, (scratch / "image.img", "snapshot=on")] if image else disks
 
 
 def follow(path: Path, process: subprocess.Popen[bytes], deadline_seconds: float) -> Iterator[str]:
@@ -91,6 +108,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="tests/vm/run", description=__doc__.split("\n\n")[0])
     parser.add_argument("--capture", type=Path, metavar="DIR", help="save the guest as a fixture node in DIR")
     parser.add_argument("--keep", type=Path, metavar="DIR", help="keep console, result lines and tape in DIR")
+    parser.add_argument(
+        "--image", action="store_true", help="the agent from the image, as the DaemonSet runs it"
+    )
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="nodescope-vm-") as scratch:
         work = options.keep or Path(scratch)
@@ -98,16 +118,13 @@ def main() -> int:
         started = time.monotonic()
         try:
             qemu, parts = find_qemu(), read_parts()
-            root = build_root(parts)
-            project = build_project(CHECKOUT, Path(scratch))
+            disks = build_disks(parts, Path(scratch), work / "result.tar", image=options.image)
         except PartMissing as missing:
             print(f"test-vm: {missing}", file=sys.stderr)
             return 1
         built = time.monotonic()
         (work / "result.txt").unlink(missing_ok=True)
-        with (work / "result.tar").open("wb") as tape:
-            tape.truncate(TAPE_BYTES)
-        passed, failed, result = boot(render_command(qemu, parts / "vmlinuz", root, project, work), work)
+        passed, failed, result = boot(render_command(qemu, parts / "vmlinuz", disks, work), work)
         print(f"# disks {built - started:.1f} s, virtual machine {time.monotonic() - built:.1f} s")
         if result != "0":
             failed += 1

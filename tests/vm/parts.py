@@ -80,18 +80,23 @@ def require_debian() -> None:
 
 
 def find_qemu() -> str:
-    found = shutil.which(QEMU)
+    return install(QEMU, "qemu-system-x86")
+
+
+def install(program: str, package: str) -> str:
+    """Where the program is; from its Debian package when it is not here yet."""
+    found = shutil.which(program)
     if found:
         return found
-    command = ["apt-get", "install", "-y", "-qq", "--no-install-recommends", "qemu-system-x86"]
+    command = ["apt-get", "install", "-y", "-qq", "--no-install-recommends", package]
     if os.geteuid() != 0:
-        raise PartMissing(f"qemu is not installed; run: sudo {' '.join(command)}")
+        raise PartMissing(f"{program} is not installed; run: sudo {' '.join(command)}")
     try:
         run_quietly(command)
     except PartMissing:
         run_quietly(["apt-get", "update", "-qq"])
         run_quietly(command)
-    return shutil.which(QEMU) or QEMU
+    return shutil.which(program) or program
 
 
 def find_packages() -> dict[str, str]:

@@ -147,7 +147,7 @@ def build_root(parts: Path) -> Path:
 
 def build_project(checkout: Path, folder: Path) -> Path:
     """
-    The checkout's `src` and the guest's scenario, with bytecode.
+    The checkout's `src` and the guest's scenario, with bytecode; beside what is in `project` already.
 
     Python is 11 to 18 times slower inside: compiling there would cost seconds.
     """

@@ -63,3 +63,13 @@ def test_every_request_stays_here(view: Watched) -> None:
     view.open()
     assert {"/api/instance", "/api/metrics", "/api/containers", "/api/timeseries"} <= set(view.asked)
     assert not view.foreign
+
+
+def test_the_first_picture_is_asked_for_alone(view: Watched) -> None:
+    """What stands beside it is asked for when it is there."""
+    view.open()
+    asked = [path for path in view.asked if path.startswith("/api/")]
+    first = asked.index("/api/timeseries")
+    beside = ("/api/containers", "/api/summary", "/api/events")
+    assert set(asked[:first]) == {"/api/instance", "/api/metrics", "/api/studies", "/api/filters"}
+    assert all(asked.index(path) > first for path in beside)

@@ -52,6 +52,18 @@ def test_the_wheel_zooms_at_the_cursor_and_shift_drag_pans(view: Watched) -> Non
     view.await_window("Math.abs(to - given) < 5 && Math.abs(to - from - 3600) < 5", END)
 
 
+@pytest.mark.parametrize("width", [320, 900, 1440, 2560])
+def test_events_plots_and_overview_share_one_axis(view: Watched, width: int) -> None:
+    """A mark stands above its moment: all begin and end at the same pixel."""
+    view.page.set_viewport_size({"width": width, "height": 900})
+    page = view.open("range=all&panels=cpu,memory")
+    boxes = [page.locator(name).first.bounding_box() for name in (".u-over", ".lane-marks", ".track")]
+    ends = [(box["x"], box["x"] + box["width"]) for box in boxes if box]
+    assert len(ends) == 3
+    assert ends[1] == pytest.approx(ends[0], abs=1.5)
+    assert ends[2] == pytest.approx(ends[0], abs=1.5)
+
+
 def test_the_overview_says_where_you_are_and_moves_you(view: Watched) -> None:
     page = view.open("range=5m&panels=cpu")
     start, end = view.window()

@@ -1,7 +1,7 @@
 /** One panel's uPlot: made anew when its series change, moved in place when only time does. */
 
 import uPlot from "uplot";
-import { axisFigure, axisSteps } from "./format";
+import { axisFigures, axisSteps } from "./format";
 import type { Model, Panel } from "./model";
 import { drawGround, drawMarks, limitShown, type Drawn } from "./overlay";
 import { axisRange, bounds } from "./series";
@@ -10,6 +10,8 @@ import { shift, tick, zoom, type Span } from "./time";
 import type { Series } from "./types";
 
 export const AXIS_PIXELS = 64;
+/** Right of the plot, for the last label of the time axis. Lane and overview leave the same: one axis for all. */
+export const RIGHT_PIXELS = 18;
 const FONT = "11px system-ui, sans-serif";
 
 export class Chart {
@@ -96,7 +98,7 @@ export class Chart {
   private resize(): void {
     const { clientWidth: width, clientHeight: height } = this.host;
     if (width > 0 && height > 0) this.plot?.setSize({ width, height });
-    if (width > AXIS_PIXELS) this.model.setWidth(width - AXIS_PIXELS);
+    if (width > AXIS_PIXELS) this.model.setWidth(width - AXIS_PIXELS - RIGHT_PIXELS);
   }
 
   private drawn(): Drawn | null {
@@ -128,6 +130,7 @@ export class Chart {
     return {
       width: Math.max(this.host.clientWidth, 50),
       height: Math.max(this.host.clientHeight, 50),
+      padding: [null, RIGHT_PIXELS, null, null],
       legend: { show: false },
       focus: { alpha: 0.2 },
       tzDate: (at) => (model.view.utc ? uPlot.tzDate(new Date(at * 1000), "Etc/UTC") : new Date(at * 1000)),
@@ -157,9 +160,9 @@ export class Chart {
           ...axis,
           size: AXIS_PIXELS,
           gap: 6,
-          space: 34,
+          space: 26,
           incrs: axisSteps(unit),
-          values: (_plot, splits) => splits.map((value) => axisFigure(value, unit)),
+          values: (_plot, splits) => axisFigures(splits, unit),
         },
       ],
       series: [

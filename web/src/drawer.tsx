@@ -1,6 +1,6 @@
 /** Findings: one sentence each, how sure, and a click that goes there. */
 
-import { kindWord, type Found } from "./findings";
+import { kindWord, limitAt, type Found } from "./findings";
 import { brief, confidence, plain, shorten, words } from "./format";
 import type { Model } from "./model";
 import { Trouble } from "./states";
@@ -42,7 +42,7 @@ function Row({ model, found }: { model: Model; found: Found }) {
   const chosen = model.view.finding === found.key;
   return (
     <li>
-      <button type="button" class={`finding ${finding.kind} ${chosen ? "chosen" : ""}`} aria-pressed={chosen} onClick={() => model.chooseFinding(found)}>
+      <button type="button" class={`finding ${finding.kind} ${limitAt(finding) === null ? "" : "ends"} ${chosen ? "chosen" : ""}`} aria-pressed={chosen} onClick={() => model.chooseFinding(found)}>
         <span class="head"><span class="kind">{kindWord(finding.kind)}</span> <bdi>{plain(shorten(brief(found.name), 44))}</bdi></span>
         <span class="text">{plain(finding.sentence)}</span>
         <span class="faint foot">{words(found.metric)} · {confidence(finding.confidence)} · {clock(finding.at ?? finding.from, model.view.utc)}</span>

@@ -3,16 +3,15 @@
 const BINARY = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
 const DECIMAL: [number, string][] = [[1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"]];
 
-/** Three significant digits, no exponent, no trailing zeros. */
-export function figure(value: number): string {
+/** Three significant digits unless told, no exponent, no trailing zeros. */
+export function figure(value: number, significant = 3): string {
   if (value === 0) return "0";
   const size = Math.abs(value);
-  if (size >= 1000) return String(Math.round(value));
-  const digits = size >= 100 ? 0 : size >= 10 ? 1 : size >= 1 ? 2 : Math.min(2 - Math.floor(Math.log10(size)), 6);
-  return String(Number(value.toFixed(digits)));
+  const digits = significant - 1 - Math.floor(Math.log10(size));
+  return String(Number(value.toFixed(Math.min(Math.max(digits, 0), 6))));
 }
 
-function binary(value: number): string {
+function binary(value: number, significant: number): string {
   let step = 0;
   let left = Math.abs(value);
   while (left >= 1024 && step < BINARY.length - 1) {
@@ -24,43 +23,43 @@ function binary(value: number): string {
     left /= 1024;
     step += 1;
   }
-  return `${value < 0 ? "-" : ""}${figure(left)} ${BINARY[step]}`;
+  return `${value < 0 ? "-" : ""}${figure(left, significant)} ${BINARY[step]}`;
 }
 
-function decimal(value: number, unit: string): string {
+function decimal(value: number, unit: string, significant: number): string {
   for (const [size, prefix] of DECIMAL) {
-    if (Math.abs(value) >= size) return `${figure(value / size)} ${prefix}${unit}`.trim();
+    if (Math.abs(value) >= size) return `${figure(value / size, significant)} ${prefix}${unit}`.trim();
   }
-  return `${figure(value)} ${unit}`.trim();
+  return `${figure(value, significant)} ${unit}`.trim();
 }
 
-export function quantity(value: number | null | undefined, unit: string): string {
+export function quantity(value: number | null | undefined, unit: string, significant = 3): string {
   if (value === null || value === undefined) return "not measured";
   if (value === Infinity) return "unlimited";
   if (!Number.isFinite(value)) return "not measured";
   switch (unit) {
     case "bytes":
-      return binary(value);
+      return binary(value, significant);
     case "bytes/s":
-      return `${binary(value)}/s`;
+      return `${binary(value, significant)}/s`;
     case "ratio":
-      return `${figure(value * 100)} %`;
+      return `${figure(value * 100, significant)} %`;
     case "percent":
-      return `${figure(value)} %`;
+      return `${figure(value, significant)} %`;
     case "cores":
-      return `${figure(value)} cores`;
+      return `${figure(value, significant)} cores`;
     case "seconds":
-      return Math.abs(value) < 1 && value !== 0 ? `${figure(value * 1000)} ms` : `${figure(value)} s`;
+      return Math.abs(value) < 1 && value !== 0 ? `${figure(value * 1000, significant)} ms` : `${figure(value, significant)} s`;
     case "count":
-      return decimal(value, "");
+      return decimal(value, "", significant);
     case "celsius":
-      return `${figure(value)} °C`;
+      return `${figure(value, significant)} °C`;
     case "watts":
-      return decimal(value, "W");
+      return decimal(value, "W", significant);
     case "hertz":
-      return decimal(value, "Hz");
+      return decimal(value, "Hz", significant);
     default:
-      return decimal(value, unit);
+      return decimal(value, unit, significant);
   }
 }
 
@@ -83,9 +82,19 @@ export function unitWords(unit: string): string {
   return UNIT_WORDS[unit] ?? unit;
 }
 
-/** A tick of the y axis: the unit stands in the panel's title, so only scaled units repeat it. */
-export function axisFigure(value: number, unit: string): string {
-  return unit === "cores" || unit === "count" || unit === "millicores" ? decimal(value, "") : quantity(value, unit);
+// Units with a sign of a letter or two, or that change with the size.
+const SIGNED = new Set(["bytes", "bytes/s", "ratio", "percent", "seconds", "celsius", "watts", "hertz"]);
+
+const AXIS_DIGITS = [3, 4, 5, 6, 7, 8, 9];
+
+/**
+ * The ticks of a y axis: the unit stands in the panel's title, so only short and scaled units
+ * repeat it. As many digits as it takes to tell two ticks apart.
+ */
+export function axisFigures(values: readonly number[], unit: string): string[] {
+  const write = (digits: number): string[] => values.map((value) => (SIGNED.has(unit) ? quantity(value, unit, digits) : decimal(value, "", digits)));
+  const digits = AXIS_DIGITS.find((one) => new Set(write(one)).size === values.length);
+  return write(digits ?? 3);
 }
 
 /** The steps between two ticks of a y axis: powers of two for bytes, 1-2-5 for the rest. */

@@ -1,7 +1,7 @@
 /** What happened to whom: starts, exits, OOM kills and restarts on the same time axis. */
 
 import { useEffect, useState } from "preact/hooks";
-import { AXIS_PIXELS } from "./chart";
+import { AXIS_PIXELS, RIGHT_PIXELS } from "./chart";
 import { brief, plain, shorten } from "./format";
 import type { Model } from "./model";
 import { clock, moment, zone, type Span } from "./time";
@@ -10,12 +10,17 @@ import type { NodeEvent } from "./types";
 export const SIGNS: Record<string, string> = { start: "▲", exit: "▽", oom: "✖", restart: "↻" };
 const RANK: Record<string, number> = { oom: 3, restart: 2, exit: 1, start: 0 };
 const NEAR_PIXELS = 14;
-const NAME_PIXELS = 120;
+const NAME_LETTERS = 18;
+const LETTER_PIXELS = 7;
+const SIGN_PIXELS = 26;
+/** From here on a name stands left of its mark: at the right it would be cut off. */
+const LEFT_FROM = 0.85;
 
 export interface Bunch {
   at: number;
   /** Whether there is room for its name. */
   named: boolean;
+  left: boolean;
   share: number;
   events: NodeEvent[];
 }
@@ -28,25 +33,48 @@ export function bunch(events: readonly NodeEvent[], span: Span, width = 1200): B
     const share = (event.at - span.from) / (span.to - span.from);
     const last = out[out.length - 1];
     if (last && (share - last.share) * width < NEAR_PIXELS) last.events.push(event);
-    else out.push({ at: event.at, share, named: true, events: [event] });
+    else out.push({ at: event.at, share, named: true, left: false, events: [event] });
   }
   for (const one of out) one.events.sort((a, b) => (RANK[b.kind] ?? 0) - (RANK[a.kind] ?? 0));
-  nameThem(out, NAME_PIXELS / width);
-  return out;
+  return nameThem(out, width);
 }
 
-/** The worst get their names first; a name that would run into another mark is left to the title. */
-function nameThem(bunches: Bunch[], room: number): void {
-  const order = bunches.map((_, index) => index).sort((a, b) => rankOf(bunches[b]) - rankOf(bunches[a]));
+/**
+ * The worst get their names first, to the right or to the left of their mark. A name that
+ * would run into another mark is left to the title; an OOM kill is always named, and counts
+ * the marks that its name would cover.
+ */
+function nameThem(bunches: Bunch[], width: number): Bunch[] {
+  const order = [...bunches].sort((a, b) => rankOf(b) - rankOf(a));
   const taken: [number, number][] = [];
-  for (const index of order) {
-    const one = bunches[index];
-    if (!one) continue;
-    const span: [number, number] = one.share > 0.85 ? [one.share - room, one.share] : [one.share, one.share + room];
-    const clear = bunches.every((other) => other === one || other.share < span[0] || other.share > span[1]);
-    one.named = (clear || rankOf(one) === RANK["oom"]) && taken.every(([from, to]) => to < span[0] || from > span[1]);
-    if (one.named) taken.push(span);
+  const covered = new Set<Bunch>();
+  for (const one of order) {
+    if (covered.has(one)) continue;
+    const room = roomOf(one) / width;
+    const right: [number, number] = [one.share, one.share + room];
+    const left: [number, number] = [one.share - room, one.share];
+    const sides = one.share > LEFT_FROM ? [left, right] : [right, left];
+    const free = ([from, to]: [number, number]): boolean => taken.every((other) => other[1] < from || other[0] > to);
+    const inside = ([from, to]: [number, number]): Bunch[] => bunches.filter((other) => other !== one && !covered.has(other) && other.share >= from && other.share <= to);
+    const clear = sides.find((span) => span[0] >= 0 && span[1] <= 1 && free(span) && inside(span).length === 0);
+    const forced = rankOf(one) === RANK["oom"] ? sides.find(free) : undefined;
+    const span = clear ?? forced;
+    one.named = span !== undefined;
+    one.left = span === left;
+    if (!span) continue;
+    taken.push(span);
+    for (const other of inside(span)) {
+      one.events.push(...other.events);
+      covered.add(other);
+    }
   }
+  return bunches.filter((one) => !covered.has(one));
+}
+
+/** Pixels of a mark with its name and its count. */
+function roomOf(one: Bunch): number {
+  const letters = shorten(brief(one.events[0]?.name ?? ""), NAME_LETTERS).length + (one.events.length > 1 ? 3 : 0);
+  return SIGN_PIXELS + letters * LETTER_PIXELS;
 }
 
 function rankOf(one: Bunch | undefined): number {
@@ -65,7 +93,7 @@ export function Lane({ model }: { model: Model }) {
   const { value, trouble } = model.events;
   const bunches = bunch(value?.events ?? [], span, model.width);
   return (
-    <section class="lane" aria-label="events">
+    <section class="lane" aria-label="events" style={{ paddingRight: `calc(var(--legend) + ${RIGHT_PIXELS}px)` }}>
       <span class="lane-name" style={{ width: `${AXIS_PIXELS}px` }}>events</span>
       <div class="lane-marks">
         {bunches.map((one) => <Mark key={`${one.at} ${one.events[0]?.container}`} model={model} bunch={one} />)}
@@ -77,16 +105,16 @@ export function Lane({ model }: { model: Model }) {
   );
 }
 
-function Mark({ model, bunch: { at, share, events, named } }: { model: Model; bunch: Bunch }) {
+function Mark({ model, bunch: { at, share, events, named, left } }: { model: Model; bunch: Bunch }) {
   const [worst] = events;
   if (!worst) return null;
   const more = events.length - 1;
   const title = events.slice(0, 6).map((event) => plain(event.sentence)).join("\n") + (more > 5 ? `\nand ${more - 5} more` : "");
-  const zoomTo = (): void => model.goTo({ from: at - 150, to: (events[events.length - 1]?.at ?? at) + 150 });
+  const zoomTo = (): void => model.goTo({ from: Math.min(at, ...events.map((event) => event.at)) - 150, to: Math.max(at, ...events.map((event) => event.at)) + 150 });
   return (
-    <button type="button" class={`mark ${worst.kind} ${share > 0.85 ? "left" : ""}`} style={{ left: `${share * 100}%` }} title={title} aria-label={title} onClick={zoomTo}>
+    <button type="button" class={`mark ${worst.kind} ${left ? "left" : ""}`} style={{ left: `${share * 100}%` }} title={title} aria-label={title} onClick={zoomTo}>
       <span aria-hidden="true">{SIGNS[worst.kind] ?? "•"}</span>
-      {named && <><bdi class="mark-name">{plain(shorten(brief(worst.name), 18))}</bdi>{more > 0 && <span class="mark-more">+{more}</span>}</>}
+      {named && <><bdi class="mark-name">{plain(shorten(brief(worst.name), NAME_LETTERS))}</bdi>{more > 0 && <span class="mark-more">+{more}</span>}</>}
     </button>
   );
 }
@@ -95,5 +123,5 @@ function Readout({ model, span }: { model: Model; span: Span }) {
   const [at, set] = useState<number | null>(model.cursor);
   useEffect(() => model.cursorMoved.on(set), [model]);
   const { utc } = model.view;
-  return <span class="readout">{at === null ? `${zone(utc, span.to)}` : span.to - span.from > 86400 ? moment(at, utc) : `${clock(at, utc)} ${zone(utc, at)}`}</span>;
+  return <span class={at === null ? "readout" : "readout at"}>{at === null ? `${zone(utc, span.to)}` : span.to - span.from > 86400 ? moment(at, utc) : `${clock(at, utc)} ${zone(utc, at)}`}</span>;
 }

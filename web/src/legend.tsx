@@ -39,6 +39,12 @@ export function Legend({ model, panel, chart }: { model: Model; panel: Panel; ch
   );
 }
 
+/** What tells it apart where its name is for people: a GPU's uuid. */
+function identity(series: Reading["series"]): string {
+  const { uuid } = series.labels;
+  return uuid ? `\n${plain(uuid)}` : "";
+}
+
 function Line({ model, row, unit, at, chart, dash }: { model: Model; row: Reading; unit: string; at: number | null; chart: () => Chart | null; dash: boolean }) {
   const { series } = row;
   const colour = stroke(model.palette.ink(model.inkKey(series)), isDark(model.view.theme));
@@ -48,7 +54,7 @@ function Line({ model, row, unit, at, chart, dash }: { model: Model; row: Readin
   const shown = model.isShown(series);
   return (
     <li>
-      <button type="button" class={`line ${shown ? "" : "off"}`} aria-pressed={shown} title={`${plain(series.name)}\n${exact(row.value, unit)}${spread}${limit}\nclick: alone; Shift-click: hide`}
+      <button type="button" class={`line ${shown ? "" : "off"}`} aria-pressed={shown} title={`${plain(series.name)}${identity(series)}\n${exact(row.value, unit)}${spread}${limit}\nclick: alone; Shift-click: hide`}
         onPointerEnter={() => chart()?.accent(series.id)} onClick={(event) => (event.shiftKey ? model.toggleSeries(series.id) : model.isolate(model.inkKey(series)))}>
         <span class={`key ${dash ? "dashed" : ""}`} style={{ borderTopColor: colour }} aria-hidden="true" />
         <bdi class="name">{plain(shorten(brief(series.name), 40))}</bdi>

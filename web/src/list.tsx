@@ -53,7 +53,7 @@ function Filter({ label, value, all, choose }: { label: string; value: string; a
   if (named.length < 2 && !value) return null;
   return (
     <select aria-label={label} value={value} onChange={(event) => choose(event.currentTarget.value)}>
-      <option value="">{label}: any</option>
+      <option value="">{label}</option>
       {value && !named.some((one) => one.name === value) && <option value={value}>{plain(shorten(value, 40))}</option>}
       {named.map((one) => <option key={one.name} value={one.name}>{plain(shorten(one.name, 40))}{one.count ? ` (${one.count})` : ""}</option>)}
     </select>
@@ -96,7 +96,7 @@ function Row({ model, row, unit }: { model: Model; row: Container; unit: string 
         <span class="swatch" style={{ background: colour ?? "transparent" }} aria-hidden="true" />
         <bdi class="name">{plain(shorten(brief(row.name), 56))}</bdi>
         <span class="value">{quantity(row.value, unit)}</span>
-        <span class="under">{note && <em class={note.harm ? "harm" : ""}>{note.text} </em>}<bdi>{plain(shorten(row.namespace ?? "no namespace", 24))}</bdi> {row.qos_class ?? ""}</span>
+        <span class="under">{note && <em class={note.harm ? "harm" : ""}>{note.text} </em>}<bdi>{plain(shorten(row.namespace ?? (row.id.startsWith("service:") ? "service" : "no namespace"), 24))}</bdi> {row.qos_class ?? ""}</span>
         <Spark values={row.spark} {...(colour ? { colour } : {})} />
       </button>
     </li>

@@ -41,13 +41,21 @@ export interface Panel {
 
 export type LiveState = "archive" | "live" | "paused" | "lost" | "connecting";
 
+/** What may stand in the first view, and the metric that says whether it was measured. */
+interface Candidate {
+  needs: string;
+  node?: string;
+}
+
 // Of each row the first that was measured: a container's figure, else the node's.
-const FIRST_PANELS = [
-  ["cpu", "cpu.load_1m"],
-  ["memory", "memory.MemAvailable"],
-  ["pressure_cpu", "pressure_memory", "pressure_io", "pressure.cpu.some.total"],
-  ["gpu_utilization", "gpu.utilization"],
+const FIRST_PANELS: Candidate[][] = [
+  [{ needs: "cpu" }, { needs: "cpu.load_1m", node: "cpu" }],
+  [{ needs: "memory" }, { needs: "memory.MemAvailable", node: "memory" }],
+  [{ needs: "pressure_cpu" }, { needs: "pressure_memory" }, { needs: "pressure_io" }, { needs: "pressure.cpu.some.total", node: "pressure_cpu" }],
+  [{ needs: "gpu_utilization" }, { needs: "gpu.utilization" }],
 ];
+/** So long the first panel has the server for itself. */
+const ALONE_MILLISECONDS = 700;
 const SORTS = ["cpu", "memory", "pressure_memory", "pressure_cpu", "cpu_throttled", "memory_limit_share", "disk_write", "threads", "oom_kills"];
 const LIVE_SECONDS = 900;
 const ARCHIVE_SECONDS = 3600;
@@ -99,6 +107,7 @@ export class Model {
   private askedWidth: number;
   private lastPoint = 0;
   private coloured = false;
+  private begun = false;
 
   constructor(
     readonly source: Source,
@@ -290,9 +299,10 @@ export class Model {
 
   private firstChoices(): PanelChoice[] {
     const choices: PanelChoice[] = [];
-    for (const names of FIRST_PANELS) {
-      const metric = names.map((name) => this.metrics.find((one) => one.name === name)).find((one) => one !== undefined);
-      if (metric) choices.push(choiceOf(metric));
+    for (const candidates of FIRST_PANELS) {
+      const found = candidates.find((one) => this.metrics.some((metric) => metric.name === one.needs));
+      const metric = this.metrics.find((one) => one.name === found?.needs);
+      if (found && metric) choices.push(found.node ? { metric: found.node, scope: "node", title: "" } : choiceOf(metric));
     }
     if (choices.length === 0) choices.push(...this.metrics.slice(0, 3).map(choiceOf));
     return choices;
@@ -474,15 +484,22 @@ export class Model {
     // Two pixels a point: the mean is calm, the band has the extremes.
     const points = Math.min(instance.limit.max_points, Math.round(this.askedWidth / 2));
     const view = this.view;
-    for (const panel of this.panels) {
+    // Somebody waits for the first picture; what stands beside it may come a moment later.
+    for (const panel of this.begun ? this.panels : this.panels.slice(0, 1)) {
       const asked = { metric: panel.choice.metric, scope: panel.choice.scope, containers: view.containers, span, points };
       const key = JSON.stringify([view.node, asked.containers, points, when]);
       this.load(`panel ${panel.key}`, key, panel.slot, (signal) => this.source.timeseries(asked, signal), () => {
         panel.drawn += 1;
         this.rememberColours(panel);
+        this.begin();
         this.soon("listen", 100, () => this.listen());
         this.soon("studies", live ? 50 : 350, () => this.study());
       });
+    }
+    if (!this.begun) {
+      this.soon("begin", ALONE_MILLISECONDS, () => this.begin());
+      this.emit();
+      return;
     }
     const listed = { metric: this.sort, namespace: view.namespace, qos: view.qos, labels: view.labels, search: "", span, limit: LIST_MOST };
     this.load("containers", JSON.stringify([view.node, this.sort, view.namespace, view.qos, view.labels, when]), this.containers, (signal) => this.source.containers(listed, signal));
@@ -497,6 +514,13 @@ export class Model {
     }
     if (!live) this.listen();
     this.emit();
+  }
+
+  /** The first panel is there, or takes too long: everything else is asked for. */
+  private begin(): void {
+    if (this.begun) return;
+    this.begun = true;
+    this.refresh();
   }
 
   retry(slot: Slot<unknown>): void {

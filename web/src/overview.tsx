@@ -1,7 +1,7 @@
 /** Everything there is, and where in it you are: drag the window, its ends, or a new one. */
 
 import { useEffect, useRef } from "preact/hooks";
-import { AXIS_PIXELS } from "./chart";
+import { AXIS_PIXELS, RIGHT_PIXELS } from "./chart";
 import { useSpan } from "./lane";
 import type { Model } from "./model";
 import { axisRange, bounds } from "./series";
@@ -27,7 +27,7 @@ export function Overview({ model }: { model: Model }) {
   const left = share(span.from) * 100;
   const wide = Math.max(share(span.to) * 100 - left, 0.3);
   return (
-    <section class="overview" aria-label="overview">
+    <section class="overview" aria-label="overview" style={{ paddingRight: `calc(var(--legend) + ${RIGHT_PIXELS}px)` }}>
       <span class="lane-name" style={{ width: `${AXIS_PIXELS}px` }}>overview</span>
       <div class="track" ref={track} onPointerDown={(event) => grab(event, model, track.current)}>
         <canvas ref={canvas} aria-hidden="true" />

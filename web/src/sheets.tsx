@@ -19,13 +19,13 @@ import { renderSpan } from "./time";
 export function Sheets({ model }: { model: Model }) {
   switch (model.sheet) {
     case "help":
-      return <Sheet model={model} title="keys"><Help /></Sheet>;
+      return <Sheet key={model.sheet} model={model} title="keys"><Help /></Sheet>;
     case "export":
-      return <Sheet model={model} title="export and copy as"><Export model={model} /></Sheet>;
+      return <Sheet key={model.sheet} model={model} title="export and copy as"><Export model={model} /></Sheet>;
     case "picker":
-      return <Sheet model={model} title={model.replacing ? `another metric for panel ${model.view.focus + 1}` : "add a panel"}><Picker model={model} /></Sheet>;
+      return <Sheet key={model.sheet} model={model} title={model.replacing ? `another metric for panel ${model.view.focus + 1}` : "add a panel"}><Picker model={model} /></Sheet>;
     case "list":
-      return <Sheet model={model} title="choose containers"><ContainerList model={model} /></Sheet>;
+      return <Sheet key={model.sheet} model={model} title="choose containers"><ContainerList model={model} /></Sheet>;
     default:
       return null;
   }
@@ -41,7 +41,10 @@ function Sheet({ model, title, children }: { model: Model; title: string; childr
       if (before instanceof HTMLElement) before.focus();
     };
   }, []);
+  const mine = useRef(model.sheet);
   const close = (): void => {
+    // The browser tells of a close a moment later: by then a quick hand has opened another.
+    if (model.sheet !== mine.current) return;
     model.replacing = false;
     model.openSheet("");
   };

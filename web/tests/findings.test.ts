@@ -55,8 +55,16 @@ describe("the event lane", () => {
     expect(rows.map((row) => row.events.map((one) => one.kind))).toEqual([["oom", "exit"], ["start"]]);
   });
 
-  it("names that would overlap are left out, an OOM kill's last", () => {
-    const rows = bunch([event(100, "restart"), event(130, "oom"), event(160, "restart"), event(700, "exit")], { from: 0, to: 1000 });
-    expect(rows.map((row) => row.named)).toEqual([false, true, false, true]);
+  const named = (at: number, kind: string) => ({ ...event(at, kind), name: "payment" });
+
+  it("a name that would run into another mark is left out, or stands at its other side", () => {
+    const rows = bunch([named(480, "restart"), named(500, "restart"), named(520, "restart"), named(700, "exit")], { from: 0, to: 1000 });
+    expect(rows.map((row) => [row.named, row.left])).toEqual([[true, true], [false, false], [true, false], [true, false]]);
+  });
+
+  it("an OOM kill is always named, and counts what its name would cover", () => {
+    const rows = bunch([named(480, "restart"), named(500, "oom"), named(520, "restart"), named(700, "exit")], { from: 0, to: 1000 });
+    expect(rows.map((row) => row.events.map((one) => one.kind))).toEqual([["restart"], ["oom", "restart"], ["exit"]]);
+    expect(rows.map((row) => row.named)).toEqual([true, true, true]);
   });
 });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { axisFigure, axisSteps, brief, confidence, figure, plain, quantity, shorten } from "../src/format";
+import { axisFigures, axisSteps, brief, confidence, figure, plain, quantity, shorten } from "../src/format";
 
 describe("quantities", () => {
   it.each([
@@ -29,8 +29,11 @@ describe("quantities", () => {
   });
 
   it("ticks repeat only units that scale", () => {
-    expect(axisFigure(0.5, "cores")).toBe("0.5");
-    expect(axisFigure(2 ** 29, "bytes")).toBe("512 MiB");
+    expect(axisFigures([0.5], "cores")).toEqual(["0.5"]);
+    expect(axisFigures([0.8], "seconds/s")).toEqual(["0.8"]);
+    expect(axisFigures([2 ** 29], "bytes")).toEqual(["512 MiB"]);
+    const near = [21.2, 21.21, 21.22].map((value) => value * 2 ** 30);
+    expect(axisFigures(near, "bytes")).toEqual(["21.2 GiB", "21.21 GiB", "21.22 GiB"]);
   });
 
   it("bytes tick in powers of two", () => {

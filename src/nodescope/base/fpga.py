@@ -117,6 +117,11 @@ class FpgaTracker:
     def window_ms(self) -> int:
         return self._bucket_ms * SLOTS
 
+    @property
+    def heard(self) -> bool:
+        """Whether any event came yet; costs nothing to ask."""
+        return self._heard
+
     def now_ms(self) -> int:
         return self._clock.wall_ns() // 1_000_000
 

@@ -38,6 +38,9 @@ class Tally:
     cost_seconds: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
     errors: Counter[tuple[str, str]] = field(default_factory=Counter)
     dropped: Counter[str] = field(default_factory=Counter)
+    """Entities over their scope's limit, once for every tick: its rate is how many are left out."""
+    over_limit: dict[str, int] = field(default_factory=dict)
+    """The same, of the last tick alone."""
     events: Counter[tuple[str, str]] = field(default_factory=Counter)
     last_ok_mono_ns: dict[str, int] = field(default_factory=dict)
     newest_mono_ns: int | None = None

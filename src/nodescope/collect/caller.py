@@ -3,17 +3,20 @@ A call source on its own thread: the tick takes what is there and never waits.
 
 The thread asks at the source's pace. An answer that takes longer than the
 source's deadline makes it failed until the answer comes; the thread is not
-killed (nothing in Python can), it is left to finish.
+killed (nothing in Python can), it is left to finish. A source that never
+waits for anything has no thread: the tick asks it, which costs less than
+waking somebody.
 """
 
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from nodescope.base.block import Block
 from nodescope.base.clock import Clock, thread_cpu_ns
+from nodescope.base.entity import Entity
 from nodescope.base.frame import Outcome
 from nodescope.collect.guard import check_all, run_guarded
-from nodescope.collect.source import CallSource, Context, Streaming
+from nodescope.collect.source import CallSource, Context, Prompt, Streaming
 
 # An absent source is asked again at this pace: a driver may be loaded later.
 # One whose asking costs nothing may name its own (`absent_pace_seconds`).
@@ -23,6 +26,8 @@ NOT_ASKED = "not asked yet"
 # Blocks of a stream that wait for a tick: rows come when they come, and two
 # may fall between two ticks. Of too many the oldest are lost, never the newest.
 WAITING_BLOCKS = 64
+# Ticks come a little early or late: a source of their own pace is asked by every one.
+SLACK_NS = 500_000_000
 # A child process is asked to end, and given five seconds to.
 CLOSE_SECONDS = 7.0
 
@@ -53,10 +58,18 @@ class Caller:
         self._opened = False
         self._is_told = False
         self._asked_mono_ns: int | None = None
+        self._sets: dict[str, tuple[Entity, ...]] = {}
+        """By table: entities that did not change stay the same object."""
         self._thread = threading.Thread(target=self._run, name=f"source-{source.name}", daemon=True)
+        self._is_prompt = isinstance(source, Prompt)
+        self._due_mono_ns: int | None = None
+        """When the tick asks a prompt source again; None while it is not started."""
 
     def start(self) -> None:
-        self._thread.start()
+        if self._is_prompt:
+            self._due_mono_ns = self._clock.mono_ns()
+        else:
+            self._thread.start()
 
     def stop(self) -> None:
         self._stop.set()
@@ -65,11 +78,18 @@ class Caller:
 
     def join(self) -> None:
         """Wait for a source that has something to tidy up; others are left to finish."""
+        if self._due_mono_ns is not None:
+            self._due_mono_ns = None
+            self.source.close()
         if isinstance(self.source, Streaming) and self._thread.is_alive():
             self._thread.join(timeout=CLOSE_SECONDS)
 
     def take(self) -> Taken:
         """The newest answer, once; afterwards only its outcome until the next."""
+        if self._due_mono_ns is not None and self._clock.mono_ns() >= self._due_mono_ns:
+            self.ask()
+            pace_ns = round(self._pace_seconds() * 1e9)
+            self._due_mono_ns = self._clock.mono_ns() + pace_ns - min(pace_ns, SLACK_NS)
         with self._lock:
             asked = self._asked_mono_ns
             late_seconds = 0.0 if asked is None else (self._clock.mono_ns() - asked) / 1e9
@@ -102,21 +122,29 @@ class Caller:
         while not self._stop.is_set():
             started_mono_ns = self._clock.mono_ns()
             self.ask()
-            pace_seconds = (
-                self.source.pace_seconds * self.pace_ratio if self._opened else self._absent_seconds()
-            )
-            self._clock.wait_until(started_mono_ns + round(pace_seconds * 1e9), self._stop)
+            self._clock.wait_until(started_mono_ns + round(self._pace_seconds() * 1e9), self._stop)
         self.source.close()
 
-    def _absent_seconds(self) -> float:
+    def _pace_seconds(self) -> float:
+        if self._opened:
+            return self.source.pace_seconds * self.pace_ratio
         return float(getattr(self.source, "absent_pace_seconds", ABSENT_PACE_SECONDS))
+
+    def _keep_set(self, block: Block) -> Block:
+        """Who sees the same tuple again, need not name or render it again."""
+        known = self._sets.get(block.table.name)
+        if known != block.entities:
+            self._sets[block.table.name] = block.entities
+            return block
+        return block if known is block.entities else replace(block, entities=known)
 
     def _ask(self) -> tuple[tuple[Block, ...], Outcome]:
         def ask() -> tuple[Block, ...]:
             if not self._opened:
                 self.source.open(self._context)
                 self._opened = True
-            return check_all(Block, self.source.parse(self.source.read(), self._clock.mono_ns()))
+            blocks = check_all(Block, self.source.parse(self.source.read(), self._clock.mono_ns()))
+            return tuple(self._keep_set(block) for block in blocks)
 
         nothing: tuple[Block, ...] = ()
         blocks, outcome = run_guarded(self.source.name, ask, nothing)

@@ -20,8 +20,9 @@ if TYPE_CHECKING:
 
 log = Log("discovery")
 
-# Against events lost in an overflowing queue: folders are counted again at
-# this pace, which costs one stat each and finds all but a swap of two.
+# Against events lost on the way: the folders of one hierarchy after the other
+# are counted again at this pace, which costs one stat each (200 containers:
+# 2 ms) and finds all but a swap of two.
 RESCAN_TICKS = 30
 # Everything is walked again at this pace: 85 ms for 100 containers on six hierarchies.
 WALK_TICKS = 600
@@ -82,10 +83,11 @@ class Discovery:
                 self.trees[hierarchy] = walk_tree(self.root, hierarchy)
                 self._watch_tree(hierarchy)
             return True
-        if tick_number % RESCAN_TICKS == 0:
-            for hierarchy in self.hierarchies:
-                miscounted = recount(self.root, hierarchy, self.trees[hierarchy])
-                changed.update((hierarchy, path) for path in miscounted)
+        turn, is_between = divmod(tick_number, RESCAN_TICKS)
+        if not is_between:
+            hierarchy = self.hierarchies[turn % len(self.hierarchies)]
+            miscounted = recount(self.root, hierarchy, self.trees[hierarchy])
+            changed.update((hierarchy, path) for path in miscounted)
         for hierarchy, path in sorted(changed, key=lambda item: item[1]):
             # A folder that is gone itself is its parent's news.
             if path in self.trees[hierarchy].children:

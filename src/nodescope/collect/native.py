@@ -29,6 +29,8 @@ from nodescope.collect.layout import (
     RowPlan,
 )
 
+# As in native/module.c: what the extension's functions take and give.
+INTERFACE = 1
 # As in native/parse.h.
 NUMBER, KEY_VALUES, PRESSURE, FIELDS, PROCESS_STAT, PAIR_SUMS, OPERATION_SUMS, ROWS, PIDS = range(9)
 # struct entry of native/module.c.
@@ -38,6 +40,8 @@ PRESSURE_PLACES = {"avg10": 1, "avg60": 2, "avg300": 3, "total": 4}
 
 class Native(Protocol):
     """What the extension module offers."""
+
+    INTERFACE: int
 
     def make_layouts(self, layouts: list[Any]) -> object: ...
 
@@ -51,9 +55,14 @@ def load_native(wish: str) -> tuple[Native | None, str]:
     if wish == "python":
         return None, "plain Python, as set"
     try:
-        return cast("Native", import_module("nodescope._native")), ""
+        module = import_module("nodescope._native")
     except ImportError:
         return None, "the native reader was not built: there was no C compiler at installation"
+    # One that is older than the number has none.
+    found = getattr(module, "INTERFACE", 0)
+    if found != INTERFACE:
+        return None, f"the native reader has interface {found}, not {INTERFACE}: install nodescope again"
+    return cast("Native", module), ""
 
 
 def describe_reader(wish: str) -> str:

@@ -41,7 +41,7 @@ class Roll:
         return len(self.paths)
 
     def change(self, kept: Sequence[int], came: Sequence[tuple[str, int]]) -> None:
-        """These rows stay, in this order; behind them (path, open descriptor) of new ones."""
+        """These rows stay, in ascending order; behind them (path, open descriptor) of new ones."""
         stays = np.zeros(len(self.paths), dtype=np.bool_)
         stays[kept] = True
         for descriptor in self._open[~stays].tolist():
@@ -49,9 +49,8 @@ class Roll:
         self.gone.clear()
         self.paths = [self.paths[row] for row in kept] + [path for path, _ in came]
         fresh = np.array([self._pin(descriptor) for _, descriptor in came], dtype=np.int32)
-        self._open = np.concatenate([self._open[kept] if len(kept) else self._open[:0], fresh])
-        if self._native:
-            self._native.arrange_rows(self._open, self.width)
+        self._open = np.concatenate([self._open[stays], fresh])
+        self._values = np.concatenate([self._values[stays], np.full((len(came), self.width), np.nan)])
 
     def _pin(self, descriptor: int) -> int:
         """Keeps it, or closes it when there may be no more: then it is opened for each reading."""
@@ -65,20 +64,20 @@ class Roll:
         if descriptor >= 0:
             os.close(descriptor)
 
-    def read(self) -> Values:
-        """Fresh values, one row a file."""
+    def read(self, rows: NDArray[np.intp]) -> Values:
+        """These rows anew, the others as they were read last; one row a file."""
         self.faults = []
-        cells = len(self.paths) * self.width
-        plain: list[int] = list(range(len(self.paths)))
+        plain: list[int] = rows.tolist()
         if self._native:
-            flat, unread = self._native.read(cells)
-            self._values = flat.reshape(-1, self.width)
-            plain = [row for row, code in unread if code < 0]
-            for row, code in unread:
+            self._native.arrange_rows(self._open[rows], self.width)
+            found, unread = self._native.read(len(rows) * self.width)
+            self._values[rows] = found.reshape(-1, self.width)
+            for place, code in unread:
                 if code > 0:
-                    self._note(row, OSError(code, os.strerror(code)))
+                    self._note(int(rows[place]), OSError(code, os.strerror(code)))
+            plain = [int(rows[place]) for place, code in unread if code < 0]
         else:
-            self._values = np.full((len(self.paths), self.width), np.nan)
+            self._values[rows] = np.nan
         for row in plain:
             self._read_plainly(row)
         return self._values

@@ -175,6 +175,7 @@ class Sampler:
 
     def _refresh(self, tick: Tick) -> list[Event]:
         events: list[Event] = []
+        before_ns = thread_cpu_ns()
         for opened in self._opened:
             if not opened.is_open:
                 if tick.number % REOPEN_TICKS == 0:
@@ -183,12 +184,12 @@ class Sampler:
                 self._note_outcome(opened.source.name, opened.outcome)
                 if not opened.is_open:
                     continue
-            before_ns = thread_cpu_ns()
             nothing: tuple[Event, ...] = ()
             refresh = partial(refresh_source, opened.source, tick)
             happened, outcome = run_guarded(opened.source.name, refresh, nothing)
             events.extend(happened)
-            opened.refresh_cost_ns = thread_cpu_ns() - before_ns
+            after_ns = thread_cpu_ns()
+            opened.refresh_cost_ns, before_ns = after_ns - before_ns, after_ns
             self._note_outcome(opened.source.name, outcome)
         return events
 
@@ -242,10 +243,12 @@ class Sampler:
         One container's unreadable file must not hide all the others.
         """
         loud = self.faults[segment.table.name]
+        if not loud:
+            return
         for fault in loud:
             self.tally.errors[opened.source.name, fault.status] += 1
         first, _ = next(iter(opened.source.segments()))
-        if loud and segment is first and (block is None or np.isnan(block.values).all()):
+        if segment is first and (block is None or np.isnan(block.values).all()):
             more = f" (and {len(loud) - 1} more)" if len(loud) > 1 else ""
             self.outcomes[opened.source.name] = Outcome("failed", f"{loud[0]}{more}", detail=loud[0].status)
 
@@ -291,7 +294,8 @@ class Sampler:
             tally.cost_seconds[name] += outcome.cost_seconds
             if opened.is_open:
                 for scope, count in opened.source.dropped().items():
-                    tally.dropped[scope] = max(tally.dropped[scope], count)
+                    tally.over_limit[scope] = count
+                    tally.dropped[scope] += count
         for name, outcome in frame.outcomes.items():
             if outcome.state == OK.state:
                 tally.last_ok_mono_ns[name] = frame.mono_ns

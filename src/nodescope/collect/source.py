@@ -125,6 +125,13 @@ class Streaming(Protocol):
         ...
 
 
+@runtime_checkable
+class Prompt(Protocol):
+    """A call source that only looks into memory or at files that never block: the tick asks it itself."""
+
+    is_prompt: bool
+
+
 @dataclass(frozen=True, slots=True)
 class NodeFile:
     """A file that describes the node as a whole."""

@@ -5,6 +5,7 @@ import json
 import os
 import re
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -105,13 +106,19 @@ def run(options: argparse.Namespace) -> int:
         check_ending(options.out)
     survey = survey_roots(options.roots)
     if not survey.files:
-        for fault in survey.faults:
-            sys.stderr.write(f"not looked at: {fault.where}: {fault.reason}\n")
-        raise RequestRejected(f"{', '.join(options.roots)}: there is no data here yet")
+        raise RequestRejected(nothing_here(options.roots, survey))
     if options.question == "files":
         return list_files(survey)
     job, units = plan(options, survey)
     return ask(options, survey, job, units)
+
+
+def nothing_here(roots: Sequence[str], survey: "Survey") -> str:
+    """One line, whatever the reason."""
+    if not survey.faults:
+        return f"{', '.join(roots)}: there is no data here yet"
+    first, *more = survey.faults
+    return f"{first.where}: {first.reason}" + (f" (and {len(more)} more)" if more else "")
 
 
 def check(options: argparse.Namespace) -> None:
@@ -167,6 +174,31 @@ def moment_of(text: str, newest_ms: int) -> int:
     return at_ms if at_ms <= newest_ms else at_ms - MS_PER_DAY
 
 
+def bytes_of(name: str, text: str) -> int:
+    try:
+        return parse_bytes(text)
+    except ValueError:
+        raise SettingsRejected(f"--{name} {text} is not accepted; accepted: 512MiB, 2GiB, ...") from None
+
+
+def check_metrics(names: Sequence[str], survey: "Survey") -> None:
+    """
+    A misspelt plain name, before every worker looks for it in vain.
+
+    A raw name may be on other nodes than the one that is looked at here.
+    """
+    from nodescope.base.plain import PLAIN
+    from nodescope.read.resolve import resolve_metric
+    from nodescope.read.roots import open_files
+
+    doubtful = [name for name in names if name not in PLAIN and "." not in name]
+    if doubtful:
+        newest = max(survey.files, key=lambda file: file.to_ms)
+        catalog, _ = open_files([newest])
+        for name in doubtful:
+            resolve_metric(name, catalog.metrics, "auto")
+
+
 def plan(options: argparse.Namespace, survey: "Survey") -> "tuple[Job, list[Unit]]":
     from nodescope.read.roots import survey_roots
     from nodescope.use.fleet.part import Job, cut_units, window_units
@@ -175,6 +207,7 @@ def plan(options: argparse.Namespace, survey: "Survey") -> "tuple[Job, list[Unit
     from_ms = parse_moment(options.start, newest_ms) if options.start else None
     to_ms = parse_moment(options.end, newest_ms) if options.end else None
     metrics = tuple(dict.fromkeys(options.metric or METRICS[options.question]))
+    check_metrics(metrics, survey)
     at_ms = moment_of(options.at, newest_ms) if options.at else None
     within_ms = round(seconds_of("within", options.within) * 1000)
     span_ms = round(seconds_of("span", options.span) * 1000)
@@ -208,7 +241,7 @@ def ask(options: argparse.Namespace, survey: "Survey", job: "Job", units: "list[
     parts = []
     bar = Bar(len(units))
     workers = min(options.workers, len(units))
-    with open_cluster(options.scheduler, workers, parse_bytes(options.memory)) as client:
+    with open_cluster(options.scheduler, workers, bytes_of("memory", options.memory)) as client:
         for part in run_units(client, units, job):
             parts.append(part)
             bar.show(len(parts), sum(len(one.rows) for one in parts))

@@ -10,7 +10,7 @@ from nodescope.commands.options import add_settings, gather_flags
 from nodescope.commands.sample import look
 from nodescope.commands.terminal import paint, render_table
 from nodescope.publish.answer import render_json
-from nodescope.wiring import build_parts, read_permissions, read_settings
+from nodescope.wiring import Parts, build_parts, read_permissions, read_settings
 
 EXAMPLE = """example:
   nodescope sources
@@ -38,6 +38,7 @@ def run(options: argparse.Namespace) -> int:
     ticks = max(1, condition.tally.ticks)
     costs = {name: condition.tally.cost_seconds[name] / ticks for name in condition.outcomes}
     rows = sorted(condition.outcomes.items())
+    annotations = describe_annotations(parts)
     if options.json:
         content = [
             {
@@ -49,10 +50,13 @@ def run(options: argparse.Namespace) -> int:
             }
             for name, outcome in rows
         ]
-        sys.stdout.buffer.write(
-            render_json({"sources": content, "permissions": read_permissions(), "reader": parts.agent.reader})
-            + b"\n"
-        )
+        whole = {
+            "sources": content,
+            "annotations": annotations,
+            "permissions": read_permissions(),
+            "reader": parts.agent.reader,
+        }
+        sys.stdout.buffer.write(render_json(whole) + b"\n")
         return 0
     table = [
         (
@@ -63,8 +67,18 @@ def run(options: argparse.Namespace) -> int:
         for name, outcome in rows
     ]
     sys.stdout.write(render_table(("source", "state", "cost, or why not"), table))
-    sys.stdout.write(f"\nfiles are read by {parts.agent.reader}\n")
+    sys.stdout.write(f"\nannotations: {annotations}\nfiles are read by {parts.agent.reader}\n")
     return 0
+
+
+def describe_annotations(parts: Parts) -> str:
+    """Whether an agent could write this node's annotations, as the API server says."""
+    annotator = parts.annotator
+    if annotator is None:
+        return "none are written: no account at an API server, or --annotate names none"
+    refusal = annotator.rehearse()
+    keys = " ".join(annotator.tally.keys)
+    return f"refused: {refusal}" if refusal else f"{keys} may be written to node {annotator.node}"
 
 
 def join_words(*words: str) -> str:

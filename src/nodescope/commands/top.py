@@ -16,9 +16,9 @@ from typing import Any
 from nodescope.base.clock import SystemClock
 from nodescope.base.errors import NodescopeError, RequestRejected
 from nodescope.base.moment import render_moment
-from nodescope.base.quantity import render_bytes, render_seconds
+from nodescope.base.quantity import render_seconds
 from nodescope.base.text import clean_text
-from nodescope.commands.terminal import paint, render_table
+from nodescope.commands.top_table import FIGURES, render_rows
 from nodescope.wiring import choose_data, read_settings
 
 EXAMPLE = """example:
@@ -30,16 +30,7 @@ AGENT = "http://127.0.0.1:9100"
 SECONDS = 2.0
 ANSWER_SECONDS = 5.0
 ROWS = 500
-# What the table shows: column, metric, how a number is written.
-COLUMNS: tuple[tuple[str, str, Callable[[float], str]], ...] = (
-    ("cpu", "cpu", lambda value: f"{value:.2f}"),
-    ("memory", "memory", render_bytes),
-    ("of limit", "memory_limit_share", lambda value: f"{value:.0%}"),
-    ("throttled", "cpu_throttled", lambda value: f"{value:.0%}"),
-    ("mem wait", "pressure_memory", lambda value: f"{value:.1%}"),
-    ("cpu wait", "pressure_cpu", lambda value: f"{value:.1%}"),
-)
-SORTS = tuple(metric for _, metric, _ in COLUMNS)
+SORTS = tuple(metric for _, metric, _ in FIGURES)
 # A screen that is drawn over: cursor home, and what is left of the old one cleared.
 HOME, CLEAR_LINE, CLEAR_REST = "\x1b[H", "\x1b[K", "\x1b[J"
 
@@ -85,7 +76,7 @@ def repeat(look: Callable[[], Fetch], options: argparse.Namespace) -> int:
     clock, stop = SystemClock(), threading.Event()
     while True:
         try:
-            text = render(look(), options.sort, shutil.get_terminal_size().lines - 1)
+            text = render(look(), options.sort, shutil.get_terminal_size())
         except NodescopeError as error:
             text = f"{error}\n"
         lines = [line + CLEAR_LINE for line in text.splitlines()]
@@ -184,7 +175,7 @@ def local(paths: list[Path], agent: str, token: str) -> Callable[[], Fetch]:
 
 def gather(fetch: Fetch, sort: str) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     """One row a container with its newest values, the highest first; what was not measured is None."""
-    answers = {metric: fetch(metric) for _, metric, _ in COLUMNS}
+    answers = {metric: fetch(metric) for _, metric, _ in FIGURES}
     rows: dict[str, dict[str, Any]] = {}
     for metric, answer in answers.items():
         for one in answer["containers"]:
@@ -194,31 +185,20 @@ def gather(fetch: Fetch, sort: str) -> tuple[list[dict[str, Any]], dict[str, Any
     return ordered, answers["cpu"]
 
 
-def render(fetch: Fetch, sort: str, lines: int | None) -> str:
+def render(fetch: Fetch, sort: str, screen: os.terminal_size | None) -> str:
+    """On a screen: who runs, as many as there is room for. Else all, also who has gone."""
     rows, answer = gather(fetch, sort)
-    head = ["container", "namespace", "node", *(title for title, _, _ in COLUMNS), "state"]
-    nodes = {row["node"] for row in rows}
-    cells = [
-        [
-            cut(row["name"], 48),
-            cut(row["namespace"] or "-", 30),
-            cut(row["node"], 30),
-            *(
-                "-" if row["values"].get(metric) is None else write(row["values"][metric])
-                for _, metric, write in COLUMNS
-            ),
-            paint(row["state"], "red") if row["state"] == "oom_killed" else row["state"],
-        ]
-        for row in rows
-        if row["state"] == "running" or lines is None
-    ]
-    if len(nodes) <= 1:
-        head.pop(2)
-        for row in cells:
-            row.pop(2)
-    shown = cells if lines is None else cells[: max(1, lines - 3)]
-    title = f"{', '.join(sorted(nodes)) or 'nobody'}: {len(cells)} by {sort}{render_age(answer)}\n"
-    return title + render_table(head, shown)
+    nodes = sorted({clean_text(row["node"]) for row in rows})
+    listed = [row for row in rows if row["state"] == "running" or screen is None]
+    title = f"{', '.join(nodes) or 'nobody'}: {count(len(listed))} by {sort}{render_age(answer)}"
+    if screen is None:
+        return f"{title}\n{render_rows(listed, sort, None)}"
+    shown = listed[: max(1, screen.lines - 3)]
+    return f"{title[: screen.columns]}\n{render_rows(shown, sort, screen.columns)}"
+
+
+def count(containers: int) -> str:
+    return "1 container" if containers == 1 else f"{containers} containers"
 
 
 def render_age(answer: dict[str, Any]) -> str:
@@ -226,12 +206,6 @@ def render_age(answer: dict[str, Any]) -> str:
         return ""
     age = answer["now"] - answer["to"]
     return f", {render_seconds(age)} ago" if age > 3 else f", {render_moment(round(answer['to'] * 1000))}"
-
-
-def cut(text: str, most: int) -> str:
-    """Of somebody's archive: what would move the cursor is not printed."""
-    text = clean_text(text)
-    return text if len(text) <= most else text[: most - 3] + "..."
 
 
 def to_json(fetch: Fetch, sort: str) -> list[dict[str, Any]]:

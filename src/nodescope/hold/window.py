@@ -284,10 +284,11 @@ def increase_between(earlier: Block, later: Block) -> Values:
     A row that is new, or whose counter went backwards, is NaN there.
     """
     before = align_rows(earlier, later.entities)
-    pair = np.stack([before, later.values])
-    grown = np.empty_like(later.values)
-    for number, metric in enumerate(later.table.metrics):
-        grown[:, number] = derive_increase(pair[:, :, number], metric)[0]
+    grown: Values = later.values - before
+    # What a step back means depends on the metric; most columns have none.
+    for number in np.flatnonzero((grown < 0).any(axis=0)).tolist():
+        pair = np.stack([before[:, number], later.values[:, number]])
+        grown[:, number] = derive_increase(pair, later.table.metrics[number])[0]
     return grown
 
 

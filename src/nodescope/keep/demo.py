@@ -20,6 +20,7 @@ import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -170,15 +171,23 @@ def hexadecimal(*words: object) -> str:
     return hashlib.sha256("/".join(map(str, words)).encode()).hexdigest()
 
 
+NOISE_SECONDS = 4096
+
+
+# A node of forty containers has some ninety kinds of noise; forty small files
+# lie in one block of each.
+@lru_cache(maxsize=512)
+def noise_block(seed: int, node: str, name: str, number: int) -> Floats:
+    dice = np.random.default_rng(int(hexadecimal(seed, node, name, number)[:15], 16))
+    return dice.standard_normal(NOISE_SECONDS)
+
+
 def noise(wish: Wish, name: str, from_ms: int, count: int) -> Floats:
     """Unit noise that depends on the second, not on where a file begins."""
     first = from_ms // 1000
-    block = 4096
-    parts = []
-    for number in range(first // block, (first + count) // block + 1):
-        seed = int(hexadecimal(wish.seed, wish.node, name, number)[:15], 16)
-        parts.append(np.random.default_rng(seed).standard_normal(block))
-    offset = first - first // block * block
+    blocks = range(first // NOISE_SECONDS, (first + count) // NOISE_SECONDS + 1)
+    parts = [noise_block(wish.seed, wish.node, name, number) for number in blocks]
+    offset = first % NOISE_SECONDS
     return np.concatenate(parts)[offset : offset + count]
 
 
@@ -460,10 +469,10 @@ def demand_of(wish: Wish, life: Life, time_ms: Integers) -> Demand:
     return cores, size
 
 
-def sample_life(wish: Wish, life: Life, time_ms: Integers) -> dict[str, Floats]:
+def sample_life(life: Life, time_ms: Integers, demand: Demand) -> dict[str, Floats]:
     """Every metric of a container over neighbouring seconds; its counters go on from the last call."""
     story = life.story
-    cores, size = demand_of(wish, life, time_ms)
+    cores, size = demand
     totals = life.totals
     count = len(time_ms)
 
@@ -518,8 +527,12 @@ def sample_life(wish: Wish, life: Life, time_ms: Integers) -> dict[str, Floats]:
 # -- writing ----------------------------------------------------------------------
 
 
-def cut_files(start_ms: int, end_ms: int) -> Iterator[tuple[int, int, str]]:
-    """(from, to, kind): hours as a consolidator leaves them, the last quarter as a collector does."""
+Span = tuple[int, int, str]
+"""From, to, kind of file."""
+
+
+def cut_files(start_ms: int, end_ms: int) -> Iterator[Span]:
+    """Hours as a consolidator leaves them, the last quarter as a collector does."""
     fresh_ms = max(start_ms, end_ms - FRESH_MS)
     at_ms = start_ms
     while at_ms < fresh_ms:
@@ -530,6 +543,15 @@ def cut_files(start_ms: int, end_ms: int) -> Iterator[tuple[int, int, str]]:
         midnight_ms = (at_ms // (24 * MS_PER_HOUR) + 1) * 24 * MS_PER_HOUR
         next_ms = min(end_ms, at_ms + ROTATION_MS, midnight_ms)
         yield at_ms, next_ms, "metrics"
+        at_ms = next_ms
+
+
+def cut_days(start_ms: int, end_ms: int) -> Iterator[Span]:
+    """The same when all of it is over and merged: one file a day."""
+    at_ms = start_ms
+    while at_ms < end_ms:
+        next_ms = min(end_ms, (at_ms // MS_PER_DAY + 1) * MS_PER_DAY)
+        yield at_ms, next_ms, "consolidated"
         at_ms = next_ms
 
 
@@ -556,15 +578,14 @@ def sample_file(
     for life in node.lives:
         inside = (seconds * 1000 >= life.start_ms) & (seconds * 1000 < life.end_ms)
         if inside.any():
-            values = sample_life(wish, life, seconds[inside] * 1000)
+            demand = demand_of(wish, life, seconds[inside] * 1000)
+            values = sample_life(life, seconds[inside] * 1000, demand)
             keep(life.entity(), CONTAINER_METRICS, values, inside)
             used_bytes[inside] += values["memory.current"]
             used = node.used.setdefault((life.story.namespace, life.pod, life.story.name), [0.0, 0.0])
             used[0] += float(values["memory.current"].sum())
             used[1] += len(values["memory.current"])
-            used_cores[inside] += np.minimum(
-                demand_of(wish, life, seconds[inside] * 1000)[0], life.story.quota_cores
-            )
+            used_cores[inside] += np.minimum(demand[0], life.story.quota_cores)
     everything = np.ones(len(seconds), bool)
     total = 32 * 1024 * MIB
     keep(
@@ -601,9 +622,7 @@ def run_of(wish: Wish) -> str:
     return hexadecimal("run", wish.seed, wish.node)[:12]
 
 
-def write_file(
-    disk: Disk, folder: DataFolder, wish: Wish, node: Node, span: tuple[int, int, str], number: int
-) -> int:
+def write_file(disk: Disk, folder: DataFolder, wish: Wish, node: Node, span: Span, number: int) -> int:
     from_ms, to_ms, kind = span
     subjects, columns, ticks = sample_file(wish, node, from_ms, to_ms)
     identifier = clean_identifier(wish.node)
@@ -683,6 +702,7 @@ def write_node(
     progress: Callable[[float], None],
     disk: Disk | None = None,
     planters: Sequence[Planter] | None = None,
+    cut: Callable[[int, int], Iterator[Span]] = cut_files,
 ) -> Made:
     """One node's archive into its folder; progress is told as a share of the whole."""
     disk = disk or Disk()
@@ -703,7 +723,7 @@ def write_node(
     )
     write_session(disk, folder, session)
     rows = 0
-    spans = list(cut_files(start_ms, wish.end_ms))
+    spans = list(cut(start_ms, wish.end_ms))
     for number, span in enumerate(spans):
         rows += write_file(disk, folder, wish, node, span, number + 1)
         progress((span[1] - start_ms) / (wish.end_ms - start_ms))

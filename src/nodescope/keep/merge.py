@@ -27,7 +27,7 @@ from nodescope.base.metric import Metric
 from nodescope.keep.convert import publish
 from nodescope.keep.disk import TEMPORARY, Disk
 from nodescope.keep.layout import PARQUET, SIDECAR, free_path, render_stamp
-from nodescope.keep.parquet import ROW_GROUP_ROWS, ArchiveWriter, Rows, open_parquet, read_footer
+from nodescope.keep.parquet import ROW_GROUP_ROWS, ArchiveWriter, Rows, open_parquet, read_footer, unwrap
 from nodescope.keep.series import IDENTITY, LABELS, Identity, Subject, identify
 from nodescope.keep.sidecar import (
     Head,
@@ -87,17 +87,14 @@ def split_runs(batch: pa.RecordBatch) -> Iterator[Run]:
     """A batch cut where metric or series change."""
     if not batch.num_rows:
         return
-    time_ms = batch.column("time").cast(pa.int64()).to_numpy()
-    column = batch.column("value")
-    value = column.to_numpy(zero_copy_only=False)
-    if column.null_count:
-        value = np.where(column.is_null().to_numpy(zero_copy_only=False), np.inf, value)
+    time_ms = unwrap(batch.column("time"), 0)
+    value = unwrap(batch.column("value"), np.inf)
     codes, words = [], []
     changed = np.zeros(len(time_ms), bool)
     changed[0] = True
     for name in ("metric_name", *IDENTITY):
         encoded = batch.column(name)
-        code = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+        code = unwrap(encoded.indices, -1)
         changed[1:] |= code[1:] != code[:-1]
         codes.append(code)
         words.append([*encoded.dictionary.to_pylist(), None])

@@ -220,6 +220,20 @@ def wrap(values: NDArray[Any], kind: pa.DataType, valid: NDArray[np.bool_] | Non
     return pa.Array.from_buffers(kind, len(values), [bits, pa.py_buffer(np.ascontiguousarray(values))])
 
 
+def unwrap(array: pa.Array, missing: float) -> NDArray[Any]:
+    """The other way: numpy around an Arrow array's memory, `missing` where it is null. Times are integers."""
+    bits, data = array.buffers()
+    kind = array.type
+    letter = "f" if pa.types.is_floating(kind) else "u" if pa.types.is_unsigned_integer(kind) else "i"
+    start, end = array.offset, array.offset + len(array)
+    values: NDArray[Any] = np.frombuffer(data or b"", np.dtype(f"{letter}{kind.bit_width // 8}"))[start:end]
+    if not array.null_count:
+        return values
+    valid = np.unpackbits(np.frombuffer(bits, np.uint8), count=end, bitorder="little")[start:].view(bool)
+    # A missing code is negative, which a code may not be.
+    return np.where(valid, values.astype(np.int64) if letter == "u" else values, missing)
+
+
 def wrap_strings(words: Sequence[str]) -> pa.Array:
     """The same for words."""
     texts = [word.encode("utf-8", "replace") for word in words]

@@ -51,9 +51,11 @@ class Client:
         """GET one object or one page of a list."""
         return self._ask("GET", path, query)
 
-    def patch(self, path: str, change: Mapping[str, Any]) -> dict[str, Any]:
+    def patch(
+        self, path: str, change: Mapping[str, Any], query: Mapping[str, str] | None = None
+    ) -> dict[str, Any]:
         """Merge: only the keys in `change` are touched, null deletes, nothing conflicts."""
-        return self._ask("PATCH", path, None, json.dumps(change).encode(), MERGE_PATCH)
+        return self._ask("PATCH", path, query, json.dumps(change).encode(), MERGE_PATCH)
 
     def create(self, path: str, content: Mapping[str, Any]) -> dict[str, Any]:
         return self._ask("POST", path, None, json.dumps(content).encode(), "application/json")
@@ -171,6 +173,8 @@ class Client:
         except (ValueError, AttributeError, RecursionError):
             said = content[:200].decode("utf-8", "replace")
         sentence = f"{answer.status} {' '.join(said.split())[:300] or answer.reason}"
+        if answer.status == 401:
+            sentence += f": {self.account.origin} is not accepted: its token or certificate has expired, or is of another cluster"
         if answer.status == 429 or answer.status >= 500:
             return KubernetesAway(sentence, parse_retry_after(answer.headers.get("Retry-After", "")))
         return KubernetesRefused(sentence, answer.status)
@@ -215,4 +219,8 @@ def parse_retry_after(text: str) -> float | None:
 
 
 def describe(account: Account, error: Exception) -> str:
-    return f"{account.host}:{account.port} does not answer: {str(error) or type(error).__name__}"
+    """Where we asked, by whose word, and what went wrong."""
+    # An OSError's own words come after a number that says the same.
+    said = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    where = f"{account.host}:{account.port} ({account.origin})"
+    return f"{where} does not answer: {said or type(error).__name__}"

@@ -39,6 +39,8 @@ REFUSED_PAUSE_SECONDS = 60.0
 class AnnotationTally:
     """What became of the writes, for /metrics and /status."""
 
+    keys: tuple[str, ...] = ()
+    """What is written where there is something to say; empty where nobody writes."""
     written: int = 0
     failed: int = 0
     bytes: int = 0
@@ -60,10 +62,15 @@ class Annotator:
     chance: Callable[[], float] = random.random
     _is_restored: bool = False
     _written_mono_ns: int | None = None
+    _told: frozenset[str] = frozenset()
+    """The keys that were written at least once."""
     _spacing_ratio: float = 1.0
     _failures: int = 0
     _stop: threading.Event = field(default_factory=threading.Event)
     _thread: threading.Thread | None = None
+
+    def __post_init__(self) -> None:
+        self.tally.keys = tuple(note.key for note in self.notes)
 
     def start(self) -> None:
         self._thread = threading.Thread(target=self.run, name="annotation", daemon=True)
@@ -91,13 +98,29 @@ class Annotator:
             self._note(str(error))
             return max(self._pause(LONGEST_PAUSE_SECONDS), error.retry_after_seconds or 0.0)
         except KubernetesRefused as error:
-            self._note(
-                f"{error}; the account needs get and patch on nodes, and the node must be called {self.node}"
-            )
+            self._note(self._explain(error))
             return self._pause(REFUSED_PAUSE_SECONDS)
         self._failures = 0
         self.tally.reason = ""
         return LOOK_SECONDS
+
+    def rehearse(self) -> str:
+        """A write of nothing that the server does not keep: empty when it would take a real one, else why not."""
+        try:
+            self.client.patch(self._path, {"metadata": {"annotations": {}}}, {"dryRun": "All"})
+        except KubernetesRefused as error:
+            return self._explain(error)
+        except KubernetesAway as error:
+            return str(error)
+        finally:
+            self.client.close()
+        return ""
+
+    def _explain(self, error: KubernetesRefused) -> str:
+        """With the remedy; who is not known to the server at all needs another one."""
+        if error.status == 401:
+            return str(error)
+        return f"{error}; the account needs get and patch on nodes, and the node must be called {self.node}"
 
     def _pause(self, longest_seconds: float) -> float:
         """Doubling: a server that has just started refuses for a moment what it will allow."""
@@ -127,6 +150,7 @@ class Annotator:
         self.client.patch(self._path, {"metadata": {"annotations": said}})
         self._written_mono_ns = self.clock.mono_ns()
         self._spacing_ratio = self.chance()
+        self._told |= said.keys()
         for note in self.notes:
             if note.key in said:
                 note.settle()
@@ -134,7 +158,8 @@ class Annotator:
         self.tally.bytes = sum(len(text.encode()) for text in said.values())
 
     def _is_due(self, said: Mapping[str, str]) -> bool:
-        if self._written_mono_ns is None:
+        if self._written_mono_ns is None or not self._told >= said.keys():
+            # What a node has never said is news, however short ago it said something else.
             return True
         age_seconds = (self.clock.mono_ns() - self._written_mono_ns) / 1e9
         if age_seconds >= HEARTBEAT_SECONDS * (1 - JITTER_RATIO * self._spacing_ratio):

@@ -182,7 +182,7 @@ def answer_status(
             },
         },
         "ticks": {"taken": tally.ticks, "missed": tally.missed},
-        "series_over_limit": {scope: count for scope, count in tally.dropped.items() if count},
+        "series_over_limit": {scope: count for scope, count in tally.over_limit.items() if count},
         "permissions": dict(permissions),
         "settings": {
             key: {

@@ -41,6 +41,8 @@ NODE_TABLE = Table(
         ),
     ),
 )
+# One object for ever: another one would make every scrape render all labels again.
+NODE_ENTITIES = (NODE,)
 WORKING_SET = Metric(
     "derived.memory_working_set",
     "gauge",
@@ -81,7 +83,7 @@ class Deriver:
         utilization = self.cpu_utilization(newest.mono_ns)
         score = derive_health_score(gather_health_inputs(latest, utilization))
         values = [np.nan if value is None else value for value in (utilization, score)]
-        return Block(NODE_TABLE, (NODE,), np.array([values]), newest.mono_ns)
+        return Block(NODE_TABLE, NODE_ENTITIES, np.array([values]), newest.mono_ns)
 
     def cpu_utilization(self, now_mono_ns: int) -> float | None:
         span_ns = round(UTILIZATION_INTERVALS * self.ring.interval_seconds * 1e9)

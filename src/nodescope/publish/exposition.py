@@ -224,9 +224,13 @@ class Exposition:
             self._blank(parts, plan, np.flatnonzero(missing).tolist())
         else:
             parts[1::2] = render_values(values)
-        text = "".join(parts)
+        first = next((place for place, part in enumerate(parts) if part), None)
+        if first is None:
+            return plan.tail
         # Every line brings the break before it; the very first needs none.
-        return f"{text[1:]}\n{plan.tail}" if text else plan.tail
+        parts[first] = parts[first][1:]
+        parts += ("\n", plan.tail)
+        return "".join(parts)
 
     def _blank(self, parts: list[str], plan: Plan, missing: list[int]) -> None:
         """Remove lines without a value; a header moves to the family's next line."""

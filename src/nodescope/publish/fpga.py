@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import parse_qsl
 
-from starlette.requests import ClientDisconnect, Request
+from starlette.types import Receive
 
 from nodescope.base.errors import RequestRejected
 from nodescope.base.fpga import FpgaEvent
@@ -47,23 +47,26 @@ class MediaUnknown(RequestRejected):
     """Neither a form nor JSON."""
 
 
-async def read_body(request: Request) -> bytes:
+async def read_body(headers: Mapping[bytes, bytes], receive: Receive) -> bytes:
     """The body, never more of it than we accept, never longer than it may take."""
-    declared = request.headers.get("content-length", "0")
-    if declared.isdigit() and int(declared) > BODY_BYTES:
-        raise BodyTooLarge(f"the body has {declared} bytes; at most {BODY_BYTES} are accepted")
-    body = bytearray()
+    declared = headers.get(b"content-length", b"0")
+    if declared.isdigit() and int(declared[:20]) > BODY_BYTES:
+        raise BodyTooLarge(f"the body has {int(declared[:20])} bytes; at most {BODY_BYTES} are accepted")
+    body = b""
     try:
         async with asyncio.timeout(BODY_SECONDS):
-            async for chunk in request.stream():
+            while True:
+                message = await receive()
+                if message["type"] == "http.disconnect":
+                    raise RequestRejected("the connection was closed before the body was whole")
+                chunk: bytes = message.get("body", b"")
                 body += chunk
                 if len(body) > BODY_BYTES:
                     raise BodyTooLarge(f"the body is longer than the {BODY_BYTES} bytes that are accepted")
+                if not message.get("more_body"):
+                    return body
     except TimeoutError:
         raise RequestRejected(f"the body did not arrive within {BODY_SECONDS:g} s") from None
-    except ClientDisconnect:
-        raise RequestRejected("the connection was closed before the body was whole") from None
-    return bytes(body)
 
 
 def parse_event(body: bytes, media_type: str, query: str = "") -> FpgaEvent:
@@ -72,7 +75,7 @@ def parse_event(body: bytes, media_type: str, query: str = "") -> FpgaEvent:
     if kind == "application/json" or kind.endswith("+json"):
         return check_event(parse_json(body))
     if kind in ("", "application/x-www-form-urlencoded"):
-        return check_event({**parse_form(query.encode()), **parse_form(body)})
+        return check_event({**parse_form(query.encode()), **parse_form(body)} if query else parse_form(body))
     raise MediaUnknown(
         f"Content-Type {kind[:60]!r} is not accepted; accepted: application/x-www-form-urlencoded, application/json"
     )

@@ -36,6 +36,13 @@ from nodescope.publish.scrape import OPENMETRICS, TEXT, Scrape, accepts_gzip, co
 from nodescope.publish.token import Token
 
 PROBES = frozenset({"/healthz", "/health", "/readyz"})
+INTAKE_PATHS = frozenset({"/", "/fpga/events"})
+OK_START = {
+    "type": "http.response.start",
+    "status": 200,
+    "headers": [(b"content-type", b"text/plain; charset=utf-8"), (b"content-length", b"2")],
+}
+OK_BODY = {"type": "http.response.body", "body": b"ok"}
 WINDOW_PARAMETERS = ("window_seconds", "window_sec", "window")
 # Not labels but parameters of /window.
 NOT_FILTERS = frozenset({"seconds", "scope", "stats", "metrics", "perf", *WINDOW_PARAMETERS})
@@ -85,7 +92,7 @@ def check_metrics_path(path: str, taken: Iterable[str]) -> None:
 
 
 def build_app(agent: Agent, token: Token | None) -> ASGIApp:
-    handlers = Handlers(agent)
+    handlers, intake = Handlers(agent), Intake(agent.fpga)
     more = agent.loaded.settings.metrics_path
     routes = [
         Route("/metrics", handlers.metrics),
@@ -95,9 +102,9 @@ def build_app(agent: Agent, token: Token | None) -> ASGIApp:
         Route("/readyz", handlers.ready),
         Route("/status", handlers.status),
         Route("/live", handlers.live),
-        Route("/fpga/events", handlers.fpga_event, methods=["POST"]),
+        Route("/fpga/events", intake, methods=["POST"]),
         Route("/", handlers.index),
-        Route("/", handlers.fpga_event, methods=["POST"]),
+        Route("/", intake, methods=["POST"]),
     ]
     if more != "/metrics":
         check_metrics_path(more, [route.path for route in routes])
@@ -128,14 +135,17 @@ def build_app(agent: Agent, token: Token | None) -> ASGIApp:
         return make_error(error.status_code, "refused", str(error.detail))
 
     app = Starlette(routes=routes, exception_handlers={HTTPException: refuse})
-    return Gate(app, agent.own, token, frozenset(known))
+    return Gate(app, intake, agent.own, token, frozenset(known))
 
 
 class Gate:
-    """In front of everything: token, query length, latency."""
+    """In front of everything: token, query length, latency, and the short way to the intake."""
 
-    def __init__(self, app: ASGIApp, own: Own, token: Token | None, known: frozenset[str]) -> None:
+    def __init__(
+        self, app: ASGIApp, intake: "Intake", own: Own, token: Token | None, known: frozenset[str]
+    ) -> None:
         self._app = app
+        self._intake = intake
         self._own = own
         self._token = token
         self._known = known
@@ -150,8 +160,10 @@ class Gate:
         refusal = self._refuse(scope)
         if refusal is not None:
             await refusal(scope, receive, send)
-        elif path in PROBES or scope["method"] == "POST":
-            # A slow sender of an event must not take a scrape's turn.
+        elif scope["method"] == "POST" and path in INTAKE_PATHS:
+            # Events may come a thousand a second: finding their route would cost more than they do.
+            await self._intake(scope, receive, send)
+        elif path in PROBES:
             await self._app(scope, receive, send)
         else:
             async with self._workers:
@@ -167,6 +179,40 @@ class Gate:
                 refusal = make_error(401, "token required", "send the header Authorization: Bearer TOKEN")
                 refusal.headers["WWW-Authenticate"] = "Bearer"
                 return refusal
+        return None
+
+
+class Intake:
+    """
+    A report of FPGA usage: plain ASGI, folded in on the event loop.
+
+    It waits for no turn: a slow sender of an event must not take a scrape's.
+    """
+
+    def __init__(self, tracker: FpgaTracker) -> None:
+        self._tracker = tracker
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        refusal = await self._take(scope, receive)
+        if refusal is not None:
+            await refusal(scope, receive, send)
+            return
+        await send(OK_START)
+        await send(OK_BODY)
+
+    async def _take(self, scope: Scope, receive: Receive) -> Response | None:
+        headers: dict[bytes, bytes] = dict(scope["headers"])
+        try:
+            body = await fpga.read_body(headers, receive)
+            media_type = headers.get(b"content-type", b"").decode("latin-1")
+            query = scope.get("query_string", b"").decode("latin-1")
+            self._tracker.accept(fpga.parse_event(body, media_type, query))
+        except fpga.BodyTooLarge as error:
+            return make_error(413, "too large", str(error))
+        except fpga.MediaUnknown as error:
+            return make_error(415, "not accepted", str(error))
+        except RequestRejected as error:
+            return make_error(400, "not accepted", str(error))
         return None
 
 
@@ -261,6 +307,8 @@ class Handlers:
         )
         if agent.own.archive:
             content["archive"] = asdict(agent.own.archive())
+        tally = agent.own.annotation
+        content["annotations"] = asdict(tally) if tally.keys else None
         content["reader"] = agent.reader
         return make_json(content)
 
@@ -277,19 +325,6 @@ class Handlers:
             # Frames up to this one are on disk as well; later ones are here only.
             headers["Nodescope-Written"] = str(self._agent.own.archive().written_sequence)
         return Response(tail.body, media_type="application/vnd.nodescope.frames", headers=headers)
-
-    async def fpga_event(self, request: Request) -> Response:
-        try:
-            body = await fpga.read_body(request)
-            media_type = request.headers.get("content-type", "")
-            self._agent.fpga.accept(fpga.parse_event(body, media_type, request.url.query))
-        except fpga.BodyTooLarge as error:
-            return make_error(413, "too large", str(error))
-        except fpga.MediaUnknown as error:
-            return make_error(415, "not accepted", str(error))
-        except RequestRejected as error:
-            return make_error(400, "not accepted", str(error))
-        return Response("ok", media_type="text/plain")
 
     async def index(self, request: Request) -> Response:
         del request

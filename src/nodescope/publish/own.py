@@ -174,7 +174,7 @@ class Own:
         yield OwnFamily(
             "nodescope_series_dropped_total",
             "counter",
-            "The most entities of a scope that were over its limit at once.",
+            "Entities left out because their scope is over its limit, counted again at every tick.",
             dropped,
         )
 

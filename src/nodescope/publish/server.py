@@ -15,6 +15,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from nodescope.base.errors import SettingsRejected
 from nodescope.base.settings import Settings
+from nodescope.publish.joined import JoinedTransport
 
 # More connections than any set of scrapers and schedulers keeps to one node.
 CONNECTIONS = 100
@@ -34,11 +35,13 @@ class BoundedProtocol(H11Protocol):
     that sends a byte now and then keeps no connection.
     """
 
+    _joined: JoinedTransport
     _patience: asyncio.TimerHandle | None = None
     _is_first = True
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(transport)
+        self._joined = JoinedTransport(transport, self.loop)
+        super().connection_made(self._joined)
         self._watch_request()
 
     def data_received(self, data: bytes) -> None:
@@ -47,6 +50,7 @@ class BoundedProtocol(H11Protocol):
         self._watch_request()
 
     def on_response_complete(self) -> None:
+        self._joined.flush()
         self._is_first = False
         super().on_response_complete()
         self._watch_request()

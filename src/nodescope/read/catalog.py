@@ -108,12 +108,15 @@ class Catalog:
 
     @cached_property
     def metrics(self) -> dict[str, Metric]:
-        """By name; the newest file's word on a metric wins."""
+        """By name; the newest sidecar's word on a metric wins, a bare name's counts where there is none."""
         found: dict[str, Metric] = {}
+        for entry in self.entries:
+            if entry.sidecar is None:
+                found.update({metric.name: metric for metric in read_foreign_metrics(entry.path)})
         seen: set[int] = set()
         for entry in self.entries:
             # Neighbouring files share the parsed tuple: looked at once.
-            rows = entry.sidecar.metrics() if entry.sidecar else read_foreign_metrics(entry.path)
+            rows = entry.sidecar.metrics() if entry.sidecar else ()
             if id(rows) not in seen:
                 seen.add(id(rows))
                 found.update({metric.name: metric for metric in rows})

@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from nodescope.base.errors import ArchiveRefused
+from nodescope.keep.parquet import unwrap
 from nodescope.keep.rollup import NUMBERS, RATES
 from nodescope.keep.series import ID_COLUMNS, IDENTITY, LABELS, OTHER_COLUMNS, Identity, identify
 from nodescope.read.catalog import Entry
@@ -246,8 +247,9 @@ def cut_series(fetched: Fetched, table: pa.Table, names: Names, numbers: Sequenc
         changed[1:] |= code[1:] != code[:-1]
         codes.append(code)
         words.append(dictionary)
-    time_ms = table.column("time_ms").to_numpy()
-    columns = {name: read_numbers(table.column(name)) for name in numbers}
+    time_ms = unwrap(table.column("time_ms").combine_chunks(), 0)
+    # Null means unlimited.
+    columns = {name: unwrap(table.column(name).combine_chunks(), np.inf) for name in numbers}
     starts = np.flatnonzero(changed)
     picked = [code[starts].tolist() for code in codes]
     ends = [*starts[1:].tolist(), len(time_ms)]
@@ -264,18 +266,7 @@ def read_codes(column: pa.ChunkedArray) -> tuple[Integers, list[str | None]]:
     encoded = column.combine_chunks()
     if not isinstance(encoded, pa.DictionaryArray):
         encoded = encoded.dictionary_encode()
-    indices = encoded.indices
-    if indices.null_count:
-        indices = indices.cast(pa.int32()).fill_null(-1)
-    return indices.to_numpy(zero_copy_only=False), [*encoded.dictionary.to_pylist(), None]
-
-
-def read_numbers(column: pa.ChunkedArray) -> Floats:
-    """Null means unlimited."""
-    values: Floats = column.to_numpy()
-    if column.null_count:
-        values = np.where(column.is_null().to_numpy(), np.inf, values)
-    return values
+    return unwrap(encoded.indices, -1), [*encoded.dictionary.to_pylist(), None]
 
 
 def spread(columns: Sequence[str], labels: Sequence[str | None]) -> Identity:

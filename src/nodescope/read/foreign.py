@@ -16,6 +16,7 @@ from pathlib import Path
 import duckdb
 
 from nodescope.base.errors import ArchiveRefused, ArchiveTruncated
+from nodescope.base.kernel_unit import unit_of
 from nodescope.base.metric import Kind, Metric
 from nodescope.keep.parquet import first_line, open_parquet, read_footer
 from nodescope.keep.series import LABELS, Subject
@@ -115,7 +116,15 @@ def read_metrics(path: Path) -> tuple[Metric, ...]:
     shape = read_shape(path)
     question = f"SELECT DISTINCT metric_name::VARCHAR, {shape.kind()} FROM read_parquet(?) ORDER BY 1"  # noqa: S608
     kinds: dict[str, Kind] = {"counter": "counter"}
-    return tuple(Metric(str(name), kinds.get(str(kind), "gauge"), "") for name, kind in run(path, question))
+    return tuple(
+        describe_metric(str(name), kinds.get(str(kind), "gauge")) for name, kind in run(path, question)
+    )
+
+
+def describe_metric(name: str, kind: Kind) -> Metric:
+    """By its name alone: what the sidecar would have said, as far as the name fixes it."""
+    known = unit_of(name)
+    return Metric(name, kind, "", unit=known.unit, scale=known.scale)
 
 
 @lru_cache(maxsize=4096)

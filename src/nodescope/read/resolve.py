@@ -6,6 +6,7 @@ from typing import Literal
 
 from nodescope.base.entity import SCOPES
 from nodescope.base.errors import RequestRejected
+from nodescope.base.kernel_unit import NOT_KNOWN
 from nodescope.base.metric import Metric
 from nodescope.base.plain import PLAIN, SCOPED, Form, Join, Plain
 from nodescope.base.text import hint_nearest
@@ -83,8 +84,21 @@ def resolve_plain(plain: Plain, known: Mapping[str, Metric], scope: str = "") ->
     if not variants:
         lacking = next(one for one in plain.inputs if not any(name in known for name in one))
         raise RequestRejected(f'"{plain.name}" was not collected here: it needs {" or ".join(lacking)}')
+    variants = refuse_unknown(plain, variants)
     return Asked(
         plain.name, plain.unit, plain.form, variants, plain.factor, plain.scope or scope, plain.of, plain.join
+    )
+
+
+def refuse_unknown(plain: Plain, variants: tuple[Inputs, ...]) -> tuple[Inputs, ...]:
+    """Numbers whose unit went with their sidecar cannot be told in another."""
+    known = tuple(one for one in variants if all(metric.unit != NOT_KNOWN for metric in one))
+    if known:
+        return known
+    lost = next(metric.name for metric in variants[0] if metric.unit == NOT_KNOWN)
+    raise RequestRejected(
+        f'"{plain.name}" cannot be told in {plain.unit}: the sidecar that says which unit {lost} is in was lost; '
+        f"ask for {lost} to see its numbers as they are"
     )
 
 

@@ -185,6 +185,8 @@ def survey_store(store: Store) -> Survey:
         partition, _, name = one.key.rpartition("/")
         if not any(part in SKIPPED for part in partition.split("/")):
             partitions.setdefault(partition, {})[name] = one
+    if not partitions:
+        store.check_bucket()
     survey = Survey()
     for found in in_threads(lambda item: survey_objects(store, *item), sorted(partitions.items())):
         survey.add(found)

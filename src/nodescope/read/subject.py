@@ -46,10 +46,36 @@ def name_of(subject: Subject, node: str = "") -> str:
         return subject.label("l_node_name") or "node"
     if scope == "process":
         return f"{subject.details.get('name') or 'process'} {subject.label('l_pid') or ''}".strip()
+    short = (name_gpu(subject) if scope == "gpu" else "") or name_place(subject, scope)
+    return f"{short} on {node}" if node else short
+
+
+def name_place(subject: Subject, scope: str) -> str:
+    """By what tells it apart."""
     parts = [subject.label(column) or "" for column in ID_COLUMNS.get(scope, OTHER_COLUMNS)]
     plain = "/".join(part for part in parts if part) or scope
-    short = plain if scope in ("disk", "network", "filesystem", "service") else f"{scope} {plain}"
-    return f"{short} on {node}" if node else short
+    return plain if scope in ("disk", "network", "filesystem", "service") else f"{scope} {plain}"
+
+
+def name_gpu(subject: Subject) -> str:
+    """
+    `GPU 0, A100-SXM4-40GB`; a part of one by what it is: `GPU 0, nvlink 3`. Empty where its index is not known.
+
+    A uuid says nothing to a person; it stays in the labels.
+    """
+    details = subject.details
+    index = details.get("gpu_index") or details.get("gpu")
+    if not index:
+        return ""
+    device = subject.label("l_device") or ""
+    kind, _, rest = device.partition("/")
+    if kind == "process":
+        what = f"{details.get('name') or 'process'} {details.get('pid') or ''}"
+    elif kind in ("nvlink", "xid"):
+        what = f"{kind} {rest}"
+    else:
+        what = (details.get("name") or details.get("modelName") or "").removeprefix("NVIDIA ")
+    return f"GPU {index}, {what}".strip(" ,")
 
 
 def labels_of(subject: Subject) -> dict[str, str]:

@@ -1,5 +1,6 @@
 """Idle states: time asleep, spread over the time that went by."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -73,3 +74,32 @@ def test_states_of_one_name_are_told_apart(tmp_path: Path) -> None:
 def test_no_driver_is_absent(tmp_path: Path) -> None:
     with pytest.raises(SourceAbsent, match="idle driver"):
         CpuidleSource().open(make_context(tmp_path))
+
+
+def test_files_stay_open_and_a_core_that_went_is_missing_until_it_is_back(tmp_path: Path) -> None:
+    """An unreadable time is missing, not zero; nothing stays open at the end."""
+    write_states(tmp_path, 0, {"C1": 7})
+    write_states(tmp_path, 1, {"C1": 8})
+    context = make_context(tmp_path)
+    source = CpuidleSource()
+    source.open(context)
+    assert source.read() == {"0": {"C1": 7}, "1": {"C1": 8}}
+    assert context.descriptors.kept["cpuidle"] == 2
+    time_file = tmp_path / "sys/devices/system/cpu/cpu1/cpuidle/state0/time"
+    os.close(source._kept[str(time_file.relative_to(tmp_path))])
+    source._kept[str(time_file.relative_to(tmp_path))] = os.open(tmp_path, os.O_RDONLY)
+    assert source.read()["1"] == {"C1": None}
+    assert source.read()["1"] == {"C1": 8}
+    source.close()
+    assert context.descriptors.kept["cpuidle"] == 0
+
+
+def test_over_the_limit_of_descriptors_files_are_opened_each_time(tmp_path: Path) -> None:
+    write_states(tmp_path, 0, {"C1": 7, "C6": 9})
+    context = make_context(tmp_path)
+    context.descriptors.limit = 1
+    source = CpuidleSource()
+    source.open(context)
+    for _ in range(2):
+        assert source.read() == {"0": {"C1": 7, "C6": 9}}
+    assert (context.descriptors.pinned, context.descriptors.reopened["cpuidle"]) == (1, 0)

@@ -9,7 +9,7 @@ from nodescope.base.block import Block
 from nodescope.base.errors import SourceAbsent
 from nodescope.base.settings import Settings
 from nodescope.collect.source import Context
-from nodescope.collect.sources.process import ProcessSource
+from nodescope.collect.sources.process import TURN_TICKS, YOUNG_TICKS, Everyone, ProcessSource
 
 ID = "ab" * 32
 
@@ -208,3 +208,59 @@ def test_a_line_separator_in_a_cgroup_name_forges_no_owner(node: Node) -> None:
 def test_without_proc_the_source_is_absent(node: Node) -> None:
     with pytest.raises(SourceAbsent, match="not Linux"):
         ProcessSource().open(node.context())
+
+
+def test_who_is_not_shown_is_read_in_turns_and_loses_nothing(node: Node) -> None:
+    """An idle old process that wakes up is shown within five ticks, with all its time since its start."""
+    for pid in range(1, 41):
+        write_process(node, pid, cpu=1000 if pid <= 2 else 1, rss=900 if pid <= 2 else 1)
+    source, _ = open_source(node)
+    for tick in range(YOUNG_TICKS + 1):
+        assert pids(look(source, tick)) == {"1", "2"}
+    ((segment, _),) = source.segments()
+    assert isinstance(segment, Everyone)
+    list(source.refresh(at(YOUNG_TICKS + 1)))
+    assert len(segment.due()) < 15
+    write_process(node, 33, cpu=500, rss=1)
+    shown = [look(source, YOUNG_TICKS + 1 + tick) for tick in range(TURN_TICKS)]
+    assert "33" in pids(shown[-1])
+    row = [entity.ids[0] for entity in shown[-1].entities].index("33")
+    assert shown[-1].values[row, 5] == 500
+
+
+def test_the_shown_and_the_young_are_read_every_tick(node: Node) -> None:
+    for pid in range(1, 41):
+        write_process(node, pid, cpu=1000 if pid <= 2 else 1, rss=900 if pid <= 2 else 1)
+    source, _ = open_source(node)
+    for tick in range(YOUNG_TICKS + 1):
+        look(source, tick)
+    write_process(node, 99)
+    for tick in range(YOUNG_TICKS + 1, YOUNG_TICKS + 5):
+        write_process(node, 1, cpu=1000 + tick, rss=900)
+        write_process(node, 99, cpu=300 * tick)
+        block = look(source, tick)
+        by_pid = {entity.ids[0]: values for entity, values in zip(block.entities, block.values)}
+        assert by_pid["1"][5] == 1000 + tick
+        assert by_pid["99"][5] == 300 * tick
+
+
+def test_nobody_enters_with_an_old_reading(node: Node) -> None:
+    """
+    Who takes the place of one that ended shows what its file says now.
+
+    An old value with this tick's time would be a pause, and a burst after it.
+    """
+    write_process(node, 1, cpu=1000, rss=90_000)
+    for pid in range(2, 12):
+        write_process(node, pid, cpu=10, rss=50_000)
+    source, _ = open_source(node, top=1)
+    look(source, 0)
+    node.remove("proc/1")
+    for tick in range(YOUNG_TICKS + 1, YOUNG_TICKS + 1 + 2 * TURN_TICKS):
+        for pid in range(2, 12):
+            write_process(node, pid, cpu=10, rss=50_000 - 1000 * tick + pid)
+        block = look(source, tick)
+        sizes = {int(entity.ids[0]): row[4] for entity, row in zip(block.entities, block.values)}
+        assert sizes == {pid: 50_000 - 1000 * tick + pid for pid in sizes}
+    assert sizes
+    source.close()

@@ -55,9 +55,16 @@ class Server:
         return len(plain), len(zipped)
 
     def cpu_seconds(self) -> float:
-        """User and system time of all its threads and of the children it reaped."""
+        """User and system time of all its threads."""
+        return self._times_seconds(11)
+
+    def children_seconds(self) -> float:
+        """User and system time of the children that it has reaped."""
+        return self._times_seconds(13)
+
+    def _times_seconds(self, place: int) -> float:
         fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
-        return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+        return sum(map(int, fields[place : place + 2])) / os.sysconf("SC_CLK_TCK")
 
     def resident_bytes(self) -> int:
         return self._memory_bytes("VmRSS")
@@ -77,17 +84,9 @@ def free_port() -> int:
     return port
 
 
-def agent_command(port: int) -> list[str]:
-    return [
-        sys.executable,
-        "-m",
-        "nodescope",
-        "agent",
-        "--port",
-        str(port),
-        "--no-archive",
-        "--no-kubernetes",
-    ]
+def agent_command(port: int, data: Path | None) -> list[str]:
+    archive = ["--data", str(data)] if data else ["--no-archive"]
+    return [sys.executable, "-m", "nodescope", "agent", "--port", str(port), "--no-kubernetes", *archive]
 
 
 def peer_command(name: Peer, port: int, folder: Path) -> list[str]:
@@ -103,9 +102,11 @@ def peer_command(name: Peer, port: int, folder: Path) -> list[str]:
 
 
 @contextlib.contextmanager
-def agent_running(arguments: Sequence[str] = ()) -> Iterator[Server]:
+def agent_running(data: Path | None = None, descriptors: int | None = None) -> Iterator[Server]:
+    """The agent, with an archive where there is a folder for it, with few descriptors where a number says so."""
     port = free_port()
-    with _running("nodescope", [*agent_command(port), *arguments], port) as server:
+    limit = ["prlimit", f"--nofile={descriptors}:{descriptors}"] if descriptors else []
+    with program_running("nodescope", [*limit, *agent_command(port, data)], port) as server:
         yield server
 
 
@@ -114,13 +115,13 @@ def peer_running(name: Peer) -> Iterator[Server]:
     port = free_port()
     with (
         tempfile.TemporaryDirectory() as folder,
-        _running(name, peer_command(name, port, Path(folder)), port) as server,
+        program_running(name, peer_command(name, port, Path(folder)), port) as server,
     ):
         yield server
 
 
 @contextlib.contextmanager
-def _running(name: str, command: Sequence[str], port: int) -> Iterator[Server]:
+def program_running(name: str, command: Sequence[str], port: int) -> Iterator[Server]:
     with tempfile.TemporaryFile() as log, subprocess.Popen(command, stdout=log, stderr=log) as process:
         try:
             server = Server(name, port, process.pid)

@@ -11,11 +11,13 @@ import pytest
 
 from nodescope.base.errors import RequestRejected
 from nodescope.cli import main
-from nodescope.read.roots import Fault
+from nodescope.keep.demo import Wish, write_node
+from nodescope.read.roots import Fault, survey_roots
 from nodescope.use.fleet.answer import FleetAnswer, build_answer, is_together
 from nodescope.use.fleet.compare import compare
 from nodescope.use.fleet.out import write_out
-from nodescope.use.fleet.part import Job, Key, Part, Unit
+from nodescope.use.fleet.part import Job, Key, Part, Unit, cut_units
+from nodescope.use.fleet.task import run_unit
 
 API: Key = ("shop", "shop/api", "api:2")
 CRON: Key = ("batch", "batch/cron", "cron:1")
@@ -147,6 +149,7 @@ def test_the_table_is_the_same_in_every_format(tmp_path: Path) -> None:
         (["leaks", "DATA", "--false-share", "1.5"], 2, "between 0 and 1"),
         (["leaks", "DATA", "--out", "x.xlsx"], 1, "accepted endings"),
         (["leaks", "DATA"], 1, "there is no data here yet"),
+        (["leaks", "/no/such/folder"], 1, "/no/such/folder: no such file or folder"),
         (["leaks", "http://x/y"], 1, "accepted: s3://"),
     ],
 )
@@ -157,3 +160,38 @@ def test_wrong_words_get_one_clear_line(
     err = capsys.readouterr().err
     assert told in err
     assert len(err.splitlines()) == 1
+
+
+@pytest.fixture(scope="module")
+def node(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three minutes of two containers."""
+    path = tmp_path_factory.mktemp("node")
+    write_node(Wish(path, 0.05, 2, 1, 1_772_366_400_000, "demo-1"), "0", lambda _: None)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["trend", "--metric", "memry"], 'no metric "memry"; did you mean "memory"?'),
+        (["leaks", "--memory", "lots"], "--memory lots is not accepted; accepted: 512MiB"),
+        (["leaks", "--from", "yesterday"], "'yesterday' is not a time; accepted: "),
+        (["changes", "--at", "25:00"], "25:00 is no time of day; accepted: 00:00 to 23:59:59"),
+    ],
+)
+def test_what_only_the_data_can_refuse_is_one_clear_line_too(
+    words: list[str], told: str, node: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["fleet", words[0], str(node), *words[1:]]) in (1, 2)
+    err = capsys.readouterr().err
+    assert told in err
+    assert len(err.splitlines()) == 1
+
+
+def test_three_minutes_are_too_short_to_leak(node: Path) -> None:
+    """Counted as such, neither found nor cleared."""
+    units = cut_units(survey_roots([str(node)]), ["memory_anon"], None, None)
+    (part,) = (run_unit(one, Job("leaks")) for one in units)
+    assert part.rows == []
+    assert part.looked.total() == 0
+    assert part.short >= 2

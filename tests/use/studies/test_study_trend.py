@@ -8,6 +8,7 @@ import pytest
 from bench import studies_sets as sets
 
 from nodescope.use.studies import Series, summary, trend
+from nodescope.use.studies.trend import Forecast, bounds_of
 
 MakeSeries = Callable[..., Series]
 MIB = 2.0**20
@@ -74,3 +75,42 @@ def test_a_falling_value_reaches_no_upper_limit(series: MakeSeries) -> None:
 def test_a_share_rises_but_does_not_leak(series: MakeSeries) -> None:
     finding = trend.study(series(np.linspace(0.1, 0.6, 600), unit="ratio")).findings[0]
     assert finding.measures["verdict"] == "rising"
+
+
+@pytest.mark.parametrize("count", [20, 40, 59])
+def test_seconds_are_no_trend(series: MakeSeries, count: int) -> None:
+    """However steep: within seconds every start rises."""
+    answer = trend.study(series(np.linspace(100, 200, count) * MIB, unit="bytes", limit=400 * MIB))
+    assert answer.status == "not_enough_data"
+    assert answer.reason == "a trend needs at least 20 samples in a row over at least 60 s."
+    assert summary.study(series(np.linspace(100, 200, count))).findings[0].measures["trend"] == "unknown"
+
+
+def test_minutes_rise_but_do_not_leak_yet(series: MakeSeries) -> None:
+    finding = trend.study(series(np.linspace(100, 200, 200) * MIB, unit="bytes", limit=400 * MIB)).findings[0]
+    assert finding.measures["verdict"] == "rising"
+    assert "over 3.32 min, too short to tell a leak from a start" in finding.sentence
+    longer = trend.study(series(np.linspace(100, 200, 301) * MIB, unit="bytes")).findings[0]
+    assert longer.measures["verdict"] == "leak"
+
+
+def test_a_sample_a_minute_needs_twenty_of_them(series: MakeSeries) -> None:
+    """A slow pace has the span, and must have the samples."""
+    few, enough = (
+        trend.study(series(np.linspace(1, 2, count), unit="bytes", step=60.0)) for count in (19, 20)
+    )
+    assert few.status == "not_enough_data"
+    assert enough.findings[0].measures["verdict"] == "leak"
+
+
+@pytest.mark.parametrize(
+    ("forecast", "words"),
+    [
+        (Forecast(3600.0, 3000.0, 4200.0), "50 min to 70 min"),
+        (Forecast(3600.0, 3599.0, 3602.0), "give or take 2 s"),
+        (Forecast(3600.0, 3000.0, None), "50 min to open"),
+        (Forecast(3600.0, None, 4200.0), "0 s to 70 min"),
+    ],
+)
+def test_two_ends_that_read_the_same_are_a_margin(forecast: Forecast, words: str) -> None:
+    assert bounds_of(forecast) == words

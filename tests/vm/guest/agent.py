@@ -1,8 +1,11 @@
-"""The agent as a process of its own, and what it answers, read as any client would."""
+"""
+The agent as a process of its own, and what it answers, read as any client would.
+
+A service of the node from the checkout, or the image's container where there is one.
+"""
 
 import json
 import re
-import subprocess
 import urllib.error
 import urllib.request
 from collections.abc import Mapping
@@ -10,9 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.vm.guest import pods
+from tests.vm.guest import image, pods
 
 PORT = 9100
+HOST = image.HOST if image.is_here() else "127.0.0.1"
 # The budget is for machines of ordinary speed: Python is 11 to 18 times slower
 # here, and an agent that slows itself down would be tested for that alone.
 COMMAND = f"env NODESCOPE_BUDGET_RATIO=1 python -m nodescope agent --port {PORT} --no-archive --no-kubernetes --node vm".split()
@@ -39,12 +43,16 @@ def parse_samples(text: str) -> list[Sample]:
     ]
 
 
-def start(log: Path) -> subprocess.Popen[bytes]:
-    return pods.start_service("nodescope.service", COMMAND, log)
+def start(log: Path) -> tuple[pods.Process, int]:
+    """Whom to end and wait for, and the pid of the agent itself."""
+    if image.is_here():
+        return image.start(log)
+    process = pods.start_service("nodescope.service", COMMAND, log)
+    return process, process.pid
 
 
 def fetch(path: str) -> str:
-    with urllib.request.urlopen(f"http://127.0.0.1:{PORT}{path}", timeout=ANSWER_SECONDS) as answer:
+    with urllib.request.urlopen(f"http://{HOST}:{PORT}{path}", timeout=ANSWER_SECONDS) as answer:
         text: str = answer.read().decode()
     return text
 

@@ -55,7 +55,7 @@ def check_obituary(report: Report, container: pods.Container, fact: str, low: fl
     )
 
 
-def check_oom_kills(report: Report, process: pods.Process) -> None:
+def check_oom_kills(report: Report, pid: int) -> None:
     """
     Two containers killed for memory, removed with and without a pause.
 
@@ -67,11 +67,11 @@ def check_oom_kills(report: Report, process: pods.Process) -> None:
     for container in victims:
         check_discovery(report, container)
     exits = read_own("nodescope_container_exits_total")
-    process.send_signal(signal.SIGSTOP)
+    os.kill(pid, signal.SIGSTOP)
     Path("/run/doom").touch()
     victims[pods.HASTY].wait()
     pods.remove(pods.HASTY)
-    process.send_signal(signal.SIGCONT)
+    os.kill(pid, signal.SIGCONT)
     victims[pods.VICTIM].wait()
     kills = read_truth(pods.VICTIM.path, OOM)
     report.check("kernel: the victim was killed for memory", kills >= 1, kills)
@@ -128,21 +128,21 @@ def check_a_late_companion(report: Report) -> None:
     )
 
 
-def find_stale_files(process: pods.Process, containers: Iterable[pods.Container]) -> list[str]:
+def find_stale_files(pid: int, containers: Iterable[pods.Container]) -> list[str]:
     """Files of removed containers that the agent still holds open."""
-    targets = [os.readlink(link) for link in Path(f"/proc/{process.pid}/fd").iterdir() if link.is_symlink()]
+    targets = [os.readlink(link) for link in Path(f"/proc/{pid}/fd").iterdir() if link.is_symlink()]
     return [target for target in targets if any(one.id in target for one in containers)]
 
 
-def check_nothing_is_left(report: Report, process: pods.Process) -> None:
+def check_nothing_is_left(report: Report, pid: int) -> None:
     gone = (pods.VICTIM, pods.HASTY)
-    wait_until(lambda: not find_stale_files(process, gone), PATIENCE_SECONDS)
-    stale = find_stale_files(process, gone)
+    wait_until(lambda: not find_stale_files(pid, gone), PATIENCE_SECONDS)
+    stale = find_stale_files(pid, gone)
     report.check("the agent holds no file of a removed container open", not stale, stale)
 
 
-def check_lives(report: Report, process: pods.Process) -> None:
-    check_oom_kills(report, process)
-    check_nothing_is_left(report, process)
+def check_lives(report: Report, pid: int) -> None:
+    check_oom_kills(report, pid)
+    check_nothing_is_left(report, pid)
     check_a_brief_life(report)
     check_a_late_companion(report)

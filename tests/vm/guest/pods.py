@@ -186,11 +186,16 @@ def connect(process: Process) -> None:
     own = Path(f"/proc/{process.pid}/ns/net")
     while own.readlink() == Path("/proc/self/ns/net").readlink():
         time.sleep(0.05)
+    lay_cable(process.pid, 0)
+
+
+def lay_cable(pid: int, number: int) -> None:
+    """The node's end is 10.7.<number>.1; the other is veth0 in the process's network, not set up yet."""
     for command in (
-        "ip link add pod0 type veth",
-        "ip addr add 10.7.0.1/24 dev pod0",
-        "ip link set pod0 up",
-        f"ip link set veth0 netns {process.pid}",
+        f"ip link add pod{number} type veth",
+        f"ip addr add 10.7.{number}.1/24 dev pod{number}",
+        f"ip link set pod{number} up",
+        f"ip link set veth0 netns {pid}",
     ):
         subprocess.run(command.split(), check=True)
 

@@ -9,7 +9,7 @@ that all checks were made, not that they passed: their lines say that.
 import sys
 from pathlib import Path
 
-from tests.vm.guest import agent, checks, lives, pods
+from tests.vm.guest import agent, checks, image, lives, pods
 from tests.vm.guest.capture import write_node
 from tests.vm.guest.report import Report, wait_until
 
@@ -28,14 +28,16 @@ def main(out: Path) -> None:
     # Before the agent starts: the fixture is a node, not a node that looks at itself.
     write_node(out / "node")
     report.note("captured the node")
-    process = agent.start(out / "agent.log")
+    process, pid = agent.start(out / "agent.log")
     ready = wait_until(lambda: agent.is_ready() or process.poll() is not None, START_SECONDS)
     report.check(
         "the agent is ready", ready and process.poll() is None, f"exit code {process.poll()}, see its log"
     )
     if process.poll() is None:
         checks.check_the_agent(report, processes, out)
-        lives.check_lives(report, process)
+        lives.check_lives(report, pid)
+        if image.is_here():
+            image.check(report, pid)
         (out / "status.json").write_text(agent.fetch("/status"))
         process.terminate()
         report.check("the agent ends with 0 when asked to", process.wait(30) == 0, process.returncode)

@@ -13,6 +13,7 @@ sleep arrives late and all at once: it is spread over the time that went by,
 nothing of it is lost. POLL is a busy loop and counts as awake.
 """
 
+import os
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -30,6 +31,9 @@ from nodescope.collect.source import Context
 ABSENT = (
     "no cpuidle states in /sys/devices/system/cpu: the kernel has no idle driver, as in many virtual machines"
 )
+
+# 2^64 has 20 digits.
+TIME_BYTES = 64
 
 
 def make_table(states: tuple[str, ...]) -> Table:
@@ -73,16 +77,20 @@ class CpuidleSource:
     name = "cpuidle"
     pace_seconds = 1.0
     deadline_seconds = 20.0
+    is_prompt = True
 
     def __init__(self) -> None:
         self._context: Context | None = None
         self._files: dict[str, dict[str, str]] = {}
+        self._kept: dict[str, int] = {}
+        """Open descriptors, by path."""
         self._table = make_table(())
         self._states: tuple[str, ...] = ()
         self._entities: tuple[Entity, ...] = ()
         self._sleep: dict[str, Sleep] = {}
 
     def open(self, context: Context) -> None:
+        self.close()
         self._context = context
         self.pace_seconds = context.settings.interval_seconds
         root = context.root
@@ -108,16 +116,40 @@ class CpuidleSource:
     def read(self) -> Any:
         """{core: {state: microseconds or None}}."""
         assert self._context is not None  # noqa: S101 - open comes first
-        root = self._context.root
-        answer: dict[str, dict[str, int | None]] = {}
-        for core, files in self._files.items():
-            texts = {state: root.read_text(path) for state, path in files.items()}
-            answer[core] = {
-                state: int(text) if text and text.isdigit() else None for state, text in texts.items()
-            }
+        answer = {
+            core: {state: self._read_time(path) for state, path in files.items()}
+            for core, files in self._files.items()
+        }
         if not any(value is not None for states in answer.values() for value in states.values()):
             raise SourceFailed("the time of no idle state can be read")
         return answer
+
+    def _read_time(self, path: str) -> int | None:
+        """None where it cannot be read; the file of a core that came back is opened again."""
+        assert self._context is not None  # noqa: S101 - open comes first
+        descriptors = self._context.descriptors
+        try:
+            if path in self._kept:
+                text = os.pread(self._kept[path], TIME_BYTES, 0)
+            elif descriptors.take(self.name):
+                self._kept[path] = -1
+                self._kept[path] = self._context.root.open(path)
+                text = os.pread(self._kept[path], TIME_BYTES, 0)
+            else:
+                descriptors.give_back(self.name, kept=False)
+                text = self._context.root.read(path)
+        except OSError:
+            self._drop(path)
+            return None
+        return int(text) if text.strip().isdigit() else None
+
+    def _drop(self, path: str) -> None:
+        descriptor = self._kept.pop(path, None)
+        if descriptor is None or self._context is None:
+            return
+        self._context.descriptors.give_back(self.name)
+        if descriptor >= 0:
+            os.close(descriptor)
 
     def parse(self, answer: Any, mono_ns: int) -> tuple[Block, ...]:
         values = np.full((len(self._files), len(self._table.metrics)), NAN)
@@ -147,6 +179,8 @@ class CpuidleSource:
         return slept.asleep_seconds, slept.total_seconds
 
     def close(self) -> None:
+        for path in list(self._kept):
+            self._drop(path)
         self._files = {}
 
 

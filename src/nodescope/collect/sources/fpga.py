@@ -103,6 +103,7 @@ class FpgaSource:
     name = "fpga"
     pace_seconds = 1.0
     deadline_seconds = 5.0
+    is_prompt = True
     absent_pace_seconds = 1.0
 
     def __init__(self) -> None:
@@ -117,10 +118,9 @@ class FpgaSource:
             raise SourceAbsent(ABSENT)
 
     def read(self) -> FpgaReading:
-        reading = self._tracker.read() if self._tracker else None
-        if reading is None or not reading.heard:
+        if self._tracker is None or not self._tracker.heard:
             raise SourceAbsent(ABSENT)
-        return reading
+        return self._tracker.read()
 
     def parse(self, answer: Any, mono_ns: int) -> tuple[Block, ...]:
         reading: FpgaReading = answer

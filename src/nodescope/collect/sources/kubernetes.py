@@ -55,6 +55,8 @@ TABLE = Table(
         counted("errors", "Times the server was away or said no."),
     ),
 )
+# One object for ever: who sees the same set need not name it again.
+NODE_ENTITIES = (NODE,)
 
 
 class PodNames:
@@ -149,7 +151,7 @@ class KubernetesSource:
     name = "kubernetes"
     pace_seconds = 5.0
     deadline_seconds = 10.0
-    absent_pace_seconds = 2.0
+    absent_pace_seconds = 1.0
 
     def __init__(self) -> None:
         self._watch: Watch | None = None
@@ -174,13 +176,14 @@ class KubernetesSource:
         if state.http_status == 403:
             raise SourceAbsent(f"{state.reason}; {REMEDY}")
         if state.status != "current":
-            raise SourceFailed(f"{state.reason}; {len(self._listener.pods)} pods stay named")
+            kept = f"; {len(self._listener.pods)} pods stay named" if self._listener.pods else ""
+            raise SourceFailed(f"{state.reason}{kept}")
         return len(self._listener.pods), state
 
     def parse(self, answer: Any, mono_ns: int) -> tuple[Block, ...]:
         pods, state = answer
         row = [pods, state.lists, state.watches, state.events, state.errors]
-        return (Block(TABLE, (NODE,), np.array([row], dtype=np.float64), mono_ns),)
+        return (Block(TABLE, NODE_ENTITIES, np.array([row], dtype=np.float64), mono_ns),)
 
     def close(self) -> None:
         if self._watch is not None:

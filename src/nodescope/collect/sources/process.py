@@ -1,13 +1,15 @@
 """
 Processes: CPU time and memory of the busiest and the largest.
 
-Reads   /proc/PID/stat, /proc/PID/cgroup
+Reads   /proc/PID/stat, /proc/PID/cgroup, /proc/loadavg
 Needs   Linux; the host's pid namespace to see more than its own
 Docs    https://man7.org/linux/man-pages/man5/proc_pid_stat.5.html
 
     4242 (tmux: server) S 1 4242 4242 0 -1 4194368 3096 ... 0 0 0 20 0 1 0 8931 ...
 
-All processes are read every tick; the top ones by CPU and by memory are kept.
+The top ones by CPU and by memory are shown, and read every tick, as are new
+ones; the others in turns, each every fifth tick: their counters miss nothing.
+New ones are told by the newest pid in /proc/loadavg, ended ones by their file.
 The choice is stable: who is in leaves only when somebody is clearly ahead. A
 pid that is used again is another process: its start time differs, and the old
 descriptor answers "no such process".
@@ -19,6 +21,7 @@ from dataclasses import dataclass
 from itertools import zip_longest
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nodescope.base.block import Block, Info, Table, Values
 from nodescope.base.entity import Entity
@@ -27,6 +30,7 @@ from nodescope.base.frame import Event
 from nodescope.base.metric import Metric
 from nodescope.base.text import clean_text
 from nodescope.collect.batch import Fault, Segment
+from nodescope.collect.births import Births
 from nodescope.collect.cgroup_path import parse_cgroup_path
 from nodescope.collect.layout import ProcessStat
 from nodescope.collect.native import Pidlist
@@ -43,6 +47,13 @@ HALF_LIFE_TICKS = 30.0
 RENAME_TICKS = 5
 # ... and from then on at this pace.
 SETTLED_TICKS = 60
+# Who is not shown is read every so many ticks ...
+TURN_TICKS = 5
+# ... once it is older than this: a burst soon after the start is not missed.
+YOUNG_TICKS = 10
+# All pids are listed at this pace, whatever was told of births: a restored
+# process (CRIU) may have taken a pid out of turn.
+LIST_TICKS = 30
 
 INFO = Info("cpu_process_info", "Whose process it is; always 1.", ("namespace", "pod", "container"))
 
@@ -95,10 +106,15 @@ class Process:
 
 
 class Everyone:
-    """The segment: all processes are read, only the chosen ones leave as a block."""
+    """The segment: all processes are looked at, only the chosen ones leave as a block."""
 
     def __init__(
-        self, context: Context, table: Table, layout: ProcessStat, choose: Callable[[Values], None]
+        self,
+        context: Context,
+        table: Table,
+        layout: ProcessStat,
+        due: Callable[[], NDArray[np.intp]],
+        choose: Callable[[Values], None],
     ) -> None:
         self.table = Table("process.all", "process", ("process",), layout.metrics)
         self.cost_ns = 0
@@ -107,11 +123,12 @@ class Everyone:
         self.shown_table = table
         self.chosen_rows: list[int] = []
         self.chosen: tuple[Entity, ...] = ()
+        self.due = due
         self.choose = choose
         self._values: Values = np.empty((0, len(FIELDS)))
 
     def read(self) -> None:
-        self._values = self.roll.read()
+        self._values = self.roll.read(self.due())
         self.faults = self.roll.faults
 
     def block(self, mono_ns: int) -> Block | None:
@@ -119,13 +136,12 @@ class Everyone:
         self.choose(values)
         picked = values[self.chosen_rows]
         total = picked[:, UTIME] + picked[:, STIME]
-        alive = ~np.isnan(total)
-        shown = (
-            self.chosen
-            if alive.all()
-            else tuple(entity for entity, lives in zip(self.chosen, alive) if lives)
-        )
-        return Block(self.shown_table, shown, np.column_stack([picked, total])[alive], mono_ns)
+        cells = np.column_stack([picked, total])
+        ended = np.isnan(total)
+        if not ended.any():
+            return Block(self.shown_table, self.chosen, cells, mono_ns)
+        living = tuple(entity for entity, has_ended in zip(self.chosen, ended) if not has_ended)
+        return Block(self.shown_table, living, cells[~ended], mono_ns)
 
     def close(self) -> None:
         self.roll.close()
@@ -141,48 +157,74 @@ class ProcessSource:
         """By row."""
         self._everyone: Everyone | None = None
         self._pidlist: Pidlist | None = None
+        self._births: Births | None = None
 
     def open(self, context: Context) -> None:
         if not context.root.exists("proc/stat"):
             raise SourceAbsent("no /proc: this is not Linux")
         self._context = context
         self._pidlist = context.root.pidlist("proc")
+        self._births = Births(context.root)
         self._pids = b""
         metrics = columns(context)
         self._layout = ProcessStat(dict(zip(FIELDS, metrics)))
         table = Table("process", "process", ("process",), metrics, INFO)
-        self._everyone = Everyone(context, table, self._layout, self._choose)
+        self._everyone = Everyone(context, table, self._layout, self._due, self._choose)
         # Beside the rows: recent CPU use, the last reading, and who is shown.
         self._order = []
         self._heat = np.empty(0)
         self._cpu_before = np.empty(0)
         self._inside = np.empty(0, dtype=np.bool_)
+        self._fresh = np.empty(0, dtype=np.bool_)
+        """Who was read in this tick."""
         self._starts = np.empty(0)
+        self._met_ticks = np.empty(0)
         self._tick_number = 0
+        self._look_tick = 0
+        """When the first of those shown is looked at again."""
+        self._has_newcomers = False
         self._is_complete = False
         """Whether every pid that is listed is a process that we know."""
 
     def refresh(self, tick: Tick) -> Iterable[Event]:
-        """Who came and who went, by the names in /proc."""
-        assert self._everyone is not None and self._pidlist is not None  # noqa: PT018, S101 - open comes first
+        """Who came and who went: told by pids given out, or by the names in /proc."""
+        assert self._everyone is not None and self._births is not None  # noqa: PT018, S101 - open comes first
         self._tick_number = tick.number
         roll = self._everyone.roll
+        born = self._births.read()
+        if born is None or tick.number % LIST_TICKS == 0:
+            self._list()
+        elif born or roll.gone:
+            # Whose file has ended may have left its pid to another.
+            ended = [self._order[row].pid for row in roll.gone]
+            kept = [row for row in range(len(self._order)) if row not in roll.gone]
+            known = {self._order[row].pid for row in kept}
+            self._change(kept, sorted({*born, *ended} - known))
+        return ()
+
+    def _list(self) -> None:
+        assert self._everyone is not None and self._pidlist is not None  # noqa: PT018, S101 - open comes first
+        gone = self._everyone.roll.gone
         pids = self._pidlist.read()
-        if pids == self._pids and not roll.gone and self._is_complete:
-            return ()
+        if pids == self._pids and not gone and self._is_complete:
+            return
         self._pids = pids
         now = set(np.frombuffer(pids, dtype=np.int32).tolist())
-        kept = [row for row, process in enumerate(self._order) if process.pid in now and row not in roll.gone]
-        before, self._order = self._order, [self._order[row] for row in kept]
-        known = {process.pid for process in self._order}
-        found = [self._meet(pid) for pid in sorted(now - known)]
-        came = [new for new in found if new]
-        self._order += [process for process, _ in came]
+        kept = [row for row, process in enumerate(self._order) if process.pid in now and row not in gone]
+        known = {self._order[row].pid for row in kept}
+        self._change(kept, sorted(now - known))
         self._is_complete = len(self._order) == len(now)
-        if came or len(kept) < len(before):
-            roll.change(kept, [(f"proc/{process.pid}/stat", descriptor) for process, descriptor in came])
-            self._rearrange(kept)
-        return ()
+
+    def _change(self, kept: list[int], pids: list[int]) -> None:
+        """These rows stay; these pids may be processes that we do not know."""
+        assert self._everyone is not None  # noqa: S101 - open comes first
+        came = [new for pid in pids if (new := self._meet(pid))]
+        if not came and len(kept) == len(self._order):
+            return
+        self._order = [self._order[row] for row in kept] + [process for process, _ in came]
+        added = [(f"proc/{process.pid}/stat", descriptor) for process, descriptor in came]
+        self._everyone.roll.change(kept, added)
+        self._rearrange(kept)
 
     def _meet(self, pid: int) -> tuple[Process, int] | None:
         """A new process and its open file; None when it has ended already."""
@@ -203,46 +245,66 @@ class ProcessSource:
 
     # -- choosing ---------------------------------------------------------
 
+    def _due(self) -> NDArray[np.intp]:
+        """The rows to read now: the shown, the young, and every fifth of the rest."""
+        turn = np.arange(len(self._order)) % TURN_TICKS == self._tick_number % TURN_TICKS
+        young = self._met_ticks > self._tick_number - YOUNG_TICKS
+        self._fresh = self._inside | young | turn
+        return np.flatnonzero(self._fresh)
+
     def _choose(self, values: Values) -> None:
         """The top by CPU and the top by memory; insiders have a head start."""
         assert self._everyone is not None  # noqa: S101 - open comes first
         everyone = self._everyone
-        # A pid that is used again, read by its path: not the process we know.
-        strangers = ~np.isnan(values[:, START]) & (values[:, START] != self._starts)
-        values[strangers] = np.nan
-        everyone.roll.gone.update(np.flatnonzero(strangers).tolist())
-        self._warm(values)
-        head_start = np.where(self._inside, LEAD, 1.0)
+        others = values[:, START] != self._starts
+        if others.any():
+            # A pid that is used again, read by its path: not the process we know.
+            strangers = others & ~np.isnan(values[:, START])
+            values[strangers] = np.nan
+            everyone.roll.gone.update(np.flatnonzero(strangers).tolist())
+            self._warm(np.nan_to_num(values[:, UTIME] + values[:, STIME]))
+            sizes = np.nan_to_num(values[:, RSS])
+        else:
+            self._warm(values[:, UTIME] + values[:, STIME])
+            sizes = values[:, RSS]
+        # Nobody enters with an old reading: it would be stamped with this tick's time.
+        head_start = np.where(self._inside, LEAD, self._fresh)
         top = self._context.settings.process_top
         by_cpu = _largest(self._heat * head_start, top)
-        by_memory = _largest(np.nan_to_num(values[:, RSS]) * head_start, top)
+        by_memory = _largest(sizes * head_start, top)
         # By turns, so that a limit cuts both lists alike, and the last of each.
         ranked = dict.fromkeys(row for pair in zip_longest(by_cpu, by_memory) for row in pair)
         ranked.pop(None, None)
         rows = sorted(list(ranked)[: self._context.limit("process")])
+        if rows == everyone.chosen_rows and self._tick_number < self._look_tick:
+            return
         self._inside[:] = False
         self._inside[rows] = True
         shown = tuple(self._show(self._order[row]) for row in rows)
         if shown != everyone.chosen:
             everyone.chosen = shown
         everyone.chosen_rows = rows
+        self._look_tick = min((self._order[row].look_tick for row in rows), default=0)
 
-    def _warm(self, values: Values) -> None:
+    def _warm(self, totals: Values) -> None:
         """CPU use of late; a process seen for the first time starts with its whole past."""
-        totals = np.nan_to_num(values[:, UTIME] + values[:, STIME])
-        # A long past counts little: one tick of CPU now beats a second long ago.
-        grown = np.where(
-            np.isnan(self._cpu_before), totals * 0.01, np.maximum(0.0, totals - self._cpu_before)
-        )
+        grown = np.maximum(0.0, totals - self._cpu_before)
+        if self._has_newcomers:
+            # A long past counts little: one tick of CPU now beats a second long ago.
+            grown = np.where(np.isnan(self._cpu_before), totals * 0.01, grown)
+            self._has_newcomers = False
         self._heat *= 0.5 ** (1 / HALF_LIFE_TICKS)
         self._heat += grown
         self._cpu_before = totals
 
     def _rearrange(self, kept: list[int]) -> None:
         """The rows changed: what is remembered of each moves to its new place."""
+        self._has_newcomers = True
+        self._look_tick = 0
         fresh = len(self._order) - len(kept)
         starts = [float(process.start) for process in self._order[len(kept) :]]
         self._starts = np.concatenate([self._starts[kept], starts])
+        self._met_ticks = np.concatenate([self._met_ticks[kept], np.full(fresh, self._tick_number)])
         self._heat = np.concatenate([self._heat[kept], np.zeros(fresh)])
         self._cpu_before = np.concatenate([self._cpu_before[kept], np.full(fresh, np.nan)])
         self._inside = np.concatenate([self._inside[kept], np.zeros(fresh, dtype=np.bool_)])
@@ -291,18 +353,21 @@ class ProcessSource:
     def close(self) -> None:
         if self._everyone:
             self._everyone.close()
-        if self._pidlist:
-            self._pidlist.close()
+        for opened in (self._pidlist, self._births):
+            if opened:
+                opened.close()
         self._order = []
         self._everyone = None
         self._pidlist = None
+        self._births = None
 
 
 def _largest(scores: Values, count: int) -> list[int]:
     """Row numbers of the largest scores above zero, the largest first."""
     rows = np.argpartition(scores, -count)[-count:] if len(scores) > count else np.arange(len(scores))
     ranked = rows[np.argsort(-scores[rows], kind="stable")]
-    return [int(row) for row in ranked if scores[row] > 0]
+    above: list[int] = ranked[scores[ranked] > 0].tolist()
+    return above
 
 
 make = ProcessSource

@@ -15,20 +15,20 @@ missing, not zero.
 """
 
 import math
+import os
 import threading
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from nodescope.base.block import Block, Table, Values
+from nodescope.base.block import Block, Table
 from nodescope.base.clock import thread_cpu_ns
 from nodescope.base.entity import Entity
-from nodescope.base.errors import SourceAbsent, SourceFailed
+from nodescope.base.errors import ParseError, SourceAbsent, SourceFailed
 from nodescope.base.metric import Metric
-from nodescope.collect.batch import Grid
+from nodescope.collect.batch import describe_fault
 from nodescope.collect.layout import KeyValues
-from nodescope.collect.roots import Descriptors
 from nodescope.collect.source import Context
 
 PARTS = {
@@ -49,7 +49,7 @@ METRICS = {
     )
     for key, (word, sentence) in PARTS.items()
 }
-LAYOUT = KeyValues(METRICS, read_bytes=1024)
+LAYOUT = KeyValues(METRICS, read_bytes=4096)
 TABLE = Table("smaps_rollup", "smaps_rollup", ("container", "service"), tuple(METRICS.values()))
 # One percent of a core: after work of 1 ms the thread rests for 99.
 REST_RATIO = 99
@@ -72,33 +72,34 @@ class Reader:
         self._root = context.root
         self._rest = rest
         self._owed_seconds = 0.0
-        # Opened for one reading only: a kept descriptor would keep a dead process' memory map.
-        self._grid = Grid(TABLE, (LAYOUT,), context.root, Descriptors(CHUNK))
+        self._parse = LAYOUT.parser()
 
     def read_sums(self, pids: Sequence[int]) -> list[float] | None:
         """Of all processes that could be read; None when none could."""
-        sums: Values | None = None
+        sums: list[float] | None = None
         for start in range(0, len(pids), CHUNK):
             before_ns = thread_cpu_ns()
-            found = self._read_chunk(pids[start : start + CHUNK])
-            if len(found):
-                sums = found.sum(axis=0) + (0.0 if sums is None else sums)
+            for pid in pids[start : start + CHUNK]:
+                found = self._read_process(pid)
+                if found:
+                    sums = found if sums is None else [one + other for one, other in zip(sums, found)]
             self._pause((thread_cpu_ns() - before_ns) / 1e9 * REST_RATIO)
-        return None if sums is None else [float(value) for value in sums]
+        return sums
 
-    def _read_chunk(self, pids: Sequence[int]) -> Values:
-        """A row for each that could be read: others are gone, kernel threads, or not ours to see."""
-        rows = [Entity("process", (str(pid),)) for pid in pids]
-        for row in rows:
-            faults = self._grid.add(row, [(f"proc/{row.ids[0]}/smaps_rollup", LAYOUT)])
-            self.denied += sum(fault.status == "denied" for fault in faults)
-        self._grid.arrange(tuple(rows))
-        self._grid.read()
-        self._grid.gone_rows.clear()
-        values = self._grid.matrix()
-        for row in rows:
-            self._grid.remove(row)
-        return values[~np.isnan(values).all(axis=1)]
+    def _read_process(self, pid: int) -> list[float] | None:
+        """None for one that is gone, a kernel thread, or not ours to see."""
+        path = f"proc/{pid}/smaps_rollup"
+        try:
+            # Opened for one reading only: a kept descriptor would keep a dead process' memory map.
+            descriptor = self._root.open(path)
+            try:
+                # One read: the kernel would walk the page tables again for the next.
+                return self._parse(os.pread(descriptor, LAYOUT.read_bytes, 0))
+            finally:
+                os.close(descriptor)
+        except (OSError, ParseError) as error:
+            self.denied += describe_fault(path, error).status == "denied"
+            return None
 
     def _pause(self, seconds: float) -> None:
         self._owed_seconds += seconds

@@ -13,7 +13,7 @@ from statistics import median
 from typing import Any
 
 from nodescope.read.roots import Fault
-from nodescope.use.fleet.chance import adjust, binomial_tail, surprise
+from nodescope.use.fleet.chance import adjust, binomial_tail, share_by_chance, surprise
 from nodescope.use.fleet.group import Group, count_looked, group_of, group_rows
 from nodescope.use.fleet.part import Job, Part
 from nodescope.use.fleet.workload import GROUPINGS, Owner
@@ -148,7 +148,7 @@ def test_groups(
             tries = max(group.looked_at, group.series)
             share = share_of(by, group)
             tail = binomial_tail(group.series, tries, share)
-            expected = tries * share / group.series
+            expected = share_by_chance(group.series, tries, share)
             found.append(Together(by, group, tail, 1.0, surprise(group.series, tries, share), expected))
     for one, adjusted in zip(found, adjust([one.chance for one in found], tried)):
         one.adjusted = adjusted

@@ -7,8 +7,8 @@ one that cannot be read costs its own samples, and is named.
 """
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -31,6 +31,7 @@ from nodescope.use.studies.command import answer_for
 from nodescope.use.studies.finding import Answer
 from nodescope.use.studies.robust import block_medians
 from nodescope.use.studies.series import Series
+from nodescope.use.studies.trend import LEAK_SECONDS
 
 # Samples held at once: a sample takes some 100 bytes on its way through.
 BATCH_SAMPLES = 2_000_000
@@ -95,11 +96,7 @@ def look_at(unit: Unit, job: Job) -> Part:
         part.faults += [Fault(unit.node, reason) for reason in answer.refused]
         part.samples += sum(len(line.points.time_ms) for line in answer.lines)
         if study_of(job) == "trend":
-            found = [line for line in answer.lines if has_trend(line, unit.metric, answer.asked.unit)]
-            take_still(part, answer.lines, found)
-            ids = sorted({line.subject.label("l_container_id") or "" for line in found} - {""})
-            limits = limits_of(catalog, unit, ids) if ids else {}
-            take(part, job, found, answer.asked.unit, limits)
+            take_trends(part, job, answer.lines, answer.asked.unit, partial(limits_of, catalog, unit))
         else:
             take(part, job, answer.lines, answer.asked.unit, limits)
     part.faults = list(dict.fromkeys(part.faults))
@@ -107,17 +104,36 @@ def look_at(unit: Unit, job: Job) -> Part:
     return part
 
 
+ReadLimits = Callable[[Sequence[str]], Mapping[str, float]]
+"""From container ids to limits by name."""
+
+
+def take_trends(part: Part, job: Job, lines: Sequence[Line], unit: str, limits_for: ReadLimits) -> None:
+    """
+    Lines that stand still are counted, and only the others' limits are read.
+
+    A limit moves the forecast of a trend, never whether there is one.
+    """
+    long = [line for line in lines if job.question != "leaks" or may_leak(line)]
+    part.short += len(lines) - len(long)
+    found = [line for line in long if has_trend(line, part.unit.metric, unit)]
+    take_still(part, long, found)
+    ids = sorted({line.subject.label("l_container_id") or "" for line in found} - {""})
+    take(part, job, found, unit, limits_for(ids) if ids else {})
+
+
 def limits_of(catalog: Catalog, unit: Unit, containers: Sequence[str] | None) -> Mapping[str, float]:
     return read_limits(engine_here(), catalog, unit.metric, containers, unit.from_ms, unit.to_ms)
 
 
-def has_trend(line: Line, metric: str, unit: str) -> bool:
-    """
-    Whether there is anything to tell a limit about, or to say that it is too short.
+def may_leak(line: Line) -> bool:
+    """A shorter life says nothing about leaks, neither that there is one nor that there is none."""
+    times_ms = line.points.time_ms
+    return len(times_ms) > 1 and (times_ms[-1] - times_ms[0]) / 1000 >= LEAK_SECONDS
 
-    A limit moves the forecast of a trend, never whether there is one: limits
-    are read for the few that have one, and only those are studied again.
-    """
+
+def has_trend(line: Line, metric: str, unit: str) -> bool:
+    """Whether there is anything to tell a limit about, or to say that it is too short."""
     return STUDIES["trend"].run(make_series(line, metric, unit, None)).status != "none"
 
 

@@ -95,15 +95,15 @@ def settle_costs(verdicts: Sequence[Verdict], parts: Sequence[Sequence[Part]], s
     """
     if not parts:
         return
-    means = []
-    for number in range(len(parts[0])):
-        known = [(row[number].cost_ms, row[number].confidence) for row in parts]
-        weight = sum(confidence for _, confidence in known)
-        means.append(sum(cost * confidence for cost, confidence in known) / weight if weight else 0.0)
-    costs = [
-        sum(part.confidence * part.cost_ms + (1 - part.confidence) * mean for part, mean in zip(row, means))
-        for row in parts
-    ]
+    # Column by column: nearly all parts are believed in full, and those are plain sums.
+    costs = [0.0] * len(parts)
+    for column in zip(*parts):
+        weight = sum([part.confidence for part in column])
+        known_ms = sum([part.cost_ms * part.confidence for part in column])
+        mean_ms = known_ms / weight if weight else 0.0
+        for place, part in enumerate(column):
+            own = part.confidence
+            costs[place] += part.cost_ms if own == 1 else own * part.cost_ms + (1 - own) * mean_ms
     best_ms = min((cost for cost, row in zip(costs, parts) if row[-1].confidence), default=None)
     for verdict, row, cost_ms in zip(verdicts, parts, costs):
         verdict.confidence = row[-1].confidence

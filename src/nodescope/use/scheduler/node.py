@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import accumulate
-from typing import Any
+from typing import Any, NamedTuple
 
 from nodescope.base.errors import ParseError
 from nodescope.base.fpga_state import KEY, FpgaState, derive_buckets, parse_state
@@ -36,9 +36,8 @@ class Loaded:
     """Mean time to load it there; NaN when nobody measured it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Recent:
-    """The window's sums at one moment."""
+class Recent(NamedTuple):
+    """The window's sums at one moment; made for every node of every question, so of the cheapest kind."""
 
     usage_ms: float
     reconfiguration_ms: float
@@ -113,7 +112,8 @@ def parse_node(item: Mapping[str, Any], now_ms: int, before: Node | None = None)
     texts = (annotations.get(KEY), annotations.get(WINDOW_KEY))
     name, vendor = read_text(about, "name"), read_text(read_mapping(about, "labels"), VENDOR)
     if before is not None and before.texts == texts:
-        return replace(before, name=name, vendor=vendor)
+        is_same = (before.name, before.vendor) == (name, vendor)
+        return before if is_same else replace(before, name=name, vendor=vendor)
     fpga, fpga_reason = parse_fpga(texts[0], about, now_ms)
     if fpga is not None and before is not None and before.fpga is not None:
         fpga = keep_resident(fpga, before.fpga)

@@ -11,7 +11,6 @@ import numpy as np
 from nodescope.use.studies.finding import Answer, Finding, Measure, found, not_enough
 from nodescope.use.studies.segment import segments_of
 from nodescope.use.studies.series import FloatArray, Series
-from nodescope.use.studies.trend import FEWEST_SAMPLES as TREND_SAMPLES
 from nodescope.use.studies.trend import study as trend_study
 from nodescope.use.studies.words import capitalised, quantity
 
@@ -45,7 +44,7 @@ def study(series: Series) -> Answer:
     if len(values) == 0:
         return not_enough(NAME, series, "no sample was measured.")
     figures = figures_of(values)
-    trend = trend_class(series, figures, len(values))
+    trend = trend_class(series, figures)
     saturation = saturation_of(series, values)
     return found(NAME, series, [described(series, figures, trend, saturation, len(values))], "")
 
@@ -67,11 +66,11 @@ def figures_of(values: FloatArray) -> Figures:
     )
 
 
-def trend_class(series: Series, figures: Figures, count: int) -> str:
+def trend_class(series: Series, figures: Figures) -> str:
     """increasing, decreasing, volatile, stable; unknown with too few samples to say."""
-    if count < TREND_SAMPLES:
-        return "unknown"
     trend = trend_study(series)
+    if trend.status == "not_enough_data":
+        return "unknown"
     if trend.findings:
         return "increasing" if trend.findings[0].magnitude > 0 else "decreasing"
     return "volatile" if figures.deviation > VOLATILE_SHARE * abs(figures.average) else "stable"

@@ -16,6 +16,14 @@ NAME = "trend"
 
 FEWEST_SAMPLES = 20
 
+# And a minute: within seconds every start rises and every end falls.
+SHORTEST_SECONDS = 60.0
+
+# Warming up takes minutes: a rise over less than five of them may be a start as
+# well as a leak, and is told as a rise. The shortest leak of the evaluation
+# (tools/eval_studies.py) takes ten.
+LEAK_SECONDS = 300.0
+
 # A trend is told when the 90 % interval of its slope excludes 0 by far: Kendall's
 # z beyond 3.3 is one false trend in a thousand series of noise.
 LEAST_Z = 3.3
@@ -52,14 +60,24 @@ NO_FORECAST = Forecast(None, None, None)
 
 def study(series: Series) -> Answer:
     """The newest stretch only: what was before a gap or a restart is another story."""
-    segments = [segment for segment in segments_of(series) if segment.present >= FEWEST_SAMPLES]
+    segments = [segment for segment in segments_of(series) if is_long_enough(segment)]
     if not segments:
-        return not_enough(NAME, series, f"a trend needs at least {FEWEST_SAMPLES} samples in a row.")
+        return not_enough(
+            NAME,
+            series,
+            f"a trend needs at least {FEWEST_SAMPLES} samples in a row over at least {duration(SHORTEST_SECONDS)}.",
+        )
     segment = segments[-1]
     finding = finding_in(segment, series)
     return found(
         NAME, series, [finding] if finding else [], f"{capitalised(series.name)} neither rises nor falls."
     )
+
+
+def is_long_enough(segment: Segment) -> bool:
+    # The first of sixty samples a second apart is 59 s before the last, and stands for a second, too.
+    covered_seconds = segment.span_seconds + segment.interval_seconds
+    return segment.present >= FEWEST_SAMPLES and covered_seconds >= SHORTEST_SECONDS
 
 
 def finding_in(segment: Segment, series: Series) -> Finding | None:
@@ -72,7 +90,7 @@ def finding_in(segment: Segment, series: Series) -> Finding | None:
     if line is None or not is_trend(line, float(times[-1])):
         return None
     early, late = halves(times, values)
-    verdict = verdict_of(line, early, late, series)
+    verdict = verdict_of(line, early, late, series, segment.span_seconds)
     newest = late if late is not None and early is not None and is_faster(late, early, times) else line
     forecast = NO_FORECAST if verdict == "levels off" else forecast_of(newest, float(times[-1]), series.limit)
     return described(segment, series, newest, forecast, verdict)
@@ -96,7 +114,7 @@ def is_faster(late: Line, early: Line, times: FloatArray) -> bool:
     return late.low > max(early.high, 0.0) and is_trend(late, float(times[-1]) / 3)
 
 
-def verdict_of(line: Line, early: Line | None, late: Line | None, series: Series) -> str:
+def verdict_of(line: Line, early: Line | None, late: Line | None, series: Series, span_seconds: float) -> str:
     if (
         early is not None
         and late is not None
@@ -105,7 +123,7 @@ def verdict_of(line: Line, early: Line | None, late: Line | None, series: Series
         return "levels off"
     if line.slope < 0:
         return "falling"
-    return "leak" if can_leak(series) else "rising"
+    return "leak" if can_leak(series) and span_seconds >= LEAK_SECONDS else "rising"
 
 
 def can_leak(series: Series) -> bool:
@@ -157,7 +175,7 @@ def described(segment: Segment, series: Series, line: Line, forecast: Forecast, 
         unit=segment.unit,
         before=before,
         after=after,
-        sentence=sentence_of(line, forecast, verdict, end_at, series, segment.unit),
+        sentence=sentence_of(line, forecast, verdict, (start_at, end_at), series, segment.unit),
         measures={
             "slope_per_second": line.slope,
             "slope_low": line.low,
@@ -180,18 +198,30 @@ def described(segment: Segment, series: Series, line: Line, forecast: Forecast, 
 
 
 def sentence_of(
-    line: Line, forecast: Forecast, verdict: str, end_at: float, series: Series, unit: str
+    line: Line, forecast: Forecast, verdict: str, span_at: tuple[float, float], series: Series, unit: str
 ) -> str:
+    start_at, end_at = span_at
     who = capitalised(series.name)
     pace = per_time(abs(line.slope), unit)
     if verdict == "levels off":
         return f"{who} {'rose' if line.slope > 0 else 'fell'} by {pace} and is levelling off."
     verb = "rises steadily, as a leak does," if verdict == "leak" else "rises" if line.slope > 0 else "falls"
     text = f"{who} {verb} by {pace}"
+    if verdict == "rising" and can_leak(series):
+        text += f" over {duration(end_at - start_at)}, too short to tell a leak from a start"
     if forecast.likely is None:
         return text + "."
     text += (
         f" and reaches its limit in about {duration(forecast.likely)}, at {clock(end_at + forecast.likely)}"
     )
-    latest = "open" if forecast.high is None else duration(forecast.high)
-    return text + f" (90 %: {duration(forecast.low or 0.0)} to {latest})."
+    return text + f" (90 %: {bounds_of(forecast)})."
+
+
+def bounds_of(forecast: Forecast) -> str:
+    """From when to when; two ends that read the same are told as a margin."""
+    low, likely = forecast.low or 0.0, forecast.likely or 0.0
+    if forecast.high is None:
+        return f"{duration(low)} to open"
+    if duration(low) == duration(forecast.high):
+        return f"give or take {duration(max(likely - low, forecast.high - likely))}"
+    return f"{duration(low)} to {duration(forecast.high)}"

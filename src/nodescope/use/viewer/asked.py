@@ -20,6 +20,7 @@ from starlette.responses import Response
 from nodescope import __version__
 from nodescope.base.moment import Span
 from nodescope.read.query import Engine
+from nodescope.use.viewer.caller import LEFT_STATUS, Caller, CallerLeft
 from nodescope.use.viewer.gate import make_error
 from nodescope.use.viewer.page import STATIC
 from nodescope.use.viewer.question import (
@@ -67,6 +68,8 @@ class Viewer:
     shelf: Shelf
     engine: Engine = field(default_factory=Engine)
     static: Path = STATIC
+    memory_totals: dict[str, tuple[str, float]] = field(default_factory=dict)
+    """By node: the newest file when it was read, and bytes."""
     listeners: int = 0
     stopping: bool = False
     workers: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(WORKERS))
@@ -109,33 +112,42 @@ class Asked:
         return tuple(choose_members(members_of(self.snapshot, self.nodes), words))
 
 
-async def work(viewer: Viewer, answer: Callable[[], Response]) -> Response:
-    """In a thread, a few at a time."""
+async def work(viewer: Viewer, answer: Callable[[], Response], caller: Caller | None = None) -> Response:
+    """In a thread, a few at a time; not for somebody who has left meanwhile."""
     try:
         async with asyncio.timeout(WAIT_SECONDS):
             await viewer.workers.acquire()
     except TimeoutError:
         return make_error(503, "busy", "other answers are being made", "try again in some seconds")
     try:
-        return await run_in_threadpool(answer)
+        if caller is None:
+            return await run_in_threadpool(answer)
+        async with caller.watched():
+            caller.check()
+            return await run_in_threadpool(answer)
+    except CallerLeft:
+        return Response(status_code=LEFT_STATUS)
     finally:
         viewer.workers.release()
 
 
-async def answer(viewer: Viewer, request: Request, limits: Limits, make: Callable[[Asked], Json]) -> Response:
+async def answer(
+    viewer: Viewer, request: Request, limits: Limits, make: Callable[[Asked, Caller], Json]
+) -> Response:
     """What `make` says of these nodes and this range; 304 where the asker has it already."""
+    caller = Caller(request)
 
     def answer_once() -> Response:
         asked = Asked.of(viewer, limits)
         tag = stamp(asked, request)
         if not tag:
-            return make_json(make(asked))
+            return make_json(make(asked, caller))
         headers = {"ETag": tag, "Cache-Control": "private, no-cache"}
         if tag in known_tags(request):
             return Response(status_code=304, headers=headers)
-        return make_json(make(asked), headers)
+        return make_json(make(asked, caller), headers)
 
-    return await work(viewer, answer_once)
+    return await work(viewer, answer_once, caller)
 
 
 def known_tags(request: Request) -> list[str]:

@@ -16,6 +16,7 @@ from nodescope.use.viewer.asked import (
     Words,
     answer,
 )
+from nodescope.use.viewer.caller import Caller
 from nodescope.use.viewer.happenings import EVENTS_MOST, answer_events
 from nodescope.use.viewer.question import POINTS_DEFAULT, POINTS_MOST, split_words
 from nodescope.use.viewer.render import Json
@@ -38,7 +39,7 @@ def add_charts(api: FastAPI, viewer: Viewer) -> None:
 def add_overview(api: FastAPI, viewer: Viewer) -> None:
     @api.get("/api/summary", response_model=shapes.Summary, responses=NOT_MODIFIED)
     async def summary(request: Request, limits: Within) -> Response:
-        def make(asked: Asked) -> Json:
+        def make(asked: Asked, _: Caller) -> Json:
             return answer_summary(viewer.engine, asked.nodes, asked.span)
 
         return await answer(viewer, request, limits, make)
@@ -56,7 +57,7 @@ def add_overview(api: FastAPI, viewer: Viewer) -> None:
         limit: Annotated[int, Query(ge=1, le=ROWS_MOST)] = 200,
         sort: Annotated[str, Query(max_length=32)] = "value",
     ) -> Response:
-        def make(asked: Asked) -> Json:
+        def make(asked: Asked, _: Caller) -> Json:
             wanted = Filter(
                 tuple(split_words(namespace)),
                 tuple(split_words(qos_class)),
@@ -77,7 +78,7 @@ def add_overview(api: FastAPI, viewer: Viewer) -> None:
         containers: Words,
         limit: Annotated[int, Query(ge=1, le=EVENTS_MOST)] = 500,
     ) -> Response:
-        def make(asked: Asked) -> Json:
+        def make(asked: Asked, _: Caller) -> Json:
             members = asked.choose(containers)
             ids = None if members is None else [one.id for one in members]
             return answer_events(asked.snapshot, asked.nodes, asked.span, ids, limit)
@@ -98,7 +99,7 @@ def add_curves(api: FastAPI, viewer: Viewer) -> None:
         rate: Rate_ = "auto",
         with_limits: Limits_ = "on",
     ) -> Response:
-        def make(asked: Asked) -> Json:
+        def make(asked: Asked, _: Caller) -> Json:
             members = asked.choose(containers)
             wish = Wish(metric, asked.span, max_points, rate, members, scope, with_limits == "on")
             return answer_timeseries(viewer.engine, asked.snapshot, asked.nodes, wish)
@@ -115,10 +116,18 @@ def add_curves(api: FastAPI, viewer: Viewer) -> None:
         containers: Words,
         scope: Scope_ = "",
     ) -> Response:
-        def make(asked: Asked) -> Json:
+        def make(asked: Asked, caller: Caller) -> Json:
             members = asked.choose(containers)
             return findings.answer_study(
-                viewer.engine, asked.snapshot, asked.nodes, study, metric, members, scope, asked.span
+                viewer.engine,
+                asked.snapshot,
+                asked.nodes,
+                study,
+                metric,
+                members,
+                scope,
+                asked.span,
+                caller.check,
             )
 
         return await answer(viewer, request, limits, make)

@@ -11,6 +11,7 @@ from nodescope.use.viewer.live import status_of
 from nodescope.use.viewer.question import POINTS_MOST, SERIES_MOST, choose_nodes
 from nodescope.use.viewer.render import Json
 from nodescope.use.viewer.roster import answer_filters, answer_metrics
+from nodescope.use.viewer.shelf import Node
 from nodescope.use.viewer.tiles import count_cores, read_memory_total
 
 PANELS_MOST = 5
@@ -53,7 +54,7 @@ def answer_instance(viewer: Viewer) -> Json:
     agent = viewer.shelf.agent
     status = status_of(snapshot, agent.address if agent else None)
     cores = [count for node in snapshot.nodes if (count := count_cores(node))]
-    memory = [size for node in snapshot.nodes if (size := read_memory_total(viewer.engine, node))]
+    memory = [size for node in snapshot.nodes if (size := know_memory_total(viewer, node))]
     problems = [{"file": refusal.path.name, "reason": refusal.reason} for refusal in snapshot.refusals]
     if agent and agent.reason:
         problems.append({"file": agent.address, "reason": agent.reason})
@@ -80,3 +81,15 @@ def answer_instance(viewer: Viewer) -> Json:
         },
         "problems": problems[:PROBLEMS_SHOWN],
     }
+
+
+def know_memory_total(viewer: Viewer, node: Node) -> float | None:
+    """Read once a file: every page begins with this answer, and the size of a node hardly changes."""
+    newest = node.catalog.entries[-1].path.name if node.catalog.entries else ""
+    known = viewer.memory_totals.get(node.name)
+    if known and known[0] == newest:
+        return known[1]
+    total = read_memory_total(viewer.engine, node)
+    if total is not None:
+        viewer.memory_totals[node.name] = (newest, total)
+    return total

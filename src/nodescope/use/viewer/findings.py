@@ -1,6 +1,6 @@
 """/api/study: a study run on the series that were asked for, within a bounded amount of work."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -53,7 +53,9 @@ def answer_study(
     members: Sequence[Member] | None,
     scope: str,
     span: Span,
+    check: Callable[[], None] = lambda: None,
 ) -> Json:
+    """`check` is called between two studies, and may raise: nobody waits any more."""
     if study not in (*STUDIES, ALL):
         raise not_found(f'no study "{study[:60]}"; there are: {", ".join([*STUDIES, ALL])}')
     names = SINGLE if study == ALL else (study,)
@@ -62,6 +64,7 @@ def answer_study(
     results = []
     for name in names:
         for one, series in found:
+            check()
             if name == correlation.NAME:
                 answer = correlation.study(series, [other for other in everything if other is not series])
             else:
