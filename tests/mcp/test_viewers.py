@@ -21,6 +21,15 @@ from nodescope.use.mcp.viewer import ViewerNode, parse_address
 
 pytestmark = [pytest.mark.real, pytest.mark.xdist_group("mcp")]
 DEADLINE_SECONDS = 2.0
+# Ways of asking a node that the usual calls do not go: things that are no containers, a leak, all nodes at once.
+MORE_CALLS: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("top_containers", {"by": "gpu"}),
+    ("top_containers", {"by": "throttled", "from": "-2h"}),
+    ("analyze_container", {"container": "cache", "node": "demo-1", "study": "trend"}),
+    ("analyze_container", {"container": "migrator", "node": "demo-2", "study": "periodicity"}),
+    ("explain_incident", {"at": "-7m", "minutes": 5}),
+    ("compare_windows", {"a_from": "-20m", "a_to": "-15m", "b_from": "-5m", "b_to": "now"}),
+)
 
 
 @contextmanager
@@ -47,6 +56,8 @@ def test_viewers_and_files_give_the_same_answers(archive: Path, viewers: dict[st
         for tool, arguments in CALLS.items():
             if tool != "list_nodes":
                 assert over_http.ask(tool, **arguments) == from_files.ask(tool, **arguments)
+        for tool, arguments in MORE_CALLS:
+            assert over_http.ask(tool, **arguments) == from_files.ask(tool, **arguments)
 
 
 def test_the_command_takes_viewers_by_name(viewers: dict[str, str]) -> None:
