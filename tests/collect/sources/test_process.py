@@ -261,7 +261,7 @@ def test_nobody_enters_with_an_old_reading(node: Node) -> None:
     source, _ = open_source(node, top=1)
     look(source, 0)
     node.remove("proc/1")
-    for tick in range(YOUNG_TICKS + 1, YOUNG_TICKS + 1 + 2 * TURN_TICKS):
+    for tick in range(YOUNG_TICKS + 1, YOUNG_TICKS + 1 + 2 * TURN_READINGS):
         for pid in range(2, 12):
             write_process(node, pid, cpu=10, rss=50_000 - 1000 * tick + pid)
         block = look(source, tick)
