@@ -199,7 +199,6 @@ def truth_rows(data: Path) -> list[Row]:
             score = Score()
             score.add(name, build_answer(parts, survey.faults, job, "workload", FALSE_SHARE), truth)
             rows.append(score.row(f"{name}, {len(survey.nodes)} nodes", f"; {seconds:.0f} s, 2 workers"))
-            rows += [Row(odd, 1.0, "series") for odd in score.odd]
     return rows
 
 

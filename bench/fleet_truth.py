@@ -7,6 +7,7 @@ the figures are of REPORTED, and of fleets in which nothing was planted.
 """
 
 import shutil
+import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -74,6 +75,8 @@ class Score:
                 self.odd.append(f"{name}: false {row['node']} {row['workload']}: {row['sentence']}")
 
     def row(self, what: str, more: str = "") -> Row:
+        """Each miss and each false discovery is told beside the table."""
+        print(*self.odd, sep="\n", file=sys.stderr)
         return Row(
             f"{what}: planted and not found",
             float(self.planted - self.right),
@@ -168,6 +171,6 @@ def shape_rows() -> list[Row]:
 if __name__ == "__main__":
     for what, ask in SHAPES.items():
         one = score_shapes(CHOSEN, what, ask)
-        print(one.row(what).remark, *one.odd, sep="\n", flush=True)
+        print(one.row(what).remark, flush=True)
     for one in score(CHOSEN, plan_fleet):
-        print(one.row("demo").remark, *one.odd, sep="\n", flush=True)
+        print(one.row("demo").remark, flush=True)

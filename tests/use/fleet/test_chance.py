@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from nodescope.use.fleet.chance import adjust, binomial_tail, chance_of, share_by_chance, surprise
+from nodescope.use.fleet.chance import adjust, binomial_tail, chance_of, surprise
 
 
 def test_the_textbook_example() -> None:
@@ -48,22 +48,3 @@ def test_a_trend_has_the_chance_of_its_z() -> None:
     finding = {"confidence": 0.999, "evidence": {"kendall_z": 6.0}}
     assert chance_of("trend", finding) == pytest.approx(1.97e-9, rel=0.01)
     assert chance_of("changepoint", {"confidence": 0.98, "evidence": {}}) == pytest.approx(0.02)
-
-
-@pytest.mark.parametrize(
-    ("hits", "tries", "share", "expected"),
-    [
-        # All were reached: none is chance, however usual it is.
-        (4, 4, 0.07, 0.0),
-        # As many as usual: all of it is chance.
-        (1, 10, 0.1, 1.0),
-        # r = (0.4 - 0.07) / 0.93; of the others 7 %, over four.
-        (4, 10, 0.07, (1 - 0.33 / 0.93) * 0.07 * 10 / 4),
-        # Fewer than usual is no cause at all.
-        (1, 20, 0.2, 1.0),
-    ],
-)
-def test_chance_has_only_those_whom_the_cause_did_not_reach(
-    hits: int, tries: int, share: float, expected: float
-) -> None:
-    assert share_by_chance(hits, tries, share) == pytest.approx(expected)

@@ -56,19 +56,6 @@ def log_choose(whole: int, part: int) -> float:
     return lgamma(whole + 1) - lgamma(part + 1) - lgamma(whole - part + 1)
 
 
-def share_by_chance(hits: int, tries: int, share: float) -> float:
-    """
-    Of a group's hits, how many are there without the common cause.
-
-    The cause reaches some members, chance finds `share` of the others:
-    hits / tries = reached + (1 - reached) * share. Where all are hit, all were
-    reached; where no more are hit than usual, all of it is chance (1).
-    """
-    own = min(1.0, hits / tries)
-    missed = min(1.0, (1.0 - own) / (1.0 - share)) if share < 1.0 else 1.0
-    return min(1.0, missed * share * tries / hits)
-
-
 def surprise(hits: int, tries: int, share: float) -> float:
     """Nats by which the group's own share explains it better than everybody's does."""
     own = hits / tries
