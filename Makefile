@@ -4,7 +4,7 @@ SHELL := /bin/bash
 PY := .venv/bin/python
 ARGS ?=
 
-.PHONY: help setup run test ahead lint fast real bench docs dashboards golden capture lock clean test-vm test-image test-arm64 fuzz eval-studies soak web manifests cluster-demo
+.PHONY: help setup run test ahead lint fast real bench docs dashboards golden capture lock clean test-vm test-image fuzz eval-studies soak web manifests cluster-demo
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'

@@ -21,9 +21,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from bench.fleet_shapes import FALSE_SHARE
 from bench.fleet_truth import (
     END_MS,
-    FALSE_SHARE,
     Score,
     ask_changes,
     ask_leaks,

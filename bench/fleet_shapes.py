@@ -92,9 +92,8 @@ def walking(dice: Dice, count: int) -> FloatArray:
 def wave(dice: Dice, count: int) -> FloatArray:
     """Traffic that comes and goes within half an hour to two hours."""
     period, phase = float(dice.uniform(1800, 7200)), float(dice.uniform(0, 2 * np.pi))
-    return steady(dice, count) + float(dice.uniform(0.05, 0.3)) * np.sin(
-        2 * np.pi * np.arange(count) / period + phase
-    )
+    height = float(dice.uniform(0.05, 0.3))
+    return np.asarray(steady(dice, count) + height * np.sin(2 * np.pi * np.arange(count) / period + phase))
 
 
 def stepped(dice: Dice, count: int) -> FloatArray:

@@ -34,7 +34,6 @@ SPAN_MS, WITHIN_MS = 1_800_000, 120_000
 Planted = dict[tuple[str, str], str]
 """Node and container id -> what it is."""
 Plan = Callable[[Wish], Sequence[Planter]]
-Run = Callable[[Sequence[Unit], Job], FleetAnswer]
 
 
 def plan_nothing(wish: Wish) -> Sequence[Planter]:

@@ -18,13 +18,18 @@ from bench.result import Goal, Options, Row
 RATE = 1000
 SECONDS = 15.0
 QUIET_SECONDS = 5.0
-SENDERS = {True: "kept connections", False: "a connection each"}
+# With a connection each, making and ending it is nearly all there is, and is
+# the stack's: there, what we add is what has a goal.
+SENDERS = {
+    True: ("kept connections", Goal(0.5, "ours")),
+    False: ("a connection each", Goal(1.25, "ratio")),
+}
 
 
 def run(options: Options) -> list[Row]:
     seconds = min(SECONDS, options.seconds)
     rows = []
-    for kept, senders in SENDERS.items():
+    for kept, (senders, goal) in SENDERS.items():
         ours, rate = measure(agent_running(), seconds, kept)
         bare, _ = measure(bare_running(), seconds, kept)
         rows.append(
@@ -34,7 +39,7 @@ def run(options: Options) -> list[Row]:
                 "core",
                 bare,
                 "bare server, same stack",
-                Goal(0.5, "ours"),
+                goal,
                 f"{rate:.0f} events/s sent, all answered ok",
             )
         )

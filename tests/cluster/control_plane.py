@@ -112,10 +112,20 @@ class ControlPlane:
         port = free_port()
         self.run("kube-scheduler", f"--config={config}", "--bind-address=127.0.0.1", f"--secure-port={port}")
 
-    def write_scheduler_config(self, extenders: list[Any] | None = None, **extender: Any) -> Path:
-        """The shipped configuration, with what a test must have otherwise; [] for no extender."""
+    def write_scheduler_config(
+        self, extenders: list[Any] | None = None, requests_per_second: int = 50, **extender: Any
+    ) -> Path:
+        """
+        The shipped configuration, with what a test must have otherwise; [] for no extender.
+
+        Fifty requests a second, and twice that at once, is what kube-scheduler allows itself by default.
+        """
         config = yaml.safe_load((SCHEDULER / "config.yaml").read_text())
-        config["clientConnection"] = {"kubeconfig": str(self.kubeconfig("scheduler-token"))}
+        config["clientConnection"] = {
+            "kubeconfig": str(self.kubeconfig("scheduler-token")),
+            "qps": requests_per_second,
+            "burst": 2 * requests_per_second,
+        }
         config["leaderElection"] = {"leaderElect": False}
         (only,) = config["extenders"]
         only.update({"urlPrefix": f"http://127.0.0.1:{self.extender_port}", **extender})

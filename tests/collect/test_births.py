@@ -43,10 +43,9 @@ def test_the_first_look_needs_a_listing_and_an_unchanged_node_none(node: Node) -
 def test_a_process_among_the_new_pids_is_told_and_a_thread_is_not(node: Node) -> None:
     """Our own pid is a process; a thread of ours has a pid and is none."""
     births = open_births(node)
-    release, started = threading.Event(), threading.Event()
-    thread = threading.Thread(target=lambda: (started.set(), release.wait()))
+    release = threading.Event()
+    thread = threading.Thread(target=release.wait)
     thread.start()
-    started.wait()
     try:
         for pid, expected in ((os.getpid(), [os.getpid()]), (thread.native_id, [])):
             assert pid is not None

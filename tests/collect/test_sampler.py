@@ -58,6 +58,7 @@ class Simple:
     on_refresh: Callable[[], None] = nothing
     tier: int = 1
     closed: int = 0
+    left_out: int = 0
 
     def open(self, context: Context) -> None:
         self.on_open()
@@ -70,7 +71,7 @@ class Simple:
         return [(self.segment, self.tier)]
 
     def dropped(self) -> dict[str, int]:
-        return {"node": 0}
+        return {"node": self.left_out}
 
     def close(self) -> None:
         self.closed += 1
@@ -244,3 +245,13 @@ def test_the_condition_is_a_snapshot_of_everything(bench: MakeBench) -> None:
     assert condition.outcomes["a"].state == "ok"
     assert condition.tables["a"].every_ticks == 1
     assert condition.tally.last_ok_mono_ns["a"] == 0
+
+
+def test_what_is_left_out_is_counted_at_every_tick(bench: Callable[..., Bench]) -> None:
+    """A true counter, whose rate is how many are left out; /status has the present number."""
+    source = simple("a")
+    sampler = bench(source).sampler
+    for source.left_out in (3, 3, 1, 0):
+        sampler.tick()
+    assert sampler.tally.dropped["node"] == 7
+    assert sampler.tally.over_limit == {"node": 0}

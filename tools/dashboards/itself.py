@@ -84,8 +84,9 @@ def add_sampling(board: Board) -> None:
     late = quantile(0.99, "nodescope_tick_late_seconds")
     board.with_panel(lines("Ticks late by (p99)", "s", (late, "{{node}}"), span=THIRD))
     board.with_panel(lines("Series", "none", (gauge("nodescope_series"), "{{node}} {{scope}}"), stacked=True))
-    dropped = gauge("nodescope_series_dropped_total")
-    board.with_panel(lines("Left out at once, at most", "none", (dropped, "{{node}} {{scope}}")))
+    # Counted at every tick: the rate is how many are left out.
+    dropped = rate("nodescope_series_dropped_total")
+    board.with_panel(lines("Left out", "none", (dropped, "{{node}} {{scope}}")))
 
 
 def add_sources(board: Board) -> None:

@@ -25,7 +25,7 @@ spelled out each time; it is still read.
 import json
 import struct
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -55,6 +55,15 @@ Payload = bytes | memoryview
 def pack_record(kind: int, payload: bytes) -> bytes:
     check = zlib.crc32(payload, zlib.crc32(bytes([kind])))
     return _RECORD.pack(len(payload), check, kind) + payload
+
+
+def _pack_parts(kind: int, parts: Sequence[Payload]) -> list[Payload]:
+    """The pieces of a record, its head first: joined once, whatever they weigh."""
+    check, size = zlib.crc32(bytes([kind])), 0
+    for part in parts:
+        check = zlib.crc32(part, check)
+        size += len(part) if isinstance(part, bytes) else part.nbytes
+    return [_RECORD.pack(size, check, kind), *parts]
 
 
 def _entity_to_json(entity: Entity) -> list[Any]:
@@ -108,18 +117,18 @@ class Encoder:
 
     def encode(self, frame: Frame) -> bytes:
         """The frame's record, behind the tables and sets it needs."""
-        records = []
-        body = [_FRAME.pack(frame.sequence, frame.at_ns, frame.mono_ns, len(frame.blocks))]
+        records: list[Payload] = []
+        body: list[Payload] = [_FRAME.pack(frame.sequence, frame.at_ns, frame.mono_ns, len(frame.blocks))]
         for block in frame.blocks:
             number, definition = self._define(block)
             records.append(definition)
             rows, columns = block.values.shape
             body += [
                 _BLOCK.pack(number, block.mono_ns, rows, columns),
-                np.ascontiguousarray(block.values, "<f8").tobytes(),
+                np.ascontiguousarray(block.values, _FLOAT).data,
             ]
         body.append(_story_to_json(frame))
-        return b"".join([*records, pack_record(FRAME, b"".join(body))])
+        return b"".join([*records, *_pack_parts(FRAME, body)])
 
     def _define(self, block: Block) -> tuple[int, bytes]:
         known = self._sets.get(block.table.name)

@@ -12,6 +12,7 @@ asked for once more at the next look.
 
 import errno
 import os
+import sys
 
 from nodescope.collect.roots import NodeRoot
 
@@ -52,6 +53,8 @@ class Births:
 
     def _leads(self, pid: int, before: int) -> bool:
         """Whether it is a process and not one's thread."""
+        if sys.platform != "linux":
+            return False
         try:
             os.close(os.pidfd_open(pid))
         except ProcessLookupError:
@@ -79,7 +82,7 @@ def tells_of_ours(root: NodeRoot) -> bool:
     It tells of the reader's own pid namespace; in a container without the
     host's, a host's /proc that is mounted somewhere lists others.
     """
-    if root.is_fixture or not hasattr(os, "pidfd_open") or not root.exists(PATH):
+    if sys.platform != "linux" or root.is_fixture or not root.exists(PATH):
         return False
     status = root.read_text("proc/self/status") or ""
     # One number for every namespace from that of /proc down to ours.

@@ -141,7 +141,9 @@ class NativeGrid:
 
     def read(self, cells: int) -> tuple[Any, list[tuple[int, int]]]:
         """Fresh values, and (number, errno) of the files not read; -1 where the plain reader must decide."""
-        values = np.full(cells, NAN)
+        # Not np.full, which takes twice as long for a few cells.
+        values = np.empty(cells)
+        values.fill(NAN)
         failed = self._native.read_grid(self._layouts, self._program, values, self._status)
         if not failed:
             return values, []

@@ -604,9 +604,9 @@ def sample_file(
         busy = (seconds * 1000 >= job_from) & (seconds * 1000 < job_to)
         wobble = noise(wish, "gpu", from_ms, len(seconds))
         share = np.round(np.clip(np.where(busy, 0.93 + 0.03 * wobble, 0.0), 0, 1), 2)
-        gpu = Entity(
-            "gpu", (gpu_id(wish),), (("gpu_index", "0"), ("uuid", gpu_id(wish)), ("vendor", "nvidia"))
-        )
+        uuid = gpu_id(wish)
+        labels = (("gpu_index", "0"), ("uuid", uuid), ("vendor", "nvidia"))
+        gpu = Entity("gpu", (uuid,), labels, (("name", "NVIDIA A100-SXM4-40GB"),))
         readings = {
             "utilization": share * 100,
             "memory_used": np.where(busy, 18_000 * MIB, 450 * MIB),

@@ -9,7 +9,7 @@ from nodescope.base.block import Block
 from nodescope.base.errors import SourceAbsent
 from nodescope.base.settings import Settings
 from nodescope.collect.source import Context
-from nodescope.collect.sources.process import TURN_TICKS, YOUNG_TICKS, Everyone, ProcessSource
+from nodescope.collect.sources.process import TURN_READINGS, YOUNG_TICKS, Everyone, ProcessSource
 
 ID = "ab" * 32
 
@@ -210,8 +210,13 @@ def test_without_proc_the_source_is_absent(node: Node) -> None:
         ProcessSource().open(node.context())
 
 
-def test_who_is_not_shown_is_read_in_turns_and_loses_nothing(node: Node) -> None:
-    """An idle old process that wakes up is shown within five ticks, with all its time since its start."""
+@pytest.mark.parametrize("pace", [1, 5])
+def test_who_is_not_shown_is_read_in_turns_and_loses_nothing(node: Node, pace: int) -> None:
+    """
+    An idle old process that wakes up is shown within five readings, with all its time since its start.
+
+    Also where the budget lets only every fifth tick read.
+    """
     for pid in range(1, 41):
         write_process(node, pid, cpu=1000 if pid <= 2 else 1, rss=900 if pid <= 2 else 1)
     source, _ = open_source(node)
@@ -222,7 +227,7 @@ def test_who_is_not_shown_is_read_in_turns_and_loses_nothing(node: Node) -> None
     list(source.refresh(at(YOUNG_TICKS + 1)))
     assert len(segment.due()) < 15
     write_process(node, 33, cpu=500, rss=1)
-    shown = [look(source, YOUNG_TICKS + 1 + tick) for tick in range(TURN_TICKS)]
+    shown = [look(source, YOUNG_TICKS + 5 + pace * number) for number in range(TURN_READINGS)]
     assert "33" in pids(shown[-1])
     row = [entity.ids[0] for entity in shown[-1].entities].index("33")
     assert shown[-1].values[row, 5] == 500
@@ -256,7 +261,7 @@ def test_nobody_enters_with_an_old_reading(node: Node) -> None:
     source, _ = open_source(node, top=1)
     look(source, 0)
     node.remove("proc/1")
-    for tick in range(YOUNG_TICKS + 1, YOUNG_TICKS + 1 + 2 * TURN_TICKS):
+    for tick in range(YOUNG_TICKS + 1, YOUNG_TICKS + 1 + 2 * TURN_READINGS):
         for pid in range(2, 12):
             write_process(node, pid, cpu=10, rss=50_000 - 1000 * tick + pid)
         block = look(source, tick)

@@ -252,6 +252,34 @@ def test_a_pod_that_ended_or_went_is_in_nobody_s_way(world: World) -> None:
     assert len(world.ledger) == 0
 
 
+def test_a_pod_that_is_one_session_is_waited_for_once(world: World) -> None:
+    """
+    Ten sessions of 2 s by ten pods: one that is there costs 2 s, and what the ended ones did costs nothing.
+
+    The same sessions by two pods: each will come back for more, so the busy device itself is dear.
+    """
+    for pods, queue_ms, pod_ms in ((10, 0, 2000), (2, 142.9 * 0.8, 2000 * 0.2)):
+        one = World()
+        one.node("a", *[used(2000)] * 10)
+        for number in range(pods):
+            bind(one, f"p{number}", "a")
+            bind(one, f"p{number}", "a", phase="Succeeded" if number else "Running")
+        one.scores("next")
+        terms = one.explain("next")["a"]["terms_ms"]
+        assert terms["wait"] == pytest.approx(queue_ms, abs=0.1)
+        more_ms = 2000 * (derive_queue(20 / 300 + 0.25) - derive_queue(20 / 300))
+        assert terms["arriving"] == pytest.approx(pod_ms + (1 - pods / 10) * more_ms, abs=0.1)
+    assert world.ledger.bound_lately() == 0
+
+
+def test_pods_bound_lately_are_counted_for_five_minutes(world: World) -> None:
+    bind(world, "p", "a")
+    bind(world, "p", "a", phase="Succeeded")
+    assert world.ledger.bound_lately() == 1
+    world.clock.advance(301 * 10**9)
+    assert world.ledger.bound_lately() == 0
+
+
 def test_what_is_on_its_way_fades_as_the_window_fills(world: World) -> None:
     bind(world, "p", "a")
     assert world.ledger.arriving("fpga")["a"].pods == 1

@@ -151,6 +151,8 @@ class KubernetesSource:
     name = "kubernetes"
     pace_seconds = 5.0
     deadline_seconds = 10.0
+    # The watch has a thread of its own; only its state is read.
+    is_prompt = True
     absent_pace_seconds = 1.0
 
     def __init__(self) -> None:

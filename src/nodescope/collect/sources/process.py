@@ -47,8 +47,8 @@ HALF_LIFE_TICKS = 30.0
 RENAME_TICKS = 5
 # ... and from then on at this pace.
 SETTLED_TICKS = 60
-# Who is not shown is read every so many ticks ...
-TURN_TICKS = 5
+# Who is not shown is read every so many readings ...
+TURN_READINGS = 5
 # ... once it is older than this: a burst soon after the start is not missed.
 YOUNG_TICKS = 10
 # All pids are listed at this pace, whatever was told of births: a restored
@@ -180,6 +180,7 @@ class ProcessSource:
         self._starts = np.empty(0)
         self._met_ticks = np.empty(0)
         self._tick_number = 0
+        self._readings = 0
         self._look_tick = 0
         """When the first of those shown is looked at again."""
         self._has_newcomers = False
@@ -247,7 +248,9 @@ class ProcessSource:
 
     def _due(self) -> NDArray[np.intp]:
         """The rows to read now: the shown, the young, and every fifth of the rest."""
-        turn = np.arange(len(self._order)) % TURN_TICKS == self._tick_number % TURN_TICKS
+        # By readings, not by ticks: the budget may let only every fifth tick read.
+        self._readings += 1
+        turn = np.arange(len(self._order)) % TURN_READINGS == self._readings % TURN_READINGS
         young = self._met_ticks > self._tick_number - YOUNG_TICKS
         self._fresh = self._inside | young | turn
         return np.flatnonzero(self._fresh)

@@ -53,8 +53,8 @@ LAYOUT = KeyValues(METRICS, read_bytes=4096)
 TABLE = Table("smaps_rollup", "smaps_rollup", ("container", "service"), tuple(METRICS.values()))
 # One percent of a core: after work of 1 ms the thread rests for 99.
 REST_RATIO = 99
-# Shorter rests are saved up: waking costs as much as reading a small process.
-LEAST_REST_SECONDS = 0.1
+# Shorter rests are saved up: waking costs as much as reading a few small processes.
+LEAST_REST_SECONDS = 0.4
 # A process of hundreds of GiB takes seconds to read; nobody rests for minutes.
 LONGEST_REST_SECONDS = 0.5
 # Processes read at once, before the next thought of rest.

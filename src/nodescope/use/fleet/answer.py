@@ -20,6 +20,9 @@ from nodescope.use.fleet.workload import GROUPINGS, Owner
 
 # Workloads and images are what a team can act on.
 COMMON = ("workload", "image")
+# What happens in one of ten such stretches anyhow is no news, however many
+# share it: replicas of a cron job agree by the clock, not by a common cause.
+USUAL_MOST = 0.1
 PRIOR_SECONDS = 1800.0
 
 
@@ -34,6 +37,8 @@ class Together:
     nats: float
     expected: float
     """Of its hits, the share that would be there anyhow."""
+    usual: float
+    """The chance of a hit for a member that nothing happened to."""
 
     @property
     def share(self) -> float:
@@ -149,15 +154,16 @@ def test_groups(
             share = share_of(by, group)
             tail = binomial_tail(group.series, tries, share)
             expected = share_by_chance(group.series, tries, share)
-            found.append(Together(by, group, tail, 1.0, surprise(group.series, tries, share), expected))
+            nats = surprise(group.series, tries, share)
+            found.append(Together(by, group, tail, 1.0, nats, expected, share))
     for one, adjusted in zip(found, adjust([one.chance for one in found], tried)):
         one.adjusted = adjusted
     return found
 
 
 def is_together(one: Together, false_share: float) -> bool:
-    """More than chance, and so much more that few of its members are there by chance."""
-    return one.adjusted <= false_share and one.expected <= false_share
+    """More than chance, few of its members by chance, and no habit of theirs."""
+    return one.adjusted <= false_share and one.expected <= false_share and one.usual <= USUAL_MOST
 
 
 def rest_share(answer: FleetAnswer, parts: Sequence[Part], by: str) -> Usual:

@@ -5,7 +5,8 @@ For an FPGA pod, with S the mean length of a session in the cluster:
 
     reconfiguration   P(its bitstream is not there) * time to load it
     wait              S * rho / (1 - rho), rho = share of the window that the
-                      device was busy + what is on its way there (the ledger)
+                      device was busy + what is on its way there (the ledger);
+                      of pods that are one session each, S * those that are there
     host              S * slowdown: pressure, CPU and memory bandwidth of the
                       last 20 s, and health
 
@@ -148,45 +149,56 @@ class FpgaPart:
                     settled += pods
                     share += recent.usage_ms / node.fpga.window_ms
         self.session_ms = max(1.0, usage_ms / sessions) if sessions > 0 and usage_ms > 0 else SESSION_MS
+        # The share of pods whose whole life is one session; none where nobody reported a session.
+        self._single = min(1.0, ledger.bound_lately() / sessions) if sessions > 0 else 0.0
         low, high = SHARE_BOUNDS
         self._share = min(high, max(low, share / settled)) if settled else SHARE
 
     def judge(self, node: Node, verdict: Verdict) -> Part:
         coming = self._arriving.get(node.name)
         pods = coming.pods if coming else 0.0
-        ahead = pods * self._share
         verdict.facts["in_flight"] = round(pods, 3)
         if node.fpga is None and node.vendor and node.fpga_reason == NO_STATE:
-            return self._unused(verdict, ahead)
+            return self._unused(verdict, pods)
         if node.fpga is None:
             verdict.reasons += (node.fpga_reason,)
-            return self._unknown(verdict, ahead)
+            return self._unknown(verdict, pods)
         confidence, reason = judge_age((self._now_ms - node.fpga.at_ms) / 1000)
         if reason:
             verdict.reasons += (reason,)
         if not confidence:
-            return self._unknown(verdict, ahead)
+            return self._unknown(verdict, pods)
         recent = self._recent[node.name]
         busy = (recent.usage_ms + recent.reconfiguration_ms) / node.fpga.window_ms
-        quiet_ms = self.session_ms * derive_queue(busy)
+        quiet_ms = (1 - self._single) * self.session_ms * derive_queue(busy)
         load_ms = self._judge_bitstream(node.name, node.fpga, coming, verdict)
         verdict.facts["busy_ratio"] = busy
         verdict.terms["reconfiguration"] = load_ms
         verdict.terms["wait"] = quiet_ms
-        if ahead:
+        if pods:
             # What is on its way is known for sure, however old the annotation is.
-            verdict.terms["arriving"] = self.session_ms * derive_queue(busy + ahead) - quiet_ms
+            verdict.terms["arriving"] = self._price(pods, busy)
         return Part(quiet_ms + load_ms, confidence)
 
-    def _unused(self, verdict: Verdict, ahead: float) -> Part:
+    def _price(self, pods: float, busy: float = 0.0) -> float:
+        """
+        What pods on their way cost, in ms.
+
+        A pod that is one session is waited for once; one of many keeps a
+        share of the device for good, and makes all after it wait longer.
+        """
+        more = derive_queue(busy + pods * self._share) - derive_queue(busy)
+        return self.session_ms * (self._single * pods + (1 - self._single) * more)
+
+    def _unused(self, verdict: Verdict, pods: float) -> Part:
         verdict.reasons += ("no FPGA event yet, and its vendor's label says that it has a device: idle",)
         load_ms = self._load_ms if self._wish.bitstream else 0.0
         verdict.terms["reconfiguration"] = load_ms
-        verdict.terms["arriving"] = self.session_ms * derive_queue(ahead)
+        verdict.terms["arriving"] = self._price(pods)
         return Part(load_ms, 1.0)
 
-    def _unknown(self, verdict: Verdict, ahead: float) -> Part:
-        verdict.terms["arriving"] = self.session_ms * derive_queue(ahead)
+    def _unknown(self, verdict: Verdict, pods: float) -> Part:
+        verdict.terms["arriving"] = self._price(pods)
         return Part()
 
     def _judge_bitstream(self, node: str, fpga: NodeFpga, coming: Arriving | None, verdict: Verdict) -> float:

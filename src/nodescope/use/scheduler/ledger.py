@@ -18,7 +18,7 @@ milliseconds from the watch: there is no leader.
 """
 
 import threading
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -77,6 +77,8 @@ class Ledger:
         self._settled_count: Counter[str] = Counter()
         self._sent: dict[str, dict[str, int]] = {}
         """Node -> bitstream -> wall ms when a pod with it was last bound there, oldest first."""
+        self._bound: deque[int] = deque(maxlen=ENTRIES)
+        """When FPGA pods were bound (monotonic ns), within the window that shows their sessions."""
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -117,12 +119,21 @@ class Ledger:
         """FPGA pods of a node that its window shows."""
         return self._settled_count[node]
 
+    def bound_lately(self) -> int:
+        """FPGA pods bound within the window, those that have ended among them."""
+        oldest = self._clock.mono_ns() - round(HORIZON_SECONDS["fpga"] * 1e9)
+        with self._lock:
+            while self._bound and self._bound[0] < oldest:
+                self._bound.popleft()
+            return len(self._bound)
+
     # -- the watch of pods ------------------------------------------------
 
     def replace(self, items: Iterable[Mapping[str, Any]]) -> None:
         """All pods there are; what we were only asked about stays."""
         with self._lock:
             self._entries = {uid: entry for uid, entry in self._entries.items() if not entry.is_bound}
+            self._bound.clear()
             self._settled.clear()
             self._settled_count.clear()
         for item in items:
@@ -160,6 +171,8 @@ class Ledger:
         entry = Entry(wish, node, self._clock.mono_ns() - age_ns, is_bound=True)
         if entry.weight(self._clock.mono_ns()) > 0:
             self._put(entry)
+            if wish.kind == "fpga":
+                self._bound.append(entry.since_mono_ns)
         else:
             self._entries.pop(wish.uid, None)
             self._settle(entry)
