@@ -73,14 +73,16 @@ def misbehaving(says: bytes, every_seconds: float = 0.0) -> Iterator[str]:
     """A server that accepts, says this (again and again), and never ends its answer."""
     stop = threading.Event()
     listener = socket.create_server(("127.0.0.1", 0))
+    # Closing it would not wake who waits in accept: it looks up by itself.
+    listener.settimeout(0.1)
     taken: list[socket.socket] = []
 
     def serve() -> None:
         while not stop.is_set():
             try:
                 taken.append(listener.accept()[0])
-            except OSError:
-                return
+            except TimeoutError:
+                continue
             threading.Thread(target=speak, args=(taken[-1],), daemon=True).start()
 
     def speak(peer: socket.socket) -> None:
@@ -91,11 +93,14 @@ def misbehaving(says: bytes, every_seconds: float = 0.0) -> Iterator[str]:
         except OSError:
             pass
 
-    threading.Thread(target=serve, daemon=True).start()
+    server = threading.Thread(target=serve, daemon=True)
+    server.start()
     try:
         yield f"http://127.0.0.1:{listener.getsockname()[1]}"
     finally:
         stop.set()
+        # A peer that is taken while this ends is closed with the others.
+        server.join()
         listener.close()
         for peer in taken:
             peer.close()

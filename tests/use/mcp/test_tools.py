@@ -168,7 +168,7 @@ def test_gpus_are_ranked_by_a_metric_of_theirs(asker: Asker, demo: Demo) -> None
     assert "measured per gpu" in answer["headline"]
     told = {one["node"]: one for one in answer["findings"]}
     assert set(told) == {"demo-1", "demo-2"}
-    assert told["demo-1"]["sentence"].startswith('1. "GPU 0" on demo-1')
+    assert told["demo-1"]["sentence"].startswith('1. "GPU 0, A100-SXM4-40GB" on demo-1')
     assert told["demo-1"]["evidence"]["uuid"] == planted(demo, "gpu_job")["gpu"]
     assert "container" not in told["demo-1"]
     # A quarter of the span at 93 %.

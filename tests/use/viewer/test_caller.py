@@ -10,7 +10,7 @@ from starlette.responses import Response
 from tests.use.viewer.asking import Asker
 
 from nodescope.base.moment import Span
-from nodescope.use.viewer.app import work
+from nodescope.use.viewer.asked import work
 from nodescope.use.viewer.caller import LEFT_STATUS, Caller, CallerLeft
 from nodescope.use.viewer.findings import answer_study
 
