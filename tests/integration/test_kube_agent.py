@@ -222,21 +222,6 @@ def test_while_the_api_server_is_away_names_stay_and_then_catch_up(plane: Contro
     check_outage(plane, root, "outage", 5)
 
 
-def test_the_server_s_bookmarks_move_a_watch_on(plane: ControlPlane) -> None:
-    """A quiet watch is told a version before it ends, so that the next one need not list."""
-    with plane.client() as client:
-        listed = client.read("/api/v1/nodes")["metadata"]["resourceVersion"]
-        plane.create_node("marked")
-        asked = {"watch": "1", "resourceVersion": listed, "allowWatchBookmarks": "true"}
-        *changes, last = client.stream("/api/v1/nodes", {**asked, "timeoutSeconds": "6"}, 20)
-        assert last["type"] == "BOOKMARK"
-        watch = Watch(client, "/api/v1/nodes", {}, Nobody(), SystemClock())
-        watch._take(changes[-1])
-        before = int(watch._version)
-        watch._take(last)
-        assert int(watch._version) >= before > int(listed)
-
-
 class Nobody:
     """A listener that does not care."""
 
