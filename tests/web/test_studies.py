@@ -12,7 +12,7 @@ pytestmark = pytest.mark.real
 STORIES = [
     ("changepoint", "memory", "api", "rose from"),
     ("periodicity", "cpu", "report-cron", "repeats every"),
-    ("trend", "memory", "cache", "reaches its limit"),
+    ("trend", "memory", "cache", "up to its limit"),
 ]
 
 
@@ -66,7 +66,7 @@ def test_every_study_runs_and_says_what_came_of_it(view: Watched) -> None:
 def test_the_panel_says_the_finding_that_matters(view: Watched) -> None:
     page = view.open("range=all&panels=memory&sort=memory")
     choose(page, "cache")
-    expect(page.locator(".panel .sentence")).to_contain_text("reaches its limit")
+    expect(page.locator(".panel .sentence")).to_contain_text("up to its limit")
     expect(page.locator(".panel .sentence")).to_have_attribute("aria-live", "polite")
 
 

@@ -114,3 +114,13 @@ def test_a_sample_a_minute_needs_twenty_of_them(series: MakeSeries) -> None:
 )
 def test_two_ends_that_read_the_same_are_a_margin(forecast: Forecast, words: str) -> None:
     assert bounds_of(forecast) == words
+
+
+def test_a_rise_that_ended_at_its_limit_is_no_forecast(series: MakeSeries) -> None:
+    """A container that was killed for memory: "in about 1 s" would be read after it happened."""
+    random = np.random.default_rng(3)
+    values = (np.linspace(100, 399.9, 3600) + random.standard_normal(3600) * 0.01) * MIB
+    finding = trend.study(series(values, unit="bytes", limit=400 * MIB)).findings[0]
+    assert finding.measures["time_to_limit_seconds"] < trend.AT_LIMIT_SECONDS
+    assert ", up to its limit at " in finding.sentence
+    assert "reaches" not in finding.sentence

@@ -45,6 +45,10 @@ FLOWING_UNITS = frozenset({"cores", "millicores", "ratio", "percent", "celsius",
 # Beyond ten times the time looked at, a straight line is no forecast.
 FARTHEST = 10.0
 
+# Nearer than this nobody can act any more: it is where the rise ended, as a
+# kill for memory ends it.
+AT_LIMIT_SECONDS = 10.0
+
 
 @dataclass(frozen=True)
 class Forecast:
@@ -211,9 +215,10 @@ def sentence_of(
         text += f" over {duration(end_at - start_at)}, too short to tell a leak from a start"
     if forecast.likely is None:
         return text + "."
-    text += (
-        f" and reaches its limit in about {duration(forecast.likely)}, at {clock(end_at + forecast.likely)}"
-    )
+    reached = clock(end_at + forecast.likely)
+    if forecast.likely < AT_LIMIT_SECONDS:
+        return text + f", up to its limit at {reached}."
+    text += f" and reaches its limit in about {duration(forecast.likely)}, at {reached}"
     return text + f" (90 %: {bounds_of(forecast)})."
 
 
