@@ -2,8 +2,12 @@
 The viewer's page in a real chromium, live: its heap must not grow.
 
 The heap is taken after a collection, when the live tail has filled its window
-once and again `--seconds` later (600 for the ten minutes that are promised).
+once and then ten times in `--seconds` (600 for the ten minutes that are promised).
+What the engine compiles and caches of late makes it grow at first; what grows in
+the second half stays behind.
 """
+
+from collections.abc import Sequence
 
 from playwright.sync_api import Browser, Page
 from tests.integration.agents import running_agent, wait_for
@@ -11,6 +15,7 @@ from tests.integration.agents import running_agent, wait_for
 from bench.result import Goal, Options, Row
 from bench.viewer_page import running_browser, with_page
 
+READINGS = 10
 # The tail fills its window once; from then on nothing may stay behind.
 LIVE = "#range=1m&panels=node:cpu.load_1m,node:memory.MemAvailable"
 
@@ -27,27 +32,27 @@ def measure_live(browser: Browser, seconds: float) -> list[Row]:
             "up prints its addresses",
         )[0]
 
-        def look(page: Page) -> tuple[int, int]:
+        def look(page: Page) -> list[int]:
             page.goto(f"{url}/{LIVE}")
             page.locator(".live.on").wait_for(timeout=60_000)
             # The window has to fill before it can be called full.
             page.wait_for_timeout(min(seconds / 3, 90) * 1000)
-            first = read_heap(page)
-            page.wait_for_timeout(seconds * 1000)
-            return first, read_heap(page)
+            heaps = [read_heap(page)]
+            for _ in range(READINGS):
+                page.wait_for_timeout(seconds / READINGS * 1000)
+                heaps.append(read_heap(page))
+            return heaps
 
-        first, last = with_page(browser, look)
+        heaps = with_page(browser, look)
     return [
-        Row(
-            f"page: heap after {seconds:g} s of live tail",
-            float(last),
-            "resident",
-            float(first),
-            "at its start",
-            Goal(1.25, "ratio"),
-            f"{(last - first) / 1024:+.0f} KiB",
-        )
+        compare(f"page: heap after {seconds:g} s of live tail", heaps, "at its start", Goal(1.25, "ratio")),
+        compare("page: the second half of it", heaps[READINGS // 2 :], "in the middle", Goal(1.05, "ratio")),
     ]
+
+
+def compare(what: str, heaps: Sequence[int], against: str, goal: Goal) -> Row:
+    words = ", ".join(f"{heap / 2**20:.2f}" for heap in heaps)
+    return Row(what, float(heaps[-1]), "resident", float(heaps[0]), against, goal, f"MiB: {words}")
 
 
 def read_heap(page: Page) -> int:

@@ -175,14 +175,16 @@ class ControlPlane:
         """A kubeconfig of one of the users."""
         # A token of an account is longer than a file's name may be.
         path = self.folder / f"{hashlib.sha256(token.encode()).hexdigest()[:16]}.kubeconfig"
-        path.write_text(
+        # Renamed into place: a program that is just starting reads it while the next test asks for it.
+        whole = path.with_suffix(".new")
+        whole.write_text(
             "apiVersion: v1\nkind: Config\ncurrent-context: test\n"
             "contexts: [{name: test, context: {cluster: test, user: test}}]\n"
             f"clusters: [{{name: test, cluster: {{server: 'https://127.0.0.1:{self.api_port}',"
             " certificate-authority: pki/apiserver.crt}}]\n"
             f"users: [{{name: test, user: {{token: {token}}}}}]\n"
         )
-        return path
+        return whole.rename(path)
 
     def account(self, user: str = ADMIN) -> Account:
         account = find_account(str(self.kubeconfig(user)), {})
