@@ -29,6 +29,10 @@ WORTH_BINS = 0.05
 # foot, which is noise, has no say.
 SHARPNESS = 4
 
+# Heights that differ by no more than the last bits of their sums are one
+# plateau: its centre is the middle, not where the rounding happens to be largest.
+FLAT = 1e-9
+
 
 def exact_length(values: FloatArray, measured: BoolArray, length: float) -> float:
     """The length near this one at which the mean cycle has the most variance, in samples."""
@@ -62,7 +66,7 @@ def mean_cycle_energy(centred: FloatArray, weights: FloatArray, turns: FloatArra
 
 def centre_of_peak(places: FloatArray, heights: FloatArray) -> float:
     lowest, highest = float(heights.min()), float(heights.max())
-    if highest <= lowest:
+    if highest - lowest <= FLAT * highest:
         return float(places[len(places) // 2])
     weights = ((heights - lowest) / (highest - lowest)) ** SHARPNESS
     return float(np.sum(weights * places) / weights.sum())
