@@ -23,7 +23,7 @@ from nodescope.base.codec import Decoder
 from nodescope.base.frame import Event
 from nodescope.collect.discovery import RESCAN_TICKS
 from nodescope.publish.own import OBITUARY_SECONDS
-from nodescope.wiring import raise_descriptor_limit
+from nodescope.wiring import Parts, raise_descriptor_limit
 
 pytestmark = pytest.mark.real
 
@@ -123,6 +123,49 @@ def test_a_thousand_open_files_do_not_hide_a_new_container(cgroups: Cgroups) -> 
                 tick(parts, 1)
         finally:
             parts.sampler.stop()
+
+
+def written_bytes(parts: Parts, group: Group) -> float:
+    block = parts.ring.latest()["container"].block
+    row = next(row for row, entity in enumerate(block.entities) if entity.attribute("id") == "/" + group.path)
+    names = ("cgroup.v1.blkio.throttle.io_service_bytes.write", "cgroup.v2.io.stat.wbytes")
+    column = next(block.table.columns[name] for name in names if name in block.table.columns)
+    return float(block.values[row, column])
+
+
+def count_writes(group: Group, folder: Path) -> None:
+    """v1 counts I/O of a disk that has a limit somewhere; v2 counts always."""
+    if "blkio" in group.folders:
+        device = folder.stat().st_dev
+        group.write("blkio.throttle.write_bps_device", f"{os.major(device)}:{os.minor(device)} {2**30}")
+
+
+def test_what_a_container_writes_is_seen_though_its_parent_was_quiet(
+    cgroups: Cgroups, tmp_path: Path
+) -> None:
+    """Files that stood still are not read while the parent stands still: the first write ends that, at once."""
+    parts = make_parts(TurnableClock())
+    groups = [cgroups.container() for _ in range(3)]
+    for group in groups:
+        count_writes(group, tmp_path)
+    try:
+        tick(parts, 3)
+        before = [written_bytes(parts, group) for group in groups]
+        for round_number in range(1, 8):
+            # Never in step with the readings that ask everybody anyway.
+            tick(parts, round_number % 3)
+            target = tmp_path / str(round_number)
+            group = groups[round_number % 3]
+            copy = f"dd if=/dev/zero of={target} bs=64k count=4 oflag=direct status=none"
+            assert group.spawn(copy.split()).wait(20) == 0
+            tick(parts, 1)
+            now = [written_bytes(parts, one) for one in groups]
+            grown = [after - earlier for after, earlier in zip(now, before)]
+            assert grown[round_number % 3] >= 4 * 65536
+            assert grown[(round_number + 1) % 3] == 0
+            before = now
+    finally:
+        parts.sampler.stop()
 
 
 def test_a_folder_made_again_under_the_same_name_is_watched_again(cgroups: Cgroups) -> None:

@@ -12,8 +12,9 @@ large, failed. What could not be read is NaN.
 
 import errno
 import os
-from collections.abc import Callable, Iterable, MutableSequence, Sequence
+from collections.abc import Callable, Iterable, Mapping, MutableSequence, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Protocol
 
 import numpy as np
@@ -27,6 +28,7 @@ from nodescope.collect.guard import run_guarded
 from nodescope.collect.layout import NAN, DeviceRows, GridLayout, Parser, plan_rows
 from nodescope.collect.native import Native, NativeGrid
 from nodescope.collect.roots import FILE_BYTES, Descriptors, NodeRoot
+from nodescope.collect.witness import Told, Turn, Witnesses
 
 # ENODEV is what a descriptor of a removed cgroup answers, ESRCH one of a dead
 # process; EOPNOTSUPP is what a kernel booted with psi=0 says.
@@ -126,6 +128,8 @@ class Entry:
     parse: Parser
     column: int
     width: int
+    witness: str = ""
+    """The file that tells whether this one may have changed."""
 
 
 class Grid:
@@ -159,18 +163,28 @@ class Grid:
         self.width = len(table.metrics)
         self.gone_rows: set[int] = set()
         self._open_faults: dict[Entity, list[Fault]] = {}
+        self._witnesses = Witnesses(table.name, root, descriptors)
 
     @property
     def entities(self) -> tuple[Entity, ...]:
         return self._entities
 
-    def add(self, entity: Entity, files: Iterable[tuple[str, GridLayout]]) -> list[Fault]:
-        """Open an entity's files; those this node does not offer are left out."""
+    def add(
+        self,
+        entity: Entity,
+        files: Iterable[tuple[str, GridLayout]],
+        witnesses: Mapping[str, str] = MappingProxyType({}),
+    ) -> list[Fault]:
+        """
+        Open an entity's files; those this node does not offer are left out.
+
+        `witnesses` names, for some of them, the file that speaks for it.
+        """
         entries = []
         faults = []
         for path, layout in files:
             try:
-                entries.append(self._open(path, layout))
+                entries.append(self._open(path, layout, witnesses.get(path, "")))
             except OSError as error:
                 fault = describe_fault(path, error)
                 if fault.status not in ("not_offered", "gone"):
@@ -180,13 +194,14 @@ class Grid:
             self._open_faults[entity] = faults
         return faults
 
-    def _open(self, path: str, layout: GridLayout) -> Entry:
+    def _open(self, path: str, layout: GridLayout, witness: str) -> Entry:
         column = self.table.columns[layout.metrics[0].name]
         descriptor = self._root.open(path)
         if not self._descriptors.take(self.table.name):
             os.close(descriptor)
             descriptor = -1
-        return Entry(descriptor, path, layout, self._parsers[id(layout)], column, len(layout.metrics))
+        parse = self._parsers[id(layout)]
+        return Entry(descriptor, path, layout, parse, column, len(layout.metrics), witness)
 
     def remove(self, entity: Entity) -> None:
         self._open_faults.pop(entity, None)
@@ -224,28 +239,47 @@ class Grid:
             )
             for start, entry in placed
         ]
+        self._witnesses.arrange(
+            [
+                Told(entry.witness, entry.layout, start + entry.column, start + entry.column + entry.width)
+                for start, entry in placed
+            ]
+        )
         if self._native:
             self._native.arrange(
                 [(entry.descriptor, entry.layout, start + entry.column) for start, entry in placed]
             )
 
     def read(self) -> None:
-        cells = len(self._entities) * self.width
+        turn = self._witnesses.next_turn()
+        values, faults = self._read_natively(turn) if self._native else self._read_all_plainly(turn)
+        if turn:
+            values[turn.kept_cells] = np.asarray(self._flat)[turn.kept_cells]
+        if faults:
+            self._witnesses.doubt()
         # A file that could not be opened stays a fault as long as its row.
-        faults = [fault for found in self._open_faults.values() for fault in found]
-        if self._native:
-            values, unread = self._native.read(cells)
-            for number, code in unread:
-                if code > 0:
-                    _, path, _, _, start, _ = self._program[number]
-                    faults.append(self._note(path, OSError(code, os.strerror(code)), start // self.width))
-            undecided = [self._program[number] for number, code in unread if code < 0]
-            faults += self._read_plainly(undecided, values)
-            self._keep(values, faults)
-        else:
-            flat = [NAN] * cells
-            faults += self._read_plainly(self._program, flat)
-            self._keep(flat, faults)
+        self._keep(values, [fault for found in self._open_faults.values() for fault in found] + faults)
+
+    def read_all_next(self) -> None:
+        """Witnesses or not: every file is read by the next reading."""
+        self._witnesses.doubt()
+
+    def _read_natively(self, turn: Turn | None) -> tuple[Values, list[Fault]]:
+        assert self._native is not None  # noqa: S101 - asked for only where there is one
+        values, unread = self._native.read(len(self._entities) * self.width, turn and turn.files)
+        faults = []
+        for number, code in unread:
+            if code > 0:
+                _, path, _, _, start, _ = self._program[number]
+                faults.append(self._note(path, OSError(code, os.strerror(code)), start // self.width))
+        undecided = [self._program[number] for number, code in unread if code < 0]
+        return values, faults + self._read_plainly(undecided, values)
+
+    def _read_all_plainly(self, turn: Turn | None) -> tuple[Values, list[Fault]]:
+        flat = [NAN] * (len(self._entities) * self.width)
+        program = [self._program[number] for number in turn.files.tolist()] if turn else self._program
+        faults = self._read_plainly(program, flat)
+        return np.array(flat, dtype=np.float64), faults
 
     def _read_plainly(self, program: Program, cells: MutableSequence[float] | Values) -> list[Fault]:
         """The reference reader: every file of a program into its cells."""
@@ -324,6 +358,7 @@ class Grid:
     def close(self) -> None:
         for entity in list(self._rows):
             self.remove(entity)
+        self._witnesses.close()
         self._program = []
         self._entities = ()
 

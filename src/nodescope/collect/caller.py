@@ -61,7 +61,9 @@ class Caller:
         self._sets: dict[str, tuple[Entity, ...]] = {}
         """By table: entities that did not change stay the same object."""
         self._thread = threading.Thread(target=self._run, name=f"source-{source.name}", daemon=True)
+        # Asked once: looking through a protocol's names costs more than the question.
         self._is_prompt = isinstance(source, Prompt)
+        self._streaming = source if isinstance(source, Streaming) else None
         self._due_mono_ns: int | None = None
         """When the tick asks a prompt source again; None while it is not started."""
 
@@ -73,15 +75,15 @@ class Caller:
 
     def stop(self) -> None:
         self._stop.set()
-        if isinstance(self.source, Streaming):
-            self.source.interrupt()
+        if self._streaming:
+            self._streaming.interrupt()
 
     def join(self) -> None:
         """Wait for a source that has something to tidy up; others are left to finish."""
         if self._due_mono_ns is not None:
             self._due_mono_ns = None
             self.source.close()
-        if isinstance(self.source, Streaming) and self._thread.is_alive():
+        if self._streaming and self._thread.is_alive():
             self._thread.join(timeout=CLOSE_SECONDS)
 
     def take(self) -> Taken:
@@ -112,7 +114,7 @@ class Caller:
         cost_seconds = (thread_cpu_ns() - before_ns) / 1e9
         with self._lock:
             self._asked_mono_ns = None
-            waiting = self._blocks if isinstance(self.source, Streaming) else ()
+            waiting = self._blocks if self._streaming else ()
             self._blocks = (*waiting, *blocks)[-WAITING_BLOCKS:]
             note = getattr(self.source, "note", "") if outcome.state == "ok" else ""
             self._outcome = Outcome(outcome.state, outcome.reason, cost_seconds, outcome.detail, note)

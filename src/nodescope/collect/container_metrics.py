@@ -3,7 +3,8 @@ Every file of a container's cgroup that we read, and what its numbers mean.
 
 Three classes of files, three tables: what is cheap and changes (`container`),
 memory.stat, which makes the kernel flush its per-CPU counters
-(`container.memory_stat`), and what rarely changes (`container.limits`). Names
+(`container.memory_stat`), and the limits with what tells how near to them the
+container came (`container.limits`), which changes slowly. Names
 on /metrics are cAdvisor's. cgroup v1 and v2 publish the same names; on a
 hybrid node a cell comes from whichever tree has it.
 """
@@ -36,6 +37,12 @@ INFO = Info(
 )
 
 
+# The same file of the cgroup at the top of the tree, which counts all that happens below it.
+PARENT = "parent"
+# All OOM kills of the node; v1 counts those of a cgroup in no other.
+KILLS = "proc/vmstat"
+
+
 @dataclass(frozen=True, slots=True)
 class CgroupFile:
     """One file of a cgroup: in which hierarchy, its name, its layout."""
@@ -45,6 +52,8 @@ class CgroupFile:
     layout: GridLayout
     unless: frozenset[str] = frozenset()
     """Not read for a container that is in one of these hierarchies, too: they tell the same."""
+    told_by: str = ""
+    """Who stands still when it does: PARENT, or another file of the node; empty when nobody."""
 
 
 def row(
@@ -162,22 +171,11 @@ def v2_main() -> Iterator[CgroupFile]:
             )
         ),
     )
-    yield CgroupFile("v2", "memory.events", KeyValues(events))
-    yield CgroupFile(
-        "v2",
-        "memory.swap.current",
-        Number(size("cgroup.v2.memory.swap.current", "memory_swap", "Swap in use.")),
-    )
-    yield CgroupFile(
-        "v2",
-        "pids.current",
-        Number(
-            row("cgroup.v2.pids.current", "threads", "Threads that run in the container.", plain="threads")
-        ),
-    )
-    for resource in ("cpu", "memory", "io"):
-        yield CgroupFile("v2", f"{resource}.pressure", pressure(resource))
-    yield CgroupFile("v2", "io.stat", PairSums(io))
+    yield CgroupFile("v2", "memory.events", KeyValues(events), told_by=PARENT)
+    # Somebody always waits for a core; memory and disks keep most nodes waiting seldom.
+    for resource, told_by in (("cpu", ""), ("memory", PARENT), ("io", PARENT)):
+        yield CgroupFile("v2", f"{resource}.pressure", pressure(resource), told_by=told_by)
+    yield CgroupFile("v2", "io.stat", PairSums(io), told_by=PARENT)
 
 
 def v1_main(ticks_per_second: int) -> Iterator[CgroupFile]:
@@ -196,9 +194,6 @@ def v1_main(ticks_per_second: int) -> Iterator[CgroupFile]:
         "system": seconds("cgroup.v1.cpuacct.stat.system", "cpu_system_seconds_total", USED_SYSTEM, tick),
     }
     usage = seconds("cgroup.v1.cpuacct.usage", "cpu_usage_seconds_total", USED, NANOSECOND, labels=TOTAL_CPU)
-    failed = row(
-        "cgroup.v1.memory.failcnt", "memory_failcnt", "Times the memory limit was hit.", kind="counter"
-    )
     killed = {
         "oom_kill": count(
             "cgroup.v1.memory.oom_control.oom_kill",
@@ -248,17 +243,11 @@ def v1_main(ticks_per_second: int) -> Iterator[CgroupFile]:
             )
         ),
     )
-    yield CgroupFile("memory", "memory.failcnt", Number(failed))
-    yield CgroupFile("memory", "memory.oom_control", KeyValues(killed))
+    yield CgroupFile("memory", "memory.oom_control", KeyValues(killed), told_by=KILLS)
     yield CgroupFile(
-        "pids",
-        "pids.current",
-        Number(
-            row("cgroup.v1.pids.current", "threads", "Threads that run in the container.", plain="threads")
-        ),
+        "blkio", "blkio.throttle.io_service_bytes_recursive", OperationSums(moved), told_by=PARENT
     )
-    yield CgroupFile("blkio", "blkio.throttle.io_service_bytes_recursive", OperationSums(moved))
-    yield CgroupFile("blkio", "blkio.throttle.io_serviced_recursive", OperationSums(served))
+    yield CgroupFile("blkio", "blkio.throttle.io_serviced_recursive", OperationSums(served), told_by=PARENT)
 
 
 # Key in v2's memory.stat, key in v1's, published name, kind, sentence, plain name.
@@ -354,7 +343,19 @@ def v2_limits() -> Iterator[CgroupFile]:
             )
         ),
     )
+    yield CgroupFile(
+        "v2",
+        "memory.swap.current",
+        Number(size("cgroup.v2.memory.swap.current", "memory_swap", "Swap in use.")),
+    )
     yield CgroupFile("v2", "cpu.max", Fields(quota))
+    yield CgroupFile(
+        "v2",
+        "pids.current",
+        Number(
+            row("cgroup.v2.pids.current", "threads", "Threads that run in the container.", plain="threads")
+        ),
+    )
     yield CgroupFile(
         "v2",
         "pids.max",
@@ -381,6 +382,9 @@ def v1_limits() -> Iterator[CgroupFile]:
     period = row(
         "cgroup.v1.cpu.cfs_period_us", "spec_cpu_period", "Length of a scheduler period, in microseconds."
     )
+    failed = row(
+        "cgroup.v1.memory.failcnt", "memory_failcnt", "Times the memory limit was hit.", kind="counter"
+    )
     yield CgroupFile("memory", "memory.limit_in_bytes", Number(limit, unlimited_from=V1_UNLIMITED))
     yield CgroupFile(
         "memory",
@@ -394,9 +398,17 @@ def v1_limits() -> Iterator[CgroupFile]:
             )
         ),
     )
+    yield CgroupFile("memory", "memory.failcnt", Number(failed))
     for hierarchy in ("cpu", "cpu,cpuacct"):
         yield CgroupFile(hierarchy, "cpu.cfs_quota_us", Number(quota, unlimited_from=V1_UNLIMITED))
         yield CgroupFile(hierarchy, "cpu.cfs_period_us", Number(period))
+    yield CgroupFile(
+        "pids",
+        "pids.current",
+        Number(
+            row("cgroup.v1.pids.current", "threads", "Threads that run in the container.", plain="threads")
+        ),
+    )
     yield CgroupFile(
         "pids",
         "pids.max",

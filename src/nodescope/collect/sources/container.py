@@ -30,7 +30,7 @@ from nodescope.base.frame import Event
 from nodescope.base.text import clean_text
 from nodescope.collect.batch import Grid, Segment
 from nodescope.collect.cgroup_path import NOTHING, CgroupName, parse_cgroup_path
-from nodescope.collect.container_metrics import CgroupFile, choose_files, make_table
+from nodescope.collect.container_metrics import PARENT, CgroupFile, choose_files, make_table
 from nodescope.collect.discovery import Discovery
 from nodescope.collect.members import Members
 from nodescope.collect.names import Name
@@ -215,13 +215,24 @@ class ContainerSource:
 
     def _open(self, life: Life) -> None:
         for table, grid in self._grids.items():
-            files = [
-                (f"{self._paths[file.hierarchy]}/{life.path}/{file.name}", file.layout)
+            files = {
+                f"{self._paths[file.hierarchy]}/{life.path}/{file.name}": file
                 for file in self._files[table]
                 if file.hierarchy in life.hierarchies and not file.unless & life.hierarchies
-            ]
-            grid.add(life.entity, files)
+            }
+            witnesses = {path: self._witness(file, life.path) for path, file in files.items() if file.told_by}
+            grid.add(life.entity, [(path, file.layout) for path, file in files.items()], witnesses)
         self._members.add(life.entity, life.folder)
+
+    def _witness(self, file: CgroupFile, path: str) -> str:
+        """The file that stands still when this container's does; empty where there is none."""
+        if self._context.root.is_fixture:
+            # Two moments of a node that were saved file by file.
+            return ""
+        if file.told_by != PARENT:
+            return file.told_by
+        top, _, below = path.partition("/")
+        return f"{self._paths[file.hierarchy]}/{top}/{file.name}" if below else ""
 
     def _reopen(self, life: Life, hierarchies: frozenset[str]) -> None:
         """It appeared in one more hierarchy: runtimes make them one after the other."""

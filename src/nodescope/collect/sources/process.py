@@ -101,8 +101,7 @@ class Process:
     shown: Entity | None = None
     """With name and owner, once it was chosen."""
     look_tick: int = 0
-    """When it is looked at again, and how long after that."""
-    patience_ticks: int = RENAME_TICKS
+    """When it is looked at again."""
 
 
 class Everyone:
@@ -283,7 +282,7 @@ class ProcessSource:
             return
         self._inside[:] = False
         self._inside[rows] = True
-        shown = tuple(self._show(self._order[row]) for row in rows)
+        shown = tuple(self._show(self._order[row], int(self._met_ticks[row])) for row in rows)
         if shown != everyone.chosen:
             everyone.chosen = shown
         everyone.chosen_rows = rows
@@ -312,10 +311,11 @@ class ProcessSource:
         self._cpu_before = np.concatenate([self._cpu_before[kept], np.full(fresh, np.nan)])
         self._inside = np.concatenate([self._inside[kept], np.zeros(fresh, dtype=np.bool_)])
 
-    def _show(self, process: Process) -> Entity:
+    def _show(self, process: Process, met_tick: int) -> Entity:
         if process.shown is None or self._tick_number >= process.look_tick:
-            process.look_tick = self._tick_number + process.patience_ticks
-            process.patience_ticks = min(2 * process.patience_ticks, SETTLED_TICKS)
+            # Known for as long again: one that enters late has settled long ago.
+            patience = max(RENAME_TICKS, min(self._tick_number - met_tick, SETTLED_TICKS))
+            process.look_tick = self._tick_number + patience
             shown = self._describe(process)
             if shown != process.shown:
                 process.shown = shown
