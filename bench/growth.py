@@ -4,15 +4,19 @@ The agent on nodes with 10, 100, 500 and 1,000 containers: what one container co
 One process a container, which works once a second: more would keep the
 machine busy with them. The agent keeps its archive and is scraped every 10 s.
 The budget would slow it down at 1,000 containers; here it may use a whole
-core, so that the cost is the cost. The last row has so few descriptors that
-most files are opened and closed at each reading.
+core, so that the cost is the cost. One row has two containers that write to
+the disk all the time, one below each parent: then nobody is spared a reading of
+what he wrote. The last has so few descriptors that most files are opened and
+closed at each reading.
 """
 
 import json
 import os
+import sys
 import tempfile
 import time
 import urllib.request
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from unittest import mock
@@ -29,6 +33,17 @@ USUAL = 100
 SECONDS = 40.0
 PAUSE_MS = 1000
 FEW_DESCRIPTORS = 1024
+# One of each driver, whose parents are two.
+WRITERS = 2
+# A page past the cache, ten times a second.
+WRITE = """
+import mmap, os, sys, time
+page = mmap.mmap(-1, 4096)
+target = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT | os.O_DIRECT, 0o600)
+while True:
+    os.pwrite(target, page, 0)
+    time.sleep(0.1)
+"""
 GOAL = Goal(1.1, "ratio")
 
 
@@ -54,6 +69,7 @@ class Growth:
 def run(options: Options) -> list[Row]:
     seconds = min(SECONDS, options.seconds)
     found = {count: measure(count, seconds, None) for count in COUNTS}
+    writing = measure(USUAL, seconds, None, WRITERS)
     few = measure(USUAL, seconds, FEW_DESCRIPTORS)
     usual = found[USUAL]
     rows = [
@@ -68,18 +84,27 @@ def run(options: Options) -> list[Row]:
         )
         for growth in found.values()
     ]
+    what = f"{USUAL} containers, {WRITERS} of which write: CPU for one"
+    rows.append(Row(what, writing.share, "core", usual.share, "of quiet ones", remark=writing.describe()))
     what = f"{USUAL} containers, {FEW_DESCRIPTORS:,} descriptors: CPU for one"
     return [*rows, Row(what, few.share, "core", usual.share, "with all files open", remark=few.describe())]
 
 
-def measure(count: int, seconds: float, descriptors: int | None) -> Growth:
+def measure(count: int, seconds: float, descriptors: int | None, writers: int = 0) -> Growth:
     unlimited = mock.patch.dict(os.environ, {"NODESCOPE_BUDGET_RATIO": "1"})
     with (
-        containers(count, processes=1, pause_ms=PAUSE_MS),
+        containers(count, processes=1, pause_ms=PAUSE_MS) as made,
         tempfile.TemporaryDirectory() as folder,
         unlimited,
-        agent_running(Path(folder), descriptors) as server,
     ):
+        for number, group in enumerate(made[:writers]):
+            group.count_io(Path(folder))
+            group.spawn([sys.executable, "-S", "-c", WRITE, f"{folder}/written-{number}"])
+        return observe(count, seconds, agent_running(Path(folder, "data"), descriptors))
+
+
+def observe(count: int, seconds: float, starting: AbstractContextManager[Server]) -> Growth:
+    with starting as server:
         start = time.monotonic()
         due = scrape_until(server, start + WARM_UP_SECONDS, SCRAPE_SECONDS, start + SCRAPE_SECONDS)
         before = Reading.of(server, None)

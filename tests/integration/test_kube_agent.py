@@ -244,3 +244,24 @@ def test_a_version_that_the_server_forgot_is_listed_anew(plane: ControlPlane) ->
         wait_for("and watched", lambda: watch.state.watches >= 2 and watch.state.status == "current", 30)
     finally:
         watch.stop()
+
+
+def test_bookmarks_of_the_server_move_a_quiet_watch_on(
+    plane: ControlPlane, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where nothing happens on this node, the version stays one that the server still knows."""
+    # The server sends a bookmark two seconds before a watch ends, and every minute.
+    monkeypatch.setattr("nodescope.kube.watch.WATCH_SECONDS", 8)
+    watch = Watch(
+        plane.client(), "/api/v1/pods", {"fieldSelector": "spec.nodeName=quiet"}, Nobody(), SystemClock()
+    )
+    watch.start()
+    try:
+        wait_for("all is listed", lambda: watch.state.watches == 1, 30)
+        listed, told = int(watch._version), watch.state.events
+        plane.create_pod("on-another-node", "busy")
+        wait_for("a bookmark", lambda: int(watch._version) > listed, 30)
+        assert watch.state.events > told
+        assert (watch.state.lists, watch.state.errors) == (1, 0)
+    finally:
+        watch.stop()

@@ -133,13 +133,6 @@ def written_bytes(parts: Parts, group: Group) -> float:
     return float(block.values[row, column])
 
 
-def count_writes(group: Group, folder: Path) -> None:
-    """v1 counts I/O of a disk that has a limit somewhere; v2 counts always."""
-    if "blkio" in group.folders:
-        device = folder.stat().st_dev
-        group.write("blkio.throttle.write_bps_device", f"{os.major(device)}:{os.minor(device)} {2**30}")
-
-
 def test_what_a_container_writes_is_seen_though_its_parent_was_quiet(
     cgroups: Cgroups, tmp_path: Path
 ) -> None:
@@ -147,7 +140,7 @@ def test_what_a_container_writes_is_seen_though_its_parent_was_quiet(
     parts = make_parts(TurnableClock())
     groups = [cgroups.container() for _ in range(3)]
     for group in groups:
-        count_writes(group, tmp_path)
+        group.count_io(tmp_path)
     try:
         tick(parts, 3)
         before = [written_bytes(parts, group) for group in groups]

@@ -228,6 +228,8 @@ class Grid:
             for number, entity in enumerate(entities)
             for entry in self._rows.get(entity, ())
         ]
+        # The same file of all rows, then the next: the kernel's code for it is still at hand.
+        placed.sort(key=lambda one: one[1].column)
         self._program = [
             (
                 entry.descriptor,

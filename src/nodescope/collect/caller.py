@@ -92,6 +92,9 @@ class Caller:
             self.ask()
             pace_ns = round(self._pace_seconds() * 1e9)
             self._due_mono_ns = self._clock.mono_ns() + pace_ns - min(pace_ns, SLACK_NS)
+        if not self._fresh and self._asked_mono_ns is None:
+            # Most ticks: nobody was asked since. An answer that comes right now is the next tick's.
+            return Taken((), self._outcome, fresh=False)
         with self._lock:
             asked = self._asked_mono_ns
             late_seconds = 0.0 if asked is None else (self._clock.mono_ns() - asked) / 1e9

@@ -150,6 +150,8 @@ def test_what_is_not_a_number_is_null_in_json() -> None:
         (quantity(0.42, "cores"), "0.42 cores"),
         (quantity(0.041, "share of time stalled"), "4.1 %"),
         (per_time(38 * 2**20 / 3600, "bytes"), "38 MiB/h"),
+        (per_time(2.94 / 3600, "ratio"), "4.9 %/min"),
+        (per_time(0.05 / 3600, "share of time"), "5 %/h"),
         (duration(45), "45 s"),
         (duration(5400), "90 min"),
         (duration(300_000), "3.47 days"),

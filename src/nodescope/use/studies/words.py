@@ -11,11 +11,16 @@ def quantity(value: float, unit: str) -> str:
     """1.9 GiB, 0.42 cores, 38 %: the unit a person would use."""
     if unit in {"bytes", "bytes/s"}:
         return byte_quantity(value) + ("/s" if unit.endswith("/s") else "")
-    if unit in {"ratio", "share"} or unit.startswith("share of "):
+    if is_share(unit):
         return f"{rounded(100 * value)} %"
     if unit in {"seconds", "s"}:
         return duration(value)
     return f"{rounded(value)} {unit}".rstrip()
+
+
+def is_share(unit: str) -> bool:
+    """Written in percent."""
+    return unit in {"ratio", "share"} or unit.startswith("share of ")
 
 
 def byte_quantity(value: float) -> str:
@@ -38,11 +43,12 @@ def rounded(value: float) -> str:
 
 def per_time(slope_per_second: float, unit: str) -> str:
     """38 MiB/h: a slope over the time in which it is easiest to read."""
+    written = 100 * slope_per_second if is_share(unit) else slope_per_second
     per, word = next(
         (
             (seconds, name)
             for seconds, name in ((1.0, "s"), (MINUTE, "min"), (HOUR, "h"))
-            if abs(slope_per_second) * seconds >= 1
+            if abs(written) * seconds >= 1
         ),
         (HOUR, "h"),
     )
