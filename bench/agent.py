@@ -46,6 +46,10 @@ RUNS: tuple[tuple[str, Peer, float], ...] = (
 # ring_seconds' default and some ticks: from then on memory is flat.
 FULL_SECONDS = 130.0
 GOALS = {100: (Goal(0.01, "ours"), Goal(100 * 2**20, "ours"))}
+# 1 % was asked for on a machine where node_exporter, process-exporter and
+# cAdvisor needed 10, 90 and 238 ms a second. Machines differ, and so do the
+# hours of one: beside the same peers the goal is the same on all of them.
+PEERS_CORES = {100: 0.010 + 0.090 + 0.238}
 
 
 @dataclass(frozen=True)
@@ -188,6 +192,18 @@ def conversion_rows(what: str, ours: Cost) -> list[Row]:
     ]
 
 
+def speed_rows(what: str, count: int, ours: Cost, together: Cost) -> list[Row]:
+    """The goal for CPU at whatever speed this machine has now."""
+    if count not in PEERS_CORES:
+        return []
+    then = PEERS_CORES[count]
+    goal = Goal(0.01 / then, "ratio")
+    remark = f"1 % was asked for where the three needed {then:.1%}"
+    return [
+        Row(f"{what}: CPU beside the peers", ours.cores, "core", together.cores, "all three", goal, remark)
+    ]
+
+
 def compare(what: str, count: int, ours: Cost, peers: Mapping[str, Cost]) -> list[Row]:
     cpu_goal, memory_goal = GOALS.get(count, (None, None))
     at_1_hz = [cost for name, cost in peers.items() if name.endswith("at 1 Hz")]
@@ -203,6 +219,7 @@ def compare(what: str, count: int, ours: Cost, peers: Mapping[str, Cost]) -> lis
             together.quietest_cores,
             "all three at 1 Hz",
         ),
+        *speed_rows(what, count, ours, together),
         *(Row(f"{what}: CPU", ours.cores, "core", cost.cores, name) for name, cost in peers.items()),
         *conversion_rows(what, ours),
         Row(
