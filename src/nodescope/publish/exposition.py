@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from nodescope.base.block import Block, Info, Values
+from nodescope.base.block import Block, Info, Table, Values
 from nodescope.base.entity import Entity
 from nodescope.base.metric import Metric
 
@@ -103,6 +103,8 @@ class Source:
     block: int
     columns: list[int]
     metric: Metric
+    factor: float
+    divisor: float
 
 
 @dataclass(slots=True)
@@ -110,11 +112,10 @@ class Family:
     """All series of one published name."""
 
     name: str
-    metric_type: str
-    help: str
+    header: str
     sources: dict[tuple[int, tuple[tuple[str, str], ...]], Source] = field(default_factory=dict)
-    fixed: list[str] = field(default_factory=list)
-    """Whole lines that do not change: info metrics."""
+    infos: list[tuple[int, Info]] = field(default_factory=list)
+    """Of these blocks every entity has a line that does not change."""
 
 
 class Memory:
@@ -141,29 +142,26 @@ class Memory:
         return known
 
 
-def list_families(blocks: Sequence[Block], mode: str, memory: Memory) -> list[Family]:
+def list_families(tables: Sequence[Table], mode: str, *, openmetrics: bool) -> list[Family]:
     """Published names in the order of their tables, each once."""
     families: dict[str, Family] = {}
-    for number, block in enumerate(blocks):
-        for column, metric in enumerate(block.table.metrics):
+
+    def open_family(published: str, metric_type: str, sentence: str) -> Family:
+        name = choose_name(published, mode)
+        if name not in families:
+            families[name] = Family(name, render_header(name, metric_type, sentence, openmetrics=openmetrics))
+        return families[name]
+
+    for number, table in enumerate(tables):
+        for column, metric in enumerate(table.metrics):
             for published in (metric.published, *metric.also):
                 if published:
-                    name = choose_name(published, mode)
-                    family = families.setdefault(name, Family(name, type_of(metric, name), metric.help))
-                    key = (number, metric.labels)
-                    family.sources.setdefault(key, Source(number, [], metric)).columns.append(column)
-        if block.table.info:
-            _add_info(families, block.table.info, block.entities, mode, memory)
+                    family = open_family(published, type_of(metric, published), metric.help)
+                    fresh = Source(number, [], metric, *split_scale(metric.scale))
+                    family.sources.setdefault((number, metric.labels), fresh).columns.append(column)
+        if table.info:
+            open_family(table.info.published, "gauge", table.info.help).infos.append((number, table.info))
     return list(families.values())
-
-
-def _add_info(
-    families: dict[str, Family], info: Info, entities: tuple[Entity, ...], mode: str, memory: Memory
-) -> None:
-    name = choose_name(info.published, mode)
-    family = families.setdefault(name, Family(name, "gauge", info.help))
-    lines = memory.recall((name, id(entities)), lambda: info_lines(name, info, entities))
-    family.fixed += lines
 
 
 def info_lines(name: str, info: Info, entities: tuple[Entity, ...]) -> list[str]:
@@ -203,6 +201,8 @@ class Exposition:
         self._openmetrics = openmetrics
         self._plan: Plan | None = None
         self._memory = Memory()
+        self._families: tuple[tuple[Table, ...], list[Family]] = ((), [])
+        """Of these tables: they change when a source comes or goes."""
 
     def render(self, blocks: Sequence[Block]) -> str:
         key = tuple(item for block in blocks for item in (block.table, block.entities))
@@ -249,7 +249,7 @@ class Exposition:
     ) -> Plan:
         memory = self._memory
         memory.turn()
-        families = list_families(blocks, self._mode, memory)
+        families = self._list_families(tuple(block.table for block in blocks))
         picks = [(source.block, source.columns) for family in families for source in family.sources.values()]
         cells = pick_cells(picks, blocks)
         measured = ~np.isnan(cells) if before is None else ~np.isnan(cells) | before
@@ -262,9 +262,6 @@ class Exposition:
         factors: list[float] = []
         place = 0
         for family in families:
-            header = render_header(
-                family.name, family.metric_type, family.help, openmetrics=self._openmetrics
-            )
             start = len(plan.prefixes)
             for source in family.sources.values():
                 entities = blocks[source.block].entities
@@ -275,18 +272,32 @@ class Exposition:
                     partial(prefix_lines, family.name, source.metric, rendered[source.block], kept),
                 )
                 plan.prefixes += lines
-                factor, divisor = split_scale(source.metric.scale)
-                factors += [factor] * len(lines)
-                divisors += [divisor] * len(lines)
+                factors += [source.factor] * len(lines)
+                divisors += [source.divisor] * len(lines)
             if len(plan.prefixes) > start:
-                plan.headers[start] = "\n" + header.rstrip("\n")
+                plan.headers[start] = "\n" + family.header.rstrip("\n")
                 plan.prefixes[start] = plan.headers[start] + plan.prefixes[start]
                 plan.starts.append(start)
-            elif family.fixed:
-                plan.tail += header + "".join(family.fixed)
+            elif family.infos:
+                plan.tail += self._render_infos(family, blocks)
         plan.factors = np.array(factors)
         plan.divisors = np.array(divisors)
         return plan
+
+    def _list_families(self, tables: tuple[Table, ...]) -> list[Family]:
+        known, families = self._families
+        if len(known) != len(tables) or any(a is not b for a, b in zip(known, tables)):
+            families = list_families(tables, self._mode, openmetrics=self._openmetrics)
+            self._families = (tables, families)
+        return families
+
+    def _render_infos(self, family: Family, blocks: Sequence[Block]) -> str:
+        lines: list[str] = []
+        for number, info in family.infos:
+            entities = blocks[number].entities
+            make = partial(info_lines, family.name, info, entities)
+            lines += self._memory.recall((family.name, id(entities)), make)
+        return family.header + "".join(lines) if lines else ""
 
 
 def split_scale(scale: float) -> tuple[float, float]:
