@@ -271,13 +271,7 @@ class ProcessSource:
             sizes = values[:, RSS]
         # Nobody enters with an old reading: it would be stamped with this tick's time.
         head_start = np.where(self._inside, LEAD, self._fresh)
-        top = self._context.settings.process_top
-        by_cpu = _largest(self._heat * head_start, top)
-        by_memory = _largest(sizes * head_start, top)
-        # By turns, so that a limit cuts both lists alike, and the last of each.
-        ranked = dict.fromkeys(row for pair in zip_longest(by_cpu, by_memory) for row in pair)
-        ranked.pop(None, None)
-        rows = sorted(list(ranked)[: self._context.limit("process")])
+        rows = self._rank(self._heat * head_start, sizes * head_start)
         if rows == everyone.chosen_rows and self._tick_number < self._look_tick:
             return
         self._inside[:] = False
@@ -287,6 +281,19 @@ class ProcessSource:
             everyone.chosen = shown
         everyone.chosen_rows = rows
         self._look_tick = min((self._order[row].look_tick for row in rows), default=0)
+
+    def _rank(self, by_cpu: Values, by_memory: Values) -> list[int]:
+        """The rows of the largest by each, in ascending order."""
+        top, limit = self._context.settings.process_top, self._context.limit("process")
+        lists = _largest(by_cpu, top), _largest(by_memory, top)
+        rows: list[int] = np.union1d(*lists).tolist()
+        if len(rows) <= limit:
+            return rows
+        # By turns, so that a limit cuts both lists alike, and the last of each.
+        best = (_descending(scores, found) for scores, found in zip((by_cpu, by_memory), lists))
+        ranked = dict.fromkeys(row for pair in zip_longest(*best) for row in pair)
+        ranked.pop(None, None)
+        return sorted(list(ranked)[:limit])
 
     def _warm(self, totals: Values) -> None:
         """CPU use of late; a process seen for the first time starts with its whole past."""
@@ -365,12 +372,16 @@ class ProcessSource:
         self._births = None
 
 
-def _largest(scores: Values, count: int) -> list[int]:
-    """Row numbers of the largest scores above zero, the largest first."""
+def _largest(scores: Values, count: int) -> NDArray[np.intp]:
+    """Row numbers of the largest scores above zero, in any order."""
     rows = np.argpartition(scores, -count)[-count:] if len(scores) > count else np.arange(len(scores))
-    ranked = rows[np.argsort(-scores[rows], kind="stable")]
-    above: list[int] = ranked[scores[ranked] > 0].tolist()
+    above: NDArray[np.intp] = rows[scores[rows] > 0]
     return above
+
+
+def _descending(scores: Values, rows: NDArray[np.intp]) -> list[int]:
+    ranked: list[int] = rows[np.argsort(-scores[rows], kind="stable")].tolist()
+    return ranked
 
 
 make = ProcessSource
