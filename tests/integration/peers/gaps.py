@@ -155,6 +155,12 @@ GAPS: tuple[Gap, ...] = (
     ),
     Gap(
         "cadvisor",
+        "I/O by device and operation on cgroup v1",
+        r"container_blkio_device_usage_total",
+        "the bytes of `container_fs_*_bytes_total` once more, for every device and five kinds of operation",
+    ),
+    Gap(
+        "cadvisor",
         "requests",
         r"container_spec_(cpu_shares|memory_reservation_limit_bytes|memory_swap_limit_bytes)",
         "what was asked for, not what is used; limits, which decide about throttling and OOM kills, are published",
