@@ -12,7 +12,7 @@ large, failed. What could not be read is NaN.
 
 import errno
 import os
-from collections.abc import Callable, Iterable, Mapping, MutableSequence, Sequence
+from collections.abc import Callable, Iterable, Mapping, MutableSequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Protocol
@@ -155,10 +155,10 @@ class Grid:
         self._rows: dict[Entity, list[Entry]] = {}
         self._entities: tuple[Entity, ...] = ()
         self._program: Program = []
-        self._flat: Sequence[float] | Values = []
+        self._flat: Values = np.empty(0)
         self._before: dict[Entity, list[float]] = {}
         # The last reading of the set before, until this one has been read.
-        self._former: tuple[tuple[Entity, ...], Sequence[float] | Values] = ((), ())
+        self._former: tuple[tuple[Entity, ...], Values] = ((), np.empty(0))
         self._places: tuple[tuple[Entity, ...], dict[tuple[str, tuple[str, ...]], int]] = ((), {})
         self.width = len(table.metrics)
         self.gone_rows: set[int] = set()
@@ -222,7 +222,7 @@ class Grid:
         if len(self._flat):
             self._former = (self._entities, self._flat)
         self._entities = entities
-        self._flat = []
+        self._flat = np.empty(0)
         placed = [
             (number * self.width, entry)
             for number, entity in enumerate(entities)
@@ -256,7 +256,7 @@ class Grid:
         turn = self._witnesses.next_turn()
         values, faults = self._read_natively(turn) if self._native else self._read_all_plainly(turn)
         if turn:
-            values[turn.kept_cells] = np.asarray(self._flat)[turn.kept_cells]
+            values[turn.kept_cells] = self._flat[turn.kept_cells]
         if faults:
             self._witnesses.doubt()
         # A file that could not be opened stays a fault as long as its row.
@@ -297,13 +297,13 @@ class Grid:
                 faults.append(self._note(path, error, start // self.width))
         return faults
 
-    def _keep(self, cells: Sequence[float] | Values, faults: list[Fault]) -> None:
+    def _keep(self, values: Values, faults: list[Fault]) -> None:
         if self.gone_rows:
             # Rows that are gone now keep their last good cells for an obituary.
             gone = [self._entities[row] for row in self.gone_rows if row < len(self._entities)]
             self._before = {entity: row for entity in gone if (row := self._row(entity))}
-        self._flat = cells
-        self._former = ((), ())
+        self._flat = values
+        self._former = ((), np.empty(0))
         self.faults = faults
 
     def _note(self, path: str, error: Exception, row: int) -> Fault:
@@ -350,7 +350,7 @@ class Grid:
 
     def matrix(self) -> Values:
         """The last reading, one row an entity."""
-        return np.asarray(self._flat, dtype=np.float64).reshape(len(self._entities), self.width)
+        return self._flat.reshape(len(self._entities), self.width)
 
     def _close(self, entry: Entry) -> None:
         self._descriptors.give_back(self.table.name, kept=entry.descriptor >= 0)

@@ -24,7 +24,7 @@ from nodescope.collect.batch import Fault, Segment, read_segments
 from nodescope.collect.budget import Budget
 from nodescope.collect.caller import Caller
 from nodescope.collect.guard import check_all, run_guarded
-from nodescope.collect.source import BatchSource, Context, FileSource, Tick
+from nodescope.collect.source import BatchSource, Context, Tick
 
 log = Log("sampler")
 
@@ -60,8 +60,6 @@ class Opened:
         self.outcome = Outcome("absent", "not asked yet")
         self.is_open = False
         self.refresh_cost_ns = 0
-        self.has_fixed_set = isinstance(source, FileSource)
-        """Nothing to refresh: its files are declared once."""
 
     def open(self, context: Context) -> None:
         _, self.outcome = run_guarded(self.source.name, lambda: self.source.open(context), None)
@@ -186,9 +184,6 @@ class Sampler:
                 self._note_outcome(opened.source.name, opened.outcome)
                 if not opened.is_open:
                     continue
-            if opened.has_fixed_set:
-                self.outcomes[opened.source.name] = OK
-                continue
             nothing: tuple[Event, ...] = ()
             refresh = partial(refresh_source, opened.source, tick)
             happened, outcome = run_guarded(opened.source.name, refresh, nothing)

@@ -74,7 +74,7 @@ class Witnesses:
                 self._dismiss(path)
             for path in sorted(layouts.keys() - known):
                 self._call(path)
-            called = [(path, descriptor, layouts[path]) for path, descriptor in self._open.items()]
+            called = [(descriptor, layouts[path]) for path, descriptor in self._open.items()]
             self._listened = Listened(called, self._root.native) if called else None
 
     def _call(self, path: str) -> None:
@@ -128,23 +128,18 @@ class Witnesses:
 class Listened:
     """What the witnesses say, and what they said before."""
 
-    def __init__(self, called: Sequence[tuple[str, int, GridLayout]], native: Native | None) -> None:
-        layouts = tuple({id(layout): layout for _, _, layout in called}.values())
-        widths = [len(layout.metrics) for _, _, layout in called]
-        self._starts = np.cumsum([0, *widths[:-1]])
+    def __init__(self, called: Sequence[tuple[int, GridLayout]], native: Native | None) -> None:
+        descriptors, layouts = zip(*called)
+        widths = [len(layout.metrics) for layout in layouts]
+        self._starts: list[int] = np.cumsum([0, *widths[:-1]]).tolist()
         self._said: Values = np.full(sum(widths), np.nan)
         self._plain = [
-            (descriptor, layout.parser(), int(start), int(start) + width)
-            for (_, descriptor, layout), start, width in zip(called, self._starts, widths)
+            (descriptor, layout.parser(), start, start + width)
+            for descriptor, layout, start, width in zip(descriptors, layouts, self._starts, widths)
         ]
         self._native = NativeGrid(native, layouts) if native else None
         if self._native:
-            self._native.arrange(
-                [
-                    (descriptor, layout, int(start))
-                    for (_, descriptor, layout), start in zip(called, self._starts)
-                ]
-            )
+            self._native.arrange(list(zip(descriptors, layouts, self._starts)))
 
     def stand_still(self) -> NDArray[np.bool_]:
         """Of every witness: whether it says what it said. One that cannot speak never does."""

@@ -207,7 +207,7 @@ class Exposition:
     def render(self, blocks: Sequence[Block]) -> str:
         key = tuple(item for block in blocks for item in (block.table, block.entities))
         plan = self._plan
-        if plan is None or len(plan.key) != len(key) or any(a is not b for a, b in zip(plan.key, key)):
+        if plan is None or not are_same(plan.key, key):
             plan = self._plan = self._build(blocks, key, None)
         cells = pick_cells(plan.picks, blocks)
         if (~np.isnan(cells) & ~plan.measured).any():
@@ -286,7 +286,7 @@ class Exposition:
 
     def _list_families(self, tables: tuple[Table, ...]) -> list[Family]:
         known, families = self._families
-        if len(known) != len(tables) or any(a is not b for a, b in zip(known, tables)):
+        if not are_same(known, tables):
             families = list_families(tables, self._mode, openmetrics=self._openmetrics)
             self._families = (tables, families)
         return families
@@ -298,6 +298,11 @@ class Exposition:
             make = partial(info_lines, family.name, info, entities)
             lines += self._memory.recall((family.name, id(entities)), make)
         return family.header + "".join(lines) if lines else ""
+
+
+def are_same(known: Sequence[object], now: Sequence[object]) -> bool:
+    """The very same objects, one by one: they are not compared by what is in them."""
+    return len(known) == len(now) and all(one is other for one, other in zip(known, now))
 
 
 def split_scale(scale: float) -> tuple[float, float]:
