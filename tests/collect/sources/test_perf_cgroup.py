@@ -240,7 +240,10 @@ def test_a_wish_ends_by_itself_and_there_are_not_many() -> None:
 # -- the real kernel ----------------------------------------------------------------
 
 UNIFIED = Path("/sys/fs/cgroup/unified")
-BUSY = "import time\nwhile True: pass"
+BUSY = "while True: pass"
+# PERF_COUNT_SW_* of linux/perf_event.h
+CPU_CLOCK = 0
+CONTEXT_SWITCHES = 3
 
 
 @pytest.fixture
@@ -277,7 +280,12 @@ def remover(folder: Path) -> Callable[[], bool]:
 
 @pytest.mark.real
 def test_software_events_of_a_cgroup_are_counted_really(groups: list[Path]) -> None:
-    """cpu-clock and task-clock in nanoseconds, beside the cgroup's own cpu.stat; the idle one has none."""
+    """
+    cpu-clock in nanoseconds lies within what the cgroup's own cpu.stat grew by; the idle one has none.
+
+    Beside it context switches, not task-clock: the kernel takes that from a clock that all events of
+    the core share, and it was seen to fall behind cpu-clock and the time the pair itself was running.
+    """
     context = make_context(Path("/"), perf_containers=("nodescope-perf-*",))
     assert isinstance(context.root, NodeRoot)
     members = tuple(
@@ -290,19 +298,24 @@ def test_software_events_of_a_cgroup_are_counted_really(groups: list[Path]) -> N
         for folder in groups
     )
     context.roster.replace(members)
-    source = PerfCgroupSource(kind=SOFTWARE, groups={"clock": (0, 1)})
+    source = PerfCgroupSource(kind=SOFTWARE, groups={"clock": (CPU_CLOCK, CONTEXT_SWITCHES)})
     try:
         source.open(context)
     except (SourceAbsent, SourceFailed) as error:
         pytest.skip(f"software events are refused here: {error}")
     try:
-        source.parse(source.read(), 0)
+        # Taken around both readings: however long this test is kept waiting, the count lies between.
         before_us = used_us(groups[0])
-        wait_for(lambda: used_us(groups[0]) - before_us > 300_000, "0.3 s of CPU time")
+        source.parse(source.read(), 0)
+        opened_us = used_us(groups[0])
+        wait_for(lambda: used_us(groups[0]) - opened_us > 300_000, "0.3 s of CPU time")
+        least_us = used_us(groups[0]) - opened_us
         (block,) = source.parse(source.read(), 0)
-        counted_us = (used_us(groups[0]) - before_us, block.values[0, 1] / 1000)
-        assert counted_us[1] == pytest.approx(counted_us[0], rel=0.3)
-        assert block.values[1, 1] == 0
+        most_us = used_us(groups[0]) - before_us
+        counted_us = block.values[0, 0] / 1000
+        # The kernel books a running process's time at its next timer tick: a tenth is more than that.
+        assert 0.9 * least_us <= counted_us <= 1.1 * most_us
+        assert block.values[1, 0] == 0
     finally:
         source.close()
 
