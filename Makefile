@@ -32,9 +32,9 @@ fast: setup ## the tests that need nothing but files
 
 real: setup ## the tests with real servers, real cgroups, real processes
 	@tools/test-parts
-	@$(PY) -m pytest -n 3 --dist loadscope -m "real and not quiet" -p no:randomly $(ARGS)
+	@tools/test-real "real and not quiet" 3 $(ARGS)
 	@tools/test-parts wait
-	@$(PY) -m pytest -n 2 --dist loadscope -m "real and quiet" -p no:randomly $(ARGS)
+	@tools/test-real "real and quiet" 2 $(ARGS)
 
 test: ahead lint fast real ## everything this machine can run
 

@@ -10,10 +10,12 @@ kernel's or wait for a sample each second are marked quiet, and run afterwards,
 when nothing busy runs beside them.
 """
 
+import os
 from pathlib import Path
 from typing import Any
 
 import pytest
+from _pytest.terminal import TerminalReporter
 from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 
 # The first word of a file's name that is found here names its lane.
@@ -54,3 +56,13 @@ class Lanes(LoadScopeScheduling):  # type: ignore[misc]
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Lanes | None:
     return Lanes(config, log) if config.getvalue("dist") == "loadscope" else None
+
+
+def pytest_terminal_summary(terminalreporter: TerminalReporter) -> None:
+    """For tools/test-real: the tests that failed, one in a line."""
+    path = os.environ.get("NODESCOPE_FAILED_TESTS")
+    if path and not hasattr(terminalreporter.config, "workerinput"):
+        stats = terminalreporter.stats
+        reports = [report for word in ("failed", "error") for report in stats.get(word, [])]
+        names = dict.fromkeys(terminalreporter.config.rootpath / report.nodeid for report in reports)
+        Path(path).write_text("".join(f"{name}\n" for name in names))
