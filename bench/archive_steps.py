@@ -111,7 +111,8 @@ def size_up(capture: str, data: str) -> dict[str, Any]:
 
 def demo_size(data: str) -> dict[str, Any]:
     """Ten minutes of the demo, fresh and merged."""
-    from nodescope.keep.demo import Wish, write_node
+    from nodescope.keep.demo.archive import write_node
+    from nodescope.keep.demo.story import Wish
     from nodescope.keep.layout import DataFolder
 
     folder = DataFolder(Path(data))
@@ -382,7 +383,8 @@ def take_turns(**works: Callable[[], object]) -> dict[str, float]:
 def make_many(data: str, files: str) -> dict[str, Any]:
     """Many files of 100 containers each, a segment after the other."""
     from nodescope.keep import sidecar as sidecars
-    from nodescope.keep.demo import Wish, write_node
+    from nodescope.keep.demo.archive import write_node
+    from nodescope.keep.demo.story import Wish
     from nodescope.keep.layout import DataFolder, render_stamp
 
     many = DataFolder(Path(data))

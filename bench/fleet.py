@@ -33,8 +33,8 @@ from bench.fleet_truth import (
     write_member,
 )
 from bench.result import Options, Row
-from nodescope.keep.demo import Wish
-from nodescope.keep.demo_fleet import plan_fleet
+from nodescope.keep.demo.fleet import plan_fleet
+from nodescope.keep.demo.story import Wish
 
 ARTIFACTS = Path("artifacts")
 SEED = 5

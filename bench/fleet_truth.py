@@ -18,8 +18,10 @@ from typing import Any
 from bench import fleet_shapes
 from bench.fleet_shapes import FALSE_SHARE, Fleet
 from bench.result import Row
-from nodescope.keep.demo import Planter, Wish, cut_days, plant_crash_loop, plant_cron, write_node
-from nodescope.keep.demo_fleet import plan_fleet, plant_steady_cache, rollout_minute
+from nodescope.keep.demo.archive import cut_days, write_node
+from nodescope.keep.demo.fleet import plan_fleet, plant_steady_cache, rollout_minute
+from nodescope.keep.demo.plan import Planter, plant_crash_loop, plant_cron
+from nodescope.keep.demo.story import Wish
 from nodescope.read.roots import Survey, survey_roots
 from nodescope.use.fleet.answer import FleetAnswer, build_answer
 from nodescope.use.fleet.part import Job, Unit, cut_units, window_units

@@ -32,7 +32,8 @@ from mcp import Client
 from bench.result import Options, Row
 from nodescope.base.clock import SystemClock
 from nodescope.base.settings import Settings
-from nodescope.keep.demo import Wish, write_node
+from nodescope.keep.demo.archive import write_node
+from nodescope.keep.demo.story import Wish
 from nodescope.publish.server import build_server, open_socket
 from nodescope.use.mcp.fleet import AT_ONCE
 

@@ -14,8 +14,9 @@ from tests.s3.server import S3, ServerMissing, serve
 
 from nodescope.keep.consolidator import Consolidator
 from nodescope.keep.copy import Copier
-from nodescope.keep.demo import Wish, render_truth, write_node
-from nodescope.keep.demo_fleet import plan_fleet
+from nodescope.keep.demo.archive import render_truth, write_node
+from nodescope.keep.demo.fleet import plan_fleet
+from nodescope.keep.demo.story import Wish
 from nodescope.keep.disk import Disk
 from nodescope.keep.layout import MS_PER_DAY, DataFolder
 from nodescope.keep.store import open_store

@@ -8,7 +8,8 @@ import duckdb
 import pytest
 
 from nodescope.keep.consolidator import Consolidator
-from nodescope.keep.demo import Wish, write_node
+from nodescope.keep.demo.archive import write_node
+from nodescope.keep.demo.story import Wish
 from nodescope.keep.disk import Disk
 from nodescope.keep.layout import DataFolder
 

@@ -12,7 +12,8 @@ from tests.support import TurnableClock
 from nodescope.base.errors import RequestRejected
 from nodescope.keep.consolidator import Consolidator
 from nodescope.keep.copy import Copier, is_finished
-from nodescope.keep.demo import Wish, write_node
+from nodescope.keep.demo.archive import write_node
+from nodescope.keep.demo.story import Wish
 from nodescope.keep.disk import Disk
 from nodescope.keep.layout import MS_PER_DAY, MS_PER_HOUR, DataFolder, parse_file
 from nodescope.keep.ledger import end_copying, read_ledger, read_status

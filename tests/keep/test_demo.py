@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from nodescope.cli import main
-from nodescope.keep.demo import Wish, write_node
+from nodescope.keep.demo.archive import write_node
+from nodescope.keep.demo.story import Wish
 from nodescope.read.catalog import read_catalog
 from nodescope.read.query import Engine
 

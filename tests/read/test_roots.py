@@ -9,7 +9,8 @@ from tests.support import TurnableClock
 
 from nodescope.base.errors import RequestRejected
 from nodescope.keep.copy import Copier
-from nodescope.keep.demo import Wish, write_node
+from nodescope.keep.demo.archive import write_node
+from nodescope.keep.demo.story import Wish
 from nodescope.keep.disk import Disk
 from nodescope.keep.layout import DataFolder
 from nodescope.keep.manifest import MANIFEST

@@ -2,7 +2,10 @@
 
 from pathlib import Path
 
-from nodescope.keep.demo import ROTATION_MS, Wish, cut_files, plan_node, run_of, write_file, write_node
+from nodescope.keep.demo.archive import ROTATION_MS, cut_files, write_file, write_node
+from nodescope.keep.demo.plan import plan_node
+from nodescope.keep.demo.samples import run_of
+from nodescope.keep.demo.story import Wish
 from nodescope.keep.disk import Disk
 from nodescope.keep.layout import MS_PER_HOUR, DataFolder, clean_identifier
 from nodescope.keep.session import Session, render_time, write_session

@@ -40,8 +40,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from nodescope.keep.demo import Wish, render_truth, write_node
-    from nodescope.keep.demo_fleet import plan_fleet
+    from nodescope.keep.demo.archive import render_truth, write_node
+    from nodescope.keep.demo.fleet import plan_fleet
+    from nodescope.keep.demo.story import Wish
 
     set_up_logging("warning")
     check(options)

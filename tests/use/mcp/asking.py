@@ -12,7 +12,8 @@ from mcp import Client, StdioServerParameters
 from mcp.server import Server
 
 from nodescope.base.clock import SystemClock
-from nodescope.keep.demo import Wish, render_truth, write_node
+from nodescope.keep.demo.archive import render_truth, write_node
+from nodescope.keep.demo.story import Wish
 from nodescope.use.mcp.answer import ANSWER_SCHEMA, LIMIT_BYTES
 from nodescope.use.mcp.fleet import Fleet, LocalRoster
 from nodescope.use.mcp.local import LocalNode, Store

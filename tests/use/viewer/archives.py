@@ -6,7 +6,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from nodescope.keep.demo import Wish, write_node
+from nodescope.keep.demo.archive import write_node
+from nodescope.keep.demo.story import Wish
 
 END_MS = 1_770_000_000_000
 HOURS = 1 / 3

@@ -10,26 +10,18 @@ import math
 from collections.abc import Sequence
 from functools import partial
 
-import numpy as np
-
-from nodescope.keep.demo import (
+from nodescope.keep.demo.plan import (
     BAD_VERSION,
     CACHE,
     DEPLOY_BYTES,
-    MIB,
-    Node,
     Planter,
-    Story,
-    Wish,
-    be_born,
-    hexadecimal,
     nightly_spans,
     plant_crash_loop,
     plant_cron,
     plant_gpu,
     plant_leak,
-    tell,
 )
+from nodescope.keep.demo.story import MIB, Node, Story, Wish, be_born, dice, tell
 
 # Each at least one node of a fleet of two.
 LEAKING, THROTTLED, ROLLED_OUT = 1 / 5, 1 / 4, 1 / 3
@@ -42,9 +34,8 @@ MINUTE_MS = 60_000
 
 def chosen(wish: Wish, story: str, share: float) -> set[int]:
     """The nodes that have a story."""
-    dice = np.random.default_rng(int(hexadecimal(wish.seed, "fleet", story)[:15], 16))
     count = max(1, round(wish.nodes * share))
-    return {int(number) for number in dice.permutation(wish.nodes)[:count]}
+    return {int(number) for number in dice(wish.seed, "fleet", story).permutation(wish.nodes)[:count]}
 
 
 def plan_fleet(wish: Wish) -> Sequence[Planter]:
@@ -67,8 +58,7 @@ def plan_fleet(wish: Wish) -> Sequence[Planter]:
 
 def leak_share(wish: Wish) -> float:
     """When the kernel ends it: not everywhere at the same moment."""
-    dice = np.random.default_rng(int(hexadecimal(wish.seed, wish.node, "leak")[:15], 16))
-    return float(dice.uniform(0.6, 0.85))
+    return float(dice(wish.seed, wish.node, "leak").uniform(0.6, 0.85))
 
 
 def plant_fleet_leak(wish: Wish, node: Node, start_ms: int, share: float) -> None:
@@ -109,9 +99,9 @@ def plant_rollout(wish: Wish, node: Node, start_ms: int) -> None:
     if wish.number not in chosen(wish, "rollout", ROLLED_OUT):
         node.lives.append(be_born(wish, story, start_ms, wish.end_ms))
         return
-    dice = np.random.default_rng(int(hexadecimal(wish.seed, wish.node, "rollout")[:15], 16))
     minute_ms = rollout_minute(wish)
-    at_ms = minute_ms + int(dice.integers(0, ROLLOUT_SPREAD_MS // 1000)) * 1000
+    late_seconds = int(dice(wish.seed, wish.node, "rollout").integers(0, ROLLOUT_SPREAD_MS // 1000))
+    at_ms = minute_ms + late_seconds * 1000
     old = be_born(wish, story, start_ms, at_ms)
     new = be_born(wish, story, at_ms + HANDOVER_MS, wish.end_ms, version=BAD_VERSION)
     node.lives += [old, new]

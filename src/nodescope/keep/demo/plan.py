@@ -1,0 +1,192 @@
+"""What is planted: ordinary services, and six with a story. What was planted is told as truth."""
+
+import math
+from collections.abc import Callable, Sequence
+
+from nodescope.keep.demo.story import MIB, Life, Node, Story, Wish, be_born, dice, hexadecimal, tell
+from nodescope.keep.layout import MS_PER_DAY, MS_PER_HOUR
+
+NIGHT_MS = (2 * MS_PER_HOUR, 3 * MS_PER_HOUR)
+BAD_VERSION = "2.0.0"
+CRON_SECONDS = 300
+CRON_WIDTH = 20
+DEPLOY_BYTES = 120 * MIB
+
+SERVICES = [
+    "frontend",
+    "cart",
+    "checkout",
+    "payment",
+    "search",
+    "catalog",
+    "ads",
+    "email",
+    "currency",
+    "shipping",
+    "recommendation",
+    "inventory",
+    "auth",
+    "gateway",
+    "sessions",
+    "billing",
+    "reports",
+    "queue",
+    "worker",
+    "scheduler",
+]
+
+
+Planter = Callable[[Wish, Node, int], None]
+
+
+def plan_node(wish: Wish, planters: Sequence[Planter] | None = None) -> Node:
+    start_ms = wish.start_ms
+    node = Node([], [])
+    if planters is None:
+        planters = (plant_leak, plant_throttling, plant_cron, plant_deploy, plant_crash_loop, plant_gpu)
+    for plant in planters[: max(0, wish.containers)]:
+        plant(wish, node, start_ms)
+    for number in range(max(0, wish.containers - len(planters))):
+        node.lives.append(be_born(wish, ordinary_service(wish, number), start_ms, wish.end_ms))
+    return node
+
+
+def ordinary_service(wish: Wish, number: int) -> Story:
+    turn, place = divmod(number, len(SERVICES))
+    name = SERVICES[place] + (f"-{turn}" if turn else "")
+    throw = dice(wish.seed, wish.node, name)
+    limit = float(throw.choice([128, 256, 512, 1024, 2048])) * MIB
+    has_quota = bool(throw.random() < 0.4)
+    cores = float(throw.uniform(0.005, 0.4))
+    return Story(
+        name,
+        "shop" if number % 3 else "platform",
+        "service",
+        limit if throw.random() < 0.9 else math.inf,
+        math.ceil(cores * 40) / 10 if has_quota else math.inf,
+        cores,
+        limit * float(throw.uniform(0.2, 0.6)),
+        float(throw.uniform(0, 2 * math.pi)),
+    )
+
+
+CACHE = Story("cache", "shop", "leak", 512 * MIB, math.inf, 0.08, 160 * MIB, 0.0)
+
+
+def plant_leak(wish: Wish, node: Node, start_ms: int, share: float = 0.7) -> None:
+    """Grows from a third of its limit until the kernel ends it, then begins again."""
+    story = CACHE
+    length_ms = wish.end_ms - start_ms
+    oom_ms = start_ms + round(length_ms * share) // 1000 * 1000
+    first = be_born(wish, story, start_ms, oom_ms)
+    first.ends_in_oom = True
+    second = be_born(wish, story, oom_ms + 10_000, wish.end_ms, 1)
+    node.lives += [first, second]
+    slope = (story.limit_bytes - story.base_bytes) / ((oom_ms - start_ms) / 1000)
+    tell(
+        node,
+        "leak",
+        [first, second],
+        "memory",
+        **{"from": start_ms / 1000, "to": oom_ms / 1000},
+        slope_per_second=slope,
+        limit=story.limit_bytes,
+    )
+    tell(node, "oom_kill", [first], "oom_kills", at=(oom_ms - 1000) / 1000, limit=story.limit_bytes)
+
+
+def plant_throttling(wish: Wish, node: Node, start_ms: int) -> None:
+    story = Story("encoder", "media", "throttled", 1024 * MIB, 0.5, 0.3, 300 * MIB, 1.0)
+    life = be_born(wish, story, start_ms, wish.end_ms)
+    node.lives.append(life)
+    from_ms, to_ms = throttled_span(start_ms, wish.end_ms)
+    tell(
+        node, "throttling", [life], "cpu_throttled", **{"from": from_ms / 1000, "to": to_ms / 1000}, limit=0.5
+    )
+
+
+def throttled_span(start_ms: int, end_ms: int) -> tuple[int, int]:
+    length = end_ms - start_ms
+    return (start_ms + length // 4) // 1000 * 1000, (start_ms + length // 2) // 1000 * 1000
+
+
+def nightly_spans(start_ms: int, end_ms: int) -> list[tuple[int, int]]:
+    """02:00 to 03:00 UTC of every night; in a range without a whole one, its second quarter."""
+    days = range(start_ms // MS_PER_DAY, end_ms // MS_PER_DAY + 1)
+    nights = [(day * MS_PER_DAY + NIGHT_MS[0], day * MS_PER_DAY + NIGHT_MS[1]) for day in days]
+    inside = [(first, last) for first, last in nights if start_ms <= first and last <= end_ms]
+    return inside or [throttled_span(start_ms, end_ms)]
+
+
+def plant_cron(wish: Wish, node: Node, start_ms: int) -> None:
+    story = Story("report-cron", "batch", "cron", 512 * MIB, math.inf, 0.02, 90 * MIB, 0.5)
+    life = be_born(wish, story, start_ms, wish.end_ms)
+    node.lives.append(life)
+    span = {"from": start_ms / 1000, "to": wish.end_ms / 1000}
+    tell(
+        node,
+        "cron_spikes",
+        [life],
+        "cpu",
+        **span,
+        period_seconds=CRON_SECONDS,
+        width_seconds=CRON_WIDTH,
+        height=1.2,
+    )
+
+
+def plant_deploy(wish: Wish, node: Node, start_ms: int) -> None:
+    story = Story("api", "shop", "deploy", 1024 * MIB, math.inf, 0.3, 210 * MIB, 2.0)
+    life = be_born(wish, story, start_ms, wish.end_ms)
+    node.lives.append(life)
+    at_ms = deploy_moment(start_ms, wish.end_ms)
+    tell(
+        node,
+        "deploy_step",
+        [life],
+        "memory",
+        at=at_ms / 1000,
+        before=story.base_bytes,
+        after=story.base_bytes + DEPLOY_BYTES,
+        magnitude=DEPLOY_BYTES,
+    )
+
+
+def deploy_moment(start_ms: int, end_ms: int) -> int:
+    return (start_ms + (end_ms - start_ms) * 6 // 10) // 1000 * 1000
+
+
+def plant_crash_loop(wish: Wish, node: Node, start_ms: int) -> None:
+    """Kubelet's own back-off: 10 s, doubled up to five minutes."""
+    story = Story("migrator", "platform", "crash", 256 * MIB, math.inf, 0.4, 60 * MIB, 0.0)
+    lives: list[Life] = []
+    at_ms = (start_ms + (wish.end_ms - start_ms) // 3) // 1000 * 1000
+    wait_seconds = 10
+    while at_ms < wish.end_ms:
+        end_ms = min(at_ms + 40_000, wish.end_ms)
+        lives.append(be_born(wish, story, at_ms, end_ms, len(lives)))
+        at_ms = end_ms + wait_seconds * 1000
+        wait_seconds = min(300, wait_seconds * 2)
+    node.lives += lives
+    if lives:
+        span = {"from": lives[0].start_ms / 1000, "to": lives[-1].end_ms / 1000}
+        tell(node, "crash_loop", lives, "processes", **span, restarts=len(lives) - 1)
+
+
+def plant_gpu(wish: Wish, node: Node, start_ms: int) -> None:
+    story = Story("trainer", "ml", "gpu", 4096 * MIB, math.inf, 0.05, 800 * MIB, 0.0)
+    life = be_born(wish, story, start_ms, wish.end_ms)
+    node.lives.append(life)
+    from_ms, to_ms = throttled_span(start_ms, wish.end_ms)
+    tell(
+        node,
+        "gpu_job",
+        [life],
+        "gpu_utilization",
+        **{"from": from_ms / 1000, "to": to_ms / 1000},
+        gpu=gpu_id(wish),
+    )
+
+
+def gpu_id(wish: Wish) -> str:
+    return "GPU-" + hexadecimal("gpu", wish.seed, wish.node)[:32]
