@@ -60,7 +60,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Lanes | None
 
 def pytest_terminal_summary(terminalreporter: TerminalReporter) -> None:
     """For tools/test-real: the tests that failed, one in a line."""
-    path = os.environ.get("NODESCOPE_FAILED_TESTS")
+    path = os.environ.get("FAILED_TESTS_FILE")
     if path and not hasattr(terminalreporter.config, "workerinput"):
         stats = terminalreporter.stats
         reports = [report for word in ("failed", "error") for report in stats.get(word, [])]
