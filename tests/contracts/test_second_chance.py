@@ -28,7 +28,9 @@ BROKEN = "def test_broken(): assert not True\n"
 def run(folder: Path, *texts: str) -> subprocess.CompletedProcess[str]:
     for number, text in enumerate(texts):
         (folder / f"test_{number}.py").write_text(text)
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    environment = {
+        name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "FAILED_"))
+    }
     arguments = [
         "-c",
         str(ROOT / "pyproject.toml"),
