@@ -15,12 +15,12 @@ import nodescope.keep
 
 KEPT = Path("artifacts/bench")
 # What decides the bytes of an archive.
-WRITERS = ("convert", "demo", "merge", "parquet", "rollup", "series", "sidecar")
+WRITERS = ("convert.py", "demo/*.py", "merge.py", "parquet.py", "rollup.py", "series.py", "sidecar.py")
 
 
-def prepare_input(name: str, make: Callable[[Path], object]) -> Path:
+def prepare_input(name: str, make: Callable[[Path], object], kept: Path = KEPT) -> Path:
     """The folder of that name; `make` fills it where it is not there yet."""
-    folder = (KEPT / f"{name}-{hash_writers()}").absolute()
+    folder = (kept / f"{name}-{hash_writers()}").absolute()
     if not folder.exists():
         unfinished = folder.with_name(f"{folder.name}.unfinished")
         shutil.rmtree(unfinished, ignore_errors=True)
@@ -31,6 +31,9 @@ def prepare_input(name: str, make: Callable[[Path], object]) -> Path:
 
 
 def hash_writers() -> str:
-    folder = Path(nodescope.keep.__file__).parent
-    content = b"".join((folder / f"{name}.py").read_bytes() for name in WRITERS)
+    content = b"".join(path.read_bytes() for pattern in WRITERS for path in find_writers(pattern))
     return hashlib.sha256(content).hexdigest()[:8]
+
+
+def find_writers(pattern: str) -> list[Path]:
+    return sorted(Path(nodescope.keep.__file__).parent.glob(pattern))
