@@ -25,7 +25,6 @@ def test_an_input_is_made_once(tmp_path: Path) -> None:
 
 
 def test_an_input_that_was_not_finished_is_made_again(tmp_path: Path) -> None:
-
     def stop(folder: Path) -> None:
         (folder / "half").write_text("x")
         raise KeyboardInterrupt
