@@ -221,18 +221,22 @@ def copy_rows(data: Path, url: str, server: Any) -> list[Row]:
     from nodescope.keep.copy import Copier
     from nodescope.keep.disk import Disk
     from nodescope.keep.layout import DataFolder
+    from nodescope.keep.ledger import end_copying
     from nodescope.keep.store import open_store
 
     start = time.monotonic()
     sent = 0
-    for node in sorted(data.glob("demo-*")):
-        done = Copier(Disk(), DataFolder(node), open_store(url), SystemClock()).run_pass(everything=True)
+    for node in sorted({day.parent for day in data.glob("*/dt=*")}):
+        folder = DataFolder(node)
+        # The fleet is kept from an earlier run, its store is not.
+        end_copying(Disk(), folder)
+        done = Copier(Disk(), folder, open_store(url), SystemClock()).run_pass(everything=True)
         sent += done.bytes
     ours = time.monotonic() - start
     plain = f"{server.make_bucket('plain')}/archive"
     files, base = pafs.FileSystem.from_uri(plain)
     start = time.monotonic()
-    for path in sorted(data.glob("demo-*/dt=*/*/consolidated-*")):
+    for path in sorted(data.glob("*/dt=*/*/consolidated-*")):
         with files.open_output_stream(f"{base}/{path.name}-{path.parts[-4]}") as output:
             output.write(path.read_bytes())
     anchor = time.monotonic() - start

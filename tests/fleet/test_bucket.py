@@ -117,6 +117,21 @@ def test_killed_at_random_instants_and_resumed(fleet: Fleet, s3: S3, tmp_path: P
     there = answer_of(url)
     assert there == answer_of(str(days))
     assert there
+    emptied_and_copied_again(days, url)
+
+
+def emptied_and_copied_again(data: Path, url: str) -> None:
+    """Somebody deletes every object; the ledger here still says that all was copied."""
+    store = open_store(url)
+    rows = rows_served(url)
+    names = [one.key for one in store.list()]
+    for name in names:
+        store.delete(name)
+    assert rows_served(url) == 0
+    done = Copier(Disk(), DataFolder(data), open_store(url), Clock()).run_pass(everything=True)
+    assert (done.files > 0, done.failures) == (True, {})
+    assert rows_served(url) == rows > 0
+    assert sorted(one.key for one in store.list()) == sorted(names)
 
 
 def copy_once(data: Path, url: str) -> float:

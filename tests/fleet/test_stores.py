@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from tests.azure import server as azure_server
 from tests.fleet.conftest import Clock, Fleet
-from tests.fleet.test_bucket import answer_of, rows_served, start_copy
+from tests.fleet.test_bucket import answer_of, emptied_and_copied_again, rows_served, start_copy
 from tests.gcs import server as gcs_server
 from tests.s3.server import ServerMissing
 
@@ -64,6 +64,7 @@ def test_copied_killed_resumed_and_asked(fleet: Fleet, bucket: str, tmp_path: Pa
     there = answer_of(url)
     assert there == answer_of(str(data))
     assert there
+    emptied_and_copied_again(data, url)
 
 
 def test_the_commands_take_the_address(fleet: Fleet, bucket: str, tmp_path: Path) -> None:

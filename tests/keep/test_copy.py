@@ -11,7 +11,7 @@ from tests.support import TurnableClock
 
 from nodescope.base.errors import RequestRejected
 from nodescope.keep.consolidator import Consolidator
-from nodescope.keep.copy import Copier, is_finished
+from nodescope.keep.copy import VERIFY_SECONDS, Copier, Partition, is_finished
 from nodescope.keep.demo.archive import write_node
 from nodescope.keep.demo.story import Wish
 from nodescope.keep.disk import Disk
@@ -240,6 +240,99 @@ def test_a_full_disk_takes_uncopied_files_and_says_so(
     assert status
     assert (status.lost_files, status.lost_bytes) == (freed.uncopied_files, freed.uncopied_bytes)
     assert "before it was copied" in caplog.text
+
+
+def empty(target: Path) -> None:
+    shutil.rmtree(target)
+    target.mkdir()
+
+
+def test_what_vanished_from_the_store_is_sent_again(
+    data: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    target = tmp_path / "store"
+    first = copier(data, target.as_uri()).run_pass(everything=True)
+    empty(target)
+    assert copier(data, target.as_uri()).run_pass(everything=True).files == first.files > 1
+    assert objects(target) == consolidated(data)
+    status = read_status(DataFolder(data))
+    assert status
+    assert status.vanished_files == first.files
+    assert "vanished from the store" in caplog.text
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".containers"])
+@pytest.mark.parametrize("is_cut", [True, False], ids=["cut short", "gone"])
+def test_one_object_that_its_manifest_still_lists_is_sent_again(
+    data: Path, tmp_path: Path, suffix: str, *, is_cut: bool
+) -> None:
+    target = tmp_path / "store"
+    copier(data, target.as_uri()).run_pass(everything=True)
+    victim = min(target.rglob(f"consolidated-*{suffix}"))
+    victim.write_bytes(victim.read_bytes()[:100])
+    if not is_cut:
+        victim.unlink()
+    assert copier(data, target.as_uri()).run_pass(everything=True).files == 1
+    assert objects(target) == consolidated(data)
+
+
+def test_a_resident_copier_asks_every_hour(data: Path, tmp_path: Path) -> None:
+    target = tmp_path / "store"
+    clock = TurnableClock(END_MS * 1_000_000, 0)
+    work = Copier(Disk(), DataFolder(data), open_store(target.as_uri()), clock)
+    sent = work.run_pass(everything=True).files
+    empty(target)
+    clock.advance(VERIFY_SECONDS * 10**9 - 1)
+    assert work.run_pass(everything=True).files == 0
+    clock.advance(1)
+    assert work.run_pass(everything=True).files == sent
+
+
+def test_a_store_that_does_not_answer_has_lost_nothing(data: Path, tmp_path: Path) -> None:
+    class Mute(Store):
+        __slots__ = ()
+
+        def read(self, key: str) -> bytes | None:
+            raise OSError(f"no answer about {key}")
+
+    target = tmp_path / "store"
+    copier(data, target.as_uri()).run_pass(everything=True)
+    store = open_store(target.as_uri())
+    work = copier(data, store.url, store=Mute(store.url, store.files, store.base, store.pace))
+    known = dict(work.ledger.files)
+    work.run_pass(everything=True)
+    assert work.ledger.files == known != {}
+    assert (work.status.failures, work.status.vanished_files) == (1, 0)
+    assert "no answer" in work.status.last_failure
+    # Asked again with the next pass, not in an hour.
+    work.store = store
+    empty(target)
+    assert work.run_pass(everything=True).files == len(known)
+
+
+def test_retention_does_not_rely_on_a_store_that_was_emptied(data: Path, tmp_path: Path) -> None:
+    target = tmp_path / "store"
+    copier(data, target.as_uri()).run_pass(everything=True)
+    empty(target)
+    folder = DataFolder(data)
+    before = [file.path for file in folder.files()]
+    # Nothing can be sent either: the ledger must have been mended before that.
+    with pytest.raises(Killed):
+        copier(data, target.as_uri(), store=Brittle(open_store(target.as_uri()), 0)).run_pass(everything=True)
+    assert apply_retention(Disk(), folder, limits(NEXT_DAY_MS, total=1)).files == 0
+    assert [file.path for file in folder.files()] == before
+
+
+def test_an_hour_that_its_day_replaced_has_not_vanished(data: Path, tmp_path: Path) -> None:
+    target = tmp_path / "store"
+    copier(data, target.as_uri()).run_pass(everything=True)
+    hours = [Path(name) for name in consolidated(data) if name.endswith(".parquet")]
+    Consolidator(Disk(), DataFolder(data), 2).run_pass(NEXT_DAY_MS)
+    copier(data, target.as_uri(), NEXT_DAY_MS).run_pass(everything=True)
+    for hour in hours:
+        there = Partition(open_store(target.as_uri()), str(hour.parent))
+        assert there.accounts_for(hour.name)
+        assert not there.accounts_for("consolidated-of-nobody.parquet")
 
 
 def test_another_address_begins_anew(data: Path, tmp_path: Path) -> None:

@@ -188,10 +188,11 @@ def test_the_lag_of_the_copy_is_published(make: Make) -> None:
     names = {family.name for family in archive_families(keeper.condition())}
     assert "nodescope_copy_lag_seconds" not in names
     oldest_ms = START_NS // 1_000_000 - 7_200_000
-    status = Status("s3://bucket", oldest_ms, 3, 4096, 1, 100, 2, "refused", 1, 55)
+    status = Status("s3://bucket", oldest_ms, 3, 4096, 1, 100, 2, "refused", 1, 55, 4)
     write_status(Disk(), keeper.folder, status)
     told = {family.name: family.samples[0][2] for family in archive_families(keeper.condition())}
     assert told["nodescope_copy_lag_seconds"] == 7200.0
     assert told["nodescope_copy_waiting_files"] == 3
     assert told["nodescope_copy_failures_total"] == 2
     assert told["nodescope_copy_lost_bytes_total"] == 55
+    assert told["nodescope_copy_vanished_files_total"] == 4

@@ -85,3 +85,5 @@ class CopyCondition:
     failures: int
     lost_bytes: int
     """Removed for want of free space before they were copied."""
+    vanished_files: int
+    """Copied, and later no longer found in the store; sent again while they are here."""

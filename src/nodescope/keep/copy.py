@@ -13,7 +13,9 @@ mended by doing the file again:
     5  the ledger of this node says so
 
 The store is asked before anything is sent: what its manifest has with the
-same checksum is not sent again, whatever the ledger has lost.
+same checksum is not sent again, whatever the ledger has lost. And it is asked
+again, at the start and every hour, for what the ledger says it has: a bucket
+that somebody emptied must not be what retention relies on.
 """
 
 from collections.abc import Iterable
@@ -41,6 +43,8 @@ from nodescope.keep.store import Digest, Store, digest_file
 log = Log("copy")
 # An hour is merged within five minutes after its end; then it is finished.
 SETTLED_MS = 300_000
+# A list and a manifest for each day that is still here: some ten requests.
+VERIFY_SECONDS = 3600
 
 
 @dataclass(slots=True)
@@ -51,6 +55,25 @@ class Copied:
     bytes: int = 0
     waiting: int = 0
     failures: dict[str, str] = field(default_factory=dict)
+
+
+class Partition:
+    """One partition in the store: what its manifest says, and which objects really lie there."""
+
+    def __init__(self, store: Store, name: str) -> None:
+        data = store.read(f"{name}/{MANIFEST}")
+        self.manifest = parse_manifest(data) if data is not None else Manifest()
+        self._sizes = {one.key.rpartition("/")[2]: one.size for one in store.list(name, recursive=False)}
+
+    def accounts_for(self, name: str) -> bool:
+        """The file lies there with its sidecar, whole; or another one that replaced it is served."""
+        listing = self.manifest.files.get(name)
+        if listing is None:
+            return name in self.manifest.gone
+        return (self._sizes.get(name), self._sizes.get(listing.sidecar)) == (
+            listing.size,
+            listing.sidecar_size,
+        )
 
 
 def is_finished(file: ArchiveFile, now_ms: int) -> bool:
@@ -75,6 +98,8 @@ class Copier:
     clock: Clock
     ledger: Ledger = field(init=False)
     status: Status = field(init=False)
+    _verify_ns: int | None = None
+    """When the store is asked next; None: at once."""
 
     def __post_init__(self) -> None:
         ledger = read_ledger(self.folder)
@@ -95,6 +120,7 @@ class Copier:
         deadline_ns = None if seconds is None else self.clock.mono_ns() + round(seconds * 1e9)
         now_ms = self.clock.wall_ns() // 1_000_000
         self.ledger.forget_missing(self.folder)
+        self._verify()
         for file in self.waiting(now_ms, everything=everything):
             if deadline_ns is not None and self.clock.mono_ns() > deadline_ns:
                 break
@@ -112,6 +138,33 @@ class Copier:
         copied.waiting = self.status.waiting_files
         return copied
 
+    def _verify(self) -> None:
+        """What the ledger has and the store no longer does is forgotten, and so it is sent again."""
+        now_ns = self.clock.mono_ns()
+        if self._verify_ns is not None and now_ns < self._verify_ns:
+            return
+        try:
+            vanished = self._find_vanished()
+        except (ArchiveRefused, OSError) as error:
+            # Not known is not gone; asked again with the next pass.
+            self._note_failure("the store could not be asked for what it has", error)
+            return
+        self._verify_ns = now_ns + VERIFY_SECONDS * 1_000_000_000
+        for name in vanished:
+            del self.ledger.files[name]
+        if vanished:
+            log.warning("files vanished from the store, sent again", files=len(vanished), first=vanished[0])
+            self.status.vanished_files += len(vanished)
+            write_ledger(self.disk, self.folder, self.ledger)
+
+    def _find_vanished(self) -> list[str]:
+        vanished = []
+        for partition in sorted({name.rpartition("/")[0] for name in self.ledger.files}):
+            there = Partition(self.store, partition)
+            mine = [name for name in self.ledger.files if name.rpartition("/")[0] == partition]
+            vanished += [name for name in mine if not there.accounts_for(name.rpartition("/")[2])]
+        return vanished
+
     def waiting(self, now_ms: int, *, everything: bool) -> list[ArchiveFile]:
         files = [
             file
@@ -125,8 +178,9 @@ class Copier:
         head = read_sidecar(file.sidecar).head
         listing = list_file(file, head)
         partition = name_of(self.folder, file).rpartition("/")[0]
-        manifest = self.read_manifest(partition)
-        if manifest.files.get(listing.name) != listing:
+        there = Partition(self.store, partition)
+        manifest = there.manifest
+        if manifest.files.get(listing.name) != listing or not there.accounts_for(listing.name):
             sidecar = Digest(listing.sidecar_size, listing.sidecar_sha256)
             self.store.send(file.sidecar, f"{partition}/{listing.sidecar}", sidecar)
             self.store.send(file.path, f"{partition}/{listing.name}", Digest(listing.size, listing.sha256))
@@ -141,10 +195,6 @@ class Copier:
         self.ledger.files[name_of(self.folder, file)] = listing.size
         write_ledger(self.disk, self.folder, self.ledger)
 
-    def read_manifest(self, partition: str) -> Manifest:
-        data = self.store.read(f"{partition}/{MANIFEST}")
-        return parse_manifest(data) if data is not None else Manifest()
-
     def _delete(self, partition: str, names: Iterable[str]) -> None:
         """Parquet first: a sidecar alone is nothing to any reader."""
         for name in sorted(names):
@@ -152,11 +202,14 @@ class Copier:
             self.store.delete(f"{partition}/{name.removesuffix(PARQUET)}{SIDECAR}")
 
     def _fail(self, file: ArchiveFile, error: BaseException, copied: Copied) -> None:
+        copied.failures[file.path.name] = self._note_failure("file not copied", error, file=file.path.name)
+
+    def _note_failure(self, what: str, error: BaseException, **facts: str) -> str:
         reason = clean_text((str(error).splitlines() or [type(error).__name__])[0])
-        log.warning("file not copied", file=file.path.name, reason=reason)
-        copied.failures[file.path.name] = reason
+        log.warning(what, reason=reason, **facts)
         self.status.failures += 1
         self.status.last_failure = reason
+        return reason
 
     def tell(self, *, everything: bool) -> None:
         """How far behind: for the agent to publish, and for the next process."""

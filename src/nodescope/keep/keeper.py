@@ -177,6 +177,7 @@ class Keeper:
             status.copied_bytes,
             status.failures,
             status.lost_bytes,
+            status.vanished_files,
         )
 
     def _count_waiting(self) -> int:

@@ -98,6 +98,8 @@ class Status:
     lost_files: int = 0
     """Removed for want of free space before they were copied."""
     lost_bytes: int = 0
+    vanished_files: int = 0
+    """Copied, and later no longer found in the store."""
 
 
 def read_status(folder: DataFolder) -> Status | None:

@@ -279,6 +279,11 @@ COPY_METRICS = {
         "counter",
         "Bytes removed for want of free space before they were copied.",
     ),
+    "vanished_files": (
+        "nodescope_copy_vanished_files_total",
+        "counter",
+        "Copied files that were no longer found in the object store.",
+    ),
 }
 
 
