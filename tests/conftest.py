@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from _pytest.terminal import TerminalReporter
 from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 
 # The first word of a file's name that is found here names its lane.
@@ -58,10 +57,10 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Lanes | None
     return Lanes(config, log) if config.getvalue("dist") == "loadscope" else None
 
 
-def pytest_terminal_summary(terminalreporter: TerminalReporter) -> None:
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """For tools/test-real: the tests that failed, one in a line."""
     path = os.environ.get("FAILED_TESTS_FILE")
-    if path and not hasattr(terminalreporter.config, "workerinput"):
+    if path:
         stats = terminalreporter.stats
         reports = [report for word in ("failed", "error") for report in stats.get(word, [])]
         names = dict.fromkeys(terminalreporter.config.rootpath / report.nodeid for report in reports)

@@ -13,7 +13,7 @@ import pytest
 from tests.s3.server import S3, ServerMissing, serve
 
 from nodescope.keep.consolidator import Consolidator
-from nodescope.keep.copy import Copier
+from nodescope.keep.copy import Copied, Copier
 from nodescope.keep.demo.archive import render_truth, write_node
 from nodescope.keep.demo.fleet import plan_fleet
 from nodescope.keep.demo.story import Wish
@@ -36,6 +36,11 @@ class Clock:
 
     def wait_until(self, deadline_mono_ns: int, stop: object) -> bool:
         return False
+
+
+def copy_all(data: Path, url: str) -> Copied:
+    """What `consolidate --once --copy-to` does after its merging."""
+    return Copier(Disk(), DataFolder(data), open_store(url), Clock()).run_pass(everything=True)
 
 
 def wish_for(path: Path, node: str) -> Wish:
@@ -98,7 +103,7 @@ def copied(fleet: Fleet, s3: S3) -> str:
     """The fleet in a bucket; its address."""
     url = f"{s3.make_bucket('fleet')}/archive"
     for node in sorted(fleet.path.glob("demo-*")):
-        done = Copier(Disk(), DataFolder(node), open_store(url), Clock()).run_pass(everything=True)
+        done = copy_all(node, url)
         assert done.files == 1
         assert not done.failures
     return url

@@ -14,12 +14,9 @@ from pathlib import Path
 
 import duckdb
 import pytest
-from tests.fleet.conftest import END_MS, Clock, Fleet, write_node_again
+from tests.fleet.conftest import END_MS, Fleet, copy_all, write_node_again
 from tests.s3.server import S3
 
-from nodescope.keep.copy import Copier
-from nodescope.keep.disk import Disk
-from nodescope.keep.layout import DataFolder
 from nodescope.keep.manifest import parse_manifest
 from nodescope.keep.store import open_store
 from nodescope.read.roots import survey_roots
@@ -113,7 +110,7 @@ def test_killed_at_random_instants_and_resumed(fleet: Fleet, s3: S3, tmp_path: P
         assert rows_served(url) == after
     names = [one.key.rpartition("/")[2] for one in open_store(url).list("dt=2026-03-01")]
     assert len([name for name in names if name.endswith(".parquet")]) == 1
-    assert Copier(Disk(), DataFolder(days), open_store(url), Clock()).run_pass(everything=True).files == 0
+    assert copy_all(days, url).files == 0
     there = answer_of(url)
     assert there == answer_of(str(days))
     assert there
@@ -128,7 +125,7 @@ def emptied_and_copied_again(data: Path, url: str) -> None:
     for name in names:
         store.delete(name)
     assert rows_served(url) == 0
-    done = Copier(Disk(), DataFolder(data), open_store(url), Clock()).run_pass(everything=True)
+    done = copy_all(data, url)
     assert (done.files > 0, done.failures) == (True, {})
     assert rows_served(url) == rows > 0
     assert sorted(one.key for one in store.list()) == sorted(names)

@@ -10,15 +10,11 @@ from pathlib import Path
 
 import pytest
 from tests.azure import server as azure_server
-from tests.fleet.conftest import Clock, Fleet
+from tests.fleet.conftest import Fleet, copy_all
 from tests.fleet.test_bucket import answer_of, emptied_and_copied_again, rows_served, start_copy
 from tests.gcs import server as gcs_server
 from tests.s3.server import ServerMissing
 
-from nodescope.keep.copy import Copier
-from nodescope.keep.disk import Disk
-from nodescope.keep.layout import DataFolder
-from nodescope.keep.store import open_store
 from nodescope.read.roots import survey_roots
 
 pytestmark = [pytest.mark.real, pytest.mark.filterwarnings("ignore")]
@@ -55,11 +51,11 @@ def test_copied_killed_resumed_and_asked(fleet: Fleet, bucket: str, tmp_path: Pa
     child.communicate()
     rows = sum(file.rows for file in survey_roots([str(data)]).files)
     assert rows_served(url) in (0, rows)
-    done = Copier(Disk(), DataFolder(data), open_store(url), Clock()).run_pass(everything=True)
+    done = copy_all(data, url)
     assert not done.failures
     assert rows_served(url) == rows
     (data / "copy").rename(tmp_path / "lost ledger")
-    again = Copier(Disk(), DataFolder(data), open_store(url), Clock()).run_pass(everything=True)
+    again = copy_all(data, url)
     assert again.files == 0
     there = answer_of(url)
     assert there == answer_of(str(data))

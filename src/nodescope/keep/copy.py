@@ -20,6 +20,8 @@ that somebody emptied must not be what retention relies on.
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import groupby
 
 from nodescope.base.clock import Clock
 from nodescope.base.errors import ArchiveRefused, RequestRejected
@@ -61,9 +63,16 @@ class Partition:
     """One partition in the store: what its manifest says, and which objects really lie there."""
 
     def __init__(self, store: Store, name: str) -> None:
+        self._store = store
+        self._name = name
         data = store.read(f"{name}/{MANIFEST}")
         self.manifest = parse_manifest(data) if data is not None else Manifest()
-        self._sizes = {one.key.rpartition("/")[2]: one.size for one in store.list(name, recursive=False)}
+
+    @cached_property
+    def _sizes(self) -> dict[str, int]:
+        """Asked for only where the manifest has the file: a new one costs no request for this."""
+        listed = self._store.list(self._name, recursive=False)
+        return {one.key.rpartition("/")[2]: one.size for one in listed}
 
     def accounts_for(self, name: str) -> bool:
         """The file lies there with its sidecar, whole; or another one that replaced it is served."""
@@ -98,7 +107,7 @@ class Copier:
     clock: Clock
     ledger: Ledger = field(init=False)
     status: Status = field(init=False)
-    _verify_ns: int | None = None
+    _verify_ns: int | None = field(init=False, default=None)
     """When the store is asked next; None: at once."""
 
     def __post_init__(self) -> None:
@@ -159,10 +168,9 @@ class Copier:
 
     def _find_vanished(self) -> list[str]:
         vanished = []
-        for partition in sorted({name.rpartition("/")[0] for name in self.ledger.files}):
+        for partition, names in groupby(sorted(self.ledger.files), lambda name: name.rpartition("/")[0]):
             there = Partition(self.store, partition)
-            mine = [name for name in self.ledger.files if name.rpartition("/")[0] == partition]
-            vanished += [name for name in mine if not there.accounts_for(name.rpartition("/")[2])]
+            vanished += [name for name in names if not there.accounts_for(name.rpartition("/")[2])]
         return vanished
 
     def waiting(self, now_ms: int, *, everything: bool) -> list[ArchiveFile]:

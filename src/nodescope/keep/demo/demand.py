@@ -13,7 +13,7 @@ from nodescope.keep.demo.plan import (
     nightly_spans,
     throttled_span,
 )
-from nodescope.keep.demo.story import MIB, Floats, Integers, Life, Story, Wish, noise
+from nodescope.keep.demo.story import MIB, Floats, Integers, Life, Story, Wish, noise, within
 
 Demand = tuple[Floats, Floats]
 
@@ -30,7 +30,6 @@ def breathe(story: Story, seconds: Floats) -> Floats:
 def demand_of(wish: Wish, life: Life, time_ms: Integers) -> Demand:
     """Cores and bytes wanted at each second, before limits."""
     story = life.story
-    start_ms = wish.start_ms
     seconds = time_ms / 1000
     count = len(time_ms)
     jitter = noise(wish, story.name + life.container_id[:6], int(time_ms[0]), count)
@@ -42,11 +41,10 @@ def demand_of(wish: Wish, life: Life, time_ms: Integers) -> Demand:
         growth = (story.limit_bytes - story.base_bytes) * age if life.ends_in_oom else 0.0
         size = story.base_bytes + growth + 0.5 * MIB * wobble
     elif story.kind == "throttled":
-        from_ms, to_ms = throttled_span(start_ms, wish.end_ms)
-        cores = np.where((time_ms >= from_ms) & (time_ms < to_ms), cores * 3, cores)
+        cores = np.where(within(time_ms, *throttled_span(wish)), cores * 3, cores)
     elif story.kind == "nightly":
-        for from_ms, to_ms in nightly_spans(start_ms, wish.end_ms):
-            cores = np.where((time_ms >= from_ms) & (time_ms < to_ms), cores * 3, cores)
+        for night in nightly_spans(wish):
+            cores = np.where(within(time_ms, *night), cores * 3, cores)
     elif story.kind == "rollout" and life.version == BAD_VERSION:
         size, cores = size + DEPLOY_BYTES, cores * 1.5
     elif story.kind == "cron":
@@ -54,9 +52,8 @@ def demand_of(wish: Wish, life: Life, time_ms: Integers) -> Demand:
         cores = np.where(in_spike, cores + 1.2, cores)
         size = np.where(in_spike, size + 60 * MIB, size)
     elif story.kind == "deploy":
-        after = time_ms >= deploy_moment(start_ms, wish.end_ms)
+        after = time_ms >= deploy_moment(wish)
         size, cores = np.where(after, size + DEPLOY_BYTES, size), np.where(after, cores * 1.5, cores)
     elif story.kind == "gpu":
-        from_ms, to_ms = throttled_span(start_ms, wish.end_ms)
-        cores = np.where((time_ms >= from_ms) & (time_ms < to_ms), cores + 0.9, cores)
+        cores = np.where(within(time_ms, *throttled_span(wish)), cores + 0.9, cores)
     return cores, size

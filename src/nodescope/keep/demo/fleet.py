@@ -42,7 +42,7 @@ def plan_fleet(wish: Wish) -> Sequence[Planter]:
     """What one node of the fleet gets, the important first."""
     number = wish.number
     planters: list[Planter] = [
-        partial(plant_fleet_leak, share=leak_share(wish))
+        partial(plant_leak, share=leak_share(wish))
         if number in chosen(wish, "leak", LEAKING)
         else plant_steady_cache,
         plant_nightly,
@@ -61,23 +61,19 @@ def leak_share(wish: Wish) -> float:
     return float(dice(wish.seed, wish.node, "leak").uniform(0.6, 0.85))
 
 
-def plant_fleet_leak(wish: Wish, node: Node, start_ms: int, share: float) -> None:
-    plant_leak(wish, node, start_ms, share)
-
-
-def plant_steady_cache(wish: Wish, node: Node, start_ms: int) -> None:
+def plant_steady_cache(wish: Wish, node: Node) -> None:
     steady = Story(CACHE.name, CACHE.namespace, "service", CACHE.limit_bytes, math.inf, 0.08, 200 * MIB, 0.0)
-    node.lives.append(be_born(wish, steady, start_ms, wish.end_ms))
+    node.lives.append(be_born(wish, steady, wish.start_ms, wish.end_ms))
 
 
-def plant_nightly(wish: Wish, node: Node, start_ms: int) -> None:
+def plant_nightly(wish: Wish, node: Node) -> None:
     is_hit = wish.number in chosen(wish, "nightly", THROTTLED)
     kind = "nightly" if is_hit else "service"
     story = Story("encoder", "media", kind, 1024 * MIB, 0.5, 0.2, 300 * MIB, 1.0)
-    life = be_born(wish, story, start_ms, wish.end_ms)
+    life = be_born(wish, story, wish.start_ms, wish.end_ms)
     node.lives.append(life)
     if is_hit:
-        spans = nightly_spans(start_ms, wish.end_ms)
+        spans = nightly_spans(wish)
         tell(
             node,
             "nightly_throttling",
@@ -94,15 +90,15 @@ def rollout_minute(wish: Wish) -> int:
     return (wish.start_ms + length_ms * 6 // 10) // MINUTE_MS * MINUTE_MS
 
 
-def plant_rollout(wish: Wish, node: Node, start_ms: int) -> None:
+def plant_rollout(wish: Wish, node: Node) -> None:
     story = Story("api", "shop", "rollout", 1024 * MIB, math.inf, 0.3, 210 * MIB, 2.0)
     if wish.number not in chosen(wish, "rollout", ROLLED_OUT):
-        node.lives.append(be_born(wish, story, start_ms, wish.end_ms))
+        node.lives.append(be_born(wish, story, wish.start_ms, wish.end_ms))
         return
     minute_ms = rollout_minute(wish)
     late_seconds = int(dice(wish.seed, wish.node, "rollout").integers(0, ROLLOUT_SPREAD_MS // 1000))
     at_ms = minute_ms + late_seconds * 1000
-    old = be_born(wish, story, start_ms, at_ms)
+    old = be_born(wish, story, wish.start_ms, at_ms)
     new = be_born(wish, story, at_ms + HANDOVER_MS, wish.end_ms, version=BAD_VERSION)
     node.lives += [old, new]
     tell(

@@ -36,18 +36,17 @@ SERVICES = [
 ]
 
 
-Planter = Callable[[Wish, Node, int], None]
+Planter = Callable[[Wish, Node], None]
 
 
 def plan_node(wish: Wish, planters: Sequence[Planter] | None = None) -> Node:
-    start_ms = wish.start_ms
     node = Node([], [])
     if planters is None:
         planters = (plant_leak, plant_throttling, plant_cron, plant_deploy, plant_crash_loop, plant_gpu)
     for plant in planters[: max(0, wish.containers)]:
-        plant(wish, node, start_ms)
+        plant(wish, node)
     for number in range(max(0, wish.containers - len(planters))):
-        node.lives.append(be_born(wish, ordinary_service(wish, number), start_ms, wish.end_ms))
+        node.lives.append(be_born(wish, ordinary_service(wish, number), wish.start_ms, wish.end_ms))
     return node
 
 
@@ -73,56 +72,57 @@ def ordinary_service(wish: Wish, number: int) -> Story:
 CACHE = Story("cache", "shop", "leak", 512 * MIB, math.inf, 0.08, 160 * MIB, 0.0)
 
 
-def plant_leak(wish: Wish, node: Node, start_ms: int, share: float = 0.7) -> None:
+def plant_leak(wish: Wish, node: Node, share: float = 0.7) -> None:
     """Grows from a third of its limit until the kernel ends it, then begins again."""
     story = CACHE
-    length_ms = wish.end_ms - start_ms
-    oom_ms = start_ms + round(length_ms * share) // 1000 * 1000
-    first = be_born(wish, story, start_ms, oom_ms)
+    length_ms = wish.end_ms - wish.start_ms
+    oom_ms = wish.start_ms + round(length_ms * share) // 1000 * 1000
+    first = be_born(wish, story, wish.start_ms, oom_ms)
     first.ends_in_oom = True
     second = be_born(wish, story, oom_ms + 10_000, wish.end_ms, 1)
     node.lives += [first, second]
-    slope = (story.limit_bytes - story.base_bytes) / ((oom_ms - start_ms) / 1000)
+    slope = (story.limit_bytes - story.base_bytes) / ((oom_ms - wish.start_ms) / 1000)
     tell(
         node,
         "leak",
         [first, second],
         "memory",
-        **{"from": start_ms / 1000, "to": oom_ms / 1000},
+        **{"from": wish.start_ms / 1000, "to": oom_ms / 1000},
         slope_per_second=slope,
         limit=story.limit_bytes,
     )
     tell(node, "oom_kill", [first], "oom_kills", at=(oom_ms - 1000) / 1000, limit=story.limit_bytes)
 
 
-def plant_throttling(wish: Wish, node: Node, start_ms: int) -> None:
+def plant_throttling(wish: Wish, node: Node) -> None:
     story = Story("encoder", "media", "throttled", 1024 * MIB, 0.5, 0.3, 300 * MIB, 1.0)
-    life = be_born(wish, story, start_ms, wish.end_ms)
+    life = be_born(wish, story, wish.start_ms, wish.end_ms)
     node.lives.append(life)
-    from_ms, to_ms = throttled_span(start_ms, wish.end_ms)
+    from_ms, to_ms = throttled_span(wish)
     tell(
         node, "throttling", [life], "cpu_throttled", **{"from": from_ms / 1000, "to": to_ms / 1000}, limit=0.5
     )
 
 
-def throttled_span(start_ms: int, end_ms: int) -> tuple[int, int]:
-    length = end_ms - start_ms
-    return (start_ms + length // 4) // 1000 * 1000, (start_ms + length // 2) // 1000 * 1000
+def throttled_span(wish: Wish) -> tuple[int, int]:
+    """The second quarter of the range."""
+    start_ms, length_ms = wish.start_ms, wish.end_ms - wish.start_ms
+    return (start_ms + length_ms // 4) // 1000 * 1000, (start_ms + length_ms // 2) // 1000 * 1000
 
 
-def nightly_spans(start_ms: int, end_ms: int) -> list[tuple[int, int]]:
+def nightly_spans(wish: Wish) -> list[tuple[int, int]]:
     """02:00 to 03:00 UTC of every night; in a range without a whole one, its second quarter."""
-    days = range(start_ms // MS_PER_DAY, end_ms // MS_PER_DAY + 1)
+    days = range(wish.start_ms // MS_PER_DAY, wish.end_ms // MS_PER_DAY + 1)
     nights = [(day * MS_PER_DAY + NIGHT_MS[0], day * MS_PER_DAY + NIGHT_MS[1]) for day in days]
-    inside = [(first, last) for first, last in nights if start_ms <= first and last <= end_ms]
-    return inside or [throttled_span(start_ms, end_ms)]
+    inside = [(first, last) for first, last in nights if wish.start_ms <= first and last <= wish.end_ms]
+    return inside or [throttled_span(wish)]
 
 
-def plant_cron(wish: Wish, node: Node, start_ms: int) -> None:
+def plant_cron(wish: Wish, node: Node) -> None:
     story = Story("report-cron", "batch", "cron", 512 * MIB, math.inf, 0.02, 90 * MIB, 0.5)
-    life = be_born(wish, story, start_ms, wish.end_ms)
+    life = be_born(wish, story, wish.start_ms, wish.end_ms)
     node.lives.append(life)
-    span = {"from": start_ms / 1000, "to": wish.end_ms / 1000}
+    span = {"from": wish.start_ms / 1000, "to": wish.end_ms / 1000}
     tell(
         node,
         "cron_spikes",
@@ -135,11 +135,11 @@ def plant_cron(wish: Wish, node: Node, start_ms: int) -> None:
     )
 
 
-def plant_deploy(wish: Wish, node: Node, start_ms: int) -> None:
+def plant_deploy(wish: Wish, node: Node) -> None:
     story = Story("api", "shop", "deploy", 1024 * MIB, math.inf, 0.3, 210 * MIB, 2.0)
-    life = be_born(wish, story, start_ms, wish.end_ms)
+    life = be_born(wish, story, wish.start_ms, wish.end_ms)
     node.lives.append(life)
-    at_ms = deploy_moment(start_ms, wish.end_ms)
+    at_ms = deploy_moment(wish)
     tell(
         node,
         "deploy_step",
@@ -152,15 +152,15 @@ def plant_deploy(wish: Wish, node: Node, start_ms: int) -> None:
     )
 
 
-def deploy_moment(start_ms: int, end_ms: int) -> int:
-    return (start_ms + (end_ms - start_ms) * 6 // 10) // 1000 * 1000
+def deploy_moment(wish: Wish) -> int:
+    return (wish.start_ms + (wish.end_ms - wish.start_ms) * 6 // 10) // 1000 * 1000
 
 
-def plant_crash_loop(wish: Wish, node: Node, start_ms: int) -> None:
+def plant_crash_loop(wish: Wish, node: Node) -> None:
     """Kubelet's own back-off: 10 s, doubled up to five minutes."""
     story = Story("migrator", "platform", "crash", 256 * MIB, math.inf, 0.4, 60 * MIB, 0.0)
     lives: list[Life] = []
-    at_ms = (start_ms + (wish.end_ms - start_ms) // 3) // 1000 * 1000
+    at_ms = (wish.start_ms + (wish.end_ms - wish.start_ms) // 3) // 1000 * 1000
     wait_seconds = 10
     while at_ms < wish.end_ms:
         end_ms = min(at_ms + 40_000, wish.end_ms)
@@ -173,11 +173,11 @@ def plant_crash_loop(wish: Wish, node: Node, start_ms: int) -> None:
         tell(node, "crash_loop", lives, "processes", **span, restarts=len(lives) - 1)
 
 
-def plant_gpu(wish: Wish, node: Node, start_ms: int) -> None:
+def plant_gpu(wish: Wish, node: Node) -> None:
     story = Story("trainer", "ml", "gpu", 4096 * MIB, math.inf, 0.05, 800 * MIB, 0.0)
-    life = be_born(wish, story, start_ms, wish.end_ms)
+    life = be_born(wish, story, wish.start_ms, wish.end_ms)
     node.lives.append(life)
-    from_ms, to_ms = throttled_span(start_ms, wish.end_ms)
+    from_ms, to_ms = throttled_span(wish)
     tell(
         node,
         "gpu_job",

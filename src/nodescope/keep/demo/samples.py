@@ -10,7 +10,7 @@ from nodescope.base.entity import NODE, Entity
 from nodescope.base.metric import Kind, Metric
 from nodescope.keep.demo.demand import Demand, demand_of
 from nodescope.keep.demo.plan import gpu_id, throttled_span
-from nodescope.keep.demo.story import MIB, Floats, Integers, Life, Node, Wish, hexadecimal, noise
+from nodescope.keep.demo.story import MIB, Floats, Integers, Life, Node, Wish, hexadecimal, noise, within
 from nodescope.keep.layout import MS_PER_DAY
 from nodescope.keep.series import Identity, Subject, describe_entity
 from nodescope.keep.sidecar import Ticks
@@ -132,7 +132,6 @@ class Page:
 
     def __init__(self, wish: Wish, from_ms: int, to_ms: int) -> None:
         self.wish = wish
-        self.from_ms = from_ms
         self.second_ms = np.arange(from_ms // 1000, to_ms // 1000, dtype=np.int64) * 1000
         # A tick is some milliseconds late, as real ones are.
         late = np.rint(np.abs(noise(wish, "late", from_ms, len(self.second_ms))) * 1.5).astype(np.int64)
@@ -175,7 +174,7 @@ def sample_lives(page: Page, node: Node) -> tuple[Floats, Floats]:
     """Every container's own series; cores and bytes of all together, at each second."""
     used_cores, used_bytes = np.zeros(len(page.second_ms)), np.zeros(len(page.second_ms))
     for life in node.lives:
-        inside = (page.second_ms >= life.start_ms) & (page.second_ms < life.end_ms)
+        inside = within(page.second_ms, life.start_ms, life.end_ms)
         if not inside.any():
             continue
         demand = demand_of(page.wish, life, page.second_ms[inside])
@@ -192,9 +191,8 @@ def sample_lives(page: Page, node: Node) -> tuple[Floats, Floats]:
 
 def sample_gpu(page: Page) -> None:
     wish = page.wish
-    from_ms, to_ms = throttled_span(wish.start_ms, wish.end_ms)
-    busy = (page.second_ms >= from_ms) & (page.second_ms < to_ms)
-    wobble = noise(wish, "gpu", page.from_ms, len(busy))
+    busy = within(page.second_ms, *throttled_span(wish))
+    wobble = noise(wish, "gpu", int(page.second_ms[0]), len(busy))
     share = np.round(np.clip(np.where(busy, 0.93 + 0.03 * wobble, 0.0), 0, 1), 2)
     uuid = gpu_id(wish)
     labels = (("gpu_index", "0"), ("uuid", uuid), ("vendor", "nvidia"))

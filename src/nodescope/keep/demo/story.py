@@ -17,6 +17,7 @@ from nodescope.keep.layout import MS_PER_HOUR
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 MIB = 2.0**20
+FIRST_VERSION = "1.4.2"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +49,7 @@ class Life:
     """Exclusive."""
     ends_in_oom: bool = False
     restarts: int = 0
-    version: str = "1.4.2"
+    version: str = FIRST_VERSION
     totals: dict[str, float] = field(default_factory=dict)
     peak_bytes: float = 0.0
 
@@ -116,6 +117,10 @@ def noise(wish: Wish, name: str, from_ms: int, count: int) -> Floats:
     return np.concatenate(parts)[offset : offset + count]
 
 
+def within(time_ms: Integers, from_ms: int, to_ms: int) -> NDArray[np.bool_]:
+    return (time_ms >= from_ms) & (time_ms < to_ms)
+
+
 @dataclass(slots=True)
 class Node:
     """Every life on the node, and the truth about them."""
@@ -127,10 +132,10 @@ class Node:
 
 
 def be_born(
-    wish: Wish, story: Story, start_ms: int, end_ms: int, restarts: int = 0, version: str = "1.4.2"
+    wish: Wish, story: Story, start_ms: int, end_ms: int, restarts: int = 0, version: str = FIRST_VERSION
 ) -> Life:
     """A restart keeps its pod; another version comes in another pod."""
-    words = (wish.seed, wish.node, story.name) + ((version,) if version != "1.4.2" else ())
+    words = (wish.seed, wish.node, story.name) + ((version,) if version != FIRST_VERSION else ())
     uid = hexadecimal("pod", *words)
     return Life(
         story,
