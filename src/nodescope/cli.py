@@ -75,6 +75,12 @@ def build_parser(only: str | None = None) -> Parser:
     return parser
 
 
+def describe(error: OSError) -> str:
+    where = f"{error.filename}: " if error.filename else ""
+    remedy = "; run as its owner, or as root" if isinstance(error, PermissionError) else ""
+    return f"{where}{error.strerror or error}{remedy}"
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
     first = next((word for word in words if not word.startswith("-")), None)
@@ -98,5 +104,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # The reader of our output left; that is its right.
         sys.stderr.close()
         return 0
+    except OSError as error:
+        # A file or folder that is not ours to read, a full disk: the kernel's own words, on one line.
+        sys.stderr.write(f"nodescope {options.command}: {describe(error)}\n")
+        return 1
     except KeyboardInterrupt:
         return 130

@@ -4,6 +4,7 @@ import argparse
 import sys
 from pathlib import Path
 
+from nodescope.base.errors import ArchiveRefused
 from nodescope.commands.moment import render_moment
 from nodescope.commands.terminal import render_table
 from nodescope.keep.series import LABELS, Subject
@@ -50,8 +51,13 @@ def run(options: argparse.Namespace) -> int:
 
 
 def say_refusals(catalog: Catalog) -> None:
-    for refusal in catalog.refusals:
-        sys.stderr.write(f"not read: {refusal.reason}\n")
+    """What could not be read, by name; nothing at all is a failure, not an empty answer."""
+    reasons = [refusal.reason for refusal in catalog.refusals]
+    if reasons and not catalog.entries:
+        more = f" (and {len(reasons) - 1} more)" if len(reasons) > 1 else ""
+        raise ArchiveRefused(f"nothing could be read: {reasons[0]}{more}")
+    for reason in reasons:
+        sys.stderr.write(f"not read: {reason}\n")
 
 
 def to_json(subject: Subject) -> dict[str, object]:

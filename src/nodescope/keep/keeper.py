@@ -333,7 +333,12 @@ class Keeper:
     def _spawn(self, now_ns: int) -> None:
         """A converter, unless one works here already: a consolidator holds the lock for its life."""
         self._wants_child = False
-        if not self.folder.wal.is_dir() or not is_free(self.folder.converter_lock):
+        try:
+            is_there = self.folder.wal.is_dir()
+        except OSError:
+            # Paused, and said so: the folder may not even be looked at.
+            is_there = False
+        if not is_there or not is_free(self.folder.converter_lock):
             self._waiting_since_ns = self._journal.first.mono_ns if self._journal else None
             return
         limits = Limits(

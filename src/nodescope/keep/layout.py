@@ -25,6 +25,10 @@ PARQUET = ".parquet"
 SIDECAR = ".containers"
 OPEN = ".open"
 CLOSED = ".log"
+# Where a store keeps what is on its way in.
+STAGING = "_staging"
+# Folders of ours without samples, or with samples that are elsewhere too.
+NOT_DATA = ("rollup", "wal", "sessions", "copy", STAGING)
 MS_PER_DAY = 86_400_000
 MS_PER_HOUR = 3_600_000
 
@@ -126,6 +130,13 @@ class DataFolder:
     def closed_segments(self) -> list[Path]:
         """Oldest first within a run."""
         return sorted(self.wal.glob(f"*{CLOSED}"), key=lambda path: path.stat().st_mtime_ns)
+
+    def segments(self) -> list[Path]:
+        """Closed and open, by name; none where the log may not be looked at."""
+        try:
+            return sorted([*self.wal.glob(f"*{CLOSED}"), *self.wal.glob(f"*{OPEN}")])
+        except OSError:
+            return []
 
     def partitions(self) -> list[Path]:
         return sorted(self.path.glob("dt=*/identifier=*"))

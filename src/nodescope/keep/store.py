@@ -27,6 +27,7 @@ from nodescope.base.clock import Clock, SystemClock
 from nodescope.base.errors import ArchiveRefused, RequestRejected
 from nodescope.base.text import hint_nearest
 from nodescope.keep import azure
+from nodescope.keep.layout import STAGING
 
 SCHEMES = ("s3", "gs", "gcs", "abfs", "abfss", "file")
 # Not every build of Arrow has all of its file systems.
@@ -39,7 +40,6 @@ BUILDS = {
 }
 # One part of an upload at S3 is 10 MiB; a quarter keeps the pace even.
 CHUNK_BYTES = 4 * 2**20
-STAGING = "_staging"
 GOOGLE = ("gs", "gcs")
 # Longer than a hiccup of the network; a copy is tried again every five minutes anyhow.
 RETRY_SECONDS = 20

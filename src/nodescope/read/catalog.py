@@ -8,7 +8,7 @@ their footer when somebody asks.
 """
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -20,6 +20,7 @@ from nodescope.base.errors import ArchiveRefused, NodescopeError, RequestRejecte
 from nodescope.base.metric import Metric
 from nodescope.base.text import hint_nearest
 from nodescope.keep.layout import (
+    NOT_DATA,
     PARQUET,
     SIDECAR,
     ArchiveFile,
@@ -237,16 +238,33 @@ def learn_all(found: dict[Identity, Subject], subjects: Iterable[Subject]) -> No
 # -- making one -------------------------------------------------------------------
 
 
-def find_parquet(path: Path) -> Iterator[Path]:
-    """Data files under a path: a folder of ours, any folder, or one file. Rollups are not data."""
-    if path.is_file():
+def find_parquet(path: Path, note: Callable[[OSError], None]) -> Iterator[Path]:
+    """
+    Data files under a path: a folder of ours, any folder, or one file. Rollups are not data.
+
+    What may not be looked at is noted: a folder that cannot be read is not an empty one.
+    """
+    try:
+        is_file = path.is_file()
+    except OSError as error:
+        note(error)
+        return
+    if is_file:
         yield path
         return
-    for folder, folders, names in os.walk(path):
-        folders[:] = sorted(name for name in folders if name not in ("rollup", "wal", "sessions"))
-        for name in sorted(names):
-            if name.endswith(PARQUET):
-                yield Path(folder, name)
+
+    def note_standing(error: OSError) -> None:
+        # Gone since it was listed: merged or removed, as files are.
+        if not isinstance(error, FileNotFoundError):
+            note(error)
+
+    for folder, folders, names in os.walk(path, onerror=note_standing):
+        folders[:] = sorted(name for name in folders if name not in NOT_DATA)
+        yield from (Path(folder, name) for name in sorted(names) if name.endswith(PARQUET))
+
+
+def refuse_folder(error: OSError) -> Refusal:
+    return Refusal(Path(error.filename), f"{error.filename}: {error.strerror}")
 
 
 def open_entry(path: Path) -> Entry:
@@ -298,7 +316,11 @@ def read_catalog(paths: Sequence[Path], before: Catalog | None = None) -> Catalo
     entries: list[Entry] = []
     refusals: list[Refusal] = []
     replaced: set[Path] = set()
-    for path in (found for root in paths for found in find_parquet(root)):
+
+    def note(error: OSError) -> None:
+        refusals.append(refuse_folder(error))
+
+    for path in (found for root in paths for found in find_parquet(root, note)):
         try:
             entry = reuse_entry(known.get(path)) or open_entry(path)
         except FileNotFoundError:

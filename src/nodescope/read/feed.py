@@ -18,7 +18,7 @@ from nodescope.base.codec import Decoder
 from nodescope.base.entity import Entity
 from nodescope.base.errors import ArchiveRefused, ArchiveTruncated
 from nodescope.base.frame import Frame
-from nodescope.keep.layout import CLOSED, OPEN, DataFolder
+from nodescope.keep.layout import DataFolder
 from nodescope.keep.series import Identity, identify_entity
 from nodescope.read.catalog import Catalog
 from nodescope.read.tail import Tail, build_tail, newest_by_run
@@ -71,7 +71,7 @@ class LogFeed:
         """What was appended since; a segment that became Parquet is forgotten."""
         folder = DataFolder(self.data)
         there: dict[str, Followed] = {}
-        for path in sorted([*folder.wal.glob(f"*{CLOSED}"), *folder.wal.glob(f"*{OPEN}")]):
+        for path in folder.segments():
             # .open becomes .log when it is closed: the same bytes.
             followed = self._files.get(path.stem) or Followed()
             try:

@@ -7,25 +7,23 @@ rest is served. References are plain data: they travel to other machines, and
 are opened there.
 """
 
-import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import TypeVar
 
 from nodescope.base.errors import ArchiveRefused, NodescopeError, RequestRejected
-from nodescope.keep.layout import PARQUET, SIDECAR, parse_file, render_day
+from nodescope.keep.layout import NOT_DATA, PARQUET, SIDECAR, parse_file, render_day
 from nodescope.keep.manifest import MANIFEST, Listing, parse_manifest
 from nodescope.keep.sidecar import Head, parse_sidecar, read_sidecar
-from nodescope.keep.store import STAGING, Listed, Store, is_url
-from nodescope.read.catalog import Catalog, Entry
+from nodescope.keep.store import Listed, Store, is_url
+from nodescope.read.catalog import Catalog, Entry, find_parquet
 from nodescope.read.held import Held
 from nodescope.read.remote import RemoteFile, store_at
 
 # Requests under way at once while listing; a store answers one in some 20 ms.
 WORKERS = 16
-SKIPPED = ("rollup", "wal", "sessions", "copy", STAGING)
 One = TypeVar("One")
 Result = TypeVar("Result")
 
@@ -115,25 +113,15 @@ def survey_folder(path: Path) -> Survey:
         survey.faults.append(Fault(str(path), "no such file or folder"))
         return survey
     folders: dict[Path, list[Path]] = {}
-    for file in walk(path, survey.faults):
+
+    def note(error: OSError) -> None:
+        survey.faults.append(Fault(str(error.filename), error.strerror or str(error)))
+
+    for file in find_parquet(path, note):
         folders.setdefault(file.parent, []).append(file)
     for partition, files in folders.items():
         survey.add(survey_partition(partition, files))
     return survey
-
-
-def walk(path: Path, faults: list[Fault]) -> Iterator[Path]:
-    """Parquet files below a path; folders that may not be read are named."""
-    if path.is_file():
-        yield path
-        return
-
-    def note(error: OSError) -> None:
-        faults.append(Fault(str(error.filename or path), error.strerror or str(error)))
-
-    for folder, folders, names in os.walk(path, onerror=note):
-        folders[:] = sorted(name for name in folders if name not in SKIPPED)
-        yield from (Path(folder, name) for name in sorted(names) if name.endswith(PARQUET))
 
 
 def survey_partition(partition: Path, paths: Sequence[Path]) -> Survey:
@@ -183,7 +171,7 @@ def survey_store(store: Store) -> Survey:
     partitions: dict[str, dict[str, Listed]] = {}
     for one in store.list():
         partition, _, name = one.key.rpartition("/")
-        if not any(part in SKIPPED for part in partition.split("/")):
+        if not any(part in NOT_DATA for part in partition.split("/")):
             partitions.setdefault(partition, {})[name] = one
     if not partitions:
         store.check_bucket()

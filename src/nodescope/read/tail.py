@@ -17,7 +17,7 @@ from nodescope.base.codec import Decoder
 from nodescope.base.errors import ArchiveTruncated, NodescopeError
 from nodescope.base.frame import Frame
 from nodescope.base.metric import Metric
-from nodescope.keep.layout import CLOSED, OPEN, DataFolder
+from nodescope.keep.layout import DataFolder
 from nodescope.keep.segment import Day, Track, gather_metrics, read_segment, split_days
 from nodescope.keep.series import Identity, Subject
 from nodescope.read.catalog import Catalog
@@ -112,7 +112,7 @@ def read_log_tail(data: Path, catalog: Catalog) -> Tail:
     """From the log of a data folder on this machine."""
     folder = DataFolder(data)
     streams = []
-    for path in sorted([*folder.wal.glob(f"*{CLOSED}"), *folder.wal.glob(f"*{OPEN}")]):
+    for path in folder.segments():
         try:
             segment = read_segment(path)
         except (NodescopeError, OSError):

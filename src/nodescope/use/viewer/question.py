@@ -41,6 +41,8 @@ def parse_span(snapshot: Snapshot, start: str, end: str, span: str) -> Span:
     """`from` and `to`, or `range`, or the last hour there is."""
     first, newest = snapshot.from_ms, snapshot.to_ms
     if first is None or newest is None:
+        if snapshot.refusals:
+            raise nothing_yet("nothing here can be read", snapshot.refusals[0].reason)
         raise nothing_yet(
             "there is no data here yet", "an agent's first samples arrive within seconds of its start"
         )

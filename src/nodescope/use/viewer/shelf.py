@@ -15,7 +15,7 @@ from pathlib import Path
 from nodescope.base.clock import Clock
 from nodescope.base.errors import NodescopeError, RequestRejected
 from nodescope.base.metric import Metric
-from nodescope.read.catalog import Catalog, Entry, Refusal, find_parquet, open_entry
+from nodescope.read.catalog import Catalog, Entry, Refusal, find_parquet, open_entry, refuse_folder
 from nodescope.read.feed import AgentFeed, LogFeed, Stream, join_streams, last_sights, make_tail
 from nodescope.read.subject import Identity, Subject
 from nodescope.read.tail import Tail
@@ -146,10 +146,14 @@ class Folder:
 
 def find_folders(path: Path) -> list[Path]:
     """The path itself, or the data folders in it: a demo of three nodes has three."""
-    if path.is_dir() and not is_data_folder(path):
-        inner = [child for child in sorted(path.iterdir()) if child.is_dir() and is_data_folder(child)]
-        if inner:
-            return inner
+    try:
+        if path.is_dir() and not is_data_folder(path):
+            inner = [child for child in sorted(path.iterdir()) if child.is_dir() and is_data_folder(child)]
+            if inner:
+                return inner
+    except OSError:
+        # May not be looked into: told where its files are listed.
+        pass
     return [path]
 
 
@@ -243,9 +247,14 @@ class Shelf:
 
 def list_folder(folder: Folder) -> None:
     """New files are opened, vanished ones forgotten; a file never changes once it has its name."""
-    paths = set(find_parquet(folder.path))
-    folder.entries = {path: entry for path, entry in folder.entries.items() if path in paths}
     folder.refusals = {}
+
+    def note(error: OSError) -> None:
+        refusal = refuse_folder(error)
+        folder.refusals[refusal.path] = refusal
+
+    paths = set(find_parquet(folder.path, note))
+    folder.entries = {path: entry for path, entry in folder.entries.items() if path in paths}
     for path in sorted(paths - folder.entries.keys()):
         try:
             folder.entries[path] = open_entry(path)
