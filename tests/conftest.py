@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import tests.strategies  # noqa: F401 - loads the profile: no test has a deadline
 from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 
 # The first word of a file's name that is found here names its lane.
