@@ -94,7 +94,7 @@ def size_up(capture: str, data: str) -> dict[str, Any]:
     """Fresh files of the whole recording, and what the disk was asked to do for them."""
     from nodescope.keep.convert import convert_all
     from nodescope.keep.disk import Disk
-    from nodescope.keep.layout import DataFolder
+    from nodescope.keep.folder import DataFolder
 
     facts = cut_capture(Path(capture), Path(data))
     tally = Tally()
@@ -113,7 +113,7 @@ def demo_size(data: str) -> dict[str, Any]:
     """Ten minutes of the demo, fresh and merged."""
     from nodescope.keep.demo.archive import write_node
     from nodescope.keep.demo.story import Wish
-    from nodescope.keep.layout import DataFolder
+    from nodescope.keep.folder import DataFolder
 
     folder = DataFolder(Path(data))
     made = write_node(Wish(folder.path, 1 / 6, 24, 1, DAY_START_MS + 43_200_000, "n1"), "0", lambda _: None)
@@ -128,7 +128,7 @@ def write_cost(capture: str, data: str) -> dict[str, Any]:
 
     from nodescope.keep.convert import convert_all
     from nodescope.keep.disk import Disk
-    from nodescope.keep.layout import DataFolder
+    from nodescope.keep.folder import DataFolder
     from nodescope.keep.parquet import ROW_GROUP_ROWS
 
     first = Path(data) / "first"
@@ -173,7 +173,7 @@ def write_memory(data: str) -> dict[str, Any]:
     """Peak of a conversion above what the libraries take."""
     from nodescope.keep.convert import convert_all
     from nodescope.keep.disk import Disk
-    from nodescope.keep.layout import DataFolder
+    from nodescope.keep.folder import DataFolder
 
     before = resident_bytes("VmRSS")
     # Forgets the peak so far; Linux 4.0.
@@ -191,7 +191,7 @@ def spend(work: Callable[[], Any]) -> tuple[float, Any]:
 
 def merge(data: str) -> dict[str, Any]:
     from nodescope.keep.disk import Disk
-    from nodescope.keep.layout import DataFolder
+    from nodescope.keep.folder import DataFolder
     from nodescope.keep.merge import merge_files
     from nodescope.keep.rollup import renew_rollups
 
@@ -222,9 +222,9 @@ def write_day(folder: Path, containers: int) -> None:
     from nodescope.base.metric import Metric
     from nodescope.keep.convert import publish
     from nodescope.keep.disk import Disk
-    from nodescope.keep.layout import DataFolder
+    from nodescope.keep.folder import DataFolder
+    from nodescope.keep.label_columns import describe_entity
     from nodescope.keep.parquet import ArchiveWriter, Rows
-    from nodescope.keep.series import describe_entity
     from nodescope.keep.sidecar import Head, Sidecar, Ticks, render_sidecar
 
     start_ms = DAY_START_MS
@@ -275,7 +275,7 @@ def select(folder: Path, metric: str, ids: list[str]) -> str:
 def make_day(data: str, containers: str) -> dict[str, Any]:
     """A day as the consolidator leaves it: one file, and its minutes."""
     from nodescope.keep.disk import Disk
-    from nodescope.keep.layout import DataFolder
+    from nodescope.keep.folder import DataFolder
     from nodescope.keep.rollup import renew_rollups
 
     folder = DataFolder(Path(data))
@@ -284,7 +284,7 @@ def make_day(data: str, containers: str) -> dict[str, Any]:
 
 
 def list_ids(folder: Path) -> list[str]:
-    from nodescope.read.catalog import read_catalog
+    from nodescope.read.files.catalog import read_catalog
 
     return sorted(one.label("l_container_id") or "" for one in read_catalog([folder]).containers())
 
@@ -305,8 +305,8 @@ def day_query(data: str) -> dict[str, Any]:
     """One series of a day, catalog and all; DuckDB on the same file in the same turns."""
     import duckdb
 
-    from nodescope.read.catalog import read_catalog
-    from nodescope.read.query import Engine
+    from nodescope.read.files.catalog import read_catalog
+    from nodescope.read.query.engine import Engine
 
     folder = Path(data)
     ids = list_ids(folder)
@@ -333,9 +333,9 @@ def panel(data: str) -> dict[str, Any]:
     """What a viewer asks: eight series of a day, and the ten largest; from rollups and from samples."""
     import duckdb
 
-    from nodescope.read.catalog import read_catalog
-    from nodescope.read.query import Engine
-    from nodescope.read.ranking import rank_containers
+    from nodescope.read.files.catalog import read_catalog
+    from nodescope.read.query.engine import Engine
+    from nodescope.read.query.ranking import rank_containers
 
     folder = Path(data)
     ids = list_ids(folder)
@@ -385,7 +385,7 @@ def make_many(data: str, files: str) -> dict[str, Any]:
     from nodescope.keep import sidecar as sidecars
     from nodescope.keep.demo.archive import write_node
     from nodescope.keep.demo.story import Wish
-    from nodescope.keep.layout import DataFolder, render_stamp
+    from nodescope.keep.folder import DataFolder, render_stamp
 
     many = DataFolder(Path(data))
     partition = many.partition("2026-03-01", "n1")
@@ -412,7 +412,7 @@ def make_many(data: str, files: str) -> dict[str, Any]:
 def list_files(data: str) -> dict[str, Any]:
     """A thousand files; every reading starts without a cache."""
     from nodescope.keep import sidecar as sidecars
-    from nodescope.read.catalog import read_catalog
+    from nodescope.read.files.catalog import read_catalog
 
     many = Path(data)
 

@@ -11,8 +11,8 @@ import sys
 from starlette.types import Receive, Scope, Send
 
 from nodescope.base.settings import Settings
-from nodescope.publish.http import OK_BODY, OK_START
-from nodescope.publish.server import build_server, open_socket
+from nodescope.publish.agent_http import OK_BODY, OK_START
+from nodescope.serve.server import build_server, open_socket
 
 
 async def answer(scope: Scope, receive: Receive, send: Send) -> None:

@@ -134,7 +134,7 @@ def plain_loop(data: Path) -> tuple[int, float]:
 
 
 def study_rows(data: Path) -> list[Row]:
-    from nodescope.read.roots import survey_roots
+    from nodescope.read.files.file_survey import survey_roots
     from nodescope.use.fleet.cluster import open_cluster, run_units
     from nodescope.use.fleet.part import Job, cut_units
 
@@ -179,7 +179,7 @@ def peak_bytes() -> float:
 
 def truth_rows(data: Path) -> list[Row]:
     """Recall and false discoveries of both questions that have a planted truth, on two workers."""
-    from nodescope.read.roots import survey_roots
+    from nodescope.read.files.file_survey import survey_roots
     from nodescope.use.fleet.answer import build_answer
     from nodescope.use.fleet.cluster import open_cluster, run_units
 
@@ -218,11 +218,11 @@ def copy_rows(data: Path, url: str, server: Any) -> list[Row]:
     import pyarrow.fs as pafs
 
     from nodescope.base.clock import SystemClock
-    from nodescope.keep.copy import Copier
+    from nodescope.keep.copy.copied_files import end_copying
+    from nodescope.keep.copy.copier import Copier
+    from nodescope.keep.copy.object_store import open_store
     from nodescope.keep.disk import Disk
-    from nodescope.keep.layout import DataFolder
-    from nodescope.keep.ledger import end_copying
-    from nodescope.keep.store import open_store
+    from nodescope.keep.folder import DataFolder
 
     start = time.monotonic()
     sent = 0
@@ -256,8 +256,8 @@ def fetch_rows(url: str, server: Any) -> list[Row]:
     """One series of each node: what leaves the store against what lies there."""
     from tests.s3.server import sent_bytes
 
-    from nodescope.read.query import Engine
-    from nodescope.read.roots import open_files, survey_roots
+    from nodescope.read.files.file_survey import open_files, survey_roots
+    from nodescope.read.query.engine import Engine
     from nodescope.use.fleet.part import by_node
 
     survey = survey_roots([url])
@@ -290,9 +290,9 @@ def fetch_rows(url: str, server: Any) -> list[Row]:
 
 def catalog_rows(server: Any) -> list[Row]:
     """Days of 24 hours each with their manifests, written where the server keeps its objects."""
-    from nodescope.keep.layout import render_day, render_stamp
-    from nodescope.keep.manifest import MANIFEST, Listing, Manifest, render_manifest
-    from nodescope.read.roots import survey_roots
+    from nodescope.keep.copy.manifest import MANIFEST, Listing, Manifest, render_manifest
+    from nodescope.keep.folder import render_day, render_stamp
+    from nodescope.read.files.file_survey import survey_roots
 
     bucket = server.make_bucket("catalog")
     root = server.folder / "catalog" / "archive"

@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench.studies_sets import autoregressive
-from nodescope.keep.series import LABELS, Subject
-from nodescope.read.bucket import Points
-from nodescope.read.query import Line
+from nodescope.keep.label_columns import LABELS, Subject
+from nodescope.read.query.bucket import Points
+from nodescope.read.query.engine import Line
 from nodescope.use.fleet.answer import FleetAnswer, build_answer
 from nodescope.use.fleet.part import Job, Part, Unit
 from nodescope.use.fleet.task import take_changes, take_trends

@@ -22,7 +22,7 @@ from nodescope.keep.demo.archive import cut_days, write_node
 from nodescope.keep.demo.fleet import plan_fleet, plant_steady_cache, rollout_minute
 from nodescope.keep.demo.plan import Planter, plant_crash_loop, plant_cron
 from nodescope.keep.demo.story import Wish
-from nodescope.read.roots import Survey, survey_roots
+from nodescope.read.files.file_survey import Survey, survey_roots
 from nodescope.use.fleet.answer import FleetAnswer, build_answer
 from nodescope.use.fleet.part import Job, Unit, cut_units, window_units
 from nodescope.use.fleet.task import run_unit

@@ -34,8 +34,8 @@ from nodescope.base.clock import SystemClock
 from nodescope.base.settings import Settings
 from nodescope.keep.demo.archive import write_node
 from nodescope.keep.demo.story import Wish
-from nodescope.publish.server import build_server, open_socket
-from nodescope.use.mcp.fleet import AT_ONCE
+from nodescope.serve.server import build_server, open_socket
+from nodescope.use.mcp.nodes.fleet import AT_ONCE
 
 VIEWERS = 100
 CONTAINERS = 8
@@ -189,8 +189,8 @@ def resident_bytes(pid: int) -> float:
 def serve_viewers(folder: Path, count: int) -> None:
     """One application behind many ports: each is a viewer to whoever asks it."""
     from nodescope.use.viewer.app import build_app
-    from nodescope.use.viewer.asked import Viewer
-    from nodescope.use.viewer.shelf import Shelf
+    from nodescope.use.viewer.request import Viewer
+    from nodescope.use.viewer.snapshots import Shelf
 
     sockets = [open_socket("127.0.0.1:0") for _ in range(count)]
     server = build_server(build_app(Viewer(Shelf([folder], SystemClock()))), Settings())

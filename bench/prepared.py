@@ -15,7 +15,7 @@ import nodescope.keep
 
 KEPT = Path("artifacts/bench")
 # What decides the bytes of an archive.
-WRITERS = ("convert.py", "demo/*.py", "merge.py", "parquet.py", "rollup.py", "series.py", "sidecar.py")
+WRITERS = ("convert.py", "demo/*.py", "merge.py", "parquet.py", "rollup.py", "label_columns.py", "sidecar.py")
 
 
 def prepare_input(name: str, make: Callable[[Path], object], kept: Path = KEPT) -> Path:

@@ -19,9 +19,9 @@ from bench.compiled import compiled
 from bench.result import Goal, Options, Row, median
 from bench.tick import build_context, find_readers, raise_descriptor_limit
 from nodescope.base.clock import thread_cpu_ns
-from nodescope.collect.native import Native
-from nodescope.collect.source import Tick
-from nodescope.collect.sources.process import ProcessSource
+from nodescope.collect.files.native import Native
+from nodescope.collect.run.source import Tick
+from nodescope.collect.sources.process.source import ProcessSource
 
 PROCESSES = 480
 PAUSE_MS = 1000

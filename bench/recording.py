@@ -18,7 +18,7 @@ from pathlib import Path
 
 from nodescope.base.codec import Encoder
 from nodescope.base.frame import Frame
-from nodescope.base.loading import load_settings
+from nodescope.base.settings_load import load_settings
 from nodescope.wiring import build_parts
 
 CONTROLLERS = ("memory", "cpu", "cpuacct", "pids", "blkio", "unified")

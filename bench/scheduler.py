@@ -104,17 +104,17 @@ def serving_extender() -> Iterator[int]:
     import gc
 
     from nodescope.base.clock import SystemClock
-    from nodescope.base.fpga import FpgaEvent, FpgaTracker
-    from nodescope.base.fpga_state import KEY, render_state
-    from nodescope.base.node_load import WINDOW_KEY, NodeLoad, render_load
     from nodescope.base.settings import Settings
-    from nodescope.publish.server import build_server, open_socket
+    from nodescope.fpga.node_load import WINDOW_KEY, NodeLoad, render_load
+    from nodescope.fpga.state import KEY, render_state
+    from nodescope.fpga.tracker import FpgaEvent, FpgaTracker
+    from nodescope.serve.server import build_server, open_socket
     from nodescope.use.scheduler.explain import Decisions
     from nodescope.use.scheduler.extender import Extender
-    from nodescope.use.scheduler.ledger import Ledger
     from nodescope.use.scheduler.nodes import Nodes
+    from nodescope.use.scheduler.placed_pods import Ledger
+    from nodescope.use.scheduler.self_metrics import ExtenderTally
     from nodescope.use.scheduler.server import ExtenderApp
-    from nodescope.use.scheduler.tally import ExtenderTally
 
     # As the command does it.
     gc.set_threshold(50_000, 20, 20)

@@ -21,14 +21,14 @@ from threading import Event
 from typing import Any
 
 from bench.result import quantile
-from nodescope.base.fpga import FpgaEvent, FpgaReading, FpgaTracker
-from nodescope.base.fpga_state import KEY, is_material, render_state
-from nodescope.use.scheduler.call import Call
+from nodescope.fpga.state import KEY, is_material, render_state
+from nodescope.fpga.tracker import FpgaEvent, FpgaReading, FpgaTracker
 from nodescope.use.scheduler.explain import Decisions
 from nodescope.use.scheduler.extender import Extender
-from nodescope.use.scheduler.ledger import Ledger
 from nodescope.use.scheduler.nodes import Nodes
-from nodescope.use.scheduler.wish import Wish
+from nodescope.use.scheduler.placed_pods import Ledger
+from nodescope.use.scheduler.pod_request import Wish
+from nodescope.use.scheduler.wire import Call
 
 GREEDY = "greedy"
 NODES = 10

@@ -20,13 +20,13 @@ from bench.node import PROCESSES, containers
 from bench.result import Goal, Options, Row, median
 from nodescope.base.clock import SystemClock, thread_cpu_ns
 from nodescope.base.settings import Settings
-from nodescope.collect.batch import Grid, Segment, read_segments
-from nodescope.collect.names import Names
-from nodescope.collect.native import Native, load_native
-from nodescope.collect.roots import Descriptors, NodeRoot
-from nodescope.collect.roster import Roster
-from nodescope.collect.sampler import Sampler
-from nodescope.collect.source import BatchSource, Context, Tick
+from nodescope.collect.containers.live_containers import Roster
+from nodescope.collect.containers.names import Names
+from nodescope.collect.files.batch import Grid, Segment, read_segments
+from nodescope.collect.files.native import Native, load_native
+from nodescope.collect.files.roots import Descriptors, NodeRoot
+from nodescope.collect.run.sampler import Sampler
+from nodescope.collect.run.source import BatchSource, Context, Tick
 from nodescope.collect.sources import BATCH_SOURCES
 
 CONTAINERS = 200

@@ -48,7 +48,7 @@ static ssize_t read_from_start(int descriptor, char *buffer, size_t bytes)
 #define MOST_LINES 4096
 #define LAYOUTS "nodescope.layouts"
 /*
- * What the functions take and give, as one number; collect/native.py has its
+ * What the functions take and give, as one number; collect/files/native.py has its
  * twin. Both grow when either side changes: a library left over from an older
  * version would read our arrays as something else.
  */

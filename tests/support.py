@@ -20,7 +20,7 @@ from urllib.parse import unquote_to_bytes
 import httpx
 
 from nodescope.base.frame import Frame
-from nodescope.base.loading import load_settings
+from nodescope.base.settings_load import load_settings
 from nodescope.wiring import Parts, build_agent_app, build_parts
 
 NODES = Path(__file__).parent / "nodes"

@@ -25,13 +25,13 @@ from pathlib import Path
 from typing import Any
 
 from nodescope.base.clock import Clock, SystemClock
-from nodescope.base.loading import load_settings
-from nodescope.collect.caller import Caller
-from nodescope.collect.names import Names
-from nodescope.collect.roots import Descriptors, NodeRoot
-from nodescope.collect.roster import Roster
-from nodescope.collect.sampler import Sampler
-from nodescope.collect.source import Context
+from nodescope.base.settings_load import load_settings
+from nodescope.collect.containers.live_containers import Roster
+from nodescope.collect.containers.names import Names
+from nodescope.collect.files.roots import Descriptors, NodeRoot
+from nodescope.collect.run.call_runner import Caller
+from nodescope.collect.run.sampler import Sampler
+from nodescope.collect.run.source import Context
 from nodescope.wiring import choose_sources, raise_descriptor_limit
 
 NODES = Path(__file__).parents[1] / "tests" / "nodes"

@@ -21,9 +21,9 @@ from pathlib import Path
 from tests.cluster.control_plane import RBAC, ControlPlane, free_port, tools_folder, wait_for
 from tests.cluster.programs import Agent, Extender, run_agent, run_extender
 
-from nodescope.base.fpga_state import KEY, STATE_BYTES
 from nodescope.base.quantity import render_seconds
-from nodescope.commands.terminal import paint, render_table
+from nodescope.commands.text.terminal import paint, render_table
+from nodescope.fpga.state import KEY, STATE_BYTES
 
 NODES = {"minikube": "abc", "minikube-m02": "def", "minikube-m03": "xyz"}
 DEPLOYMENT = """

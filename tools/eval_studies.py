@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from nodescope.use.studies import STUDIES, Answer, Series, anomaly, correlation
 from nodescope.use.studies.csv_series import read_series
-from nodescope.use.studies.cut import cuts_of
+from nodescope.use.studies.maths.change_search import cuts_of
 
 FloatArray = NDArray[np.float64]
 START_AT = 1_700_000_000.0

@@ -21,34 +21,34 @@ from typing import Any
 from nodescope import __version__
 from nodescope.base.clock import Clock, SystemClock
 from nodescope.base.errors import SettingsRejected
-from nodescope.base.fpga import FpgaTracker
-from nodescope.base.loading import Loaded, load_settings
 from nodescope.base.log import Log
+from nodescope.base.perf_requests import Wishes
 from nodescope.base.settings import Settings
+from nodescope.base.settings_load import Loaded, load_settings
 from nodescope.base.text import hint_nearest
-from nodescope.base.wishes import Wishes
-from nodescope.collect.caller import Caller
-from nodescope.collect.names import Names
-from nodescope.collect.native import describe_reader, load_native
-from nodescope.collect.roots import Descriptors, open_root
-from nodescope.collect.roster import Roster
-from nodescope.collect.sampler import Sampler
-from nodescope.collect.source import BatchSource, CallSource, Context
+from nodescope.collect.containers.live_containers import Roster
+from nodescope.collect.containers.names import Names
+from nodescope.collect.files.native import describe_reader, load_native
+from nodescope.collect.files.roots import Descriptors, open_root
+from nodescope.collect.run.call_runner import Caller
+from nodescope.collect.run.sampler import Sampler
+from nodescope.collect.run.source import BatchSource, CallSource, Context
 from nodescope.collect.sources import BATCH_SOURCES, CALL_SOURCES
+from nodescope.fpga.tracker import FpgaTracker
 from nodescope.hold.ring import Ring
+from nodescope.keep.archiver import Keeper, Plan
 from nodescope.keep.disk import Disk
-from nodescope.keep.keeper import Keeper, Plan
-from nodescope.keep.layout import DataFolder, clean_identifier
+from nodescope.keep.folder import DataFolder, clean_identifier
 from nodescope.keep.session import Session, render_time
 from nodescope.kube.account import Access, find_account
 from nodescope.kube.client import Client
+from nodescope.publish.agent_http import Agent, build_app
 from nodescope.publish.annotation import Annotator
-from nodescope.publish.http import Agent, build_app
+from nodescope.publish.annotation_content import FpgaNote, Note, WindowNote, read_load
 from nodescope.publish.live import Live
-from nodescope.publish.note import FpgaNote, Note, WindowNote, read_load
-from nodescope.publish.own import Obituaries, Own
 from nodescope.publish.scrape import Scrape
-from nodescope.publish.token import Token
+from nodescope.publish.self_metrics import Obituaries, Own
+from nodescope.serve.token import Token
 
 log = Log("wiring")
 

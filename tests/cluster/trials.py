@@ -11,7 +11,7 @@ from tests.cluster.control_plane import ControlPlane, wait_for
 from tests.cluster.programs import run_agent
 from tests.nodes.make_nodes import DATABASE, WEB
 
-from nodescope.base.fpga_state import KEY, STATE_BYTES
+from nodescope.fpga.state import KEY, STATE_BYTES
 
 AGENT = "agent-token"
 

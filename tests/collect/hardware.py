@@ -5,10 +5,10 @@ from typing import Any
 
 from nodescope.base.block import Block
 from nodescope.base.settings import Settings
-from nodescope.collect.names import Names
-from nodescope.collect.roots import Descriptors, NodeRoot
-from nodescope.collect.roster import Roster
-from nodescope.collect.source import Context
+from nodescope.collect.containers.live_containers import Roster
+from nodescope.collect.containers.names import Names
+from nodescope.collect.files.roots import Descriptors, NodeRoot
+from nodescope.collect.run.source import Context
 
 
 def make_context(folder: Path, faults: dict[str, int] | None = None, **settings: Any) -> Context:

@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from nodescope.base.settings import Settings
-from nodescope.collect.names import Names
-from nodescope.collect.roots import Descriptors, NodeRoot
-from nodescope.collect.roster import Roster
-from nodescope.collect.source import Context, Tick
+from nodescope.collect.containers.live_containers import Roster
+from nodescope.collect.containers.names import Names
+from nodescope.collect.files.roots import Descriptors, NodeRoot
+from nodescope.collect.run.source import Context, Tick
 
 SECOND = 10**9
 

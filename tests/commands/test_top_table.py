@@ -5,7 +5,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodescope.commands.top_table import FIGURES, render_rows
+from nodescope.commands.text.top_table import FIGURES, render_rows
 
 METRICS = [metric for _, metric, _ in FIGURES]
 

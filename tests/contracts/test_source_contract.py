@@ -11,15 +11,30 @@ import pytest
 from tests.support import FixtureNode, list_nodes, read_faults
 
 from nodescope.base.frame import Frame
-from nodescope.base.kernel_unit import NOT_KNOWN, unit_of
 from nodescope.base.metric import Metric
+from nodescope.base.unit_guess import NOT_KNOWN, unit_of
 from nodescope.collect import sources
-from nodescope.collect.batch import Fault
+from nodescope.collect.files.batch import Fault
 from nodescope.collect.sources import BATCH_SOURCES, CALL_SOURCES
 
 FOLDER = Path(sources.__file__).parent
 TESTS = Path(__file__).parents[1]
-NAMES = sorted(path.stem for path in FOLDER.glob("*.py") if path.stem != "__init__")
+
+
+def name_source(path: Path) -> str:
+    """`disk.py` is disk, `pcm/source.py` is pcm, `perf/cgroup_source.py` is perf_cgroup."""
+    if path.parent == FOLDER:
+        return path.stem
+    return f"{path.parent.name}_{path.stem.removesuffix('source')}".strip("_")
+
+
+# A simple source is one file; a large one is a folder, whose *source.py has `make`.
+MODULES = {
+    name_source(path): path
+    for path in sorted([*FOLDER.glob("*.py"), *FOLDER.glob("*/*source.py")])
+    if path.stem != "__init__"
+}
+NAMES = sorted(MODULES)
 
 # What every Linux has, if it has anything: on `bare`, too.
 ALWAYS = {"cpu", "memory", "process", "pod"}
@@ -61,7 +76,8 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Runs:
 
 
 def module_of(name: str) -> ModuleType:
-    return importlib.import_module(f"nodescope.collect.sources.{name}")
+    inner = ".".join(MODULES[name].relative_to(FOLDER).with_suffix("").parts)
+    return importlib.import_module(f"nodescope.collect.sources.{inner}")
 
 
 def metrics_of(runs: Runs) -> Iterator[Metric]:
@@ -97,7 +113,7 @@ def test_a_header_says_what_is_read_needed_and_documented(name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_a_source_opens_no_file_itself(name: str) -> None:
     """Files come through NodeRoot: so every source runs on a fixture."""
-    tree = ast.parse((FOLDER / f"{name}.py").read_text())
+    tree = ast.parse(MODULES[name].read_text())
     called = [node.func for node in ast.walk(tree) if isinstance(node, ast.Call)]
     names = {func.id for func in called if isinstance(func, ast.Name)}
     attributes = {

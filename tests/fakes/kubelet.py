@@ -7,7 +7,7 @@ from concurrent import futures
 from pathlib import Path
 from typing import Any
 
-from nodescope.collect.sources.pod_resources import SOCKET
+from nodescope.collect.sources.pod_resources.source import SOCKET
 
 # k8s.io/kubelet/pkg/apis/podresources/v1/api.proto: message -> (field, number, type, is repeated).
 PROTO: dict[str, list[tuple[str, int, str, bool]]] = {

@@ -13,13 +13,13 @@ import pytest
 from tests.s3.server import S3, ServerMissing, serve
 
 from nodescope.keep.consolidator import Consolidator
-from nodescope.keep.copy import Copied, Copier
+from nodescope.keep.copy.copier import Copied, Copier
+from nodescope.keep.copy.object_store import open_store
 from nodescope.keep.demo.archive import render_truth, write_node
 from nodescope.keep.demo.fleet import plan_fleet
 from nodescope.keep.demo.story import Wish
 from nodescope.keep.disk import Disk
-from nodescope.keep.layout import MS_PER_DAY, DataFolder
-from nodescope.keep.store import open_store
+from nodescope.keep.folder import MS_PER_DAY, DataFolder
 
 END_MS = 1_772_366_400_000
 NODES, HOURS, CONTAINERS, SEED = 10, 1.0, 10, 5

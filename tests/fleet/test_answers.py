@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from tests.fleet.conftest import Dask, Fleet
 
-from nodescope.read.catalog import read_catalog
-from nodescope.read.roots import Survey, survey_roots
+from nodescope.read.files.catalog import read_catalog
+from nodescope.read.files.file_survey import Survey, survey_roots
 from nodescope.use.fleet.answer import FleetAnswer, build_answer, is_together
 from nodescope.use.fleet.cluster import open_cluster, run_units
 from nodescope.use.fleet.part import Job, Unit, cut_units, window_units

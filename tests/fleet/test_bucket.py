@@ -17,9 +17,9 @@ import pytest
 from tests.fleet.conftest import END_MS, Fleet, copy_all, write_node_again
 from tests.s3.server import S3
 
-from nodescope.keep.manifest import parse_manifest
-from nodescope.keep.store import open_store
-from nodescope.read.roots import survey_roots
+from nodescope.keep.copy.manifest import parse_manifest
+from nodescope.keep.copy.object_store import open_store
+from nodescope.read.files.file_survey import survey_roots
 from nodescope.use.fleet.part import Job, cut_units
 from nodescope.use.fleet.task import run_unit
 
@@ -31,10 +31,10 @@ CHILD = f"""
 import sys
 from pathlib import Path
 from tests.fleet.conftest import Clock
-from nodescope.keep.copy import Copier
+from nodescope.keep.copy.copier import Copier
 from nodescope.keep.disk import Disk
-from nodescope.keep.layout import DataFolder
-from nodescope.keep.store import open_store
+from nodescope.keep.folder import DataFolder
+from nodescope.keep.copy.object_store import open_store
 copier = Copier(Disk(), DataFolder(Path(sys.argv[1])), open_store(sys.argv[2]), Clock())
 print("ready", flush=True)
 done = copier.run_pass(everything=True)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.fleet.conftest import Fleet, start_dask
 
-from nodescope.read.roots import survey_roots
+from nodescope.read.files.file_survey import survey_roots
 from nodescope.use.fleet.cluster import open_cluster, run_units
 from nodescope.use.fleet.part import Job, cut_units
 from nodescope.use.fleet.task import run_unit

@@ -15,7 +15,7 @@ from tests.fleet.test_bucket import answer_of, emptied_and_copied_again, rows_se
 from tests.gcs import server as gcs_server
 from tests.s3.server import ServerMissing
 
-from nodescope.read.roots import survey_roots
+from nodescope.read.files.file_survey import survey_roots
 
 pytestmark = [pytest.mark.real, pytest.mark.filterwarnings("ignore")]
 Server = azure_server.Azure | gcs_server.Gcs

@@ -6,21 +6,22 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.collect.hardware import make_context, write_files
-from tests.collect.test_pcm_account import COLUMNS, GOOD, make_answer, row_at, with_cell
+from tests.collect.sources.test_pcm_totals import COLUMNS, GOOD, make_answer, row_at, with_cell
 
 from nodescope.base.block import Block
 from nodescope.base.entity import Entity
 from nodescope.base.errors import RequestRejected
 from nodescope.base.frame import OK, Frame, Outcome
-from nodescope.collect.pcm_account import TABLES
-from nodescope.collect.source import CallSource
-from nodescope.collect.sources import cpufreq, cpuidle, perf, rapl, resctrl
-from nodescope.collect.sources.pcm import PcmSource
+from nodescope.collect.run.source import CallSource
+from nodescope.collect.sources import cpufreq, cpuidle, rapl, resctrl
+from nodescope.collect.sources.pcm.source import PcmSource
+from nodescope.collect.sources.pcm.totals import TABLES
+from nodescope.collect.sources.perf import source as perf
 from nodescope.hold.core_window import parse_cores
 from nodescope.hold.feature import CORE_FEATURES, FEATURES, THESIS_FEATURES
 from nodescope.hold.ring import Ring
 from nodescope.hold.window import NodeWindow, take_node_window
-from nodescope.publish.answer import answer_node_window, render_json
+from nodescope.publish.agent_json import answer_node_window, render_json
 
 SECOND = 1_000_000_000
 HARDWARE = ("pcm", "perf", "resctrl", "rapl", "cpufreq", "cpuidle")

@@ -6,7 +6,7 @@ import pytest
 
 from nodescope.base.block import Block
 from nodescope.base.frame import OK, Frame, Outcome
-from nodescope.collect.gpu_metrics import Family
+from nodescope.collect.sources.gpu.metrics import Family
 from nodescope.hold.ring import Ring
 from nodescope.hold.window import NodeWindow, take_node_window
 

@@ -25,11 +25,11 @@ from typing import Any, TypeVar
 
 import httpx
 
-from nodescope.base.loading import load_settings
-from nodescope.collect.caller import Caller
-from nodescope.collect.sampler import Opened
-from nodescope.collect.source import BatchSource, CallSource
-from nodescope.publish.server import build_server, open_socket
+from nodescope.base.settings_load import load_settings
+from nodescope.collect.run.call_runner import Caller
+from nodescope.collect.run.sampler import Opened
+from nodescope.collect.run.source import BatchSource, CallSource
+from nodescope.serve.server import build_server, open_socket
 from nodescope.wiring import Parts, build_agent_app, build_parts
 
 # The first tick comes within a second; a machine that builds something else

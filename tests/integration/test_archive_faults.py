@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.integration.archive_agent import ArchiveAgent
 
-from nodescope.keep.layout import DataFolder
+from nodescope.keep.folder import DataFolder
 from nodescope.keep.parquet import open_parquet
 
 MOUNT = 'mount -t tmpfs -o size=6m tmpfs "$0" && exec "$@"'

@@ -22,8 +22,8 @@ import pyarrow.parquet as pq
 import pytest
 from tests.integration.archive_agent import ArchiveAgent, sample_times
 
-from nodescope.keep.layout import DataFolder
-from nodescope.read.catalog import read_catalog
+from nodescope.keep.folder import DataFolder
+from nodescope.read.files.catalog import read_catalog
 
 METRIC = "cgroup.v2.memory.current"
 PATIENCE_SECONDS = 120.0

@@ -11,7 +11,7 @@ from nodescope.keep.consolidator import Consolidator
 from nodescope.keep.demo.archive import write_node
 from nodescope.keep.demo.story import Wish
 from nodescope.keep.disk import Disk
-from nodescope.keep.layout import DataFolder
+from nodescope.keep.folder import DataFolder
 
 GUIDE = Path(__file__).parents[2] / "docs" / "guides" / "parquet.md"
 END_MS = 1_772_366_400_000

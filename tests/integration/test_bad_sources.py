@@ -21,8 +21,8 @@ from nodescope.base.entity import NODE, Entity
 from nodescope.base.errors import SourceFailed
 from nodescope.base.frame import Event
 from nodescope.base.metric import Metric
-from nodescope.collect.batch import Fault, Segment
-from nodescope.collect.source import Context, Tick
+from nodescope.collect.files.batch import Fault, Segment
+from nodescope.collect.run.source import Context, Tick
 from nodescope.wiring import Parts
 
 pytestmark = pytest.mark.real

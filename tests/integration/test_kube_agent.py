@@ -8,15 +8,15 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.base.test_fpga_state import VERSION_1
 from tests.cluster.control_plane import ControlPlane, wait_for
 from tests.cluster.programs import NODESCOPE, clean_environment, run_agent
 from tests.cluster.trials import check_flood, check_outage, read_state
+from tests.fpga.test_state import VERSION_1
 from tests.nodes.make_nodes import DATABASE, WEB
 from tests.support import NODES, WALL_NS
 
 from nodescope.base.clock import SystemClock
-from nodescope.base.fpga_state import KEY, STATE_BYTES
+from nodescope.fpga.state import KEY, STATE_BYTES
 from nodescope.kube.watch import Watch
 
 pytestmark = pytest.mark.real

@@ -20,9 +20,9 @@ from tests.support import NODES
 
 from nodescope.base.clock import SystemClock
 from nodescope.base.errors import KubernetesRefused
-from nodescope.base.fpga import FpgaEvent, FpgaTracker
-from nodescope.base.fpga_state import KEY, render_state
-from nodescope.base.node_load import WINDOW_KEY, NodeLoad, render_load
+from nodescope.fpga.node_load import WINDOW_KEY, NodeLoad, render_load
+from nodescope.fpga.state import KEY, render_state
+from nodescope.fpga.tracker import FpgaEvent, FpgaTracker
 
 pytestmark = pytest.mark.real
 

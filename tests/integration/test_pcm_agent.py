@@ -19,11 +19,11 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.collect.test_pcm_server import make_answer
+from tests.collect.sources.test_pcm_sensor_server import make_answer
 from tests.samples import find_samples
 
-from nodescope.collect.pcm_csv import Stream
-from nodescope.collect.pcm_process import PcmProcess, build_command
+from nodescope.collect.sources.pcm.csv_stream import Stream
+from nodescope.collect.sources.pcm.process import PcmProcess, build_command
 
 pytestmark = pytest.mark.real
 

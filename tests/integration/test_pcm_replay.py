@@ -8,8 +8,8 @@ import pytest
 from tests.collect.hardware import make_context, value
 
 from nodescope.base.frame import OK, Frame
-from nodescope.collect.pcm_process import PcmProcess
-from nodescope.collect.sources.pcm import PcmSource, group_rows
+from nodescope.collect.sources.pcm.process import PcmProcess
+from nodescope.collect.sources.pcm.source import PcmSource, group_rows
 from nodescope.hold.ring import Ring
 
 FAKE = Path(__file__).parents[1] / "fakes" / "pcm"

@@ -21,8 +21,8 @@ from tests.integration.workload import burner, holder
 
 from nodescope.base.codec import Decoder
 from nodescope.base.frame import Event
-from nodescope.collect.discovery import RESCAN_TICKS
-from nodescope.publish.own import OBITUARY_SECONDS
+from nodescope.collect.sources.container.discovery import RESCAN_TICKS
+from nodescope.publish.self_metrics import OBITUARY_SECONDS
 from nodescope.wiring import Parts, raise_descriptor_limit
 
 pytestmark = pytest.mark.real

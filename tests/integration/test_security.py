@@ -15,9 +15,9 @@ import pytest
 from tests.integration.agents import Agent, TurnableClock, make_parts, running_agent, serving, tick, wait_for
 from tests.integration.exposition import find
 
-from nodescope.publish import token
-from nodescope.publish.http import QUERY_CHARACTERS
-from nodescope.publish.server import HEADER_BYTES, HEADER_SECONDS
+from nodescope.publish.agent_http import QUERY_CHARACTERS
+from nodescope.serve import token
+from nodescope.serve.server import HEADER_BYTES, HEADER_SECONDS
 
 pytestmark = pytest.mark.real
 

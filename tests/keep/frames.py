@@ -15,7 +15,7 @@ from nodescope.base.entity import NODE, Entity
 from nodescope.base.frame import OK, Event, Frame
 from nodescope.base.metric import Metric
 from nodescope.keep.disk import Disk, Operation
-from nodescope.keep.layout import DataFolder
+from nodescope.keep.folder import DataFolder
 
 # 2026-03-01 11:59:00 UTC.
 START_NS = 1_772_366_340_000_000_000
@@ -85,7 +85,7 @@ def write_log(
 
 def archived_times(folder: DataFolder, metric: str = CURRENT.name, letter: str = "a") -> list[int]:
     """Times, in seconds since START, that the catalog serves for one series; twice when twice."""
-    from nodescope.read.catalog import read_catalog
+    from nodescope.read.files.catalog import read_catalog
 
     found: list[int] = []
     for entry in read_catalog([folder.path]).entries:

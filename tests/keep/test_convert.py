@@ -27,7 +27,7 @@ from tests.keep.frames import (
 from nodescope.base.frame import Event
 from nodescope.keep.convert import convert_all
 from nodescope.keep.disk import Disk
-from nodescope.keep.layout import DataFolder
+from nodescope.keep.folder import DataFolder
 from nodescope.keep.parquet import SCHEMA, open_parquet, read_footer
 from nodescope.keep.sidecar import read_sidecar
 
@@ -206,7 +206,7 @@ def test_the_values_are_the_frames_values(folder: DataFolder) -> None:
 def test_every_id_of_an_entity_tells_its_series_apart() -> None:
     """forall a, b of one scope: equal identity iff equal ids, an inode aside."""
     from nodescope.base.entity import Entity
-    from nodescope.keep.series import identify_entity
+    from nodescope.keep.label_columns import identify_entity
 
     many = [
         Entity("gpu", ("GPU-1",)),

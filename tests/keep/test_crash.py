@@ -26,10 +26,10 @@ from tests.keep.frames import (
 from nodescope.keep.consolidator import Consolidator
 from nodescope.keep.convert import convert_all, sweep
 from nodescope.keep.disk import Disk, Operation
-from nodescope.keep.journal import Journal
-from nodescope.keep.layout import CLOSED, OPEN, DataFolder
-from nodescope.read.catalog import read_catalog
-from nodescope.read.query import Engine
+from nodescope.keep.folder import CLOSED, OPEN, DataFolder
+from nodescope.keep.log_writer import Journal
+from nodescope.read.files.catalog import read_catalog
+from nodescope.read.query.engine import Engine
 
 FACTS = {"run": "run1", "node": "n1", "identifier": "n1"}
 # Long after every sample of these tests.

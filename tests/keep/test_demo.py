@@ -10,8 +10,8 @@ import pytest
 from nodescope.cli import main
 from nodescope.keep.demo.archive import write_node
 from nodescope.keep.demo.story import Wish
-from nodescope.read.catalog import read_catalog
-from nodescope.read.query import Engine
+from nodescope.read.files.catalog import read_catalog
+from nodescope.read.query.engine import Engine
 
 END_MS = 1_772_366_400_000
 Samples = dict[tuple[str, str], "np.ndarray[tuple[int], np.dtype[np.float64]]"]

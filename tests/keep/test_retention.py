@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from nodescope.keep.disk import Disk
-from nodescope.keep.layout import DataFolder, render_day, render_stamp
+from nodescope.keep.folder import DataFolder, render_day, render_stamp
 from nodescope.keep.retention import Limits, apply_retention
 
 NOW_MS = 1_772_366_340_000

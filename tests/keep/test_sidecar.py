@@ -12,7 +12,7 @@ from tests.keep.frames import frames, write_log
 from nodescope.base.errors import ArchiveRefused
 from nodescope.keep.convert import convert_all
 from nodescope.keep.disk import Disk
-from nodescope.keep.layout import DataFolder
+from nodescope.keep.folder import DataFolder
 from nodescope.keep.sidecar import parse_sidecar, render_sidecar
 
 

@@ -11,7 +11,7 @@ import yaml
 from tests.support import NODES, TurnableClock
 
 from nodescope.base.errors import SettingsRejected
-from nodescope.base.loading import load_settings
+from nodescope.base.settings_load import load_settings
 from nodescope.kube.account import find_account
 from nodescope.wiring import build_parts
 

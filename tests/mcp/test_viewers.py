@@ -15,9 +15,9 @@ from tests.mcp.servers import nodescope
 from tests.use.mcp.asking import Asker, asking, connected
 
 from nodescope.base.clock import SystemClock
-from nodescope.use.mcp.fleet import Fleet, Seat, StaticRoster
-from nodescope.use.mcp.server import build_server
-from nodescope.use.mcp.viewer import ViewerNode, parse_address
+from nodescope.use.mcp.nodes.fleet import Fleet, Seat, StaticRoster
+from nodescope.use.mcp.nodes.viewer import ViewerNode, parse_address
+from nodescope.use.mcp.protocol.server import build_server
 
 pytestmark = [pytest.mark.real, pytest.mark.xdist_group("mcp")]
 DEADLINE_SECONDS = 2.0

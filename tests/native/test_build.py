@@ -74,7 +74,11 @@ def test_without_the_extension_all_works_and_one_line_says_so(
     where, reader = run(folder, "-c", STATUS, str(ROOT / "tests/nodes/cgroup2-systemd/t0")).split("\n")[:2]
     assert where.startswith(str(folder))
     assert reader == LINE.removeprefix("files are read by ")
-    tests = ["tests/collect/test_batch.py", "tests/collect/test_layout.py", "tests/native/test_reader.py"]
+    tests = [
+        "tests/collect/files/test_batch.py",
+        "tests/collect/files/test_layout.py",
+        "tests/native/test_reader.py",
+    ]
     said = run(folder, "-m", "pytest", "-rs", "-p", "no:cacheprovider", *tests)
     # The twins of what is not there are skipped, and say so.
     assert "SKIPPED" in said

@@ -13,10 +13,10 @@ from nodescope.base.entity import Entity
 from nodescope.base.errors import SettingsRejected
 from nodescope.base.metric import Metric
 from nodescope.base.settings import Settings
-from nodescope.collect.batch import Grid
-from nodescope.collect.layout import KeyValues, Number
-from nodescope.collect.native import INTERFACE, Native, describe_reader, load_native
-from nodescope.collect.roots import Descriptors, NodeRoot
+from nodescope.collect.files.batch import Grid
+from nodescope.collect.files.layout import KeyValues, Number
+from nodescope.collect.files.native import INTERFACE, Native, describe_reader, load_native
+from nodescope.collect.files.roots import Descriptors, NodeRoot
 from nodescope.wiring import build_context
 
 NATIVE, WHY = load_native("auto")
@@ -89,7 +89,7 @@ def test_files_over_the_descriptor_limit_are_read_by_opening_them(folder: Path) 
 
 @needs_native
 def test_both_sides_compiled_in_the_same_interface() -> None:
-    """The number in native/module.c and the one in collect/native.py grow together."""
+    """The number in native/module.c and the one in collect/files/native.py grow together."""
     assert NATIVE is not None
     assert NATIVE.INTERFACE == INTERFACE
 

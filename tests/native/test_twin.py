@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from nodescope.base.errors import ParseError
 from nodescope.base.metric import Metric
-from nodescope.collect.layout import (
+from nodescope.collect.files.layout import (
     DeviceRows,
     Fields,
     GridLayout,
@@ -25,7 +25,7 @@ from nodescope.collect.layout import (
     ProcessStat,
     plan_rows,
 )
-from nodescope.collect.native import ENTRY, describe_layout, load_native
+from nodescope.collect.files.native import ENTRY, describe_layout, load_native
 
 NATIVE, WHY = load_native("auto")
 pytestmark = pytest.mark.skipif(NATIVE is None, reason=WHY)

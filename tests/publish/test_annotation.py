@@ -7,11 +7,11 @@ from typing import Any
 from tests.support import TurnableClock
 
 from nodescope.base.errors import KubernetesAway, KubernetesRefused
-from nodescope.base.fpga import FpgaEvent, FpgaTracker
-from nodescope.base.fpga_state import KEY, STATE_BYTES
-from nodescope.base.node_load import NodeLoad
+from nodescope.fpga.node_load import NodeLoad
+from nodescope.fpga.state import KEY, STATE_BYTES
+from nodescope.fpga.tracker import FpgaEvent, FpgaTracker
 from nodescope.publish.annotation import AnnotationTally, Annotator
-from nodescope.publish.note import FpgaNote, WindowNote, differs
+from nodescope.publish.annotation_content import FpgaNote, WindowNote, differs
 
 SECOND = 1_000_000_000
 

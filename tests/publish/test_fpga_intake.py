@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from tests.support import NODES, WALL_NS, TurnableClock, build_parts_at
 
 from nodescope.base.errors import RequestRejected
-from nodescope.base.fpga import FpgaEvent
-from nodescope.publish.fpga import FIELDS, parse_event
+from nodescope.fpga.tracker import FpgaEvent
+from nodescope.publish.fpga_intake import FIELDS, parse_event
 from nodescope.wiring import Parts, build_agent_app
 
 NOW_MS = WALL_NS // 1_000_000

@@ -7,8 +7,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from nodescope.base.block import Block
 from nodescope.base.frame import OK, Frame
-from nodescope.base.loading import load_settings
-from nodescope.collect.gpu_metrics import METRICS, Family
+from nodescope.base.settings_load import load_settings
+from nodescope.collect.sources.gpu.metrics import METRICS, Family
 from nodescope.hold.ring import Ring
 from nodescope.hold.window import take_node_window
 from nodescope.publish.derived import gather_health_inputs

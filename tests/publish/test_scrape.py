@@ -15,10 +15,10 @@ from nodescope.base.entity import NODE
 from nodescope.base.errors import RequestRejected
 from nodescope.base.frame import OK, Event, Frame, Outcome
 from nodescope.base.metric import Metric
-from nodescope.base.tally import Tally
+from nodescope.base.self_counters import Tally
 from nodescope.hold.ring import Ring
-from nodescope.publish.own import OBITUARIES, Obituaries, Own
 from nodescope.publish.scrape import Scrape, compress, expand_sources, prefers_openmetrics
+from nodescope.publish.self_metrics import OBITUARIES, Obituaries, Own
 
 SECOND = 10**9
 

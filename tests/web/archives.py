@@ -7,7 +7,7 @@ from nodescope.keep.demo.plan import plan_node
 from nodescope.keep.demo.samples import run_of
 from nodescope.keep.demo.story import Wish
 from nodescope.keep.disk import Disk
-from nodescope.keep.layout import MS_PER_HOUR, DataFolder, clean_identifier
+from nodescope.keep.folder import MS_PER_HOUR, DataFolder, clean_identifier
 from nodescope.keep.session import Session, render_time, write_session
 
 END_MS = 1_770_000_000_000

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from nodescope.base.log import Log, set_up_logging
 from nodescope.commands.options import add_settings, gather_flags
-from nodescope.publish.server import build_server, open_socket
+from nodescope.serve.server import build_server, open_socket
 from nodescope.wiring import (
     Parts,
     build_agent_app,

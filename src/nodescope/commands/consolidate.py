@@ -12,7 +12,7 @@ from nodescope.base.errors import ArchiveBusy, RequestRejected
 from nodescope.base.log import Log, set_up_logging
 from nodescope.base.quantity import render_bytes
 from nodescope.base.settings import Settings
-from nodescope.keep.layout import DataFolder
+from nodescope.keep.folder import DataFolder
 from nodescope.keep.lock import FolderLock, read_holder
 from nodescope.keep.retention import Limits, apply_retention
 from nodescope.wiring import choose_data, read_settings
@@ -20,7 +20,7 @@ from nodescope.wiring import choose_data, read_settings
 if TYPE_CHECKING:
     # Arrow is loaded when the command runs, not when its options are parsed.
     from nodescope.keep.consolidator import Report
-    from nodescope.keep.copy import Copied, Copier
+    from nodescope.keep.copy.copier import Copied, Copier
 
 EXAMPLE = """example:
   nodescope consolidate --data ~/.local/state/nodescope --once
@@ -61,7 +61,7 @@ def run(options: argparse.Namespace) -> int:
         raise RequestRejected(f"no data folder {folder.path}; give --data")
     if loaded.settings.copy_to:
         # Refused before anything is merged.
-        from nodescope.keep.store import check_url
+        from nodescope.keep.copy.object_store import check_url
 
         check_url(loaded.settings.copy_to)
     if options.dry_run:
@@ -114,7 +114,7 @@ def limits_of(settings: Settings, now_ms: int) -> Limits:
 
 def work(options: argparse.Namespace, folder: DataFolder, settings: Settings) -> int:
     from nodescope.keep.consolidator import FILES_LEAST, Consolidator
-    from nodescope.keep.copy import Copied, first_failure
+    from nodescope.keep.copy.copier import Copied, first_failure
     from nodescope.keep.disk import Disk
 
     clock = SystemClock()
@@ -148,10 +148,10 @@ def work(options: argparse.Namespace, folder: DataFolder, settings: Settings) ->
 
 def open_copier(folder: DataFolder, settings: Settings, clock: SystemClock, *, once: bool) -> "Copier | None":
     """None where nothing is to be copied; a resident consolidator then ends an earlier copy."""
-    from nodescope.keep.copy import Copier
+    from nodescope.keep.copy.copied_files import end_copying
+    from nodescope.keep.copy.copier import Copier
+    from nodescope.keep.copy.object_store import Pace, open_store
     from nodescope.keep.disk import Disk
-    from nodescope.keep.ledger import end_copying
-    from nodescope.keep.store import Pace, open_store
 
     if settings.copy_to:
         store = open_store(settings.copy_to, Pace(settings.copy_rate_bytes, clock))

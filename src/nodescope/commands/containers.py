@@ -6,10 +6,10 @@ from pathlib import Path
 
 from nodescope.base.errors import ArchiveRefused
 from nodescope.commands.moment import render_moment
-from nodescope.commands.terminal import render_table
-from nodescope.keep.series import LABELS, Subject
-from nodescope.publish.answer import render_json
-from nodescope.read.catalog import Catalog, read_catalog
+from nodescope.commands.text.terminal import render_table
+from nodescope.keep.label_columns import LABELS, Subject
+from nodescope.publish.agent_json import render_json
+from nodescope.read.files.catalog import Catalog, read_catalog
 
 EXAMPLE = """example:
   nodescope containers ~/.local/state/nodescope

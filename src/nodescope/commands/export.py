@@ -38,8 +38,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from nodescope.read.catalog import read_catalog
-    from nodescope.read.export import write_derived, write_raw
+    from nodescope.read.files.catalog import read_catalog
+    from nodescope.read.query.export import write_derived, write_raw
 
     if options.out.suffix not in FORMATS:
         raise RequestRejected(
@@ -68,13 +68,13 @@ def run(options: argparse.Namespace) -> int:
 
 def write_page(options: argparse.Namespace) -> int:
     """One file that opens from disk, with the page, the data and the findings in it."""
-    from nodescope.read.query import Engine
-    from nodescope.use.viewer.asked import Viewer
-    from nodescope.use.viewer.booklet import make_booklet
-    from nodescope.use.viewer.facts import answer_instance
+    from nodescope.read.query.engine import Engine
+    from nodescope.use.viewer.offline_page import make_booklet
     from nodescope.use.viewer.question import choose_members, members_of, parse_span
     from nodescope.use.viewer.refusal import Refused
-    from nodescope.use.viewer.shelf import Shelf
+    from nodescope.use.viewer.request import Viewer
+    from nodescope.use.viewer.routes_facts import answer_instance
+    from nodescope.use.viewer.snapshots import Shelf
 
     viewer = Viewer(Shelf(options.path, SystemClock()), Engine())
     snapshot = viewer.shelf.snapshot()

@@ -15,15 +15,15 @@ from nodescope.base.settings import Settings
 from nodescope.kube.account import Account
 from nodescope.kube.client import Client
 from nodescope.kube.watch import Watch
-from nodescope.publish.own import OwnFamily, histogram_samples, render_families
-from nodescope.publish.server import build_server, open_socket
-from nodescope.publish.token import Token
+from nodescope.publish.self_metrics import OwnFamily, histogram_samples, render_families
+from nodescope.serve.server import build_server, open_socket
+from nodescope.serve.token import Token
 from nodescope.use.scheduler.explain import Decisions
 from nodescope.use.scheduler.extender import POLICIES, Extender
-from nodescope.use.scheduler.ledger import Ledger
 from nodescope.use.scheduler.nodes import Nodes
+from nodescope.use.scheduler.placed_pods import Ledger
+from nodescope.use.scheduler.self_metrics import ExtenderTally, derive_families
 from nodescope.use.scheduler.server import ExtenderApp
-from nodescope.use.scheduler.tally import ExtenderTally, derive_families
 from nodescope.wiring import find_access, read_settings, settle_process
 
 EXAMPLE = """example:

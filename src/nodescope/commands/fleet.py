@@ -16,7 +16,7 @@ from nodescope.commands.moment import parse_moment
 
 if TYPE_CHECKING:
     # Arrow and DuckDB are loaded when the question is asked, not for --help.
-    from nodescope.read.roots import Survey
+    from nodescope.read.files.file_survey import Survey
     from nodescope.use.fleet.part import Job, Unit
 
 EXAMPLE = """questions:
@@ -98,7 +98,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from nodescope.read.roots import survey_roots
+    from nodescope.read.files.file_survey import survey_roots
     from nodescope.use.fleet.out import check_ending
 
     check(options)
@@ -187,9 +187,9 @@ def check_metrics(names: Sequence[str], survey: "Survey") -> None:
 
     A raw name may be on other nodes than the one that is looked at here.
     """
-    from nodescope.base.plain import PLAIN
-    from nodescope.read.resolve import resolve_metric
-    from nodescope.read.roots import open_files
+    from nodescope.base.metric_names import PLAIN
+    from nodescope.read.files.file_survey import open_files
+    from nodescope.read.query.resolve import resolve_metric
 
     doubtful = [name for name in names if name not in PLAIN and "." not in name]
     if doubtful:
@@ -200,7 +200,7 @@ def check_metrics(names: Sequence[str], survey: "Survey") -> None:
 
 
 def plan(options: argparse.Namespace, survey: "Survey") -> "tuple[Job, list[Unit]]":
-    from nodescope.read.roots import survey_roots
+    from nodescope.read.files.file_survey import survey_roots
     from nodescope.use.fleet.part import Job, cut_units, window_units
 
     newest_ms = survey.to_ms or 0
@@ -228,9 +228,9 @@ def plan(options: argparse.Namespace, survey: "Survey") -> "tuple[Job, list[Unit
 
 
 def ask(options: argparse.Namespace, survey: "Survey", job: "Job", units: "list[Unit]") -> int:
-    from nodescope.commands.fleet_text import render_answer, render_pairs
-    from nodescope.keep.store import is_url
-    from nodescope.read.held import Held, cache_folder
+    from nodescope.commands.text.fleet_answer import render_answer, render_pairs
+    from nodescope.keep.copy.object_store import is_url
+    from nodescope.read.files.sidecar_cache import Held, cache_folder
     from nodescope.use.fleet.answer import build_answer
     from nodescope.use.fleet.cluster import open_cluster, run_units
     from nodescope.use.fleet.compare import compare

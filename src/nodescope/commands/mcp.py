@@ -14,18 +14,18 @@ from typing import TYPE_CHECKING
 from nodescope import __version__
 from nodescope.base.clock import SystemClock
 from nodescope.base.errors import SettingsRejected
-from nodescope.base.loading import Loaded
 from nodescope.base.log import set_up_logging
 from nodescope.base.quantity import parse_seconds
 from nodescope.base.settings import Settings
+from nodescope.base.settings_load import Loaded
 from nodescope.commands.options import GUARDS, add_address
-from nodescope.publish.server import build_server as build_http
-from nodescope.publish.server import open_socket
-from nodescope.publish.token import Token
+from nodescope.serve.server import build_server as build_http
+from nodescope.serve.server import open_socket
+from nodescope.serve.token import Token
 from nodescope.wiring import choose_data, find_access, read_settings
 
 if TYPE_CHECKING:
-    from nodescope.use.mcp.fleet import Fleet, Roster
+    from nodescope.use.mcp.nodes.fleet import Fleet, Roster
 
 EXAMPLE = """example:
   nodescope mcp ~/.local/state/nodescope --stdio
@@ -99,7 +99,7 @@ def check_kubernetes(options: argparse.Namespace) -> None:
 
 
 def build_fleet(options: argparse.Namespace, loaded: Loaded) -> "Fleet":
-    from nodescope.use.mcp.fleet import Fleet, JoinedRoster
+    from nodescope.use.mcp.nodes.fleet import Fleet, JoinedRoster
 
     try:
         deadline_seconds = parse_seconds(options.deadline)
@@ -118,8 +118,8 @@ def build_fleet(options: argparse.Namespace, loaded: Loaded) -> "Fleet":
 
 
 def build_local(paths: list[Path]) -> "Roster":
-    from nodescope.use.mcp.fleet import LocalRoster
-    from nodescope.use.mcp.local import LocalNode, Store
+    from nodescope.use.mcp.nodes.fleet import LocalRoster
+    from nodescope.use.mcp.nodes.local import LocalNode, Store
 
     for path in paths:
         if not path.exists():
@@ -133,8 +133,8 @@ def build_local(paths: list[Path]) -> "Roster":
 
 
 def build_static(options: argparse.Namespace, deadline_seconds: float) -> "Roster":
-    from nodescope.use.mcp.fleet import Seat, StaticRoster
-    from nodescope.use.mcp.viewer import ViewerNode, parse_address
+    from nodescope.use.mcp.nodes.fleet import Seat, StaticRoster
+    from nodescope.use.mcp.nodes.viewer import ViewerNode, parse_address
 
     tls, token = read_credentials(options)
     seats = {}
@@ -154,7 +154,7 @@ def build_static(options: argparse.Namespace, deadline_seconds: float) -> "Roste
 
 def build_discovery(options: argparse.Namespace, loaded: Loaded, deadline_seconds: float) -> "Roster":
     from nodescope.kube.client import Client
-    from nodescope.use.mcp.discovery import SELECTOR, VIEWER_PORT, PodRoster, Ways
+    from nodescope.use.mcp.nodes.discovery import SELECTOR, VIEWER_PORT, PodRoster, Ways
 
     access = find_access(loaded, os.environ)
     if access.account is None:
@@ -197,7 +197,7 @@ def read_credentials(options: argparse.Namespace) -> tuple[ssl.SSLContext | None
 def serve_stdio(fleet: "Fleet") -> int:
     from mcp.server.stdio import stdio_server
 
-    from nodescope.use.mcp.server import build_server
+    from nodescope.use.mcp.protocol.server import build_server
 
     server = build_server(fleet)
 
@@ -215,8 +215,8 @@ def serve_stdio(fleet: "Fleet") -> int:
 
 
 def serve_http(options: argparse.Namespace, settings: Settings, fleet: "Fleet") -> int:
-    from nodescope.use.mcp.http import build_app
-    from nodescope.use.mcp.server import build_server
+    from nodescope.use.mcp.protocol.http import build_app
+    from nodescope.use.mcp.protocol.server import build_server
 
     token = Token(settings.token_file) if settings.token_file else None
     server = build_server(fleet)

@@ -6,12 +6,12 @@ from pathlib import Path
 
 from nodescope.base.errors import RequestRejected
 from nodescope.base.metric import Metric
-from nodescope.base.plain import ROWS
+from nodescope.base.metric_names import ROWS
 from nodescope.commands.containers import say_refusals
-from nodescope.commands.terminal import render_table
-from nodescope.publish.answer import render_json
-from nodescope.read.catalog import read_catalog
-from nodescope.read.resolve import resolve_plain
+from nodescope.commands.text.terminal import render_table
+from nodescope.publish.agent_json import render_json
+from nodescope.read.files.catalog import read_catalog
+from nodescope.read.query.resolve import resolve_plain
 
 EXAMPLE = """example:
   nodescope metrics demo

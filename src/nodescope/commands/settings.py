@@ -6,8 +6,8 @@ import os
 import sys
 
 from nodescope.commands.options import add_settings, gather_flags
-from nodescope.commands.terminal import render_table
-from nodescope.publish.answer import render_json
+from nodescope.commands.text.terminal import render_table
+from nodescope.publish.agent_json import render_json
 from nodescope.wiring import read_settings
 
 EXAMPLE = """example:

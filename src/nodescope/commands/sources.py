@@ -8,8 +8,8 @@ from nodescope.base.log import set_up_logging
 from nodescope.base.quantity import render_seconds
 from nodescope.commands.options import add_settings, gather_flags
 from nodescope.commands.sample import look
-from nodescope.commands.terminal import paint, render_table
-from nodescope.publish.answer import render_json
+from nodescope.commands.text.terminal import paint, render_table
+from nodescope.publish.agent_json import render_json
 from nodescope.wiring import Parts, build_parts, read_permissions, read_settings
 
 EXAMPLE = """example:

@@ -15,10 +15,10 @@ from typing import Any
 
 from nodescope.base.clock import SystemClock
 from nodescope.base.errors import NodescopeError, RequestRejected
-from nodescope.base.moment import render_moment
 from nodescope.base.quantity import render_seconds
 from nodescope.base.text import clean_text
-from nodescope.commands.top_table import FIGURES, render_rows
+from nodescope.base.time_range import render_moment
+from nodescope.commands.text.top_table import FIGURES, render_rows
 from nodescope.wiring import choose_data, read_settings
 
 EXAMPLE = """example:
@@ -139,12 +139,12 @@ def ask(url: str, token: str) -> bytes | None:
 
 def local(paths: list[Path], agent: str, token: str) -> Callable[[], Fetch]:
     """Over files or an agent's ring, by the viewer's own code."""
-    from nodescope.base.moment import Span
-    from nodescope.read.feed import AgentFeed
-    from nodescope.read.query import Engine
+    from nodescope.base.time_range import Span
+    from nodescope.read.live.follow import AgentFeed
+    from nodescope.read.query.engine import Engine
+    from nodescope.use.viewer.container_table import Filter, answer_containers
     from nodescope.use.viewer.refusal import Refused
-    from nodescope.use.viewer.roster import Filter, answer_containers
-    from nodescope.use.viewer.shelf import Shelf
+    from nodescope.use.viewer.snapshots import Shelf
 
     shelf = Shelf(paths, SystemClock(), AgentFeed(agent, token) if agent else None)
     engine = Engine()

@@ -13,15 +13,15 @@ from pathlib import Path
 from typing import Any
 
 from nodescope import __version__
-from nodescope.base.loading import Loaded
 from nodescope.base.log import set_up_logging
 from nodescope.base.quantity import render_bytes
-from nodescope.collect.cgroups import find_hierarchies
-from nodescope.collect.roots import open_root
+from nodescope.base.settings_load import Loaded
+from nodescope.collect.files.roots import open_root
+from nodescope.collect.sources.container.cgroup_tree import find_hierarchies
 from nodescope.commands.children import Child, Children
 from nodescope.commands.options import add_settings, gather_flags, render_flags
 from nodescope.commands.viewer import PORT, claim
-from nodescope.publish.server import parse_address
+from nodescope.serve.server import parse_address
 from nodescope.wiring import choose_data, read_settings
 
 EXAMPLE = """example:

@@ -24,7 +24,7 @@ from nodescope.base.log import Log
 from nodescope.base.text import clean_text
 from nodescope.keep.convert import convert_all, is_converted, sweep
 from nodescope.keep.disk import Disk
-from nodescope.keep.layout import MS_PER_DAY, MS_PER_HOUR, ArchiveFile, DataFolder, list_partition
+from nodescope.keep.folder import MS_PER_DAY, MS_PER_HOUR, ArchiveFile, DataFolder, list_partition
 from nodescope.keep.merge import merge_files, open_source, remove_files
 from nodescope.keep.retention import Freed, Limits, apply_retention
 from nodescope.keep.rollup import renew_rollups

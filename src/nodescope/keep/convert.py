@@ -30,7 +30,7 @@ from nodescope.base.errors import ArchiveRefused, NodescopeError
 from nodescope.base.frame import Event, Frame
 from nodescope.base.log import Log, set_up_logging
 from nodescope.keep.disk import TEMPORARY, Disk
-from nodescope.keep.layout import (
+from nodescope.keep.folder import (
     CLOSED,
     PARQUET,
     SIDECAR,
@@ -40,10 +40,10 @@ from nodescope.keep.layout import (
     parse_segment,
     render_stamp,
 )
+from nodescope.keep.label_columns import Subject
 from nodescope.keep.lock import FolderLock
 from nodescope.keep.parquet import ArchiveWriter, Rows, open_parquet, read_footer
 from nodescope.keep.segment import Day, Segment, gather_metrics, read_segment, split_days
-from nodescope.keep.series import Subject
 from nodescope.keep.sidecar import Head, Sidecar, has_segment, read_sidecar, render_sidecar
 
 Integers = NDArray[np.int64]

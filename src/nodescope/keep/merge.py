@@ -26,9 +26,9 @@ from nodescope.base.errors import ArchiveRefused
 from nodescope.base.metric import Metric
 from nodescope.keep.convert import publish
 from nodescope.keep.disk import TEMPORARY, Disk
-from nodescope.keep.layout import PARQUET, SIDECAR, free_path, render_stamp
+from nodescope.keep.folder import PARQUET, SIDECAR, free_path, render_stamp
+from nodescope.keep.label_columns import IDENTITY, LABELS, Identity, Subject, identify
 from nodescope.keep.parquet import ROW_GROUP_ROWS, ArchiveWriter, Rows, open_parquet, read_footer, unwrap
-from nodescope.keep.series import IDENTITY, LABELS, Identity, Subject, identify
 from nodescope.keep.sidecar import (
     Head,
     Sidecar,

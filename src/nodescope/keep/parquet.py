@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from nodescope.base.errors import ArchiveRefused, ArchiveTruncated
 from nodescope.keep.disk import Output
-from nodescope.keep.series import LABELS, Subject
+from nodescope.keep.label_columns import LABELS, Subject
 
 FOOTER = b"nodescope"
 VERSION = 1

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nodescope.base.log import Log
+from nodescope.keep.copy.copied_files import note_lost, read_ledger
 from nodescope.keep.disk import Disk
-from nodescope.keep.layout import MS_PER_DAY, ArchiveFile, DataFolder
-from nodescope.keep.ledger import note_lost, read_ledger
+from nodescope.keep.folder import MS_PER_DAY, ArchiveFile, DataFolder
 
 log = Log("retention")
 

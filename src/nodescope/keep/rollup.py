@@ -28,7 +28,8 @@ from nodescope.base.errors import ArchiveRefused
 from nodescope.base.metric import Metric
 from nodescope.base.rates import derive_elapsed_seconds, derive_increase
 from nodescope.keep.disk import TEMPORARY, Disk
-from nodescope.keep.layout import ArchiveFile, DataFolder, list_partition, render_stamp
+from nodescope.keep.folder import ArchiveFile, DataFolder, list_partition, render_stamp
+from nodescope.keep.label_columns import LABELS
 from nodescope.keep.merge import Source, merge_runs, open_source
 from nodescope.keep.parquet import (
     FOOTER,
@@ -40,7 +41,6 @@ from nodescope.keep.parquet import (
     wrap,
     wrap_strings,
 )
-from nodescope.keep.series import LABELS
 from nodescope.keep.sidecar import merge_segments
 
 MINUTE_MS = 60_000

@@ -22,8 +22,8 @@ from nodescope.base.entity import Entity
 from nodescope.base.errors import ArchiveRefused, ArchiveTruncated
 from nodescope.base.frame import Frame
 from nodescope.base.metric import Metric
-from nodescope.keep.layout import MS_PER_DAY, render_day
-from nodescope.keep.series import Identity, Subject, describe_entity, identify_entity
+from nodescope.keep.folder import MS_PER_DAY, render_day
+from nodescope.keep.label_columns import Identity, Subject, describe_entity, identify_entity
 from nodescope.keep.sidecar import Ticks
 
 # Columns gathered at once: the slab that one pass over the log's pages fills.

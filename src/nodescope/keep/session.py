@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from nodescope.keep.disk import Disk
-from nodescope.keep.layout import DataFolder
+from nodescope.keep.folder import DataFolder
 
 
 @dataclass(frozen=True, slots=True)

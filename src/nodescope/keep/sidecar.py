@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 
 from nodescope.base.errors import ArchiveRefused, ArchiveTruncated
 from nodescope.base.metric import Metric
-from nodescope.keep.series import LABELS, Subject
+from nodescope.keep.label_columns import LABELS, Subject
 
 FORMAT = "nodescope-sidecar"
 VERSION = 2

@@ -20,7 +20,7 @@ from nodescope.base.clock import Clock
 from nodescope.base.errors import KubernetesAway, KubernetesRefused
 from nodescope.base.log import Log
 from nodescope.kube.client import Client
-from nodescope.publish.note import Note
+from nodescope.publish.annotation_content import Note
 
 log = Log("annotation")
 

@@ -18,7 +18,7 @@ from nodescope.base.text import hint_nearest
 from nodescope.hold.ring import Ring
 from nodescope.publish.derived import Deriver
 from nodescope.publish.exposition import Exposition
-from nodescope.publish.own import Own, render_families
+from nodescope.publish.self_metrics import Own, render_families
 
 TEXT = "text/plain; version=0.0.4; charset=utf-8"
 OPENMETRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"

@@ -15,15 +15,15 @@ from tests.fakes.amd_tree import add_process, build_card, build_kfd, build_tree,
 from nodescope.base.block import Block
 from nodescope.base.errors import ParseError, SourceAbsent
 from nodescope.base.settings import Settings
-from nodescope.collect.amd_smi import parse_amd_smi
-from nodescope.collect.amd_tools import fill_in, is_wanting, make_cards, read_tools
-from nodescope.collect.names import Names
-from nodescope.collect.rocm_smi import parse_rocm_smi
-from nodescope.collect.roots import Descriptors, NodeRoot
-from nodescope.collect.roster import Roster
-from nodescope.collect.source import Context
-from nodescope.collect.sources.amd import AmdSource
-from nodescope.collect.vendor_tool import run_tool
+from nodescope.collect.containers.live_containers import Roster
+from nodescope.collect.containers.names import Names
+from nodescope.collect.files.roots import Descriptors, NodeRoot
+from nodescope.collect.run.source import Context
+from nodescope.collect.sources.amd.amd_smi import parse_amd_smi
+from nodescope.collect.sources.amd.rocm_smi import parse_rocm_smi
+from nodescope.collect.sources.amd.source import AmdSource
+from nodescope.collect.sources.amd.tools import fill_in, is_wanting, make_cards, read_tools
+from nodescope.collect.sources.gpu.vendor_tool import run_tool
 
 
 def open_source(folder: Path, faults: dict[str, int] | None = None, **settings: Any) -> AmdSource:

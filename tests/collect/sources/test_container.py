@@ -9,10 +9,10 @@ from nodescope.base.block import Block
 from nodescope.base.errors import SourceAbsent
 from nodescope.base.frame import Event
 from nodescope.base.settings import Settings
-from nodescope.collect.cgroups import Hierarchy, find_hierarchies, walk_tree
-from nodescope.collect.discovery import Discovery
-from nodescope.collect.source import Context
-from nodescope.collect.sources.container import ContainerSource
+from nodescope.collect.run.source import Context
+from nodescope.collect.sources.container.cgroup_tree import Hierarchy, find_hierarchies, walk_tree
+from nodescope.collect.sources.container.discovery import Discovery
+from nodescope.collect.sources.container.source import ContainerSource
 
 BASE = "sys/fs/cgroup"
 UID = "f3d2c1b0-1234-5678-9abc-def012345678"

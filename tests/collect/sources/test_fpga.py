@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.support import NODES, WALL_NS, TurnableClock, build_parts_at
 
-from nodescope.base.fpga import BITSTREAMS, SLOTS, FpgaEvent, FpgaTracker
 from nodescope.collect.sources.fpga import FpgaSource
+from nodescope.fpga.tracker import BITSTREAMS, SLOTS, FpgaEvent, FpgaTracker
 
 NOW_MS = WALL_NS // 1_000_000
 SECOND = 1_000_000_000

@@ -5,10 +5,10 @@ from typing import Any
 from tests.support import NODES
 
 from nodescope.base.entity import Entity
-from nodescope.collect.cgroup_path import CgroupName
-from nodescope.collect.names import Names
-from nodescope.collect.roots import NodeRoot
-from nodescope.collect.roster import Member, Roster
+from nodescope.collect.containers.cgroup_path import CgroupName
+from nodescope.collect.containers.live_containers import Member, Roster
+from nodescope.collect.containers.names import Names
+from nodescope.collect.files.roots import NodeRoot
 from nodescope.collect.sources.kubernetes import PodNames, parse_owner
 
 ID = "3f" * 32

@@ -14,13 +14,13 @@ from nodescope.base.block import Block
 from nodescope.base.clock import SystemClock
 from nodescope.base.errors import SourceAbsent, SourceFailed
 from nodescope.base.settings import Settings
-from nodescope.collect.caller import Caller
-from nodescope.collect.gpu_metrics import Family
-from nodescope.collect.names import Names
-from nodescope.collect.roots import Descriptors, NodeRoot
-from nodescope.collect.roster import Roster
-from nodescope.collect.source import Context
-from nodescope.collect.sources.nvidia import NvidiaSource
+from nodescope.collect.containers.live_containers import Roster
+from nodescope.collect.containers.names import Names
+from nodescope.collect.files.roots import Descriptors, NodeRoot
+from nodescope.collect.run.call_runner import Caller
+from nodescope.collect.run.source import Context
+from nodescope.collect.sources.gpu.metrics import Family
+from nodescope.collect.sources.nvidia.source import NvidiaSource
 
 pytest.importorskip("pynvml")
 UID = "0123abcd-1111-2222-3333-444455556666"

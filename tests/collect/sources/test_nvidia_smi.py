@@ -11,13 +11,13 @@ import pytest
 from nodescope.base.block import Block
 from nodescope.base.errors import ParseError, SourceAbsent, SourceFailed
 from nodescope.base.settings import Settings
-from nodescope.collect import vendor_tool
-from nodescope.collect.names import Names
-from nodescope.collect.nvidia_smi import parse_nvidia_smi
-from nodescope.collect.roots import Descriptors, NodeRoot
-from nodescope.collect.roster import Roster
-from nodescope.collect.source import Context
-from nodescope.collect.sources.nvidia import NvidiaSource
+from nodescope.collect.containers.live_containers import Roster
+from nodescope.collect.containers.names import Names
+from nodescope.collect.files.roots import Descriptors, NodeRoot
+from nodescope.collect.run.source import Context
+from nodescope.collect.sources.gpu import vendor_tool
+from nodescope.collect.sources.nvidia.nvidia_smi import parse_nvidia_smi
+from nodescope.collect.sources.nvidia.source import NvidiaSource
 
 GPU = """
   <gpu id="00000000:0{place}:00.0">

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 from tests.collect.hardware import make_context, value
-from tests.collect.test_pcm_account import make_answer, row_at
+from tests.collect.sources.test_pcm_totals import make_answer, row_at
 
 from nodescope.base.errors import SourceAbsent, SourceFailed
-from nodescope.collect.pcm_process import KEPT_BYTES, Remark, build_command, parse_version
-from nodescope.collect.sources.pcm import PcmSource
+from nodescope.collect.sources.pcm.process import KEPT_BYTES, Remark, build_command, parse_version
+from nodescope.collect.sources.pcm.source import PcmSource
 
 
 def test_a_new_pcm_flushes_by_itself() -> None:

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from tests.collect.hardware import make_context, value, write_files
 
 from nodescope.base.errors import SourceAbsent, SourceFailed
-from nodescope.collect.perf_event import ATTRIBUTES_BYTES, Count, build_attributes, parse_count
-from nodescope.collect.sources.perf import PerfSource, Sum
+from nodescope.collect.sources.perf.perf_event import ATTRIBUTES_BYTES, Count, build_attributes, parse_count
+from nodescope.collect.sources.perf.source import PerfSource, Sum
 
 
 @dataclass

@@ -18,13 +18,13 @@ from tests.integration.agents import TurnableClock, wait_for
 
 from nodescope.base.entity import Entity
 from nodescope.base.errors import SourceAbsent, SourceFailed
-from nodescope.base.wishes import WISH_SECONDS, WISHES, Wishes
-from nodescope.collect.cgroup_path import CgroupName
-from nodescope.collect.perf_event import SOFTWARE
-from nodescope.collect.roots import NodeRoot
-from nodescope.collect.roster import Member
-from nodescope.collect.source import Context
-from nodescope.collect.sources.perf_cgroup import NOBODY_ASKED, PerfCgroupSource, choose
+from nodescope.base.perf_requests import WISH_SECONDS, WISHES, Wishes
+from nodescope.collect.containers.cgroup_path import CgroupName
+from nodescope.collect.containers.live_containers import Member
+from nodescope.collect.files.roots import NodeRoot
+from nodescope.collect.run.source import Context
+from nodescope.collect.sources.perf.cgroup_source import NOBODY_ASKED, PerfCgroupSource, choose
+from nodescope.collect.sources.perf.perf_event import SOFTWARE
 
 SECOND = 10**9
 CONTAINERS = ("web", "database", "batch")

@@ -7,9 +7,9 @@ from tests.collect.nodes import Node, at
 
 from nodescope.base.block import Block
 from nodescope.base.entity import Entity
-from nodescope.collect.cgroup_path import CgroupName
-from nodescope.collect.roster import Member
-from nodescope.collect.source import Context
+from nodescope.collect.containers.cgroup_path import CgroupName
+from nodescope.collect.containers.live_containers import Member
+from nodescope.collect.run.source import Context
 from nodescope.collect.sources.pod import PodSource
 
 HOST = "net:[1]"

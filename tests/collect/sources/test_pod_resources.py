@@ -11,11 +11,11 @@ from tests.fakes.kubelet import Kubelet, running_kubelet
 
 from nodescope.base.errors import ParseError, SourceAbsent, SourceFailed
 from nodescope.base.settings import Settings
-from nodescope.collect.names import Names
-from nodescope.collect.roots import Descriptors, NodeRoot
-from nodescope.collect.roster import Roster
-from nodescope.collect.source import Context
-from nodescope.collect.sources.pod_resources import SOCKET, PodResourcesSource, parse_assignments
+from nodescope.collect.containers.live_containers import Roster
+from nodescope.collect.containers.names import Names
+from nodescope.collect.files.roots import Descriptors, NodeRoot
+from nodescope.collect.run.source import Context
+from nodescope.collect.sources.pod_resources.source import SOCKET, PodResourcesSource, parse_assignments
 
 
 @pytest.fixture

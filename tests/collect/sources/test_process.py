@@ -8,8 +8,8 @@ from tests.collect.nodes import SECOND, Node, at
 from nodescope.base.block import Block
 from nodescope.base.errors import SourceAbsent
 from nodescope.base.settings import Settings
-from nodescope.collect.source import Context
-from nodescope.collect.sources.process import TURN_READINGS, YOUNG_TICKS, Everyone, ProcessSource
+from nodescope.collect.run.source import Context
+from nodescope.collect.sources.process.source import TURN_READINGS, YOUNG_TICKS, Everyone, ProcessSource
 
 ID = "ab" * 32
 

@@ -7,7 +7,7 @@ import pytest
 from tests.collect.hardware import make_context, value, write_files
 
 from nodescope.base.errors import SourceAbsent, SourceFailed
-from nodescope.collect.growth import Growth
+from nodescope.collect.run.counter_sum import Growth
 from nodescope.collect.sources.rapl import RaplSource, name_zone
 
 FOLDER = "sys/class/powercap"

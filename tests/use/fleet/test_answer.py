@@ -13,7 +13,7 @@ from nodescope.base.errors import RequestRejected
 from nodescope.cli import main
 from nodescope.keep.demo.archive import write_node
 from nodescope.keep.demo.story import Wish
-from nodescope.read.roots import Fault, survey_roots
+from nodescope.read.files.file_survey import Fault, survey_roots
 from nodescope.use.fleet.answer import FleetAnswer, build_answer, is_together
 from nodescope.use.fleet.compare import compare
 from nodescope.use.fleet.out import write_out

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from nodescope.keep.series import LABELS, Subject
-from nodescope.read.bucket import Points
-from nodescope.read.query import Line
+from nodescope.keep.label_columns import LABELS, Subject
+from nodescope.read.query.bucket import Points
+from nodescope.read.query.engine import Line
 from nodescope.use.fleet.chain import join, link
 from nodescope.use.fleet.workload import Owner, owner_of, strip_pod
 

@@ -14,10 +14,10 @@ from mcp.server import Server
 from nodescope.base.clock import SystemClock
 from nodescope.keep.demo.archive import render_truth, write_node
 from nodescope.keep.demo.story import Wish
-from nodescope.use.mcp.answer import ANSWER_SCHEMA, LIMIT_BYTES
-from nodescope.use.mcp.fleet import Fleet, LocalRoster
-from nodescope.use.mcp.local import LocalNode, Store
-from nodescope.use.mcp.server import build_server
+from nodescope.use.mcp.nodes.fleet import Fleet, LocalRoster
+from nodescope.use.mcp.nodes.local import LocalNode, Store
+from nodescope.use.mcp.protocol.answer import ANSWER_SCHEMA, LIMIT_BYTES
+from nodescope.use.mcp.protocol.server import build_server
 
 END_MS = 1_772_366_400_000
 MOST_NUMBERS = 12

@@ -9,10 +9,10 @@ import anyio
 import pytest
 
 from nodescope.base.clock import SystemClock
-from nodescope.use.mcp.backend import About, Backend
-from nodescope.use.mcp.discovery import parse_pod
-from nodescope.use.mcp.fleet import AT_ONCE, Fleet, JoinedRoster, Replies, Seat, StaticRoster
-from nodescope.use.mcp.trouble import NodeAway, ToolMisused
+from nodescope.use.mcp.nodes.backend import About, Backend
+from nodescope.use.mcp.nodes.discovery import parse_pod
+from nodescope.use.mcp.nodes.fleet import AT_ONCE, Fleet, JoinedRoster, Replies, Seat, StaticRoster
+from nodescope.use.mcp.protocol.errors import NodeAway, ToolMisused
 
 
 class Node:

@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 from tests.use.mcp.asking import Asker, connected, local_fleet
 
-from nodescope.use.mcp.backend import Life, clean_name
-from nodescope.use.mcp.prompts import PROMPTS
-from nodescope.use.mcp.resident import gather_residents, match_residents
-from nodescope.use.mcp.server import build_server
+from nodescope.use.mcp.nodes.backend import Life, clean_name
+from nodescope.use.mcp.protocol.prompts import PROMPTS
+from nodescope.use.mcp.protocol.server import build_server
 from nodescope.use.mcp.tools import TOOLS
 from nodescope.use.mcp.tools.analyze_container import split_by_lives
+from nodescope.use.mcp.tools.shared.container import gather_residents, match_residents
 
 Demo = tuple[Path, dict[str, Any]]
 

@@ -8,17 +8,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.support import WALL_NS, TurnableClock
 
-from nodescope.base.fpga import FpgaEvent, FpgaTracker
-from nodescope.base.fpga_state import KEY, render_state
-from nodescope.base.node_load import WINDOW_KEY, NodeLoad, render_load
-from nodescope.use.scheduler.call import Call, parse_call
+from nodescope.fpga.node_load import WINDOW_KEY, NodeLoad, render_load
+from nodescope.fpga.state import KEY, render_state
+from nodescope.fpga.tracker import FpgaEvent, FpgaTracker
 from nodescope.use.scheduler.cost import derive_score
 from nodescope.use.scheduler.explain import Decisions, describe_decision
 from nodescope.use.scheduler.extender import Extender
 from nodescope.use.scheduler.freshness import judge_age
-from nodescope.use.scheduler.host import derive_queue
-from nodescope.use.scheduler.ledger import Ledger
+from nodescope.use.scheduler.host_cost import derive_queue
 from nodescope.use.scheduler.nodes import Nodes
+from nodescope.use.scheduler.placed_pods import Ledger
+from nodescope.use.scheduler.wire import Call, parse_call
 
 NOW_MS = WALL_NS // 1_000_000
 ENABLED = {"fpga-scheduling.io/enabled": "true"}

@@ -12,15 +12,15 @@ from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 from tests.support import TurnableClock
 
-from nodescope.base.fpga_state import KEY
 from nodescope.commands.extender import judge_readiness
-from nodescope.publish.own import OwnFamily, histogram_samples, render_families
+from nodescope.fpga.state import KEY
+from nodescope.publish.self_metrics import OwnFamily, histogram_samples, render_families
 from nodescope.use.scheduler.explain import Decisions
 from nodescope.use.scheduler.extender import Extender
-from nodescope.use.scheduler.ledger import Ledger
 from nodescope.use.scheduler.nodes import Nodes
+from nodescope.use.scheduler.placed_pods import Ledger
+from nodescope.use.scheduler.self_metrics import ExtenderTally, derive_families
 from nodescope.use.scheduler.server import BODY_BYTES, ExtenderApp
-from nodescope.use.scheduler.tally import ExtenderTally, derive_families
 
 POD = {
     "metadata": {"name": "p", "namespace": "d", "uid": "1", "labels": {"fpga-scheduling.io/enabled": "true"}}

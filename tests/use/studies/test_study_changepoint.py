@@ -9,8 +9,8 @@ import pytest
 from bench import studies_sets as sets
 
 from nodescope.use.studies import Answer, Series, changepoint
-from nodescope.use.studies.cut import cuts_of
-from nodescope.use.studies.segmentation import RunningSums, log_evidence, log_gamma
+from nodescope.use.studies.maths.change_search import cuts_of
+from nodescope.use.studies.maths.piecewise_fit import RunningSums, log_evidence, log_gamma
 
 MakeSeries = Callable[..., Series]
 

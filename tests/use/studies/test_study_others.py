@@ -7,8 +7,8 @@ import pytest
 from bench import studies_sets as sets
 
 from nodescope.use.studies import STUDIES, Series, anomaly, correlation, summary
+from nodescope.use.studies.maths.tail_chance import student_tail
 from nodescope.use.studies.series import FloatArray
-from nodescope.use.studies.tail import student_tail
 
 MakeSeries = Callable[..., Series]
 

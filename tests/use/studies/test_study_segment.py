@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nodescope.use.studies import STUDIES, Series, changepoint, trend
-from nodescope.use.studies.segment import filled, segments_of
+from nodescope.use.studies.maths.segment import filled, segments_of
 
 MakeSeries = Callable[..., Series]
 

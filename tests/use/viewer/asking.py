@@ -10,9 +10,9 @@ from tests.use.viewer.archives import END_MS
 
 from nodescope.base.clock import Clock
 from nodescope.use.viewer.app import build_app
-from nodescope.use.viewer.asked import Viewer
 from nodescope.use.viewer.page import STATIC
-from nodescope.use.viewer.shelf import Shelf
+from nodescope.use.viewer.request import Viewer
+from nodescope.use.viewer.snapshots import Shelf
 
 
 class Asker:

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodescope.read.bucket import Buckets, Points, Samples
+from nodescope.read.query.bucket import Buckets, Points, Samples
 from nodescope.use.viewer.axis import align, merge
 
 START_MS = 1_700_000_000_000

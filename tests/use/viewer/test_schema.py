@@ -23,8 +23,8 @@ from tests.use.viewer.asking import Asker
 
 from nodescope.base.clock import SystemClock
 from nodescope.use.viewer.app import build_api
-from nodescope.use.viewer.asked import Viewer
-from nodescope.use.viewer.shelf import Shelf
+from nodescope.use.viewer.request import Viewer
+from nodescope.use.viewer.snapshots import Shelf
 
 pytestmark = pytest.mark.real
 

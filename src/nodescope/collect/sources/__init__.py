@@ -6,10 +6,8 @@ Order is value: who comes first pins its descriptors first.
 
 from collections.abc import Callable
 
-from nodescope.collect.source import BatchSource, CallSource
+from nodescope.collect.run.source import BatchSource, CallSource
 from nodescope.collect.sources import (
-    amd,
-    container,
     cpu,
     cpufreq,
     cpuidle,
@@ -21,19 +19,21 @@ from nodescope.collect.sources import (
     kubernetes,
     memory,
     network,
-    nvidia,
-    pcm,
-    perf,
-    perf_cgroup,
     pod,
-    pod_resources,
     pressure,
-    process,
     rapl,
     resctrl,
     smaps_rollup,
     vmstat,
 )
+from nodescope.collect.sources.amd import source as amd
+from nodescope.collect.sources.container import source as container
+from nodescope.collect.sources.nvidia import source as nvidia
+from nodescope.collect.sources.pcm import source as pcm
+from nodescope.collect.sources.perf import cgroup_source as perf_cgroup
+from nodescope.collect.sources.perf import source as perf
+from nodescope.collect.sources.pod_resources import source as pod_resources
+from nodescope.collect.sources.process import source as process
 
 BATCH_SOURCES: tuple[Callable[[], BatchSource], ...] = (
     cpu.make,

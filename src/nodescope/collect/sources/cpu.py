@@ -19,8 +19,8 @@ from collections.abc import Iterator
 
 from nodescope.base.entity import Entity
 from nodescope.base.metric import Metric
-from nodescope.collect.layout import DeviceRows, Fields, KeyValues
-from nodescope.collect.source import Context, Declared, DeviceFile, FileSource, NodeFile
+from nodescope.collect.files.layout import DeviceRows, Fields, KeyValues
+from nodescope.collect.run.source import Context, Declared, DeviceFile, FileSource, NodeFile
 
 MODES = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
 GUEST_MODES = ("user", "nice")

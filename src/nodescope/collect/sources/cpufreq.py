@@ -19,9 +19,9 @@ from nodescope.base.block import Block, Table
 from nodescope.base.entity import Entity
 from nodescope.base.errors import SourceAbsent, SourceFailed
 from nodescope.base.metric import Metric
-from nodescope.collect.cores import list_cores
-from nodescope.collect.layout import NAN
-from nodescope.collect.source import Context
+from nodescope.collect.files.cores import list_cores
+from nodescope.collect.files.layout import NAN
+from nodescope.collect.run.source import Context
 
 ABSENT = "no cpufreq in /sys/devices/system/cpu: a virtual machine, or no frequency driver is loaded"
 KILOHERTZ = 1e3

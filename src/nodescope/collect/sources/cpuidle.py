@@ -24,9 +24,9 @@ from nodescope.base.entity import Entity
 from nodescope.base.errors import SourceAbsent, SourceFailed
 from nodescope.base.metric import Metric
 from nodescope.base.text import clean_text
-from nodescope.collect.cores import FOLDER, list_cores
-from nodescope.collect.layout import NAN
-from nodescope.collect.source import Context
+from nodescope.collect.files.cores import FOLDER, list_cores
+from nodescope.collect.files.layout import NAN
+from nodescope.collect.run.source import Context
 
 ABSENT = (
     "no cpuidle states in /sys/devices/system/cpu: the kernel has no idle driver, as in many virtual machines"

@@ -17,8 +17,8 @@ from collections.abc import Iterator
 from nodescope.base.entity import Entity
 from nodescope.base.metric import Kind, Metric
 from nodescope.base.text import clean_text
-from nodescope.collect.layout import DeviceRows
-from nodescope.collect.source import Context, DeviceFile, FileSource
+from nodescope.collect.files.layout import DeviceRows
+from nodescope.collect.run.source import Context, DeviceFile, FileSource
 
 LEFT_OUT = re.compile(r"(z?ram|loop|fd|(h|s|v|xv)d[a-z]|nvme\d+n\d+p)\d+")
 SECTOR_BYTES = 512.0

@@ -26,8 +26,8 @@ from nodescope.base.entity import Entity
 from nodescope.base.errors import SourceAbsent
 from nodescope.base.metric import Metric
 from nodescope.base.text import clean_text
-from nodescope.collect.layout import NAN
-from nodescope.collect.source import Context
+from nodescope.collect.files.layout import NAN
+from nodescope.collect.run.source import Context
 
 MOUNTS = ("proc/1/mounts", "proc/mounts")
 # What node_exporter leaves out: file systems without storage of their own.

@@ -20,9 +20,9 @@ import numpy as np
 from nodescope.base.block import Block, Info, Table
 from nodescope.base.entity import Entity
 from nodescope.base.errors import SourceAbsent
-from nodescope.base.fpga import FpgaReading, FpgaTracker
 from nodescope.base.metric import Metric
-from nodescope.collect.source import Context
+from nodescope.collect.run.source import Context
+from nodescope.fpga.tracker import FpgaReading, FpgaTracker
 
 ABSENT = "no event yet: post one to /fpga/events of this agent"
 

@@ -25,8 +25,8 @@ from nodescope.base.entity import NODE, Entity
 from nodescope.base.errors import SourceAbsent
 from nodescope.base.metric import Metric
 from nodescope.base.text import clean_text
-from nodescope.collect.layout import NAN
-from nodescope.collect.source import Context
+from nodescope.collect.files.layout import NAN
+from nodescope.collect.run.source import Context
 from nodescope.collect.sources.cpu import LOADS, MODES, name_core, time_in
 from nodescope.collect.sources.disk import name_disk
 from nodescope.collect.sources.network import name_interface

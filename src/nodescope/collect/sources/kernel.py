@@ -17,8 +17,8 @@ from nodescope.base.block import Info
 from nodescope.base.entity import Entity
 from nodescope.base.metric import Metric
 from nodescope.base.text import clean_text
-from nodescope.collect.layout import Fields
-from nodescope.collect.source import Context, FileSource, NodeFile
+from nodescope.collect.files.layout import Fields
+from nodescope.collect.run.source import Context, FileSource, NodeFile
 
 COUNTS = {
     0: Metric(

@@ -26,9 +26,9 @@ from nodescope.base.entity import NODE
 from nodescope.base.errors import SourceAbsent, SourceFailed
 from nodescope.base.metric import Metric
 from nodescope.base.text import clean_text
-from nodescope.collect.names import Name, Names
-from nodescope.collect.roster import Roster
-from nodescope.collect.source import Context
+from nodescope.collect.containers.live_containers import Roster
+from nodescope.collect.containers.names import Name, Names
+from nodescope.collect.run.source import Context
 from nodescope.kube.client import Client
 from nodescope.kube.watch import Watch, WatchState
 

@@ -17,8 +17,8 @@ the line has a unit.
 from collections.abc import Iterator
 
 from nodescope.base.metric import Metric
-from nodescope.collect.layout import KeyValues
-from nodescope.collect.source import Context, FileSource, NodeFile, read_offered
+from nodescope.collect.files.layout import KeyValues
+from nodescope.collect.run.source import Context, FileSource, NodeFile, read_offered
 
 PATH = "proc/meminfo"
 # The names that the requirement documents fix, beside node_exporter's own.

@@ -17,8 +17,8 @@ from collections.abc import Callable, Iterator
 from nodescope.base.entity import Entity
 from nodescope.base.metric import Metric
 from nodescope.base.text import clean_text
-from nodescope.collect.layout import DeviceRows
-from nodescope.collect.source import Context, DeviceFile, FileSource
+from nodescope.collect.files.layout import DeviceRows
+from nodescope.collect.run.source import Context, DeviceFile, FileSource
 
 PATHS = ("proc/1/net/dev", "proc/net/dev")
 RECEIVE = ("bytes", "packets", "errs", "drop", "fifo", "frame", "compressed", "multicast")

@@ -27,11 +27,11 @@ from nodescope.base.errors import ParseError, SourceAbsent
 from nodescope.base.frame import Event
 from nodescope.base.metric import Metric
 from nodescope.base.text import clean_text
-from nodescope.collect.batch import Fault, Segment, describe_fault
-from nodescope.collect.layout import DeviceRows, RowPlan, plan_rows
-from nodescope.collect.native import NativeGrid
-from nodescope.collect.roster import Member
-from nodescope.collect.source import Context, Tick
+from nodescope.collect.containers.live_containers import Member
+from nodescope.collect.files.batch import Fault, Segment, describe_fault
+from nodescope.collect.files.layout import DeviceRows, RowPlan, plan_rows
+from nodescope.collect.files.native import NativeGrid
+from nodescope.collect.run.source import Context, Tick
 from nodescope.collect.sources.network import interface_rows
 
 # Place in net/dev behind the name: word of cAdvisor's name.

@@ -17,8 +17,8 @@ dashboards ask for by name, beside it for cpu and memory.
 from collections.abc import Iterator
 
 from nodescope.base.metric import Metric
-from nodescope.collect.layout import PressureLines
-from nodescope.collect.source import Context, FileSource, NodeFile
+from nodescope.collect.files.layout import PressureLines
+from nodescope.collect.run.source import Context, FileSource, NodeFile
 
 RESOURCES = ("cpu", "io", "irq", "memory")
 # Names that the requirement documents fix.

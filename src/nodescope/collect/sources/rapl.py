@@ -25,9 +25,9 @@ from nodescope.base.entity import Entity
 from nodescope.base.errors import SourceAbsent, SourceFailed
 from nodescope.base.metric import Metric
 from nodescope.base.text import clean_text
-from nodescope.collect.growth import Growth
-from nodescope.collect.layout import NAN
-from nodescope.collect.source import Context
+from nodescope.collect.files.layout import NAN
+from nodescope.collect.run.counter_sum import Growth
+from nodescope.collect.run.source import Context
 
 FOLDER = "sys/class/powercap"
 ABSENT = "no /sys/class/powercap/intel-rapl*: a virtual machine, an old kernel, or the module intel_rapl_common is not loaded"

@@ -20,9 +20,9 @@ from nodescope.base.block import Block, Table
 from nodescope.base.entity import Entity
 from nodescope.base.errors import SourceAbsent, SourceFailed
 from nodescope.base.metric import Metric
-from nodescope.collect.growth import Growth
-from nodescope.collect.layout import NAN
-from nodescope.collect.source import Context
+from nodescope.collect.files.layout import NAN
+from nodescope.collect.run.counter_sum import Growth
+from nodescope.collect.run.source import Context
 
 FOLDER = "sys/fs/resctrl"
 NOT_MOUNTED = "resctrl is not mounted: mount -t resctrl resctrl /sys/fs/resctrl"

@@ -27,9 +27,9 @@ from nodescope.base.clock import thread_cpu_ns
 from nodescope.base.entity import Entity
 from nodescope.base.errors import ParseError, SourceAbsent, SourceFailed
 from nodescope.base.metric import Metric
-from nodescope.collect.batch import describe_fault
-from nodescope.collect.layout import KeyValues
-from nodescope.collect.source import Context
+from nodescope.collect.files.batch import describe_fault
+from nodescope.collect.files.layout import KeyValues
+from nodescope.collect.run.source import Context
 
 PARTS = {
     "Pss": ("pss", "Memory in use, shared pages divided by their sharers."),

@@ -16,8 +16,8 @@ import re
 from collections.abc import Iterator
 
 from nodescope.base.metric import Metric
-from nodescope.collect.layout import KeyValues
-from nodescope.collect.source import Context, FileSource, NodeFile, read_offered
+from nodescope.collect.files.layout import KeyValues
+from nodescope.collect.run.source import Context, FileSource, NodeFile, read_offered
 
 PATH = "proc/vmstat"
 KEPT = re.compile(r"(oom_kill|pgpg|pswp|pg.*fault)[a-z0-9_]*")

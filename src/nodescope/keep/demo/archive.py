@@ -13,7 +13,7 @@ from nodescope.keep.demo.plan import Planter, plan_node
 from nodescope.keep.demo.samples import Column, run_of, sample_file
 from nodescope.keep.demo.story import Node, Wish
 from nodescope.keep.disk import TEMPORARY, Disk
-from nodescope.keep.layout import (
+from nodescope.keep.folder import (
     MS_PER_DAY,
     MS_PER_HOUR,
     PARQUET,
@@ -22,8 +22,8 @@ from nodescope.keep.layout import (
     render_day,
     render_stamp,
 )
+from nodescope.keep.label_columns import Identity, Subject
 from nodescope.keep.parquet import ArchiveWriter, Rows
-from nodescope.keep.series import Identity, Subject
 from nodescope.keep.session import Session, render_time, write_session
 from nodescope.keep.sidecar import Head, Sidecar, render_sidecar
 

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Sequence
 
 from nodescope.keep.demo.story import MIB, Life, Node, Story, Wish, be_born, dice, hexadecimal, tell
-from nodescope.keep.layout import MS_PER_DAY, MS_PER_HOUR
+from nodescope.keep.folder import MS_PER_DAY, MS_PER_HOUR
 
 NIGHT_MS = (2 * MS_PER_HOUR, 3 * MS_PER_HOUR)
 BAD_VERSION = "2.0.0"

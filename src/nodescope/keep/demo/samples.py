@@ -11,8 +11,8 @@ from nodescope.base.metric import Kind, Metric
 from nodescope.keep.demo.demand import Demand, demand_of
 from nodescope.keep.demo.plan import gpu_id, throttled_span
 from nodescope.keep.demo.story import MIB, Floats, Integers, Life, Node, Wish, hexadecimal, noise, within
-from nodescope.keep.layout import MS_PER_DAY
-from nodescope.keep.series import Identity, Subject, describe_entity
+from nodescope.keep.folder import MS_PER_DAY
+from nodescope.keep.label_columns import Identity, Subject, describe_entity
 from nodescope.keep.sidecar import Ticks
 
 PERIOD_USEC = 100_000.0

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nodescope.base.entity import Entity
-from nodescope.keep.layout import MS_PER_HOUR
+from nodescope.keep.folder import MS_PER_HOUR
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

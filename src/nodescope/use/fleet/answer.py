@@ -12,7 +12,7 @@ from math import exp
 from statistics import median
 from typing import Any
 
-from nodescope.read.roots import Fault
+from nodescope.read.files.file_survey import Fault
 from nodescope.use.fleet.chance import adjust, binomial_tail, surprise
 from nodescope.use.fleet.group import Group, count_looked, group_of, group_rows
 from nodescope.use.fleet.part import Job, Part

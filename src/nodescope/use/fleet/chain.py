@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from nodescope.read.query import Line
+from nodescope.read.query.engine import Line
 from nodescope.use.fleet.workload import Owner
 from nodescope.use.studies.archive_series import make_series
 from nodescope.use.studies.series import FloatArray, Series

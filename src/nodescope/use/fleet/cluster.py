@@ -14,7 +14,7 @@ from typing import Any
 
 from nodescope import __version__
 from nodescope.base.errors import RequestRejected
-from nodescope.read.roots import Fault
+from nodescope.read.files.file_survey import Fault
 from nodescope.use.fleet.part import Job, Part, Unit
 from nodescope.use.fleet.task import run_unit
 

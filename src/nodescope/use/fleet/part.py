@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from nodescope.read.roots import Fault, FileRef, Survey
+from nodescope.read.files.file_survey import Fault, FileRef, Survey
 
 MS_PER_DAY = 86_400_000
-# A counter's first rate needs the sample before; see read/query.py.
+# A counter's first rate needs the sample before; see read/query/engine.py.
 LEAD_MS = 35_000
 
 

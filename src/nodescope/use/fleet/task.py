@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 
 from nodescope.base.errors import RequestRejected
-from nodescope.read.catalog import Catalog
-from nodescope.read.held import Held, cache_folder
-from nodescope.read.query import Engine, Line
-from nodescope.read.resolve import resolve_metric
-from nodescope.read.roots import Fault, open_files, survey_again
+from nodescope.read.files.catalog import Catalog
+from nodescope.read.files.file_survey import Fault, open_files, survey_again
+from nodescope.read.files.sidecar_cache import Held, cache_folder
+from nodescope.read.query.engine import Engine, Line
+from nodescope.read.query.resolve import resolve_metric
 from nodescope.use.fleet.chain import join, link
 from nodescope.use.fleet.chance import chance_of
 from nodescope.use.fleet.part import Job, Part, Unit
@@ -29,7 +29,7 @@ from nodescope.use.studies.changepoint import FEWEST_SAMPLES
 from nodescope.use.studies.changepoint import study as study_changes
 from nodescope.use.studies.command import answer_for
 from nodescope.use.studies.finding import Answer
-from nodescope.use.studies.robust import block_medians
+from nodescope.use.studies.maths.robust import block_medians
 from nodescope.use.studies.series import Series
 from nodescope.use.studies.trend import LEAK_SECONDS
 

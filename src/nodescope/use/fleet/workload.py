@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from nodescope.read.query import Line
+from nodescope.read.query.engine import Line
 
 # What Kubernetes appends: a ReplicaSet's hash and a pod's, a Job's number and a
 # pod's, a DaemonSet's pod, a StatefulSet's ordinal. Its hashes have no vowels

@@ -29,12 +29,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from nodescope.use.scheduler.freshness import judge_age
-from nodescope.use.scheduler.host import FILLING, derive_queue
-from nodescope.use.scheduler.ledger import Arriving, Ledger
+from nodescope.use.scheduler.host_cost import FILLING, derive_queue
 from nodescope.use.scheduler.node import NO_STATE, Node, NodeFpga, Recent, is_measured
 from nodescope.use.scheduler.nodes import LoadTimes
+from nodescope.use.scheduler.placed_pods import Arriving, Ledger
+from nodescope.use.scheduler.pod_request import Wish
 from nodescope.use.scheduler.verdict import BEST, Verdict
-from nodescope.use.scheduler.wish import Wish
 
 # Where nobody has measured yet; guesses, replaced by the first reports.
 SESSION_MS = 1000.0

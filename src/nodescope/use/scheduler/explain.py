@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from nodescope.use.scheduler.pod_request import Wish
 from nodescope.use.scheduler.verdict import Verdict
-from nodescope.use.scheduler.wish import Wish
 
 # A row is some hundred bytes to half a KiB.
 ROWS = 20_000

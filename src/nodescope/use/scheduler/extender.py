@@ -11,15 +11,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from nodescope.base.clock import Clock
-from nodescope.use.scheduler.call import Call, render_filtered, render_scores
 from nodescope.use.scheduler.cost import judge_cost
 from nodescope.use.scheduler.explain import Decisions
-from nodescope.use.scheduler.ledger import Ledger
 from nodescope.use.scheduler.node import Node
 from nodescope.use.scheduler.nodes import Nodes
+from nodescope.use.scheduler.placed_pods import Ledger
+from nodescope.use.scheduler.pod_request import PLAIN, Wish
 from nodescope.use.scheduler.rank import judge_rank
 from nodescope.use.scheduler.verdict import Verdict
-from nodescope.use.scheduler.wish import PLAIN, Wish
+from nodescope.use.scheduler.wire import Call, render_filtered, render_scores
 
 POLICIES = ("cost", "rank")
 UNSEEN = "not seen by our watch of nodes yet"

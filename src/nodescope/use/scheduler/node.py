@@ -15,10 +15,10 @@ from itertools import accumulate
 from typing import Any, NamedTuple
 
 from nodescope.base.errors import ParseError
-from nodescope.base.fpga_state import KEY, FpgaState, derive_buckets, parse_state
-from nodescope.base.node_load import WINDOW_KEY, NodeLoad, parse_load
-from nodescope.use.scheduler.host import derive_host
-from nodescope.use.scheduler.wish import VENDOR, read_mapping, read_text
+from nodescope.fpga.node_load import WINDOW_KEY, NodeLoad, parse_load
+from nodescope.fpga.state import KEY, FpgaState, derive_buckets, parse_state
+from nodescope.use.scheduler.host_cost import derive_host
+from nodescope.use.scheduler.pod_request import VENDOR, read_mapping, read_text
 
 NO_STATE = f"no annotation {KEY}: no FPGA event was ever reported there"
 NO_LOAD = f"no annotation {WINDOW_KEY}: its agent does not run with --annotate window"

@@ -11,7 +11,7 @@ from typing import Any
 
 from nodescope.base.clock import Clock
 from nodescope.use.scheduler.node import Node, is_measured, parse_node
-from nodescope.use.scheduler.wish import read_mapping, read_text
+from nodescope.use.scheduler.pod_request import read_mapping, read_text
 
 # Bitstreams whose time to load is remembered after the nodes forgot it.
 BITSTREAMS = 4096

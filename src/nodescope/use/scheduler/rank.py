@@ -16,8 +16,8 @@ from bisect import bisect_left
 from collections.abc import Sequence
 
 from nodescope.use.scheduler.node import Node
+from nodescope.use.scheduler.pod_request import Wish
 from nodescope.use.scheduler.verdict import BEST, Verdict
-from nodescope.use.scheduler.wish import Wish
 
 LOCALITY, USAGE, RECONFIGURATION = 1, 2, 2
 

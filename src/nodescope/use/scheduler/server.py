@@ -21,10 +21,10 @@ from starlette.types import Receive, Scope, Send
 from nodescope.base.clock import stopwatch_seconds
 from nodescope.base.errors import RequestRejected
 from nodescope.base.text import hint_nearest
-from nodescope.use.scheduler.call import parse_call
 from nodescope.use.scheduler.explain import describe_decision
 from nodescope.use.scheduler.extender import Extender
-from nodescope.use.scheduler.tally import ExtenderTally
+from nodescope.use.scheduler.self_metrics import ExtenderTally
+from nodescope.use.scheduler.wire import parse_call
 
 # A Node has 10 to 30 KB: some three hundred whole ones. NodeNames needs 100 KB for 5,000.
 BODY_BYTES = 8 * 2**20

@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from nodescope.use.studies.finding import Answer, Finding, found, not_enough
-from nodescope.use.studies.robust import is_flat, spread
-from nodescope.use.studies.segment import Segment, filled, segments_of
+from nodescope.use.studies.maths.robust import is_flat, spread
+from nodescope.use.studies.maths.segment import Segment, filled, segments_of
+from nodescope.use.studies.maths.tail_chance import Past
 from nodescope.use.studies.series import FloatArray, IntArray, Series
-from nodescope.use.studies.tail import Past
 from nodescope.use.studies.words import capitalised, clock, quantity
 
 NAME = "anomaly"

@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 
 from nodescope.base.errors import RequestRejected
-from nodescope.read.catalog import Catalog, describe, read_catalog
-from nodescope.read.query import Engine, Line
+from nodescope.read.files.catalog import Catalog, describe, read_catalog
+from nodescope.read.query.engine import Engine, Line
 from nodescope.use.studies.series import Series
 
 # A day at one sample a second; longer ranges are read as means of longer buckets.

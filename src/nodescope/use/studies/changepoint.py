@@ -4,12 +4,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from nodescope.use.studies.confidence import changepoint_confidence
-from nodescope.use.studies.cut import Cut, cuts_of
 from nodescope.use.studies.finding import Answer, Finding, found, not_enough
-from nodescope.use.studies.robust import robust_slope, spread
-from nodescope.use.studies.segment import Segment, filled, segments_of
-from nodescope.use.studies.segmentation import SHORTEST_PIECE
+from nodescope.use.studies.maths.change_search import Cut, cuts_of
+from nodescope.use.studies.maths.confidence import changepoint_confidence
+from nodescope.use.studies.maths.piecewise_fit import SHORTEST_PIECE
+from nodescope.use.studies.maths.robust import robust_slope, spread
+from nodescope.use.studies.maths.segment import Segment, filled, segments_of
 from nodescope.use.studies.series import FloatArray, Series
 from nodescope.use.studies.words import capitalised, clock, per_time, quantity
 

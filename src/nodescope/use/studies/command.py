@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import TextIO
 
 from nodescope.use.studies import STUDIES, correlation
+from nodescope.use.studies.answer_text import render_answer
 from nodescope.use.studies.csv_series import SeriesRefused, read_series
 from nodescope.use.studies.finding import Answer
 from nodescope.use.studies.series import Kind, Series
-from nodescope.use.studies.text import render_answer
 from nodescope.use.studies.words import unknown_name
 
 DONE, FAILED, WRONG_USAGE = 0, 1, 2

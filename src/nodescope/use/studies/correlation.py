@@ -14,8 +14,8 @@ from math import atanh, erfc, sqrt
 import numpy as np
 
 from nodescope.use.studies.finding import Answer, Finding, found, not_enough
-from nodescope.use.studies.robust import is_flat, spread, without_line
-from nodescope.use.studies.segment import Segment, filled, segments_of
+from nodescope.use.studies.maths.robust import is_flat, spread, without_line
+from nodescope.use.studies.maths.segment import Segment, filled, segments_of
 from nodescope.use.studies.series import FloatArray, Series
 from nodescope.use.studies.words import capitalised, clock, duration
 

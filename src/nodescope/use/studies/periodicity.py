@@ -3,11 +3,11 @@
 import numpy as np
 
 from nodescope.use.studies.finding import Answer, Finding, found, not_enough
-from nodescope.use.studies.fold import profile
-from nodescope.use.studies.period import FEWEST_SAMPLES, periods_of, steadied
-from nodescope.use.studies.segment import Segment, segments_of
+from nodescope.use.studies.maths.local_period import Spell, holding, spells_of
+from nodescope.use.studies.maths.period_search import FEWEST_SAMPLES, periods_of, steadied
+from nodescope.use.studies.maths.phase_profile import profile
+from nodescope.use.studies.maths.segment import Segment, segments_of
 from nodescope.use.studies.series import Series
-from nodescope.use.studies.spell import Spell, holding, spells_of
 from nodescope.use.studies.words import capitalised, clock, duration, quantity
 
 NAME = "periodicity"

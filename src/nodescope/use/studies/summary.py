@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nodescope.use.studies.finding import Answer, Finding, Measure, found, not_enough
-from nodescope.use.studies.segment import segments_of
+from nodescope.use.studies.maths.segment import segments_of
 from nodescope.use.studies.series import FloatArray, Series
 from nodescope.use.studies.trend import study as trend_study
 from nodescope.use.studies.words import capitalised, quantity

@@ -6,10 +6,10 @@ from math import erf, sqrt
 import numpy as np
 
 from nodescope.use.studies.finding import Answer, Finding, found, not_enough
-from nodescope.use.studies.robust import is_flat
-from nodescope.use.studies.segment import Segment, segments_of
+from nodescope.use.studies.maths.robust import is_flat
+from nodescope.use.studies.maths.segment import Segment, segments_of
+from nodescope.use.studies.maths.trend_line import NORMAL_90, Line, line_through
 from nodescope.use.studies.series import FloatArray, Series
-from nodescope.use.studies.trend_line import NORMAL_90, Line, line_through
 from nodescope.use.studies.words import capitalised, clock, duration, per_time
 
 NAME = "trend"

@@ -14,13 +14,13 @@ from nodescope import __version__
 from nodescope.base.errors import NodescopeError, NothingYet
 from nodescope.base.text import clean_text, nearest_name
 from nodescope.use.viewer import shapes
-from nodescope.use.viewer.asked import Responses, Viewer
-from nodescope.use.viewer.charts import add_charts
-from nodescope.use.viewer.facts import add_facts
 from nodescope.use.viewer.gate import Gate, make_error
 from nodescope.use.viewer.page import serve_page
 from nodescope.use.viewer.refusal import Refused
-from nodescope.use.viewer.streams import add_streams
+from nodescope.use.viewer.request import Responses, Viewer
+from nodescope.use.viewer.routes_charts import add_charts
+from nodescope.use.viewer.routes_facts import add_facts
+from nodescope.use.viewer.routes_streams import add_streams
 
 COMPRESS_BYTES = 1024
 COMPRESS_LEVEL = 4

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from nodescope.read.bucket import Points
+from nodescope.read.query.bucket import Points
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

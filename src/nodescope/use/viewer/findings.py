@@ -4,14 +4,14 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from nodescope.base.moment import Span
-from nodescope.read.bucket import Points
-from nodescope.read.query import Engine
+from nodescope.base.time_range import Span
+from nodescope.read.query.bucket import Points
+from nodescope.read.query.engine import Engine
 from nodescope.use.studies import STUDIES, Series, correlation
 from nodescope.use.viewer.question import Member, resolve
 from nodescope.use.viewer.refusal import not_found, too_much
 from nodescope.use.viewer.render import Json
-from nodescope.use.viewer.shelf import Node, Snapshot
+from nodescope.use.viewer.snapshots import Node, Snapshot
 from nodescope.use.viewer.timeseries import (
     Found,
     Wish,

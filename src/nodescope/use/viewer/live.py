@@ -14,12 +14,12 @@ import numpy as np
 from starlette.concurrency import run_in_threadpool
 
 from nodescope.base.errors import RequestRejected
-from nodescope.read.catalog import Catalog
-from nodescope.read.query import Engine
-from nodescope.read.subject import id_of, scope_of
+from nodescope.read.files.catalog import Catalog
+from nodescope.read.query.engine import Engine
+from nodescope.read.series_name import id_of, scope_of
 from nodescope.use.viewer.question import Member, suffix_of
 from nodescope.use.viewer.render import Json, number, render_json
-from nodescope.use.viewer.shelf import LIVE_MS, Node, Shelf, Snapshot
+from nodescope.use.viewer.snapshots import LIVE_MS, Node, Shelf, Snapshot
 
 PERIOD_SECONDS = 1.0
 # An archive may begin to grow; it is looked at less often.

@@ -10,14 +10,14 @@ from dataclasses import dataclass
 
 from nodescope.base.entity import SCOPES
 from nodescope.base.errors import RequestRejected
-from nodescope.base.moment import Span, parse_moment
-from nodescope.base.plain import PLAIN
+from nodescope.base.metric_names import PLAIN
 from nodescope.base.quantity import parse_seconds
 from nodescope.base.text import clean_text, hint_nearest, nearest_name
-from nodescope.read.resolve import Asked, Rate, resolve_metric
-from nodescope.read.subject import Subject, id_of, name_of
+from nodescope.base.time_range import Span, parse_moment
+from nodescope.read.query.resolve import Asked, Rate, resolve_metric
+from nodescope.read.series_name import Subject, id_of, name_of
 from nodescope.use.viewer.refusal import bad_request, not_found, nothing_yet
-from nodescope.use.viewer.shelf import Node, Snapshot
+from nodescope.use.viewer.snapshots import Node, Snapshot
 
 DEFAULT_SECONDS = 3600.0
 # Series in one answer, points in one series, numbers in one answer.

@@ -7,14 +7,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nodescope.base.errors import RequestRejected
-from nodescope.base.moment import Span
-from nodescope.read.query import Engine, Line
-from nodescope.read.subject import name_of, scope_of
+from nodescope.base.time_range import Span
+from nodescope.read.query.engine import Engine, Line
+from nodescope.read.series_name import name_of, scope_of
 from nodescope.use.studies.words import quantity
-from nodescope.use.viewer.busiest import shorten
-from nodescope.use.viewer.happenings import happened
+from nodescope.use.viewer.events import happened
+from nodescope.use.viewer.ranking import shorten
 from nodescope.use.viewer.render import Json, number, numbers
-from nodescope.use.viewer.shelf import Node
+from nodescope.use.viewer.snapshots import Node
 
 Floats = NDArray[np.float64]
 SPARK_POINTS = 60

@@ -6,19 +6,19 @@ from dataclasses import dataclass
 import numpy as np
 
 from nodescope.base.errors import RequestRejected
-from nodescope.base.moment import Span
-from nodescope.base.plain import PERIOD, QUOTA
-from nodescope.read.bucket import Points
-from nodescope.read.query import Answer, Engine
-from nodescope.read.ranking import place_of
-from nodescope.read.resolve import Asked, Rate
-from nodescope.read.subject import id_of, labels_of, name_of, scope_of
+from nodescope.base.metric_names import PERIOD, QUOTA
+from nodescope.base.time_range import Span
+from nodescope.read.query.bucket import Points
+from nodescope.read.query.engine import Answer, Engine
+from nodescope.read.query.ranking import place_of
+from nodescope.read.query.resolve import Asked, Rate
+from nodescope.read.series_name import id_of, labels_of, name_of, scope_of
 from nodescope.use.viewer.axis import Gap, Row, align
-from nodescope.use.viewer.busiest import first_of, rank
 from nodescope.use.viewer.question import SERIES_MOST, Member, members_of, resolve, suffix_of
+from nodescope.use.viewer.ranking import first_of, rank
 from nodescope.use.viewer.refusal import bad_request, too_much
 from nodescope.use.viewer.render import Json, number, numbers, times
-from nodescope.use.viewer.shelf import Node, Snapshot
+from nodescope.use.viewer.snapshots import Node, Snapshot
 
 BUSIEST = 8
 # An earlier life of a busy container is shown when it lasted so much of the range.

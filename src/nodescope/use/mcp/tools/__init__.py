@@ -5,7 +5,7 @@ Their order is the order in which a question is usually worked out, and stays
 the same: clients keep the list.
 """
 
-from nodescope.use.mcp.tool import Tool
+from nodescope.use.mcp.protocol.tool import Tool
 from nodescope.use.mcp.tools import (
     analyze_container,
     compare_windows,

@@ -4,13 +4,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from nodescope.base.moment import render_moment
-from nodescope.use.mcp.answer import Answer, Call, Fact, Finding
-from nodescope.use.mcp.argument import CONTAINER, FROM, NODE, TO, Argument, Values
-from nodescope.use.mcp.backend import Backend, Event, StudyAnswer
-from nodescope.use.mcp.fleet import Fleet
-from nodescope.use.mcp.leak import GROWING, tell_growth
-from nodescope.use.mcp.merged import (
+from nodescope.base.time_range import render_moment
+from nodescope.use.mcp.nodes.backend import Backend, Event, StudyAnswer
+from nodescope.use.mcp.nodes.fleet import Fleet
+from nodescope.use.mcp.protocol.answer import Answer, Call, Fact, Finding
+from nodescope.use.mcp.protocol.argument import CONTAINER, FROM, NODE, TO, Argument, Values
+from nodescope.use.mcp.protocol.errors import ToolMisused
+from nodescope.use.mcp.protocol.tool import Tool
+from nodescope.use.mcp.tools.shared.container import Resident, find_resident
+from nodescope.use.mcp.tools.shared.container_span import Stay, read_stay
+from nodescope.use.mcp.tools.shared.leak import GROWING, tell_growth
+from nodescope.use.mcp.tools.shared.merge_lives import (
     MATERIAL_SHARE,
     Merged,
     is_material,
@@ -18,13 +22,9 @@ from nodescope.use.mcp.merged import (
     merge_figures,
     tell_finding,
 )
-from nodescope.use.mcp.metric_name import COUNTED_SCOPES, NotCollected, choose_metric
-from nodescope.use.mcp.resident import Resident, find_resident
-from nodescope.use.mcp.restart import tell_restarts
-from nodescope.use.mcp.stay import Stay, read_stay
-from nodescope.use.mcp.tool import Tool
-from nodescope.use.mcp.trouble import ToolMisused
-from nodescope.use.mcp.when import render_before, render_iso
+from nodescope.use.mcp.tools.shared.metric_name import COUNTED_SCOPES, NotCollected, choose_metric
+from nodescope.use.mcp.tools.shared.restart import tell_restarts
+from nodescope.use.mcp.tools.shared.time_text import render_before, render_iso
 from nodescope.use.studies import STUDIES
 from nodescope.use.studies.words import capitalised, duration, quantity, spoken
 

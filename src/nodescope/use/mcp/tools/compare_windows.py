@@ -5,18 +5,18 @@ from dataclasses import dataclass
 from math import erf
 
 from nodescope.base.errors import RequestRejected
-from nodescope.base.moment import Span, render_moment
-from nodescope.use.mcp.answer import MOST_FINDINGS, Answer, Call, Fact, Finding
-from nodescope.use.mcp.argument import NODE, Argument, Values
-from nodescope.use.mcp.backend import About, Backend
-from nodescope.use.mcp.fleet import Fleet
-from nodescope.use.mcp.level_table import Row, join_levels
-from nodescope.use.mcp.merged import merge_figures
-from nodescope.use.mcp.resident import Resident, find_resident, gather_residents
-from nodescope.use.mcp.stay import MOST_LIVES
-from nodescope.use.mcp.tool import Tool
-from nodescope.use.mcp.trouble import ToolMisused
-from nodescope.use.mcp.when import (
+from nodescope.base.time_range import Span, render_moment
+from nodescope.use.mcp.nodes.backend import About, Backend
+from nodescope.use.mcp.nodes.fleet import Fleet
+from nodescope.use.mcp.protocol.answer import MOST_FINDINGS, Answer, Call, Fact, Finding
+from nodescope.use.mcp.protocol.argument import NODE, Argument, Values
+from nodescope.use.mcp.protocol.errors import ToolMisused
+from nodescope.use.mcp.protocol.tool import Tool
+from nodescope.use.mcp.tools.shared.container import Resident, find_resident, gather_residents
+from nodescope.use.mcp.tools.shared.container_span import MOST_LIVES
+from nodescope.use.mcp.tools.shared.level_table import Row, join_levels
+from nodescope.use.mcp.tools.shared.merge_lives import merge_figures
+from nodescope.use.mcp.tools.shared.time_text import (
     choose_span,
     newest_of,
     read_moment,

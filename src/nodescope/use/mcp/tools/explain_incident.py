@@ -5,18 +5,18 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from nodescope.base.errors import RequestRejected
-from nodescope.base.moment import Span, render_moment
-from nodescope.use.mcp.answer import MOST_FINDINGS, Answer, Call, Finding
-from nodescope.use.mcp.argument import NODE, Argument, Values
-from nodescope.use.mcp.backend import Backend, Event, Level
-from nodescope.use.mcp.fleet import Fleet
-from nodescope.use.mcp.leak import find_leaks
-from nodescope.use.mcp.merged import is_material, merge_answers, tell_finding
-from nodescope.use.mcp.resident import Resident, find_resident, gather_residents
-from nodescope.use.mcp.restart import MOST_TOLD, tell_restarts
-from nodescope.use.mcp.tool import Tool
-from nodescope.use.mcp.trouble import ToolMisused
-from nodescope.use.mcp.when import newest_of, read_moment, render_at, render_iso
+from nodescope.base.time_range import Span, render_moment
+from nodescope.use.mcp.nodes.backend import Backend, Event, Level
+from nodescope.use.mcp.nodes.fleet import Fleet
+from nodescope.use.mcp.protocol.answer import MOST_FINDINGS, Answer, Call, Finding
+from nodescope.use.mcp.protocol.argument import NODE, Argument, Values
+from nodescope.use.mcp.protocol.errors import ToolMisused
+from nodescope.use.mcp.protocol.tool import Tool
+from nodescope.use.mcp.tools.shared.container import Resident, find_resident, gather_residents
+from nodescope.use.mcp.tools.shared.leak import find_leaks
+from nodescope.use.mcp.tools.shared.merge_lives import is_material, merge_answers, tell_finding
+from nodescope.use.mcp.tools.shared.restart import MOST_TOLD, tell_restarts
+from nodescope.use.mcp.tools.shared.time_text import newest_of, read_moment, render_at, render_iso
 from nodescope.use.studies.words import duration
 
 METRICS = ("memory", "cpu", "cpu_throttled", "pressure_memory", "pressure_cpu", "pressure_io")

@@ -3,12 +3,12 @@
 import re
 from collections.abc import Iterable
 
-from nodescope.use.mcp.answer import Answer, Call, Finding
-from nodescope.use.mcp.argument import Argument, Values
-from nodescope.use.mcp.backend import MetricRow
-from nodescope.use.mcp.fleet import Fleet
-from nodescope.use.mcp.metric_name import COUNTED_SCOPES
-from nodescope.use.mcp.tool import Tool
+from nodescope.use.mcp.nodes.backend import MetricRow
+from nodescope.use.mcp.nodes.fleet import Fleet
+from nodescope.use.mcp.protocol.answer import Answer, Call, Finding
+from nodescope.use.mcp.protocol.argument import Argument, Values
+from nodescope.use.mcp.protocol.tool import Tool
+from nodescope.use.mcp.tools.shared.metric_name import COUNTED_SCOPES
 from nodescope.use.studies import STUDIES
 
 MOST = 5

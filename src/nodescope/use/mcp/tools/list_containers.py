@@ -2,15 +2,15 @@
 
 from collections.abc import Callable
 
-from nodescope.use.mcp.answer import MOST_FINDINGS, Answer, Call, Finding
-from nodescope.use.mcp.argument import NAMESPACE, NODE, Argument, Values
-from nodescope.use.mcp.backend import About, Backend, Life
-from nodescope.use.mcp.fleet import Fleet
-from nodescope.use.mcp.metric_name import choose_metric
-from nodescope.use.mcp.resident import Resident, gather_residents
-from nodescope.use.mcp.tool import Tool
-from nodescope.use.mcp.trouble import ToolMisused
-from nodescope.use.mcp.when import choose_span, render_at
+from nodescope.use.mcp.nodes.backend import About, Backend, Life
+from nodescope.use.mcp.nodes.fleet import Fleet
+from nodescope.use.mcp.protocol.answer import MOST_FINDINGS, Answer, Call, Finding
+from nodescope.use.mcp.protocol.argument import NAMESPACE, NODE, Argument, Values
+from nodescope.use.mcp.protocol.errors import ToolMisused
+from nodescope.use.mcp.protocol.tool import Tool
+from nodescope.use.mcp.tools.shared.container import Resident, gather_residents
+from nodescope.use.mcp.tools.shared.metric_name import choose_metric
+from nodescope.use.mcp.tools.shared.time_text import choose_span, render_at
 from nodescope.use.studies.words import quantity
 
 # A container not seen for this long before the newest data has gone.

@@ -1,10 +1,10 @@
 """What was measured, in which unit, what it means; and which studies there are."""
 
-from nodescope.use.mcp.answer import Answer, Call
-from nodescope.use.mcp.argument import NODE, Argument, Values
-from nodescope.use.mcp.backend import MetricRow
-from nodescope.use.mcp.fleet import Fleet
-from nodescope.use.mcp.tool import Tool
+from nodescope.use.mcp.nodes.backend import MetricRow
+from nodescope.use.mcp.nodes.fleet import Fleet
+from nodescope.use.mcp.protocol.answer import Answer, Call
+from nodescope.use.mcp.protocol.argument import NODE, Argument, Values
+from nodescope.use.mcp.protocol.tool import Tool
 from nodescope.use.studies import STUDIES
 
 

@@ -1,12 +1,12 @@
 """Which nodes are there, are they ready, and how new is their data?"""
 
-from nodescope.base.moment import render_moment
-from nodescope.use.mcp.answer import Answer, Call, Finding
-from nodescope.use.mcp.argument import Values
-from nodescope.use.mcp.backend import About
-from nodescope.use.mcp.fleet import Fleet
-from nodescope.use.mcp.tool import Tool
-from nodescope.use.mcp.when import render_age
+from nodescope.base.time_range import render_moment
+from nodescope.use.mcp.nodes.backend import About
+from nodescope.use.mcp.nodes.fleet import Fleet
+from nodescope.use.mcp.protocol.answer import Answer, Call, Finding
+from nodescope.use.mcp.protocol.argument import Values
+from nodescope.use.mcp.protocol.tool import Tool
+from nodescope.use.mcp.tools.shared.time_text import render_age
 
 
 async def run(fleet: Fleet, values: Values) -> Answer:

@@ -3,17 +3,17 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from nodescope.use.mcp.answer import Answer, Call, Fact, Finding
-from nodescope.use.mcp.argument import CONTAINER, FROM, NODE, TO, Values
-from nodescope.use.mcp.backend import Backend, Event, StudyAnswer
-from nodescope.use.mcp.fleet import Fleet
-from nodescope.use.mcp.leak import find_leaks
-from nodescope.use.mcp.merged import Merged, merge_answers, merge_figures, tell_finding
-from nodescope.use.mcp.resident import Resident, find_resident
-from nodescope.use.mcp.restart import tell_restarts
-from nodescope.use.mcp.stay import Stay, read_stay
-from nodescope.use.mcp.tool import Tool
-from nodescope.use.mcp.when import render_iso
+from nodescope.use.mcp.nodes.backend import Backend, Event, StudyAnswer
+from nodescope.use.mcp.nodes.fleet import Fleet
+from nodescope.use.mcp.protocol.answer import Answer, Call, Fact, Finding
+from nodescope.use.mcp.protocol.argument import CONTAINER, FROM, NODE, TO, Values
+from nodescope.use.mcp.protocol.tool import Tool
+from nodescope.use.mcp.tools.shared.container import Resident, find_resident
+from nodescope.use.mcp.tools.shared.container_span import Stay, read_stay
+from nodescope.use.mcp.tools.shared.leak import find_leaks
+from nodescope.use.mcp.tools.shared.merge_lives import Merged, merge_answers, merge_figures, tell_finding
+from nodescope.use.mcp.tools.shared.restart import tell_restarts
+from nodescope.use.mcp.tools.shared.time_text import render_iso
 from nodescope.use.studies.words import quantity
 
 METRICS = (

@@ -3,18 +3,25 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from nodescope.base.moment import Span, render_moment
-from nodescope.use.mcp.answer import MOST_FINDINGS, Answer, Call, Finding
-from nodescope.use.mcp.argument import FROM, NAMESPACE, NODE, TO, Argument, Values
-from nodescope.use.mcp.backend import Backend
-from nodescope.use.mcp.fleet import Fleet
-from nodescope.use.mcp.level_table import Row, join_levels
-from nodescope.use.mcp.metric_name import COUNTED_SCOPES, NotCollected, choose_metric
-from nodescope.use.mcp.resident import gather_residents
-from nodescope.use.mcp.thing_rank import Measured, rank_things
-from nodescope.use.mcp.tool import Tool
-from nodescope.use.mcp.trouble import ToolMisused
-from nodescope.use.mcp.when import OLD_SECONDS, choose_span, newest_of, render_span, tell_alike, tell_clipped
+from nodescope.base.time_range import Span, render_moment
+from nodescope.use.mcp.nodes.backend import Backend
+from nodescope.use.mcp.nodes.fleet import Fleet
+from nodescope.use.mcp.protocol.answer import MOST_FINDINGS, Answer, Call, Finding
+from nodescope.use.mcp.protocol.argument import FROM, NAMESPACE, NODE, TO, Argument, Values
+from nodescope.use.mcp.protocol.errors import ToolMisused
+from nodescope.use.mcp.protocol.tool import Tool
+from nodescope.use.mcp.tools.shared.container import gather_residents
+from nodescope.use.mcp.tools.shared.device_rank import Measured, rank_things
+from nodescope.use.mcp.tools.shared.level_table import Row, join_levels
+from nodescope.use.mcp.tools.shared.metric_name import COUNTED_SCOPES, NotCollected, choose_metric
+from nodescope.use.mcp.tools.shared.time_text import (
+    OLD_SECONDS,
+    choose_span,
+    newest_of,
+    render_span,
+    tell_alike,
+    tell_clipped,
+)
 from nodescope.use.studies.words import duration, quantity
 
 USUAL_LIMIT = 5

@@ -1,0 +1,1 @@
+"""Which containers there are now, what they are called, and who said so: shared by the sources."""

@@ -1,0 +1,451 @@
+"""
+One batch call reads a tier: descriptors, layouts and target columns in, arrays out.
+
+A segment is one table's share of a tier. This is the plain Python reader, the
+reference for ever; a native one may take its place behind `read_segments`
+without any source noticing.
+
+Per file the outcome is one of: ok, gone (the thing it belonged to is no
+more), not offered (this kernel has no such thing), denied, unparsable, too
+large, failed. What could not be read is NaN.
+"""
+
+import errno
+import os
+from collections.abc import Callable, Iterable, Mapping, MutableSequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Protocol
+
+import numpy as np
+
+from nodescope.base.block import Block, Table, Values
+from nodescope.base.clock import thread_cpu_ns
+from nodescope.base.entity import Entity
+from nodescope.base.errors import ParseError
+from nodescope.base.text import clean_text
+from nodescope.collect.files.layout import NAN, DeviceRows, GridLayout, Parser, plan_rows
+from nodescope.collect.files.native import Native, NativeGrid
+from nodescope.collect.files.roots import FILE_BYTES, Descriptors, NodeRoot
+from nodescope.collect.files.unchanged_parent import Told, Turn, Witnesses
+from nodescope.collect.run.guard import run_guarded
+
+# ENODEV is what a descriptor of a removed cgroup answers, ESRCH one of a dead
+# process; EOPNOTSUPP is what a kernel booted with psi=0 says.
+GONE = frozenset({errno.ENODEV, errno.ESRCH})
+NOT_OFFERED = frozenset({errno.ENOENT, errno.EOPNOTSUPP, errno.ENOTDIR})
+DENIED = frozenset({errno.EACCES, errno.EPERM})
+# PATH_MAX of linux/limits.h.
+PATH_CHARACTERS = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Why a file gave no values in this reading."""
+
+    path: str
+    status: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.text}"
+
+
+def describe_fault(path: str, error: Exception) -> Fault:
+    # Tenants name cgroups, and faults are shown in /status and in the log.
+    path = clean_text(path, PATH_CHARACTERS)
+    if isinstance(error, ParseError):
+        return Fault(path, "unparsable", str(error))
+    number = error.errno if isinstance(error, OSError) else None
+    text = os.strerror(number).lower() if number else str(error)
+    if number in GONE:
+        return Fault(path, "gone", text)
+    if number in NOT_OFFERED:
+        return Fault(path, "not_offered", text)
+    if number in DENIED:
+        return Fault(path, "denied", text)
+    if number == errno.EFBIG:
+        return Fault(path, "too_large", text)
+    return Fault(path, "failed", text)
+
+
+class Segment(Protocol):
+    """One table's share of a tier."""
+
+    table: Table
+    faults: list[Fault]
+    cost_ns: int
+
+    def read(self) -> None:
+        """Fill the values from the files; remember faults."""
+        ...
+
+    def block(self, mono_ns: int) -> Block | None:
+        """What was read, as a block; None when there is nothing to tell."""
+        ...
+
+    def close(self) -> None: ...
+
+
+def read_segments(segments: Iterable[Segment]) -> None:
+    """Read all files of the due segments; each segment learns its own cost."""
+    before = thread_cpu_ns()
+    for segment in segments:
+        _, outcome = run_guarded(segment.table.source, segment.read, None)
+        if outcome.state != "ok":
+            segment.faults = [Fault(segment.table.name, "raised", outcome.reason)]
+        after = thread_cpu_ns()
+        segment.cost_ns = after - before
+        before = after
+
+
+def read_again(descriptor: int, data: bytes, asked_bytes: int) -> bytes:
+    """The rest of a file that filled the buffer; EFBIG beyond any sense."""
+    parts = [data]
+    offset = len(data)
+    step = asked_bytes
+    while offset <= FILE_BYTES:
+        step = min(step * 4, 2**20)
+        more = os.pread(descriptor, step, offset)
+        if not more:
+            return b"".join(parts)
+        parts.append(more)
+        offset += len(more)
+    raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))
+
+
+# Descriptor (or -1), path, bytes to ask for, parser, first cell, cell behind the last.
+Program = list[tuple[int, str, int, Parser, int, int]]
+
+
+@dataclass(slots=True)
+class Entry:
+    """A file made ready: an open descriptor (or -1), its parser, its cells."""
+
+    descriptor: int
+    path: str
+    layout: GridLayout
+    parse: Parser
+    column: int
+    width: int
+    witness: str = ""
+    """The file that tells whether this one may have changed."""
+
+
+class Grid:
+    """
+    A segment with fixed rows: every file fills some columns of one row.
+
+    Rows are added and removed as entities come and go; the entries of the
+    others stay as they are, descriptors included.
+    """
+
+    def __init__(
+        self, table: Table, layouts: tuple[GridLayout, ...], root: NodeRoot, descriptors: Descriptors
+    ) -> None:
+        self.table = table
+        self.faults: list[Fault] = []
+        self.cost_ns = 0
+        self._root = root
+        self._descriptors = descriptors
+        # One parser per layout, shared by all rows: what it remembers of one
+        # cgroup's file holds for the next.
+        self._parsers = {id(layout): layout.parser() for layout in layouts}
+        self._native = NativeGrid(root.native, layouts) if root.native else None
+        self._rows: dict[Entity, list[Entry]] = {}
+        self._entities: tuple[Entity, ...] = ()
+        self._program: Program = []
+        self._flat: Values = np.empty(0)
+        self._before: dict[Entity, list[float]] = {}
+        # The last reading of the set before, until this one has been read.
+        self._former: tuple[tuple[Entity, ...], Values] = ((), np.empty(0))
+        self._places: tuple[tuple[Entity, ...], dict[tuple[str, tuple[str, ...]], int]] = ((), {})
+        self.width = len(table.metrics)
+        self.gone_rows: set[int] = set()
+        self._open_faults: dict[Entity, list[Fault]] = {}
+        self._witnesses = Witnesses(table.name, root, descriptors)
+
+    @property
+    def entities(self) -> tuple[Entity, ...]:
+        return self._entities
+
+    def add(
+        self,
+        entity: Entity,
+        files: Iterable[tuple[str, GridLayout]],
+        witnesses: Mapping[str, str] = MappingProxyType({}),
+    ) -> list[Fault]:
+        """
+        Open an entity's files; those this node does not offer are left out.
+
+        `witnesses` names, for some of them, the file that speaks for it.
+        """
+        entries = []
+        faults = []
+        for path, layout in files:
+            try:
+                entries.append(self._open(path, layout, witnesses.get(path, "")))
+            except OSError as error:
+                fault = describe_fault(path, error)
+                if fault.status not in ("not_offered", "gone"):
+                    faults.append(fault)
+        self._rows[entity] = entries
+        if faults:
+            self._open_faults[entity] = faults
+        return faults
+
+    def _open(self, path: str, layout: GridLayout, witness: str) -> Entry:
+        column = self.table.columns[layout.metrics[0].name]
+        descriptor = self._root.open(path)
+        if not self._descriptors.take(self.table.name):
+            os.close(descriptor)
+            descriptor = -1
+        parse = self._parsers[id(layout)]
+        return Entry(descriptor, path, layout, parse, column, len(layout.metrics), witness)
+
+    def remove(self, entity: Entity) -> None:
+        self._open_faults.pop(entity, None)
+        for entry in self._rows.pop(entity, ()):
+            self._close(entry)
+
+    def replace(self, old: Entity, new: Entity) -> None:
+        """The same thing with other labels: its descriptors stay."""
+        self._rows[new] = self._rows.pop(old)
+        if old in self._open_faults:
+            self._open_faults[new] = self._open_faults.pop(old)
+
+    def holds(self, entity: Entity) -> bool:
+        return entity in self._rows
+
+    def arrange(self, entities: tuple[Entity, ...]) -> None:
+        """Fix the order of the rows; call once after the set changed."""
+        if len(self._flat):
+            self._former = (self._entities, self._flat)
+        self._entities = entities
+        self._flat = np.empty(0)
+        placed = [
+            (number * self.width, entry)
+            for number, entity in enumerate(entities)
+            for entry in self._rows.get(entity, ())
+        ]
+        # The same file of all rows, then the next: the kernel's code for it is still at hand.
+        placed.sort(key=lambda one: one[1].column)
+        self._program = [
+            (
+                entry.descriptor,
+                entry.path,
+                entry.layout.read_bytes,
+                entry.parse,
+                start + entry.column,
+                start + entry.column + entry.width,
+            )
+            for start, entry in placed
+        ]
+        self._witnesses.arrange(
+            [
+                Told(entry.witness, entry.layout, start + entry.column, start + entry.column + entry.width)
+                for start, entry in placed
+            ]
+        )
+        if self._native:
+            self._native.arrange(
+                [(entry.descriptor, entry.layout, start + entry.column) for start, entry in placed]
+            )
+
+    def read(self) -> None:
+        turn = self._witnesses.next_turn()
+        values, faults = self._read_natively(turn) if self._native else self._read_all_plainly(turn)
+        if turn:
+            values[turn.kept_cells] = self._flat[turn.kept_cells]
+        if faults:
+            self._witnesses.doubt()
+        # A file that could not be opened stays a fault as long as its row.
+        self._keep(values, [fault for found in self._open_faults.values() for fault in found] + faults)
+
+    def read_all_next(self) -> None:
+        """Witnesses or not: every file is read by the next reading."""
+        self._witnesses.doubt()
+
+    def _read_natively(self, turn: Turn | None) -> tuple[Values, list[Fault]]:
+        assert self._native is not None  # noqa: S101 - asked for only where there is one
+        values, unread = self._native.read(len(self._entities) * self.width, turn and turn.files)
+        faults = []
+        for number, code in unread:
+            if code > 0:
+                _, path, _, _, start, _ = self._program[number]
+                faults.append(self._note(path, OSError(code, os.strerror(code)), start // self.width))
+        undecided = [self._program[number] for number, code in unread if code < 0]
+        return values, faults + self._read_plainly(undecided, values)
+
+    def _read_all_plainly(self, turn: Turn | None) -> tuple[Values, list[Fault]]:
+        flat = [NAN] * (len(self._entities) * self.width)
+        program = [self._program[number] for number in turn.files.tolist()] if turn else self._program
+        faults = self._read_plainly(program, flat)
+        return np.array(flat, dtype=np.float64), faults
+
+    def _read_plainly(self, program: Program, cells: MutableSequence[float] | Values) -> list[Fault]:
+        """The reference reader: every file of a program into its cells."""
+        faults = []
+        pread = os.pread
+        for descriptor, path, size, parse, start, stop in program:
+            try:
+                data = pread(descriptor, size, 0) if descriptor >= 0 else self._root.read(path)
+                if len(data) == size and descriptor >= 0:
+                    data = read_again(descriptor, data, size)
+                cells[start:stop] = parse(data)
+            except (OSError, ParseError) as error:
+                faults.append(self._note(path, error, start // self.width))
+        return faults
+
+    def _keep(self, values: Values, faults: list[Fault]) -> None:
+        if self.gone_rows:
+            # Rows that are gone now keep their last good cells for an obituary.
+            gone = [self._entities[row] for row in self.gone_rows if row < len(self._entities)]
+            self._before = {entity: row for entity in gone if (row := self._row(entity))}
+        self._flat = values
+        self._former = ((), np.empty(0))
+        self.faults = faults
+
+    def _note(self, path: str, error: Exception, row: int) -> Fault:
+        fault = describe_fault(path, error)
+        if fault.status == "gone" or (fault.status == "not_offered" and self._root.is_fixture is False):
+            self.gone_rows.add(row)
+        return fault
+
+    def last_row(self, entity: Entity) -> dict[str, float]:
+        """What the last readings knew of an entity; a cell that failed in the last comes from before."""
+        values: dict[str, float] = {}
+        for row in (self._before.get(entity), self._row(entity)):
+            named = zip(self.table.metrics, row or ())
+            values.update({metric.name: value for metric, value in named if value == value})  # noqa: PLR0124
+        return values
+
+    def _row(self, entity: Entity) -> list[float] | None:
+        entities, flat = (self._entities, self._flat) if len(self._flat) else self._former
+        known_entities, places = self._places
+        if known_entities is not entities:
+            # By what cannot change: its labels may have come since.
+            places = {(known.scope, known.ids): number for number, known in enumerate(entities)}
+            self._places = (entities, places)
+        start = places.get((entity.scope, entity.ids), len(entities)) * self.width
+        return [float(value) for value in flat[start : start + self.width]] or None
+
+    def read_row(self, entity: Entity) -> list[float]:
+        """One entity's values right now, outside the tick: for a last look."""
+        values = [NAN] * self.width
+        for entry in self._rows.get(entity, ()):
+            try:
+                data = (
+                    os.pread(entry.descriptor, 65536, 0)
+                    if entry.descriptor >= 0
+                    else self._root.read(entry.path)
+                )
+                values[entry.column : entry.column + entry.width] = entry.parse(data)
+            except (OSError, ParseError):
+                continue
+        return values
+
+    def block(self, mono_ns: int) -> Block | None:
+        return Block(self.table, self._entities, self.matrix(), mono_ns)
+
+    def matrix(self) -> Values:
+        """The last reading, one row an entity."""
+        return self._flat.reshape(len(self._entities), self.width)
+
+    def _close(self, entry: Entry) -> None:
+        self._descriptors.give_back(self.table.name, kept=entry.descriptor >= 0)
+        if entry.descriptor >= 0:
+            os.close(entry.descriptor)
+
+    def close(self) -> None:
+        for entity in list(self._rows):
+            self.remove(entity)
+        self._witnesses.close()
+        self._program = []
+        self._entities = ()
+
+
+@dataclass(slots=True)
+class Rows:
+    """
+    A segment whose rows are found in one file: disks, interfaces, cores.
+
+    The tuple of entities is made anew only when the names in the file change.
+    """
+
+    table: Table
+    path: str
+    layout: DeviceRows
+    name_entity: Callable[[str], Entity]
+    root: NodeRoot
+    limit: int
+    faults: list[Fault] = field(default_factory=list)
+    cost_ns: int = 0
+    dropped: int = 0
+    _descriptor: int = -1
+    _names: list[str] = field(default_factory=list)
+    _entities: tuple[Entity, ...] = ()
+    _values: Values = field(default_factory=lambda: np.empty((0, 0)))
+    _native: NativeGrid | None = None
+    """Knows the lines as they stood; None until a file was plain."""
+
+    def open(self) -> None:
+        self._descriptor = self.root.open(self.path)
+
+    def read(self) -> None:
+        if not self._read_natively():
+            self._read_plainly()
+
+    def _read_natively(self) -> bool:
+        """Whether the lines stood where they stood before."""
+        if self._native is None:
+            return False
+        shape = (len(self._names), len(self.table.metrics))
+        values, unread = self._native.read(shape[0] * shape[1])
+        if unread:
+            return False
+        self.faults = []
+        self._values = values.reshape(shape)
+        return True
+
+    def _read_plainly(self) -> None:
+        self.faults = []
+        self._native = None
+        data = b""
+        try:
+            size = self.layout.read_bytes
+            data = os.pread(self._descriptor, size, 0)
+            if len(data) == size:
+                data = read_again(self._descriptor, data, size)
+            names, rows = self.layout.parser()(data)
+        except (OSError, ParseError) as error:
+            self.faults.append(describe_fault(self.path, error))
+            names, rows = [], []
+        is_plain = not self.faults and len(set(names)) == len(names) <= self.limit
+        if len(set(names)) != len(names):
+            first = dict(reversed(list(zip(names, rows))))
+            names, rows = list(first)[::-1], list(first.values())[::-1]
+        # The first rows of the file stay, the rest is over the scope's limit.
+        self.dropped = max(0, len(names) - self.limit)
+        names, rows = names[: self.limit], rows[: self.limit]
+        if names != self._names:
+            self._names = names
+            self._entities = tuple(self.name_entity(name) for name in names)
+        self._values = np.array(rows, dtype=np.float64).reshape(len(rows), len(self.table.metrics))
+        if is_plain and self.root.native:
+            self._learn(self.root.native, data)
+
+    def _learn(self, native: Native, data: bytes) -> None:
+        plan = plan_rows(self.layout, data, self._names)
+        if plan:
+            self._native = NativeGrid(native, [plan])
+            self._native.arrange([(self._descriptor, plan, 0)])
+
+    def block(self, mono_ns: int) -> Block | None:
+        return Block(self.table, self._entities, self._values, mono_ns)
+
+    def close(self) -> None:
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+            self._native = None

@@ -1,0 +1,162 @@
+"""
+Witnesses: one file that tells that many others have not changed.
+
+The kernel counts the stalls, the I/O and the kills of a cgroup in every cgroup
+above it as well. While kubepods/io.stat stands still, so does io.stat of every
+container in it, and reading them again would give what is known.
+
+A witness is read before those it speaks for: what happens between the two
+readings moves it at the next. At every fifth reading a witness is not believed,
+because pressure is a mean over cores: a stall of microseconds may be too small
+to move the figure of a large parent.
+"""
+
+import contextlib
+import os
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nodescope.base.block import Values
+from nodescope.base.errors import ParseError
+from nodescope.collect.files.layout import GridLayout
+from nodescope.collect.files.native import Native, NativeGrid
+from nodescope.collect.files.roots import Descriptors, NodeRoot, read_whole
+
+# Those that a witness speaks for are asked themselves at least every so many readings.
+TRUST_READINGS = 5
+
+Numbers = NDArray[np.intp]
+
+
+class Told(NamedTuple):
+    """One file of a program: who speaks for it (nobody: empty), and its cells."""
+
+    witness: str
+    layout: GridLayout
+    start: int
+    stop: int
+
+
+class Turn(NamedTuple):
+    """What one reading does: files to read by number, and cells that stay as they are."""
+
+    files: Numbers
+    kept_cells: Numbers
+
+
+class Witnesses:
+    """Those of one grid."""
+
+    def __init__(self, table: str, root: NodeRoot, descriptors: Descriptors) -> None:
+        self._table = table
+        self._root = root
+        self._descriptors = descriptors
+        self._open: dict[str, int] = {}
+        """Descriptors of the witnesses, by path."""
+        self._listened: Listened | None = None
+        self._files: tuple[Told, ...] = ()
+        self._turns: dict[bytes, Turn] = {}
+        self._readings = 0
+        self._is_in_doubt = True
+
+    def arrange(self, files: Sequence[Told]) -> None:
+        """The program changed: all of it is read once."""
+        self._files = tuple(files)
+        self._turns.clear()
+        self._is_in_doubt = True
+        layouts = {told.witness: told.layout for told in files if told.witness}
+        known = self._open.keys()
+        if known != layouts.keys():
+            for path in known - layouts.keys():
+                self._dismiss(path)
+            for path in sorted(layouts.keys() - known):
+                self._call(path)
+            called = [(descriptor, layouts[path]) for path, descriptor in self._open.items()]
+            self._listened = Listened(called, self._root.native) if called else None
+
+    def _call(self, path: str) -> None:
+        try:
+            descriptor = self._root.open(path)
+        except OSError:
+            # Nobody speaks for them: they are read every time.
+            return
+        if self._descriptors.take(self._table):
+            self._open[path] = descriptor
+        else:
+            self._descriptors.give_back(self._table, kept=False)
+            os.close(descriptor)
+
+    def _dismiss(self, path: str) -> None:
+        os.close(self._open.pop(path))
+        self._descriptors.give_back(self._table)
+
+    def doubt(self) -> None:
+        """Something could not be read: everybody is asked at the next reading."""
+        self._is_in_doubt = True
+
+    def next_turn(self) -> Turn | None:
+        """What must be read now; None when it is everything."""
+        if self._listened is None:
+            return None
+        quiet = self._listened.stand_still()
+        # One in turn is not believed, so that no reading has much more to do than the others.
+        self._readings += 1
+        quiet[self._readings % TRUST_READINGS :: TRUST_READINGS] = False
+        doubted, self._is_in_doubt = self._is_in_doubt, False
+        if doubted or not quiet.any():
+            return None
+        key = quiet.tobytes()
+        if key not in self._turns:
+            paths = list(self._open)
+            self._turns[key] = self._plan({paths[number] for number in np.flatnonzero(quiet)})
+        return self._turns[key]
+
+    def _plan(self, quiet: set[str]) -> Turn:
+        files = [number for number, told in enumerate(self._files) if told.witness not in quiet]
+        cells = [
+            cell for told in self._files if told.witness in quiet for cell in range(told.start, told.stop)
+        ]
+        return Turn(np.array(files, dtype=np.intp), np.array(cells, dtype=np.intp))
+
+    def close(self) -> None:
+        self.arrange(())
+
+
+class Listened:
+    """What the witnesses say, and what they said before."""
+
+    def __init__(self, called: Sequence[tuple[int, GridLayout]], native: Native | None) -> None:
+        descriptors, layouts = zip(*called)
+        widths = [len(layout.metrics) for layout in layouts]
+        self._starts: list[int] = np.cumsum([0, *widths[:-1]]).tolist()
+        self._said: Values = np.full(sum(widths), np.nan)
+        self._plain = [
+            (descriptor, layout.parser(), start, start + width)
+            for descriptor, layout, start, width in zip(descriptors, layouts, self._starts, widths)
+        ]
+        self._native = NativeGrid(native, layouts) if native else None
+        if self._native:
+            self._native.arrange(list(zip(descriptors, layouts, self._starts)))
+
+    def stand_still(self) -> NDArray[np.bool_]:
+        """Of every witness: whether it says what it said. One that cannot speak never does."""
+        found = self._read()
+        # What is not a number is not equal to itself.
+        same: NDArray[np.bool_] = np.logical_and.reduceat(found == self._said, self._starts)
+        self._said = found
+        return same
+
+    def _read(self) -> Values:
+        found: Values
+        if self._native:
+            found, unread = self._native.read(len(self._said))
+            undecided = [self._plain[number] for number, code in unread if code < 0]
+        else:
+            found, undecided = np.full(len(self._said), np.nan), self._plain
+        for descriptor, parse, start, stop in undecided:
+            with contextlib.suppress(OSError, ParseError):
+                found[start:stop] = parse(read_whole(descriptor))
+        return found

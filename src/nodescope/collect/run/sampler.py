@@ -1,0 +1,303 @@
+"""
+The sampler: one tick a second on a thread of its own, at absolute deadlines.
+
+A late tick does not move the next one; ticks that could not be taken are
+counted, not caught up with. One tick: refresh the sets of entities, one batch
+call over all due segments, take what the call sources have, make the frame,
+hand it to the sinks.
+"""
+
+import threading
+from collections.abc import Sequence
+from functools import partial
+from typing import Protocol
+
+import numpy as np
+
+from nodescope.base.block import Block
+from nodescope.base.clock import Clock, thread_cpu_ns
+from nodescope.base.frame import OK, Event, Frame, Outcome
+from nodescope.base.log import Log
+from nodescope.base.self_counters import Tally
+from nodescope.base.status import Condition, TableCondition
+from nodescope.collect.files.batch import Fault, Segment, read_segments
+from nodescope.collect.run.budget import Budget
+from nodescope.collect.run.call_runner import Caller
+from nodescope.collect.run.guard import check_all, run_guarded
+from nodescope.collect.run.source import BatchSource, Context, Tick
+
+log = Log("sampler")
+
+# A source that was absent or could not be opened is tried again at this pace.
+REOPEN_TICKS = 60
+# Faults that say "nothing to read here", not "reading went wrong".
+QUIET = frozenset({"gone", "not_offered"})
+
+
+class Sink(Protocol):
+    """Where frames go. Must return at once and never raise."""
+
+    def accept(self, frame: Frame) -> None: ...
+
+
+def take_block(segment: Segment, mono_ns: int) -> Block | None:
+    """What a segment read; nothing when its reading broke off."""
+    if any(fault.status == "raised" for fault in segment.faults):
+        return None
+    block = segment.block(mono_ns)
+    return None if block is None else check_all(Block, (block,))[0]
+
+
+def refresh_source(source: BatchSource, tick: Tick) -> tuple[Event, ...]:
+    return check_all(Event, source.refresh(tick))
+
+
+class Opened:
+    """A batch source and how it stands."""
+
+    def __init__(self, source: BatchSource) -> None:
+        self.source = source
+        self.outcome = Outcome("absent", "not asked yet")
+        self.is_open = False
+        self.refresh_cost_ns = 0
+
+    def open(self, context: Context) -> None:
+        _, self.outcome = run_guarded(self.source.name, lambda: self.source.open(context), None)
+        self.is_open = self.outcome.state == "ok"
+        if not self.is_open:
+            self.source.close()
+
+
+class Sampler:
+    """Owns the sources; everything downstream sees frames only."""
+
+    def __init__(
+        self,
+        batch_sources: Sequence[BatchSource],
+        callers: Sequence[Caller],
+        sinks: Sequence[Sink],
+        context: Context,
+        clock: Clock,
+    ) -> None:
+        self.tally = Tally()
+        self.interval_ns = round(context.settings.interval_seconds * 1e9)
+        self.budget = Budget(context.settings.budget_ratio * context.settings.interval_seconds)
+        self.outcomes: dict[str, Outcome] = {}
+        self.faults: dict[str, list[Fault]] = {}
+        self._opened = [Opened(source) for source in batch_sources]
+        self._callers = list(callers)
+        self._sinks = list(sinks)
+        self._context = context
+        self._clock = clock
+        self._number = 0
+        self.stopping = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def connect(self, sink: Sink) -> None:
+        """One more sink, before the start."""
+        self._sinks.append(sink)
+
+    # -- the loop ---------------------------------------------------------
+
+    def start(self) -> None:
+        for caller in self._callers:
+            caller.start()
+        self._thread = threading.Thread(target=self.run, name="sampler", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        self.stopping.set()
+        for caller in self._callers:
+            caller.stop()
+        if self._thread:
+            self._thread.join(timeout=5)
+        for caller in self._callers:
+            caller.join()
+        for opened in self._opened:
+            if opened.is_open:
+                opened.source.close()
+
+    def run(self) -> None:
+        deadline_ns = self._clock.mono_ns()
+        while not self._clock.wait_until(deadline_ns, self.stopping):
+            late_ns = self._clock.mono_ns() - deadline_ns
+            self.tally.late_seconds.observe(late_ns / 1e9)
+            _, outcome = run_guarded("tick", self.tick, None)
+            if outcome.state != OK.state:
+                # The next one may do better; this one is lost, and counted.
+                self.tally.missed += 1
+            deadline_ns += self.interval_ns
+            behind_ns = self._clock.mono_ns() - deadline_ns
+            if behind_ns > 0:
+                # Whole ticks that have passed meanwhile; the grid stays.
+                skipped = behind_ns // self.interval_ns
+                self.tally.missed += skipped
+                deadline_ns += skipped * self.interval_ns
+
+    def condition(self) -> Condition:
+        """A snapshot for whoever asks, from any thread."""
+        slowed = self.budget.slowed()
+        tables = {
+            name: TableCondition(
+                pace.tier,
+                pace.cost_seconds,
+                name in slowed,
+                tuple(str(fault) for fault in self.faults.get(name, [])[:3]),
+            )
+            for name, pace in sorted(self.budget.paces.copy().items())
+        }
+        interval_seconds = self.interval_ns / 1e9
+        load_ratio = self.budget.load_seconds / interval_seconds
+        files = self._context.descriptors.condition()
+        return Condition(interval_seconds, dict(self.outcomes), tables, load_ratio, self.tally, files)
+
+    # -- one tick ---------------------------------------------------------
+
+    def tick(self) -> Frame:
+        tick = Tick(self._number, self._clock.wall_ns(), self._clock.mono_ns())
+        self.tally.loop_mono_ns = tick.mono_ns
+        events = self._refresh(tick)
+        due = self._due(tick.number)
+        read_segments([segment for _, segment in due])
+        blocks = self._gather(due)
+        blocks += self._take_calls()
+        frame = Frame(
+            tick.number, tick.at_ns, tick.mono_ns, tuple(blocks), dict(self.outcomes), tuple(events)
+        )
+        self._count(frame)
+        self._number += 1
+        moved = self.budget.adjust(self._number)
+        if moved:
+            self._apply_pace(*moved)
+        for sink in self._sinks:
+            sink.accept(frame)
+        return frame
+
+    def _refresh(self, tick: Tick) -> list[Event]:
+        events: list[Event] = []
+        before_ns = thread_cpu_ns()
+        for opened in self._opened:
+            if not opened.is_open:
+                if tick.number % REOPEN_TICKS == 0:
+                    opened.open(self._context)
+                    self._register(opened)
+                self._note_outcome(opened.source.name, opened.outcome)
+                if not opened.is_open:
+                    continue
+            nothing: tuple[Event, ...] = ()
+            refresh = partial(refresh_source, opened.source, tick)
+            happened, outcome = run_guarded(opened.source.name, refresh, nothing)
+            events.extend(happened)
+            after_ns = thread_cpu_ns()
+            opened.refresh_cost_ns, before_ns = after_ns - before_ns, after_ns
+            self._note_outcome(opened.source.name, outcome)
+        return events
+
+    def _note_outcome(self, name: str, outcome: Outcome) -> None:
+        self.outcomes[name] = outcome
+        if outcome.state == "failed":
+            self.tally.errors[name, outcome.detail] += 1
+
+    def _register(self, opened: Opened) -> None:
+        if opened.is_open:
+            for segment, tier in opened.source.segments():
+                self.budget.register(segment.table.name, tier)
+
+    def _due(self, number: int) -> list[tuple[Opened, Segment]]:
+        return [
+            (opened, segment)
+            for opened in self._opened
+            if opened.is_open and self.outcomes[opened.source.name].state == "ok"
+            for segment, _ in opened.source.segments()
+            if self.budget.is_due(segment.table.name, number)
+        ]
+
+    def _gather(self, due: Sequence[tuple[Opened, Segment]]) -> list[Block]:
+        """Blocks from what was read, costs to the budget, faults to outcomes."""
+        blocks = []
+        mono_ns = self._clock.mono_ns()
+        spent_ns: dict[str, int] = {}
+        for opened, segment in due:
+            name = opened.source.name
+            if name not in spent_ns:
+                spent_ns[name] = opened.refresh_cost_ns
+            spent_ns[name] += segment.cost_ns
+            self.budget.note(segment.table.name, segment.cost_ns / 1e9)
+            self.faults[segment.table.name] = [fault for fault in segment.faults if fault.status not in QUIET]
+            block, outcome = run_guarded(name, partial(take_block, segment, mono_ns), None)
+            if block is not None:
+                blocks.append(block)
+            if outcome.state == "ok":
+                self._judge(opened, segment, block)
+            else:
+                self._note_outcome(name, outcome)
+        for name, cost_ns in spent_ns.items():
+            outcome = self.outcomes[name]
+            self.outcomes[name] = Outcome(outcome.state, outcome.reason, cost_ns / 1e9, outcome.detail)
+        return blocks
+
+    def _judge(self, opened: Opened, segment: Segment, block: Block | None) -> None:
+        """
+        A source is failed when its main table gave nothing; other faults are in /status.
+
+        One container's unreadable file must not hide all the others.
+        """
+        loud = self.faults[segment.table.name]
+        if not loud:
+            return
+        for fault in loud:
+            self.tally.errors[opened.source.name, fault.status] += 1
+        first, _ = next(iter(opened.source.segments()))
+        if segment is first and (block is None or np.isnan(block.values).all()):
+            more = f" (and {len(loud) - 1} more)" if len(loud) > 1 else ""
+            self.outcomes[opened.source.name] = Outcome("failed", f"{loud[0]}{more}", detail=loud[0].status)
+
+    def _take_calls(self) -> list[Block]:
+        blocks: list[Block] = []
+        for caller in self._callers:
+            taken = caller.take()
+            blocks.extend(taken.blocks)
+            name = caller.source.name
+            self.outcomes[name] = taken.outcome
+            if taken.fresh:
+                self._note_call(caller, taken.outcome)
+        return blocks
+
+    def _note_call(self, caller: Caller, outcome: Outcome) -> None:
+        name = caller.source.name
+        if outcome.state == "failed":
+            self.tally.errors[name, outcome.detail] += 1
+        if outcome.detail == "hung":
+            # What it costs is not known before it answers.
+            return
+        self.budget.register(name, 1)
+        # Per tick of its own pace, so that calls and files share one scale.
+        share = self.interval_ns / 1e9 / max(caller.source.pace_seconds, self.interval_ns / 1e9)
+        self.budget.note(name, outcome.cost_seconds * share)
+        self.tally.cost_seconds[name] += outcome.cost_seconds
+
+    def _apply_pace(self, table: str, tier: int) -> None:
+        for caller in self._callers:
+            if caller.source.name == table:
+                caller.pace_ratio = tier
+        log.warning(
+            "pace changed", table=table, every_ticks=tier, budget_ratio=self._context.settings.budget_ratio
+        )
+
+    def _count(self, frame: Frame) -> None:
+        tally = self.tally
+        tally.ticks += 1
+        tally.newest_mono_ns = frame.mono_ns
+        for opened in self._opened:
+            name = opened.source.name
+            outcome = frame.outcomes[name]
+            tally.cost_seconds[name] += outcome.cost_seconds
+            if opened.is_open:
+                for scope, count in opened.source.dropped().items():
+                    tally.over_limit[scope] = count
+                    tally.dropped[scope] += count
+        for name, outcome in frame.outcomes.items():
+            if outcome.state == OK.state:
+                tally.last_ok_mono_ns[name] = frame.mono_ns
+        for event in frame.events:
+            tally.events[event.scope, event.kind] += 1

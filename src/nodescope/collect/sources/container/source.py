@@ -1,0 +1,423 @@
+"""
+Containers: CPU, memory, pressure, I/O and limits of each, from its cgroup.
+
+Reads   /sys/fs/cgroup: v2, v1 controllers, or both; /var/log/{containers,pods} for names
+Needs   Linux; read access to /sys/fs/cgroup. Pressure needs v2 and CONFIG_PSI
+Docs    https://docs.kernel.org/admin-guide/cgroup-v2.html
+
+One file, cpu.stat of a v2 container with a CPU quota:
+
+    usage_usec 4834
+    user_usec 1021
+    system_usec 3812
+    nr_periods 40
+    nr_throttled 39
+    throttled_usec 3112831
+
+Containers are found by their folder's name, whatever made them. When one goes
+its obituary is kept: the last good reading with its age, peak, OOM kills,
+lifetime. While a node has no container, its services are shown instead.
+"""
+
+import math
+import threading
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from nodescope.base.entity import Entity
+from nodescope.base.errors import SourceAbsent
+from nodescope.base.frame import Event
+from nodescope.base.text import clean_text
+from nodescope.collect.containers.cgroup_path import NOTHING, CgroupName, parse_cgroup_path
+from nodescope.collect.containers.live_containers import Member
+from nodescope.collect.containers.names import Name
+from nodescope.collect.files.batch import Grid, Segment
+from nodescope.collect.run.source import Context, Tick
+from nodescope.collect.sources.container.container_pids import Members
+from nodescope.collect.sources.container.discovery import Discovery
+from nodescope.collect.sources.container.metrics import PARENT, CgroupFile, choose_files, make_table
+
+TIERS_BY_TABLE = {"container": 1, "container.memory_stat": 1, "container.limits": 5}
+# What an obituary tells, by the plain end of the archive's name.
+FACTS = {
+    "cpu_seconds": (("cgroup.v2.cpu.stat.usage_usec", 1e-6), ("cgroup.v1.cpuacct.usage", 1e-9)),
+    "memory_bytes": (("cgroup.v2.memory.current", 1.0), ("cgroup.v1.memory.usage_in_bytes", 1.0)),
+    "oom_kills": (("cgroup.v2.memory.events.oom_kill", 1.0), ("cgroup.v1.memory.oom_control.oom_kill", 1.0)),
+    "memory_peak_bytes": (("cgroup.v2.memory.peak", 1.0), ("cgroup.v1.memory.max_usage_in_bytes", 1.0)),
+    "memory_limit_bytes": (("cgroup.v2.memory.max", 1.0), ("cgroup.v1.memory.limit_in_bytes", 1.0)),
+}
+
+OOM_KILLS = "cgroup.v2.memory.events.oom_kill"
+
+
+@dataclass(slots=True)
+class Life:
+    """One container from its first second to its last."""
+
+    path: str
+    cgroup: CgroupName
+    hierarchies: frozenset[str]
+    entity: Entity
+    inode: str
+    first_mono_ns: int
+    first_at_ns: int
+    folder: str
+    is_sandbox: bool = False
+    first: Mapping[str, float] | None = None
+    """Read at its birth: it may not live to the next turn of a slow tier."""
+    last: Mapping[str, float] | None = None
+    """The last look, when its last process had just left."""
+
+
+class ContainerSource:
+    """Keeps the set of containers; the batch call reads their files."""
+
+    name = "container"
+
+    def __init__(self) -> None:
+        self._lives: dict[str, Life] = {}
+        self._grids: dict[str, Grid] = {}
+        self._files: dict[str, list[CgroupFile]] = {}
+        self._dropped = {"container": 0, "service": 0}
+        self._lock = threading.Lock()
+        self._names_version = -1
+        self._entities: tuple[Entity, ...] = ()
+        self._members_version = 0
+        self._ended_kills: dict[str, float] = {}
+        """OOM kills of containers that ended, by pod that still has others."""
+
+    # -- opening ----------------------------------------------------------
+
+    def open(self, context: Context) -> None:
+        self._context = context
+        self._names = context.names
+        self._discovery = Discovery(context.root, self._look_last)
+        if not self._discovery.hierarchies:
+            self._discovery.close()
+            raise SourceAbsent("no cgroup file system at /sys/fs/cgroup")
+        self._paths = {hierarchy.name: hierarchy.path for hierarchy in self._discovery.hierarchies}
+        self._files = choose_files(frozenset(self._paths), context.ticks_per_second)
+        for table, files in self._files.items():
+            layouts = tuple(file.layout for file in files)
+            self._grids[table] = Grid(make_table(table, files), layouts, context.root, context.descriptors)
+        self._members = Members(context.root, context.descriptors)
+
+    def segments(self) -> Iterable[tuple[Segment, int]]:
+        grids: list[tuple[Segment, int]] = [
+            (grid, TIERS_BY_TABLE[name]) for name, grid in self._grids.items()
+        ]
+        return [*grids, (self._members, 5)] if self._grids else []
+
+    def dropped(self) -> dict[str, int]:
+        return self._dropped
+
+    # -- the set ----------------------------------------------------------
+
+    def refresh(self, tick: Tick) -> Iterable[Event]:
+        """Births and deaths since the last tick, and names that arrived meanwhile."""
+        self._note_gone()
+        changed = self._discovery.refresh(tick.number)
+        self._names.refresh()
+        if not changed and self._names.version == self._names_version:
+            if self._members.version != self._members_version:
+                self._call_roll()
+            return ()
+        with self._lock:
+            return self._apply(self._wanted(), tick)
+
+    def _note_gone(self) -> None:
+        gone = any(grid.gone_rows for grid in self._grids.values())
+        for grid in self._grids.values():
+            grid.gone_rows.clear()
+        if gone:
+            # A descriptor answered "no such device" before its folder's
+            # removal was announced: all folders are looked at again to be sure.
+            self._discovery.rescan()
+
+    def _wanted(self) -> dict[str, frozenset[str]]:
+        """Paths to sample, within the scopes' limits: the longest known stay."""
+        containers = self._discovery.containers()
+        choice = self._context.settings.services
+        wants_services = choice == "always" or (choice == "auto" and not containers)
+        services = self._discovery.services() if wants_services else {}
+        wanted = self._limit(containers, "container")
+        wanted.update(self._limit(services, "service"))
+        return wanted
+
+    def _limit(self, found: Mapping[str, frozenset[str]], scope: str) -> dict[str, frozenset[str]]:
+        limit = self._context.limit(scope)
+        known = sorted(found, key=lambda path: (path not in self._lives, path))
+        self._dropped[scope] = max(0, len(known) - limit)
+        return {path: found[path] for path in known[:limit]}
+
+    def _apply(self, wanted: Mapping[str, frozenset[str]], tick: Tick) -> list[Event]:
+        ended = [path for path in self._lives if path not in wanted or self._is_another(path)]
+        events = [self._bury(self._lives.pop(path), tick) for path in ended]
+        reopened = False
+        for path, hierarchies in wanted.items():
+            life = self._lives.get(path)
+            if life is None:
+                life = self._welcome(path, hierarchies, tick)
+                if life is not None:
+                    events.append(
+                        Event("start", tick.at_ns, life.entity.scope, life.entity.ids, life.entity.labels)
+                    )
+            elif hierarchies - life.hierarchies:
+                self._reopen(life, hierarchies)
+                reopened = True
+        self._rename()
+        entities = tuple(life.entity for life in self._lives.values())
+        if reopened or entities != self._entities:
+            self._arrange(entities)
+        return events
+
+    def _is_another(self, path: str) -> bool:
+        """Whether the folder was removed and made again under the same name."""
+        life = self._lives[path]
+        inode = self._context.root.inode(life.folder)
+        return inode is not None and str(inode) != life.inode
+
+    def _welcome(self, path: str, hierarchies: frozenset[str], tick: Tick) -> Life | None:
+        folder = self._folder(path, hierarchies)
+        inode = self._context.root.inode(folder)
+        if inode is None:
+            return None
+        cgroup = parse_cgroup_path(path)
+        is_sandbox = self._is_sandbox(folder) if cgroup.pod_uid else False
+        life = Life(
+            path,
+            cgroup,
+            hierarchies,
+            Entity("container"),
+            str(inode),
+            tick.mono_ns,
+            tick.at_ns,
+            folder,
+            is_sandbox,
+        )
+        self._names.look_again(cgroup.pod_uid)
+        life.entity = self._describe(life)
+        self._open(life)
+        life.first = self._read_now(life)
+        self._lives[path] = life
+        self._note_kills(life)
+        return life
+
+    def _folder(self, path: str, hierarchies: frozenset[str]) -> str:
+        """Its folder in the first hierarchy that has it: the one whose inode counts."""
+        name = next(name for name in self._paths if name in hierarchies)
+        return f"{self._paths[name]}/{path}"
+
+    def _is_sandbox(self, folder: str) -> bool:
+        """The pod's pause container is told by its only process."""
+        first = (self._context.root.read_text(f"{folder}/cgroup.procs") or "").split()
+        return len(first) == 1 and self._context.root.read_text(f"proc/{first[0]}/comm") == "pause"
+
+    def _open(self, life: Life) -> None:
+        for table, grid in self._grids.items():
+            files = {
+                f"{self._paths[file.hierarchy]}/{life.path}/{file.name}": file
+                for file in self._files[table]
+                if file.hierarchy in life.hierarchies and not file.unless & life.hierarchies
+            }
+            witnesses = {path: self._witness(file, life.path) for path, file in files.items() if file.told_by}
+            grid.add(life.entity, [(path, file.layout) for path, file in files.items()], witnesses)
+        self._members.add(life.entity, life.folder)
+
+    def _witness(self, file: CgroupFile, path: str) -> str:
+        """The file that stands still when this container's does; empty where there is none."""
+        if self._context.root.is_fixture:
+            # Two moments of a node that were saved file by file.
+            return ""
+        if file.told_by != PARENT:
+            return file.told_by
+        top, _, below = path.partition("/")
+        return f"{self._paths[file.hierarchy]}/{top}/{file.name}" if below else ""
+
+    def _reopen(self, life: Life, hierarchies: frozenset[str]) -> None:
+        """It appeared in one more hierarchy: runtimes make them one after the other."""
+        self._close(life.entity)
+        life.hierarchies = hierarchies | life.hierarchies
+        self._open(life)
+
+    def _close(self, entity: Entity) -> None:
+        for grid in self._grids.values():
+            grid.remove(entity)
+        self._members.remove(entity)
+
+    # -- names ------------------------------------------------------------
+
+    def _describe(self, life: Life) -> Entity:
+        path = clean_text("/" + life.path, 1024)
+        if life.cgroup is NOTHING or not life.cgroup.container_id:
+            labels = (("namespace", ""), ("pod", ""), ("container", ""), ("image", ""), ("id", path))
+            return Entity("service", (path, life.inode), labels, (("name_source", "path"),))
+        name = self._names.lookup(life.cgroup, is_sandbox=life.is_sandbox)
+        return Entity(
+            "container",
+            (life.cgroup.container_id, life.inode),
+            (
+                ("namespace", name.namespace),
+                ("pod", name.pod),
+                ("container", name.container),
+                ("image", name.image),
+                ("id", path),
+            ),
+            self._details(life, name),
+        )
+
+    @staticmethod
+    def _details(life: Life, name: Name) -> tuple[tuple[str, str], ...]:
+        return (
+            ("container_id", life.cgroup.container_id),
+            ("pod_uid", life.cgroup.pod_uid),
+            ("qos", life.cgroup.qos),
+            ("runtime", life.cgroup.runtime),
+            ("name_source", name.source),
+            ("sandbox", "true" if life.is_sandbox else ""),
+            ("restarts", name.restarts),
+            # Only the Kubernetes API tells these.
+            *((key, value) for key, value in (("owner", name.owner), ("labels", name.labels)) if value),
+        )
+
+    def _rename(self) -> None:
+        if self._names.version == self._names_version:
+            return
+        self._names_version = self._names.version
+        for life in self._lives.values():
+            entity = self._describe(life)
+            if entity != life.entity:
+                for grid in self._grids.values():
+                    grid.replace(life.entity, entity)
+                self._members.replace(life.entity, entity)
+                life.entity = entity
+
+    def _arrange(self, entities: tuple[Entity, ...]) -> None:
+        if entities == self._entities:
+            # The same set stays the same object, though its files were opened again.
+            entities = self._entities
+        self._entities = entities
+        for grid in self._grids.values():
+            grid.arrange(entities)
+        self._members.arrange(entities)
+        self._call_roll()
+
+    def _call_roll(self) -> None:
+        """Who is there, with which processes, for the sources that ask by pid."""
+        self._members_version = self._members.version
+        self._context.roster.replace(
+            tuple(
+                Member(life.entity, life.cgroup, life.path, life.folder, self._members.pids_of(life.entity))
+                for life in self._lives.values()
+            )
+        )
+
+    # -- the end ----------------------------------------------------------
+
+    def _look_last(self, path: str) -> None:
+        """On the watching thread, as soon as a container's last process left."""
+        with self._lock:
+            life = self._lives.get(path)
+            if life is not None:
+                life.last = self._read_now(life)
+
+    def _read_now(self, life: Life) -> dict[str, float]:
+        values: dict[str, float] = {}
+        for grid in self._grids.values():
+            found = zip(grid.table.metrics, grid.read_row(life.entity))
+            values.update({metric.name: value for metric, value in found if not math.isnan(value)})
+        return values
+
+    def _bury(self, life: Life, tick: Tick) -> Event:
+        """The obituary: the newest of the last look and the last good tick."""
+        known = dict(life.first or {})
+        for grid in self._grids.values():
+            known.update(grid.last_row(life.entity))
+        known.update(life.last or {})
+        facts: dict[str, float | str] = {}
+        for fact, candidates in FACTS.items():
+            for name, scale in candidates:
+                if name in known and math.isfinite(known[name]):
+                    facts[fact] = known[name] * scale
+                    break
+        missed = self._missed_kills(life, facts.get("oom_kills", 0.0))
+        if missed:
+            facts["oom_kills"] = float(facts.get("oom_kills", 0.0)) + missed
+        facts["lifetime_seconds"] = (tick.mono_ns - life.first_mono_ns) / 1e9
+        facts["started_at"] = life.first_at_ns / 1e9
+        facts["last_look"] = "at exit" if life.last else "last tick"
+        self._close(life.entity)
+        self._names.forget(life.cgroup)
+        kind = "oom_exit" if facts.get("oom_kills") else "exit"
+        return Event(
+            kind,
+            tick.at_ns,
+            life.entity.scope,
+            life.entity.ids,
+            (*life.entity.labels, *life.entity.details),
+            facts,
+        )
+
+    # -- kills that nobody saw --------------------------------------------
+
+    def _read_pod_kills(self, life: Life) -> float | None:
+        """
+        OOM kills of the whole pod, which outlive its containers.
+
+        memory.events of a v2 cgroup counts everything below it, what is gone
+        already included. v1 has no such file.
+        """
+        if not life.cgroup.pod_uid or "v2" not in life.hierarchies:
+            return None
+        folder = f"{self._paths['v2']}/{life.path}".rpartition("/")[0]
+        text = self._context.root.read_text(f"{folder}/memory.events") or ""
+        words = dict(line.split(" ", 1) for line in text.splitlines() if " " in line)
+        return float(words["oom_kill"]) if words.get("oom_kill", "").isdigit() else None
+
+    def _count_kills(self, pod_uid: str) -> float:
+        """Kills that the living containers of a pod had at the last tick."""
+        kills = 0.0
+        for life in self._lives.values():
+            if life.cgroup.pod_uid == pod_uid:
+                known = {
+                    **(life.first or {}),
+                    **self._grids["container"].last_row(life.entity),
+                    **(life.last or {}),
+                }
+                kills += known.get(OOM_KILLS, 0.0)
+        return kills
+
+    def _note_kills(self, life: Life) -> None:
+        """At the first sight of a pod: kills of containers that ended before us."""
+        if life.cgroup.pod_uid in self._ended_kills:
+            return
+        total = self._read_pod_kills(life)
+        if total is not None:
+            self._ended_kills[life.cgroup.pod_uid] = total - self._count_kills(life.cgroup.pod_uid)
+
+    def _missed_kills(self, life: Life, own: float | str) -> float:
+        """Kills that only the pod knows of: between our last look and the end."""
+        pod_uid = life.cgroup.pod_uid
+        total = self._read_pod_kills(life)
+        if total is None or pod_uid not in self._ended_kills:
+            return 0.0
+        missed = max(0.0, total - self._count_kills(pod_uid) - float(own) - self._ended_kills[pod_uid])
+        self._ended_kills[pod_uid] += float(own) + missed
+        if not any(other.cgroup.pod_uid == pod_uid for other in self._lives.values()):
+            # Its last container for now; a successor starts from the file again.
+            del self._ended_kills[pod_uid]
+        return missed
+
+    def close(self) -> None:
+        # Before the lock: the watching thread may wait for it to take its last look.
+        if hasattr(self, "_discovery"):
+            self._discovery.close()
+        with self._lock:
+            for segment, _ in self.segments():
+                segment.close()
+            self._lives.clear()
+            self._grids.clear()
+            self._entities = ()
+
+
+make = ContainerSource

@@ -1,0 +1,449 @@
+"""
+The one family of GPU series, whoever made the GPU.
+
+A source answers with plain records (see `Answer` below); this module turns
+them into blocks. Values are in base units here already, because the vendors'
+own differ (milliwatts, microwatts, watts); percentages stay percentages,
+as their names say. A key that is not in a record was not measured: NaN, no line.
+
+    {"driver": "580.126.01",
+     "gpus": [{"index": 0, "uuid": "GPU-0b1c...", "name": "NVIDIA H100", "readings": {"utilization": 87},
+               "processes": [{"pid": 4242, "memory": 30000000000, "owner": {...}}],
+               "parts": [{"uuid": "MIG-...", "readings": {...}, ...}], "xids": {"79": [1, 1700000000.0]},
+               "nvlinks": {"0": {"up": 1, "transmit": 5368709120}}}]}
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from nodescope.base.block import Block, Info, Table
+from nodescope.base.entity import Entity, Labels
+from nodescope.base.metric import Kind, Metric
+from nodescope.base.text import clean_text
+from nodescope.collect.files.layout import NAN
+
+Readings = Mapping[str, float]
+
+
+def row(
+    key: str,
+    published: str,
+    unit: str,
+    sentence: str,
+    kind: Kind = "gauge",
+    plain: str | None = None,
+    **labels: str,
+) -> Metric:
+    fixed = tuple(labels.items())
+    return Metric(f"gpu.{key}", kind, sentence, published, unit=unit, labels=fixed, plain=plain)
+
+
+def throttle(reason: str) -> Metric:
+    sentence = "1 while clocks are held down for this reason."
+    return row(f"throttled.{reason}", "gpu_throttled", "", sentence, reason=reason)
+
+
+def clock(name: str) -> Metric:
+    return row(f"clock.{name}", "gpu_clock_hertz", "hertz", "Clock of a part of the GPU.", clock=name)
+
+
+def ecc(error: str) -> tuple[Metric, Metric]:
+    since_load = "Memory errors found by ECC, since the driver was loaded."
+    ever = "Memory errors found by ECC, in the board's life."
+    return (
+        row(f"ecc.{error}", "gpu_ecc_errors_total", "", since_load, "counter", error=error),
+        row(f"ecc_lifetime.{error}", "gpu_ecc_lifetime_errors_total", "", ever, "counter", error=error),
+    )
+
+
+def moved(link: str, direction: str) -> Metric:
+    published = f"gpu_{link}_{direction}_bytes_total"
+    sentence = f"Bytes over {'PCIe' if link == 'pcie' else 'NVLink'} as the GPU counts them, since the driver was loaded."
+    return row(f"{link}_{direction}", published, "bytes", sentence, "counter")
+
+
+# In the order of NVML's bits; vendor-neutral words.
+THROTTLES = (
+    "idle",
+    "application_clocks",
+    "software_power_cap",
+    "hardware_slowdown",
+    "sync_boost",
+    "software_thermal",
+    "hardware_thermal",
+    "power_brake",
+    "display_clocks",
+    "board_limit",
+    "reliability",
+)
+CLOCKS = ("graphics", "sm", "memory", "video", "soc", "fabric")
+
+METRICS: tuple[Metric, ...] = (
+    row("up", "gpu_up", "", "1 when the GPU answers, 0 when it was there and no longer does."),
+    row(
+        "utilization",
+        "gpu_utilization_percent",
+        "percent",
+        "Share of time in which at least one kernel ran on the GPU; not how full it was.",
+    ),
+    row("memory_used", "gpu_memory_used_bytes", "bytes", "Memory of the GPU in use.", plain="gpu_memory"),
+    row("memory_total", "gpu_memory_total_bytes", "bytes", "Memory of the GPU."),
+    row("memory_used_percent", "gpu_memory_used_percent", "percent", "Used share of the GPU's memory."),
+    row("memory_free", "gpu_memory_free_bytes", "bytes", "Memory of the GPU that can be had."),
+    row("memory_reserved", "gpu_memory_reserved_bytes", "bytes", "Memory that driver and firmware keep."),
+    row(
+        "memory_busy",
+        "gpu_memory_busy_percent",
+        "percent",
+        "Share of time in which the GPU's memory was read or written; not how much is in use.",
+    ),
+    row(
+        "visible_used",
+        "gpu_memory_visible_used_bytes",
+        "bytes",
+        "GPU memory in use that the CPU can address.",
+    ),
+    row("visible_total", "gpu_memory_visible_total_bytes", "bytes", "GPU memory that the CPU can address."),
+    row("gtt_used", "gpu_memory_gtt_used_bytes", "bytes", "System memory that the GPU has mapped."),
+    row("gtt_total", "gpu_memory_gtt_total_bytes", "bytes", "System memory that the GPU may map."),
+    row(
+        "temperature",
+        "gpu_temperature_celsius",
+        "celsius",
+        "Temperature of the GPU: edge, else the hottest spot.",
+    ),
+    row(
+        "temperature_junction",
+        "gpu_junction_temperature_celsius",
+        "celsius",
+        "Temperature of the hottest spot.",
+    ),
+    row(
+        "temperature_memory", "gpu_memory_temperature_celsius", "celsius", "Temperature of the GPU's memory."
+    ),
+    row("power", "gpu_power_draw_watts", "watts", "Power that the board draws.", plain="gpu_power"),
+    row("power_limit", "gpu_power_limit_watts", "watts", "Power that the board may draw."),
+    row(
+        "energy", "gpu_energy_joules_total", "joules", "Energy used, since the driver was loaded.", "counter"
+    ),
+    *map(clock, CLOCKS),
+    *map(throttle, THROTTLES),
+    *(metric for error in ("corrected", "uncorrected") for metric in ecc(error)),
+    row(
+        "rows_remapped.corrected",
+        "gpu_remapped_rows",
+        "",
+        "Memory rows replaced by spare ones.",
+        error="corrected",
+    ),
+    row(
+        "rows_remapped.uncorrected",
+        "gpu_remapped_rows",
+        "",
+        "Memory rows replaced by spare ones.",
+        error="uncorrected",
+    ),
+    row("row_remap_pending", "gpu_row_remap_pending", "", "1 when a row will be replaced at the next reset."),
+    row(
+        "row_remap_failed",
+        "gpu_row_remap_failed",
+        "",
+        "1 when a row could not be replaced: the board is worn.",
+    ),
+    row(
+        "retired_pages_pending",
+        "gpu_retired_pages_pending",
+        "",
+        "1 when pages will be retired at the next reset.",
+    ),
+    row(
+        "recovery_action", "gpu_recovery_action", "", "0 none, 1 reset, 2 reboot, 3 drain, 4 drain and reset."
+    ),
+    moved("pcie", "transmit"),
+    moved("pcie", "receive"),
+    row(
+        "pcie_transmit_rate",
+        "gpu_pcie_transmit_bytes_per_second",
+        "bytes",
+        "Bytes per second over PCIe in the last 20 ms, where the GPU does not count them.",
+    ),
+    row(
+        "pcie_receive_rate",
+        "gpu_pcie_receive_bytes_per_second",
+        "bytes",
+        "Bytes per second over PCIe in the last 20 ms, where the GPU does not count them.",
+    ),
+    row("pcie_replays", "gpu_pcie_replays_total", "", "Packets that PCIe had to send again.", "counter"),
+    row("pcie_generation", "gpu_pcie_link_generation", "", "PCIe generation of the link now."),
+    row("pcie_width", "gpu_pcie_link_width", "", "Lanes of the PCIe link now."),
+    moved("nvlink", "transmit"),
+    moved("nvlink", "receive"),
+    row("encoder", "gpu_encoder_utilization_percent", "percent", "Share of time the video encoder was busy."),
+    row("decoder", "gpu_decoder_utilization_percent", "percent", "Share of time the video decoder was busy."),
+    row("fan", "gpu_fan_speed_percent", "percent", "Intended fan speed; may exceed 100."),
+    row("fan_rpm", "gpu_fan_rpm", "", "Revolutions of the fan per minute."),
+    row("performance_state", "gpu_performance_state", "", "P-state: 0 is the fastest, 15 the slowest."),
+    row("asleep", "gpu_asleep", "", "1 while the GPU is suspended and is not woken for a reading."),
+    row("processes", "gpu_processes", "", "Processes that use the GPU."),
+    row("mig", "gpu_mig_enabled", "", "1 when the GPU is split by MIG."),
+    row(
+        "xids", "gpu_xid_events_total", "", "Driver errors (XID) seen by this agent, of any kind.", "counter"
+    ),
+)
+INFO = Info(
+    "gpu_info",
+    "What the GPU is; always 1.",
+    ("name", "pci_bus_id", "driver_version", "serial", "vbios_version", "card"),
+)
+PART_METRICS = tuple(
+    row(f"mig.{key}", f"gpu_mig_{name}", unit, sentence)
+    for key, name, unit, sentence in (
+        ("memory_used", "memory_used_bytes", "bytes", "Memory of a MIG device in use."),
+        ("memory_total", "memory_total_bytes", "bytes", "Memory of a MIG device."),
+        ("memory_free", "memory_free_bytes", "bytes", "Memory of a MIG device that can be had."),
+        ("multiprocessors", "multiprocessors", "", "Multiprocessors of a MIG device."),
+    )
+)
+PART_INFO = Info("gpu_mig_info", "What a MIG device is; always 1.", ("name", "parent_uuid"))
+PROCESS_METRICS = (
+    row("process.memory", "gpu_process_memory_bytes", "bytes", "GPU memory of a process."),
+    row(
+        "process.utilization",
+        "gpu_process_utilization_percent",
+        "percent",
+        "Share of the GPU's multiprocessors' time that a process used.",
+    ),
+    row(
+        "process.sdma",
+        "gpu_process_sdma_seconds_total",
+        "seconds",
+        "Time of a process' copies by DMA.",
+        "counter",
+    ),
+    row("process.cu_occupancy", "gpu_process_compute_units", "", "Compute units that a process occupies."),
+)
+PROCESS_INFO = Info(
+    "gpu_process_info",
+    "Whose process uses the GPU; always 1.",
+    ("name", "namespace", "pod", "container", "pod_uid", "gpu_instance_id"),
+)
+XID_METRICS = (
+    row(
+        "xid.count",
+        "gpu_xid_errors_total",
+        "",
+        "Driver errors (XID) of one kind seen by this agent.",
+        "counter",
+    ),
+    row("xid.last", "gpu_xid_last_timestamp_seconds", "seconds", "When such an error was last seen."),
+)
+LINK_ERRORS = ("replay", "recovery", "crc")
+LINK_METRICS = (
+    row("nvlink.up", "gpu_nvlink_up", "", "1 while the NVLink is active."),
+    row(
+        "nvlink.speed",
+        "gpu_nvlink_speed_bytes_per_second",
+        "bytes",
+        "Bytes per second that the NVLink can carry in one direction.",
+    ),
+    *(
+        row(
+            f"nvlink.{direction}",
+            f"gpu_nvlink_link_{direction}_bytes_total",
+            "bytes",
+            "Bytes over one NVLink, without the protocol's own, since the driver was loaded.",
+            "counter",
+        )
+        for direction in ("transmit", "receive")
+    ),
+    *(
+        row(
+            f"nvlink.errors.{error}",
+            "gpu_nvlink_errors_total",
+            "",
+            "Errors of one NVLink: packets sent again, recoveries of the link, checksums that were wrong.",
+            "counter",
+            error=error,
+        )
+        for error in LINK_ERRORS
+    ),
+)
+# The names of NVIDIA's own exporter, in its units, for dashboards and
+# autoscalers that ask for them: (name, our key, multiply, divide, help).
+DCGM = (
+    ("SM_CLOCK", "clock.sm", 1, 1e6, "SM clock frequency (in MHz)."),
+    ("MEM_CLOCK", "clock.memory", 1, 1e6, "Memory clock frequency (in MHz)."),
+    ("MEMORY_TEMP", "temperature_memory", 1, 1, "Memory temperature (in C)."),
+    ("GPU_TEMP", "temperature", 1, 1, "GPU temperature (in C)."),
+    ("POWER_USAGE", "power", 1, 1, "Power draw (in W)."),
+    ("TOTAL_ENERGY_CONSUMPTION", "energy", 1000, 1, "Total energy consumption since boot (in mJ)."),
+    ("PCIE_REPLAY_COUNTER", "pcie_replays", 1, 1, "Total number of PCIe retries."),
+    ("GPU_UTIL", "utilization", 1, 1, "GPU utilization (in %)."),
+    ("MEM_COPY_UTIL", "memory_busy", 1, 1, "Memory utilization (in %)."),
+    ("ENC_UTIL", "encoder", 1, 1, "Encoder utilization (in %)."),
+    ("DEC_UTIL", "decoder", 1, 1, "Decoder utilization (in %)."),
+    ("XID_ERRORS", "xid_newest", 1, 1, "Value of the last XID error encountered."),
+    ("FB_FREE", "memory_free", 1, 2**20, "Frame buffer memory free (in MiB)."),
+    ("FB_USED", "memory_used", 1, 2**20, "Frame buffer memory used (in MiB)."),
+    ("FB_RESERVED", "memory_reserved", 1, 2**20, "Frame buffer memory reserved (in MiB)."),
+    ("CORRECTABLE_REMAPPED_ROWS", "rows_remapped.corrected", 1, 1, "Rows remapped for correctable errors."),
+    (
+        "UNCORRECTABLE_REMAPPED_ROWS",
+        "rows_remapped.uncorrected",
+        1,
+        1,
+        "Rows remapped for uncorrectable errors.",
+    ),
+    ("ROW_REMAP_FAILURE", "row_remap_failed", 1, 1, "Whether remapping of rows has failed."),
+)
+DCGM_METRICS = tuple(
+    Metric(
+        f"gpu.dcgm.{name}", "gauge", sentence, f"DCGM_FI_DEV_{name}", untyped=name == "PCIE_REPLAY_COUNTER"
+    )
+    for name, _, _, _, sentence in DCGM
+)
+
+
+class Family:
+    """The tables of one vendor, and the sets of entities last seen, kept while equal."""
+
+    def __init__(self, source: str) -> None:
+        self.source = source
+        self.gpus = Table(source, source, ("gpu",), METRICS, INFO)
+        self.parts = Table(f"{source}.mig", source, ("gpu",), PART_METRICS, PART_INFO)
+        self.processes = Table(f"{source}.process", source, ("gpu",), PROCESS_METRICS, PROCESS_INFO)
+        self.xids = Table(f"{source}.xid", source, ("gpu",), XID_METRICS)
+        self.links = Table(f"{source}.nvlink", source, ("gpu",), LINK_METRICS)
+        self.dcgm = Table(f"{source}.dcgm", source, ("gpu",), DCGM_METRICS)
+        self._kept: dict[str, tuple[Entity, ...]] = {}
+
+    def blocks(self, answer: Mapping[str, Any], mono_ns: int, *, dcgm: bool = False) -> tuple[Block, ...]:
+        """Every table of an answer; a table that never had a row is left out."""
+        gpus = [gpu for gpu in answer["gpus"] if isinstance(gpu, Mapping)]
+        driver = clean_text(str(answer.get("driver") or ""))
+        made = [
+            self._block(self.gpus, [(self._gpu(gpu, driver), gpu_cells(gpu)) for gpu in gpus], mono_ns),
+            self._block(self.parts, list(self._parts(gpus)), mono_ns),
+            self._block(self.processes, list(self._processes(gpus)), mono_ns),
+            self._block(self.xids, list(self._xids(gpus)), mono_ns),
+            self._block(self.links, list(self._links(gpus)), mono_ns),
+        ]
+        if dcgm:
+            rows = [(self._dcgm(gpu, driver), dcgm_cells(gpu)) for gpu in gpus]
+            made.append(self._block(self.dcgm, rows, mono_ns))
+        return tuple(block for block in made if block is not None)
+
+    def _block(self, table: Table, rows: Sequence[tuple[Entity, Readings]], mono_ns: int) -> Block | None:
+        if not rows and table.name not in self._kept:
+            return None
+        entities = tuple(entity for entity, _ in rows)
+        if entities != self._kept.get(table.name):
+            self._kept[table.name] = entities
+        values = np.full((len(rows), len(table.metrics)), NAN)
+        for number, (_, cells) in enumerate(rows):
+            for name, value in cells.items():
+                if name in table.columns:
+                    values[number, table.columns[name]] = value
+        return Block(table, self._kept[table.name], values, mono_ns)
+
+    def _labels(self, gpu: Mapping[str, Any]) -> Labels:
+        index, uuid = str(gpu["index"]), clean_text(str(gpu.get("uuid") or ""))
+        return (("gpu_index", index), ("uuid", uuid), ("vendor", self.source))
+
+    def _ids(self, gpu: Mapping[str, Any]) -> tuple[str, ...]:
+        """The uuid; a GPU that never gave one is known by its place."""
+        return (clean_text(str(gpu.get("uuid") or f"{self.source}-{gpu['index']}")),)
+
+    def _gpu(self, gpu: Mapping[str, Any], driver: str) -> Entity:
+        words = {"driver_version": driver, **gpu}
+        details = tuple((label, clean_text(str(words.get(label) or ""))) for label in INFO.labels)
+        return Entity("gpu", self._ids(gpu), self._labels(gpu), details)
+
+    def _parts(self, gpus: Iterable[Mapping[str, Any]]) -> Iterable[tuple[Entity, Readings]]:
+        for gpu in gpus:
+            for part in gpu.get("parts", ()):
+                labels = (
+                    ("gpu_index", str(gpu["index"])),
+                    ("uuid", clean_text(str(part["uuid"]))),
+                    ("vendor", self.source),
+                    ("gpu_instance_id", str(part.get("gpu_instance_id", ""))),
+                    ("compute_instance_id", str(part.get("compute_instance_id", ""))),
+                )
+                details = (
+                    ("name", clean_text(str(part.get("name") or ""))),
+                    ("parent_uuid", self._ids(gpu)[0]),
+                )
+                entity = Entity("gpu", (*self._ids(gpu), clean_text(str(part["uuid"]))), labels, details)
+                yield entity, {f"gpu.mig.{key}": value for key, value in part["readings"].items()}
+
+    def _processes(self, gpus: Iterable[Mapping[str, Any]]) -> Iterable[tuple[Entity, Readings]]:
+        for gpu in gpus:
+            for process in gpu.get("processes") or ():
+                pid = str(process["pid"])
+                owner = process.get("owner") or {}
+                words = {"gpu_instance_id": process.get("gpu_instance_id", ""), **owner}
+                details = tuple(
+                    (label, clean_text(str(words.get(label, "")))) for label in PROCESS_INFO.labels
+                )
+                ids = (*self._ids(gpu), "process", pid, str(owner.get("start", "")))
+                entity = Entity("gpu", ids, (*self._labels(gpu), ("pid", pid)), details)
+                keys = ("memory", "utilization", "sdma", "cu_occupancy")
+                yield (
+                    entity,
+                    {f"gpu.process.{key}": process[key] for key in keys if process.get(key) is not None},
+                )
+
+    def _xids(self, gpus: Iterable[Mapping[str, Any]]) -> Iterable[tuple[Entity, Readings]]:
+        for gpu in gpus:
+            for xid, (count, last_seconds) in sorted(gpu.get("xids", {}).items()):
+                entity = Entity("gpu", (*self._ids(gpu), "xid", xid), (*self._labels(gpu), ("xid", xid)))
+                yield entity, {"gpu.xid.count": count, "gpu.xid.last": last_seconds}
+
+    def _links(self, gpus: Iterable[Mapping[str, Any]]) -> Iterable[tuple[Entity, Readings]]:
+        for gpu in gpus:
+            for place, readings in gpu.get("nvlinks", {}).items():
+                labels = (*self._labels(gpu), ("link", str(place)))
+                entity = Entity("gpu", (*self._ids(gpu), "nvlink", str(place)), labels)
+                yield entity, {f"gpu.nvlink.{key}": value for key, value in readings.items()}
+
+    def _dcgm(self, gpu: Mapping[str, Any], driver: str) -> Entity:
+        labels = (
+            ("gpu", str(gpu["index"])),
+            ("UUID", clean_text(str(gpu.get("uuid") or ""))),
+            ("pci_bus_id", clean_text(str(gpu.get("pci_bus_id") or ""))),
+            (
+                "device",
+                f"nvidia{gpu['index']}"
+                if self.source == "nvidia"
+                else clean_text(str(gpu.get("card") or "")),
+            ),
+            ("modelName", clean_text(str(gpu.get("name") or ""))),
+            ("DCGM_FI_DRIVER_VERSION", driver),
+        )
+        return Entity("gpu", (*self._ids(gpu), "dcgm"), labels)
+
+
+def gpu_cells(gpu: Mapping[str, Any]) -> Readings:
+    """A GPU's columns by archive name; the used share follows from used and total."""
+    readings = dict(gpu.get("readings", {}))
+    used, total = readings.get("memory_used"), readings.get("memory_total")
+    if used is not None and total:
+        readings["memory_used_percent"] = 100 * used / total
+    if gpu.get("processes") is not None:
+        readings["processes"] = len(gpu["processes"])
+    return {f"gpu.{key}": value for key, value in readings.items()}
+
+
+def dcgm_cells(gpu: Mapping[str, Any]) -> Readings:
+    """In DCGM's units; its XID is the newest kind, 0 while none was seen by who listens for them."""
+    readings = dict(gpu.get("readings", {}))
+    if "xids" in readings:
+        seen = [(last, int(xid)) for xid, (_, last) in gpu.get("xids", {}).items()]
+        readings["xid_newest"] = max(seen, default=(0.0, 0))[1]
+    return {
+        f"gpu.dcgm.{name}": readings[key] * times / per
+        for name, key, times, per, _ in DCGM
+        if key in readings
+    }

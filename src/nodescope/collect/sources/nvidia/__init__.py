@@ -1,0 +1,1 @@
+"""NVIDIA GPUs: NVML, its events, and nvidia-smi where NVML cannot be loaded."""

@@ -1,0 +1,1 @@
+"""Hardware counters of the kernel: per core, and per container on demand."""

@@ -1,0 +1,1 @@
+"""Which pod was given which device: kubelet's pod-resources API."""

@@ -1,0 +1,1 @@
+"""Processes: the busiest and the largest of the node."""

@@ -1,0 +1,192 @@
+"""The answer of a fleet for a terminal: a headline, a ranked table, and what was not looked at."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from nodescope.commands.text.terminal import paint, render_table
+from nodescope.use.fleet.answer import FleetAnswer, Together, is_together
+from nodescope.use.fleet.compare import Pair
+from nodescope.use.fleet.group import Group, Spread
+from nodescope.use.studies.words import clock, per_time, quantity
+
+FAULTS_MOST = 20
+
+
+def render_answer(answer: FleetAnswer, limit: int) -> str:
+    if answer.question == "changes":
+        body = render_changes(answer, limit)
+    elif answer.question in ("top", "summary"):
+        body = render_top(answer, limit)
+    elif answer.question == "leaks":
+        body = render_leaks(answer, limit)
+    else:
+        body = render_findings(answer, limit)
+    return f"{paint(headline(answer), 'bold')}\n{body}{render_rest(answer)}"
+
+
+def headline(answer: FleetAnswer) -> str:
+    looked = (
+        f"{answer.series:,} series of {answer.nodes:,} nodes looked at"
+        f" ({answer.samples:,} samples, {answer.units:,} units of work)"
+    )
+    if answer.question in ("top", "summary"):
+        return f"{looked}."
+    left = len(answer.rows) - len(answer.kept)
+    left_words = f"; {left} more are no more than chance among so many" if left else ""
+    found = (
+        f"{len(answer.kept)} findings, of which {answer.false_share:.0%} may be false"
+        if answer.kept
+        else "nothing found"
+    )
+    return f"{looked}; {found}{left_words}."
+
+
+def spread_words(spread: Spread | None, unit: str) -> str:
+    if spread is None:
+        return "-"
+    middle = quantity(spread.middle, unit)
+    if spread.low == spread.high:
+        return middle
+    return f"{middle} ({quantity(spread.low, unit)} to {quantity(spread.high, unit)})"
+
+
+def unit_of(group: Group) -> str:
+    return str(group.rows[0]["unit"])
+
+
+def of_words(group: Group) -> str:
+    return f"{group.series} of {group.looked_at}"
+
+
+def render_leaks(answer: FleetAnswer, limit: int) -> str:
+    if not answer.groups:
+        return "No leak.\n"
+    rows = []
+    for group in answer.groups[:limit]:
+        slope = group.spread("slope_per_second")
+        left = [row for row in group.rows if row.get("time_to_limit_seconds") is not None]
+        first = min(left, key=lambda row: row["to"] + row["time_to_limit_seconds"], default=None)
+        soonest = (
+            f"{first['node']} {first['series']} at {clock(first['to'] + first['time_to_limit_seconds'])}"
+            if first
+            else "-"
+        )
+        pace = per_time(slope.middle, unit_of(group)) if slope else "-"
+        if slope and slope.low != slope.high:
+            pace += f" ({per_time(slope.low, unit_of(group))} to {per_time(slope.high, unit_of(group))})"
+        rows.append([group.name, of_words(group), str(group.nodes), pace, soonest])
+    return render_table([answer.by, "leaking", "nodes", "growth", "first at its limit"], rows)
+
+
+def render_changes(answer: FleetAnswer, limit: int) -> str:
+    kept = [one for one in answer.together if is_together(one, answer.false_share)]
+    if not kept:
+        return f"Nothing changed together at {clock(answer.at or 0.0)}.\n"
+    rows = [change_row(one) for one in kept[:limit]]
+    return render_table(["by", "what", "metric", "changed", "nodes", "at", "from, to"], rows)
+
+
+def change_row(one: Together) -> list[str]:
+    group = one.group
+    unit = unit_of(group)
+    at = group.spread("at")
+    before, after = group.spread("before"), group.spread("after")
+    text = f"{spread_words(before, unit)} to {spread_words(after, unit)}"
+    olds = sorted({row["image_before"] for row in group.rows if row["image_before"] != row["image"]})
+    if one.by == "image" and olds:
+        text += f"; was {', '.join(olds)}"
+    return [
+        one.by,
+        group.name,
+        group.metric,
+        of_words(group),
+        str(group.nodes),
+        clock(at.middle) if at else "-",
+        text,
+    ]
+
+
+def render_top(answer: FleetAnswer, limit: int) -> str:
+    rows = []
+    for group in answer.groups[:limit]:
+        unit = unit_of(group)
+        days = len({row["day"] for row in group.rows})
+        rows.append(
+            [
+                group.name,
+                group.metric,
+                str(group.looked_at),
+                str(group.nodes),
+                spread_words(group.spread("magnitude"), unit),
+                quantity(peak.high, unit) if (peak := group.spread("max")) else "-",
+                f"{busy_words(group)}{f' on {days} days' if days > 1 else ''}",
+            ]
+        )
+    return render_table(
+        [answer.by, "metric", "series", "nodes", "mean (least to most)", "peak", "mostly"], rows
+    )
+
+
+def busy_words(group: Group) -> str:
+    """The time of day in which nine tenths of it happened, over the busiest half of the series."""
+    busy = [row for row in group.rows if row.get("busy_from") is not None]
+    if not busy:
+        return "-"
+    busiest = sorted(busy, key=lambda row: -(row["magnitude"] or 0.0))[: max(1, len(busy) // 2)]
+    starts = sorted(row["busy_from"] for row in busiest)
+    ends = sorted(row["busy_to"] for row in busiest)
+    first, last = (times[len(times) // 2] for times in (starts, ends))
+    return f"{time_of_day(first)} to {time_of_day(last)} UTC"
+
+
+def time_of_day(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).strftime("%H:%M")
+
+
+def render_findings(answer: FleetAnswer, limit: int) -> str:
+    if not answer.groups:
+        return ""
+    rows = []
+    for group in answer.groups[:limit]:
+        best = max(group.rows, key=lambda row: (row["confidence"], abs(row["magnitude"] or 0.0)))
+        rows.append(
+            [
+                group.name,
+                group.metric,
+                of_words(group),
+                str(group.nodes),
+                spread_words(group.spread("magnitude"), unit_of(group)),
+                f"{best['node']} {best['series']}: {best['sentence']}",
+            ]
+        )
+    return render_table([answer.by, "metric", "found in", "nodes", "magnitude", "for example"], rows)
+
+
+def render_pairs(answer: FleetAnswer, pairs: Sequence[Pair], limit: int) -> str:
+    rows = []
+    for pair in pairs[:limit]:
+        change = "-" if pair.change is None else f"{pair.change:+.0%}"
+        rows.append(
+            [
+                pair.name,
+                pair.metric,
+                f"{pair.first_series}, {pair.second_series}",
+                spread_words(pair.first, pair.unit),
+                spread_words(pair.second, pair.unit),
+                f"{change}{'' if pair.is_apart else ' (spreads touch)'}",
+            ]
+        )
+    table = render_table([answer.by, "metric", "series A, B", "A", "B", "change"], rows)
+    return f"{paint(headline(answer), 'bold')}\n{table}{render_rest(answer)}"
+
+
+def render_rest(answer: FleetAnswer) -> str:
+    lines = []
+    if answer.short:
+        lines.append(f"{answer.short:,} series have too few samples to say anything.")
+    lines += [f"{metric} was not collected anywhere." for metric in answer.not_collected]
+    for fault in answer.faults[:FAULTS_MOST]:
+        lines.append(paint(f"not looked at: {fault.where}: {fault.reason}", "yellow"))
+    if len(answer.faults) > FAULTS_MOST:
+        lines.append(f"and {len(answer.faults) - FAULTS_MOST} more (--json has all)")
+    return "".join(f"{line}\n" for line in lines)

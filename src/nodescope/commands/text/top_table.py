@@ -1,0 +1,98 @@
+"""The table of `nodescope top`: as wide as the terminal, never wider."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from nodescope.base.quantity import render_bytes
+from nodescope.base.text import clean_text
+from nodescope.commands.text.terminal import paint, width_of
+
+# What the table shows: column, metric, how a number is written.
+FIGURES: tuple[tuple[str, str, Callable[[float], str]], ...] = (
+    ("cpu", "cpu", lambda value: f"{value:.2f}"),
+    ("memory", "memory", render_bytes),
+    ("of limit", "memory_limit_share", lambda value: f"{value:.0%}"),
+    ("throttled", "cpu_throttled", lambda value: f"{value:.0%}"),
+    ("mem wait", "pressure_memory", lambda value: f"{value:.1%}"),
+    ("cpu wait", "pressure_cpu", lambda value: f"{value:.1%}"),
+)
+# What goes first where the terminal is narrow; the name and the column that it
+# is sorted by stay.
+LEAVING = ("cpu wait", "mem wait", "throttled", "namespace", "of limit", "node", "state", "memory", "cpu")
+NAME_LEAST = 24
+BETWEEN = "  "
+Rows = Sequence[Mapping[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A title and its cells; figures stand at the right."""
+
+    title: str
+    cells: tuple[str, ...]
+    is_figure: bool = False
+
+    @property
+    def width(self) -> int:
+        return max(map(width_of, (self.title, *self.cells)))
+
+    def lines(self) -> list[str]:
+        cells = [paint(self.title, "bold"), *self.cells]
+        spaces = [" " * (self.width - width_of(cell)) for cell in cells]
+        return [space + cell if self.is_figure else cell + space for cell, space in zip(cells, spaces)]
+
+
+def render_rows(rows: Rows, sort: str, columns: int | None) -> str:
+    """Lines of at most so many columns; None: as wide as it gets."""
+    table = make_columns(rows)
+    if columns is not None:
+        table = fit(table, sort, columns)
+    return "".join(
+        BETWEEN.join(cells).rstrip() + "\n" for cells in zip(*(column.lines() for column in table))
+    )
+
+
+def make_columns(rows: Rows) -> list[Column]:
+    """A column that would say the same of everybody is left out: one node, everybody runs."""
+    table = [
+        Column("container", tuple(cut(row["name"], 48) for row in rows)),
+        Column("namespace", tuple(cut(row["namespace"] or "-", 30) for row in rows)),
+    ]
+    if len({row["node"] for row in rows}) > 1:
+        table.append(Column("node", tuple(cut(row["node"], 30) for row in rows)))
+    for title, metric, write in FIGURES:
+        values = [row["values"].get(metric) for row in rows]
+        table.append(Column(title, tuple("-" if one is None else write(one) for one in values), True))
+    if any(row["state"] != "running" for row in rows):
+        table.append(Column("state", tuple(map(tell_state, rows))))
+    return table
+
+
+def tell_state(row: Mapping[str, Any]) -> str:
+    state = str(row["state"]).replace("_", " ")
+    return paint(state, "red") if row["state"] == "oom_killed" else state
+
+
+def fit(table: Sequence[Column], sort: str, columns: int) -> list[Column]:
+    """Names are shortened first, then columns leave, then names are shortened to what is left."""
+    kept = list(table)
+    stays = next(title for title, metric, _ in FIGURES if metric == sort)
+    for title in LEAVING:
+        if beside_name(kept) + min(kept[0].width, NAME_LEAST) <= columns:
+            break
+        kept = [column for column in kept if column.title != title or title == stays]
+    room = max(1, columns - beside_name(kept))
+    name = kept[0]
+    kept[0] = replace(name, title=name.title[:room], cells=tuple(cut(cell, room) for cell in name.cells))
+    return kept
+
+
+def beside_name(table: Sequence[Column]) -> int:
+    return sum(column.width + len(BETWEEN) for column in table[1:])
+
+
+def cut(text: str, most: int) -> str:
+    """Of somebody's archive: what would move the cursor is not printed."""
+    text = clean_text(text)
+    return text if len(text) <= most else text[: max(0, most - 3)] + "..."[:most]

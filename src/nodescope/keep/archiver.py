@@ -1,0 +1,414 @@
+"""
+The keeper: takes frames from the tick, and never makes it wait.
+
+`accept` puts a frame into a bounded queue and returns. A thread of its own
+appends it to the log, syncs, rotates, and has closed segments turned into
+Parquet by a child process or by the consolidator beside it.
+
+When the disk is full, read-only or gone the keeper pauses: frames are counted
+as lost, everything else goes on, and every few seconds it tries again. It
+never makes the data folder anew once it had one: a folder that vanished may
+be a mount that comes back, and its mount point is no place to write to.
+"""
+
+import errno
+import json
+import queue
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from nodescope.base.clock import Clock
+from nodescope.base.errors import ArchiveBusy
+from nodescope.base.frame import Frame
+from nodescope.base.log import Log
+from nodescope.base.status import ArchiveCondition, CopyCondition
+from nodescope.keep.copy.copied_files import read_status
+from nodescope.keep.disk import Disk
+from nodescope.keep.folder import CLOSED, OPEN, DataFolder
+from nodescope.keep.lock import FolderLock, is_free, read_holder
+from nodescope.keep.log_writer import Journal
+from nodescope.keep.retention import Limits, read_free_bytes
+from nodescope.keep.session import Session, write_session
+
+log = Log("archive")
+
+# A minute of ticks: longer than any fsync seen on a busy disk, and some MB.
+QUEUE_FRAMES = 60
+RETRY_NS = 5_000_000_000
+# How often the child is looked after while no frame comes.
+LOOK_SECONDS = 2.0
+# A child that hangs on a dead disk is not waited for at the end.
+STOP_SECONDS = 30.0
+# Start-up, import and a large segment on a busy machine; a guess.
+CHILD_NS = 600_000_000_000
+
+WORDS = {
+    errno.ENOSPC: "the disk of the archive is full",
+    errno.EDQUOT: "the archive's disk quota is used up",
+    errno.EROFS: "the archive's file system is read-only",
+    errno.ENOENT: "the data folder is gone",
+    errno.EACCES: "the data folder may not be written by this user",
+    errno.EPERM: "the data folder may not be written by this user",
+    errno.EIO: "the archive's disk fails",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The settings that the keeper goes by."""
+
+    rotation_seconds: float
+    sync_seconds: float
+    retention_seconds: float
+    retention_bytes: int
+    free_bytes: int
+    rollup_seconds: float
+    include: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class Counts:
+    """Since the start."""
+
+    frames: int = 0
+    lost: int = 0
+    log_bytes: int = 0
+    rows: int = 0
+    parquet_bytes: int = 0
+    archive_bytes: int = 0
+    removed_bytes: int = 0
+    failures: int = 0
+    last_failure: str = ""
+
+
+@dataclass(slots=True)
+class Keeper:
+    """A sink."""
+
+    folder: DataFolder
+    session: Session
+    plan: Plan
+    clock: Clock
+    disk: Disk = field(default_factory=Disk)
+    counts: Counts = field(default_factory=Counts)
+    written_sequence: int = -1
+    reason: str = ""
+    _queue: queue.Queue[Frame | None] = field(default_factory=lambda: queue.Queue(QUEUE_FRAMES))
+    _journal: Journal | None = None
+    _number: int = 0
+    _had_folder: bool = False
+    _lock: FolderLock | None = None
+    _stopping: threading.Event = field(default_factory=threading.Event)
+    _thread: threading.Thread | None = None
+    _child: subprocess.Popen[bytes] | None = None
+    _child_mono_ns: int = 0
+    _synced_mono_ns: int = 0
+    _tried_mono_ns: int = 0
+    _waiting_since_ns: int | None = None
+    _wants_child: bool = True
+
+    # -- the tick's side ----------------------------------------------------
+
+    def accept(self, frame: Frame) -> None:
+        try:
+            self._queue.put_nowait(frame)
+        except queue.Full:
+            self.counts.lost += 1
+
+    def start(self) -> None:
+        """Refuses at once when another agent has the folder; everything else is retried."""
+        try:
+            self._settle()
+        except OSError as error:
+            self._pause(error)
+        self._thread = threading.Thread(target=self._run, name="archive", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Writes what is queued, closes the segment, has it converted."""
+        self._stopping.set()
+        try:
+            # Nothing: only to be woken.
+            self._queue.put_nowait(None)
+        except queue.Full:
+            pass
+        if self._thread:
+            self._thread.join(timeout=STOP_SECONDS)
+
+    def condition(self) -> ArchiveCondition:
+        counts = self.counts
+        oldest_ns = self._waiting_since_ns
+        age_seconds = (self.clock.mono_ns() - oldest_ns) / 1e9 if oldest_ns is not None else 0.0
+        return ArchiveCondition(
+            str(self.folder.path),
+            "paused" if self.reason else "writing",
+            self.reason,
+            self.written_sequence,
+            counts.frames,
+            counts.lost,
+            counts.log_bytes,
+            age_seconds,
+            self._count_waiting(),
+            counts.rows,
+            counts.parquet_bytes,
+            counts.archive_bytes,
+            counts.removed_bytes,
+            counts.failures,
+            counts.last_failure,
+            self._copy_condition(),
+        )
+
+    def _copy_condition(self) -> CopyCondition | None:
+        """From the file that the consolidator leaves after each pass."""
+        status = read_status(self.folder)
+        if status is None:
+            return None
+        oldest_ms = status.oldest_waiting_ms
+        lag_ms = 0 if oldest_ms is None else self.clock.wall_ns() // 1_000_000 - oldest_ms
+        return CopyCondition(
+            max(0, lag_ms) / 1000,
+            status.waiting_files,
+            status.waiting_bytes,
+            status.copied_bytes,
+            status.failures,
+            status.lost_bytes,
+            status.vanished_files,
+        )
+
+    def _count_waiting(self) -> int:
+        try:
+            return sum(1 for _ in self.folder.wal.glob(f"*{CLOSED}"))
+        except OSError:
+            return 0
+
+    # -- the thread ---------------------------------------------------------
+
+    def _run(self) -> None:
+        while not (self._stopping.is_set() and self._queue.empty()):
+            try:
+                frame = self._queue.get(timeout=LOOK_SECONDS)
+            except queue.Empty:
+                frame = None
+            if frame:
+                self._keep(frame)
+            self._look_after()
+        self._finish()
+
+    def _keep(self, frame: Frame) -> None:
+        if self.reason and frame.mono_ns - self._tried_mono_ns < RETRY_NS:
+            self.counts.lost += 1
+            return
+        self._tried_mono_ns = frame.mono_ns
+        try:
+            self._write(frame)
+        except OSError as error:
+            self.counts.lost += 1
+            self._pause(error)
+        except ArchiveBusy as error:
+            self.counts.lost += 1
+            self.reason = str(error)
+
+    def _write(self, frame: Frame) -> None:
+        if self.reason or self._lock is None:
+            self._settle()
+        if self._journal and not self._journal.output.is_at_its_path():
+            self._journal.output.close()
+            self._journal = None
+            raise FileNotFoundError(errno.ENOENT, "the open log was removed")
+        if self._journal and self._journal.is_due(frame, round(self.plan.rotation_seconds * 1e9)):
+            self._rotate()
+        if self._journal is None:
+            self._number += 1
+            self._journal = Journal.begin(self.disk, self.folder, self._number, self._facts(), frame)
+            self._waiting_since_ns = self._waiting_since_ns or frame.mono_ns
+        self.counts.log_bytes += self._journal.append(frame)
+        self.counts.frames += 1
+        self.written_sequence = frame.sequence
+        if self.reason:
+            log.info("archive resumed", data=str(self.folder.path), frames_lost=self.counts.lost)
+            self.reason = ""
+
+    def _facts(self) -> Mapping[str, Any]:
+        return {
+            "run": self.session.run_id,
+            "node": self.session.node_name,
+            "identifier": self.session.identifier,
+            "include": self.plan.include,
+            "exclude": self.plan.exclude,
+        }
+
+    def _settle(self) -> None:
+        """Folder, lock, session, what a crash left; at the start and after every pause."""
+        if not self._had_folder:
+            self.disk.make_folder(self.folder.path)
+            self._had_folder = True
+        if not self.folder.path.is_dir():
+            raise FileNotFoundError(errno.ENOENT, "the data folder is gone")
+        self._guard_space()
+        self._take_lock()
+        if not self.folder.wal.is_dir():
+            self.disk.make_folder(self.folder.wal)
+        if self._journal is None:
+            for left in self.folder.wal.glob(f"*{OPEN}"):
+                self.disk.rename(left, left.with_suffix(CLOSED))
+        write_session(self.disk, self.folder, self.session)
+        self._wants_child = True
+
+    def _take_lock(self) -> None:
+        if self._lock and self._lock.is_held_here():
+            return
+        if self._lock:
+            self._lock.release()
+        self._lock = None
+        lock = FolderLock(self.folder.lock)
+        if not lock.take(
+            {"node": self.session.node_name, "run": self.session.run_id, "since": self.session.start_time}
+        ):
+            holder = read_holder(self.folder.lock)
+            raise ArchiveBusy(
+                f"{self.folder.path} is written by the agent of node {holder.get('node', 'unnamed')} "
+                f"(run {holder.get('run', 'unnamed')}, since {holder.get('since', 'a moment ago')}); "
+                "stop that one, give --data another folder, or --no-archive"
+            )
+        self._lock = lock
+
+    def _guard_space(self) -> None:
+        """Half of the guard: between the two, retention makes room."""
+        if self.plan.free_bytes and read_free_bytes(self.folder.path) < self.plan.free_bytes // 2:
+            self._wants_child = True
+            raise OSError(
+                errno.ENOSPC, f"less than {self.plan.free_bytes // 2} bytes are free (retention_free_bytes)"
+            )
+
+    def _pause(self, error: OSError) -> None:
+        what = WORDS.get(error.errno or 0, "the archive cannot be written")
+        if not self.reason:
+            log.error("archive paused", data=str(self.folder.path), reason=what, error=str(error))
+        self.reason = f"{what}: {error.strerror or error}; tried again every {RETRY_NS // 10**9} s"
+        # What was written so far is whole; it is closed so that it becomes Parquet.
+        journal, self._journal = self._journal, None
+        if journal:
+            try:
+                journal.close()
+            except OSError:
+                pass
+        self._wants_child = True
+
+    def _rotate(self) -> None:
+        journal, self._journal = self._journal, None
+        if journal:
+            journal.close()
+        self._wants_child = True
+
+    def _look_after(self) -> None:
+        now_ns = self.clock.mono_ns()
+        if self._journal and now_ns - self._synced_mono_ns >= self.plan.sync_seconds * 1e9:
+            self._synced_mono_ns = now_ns
+            try:
+                self._journal.sync()
+                self._guard_space()
+            except OSError as error:
+                self._pause(error)
+        self._look_after_child(now_ns)
+
+    # -- the child ------------------------------------------------------------
+
+    def _look_after_child(self, now_ns: int) -> None:
+        if self._child is None:
+            if self._wants_child:
+                self._spawn(now_ns)
+            return
+        if self._child.poll() is None:
+            if now_ns - self._child_mono_ns > CHILD_NS:
+                self._child.kill()
+            return
+        self._note_child(self._child)
+        self._child = None
+
+    def _spawn(self, now_ns: int) -> None:
+        """A converter, unless one works here already: a consolidator holds the lock for its life."""
+        self._wants_child = False
+        try:
+            is_there = self.folder.wal.is_dir()
+        except OSError:
+            # Paused, and said so: the folder may not even be looked at.
+            is_there = False
+        if not is_there or not is_free(self.folder.converter_lock):
+            self._waiting_since_ns = self._journal.first.mono_ns if self._journal else None
+            return
+        limits = Limits(
+            self.clock.wall_ns() // 1_000_000,
+            self.plan.retention_seconds,
+            self.plan.retention_bytes,
+            self.plan.free_bytes,
+            self.plan.rollup_seconds,
+        )
+        words = [
+            sys.executable,
+            "-m",
+            "nodescope.keep.convert",
+            str(self.folder.path),
+            json.dumps(asdict(limits)),
+        ]
+        try:
+            # A group of its own: Ctrl-C is for the agent, and the last
+            # segment is worth finishing.
+            self._child = subprocess.Popen(  # noqa: S603 - our own module
+                words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, process_group=0
+            )
+            self._child_mono_ns = now_ns
+        except OSError as error:
+            self._fail(str(error))
+
+    def _note_child(self, child: subprocess.Popen[bytes]) -> None:
+        output = child.stdout.read() if child.stdout else b""
+        if child.stdout:
+            child.stdout.close()
+        try:
+            result = json.loads(output.splitlines()[-1])
+        except (IndexError, ValueError):
+            self._fail(f"the converter ended with code {child.returncode}")
+            return
+        counts = self.counts
+        counts.rows += result["rows"]
+        counts.parquet_bytes += result["bytes"]
+        counts.removed_bytes += result["removed_bytes"]
+        counts.archive_bytes = result["archive_bytes"]
+        if result["failures"]:
+            self._fail(result["failures"][0])
+        else:
+            self._waiting_since_ns = self._journal.first.mono_ns if self._journal else None
+
+    def _fail(self, what: str) -> None:
+        """Tried again at the next rotation; the log keeps what it has."""
+        self.counts.failures += 1
+        self.counts.last_failure = what
+        log.warning("conversion failed", error=what)
+
+    def _finish(self) -> None:
+        try:
+            self._rotate()
+        except OSError as error:
+            self._pause(error)
+        if self._child:
+            self._wait_child()
+        if not self.reason:
+            self._spawn(self.clock.mono_ns())
+            self._wait_child()
+        if self._lock:
+            self._lock.release()
+
+    def _wait_child(self) -> None:
+        if self._child is None:
+            return
+        try:
+            self._child.wait(timeout=STOP_SECONDS / 2)
+        except subprocess.TimeoutExpired:
+            return
+        self._note_child(self._child)
+        self._child = None

@@ -1,0 +1,1 @@
+"""Copies of finished files in an object store."""

@@ -1,0 +1,259 @@
+"""
+Finished files to an object store, under the same names: plain Hive-partitioned Parquet.
+
+Consolidated files and their sidecars only: a fresh file is about to be merged
+away. A file goes through five steps, and a crash between any two of them is
+mended by doing the file again:
+
+    1  sidecar and Parquet are sent under staging names, read back, compared
+    2  both get their names, the sidecar first
+    3  the partition's manifest is replaced: from now on it is served, and what
+       it was made of is not
+    4  objects that it replaces are deleted
+    5  the ledger of this node says so
+
+The store is asked before anything is sent: what its manifest has with the
+same checksum is not sent again, whatever the ledger has lost. And it is asked
+again, at the start and every hour, for what the ledger says it has: a bucket
+that somebody emptied must not be what retention relies on.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import groupby
+
+from nodescope.base.clock import Clock
+from nodescope.base.errors import ArchiveRefused, RequestRejected
+from nodescope.base.log import Log
+from nodescope.base.text import clean_text
+from nodescope.keep.copy.copied_files import (
+    Ledger,
+    Status,
+    name_of,
+    read_ledger,
+    read_status,
+    write_ledger,
+    write_status,
+)
+from nodescope.keep.copy.manifest import MANIFEST, Listing, Manifest, parse_manifest, render_manifest
+from nodescope.keep.copy.object_store import Digest, Store, digest_file
+from nodescope.keep.disk import Disk
+from nodescope.keep.folder import MS_PER_DAY, MS_PER_HOUR, PARQUET, SIDECAR, ArchiveFile, DataFolder
+from nodescope.keep.sidecar import Head, read_sidecar
+
+log = Log("copy")
+# An hour is merged within five minutes after its end; then it is finished.
+SETTLED_MS = 300_000
+# A list and a manifest for each day that is still here: some ten requests.
+VERIFY_SECONDS = 3600
+
+
+@dataclass(slots=True)
+class Copied:
+    """What a pass did."""
+
+    files: int = 0
+    bytes: int = 0
+    waiting: int = 0
+    failures: dict[str, str] = field(default_factory=dict)
+
+
+class Partition:
+    """One partition in the store: what its manifest says, and which objects really lie there."""
+
+    def __init__(self, store: Store, name: str) -> None:
+        self._store = store
+        self._name = name
+        data = store.read(f"{name}/{MANIFEST}")
+        self.manifest = parse_manifest(data) if data is not None else Manifest()
+
+    @cached_property
+    def _sizes(self) -> dict[str, int]:
+        """Asked for only where the manifest has the file: a new one costs no request for this."""
+        listed = self._store.list(self._name, recursive=False)
+        return {one.key.rpartition("/")[2]: one.size for one in listed}
+
+    def accounts_for(self, name: str) -> bool:
+        """The file lies there with its sidecar, whole; or another one that replaced it is served."""
+        listing = self.manifest.files.get(name)
+        if listing is None:
+            return name in self.manifest.gone
+        return (self._sizes.get(name), self._sizes.get(listing.sidecar)) == (
+            listing.size,
+            listing.sidecar_size,
+        )
+
+
+def is_finished(file: ArchiveFile, now_ms: int) -> bool:
+    """
+    Its last hour is over: it will not be merged again before its day is.
+
+    A fresh file is finished an hour after its day: there was nothing to merge it with.
+    """
+    end_ms = file.to_ms or file.from_ms
+    if file.kind == "metrics":
+        return (end_ms // MS_PER_DAY + 1) * MS_PER_DAY + MS_PER_HOUR <= now_ms
+    return (end_ms // MS_PER_HOUR + 1) * MS_PER_HOUR + SETTLED_MS <= now_ms
+
+
+@dataclass(slots=True)
+class Copier:
+    """One data folder and one store."""
+
+    disk: Disk
+    folder: DataFolder
+    store: Store
+    clock: Clock
+    ledger: Ledger = field(init=False)
+    status: Status = field(init=False)
+    _verify_ns: int | None = field(init=False, default=None)
+    """When the store is asked next; None: at once."""
+
+    def __post_init__(self) -> None:
+        ledger = read_ledger(self.folder)
+        status = read_status(self.folder)
+        # Another address: nothing of this node is there yet.
+        self.ledger = ledger if ledger and ledger.url == self.store.url else Ledger(self.store.url)
+        self.status = status if status and status.url == self.store.url else Status(self.store.url)
+        # From here on retention waits for the copy, also before the first file.
+        write_ledger(self.disk, self.folder, self.ledger)
+
+    def run_pass(self, *, everything: bool = False, seconds: float | None = None) -> Copied:
+        """
+        Sends what is finished (or all that is consolidated), oldest first.
+
+        After so many seconds it stops between two files: merging must go on.
+        """
+        copied = Copied()
+        deadline_ns = None if seconds is None else self.clock.mono_ns() + round(seconds * 1e9)
+        now_ms = self.clock.wall_ns() // 1_000_000
+        self.ledger.forget_missing(self.folder)
+        self._verify()
+        for file in self.waiting(now_ms, everything=everything):
+            if deadline_ns is not None and self.clock.mono_ns() > deadline_ns:
+                break
+            try:
+                self._copy(file, copied)
+            except FileNotFoundError:
+                # Merged away meanwhile; its rows are in a file that comes next.
+                continue
+            except (ArchiveRefused, OSError) as error:
+                self._fail(file, error, copied)
+                if isinstance(error, OSError):
+                    # The store, not the file: the others would fail as well.
+                    break
+        self.tell(everything=everything)
+        copied.waiting = self.status.waiting_files
+        return copied
+
+    def _verify(self) -> None:
+        """What the ledger has and the store no longer does is forgotten, and so it is sent again."""
+        now_ns = self.clock.mono_ns()
+        if self._verify_ns is not None and now_ns < self._verify_ns:
+            return
+        try:
+            vanished = self._find_vanished()
+        except (ArchiveRefused, OSError) as error:
+            # Not known is not gone; asked again with the next pass.
+            self._note_failure("the store could not be asked for what it has", error)
+            return
+        self._verify_ns = now_ns + VERIFY_SECONDS * 1_000_000_000
+        for name in vanished:
+            del self.ledger.files[name]
+        if vanished:
+            log.warning("files vanished from the store, sent again", files=len(vanished), first=vanished[0])
+            self.status.vanished_files += len(vanished)
+            write_ledger(self.disk, self.folder, self.ledger)
+
+    def _find_vanished(self) -> list[str]:
+        vanished = []
+        for partition, names in groupby(sorted(self.ledger.files), lambda name: name.rpartition("/")[0]):
+            there = Partition(self.store, partition)
+            vanished += [name for name in names if not there.accounts_for(name.rpartition("/")[2])]
+        return vanished
+
+    def waiting(self, now_ms: int, *, everything: bool) -> list[ArchiveFile]:
+        files = [
+            file
+            for file in self.folder.files()
+            if (is_finished(file, now_ms) or (everything and file.kind == "consolidated"))
+            and not self.ledger.has(self.folder, file)
+        ]
+        return sorted(files, key=lambda file: (file.from_ms, file.path.name))
+
+    def _copy(self, file: ArchiveFile, copied: Copied) -> None:
+        head = read_sidecar(file.sidecar).head
+        listing = list_file(file, head)
+        partition = name_of(self.folder, file).rpartition("/")[0]
+        there = Partition(self.store, partition)
+        manifest = there.manifest
+        if manifest.files.get(listing.name) != listing or not there.accounts_for(listing.name):
+            sidecar = Digest(listing.sidecar_size, listing.sidecar_sha256)
+            self.store.send(file.sidecar, f"{partition}/{listing.sidecar}", sidecar)
+            self.store.send(file.path, f"{partition}/{listing.name}", Digest(listing.size, listing.sha256))
+            manifest.replace(listing, head.replaces)
+            self.store.write_whole(f"{partition}/{MANIFEST}", render_manifest(manifest))
+            copied.files += 1
+            copied.bytes += listing.size + listing.sidecar_size
+            self.status.copied_files += 1
+            self.status.copied_bytes += listing.size + listing.sidecar_size
+            log.info("file copied", file=listing.name, bytes=listing.size)
+        self._delete(partition, manifest.gone)
+        self.ledger.files[name_of(self.folder, file)] = listing.size
+        write_ledger(self.disk, self.folder, self.ledger)
+
+    def _delete(self, partition: str, names: Iterable[str]) -> None:
+        """Parquet first: a sidecar alone is nothing to any reader."""
+        for name in sorted(names):
+            self.store.delete(f"{partition}/{name}")
+            self.store.delete(f"{partition}/{name.removesuffix(PARQUET)}{SIDECAR}")
+
+    def _fail(self, file: ArchiveFile, error: BaseException, copied: Copied) -> None:
+        copied.failures[file.path.name] = self._note_failure("file not copied", error, file=file.path.name)
+
+    def _note_failure(self, what: str, error: BaseException, **facts: str) -> str:
+        reason = clean_text((str(error).splitlines() or [type(error).__name__])[0])
+        log.warning(what, reason=reason, **facts)
+        self.status.failures += 1
+        self.status.last_failure = reason
+        return reason
+
+    def tell(self, *, everything: bool) -> None:
+        """How far behind: for the agent to publish, and for the next process."""
+        now_ms = self.clock.wall_ns() // 1_000_000
+        waiting = self.waiting(now_ms, everything=everything)
+        alone = (file.from_ms for file in self.folder.files() if not self.ledger.has(self.folder, file))
+        self.status.waiting_files = len(waiting)
+        self.status.waiting_bytes = sum(size_of(file) for file in waiting)
+        self.status.oldest_waiting_ms = min(alone, default=None)
+        write_status(self.disk, self.folder, self.status)
+        write_ledger(self.disk, self.folder, self.ledger)
+
+
+def size_of(file: ArchiveFile) -> int:
+    try:
+        return file.path.stat().st_size
+    except OSError:
+        return 0
+
+
+def list_file(file: ArchiveFile, head: Head) -> Listing:
+    content, sidecar = digest_file(file.path), digest_file(file.sidecar)
+    return Listing(
+        file.path.name,
+        content.size,
+        content.sha256,
+        sidecar.size,
+        sidecar.sha256,
+        head.rows,
+        head.from_ms,
+        head.to_ms,
+        head.node,
+    )
+
+
+def first_failure(copied: Copied) -> None:
+    """For a single pass that a person waits for: the first thing that went wrong, as an error."""
+    for name, reason in copied.failures.items():
+        raise RequestRejected(f"{name} was not copied: {reason}")

@@ -1,0 +1,82 @@
+"""
+The manifest of a partition in an object store: which of its objects are served.
+
+    dt=.../identifier=.../_files.json
+    {"format": "nodescope-files", "version": 1,
+     "files": [{"name", "size", "sha256", "sidecar_size", "sidecar_sha256",
+                "rows", "from_ms", "to_ms", "node"}, ...],
+     "gone": [names that a file above replaces]}
+
+One object, replaced in one go: that is the commit. Who reads by it sees the
+hours or the day made of them, never both and never neither. The leading
+underscore keeps it out of the way of Spark, Hive and pyarrow.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from nodescope.base.errors import ArchiveRefused
+from nodescope.keep.folder import PARQUET, SIDECAR
+
+MANIFEST = "_files.json"
+FORMAT = "nodescope-files"
+VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """One file that is served, and all that a catalog asks of it."""
+
+    name: str
+    size: int
+    sha256: str
+    sidecar_size: int
+    sidecar_sha256: str
+    rows: int
+    from_ms: int
+    to_ms: int
+    node: str
+
+    @property
+    def sidecar(self) -> str:
+        return self.name.removesuffix(PARQUET) + SIDECAR
+
+
+@dataclass(slots=True)
+class Manifest:
+    """A partition's files by name."""
+
+    files: dict[str, Listing] = field(default_factory=dict)
+    gone: set[str] = field(default_factory=set)
+
+    def replace(self, listing: Listing, replaces: tuple[str, ...]) -> None:
+        """The new file in, those it was made of out."""
+        leaving = {name for name in replaces if name in self.files}
+        self.files = {name: one for name, one in self.files.items() if name not in leaving}
+        self.files[listing.name] = listing
+        self.gone = (self.gone | leaving) - {listing.name}
+
+
+def render_manifest(manifest: Manifest) -> bytes:
+    files = [asdict(one) for one in sorted(manifest.files.values(), key=lambda one: one.from_ms)]
+    content = {"format": FORMAT, "version": VERSION, "files": files, "gone": sorted(manifest.gone)}
+    return (json.dumps(content, indent=0, sort_keys=True) + "\n").encode()
+
+
+def parse_manifest(data: bytes) -> Manifest:
+    try:
+        content: Mapping[str, Any] = json.loads(data)
+        if content["format"] != FORMAT:
+            raise ArchiveRefused("not a manifest of ours")
+        if content["version"] > VERSION:
+            raise ArchiveRefused(
+                f"manifest of version {content['version']}; this build reads up to {VERSION}"
+            )
+        rows = [
+            Listing(**{key: row[key] for key in Listing.__dataclass_fields__}) for row in content["files"]
+        ]
+        return Manifest({row.name: row for row in rows}, set(content["gone"]))
+    except (ValueError, KeyError, TypeError) as error:
+        raise ArchiveRefused("a manifest that is cut short or damaged") from error

@@ -1,0 +1,88 @@
+"""
+The write-ahead log: one append-only file a segment, in the codec of the live tail.
+
+    wal/<run>-<n>.open    being written: hello, definitions, frames (base/codec.py)
+    wal/<run>-<n>.log     closed: waits to become Parquet
+
+Each segment begins with a hello that says run, number, node, identifier and
+what to keep, and defines its entities again, so it can be read alone. A
+record that failed half way is cut off again; one that a crash tore is where
+reading stops.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from nodescope.base.codec import Encoder
+from nodescope.base.frame import Frame
+from nodescope.keep.disk import Disk, Output
+from nodescope.keep.folder import CLOSED, OPEN, DataFolder, render_day, segment_name
+
+# The wall clock may be slewed by 500 us a second; a second between two ticks
+# is a step.
+STEP_NS = 1_000_000_000
+
+
+@dataclass(slots=True)
+class Journal:
+    """The open segment."""
+
+    disk: Disk
+    folder: DataFolder
+    number: int
+    output: Output
+    encoder: Encoder
+    first: Frame
+    last: Frame
+    size: int = 0
+    unsynced: bool = field(default=False)
+
+    @classmethod
+    def begin(
+        cls, disk: Disk, folder: DataFolder, number: int, facts: Mapping[str, Any], frame: Frame
+    ) -> "Journal":
+        path = folder.wal / (segment_name(str(facts["run"]), number) + OPEN)
+        encoder = Encoder()
+        output = disk.create(path)
+        journal = cls(disk, folder, number, output, encoder, frame, frame)
+        try:
+            journal.size = output.write(encoder.hello(segment=number, **facts))
+        except OSError:
+            output.close()
+            disk.remove(path)
+            raise
+        return journal
+
+    def append(self, frame: Frame) -> int:
+        """The frame, whole, with the kernel; an OSError leaves the log as it was."""
+        data = self.encoder.encode(frame)
+        try:
+            self.output.write(data)
+        except OSError:
+            self.output.truncate(self.size)
+            raise
+        self.size += len(data)
+        self.last = frame
+        self.unsynced = True
+        return len(data)
+
+    def sync(self) -> None:
+        if self.unsynced:
+            self.unsynced = False
+            self.output.sync()
+
+    def is_due(self, frame: Frame, rotation_ns: int) -> bool:
+        """Whether the next frame belongs to a new segment: age, midnight, or a stepped clock."""
+        aged = frame.mono_ns - self.first.mono_ns >= rotation_ns
+        day = render_day(frame.at_ns // 1_000_000) != render_day(self.first.at_ns // 1_000_000)
+        drift_ns = (frame.at_ns - self.last.at_ns) - (frame.mono_ns - self.last.mono_ns)
+        return aged or day or abs(drift_ns) > STEP_NS
+
+    def close(self) -> None:
+        """From .open to .log: from here on a converter may take it."""
+        try:
+            self.sync()
+        finally:
+            self.output.close()
+        self.disk.rename(self.output.path, self.output.path.with_suffix(CLOSED))

@@ -1,0 +1,221 @@
+"""JSON answers of the agent: windows, health, status, each a plain dictionary."""
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from nodescope import __version__
+from nodescope.base.clock import Clock
+from nodescope.base.entity import SCOPES
+from nodescope.base.errors import RequestRejected
+from nodescope.base.frame import Outcome
+from nodescope.base.settings_load import Loaded
+from nodescope.base.status import Condition
+from nodescope.base.text import hint_nearest
+from nodescope.hold.core_window import add_core_features, list_known_cores, parse_cores
+from nodescope.hold.ring import Ring
+from nodescope.hold.window import (
+    EntityWindow,
+    check_statistics,
+    take_node_window,
+    take_scope_window,
+)
+
+# The settings page says which; their values are shown to nobody.
+SECRET_SETTINGS = frozenset({"token_file"})
+# A window over this many entities is more than a person or a scheduler reads.
+ENTITIES = 10000
+# How per-core features may be called: as we do, or as the original model's inputs.
+WINDOW_NAMES = ("plain", "thesis")
+
+
+def parse_window_seconds(text: str, ring: Ring, scope: str) -> float:
+    """A number of seconds within the ring's capacity, or a refusal that names the range."""
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = math.nan
+    accepted = ring.accepted_seconds(scope)
+    if not 0 < seconds <= accepted:
+        raise RequestRejected(
+            f"window_seconds={text[:40]!r} is not accepted; accepted: a number of seconds more than 0 and at most {accepted:g}"
+        )
+    return seconds
+
+
+def answer_node_window(
+    ring: Ring, clock: Clock, node: str, seconds: float, cores: str = "", names: str = ""
+) -> dict[str, Any]:
+    """The scheduler's JSON; of single cores when they are asked for."""
+    if names not in ("", *WINDOW_NAMES):
+        raise RequestRejected(f"names={names[:40]!r} is not accepted; accepted: {', '.join(WINDOW_NAMES)}")
+    now_mono_ns = clock.mono_ns()
+    window = take_node_window(ring, seconds, now_mono_ns)
+    if cores or names == "thesis":
+        wanted = parse_cores(cores, ring) if cores else tuple(map(str, list_known_cores(ring)))
+        add_core_features(window, ring, now_mono_ns, wanted, thesis=names == "thesis")
+    return {
+        "window_seconds": shorten(seconds),
+        "samples_count": window.samples,
+        "samples_expected": window.expected,
+        "completeness": min(1.0, window.samples / window.expected) if window.expected else 1.0,
+        "newest_seconds": window.newest_seconds,
+        "node": node,
+        "metrics": window.metrics,
+        "samples": window.samples_of,
+        "missing": window.missing,
+        "sources": window.sources,
+        "timestamp": clock.wall_ns() / 1e9,
+    }
+
+
+def shorten(seconds: float) -> float | int:
+    return int(seconds) if seconds == int(seconds) else seconds
+
+
+def answer_scope_window(
+    ring: Ring,
+    clock: Clock,
+    node: str,
+    scope: str,
+    seconds: float,
+    statistics: tuple[str, ...],
+    filters: Mapping[str, str],
+    metrics: tuple[str, ...],
+) -> dict[str, Any]:
+    check_statistics(statistics)
+    windows = take_scope_window(ring, scope, seconds, clock.mono_ns(), statistics, filters, metrics)
+    return {
+        "window_seconds": shorten(seconds),
+        "scope": scope,
+        "node": node,
+        "statistics": list(statistics),
+        "entities": [_entity_json(window) for window in windows[:ENTITIES]],
+        "left_out": max(0, len(windows) - ENTITIES),
+        "timestamp": clock.wall_ns() / 1e9,
+    }
+
+
+def _entity_json(window: EntityWindow) -> dict[str, Any]:
+    return {
+        "labels": {**dict(window.entity.labels), **dict(window.entity.details)},
+        "ids": list(window.entity.ids),
+        "samples_count": window.samples,
+        "metrics": window.metrics,
+        "missing": window.missing,
+    }
+
+
+def check_scope(scope: str) -> str:
+    if scope not in SCOPES:
+        raise RequestRejected(
+            f'no scope "{scope[:40]}"{hint_nearest(scope, SCOPES)} accepted: {", ".join(SCOPES)}'
+        )
+    return scope
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """Whether the loop runs, and whether its data are fresh."""
+
+    live: bool
+    ready: bool
+    reason: str
+    loop_seconds: float | None
+    newest_seconds: float | None
+
+
+def judge_health(condition: Condition, now_mono_ns: int) -> Health:
+    """Live while the loop comes round within ten intervals; ready within three of a sample."""
+    loop_ns, newest_ns = condition.tally.loop_mono_ns, condition.tally.newest_mono_ns
+    loop_seconds = None if loop_ns is None else (now_mono_ns - loop_ns) / 1e9
+    newest_seconds = None if newest_ns is None else (now_mono_ns - newest_ns) / 1e9
+    interval_seconds = condition.interval_seconds
+    # Ten intervals, at least ten seconds: a machine under heavy load is slow, not dead.
+    live = loop_seconds is None or loop_seconds < max(10.0, 10 * interval_seconds)
+    ready = newest_seconds is not None and newest_seconds < 3 * interval_seconds
+    if newest_seconds is None:
+        reason = "no sample yet: the first tick has not come round"
+    elif not live:
+        reason = f"the sampling loop has not come round for {loop_seconds:.1f} s"
+    elif not ready:
+        reason = f"the newest sample is {newest_seconds:.1f} s old; fresh is below {3 * interval_seconds:g} s"
+    else:
+        reason = "ok"
+    return Health(live, ready, reason, loop_seconds, newest_seconds)
+
+
+def answer_status(
+    condition: Condition,
+    ring: Ring,
+    loaded: Loaded,
+    now_mono_ns: int,
+    node: str,
+    permissions: Mapping[str, Any],
+) -> dict[str, Any]:
+    """Every source with outcome, reason and cost; what is slowed, dropped, in force."""
+    tally = condition.tally
+    return {
+        "node": node,
+        "version": __version__,
+        "health": asdict(judge_health(condition, now_mono_ns)),
+        "sources": {
+            name: _source_json(name, outcome, condition, now_mono_ns)
+            for name, outcome in sorted(condition.outcomes.items())
+        },
+        "tables": {name: asdict(table) for name, table in condition.tables.items()},
+        "budget": {
+            "ratio": loaded.settings.budget_ratio,
+            "used_ratio": condition.load_ratio,
+            "slowed": {name: table.every_ticks for name, table in condition.tables.items() if table.slowed},
+        },
+        "files": asdict(condition.files),
+        "ring": {
+            "frames": ring.frame_count,
+            "bytes": ring.used_bytes,
+            "bytes_most": ring.ring_bytes,
+            "accepted_window_seconds": {
+                scope: ring.accepted_seconds(scope) for scope in ("node", "container", "process")
+            },
+        },
+        "ticks": {"taken": tally.ticks, "missed": tally.missed},
+        "series_over_limit": {scope: count for scope, count in tally.over_limit.items() if count},
+        "permissions": dict(permissions),
+        "settings": {
+            key: {
+                "value": "set" if key in SECRET_SETTINGS and value else value,
+                "origin": loaded.origins[key],
+            }
+            for key, value in asdict(loaded.settings).items()
+        },
+    }
+
+
+def _source_json(name: str, outcome: Outcome, condition: Condition, now_mono_ns: int) -> dict[str, Any]:
+    last_ns = condition.tally.last_ok_mono_ns.get(name)
+    return {
+        "state": outcome.state,
+        "reason": outcome.reason,
+        "note": outcome.note,
+        "cost_seconds": outcome.cost_seconds,
+        "last_success_seconds": None if last_ns is None else (now_mono_ns - last_ns) / 1e9,
+        "errors": {
+            reason: count
+            for (source, reason), count in condition.tally.errors.copy().items()
+            if source == name
+        },
+    }
+
+
+def render_json(content: Any) -> bytes:
+    """Numbers that JSON cannot write are a bug here, not a silent null."""
+
+    def other(value: Any) -> Any:
+        if isinstance(value, Path):
+            return str(value)
+        raise TypeError(type(value).__name__)
+
+    return json.dumps(content, allow_nan=False, default=other, ensure_ascii=False).encode("utf-8", "replace")

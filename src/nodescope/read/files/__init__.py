@@ -1,0 +1,1 @@
+"""Which files there are, and who and what is in them."""

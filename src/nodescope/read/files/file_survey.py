@@ -1,0 +1,267 @@
+"""
+Many roots at once: data folders, folders of data folders, and object stores.
+
+A survey says which files there are, of which node and day, from names,
+manifests and sidecars only. What could not be looked at is named, and the
+rest is served. References are plain data: they travel to other machines, and
+are opened there.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import TypeVar
+
+from nodescope.base.errors import ArchiveRefused, NodescopeError, RequestRejected
+from nodescope.keep.copy.manifest import MANIFEST, Listing, parse_manifest
+from nodescope.keep.copy.object_store import Listed, Store, is_url
+from nodescope.keep.folder import NOT_DATA, PARQUET, SIDECAR, parse_file, render_day
+from nodescope.keep.sidecar import Head, parse_sidecar, read_sidecar
+from nodescope.read.files.catalog import Catalog, Entry, find_parquet
+from nodescope.read.files.remote_parquet import RemoteFile, store_at
+from nodescope.read.files.sidecar_cache import Held
+
+# Requests under way at once while listing; a store answers one in some 20 ms.
+WORKERS = 16
+One = TypeVar("One")
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, slots=True)
+class FileRef:
+    """One Parquet file that is served, wherever it lies."""
+
+    root: str
+    """The address of an object store; empty for a file of this machine."""
+    key: str
+    """Below the address, or a whole path."""
+    node: str
+    day: str
+    from_ms: int
+    to_ms: int
+    rows: int
+    size: int
+    sidecar_sha256: str = ""
+    """Where a manifest tells it."""
+
+    @property
+    def name(self) -> str:
+        return f"{self.root}/{self.key}" if self.root else self.key
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """A part that is not in the answer, and why."""
+
+    where: str
+    reason: str
+
+
+@dataclass(slots=True)
+class Survey:
+    """What all roots hold together."""
+
+    files: list[FileRef] = field(default_factory=list)
+    faults: list[Fault] = field(default_factory=list)
+
+    def add(self, other: "Survey") -> None:
+        self.files += other.files
+        self.faults += other.faults
+
+    @property
+    def nodes(self) -> list[str]:
+        return sorted({file.node for file in self.files})
+
+    @property
+    def from_ms(self) -> int | None:
+        return min((file.from_ms for file in self.files), default=None)
+
+    @property
+    def to_ms(self) -> int | None:
+        return max((file.to_ms for file in self.files), default=None)
+
+
+def survey_roots(roots: Sequence[str]) -> Survey:
+    """Every root; one that cannot be looked at is a fault, not an end."""
+    survey = Survey()
+    for root in roots:
+        try:
+            survey.add(survey_store(store_at(root)) if is_url(root) else survey_folder(Path(root)))
+        except RequestRejected:
+            raise
+        except (NodescopeError, OSError) as error:
+            survey.faults.append(Fault(root, first_line(error)))
+    return survey
+
+
+def first_line(error: BaseException) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]
+
+
+def in_threads(work: Callable[[One], Result], many: Iterable[One]) -> list[Result]:
+    with ThreadPoolExecutor(WORKERS) as pool:
+        return list(pool.map(work, many))
+
+
+# -- folders of this machine -------------------------------------------------------
+
+
+def survey_folder(path: Path) -> Survey:
+    survey = Survey()
+    if not path.exists():
+        survey.faults.append(Fault(str(path), "no such file or folder"))
+        return survey
+    folders: dict[Path, list[Path]] = {}
+
+    def note(error: OSError) -> None:
+        survey.faults.append(Fault(str(error.filename), error.strerror or str(error)))
+
+    for file in find_parquet(path, note):
+        folders.setdefault(file.parent, []).append(file)
+    for partition, files in folders.items():
+        survey.add(survey_partition(partition, files))
+    return survey
+
+
+def survey_partition(partition: Path, paths: Sequence[Path]) -> Survey:
+    """A folder that is a copy has a manifest, and it decides; else the sidecars do."""
+    manifest = partition / MANIFEST
+    try:
+        if manifest.exists():
+            listed = parse_manifest(manifest.read_bytes()).files
+            return Survey([refer_listing("", str(partition), one) for one in listed.values()])
+    except (ArchiveRefused, OSError) as error:
+        return Survey([], [Fault(str(manifest), first_line(error))])
+    survey = Survey()
+    replaced: set[str] = set()
+    for path in paths:
+        try:
+            head = read_sidecar(path.with_suffix(SIDECAR)).head
+            survey.files.append(refer_head("", str(path), head, path.stat().st_size))
+            replaced.update(head.replaces)
+        except FileNotFoundError:
+            if path.exists():
+                survey.faults.append(Fault(str(path), no_sidecar(path.with_suffix(SIDECAR).name)))
+        except (ArchiveRefused, OSError) as error:
+            survey.faults.append(Fault(str(path), first_line(error)))
+    survey.files = [file for file in survey.files if PurePosixPath(file.key).name not in replaced]
+    return survey
+
+
+def no_sidecar(name: str) -> str:
+    return f"its sidecar {name} is missing: units, clocks and names are not known without it"
+
+
+def refer_head(root: str, key: str, head: Head, size: int) -> FileRef:
+    return FileRef(root, key, head.node, render_day(head.from_ms), head.from_ms, head.to_ms, head.rows, size)
+
+
+def refer_listing(root: str, partition: str, one: Listing) -> FileRef:
+    key = f"{partition}/{one.name}"
+    day = render_day(one.from_ms)
+    return FileRef(root, key, one.node, day, one.from_ms, one.to_ms, one.rows, one.size, one.sidecar_sha256)
+
+
+# -- object stores -----------------------------------------------------------------
+
+
+def survey_store(store: Store) -> Survey:
+    """One listing of all names, then a manifest for each partition."""
+    partitions: dict[str, dict[str, Listed]] = {}
+    for one in store.list():
+        partition, _, name = one.key.rpartition("/")
+        if not any(part in NOT_DATA for part in partition.split("/")):
+            partitions.setdefault(partition, {})[name] = one
+    if not partitions:
+        store.check_bucket()
+    survey = Survey()
+    for found in in_threads(lambda item: survey_objects(store, *item), sorted(partitions.items())):
+        survey.add(found)
+    return survey
+
+
+def survey_objects(store: Store, partition: str, objects: Mapping[str, Listed]) -> Survey:
+    """Objects that no manifest has are on their way in or out."""
+    where = f"{store.url}/{partition}"
+    try:
+        if MANIFEST in objects:
+            data = store.read(f"{partition}/{MANIFEST}") or b""
+            listed = parse_manifest(data).files.values()
+            return Survey([refer_listing(store.url, partition, one) for one in listed])
+        return survey_sidecars(store, partition, objects)
+    except (ArchiveRefused, OSError) as error:
+        return Survey([], [Fault(where, first_line(error))])
+
+
+def survey_sidecars(store: Store, partition: str, objects: Mapping[str, Listed]) -> Survey:
+    """Somebody else's copy of a data folder: what replaces what is in the sidecars."""
+    survey = Survey()
+    replaced: set[str] = set()
+    for name, one in objects.items():
+        if parse_file(Path(partition, name)) is None:
+            continue
+        key = f"{partition}/{name}"
+        sidecar = name.removesuffix(PARQUET) + SIDECAR
+        data = store.read(f"{partition}/{sidecar}")
+        if data is None:
+            survey.faults.append(Fault(f"{store.url}/{key}", no_sidecar(sidecar)))
+            continue
+        head = parse_sidecar(data).head
+        survey.files.append(refer_head(store.url, key, head, one.size))
+        replaced.update(head.replaces)
+    survey.files = [file for file in survey.files if PurePosixPath(file.key).name not in replaced]
+    return survey
+
+
+# -- opening -----------------------------------------------------------------------
+
+
+def open_files(files: Sequence[FileRef], held: Held | None = None) -> tuple[Catalog, list[Fault]]:
+    """A catalog of these files; what cannot be opened is named. FileNotFoundError: list again."""
+    entries: list[Entry] = []
+    faults: list[Fault] = []
+    for file in sorted(files, key=lambda one: (one.from_ms, one.key)):
+        try:
+            entries.append(open_file(file, held))
+        except FileNotFoundError:
+            raise
+        except (ArchiveRefused, OSError) as error:
+            faults.append(Fault(file.name, first_line(error)))
+    return Catalog(tuple(entries), ()), faults
+
+
+def open_file(file: FileRef, held: Held | None) -> Entry:
+    sidecar_key = file.key.removesuffix(PARQUET) + SIDECAR
+    if not file.root:
+        path = Path(file.key)
+        sidecar = read_sidecar(Path(sidecar_key))
+        if not path.exists():
+            raise FileNotFoundError(file.key)
+        return Entry(path, file.from_ms, file.to_ms, file.rows, file.size, sidecar)
+
+    def fetch() -> bytes:
+        data = store_at(file.root).read(sidecar_key)
+        if data is None:
+            raise FileNotFoundError(file.name)
+        return data
+
+    data = held.get(file.sidecar_sha256, fetch) if held and file.sidecar_sha256 else fetch()
+    remote = RemoteFile(file.root, file.key, file.size)
+    return Entry(
+        Path(file.key), file.from_ms, file.to_ms, file.rows, file.size, parse_sidecar(data), remote=remote
+    )
+
+
+def survey_again(files: Sequence[FileRef]) -> list[FileRef]:
+    """The partitions of these files as they are now: one of them was replaced meanwhile."""
+    found: list[FileRef] = []
+    for root, partition in sorted({(file.root, file.key.rpartition("/")[0]) for file in files}):
+        if root:
+            store = store_at(root)
+            objects = {one.key.rpartition("/")[2]: one for one in store.list(partition, recursive=False)}
+            found += survey_objects(store, partition, objects).files
+        else:
+            paths = sorted(Path(partition).glob(f"*{PARQUET}"))
+            found += survey_partition(Path(partition), paths).files
+    return found

@@ -1,0 +1,146 @@
+"""
+Parquet files that have no sidecar of ours: fgm's own, or ours whose sidecar was lost.
+
+fgm writes `value_int` and `value_float` (a float wins), `time` without a zone
+(it is UTC), and no scope: what has a container id is a container. Its sidecar
+is bincode, or missing; neither is needed here. Only footers, and the columns
+that name things, are read.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import lru_cache
+from pathlib import Path
+
+import duckdb
+
+from nodescope.base.errors import ArchiveRefused, ArchiveTruncated
+from nodescope.base.metric import Kind, Metric
+from nodescope.base.unit_guess import unit_of
+from nodescope.keep.label_columns import LABELS, Subject
+from nodescope.keep.parquet import first_line, open_parquet, read_footer
+
+NEEDED = ("time", "metric_name")
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """How far a file reaches."""
+
+    from_ms: int
+    to_ms: int
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """How a file's columns are read as ours."""
+
+    columns: frozenset[str]
+
+    def value(self) -> str:
+        if "value" in self.columns:
+            return "value"
+        parts = [name for name in ("value_float", "value_int") if name in self.columns]
+        return f"coalesce({', '.join(f'{name}::DOUBLE' for name in parts)})"
+
+    def label(self, name: str) -> str:
+        if name in self.columns:
+            # fgm writes an empty string where nothing is known.
+            return f"nullif({name}::VARCHAR, '')"
+        if name == "l_scope" and "l_container_id" in self.columns:
+            return "CASE WHEN nullif(l_container_id, '') IS NULL THEN 'node' ELSE 'container' END"
+        return "NULL::VARCHAR"
+
+    def kind(self) -> str:
+        return "metric_kind::VARCHAR" if "metric_kind" in self.columns else "'gauge'"
+
+
+def read_shape(path: Path) -> Shape:
+    file = open_parquet(path)
+    # A newer version of our own is refused here, by name.
+    read_footer(file, path.name)
+    columns = frozenset(file.schema_arrow.names)
+    missing = [name for name in NEEDED if name not in columns]
+    if missing or not columns & {"value", "value_float", "value_int"}:
+        wanted = ", ".join(missing) or "value (or value_int, value_float)"
+        raise ArchiveRefused(f"{path.name}: no column {wanted}; not an archive of metrics")
+    return Shape(columns)
+
+
+def read_span(path: Path) -> Span:
+    """From the row groups' statistics."""
+    file = open_parquet(path)
+    read_shape(path)
+    place = file.schema_arrow.names.index("time")
+    metadata = file.metadata
+    found: list[datetime] = []
+    for group in range(metadata.num_row_groups):
+        column = next(
+            metadata.row_group(group).column(number)
+            for number in range(metadata.num_columns)
+            if metadata.row_group(group).column(number).path_in_schema == "time"
+        )
+        statistics = column.statistics
+        if statistics is None or not statistics.has_min_max:
+            return scan_span(path, place)
+        found += [statistics.min, statistics.max]
+    if not found:
+        raise ArchiveRefused(f"{path.name}: it has no rows")
+    times = [to_ms(one) for one in found]
+    return Span(min(times), max(times), metadata.num_rows)
+
+
+def to_ms(moment: datetime) -> int:
+    return round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
+
+
+def scan_span(path: Path, place: int) -> Span:
+    del place
+    rows = run(path, "SELECT epoch_ms(min(time)), epoch_ms(max(time)), count(*) FROM read_parquet(?)")
+    first, last, count = rows[0]
+    return Span(int(str(first)), int(str(last)), int(str(count)))
+
+
+def run(path: Path, question: str) -> list[tuple[object, ...]]:
+    try:
+        with duckdb.connect() as connection:
+            return connection.cursor().execute(question, [str(path)]).fetchall()
+    except duckdb.Error as error:
+        raise ArchiveTruncated(f"{path.name}: {first_line(error)}") from error
+
+
+@lru_cache(maxsize=4096)
+def read_metrics(path: Path) -> tuple[Metric, ...]:
+    shape = read_shape(path)
+    question = f"SELECT DISTINCT metric_name::VARCHAR, {shape.kind()} FROM read_parquet(?) ORDER BY 1"  # noqa: S608
+    kinds: dict[str, Kind] = {"counter": "counter"}
+    return tuple(
+        describe_metric(str(name), kinds.get(str(kind), "gauge")) for name, kind in run(path, question)
+    )
+
+
+def describe_metric(name: str, kind: Kind) -> Metric:
+    """By its name alone: what the sidecar would have said, as far as the name fixes it."""
+    known = unit_of(name)
+    return Metric(name, kind, "", unit=known.unit, scale=known.scale)
+
+
+@lru_cache(maxsize=4096)
+def _subject_rows(path: Path) -> Sequence[tuple[object, ...]]:
+    shape = read_shape(path)
+    columns = ", ".join(f"{shape.label(name)} AS {name}" for name in LABELS)
+    return run(
+        path,
+        f"SELECT {columns}, epoch_ms(min(time)), epoch_ms(max(time)) FROM read_parquet(?) GROUP BY ALL",  # noqa: S608
+    )
+
+
+def read_subjects(path: Path) -> list[Subject]:
+    found = []
+    for row in _subject_rows(path):
+        labels = tuple(None if value is None else str(value) for value in row[: len(LABELS)])
+        first, last = row[len(LABELS) :]
+        found.append(Subject(labels, {}, int(str(first)), int(str(last))))
+    return found

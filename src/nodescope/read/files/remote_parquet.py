@@ -1,0 +1,135 @@
+"""
+Rows of Parquet files in an object store: only the row groups and columns that are asked for.
+
+Footers are kept for as long as the process lives: an object under a name does
+not change, and its size and checksum are part of the key. A file that has
+gone is FileNotFoundError: it was replaced, and whoever asks lists again. One
+that is damaged, or may not be read, is ArchiveRefused with its name.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from nodescope.base.errors import ArchiveRefused
+from nodescope.keep.copy.object_store import Store, open_store
+
+
+@lru_cache(maxsize=64)
+def store_at(url: str) -> Store:
+    """One connection pool an address and process."""
+    return open_store(url)
+
+
+@lru_cache(maxsize=512)
+def read_metadata(url: str, key: str, size: int) -> Any:
+    """The footer: 64 KiB from the end in one request, as Arrow does it."""
+    del size
+    with store_at(url).files.open_input_file(store_at(url).full(key)) as source:
+        return pq.read_metadata(source)
+
+
+@dataclass(slots=True)
+class RemoteFile:
+    """One object that holds rows."""
+
+    url: str
+    key: str
+    size: int
+    fetched_bytes: int = field(default=0)
+    """Of the column chunks that were read: what pruning left."""
+
+    @property
+    def name(self) -> str:
+        return self.key.rpartition("/")[2]
+
+    def select(
+        self,
+        metric: str,
+        containers: Sequence[str] | None,
+        columns: Sequence[str],
+        from_ms: int | None,
+        to_ms: int | None,
+    ) -> pa.Table:
+        """time_ms, value and the given columns of one metric, in the order of the file."""
+        try:
+            return self._select(metric, containers, columns, from_ms, to_ms)
+        except FileNotFoundError:
+            raise
+        except (pa.ArrowException, OSError) as error:
+            raise ArchiveRefused(f"{self.name}: {str(error).splitlines()[0]}") from error
+
+    def _select(
+        self,
+        metric: str,
+        containers: Sequence[str] | None,
+        columns: Sequence[str],
+        from_ms: int | None,
+        to_ms: int | None,
+    ) -> pa.Table:
+        metadata = read_metadata(self.url, self.key, self.size)
+        wanted = ["time", "value", "metric_name", *columns]
+        if containers is not None and "l_container_id" not in wanted:
+            wanted.append("l_container_id")
+        groups = choose_groups(metadata, metric, containers)
+        if not groups:
+            return pa.table({name: [] for name in ("time_ms", "value", *columns)})
+        self.fetched_bytes += weigh(metadata, groups, wanted)
+        store = store_at(self.url)
+        with store.files.open_input_file(store.full(self.key)) as source:
+            file = pq.ParquetFile(
+                source, metadata=metadata, pre_buffer=True, read_dictionary=[*columns, "metric_name"]
+            )
+            table = file.read_row_groups(groups, columns=wanted, use_threads=False)
+        mask = pc.equal(table.column("metric_name"), metric)
+        if containers is not None:
+            among = pc.is_in(table.column("l_container_id"), pa.array(containers, pa.string()))
+            mask = pc.and_(mask, among)
+        time_ms = table.column("time").cast(pa.int64())
+        if from_ms is not None:
+            mask = pc.and_(mask, pc.greater_equal(time_ms, from_ms))
+        if to_ms is not None:
+            mask = pc.and_(mask, pc.less_equal(time_ms, to_ms))
+        arrays = {"time_ms": time_ms, "value": table.column("value")}
+        arrays |= {name: table.column(name) for name in columns}
+        return pa.table(arrays).filter(mask)
+
+
+def choose_groups(metadata: Any, metric: str, containers: Sequence[str] | None) -> list[int]:
+    """Row groups whose statistics do not rule the metric and the containers out."""
+    places = {metadata.schema.column(number).name: number for number in range(metadata.num_columns)}
+    found = []
+    for number in range(metadata.num_row_groups):
+        group = metadata.row_group(number)
+        if not may_hold(group, places["metric_name"], [metric]):
+            continue
+        if containers is not None and not may_hold(group, places["l_container_id"], containers):
+            continue
+        found.append(number)
+    return found
+
+
+def may_hold(group: Any, place: int, words: Sequence[str]) -> bool:
+    statistics = group.column(place).statistics
+    if statistics is None or not statistics.has_min_max:
+        return True
+    low, high = statistics.min, statistics.max
+    return any(low <= word <= high for word in words)
+
+
+def weigh(metadata: Any, groups: Sequence[int], columns: Sequence[str]) -> int:
+    wanted = set(columns)
+    total = 0
+    for number in groups:
+        group = metadata.row_group(number)
+        total += sum(
+            group.column(place).total_compressed_size
+            for place in range(metadata.num_columns)
+            if group.column(place).path_in_schema in wanted
+        )
+    return total

@@ -1,0 +1,86 @@
+"""
+Which rollups stand for which files, so that a month is read without its samples.
+
+A rollup says which segments of the log are in it. A file whose segments are
+all in rollups need not be read for a question with buckets of whole minutes; a
+rollup that shares segments with a file that is read must not be.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from nodescope.base.errors import ArchiveRefused
+from nodescope.keep.folder import DataFolder
+from nodescope.keep.parquet import open_parquet, read_footer
+from nodescope.keep.rollup import MINUTE_MS, covers
+from nodescope.read.files.catalog import Entry
+
+Segments = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Rollup:
+    """One file of one-minute summaries."""
+
+    path: Path
+    from_ms: int
+    to_ms: int
+    segments: Segments
+    node: str
+
+
+def find_rollups(paths: Sequence[Path], from_ms: int, to_ms: int) -> list[Rollup]:
+    found = []
+    for path in paths:
+        for file in DataFolder(path).rollups():
+            end_ms = file.to_ms or file.from_ms
+            if file.from_ms > to_ms or end_ms + MINUTE_MS < from_ms:
+                continue
+            try:
+                footer = read_rollup_footer(file.path, file.path.stat().st_mtime_ns)
+            except (ArchiveRefused, OSError):
+                # Its samples, if they are still there, are read instead.
+                continue
+            segments, node = footer
+            found.append(Rollup(file.path, file.from_ms, end_ms, segments, node))
+    return found
+
+
+# A year of day-sized files; one entry is a hundred bytes.
+@lru_cache(maxsize=4096)
+def read_rollup_footer(path: Path, mtime_ns: int) -> tuple[Segments, str]:
+    del mtime_ns
+    footer = read_footer(open_parquet(path), path.name) or {}
+    return dict(footer.get("segments", {})), str(footer.get("node", ""))
+
+
+def shares(one: Segments, other: Segments) -> bool:
+    return any(
+        first <= end and start <= last
+        for run, ranges in one.items()
+        for first, last in ranges
+        for start, end in other.get(run, ())
+    )
+
+
+def choose(entries: Sequence[Entry], rollups: Sequence[Rollup]) -> tuple[list[Entry], list[Rollup]]:
+    """(files to read, rollups to read): every segment once."""
+    all_segments = [dict(rollup.segments) for rollup in rollups]
+    raw = [
+        entry
+        for entry in entries
+        if entry.sidecar is None or not covers(all_segments, dict(entry.sidecar.head.segments))
+    ]
+    read = [entry.sidecar.head.segments for entry in raw if entry.sidecar]
+    used = [rollup for rollup in rollups if not any(shares(rollup.segments, one) for one in read)]
+    # What only the rejected ones had covered must be read after all.
+    kept = [dict(rollup.segments) for rollup in used]
+    raw = [
+        entry
+        for entry in entries
+        if entry.sidecar is None or not covers(kept, dict(entry.sidecar.head.segments))
+    ]
+    return raw, used

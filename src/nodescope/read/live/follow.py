@@ -1,0 +1,206 @@
+"""
+Frames as they come: followed in the log of a data folder, or fetched from an agent.
+
+A feed remembers how far it has read, so that a second later only a second is
+read. What two feeds both have, and what the archive has already, is taken once.
+"""
+
+import mmap
+import ssl
+import urllib.error
+import urllib.request
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from nodescope.base.block import Block
+from nodescope.base.codec import Decoder
+from nodescope.base.entity import Entity
+from nodescope.base.errors import ArchiveRefused, ArchiveTruncated
+from nodescope.base.frame import Frame
+from nodescope.keep.folder import DataFolder
+from nodescope.keep.label_columns import Identity, identify_entity
+from nodescope.read.files.catalog import Catalog
+from nodescope.read.live.tail import Tail, build_tail, newest_by_run
+
+# A chart waits no longer for an agent that does not answer.
+ANSWER_SECONDS = 2.0
+# An agent's ring holds two minutes; conversion may take as long again.
+FRAMES_MOST = 300
+# Two minutes of 5,000 containers are some 400 MB; nothing of ours is larger.
+ANSWER_BYTES = 512 * 2**20
+ALL = "all--1"
+
+
+@dataclass(slots=True)
+class Stream:
+    """One run of an agent: its frames by number."""
+
+    node: str
+    frames: dict[int, Frame] = field(default_factory=dict)
+
+    def add(self, frames: Iterable[Frame]) -> None:
+        self.frames.update({frame.sequence: frame for frame in frames})
+        for number in sorted(self.frames)[:-FRAMES_MOST]:
+            del self.frames[number]
+
+    def newest(self, number: int) -> "Stream":
+        return Stream(self.node, {key: self.frames[key] for key in sorted(self.frames)[-number:]})
+
+
+Streams = dict[str, Stream]
+
+
+@dataclass(slots=True)
+class Followed:
+    """A log file and how far it was read."""
+
+    decoder: Decoder = field(default_factory=Decoder)
+    offset: int = 0
+    frames: list[Frame] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class LogFeed:
+    """The log beside an archive on this machine."""
+
+    data: Path
+    _files: dict[str, Followed] = field(default_factory=dict)
+
+    def poll(self) -> None:
+        """What was appended since; a segment that became Parquet is forgotten."""
+        folder = DataFolder(self.data)
+        there: dict[str, Followed] = {}
+        for path in folder.segments():
+            # .open becomes .log when it is closed: the same bytes.
+            followed = self._files.get(path.stem) or Followed()
+            try:
+                follow(path, followed)
+            except (OSError, ArchiveRefused, KeyError, ValueError, TypeError):
+                # Gone meanwhile, or not ours: the agent says so where it is its own.
+                continue
+            there[path.stem] = followed
+        self._files = there
+
+    def streams(self) -> Streams:
+        found: Streams = {}
+        for followed in self._files.values():
+            hello = followed.decoder.hello
+            if followed.frames:
+                run, node = str(hello.get("run", "")), str(hello.get("node", ""))
+                found.setdefault(run, Stream(node)).add(followed.frames)
+        return found
+
+
+def follow(path: Path, followed: Followed) -> None:
+    """Reads on where it ended; a record that is still being written is left for the next time."""
+    with path.open("rb") as file:
+        size = file.seek(0, 2)
+        if size <= followed.offset:
+            return
+        # Mapped, not read: a frame's numbers stay in the page cache.
+        mapped = memoryview(mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ))
+    rest = mapped[followed.offset :]
+    try:
+        followed.frames.extend(followed.decoder.decode(rest))
+        followed.offset = size
+    except ArchiveTruncated as error:
+        followed.offset += int(str(error).rsplit(" ", 1)[-1])
+
+
+@dataclass(slots=True)
+class AgentFeed:
+    """An agent's /live, from a cursor on."""
+
+    address: str
+    token: str = ""
+    tls: ssl.SSLContext | None = None
+    reason: str = ""
+    """Why the last answer could not be had; empty when it could."""
+    _cursor: str = ALL
+    _streams: Streams = field(default_factory=dict)
+    _entities: dict[str, tuple[Entity, ...]] = field(default_factory=dict)
+
+    def poll(self) -> None:
+        try:
+            body, self._cursor = self._fetch()
+        except (urllib.error.URLError, OSError, ValueError) as error:
+            self.reason = f"the agent at {self.address} did not answer: {reason_of(error)}"
+            return
+        decoder = Decoder()
+        frames: list[Frame] = []
+        try:
+            frames.extend(decoder.decode(body))
+        except ArchiveTruncated:
+            # The answer was cut; its whole frames are good.
+            pass
+        except (ArchiveRefused, KeyError, ValueError, TypeError):
+            self.reason = f"{self.address} is not an agent of ours, or newer than this viewer"
+            return
+        self.reason = ""
+        run, node = str(decoder.hello.get("run", "")), str(decoder.hello.get("node", ""))
+        if run not in self._streams:
+            # Another run: the agent was started again; its log has the rest.
+            self._streams = {run: Stream(node)}
+        self._streams[run].add(self._same_sets(frame) for frame in frames)
+
+    def _fetch(self) -> tuple[bytes, str]:
+        address = f"{self.address.rstrip('/')}/live?since={self._cursor}"
+        request = urllib.request.Request(address)  # noqa: S310 - given by the user
+        if self.token:
+            request.add_header("Authorization", f"Bearer {self.token}")
+        with urllib.request.urlopen(request, timeout=ANSWER_SECONDS, context=self.tls) as answer:  # noqa: S310
+            return answer.read(ANSWER_BYTES), answer.headers.get("Nodescope-Cursor") or ALL
+
+    def _same_sets(self, frame: Frame) -> Frame:
+        """Every answer defines its sets anew; equal ones become one object again."""
+        return replace(frame, blocks=tuple(self._same_set(block) for block in frame.blocks))
+
+    def _same_set(self, block: Block) -> Block:
+        known = self._entities.get(block.table.name)
+        if known != block.entities:
+            self._entities[block.table.name] = block.entities
+            return block
+        return replace(block, entities=known)
+
+    def streams(self) -> Streams:
+        return self._streams
+
+
+def reason_of(error: Exception) -> str:
+    if isinstance(error, urllib.error.HTTPError):
+        return f"it says {error.code}"
+    inner = getattr(error, "reason", None) or error
+    return str(getattr(inner, "strerror", None) or inner).lower()
+
+
+def join_streams(many: Iterable[Streams]) -> Streams:
+    joined: Streams = {}
+    for streams in many:
+        for run, stream in streams.items():
+            joined.setdefault(run, Stream(stream.node)).add(stream.frames.values())
+    return joined
+
+
+def make_tail(streams: Mapping[str, Stream], catalog: Catalog) -> Tail:
+    """Frames behind the archive."""
+    ordered = [
+        (run, stream.node, [frame for _, frame in sorted(stream.frames.items())])
+        for run, stream in streams.items()
+    ]
+    return build_tail(ordered, newest_by_run(catalog))
+
+
+def last_sights(tail: Tail) -> dict[Identity, int]:
+    """When each thing was last measured, by the tail alone."""
+    found: dict[Identity, int] = {}
+    for day in tail.days:
+        for track in day.tracks.values():
+            last: dict[int, tuple[Block, int]] = {}
+            for time_ms, block in zip(track.time_ms, track.blocks):
+                last[id(block.entities)] = (block, time_ms)
+            for block, time_ms in last.values():
+                for entity in block.entities:
+                    identity = identify_entity(entity, tail.node)
+                    found[identity] = max(found.get(identity, 0), time_ms)
+    return found

@@ -1,0 +1,1 @@
+"""One question to files and live tail: resolve, fetch, derive, downsample."""

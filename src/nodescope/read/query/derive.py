@@ -1,0 +1,170 @@
+"""
+From raw samples to what was asked: rates, shares, differences, chunk by chunk.
+
+A chunk is the samples of one series in one stretch of time. What a form needs
+from the chunk before (the last sample of a counter, the last known limit) is
+carried, so that the border between two files is no border in the answer.
+"""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nodescope.base.metric import Metric
+from nodescope.base.metric_names import Form
+from nodescope.base.rates import derive_increase
+from nodescope.keep.rollup import GAP_SECONDS
+
+Integers = NDArray[np.int64]
+Floats = NDArray[np.float64]
+GAP_NS = round(GAP_SECONDS * 1e9)
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """Samples in order of the monotonic clock. An infinite value means unlimited."""
+
+    time_ms: Integers
+    mono_ns: Integers
+    value: Floats
+
+
+NOTHING = Chunk(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
+
+
+@dataclass(slots=True)
+class Growth:
+    """A counter's increase and the seconds it took, sample by sample."""
+
+    metric: Metric
+    _last: Chunk | None = None
+
+    def take(self, chunk: Chunk) -> tuple[Floats, Floats]:
+        """(increase, elapsed seconds) at every sample; NaN at the first, at resets and after holes."""
+        if not len(chunk.value):
+            return np.empty(0), np.empty(0)
+        before = self._last
+        value, mono = chunk.value, chunk.mono_ns
+        if before is not None:
+            value = np.concatenate([before.value, value])
+            mono = np.concatenate([before.mono_ns, mono])
+        self._last = Chunk(chunk.time_ms[-1:], chunk.mono_ns[-1:], chunk.value[-1:])
+        with np.errstate(invalid="ignore"):
+            increase = derive_increase(value, self.metric)
+        elapsed_ns = np.diff(mono)
+        good = (elapsed_ns > 0) & (elapsed_ns <= GAP_NS)
+        elapsed = np.where(good, elapsed_ns / 1e9, np.nan)
+        increase = np.where(good, increase, np.nan)
+        if before is None:
+            first = np.array([np.nan])
+            return np.concatenate([first, increase]), np.concatenate([first, elapsed])
+        return increase, elapsed
+
+
+@dataclass(slots=True)
+class Known:
+    """The last known value of a slower input."""
+
+    _last: float = np.nan
+
+    def at(self, mono_ns: Integers, chunk: Chunk) -> Floats:
+        """At each moment the newest value that was known then."""
+        values = np.concatenate([[self._last], chunk.value])
+        places = np.searchsorted(chunk.mono_ns, mono_ns, side="right")
+        if len(chunk.value):
+            self._last = float(chunk.value[-1])
+        known: Floats = values[places]
+        return known
+
+
+@dataclass(slots=True)
+class Deriver:
+    """One form for one series."""
+
+    form: Form
+    metrics: tuple[Metric, ...]
+    factor: float = 1.0
+    _growth: list[Growth] = field(default_factory=list)
+    _known: list[Known] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._growth = [Growth(metric) for metric in self.metrics]
+        self._known = [Known() for _ in self.metrics]
+
+    def take(self, chunks: tuple[Chunk, ...]) -> tuple[Integers, Floats]:
+        """Times and values of the answer for one stretch."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            value = self._derive(chunks)
+            return chunks[0].time_ms, value if self.factor == 1.0 else value * self.factor
+
+    def _derive(self, chunks: tuple[Chunk, ...]) -> Floats:
+        first = chunks[0]
+        if self.form == "value":
+            return self._scale(0, first.value)
+        if self.form in ("rate", "rates", "rate_share"):
+            rate = self._rate(chunks)
+            if self.form != "rate_share":
+                return rate
+            quota, period = self._input(1, first, chunks), self._input(2, first, chunks)
+            return derive_share(rate, quota / period)
+        if self.form == "part":
+            part, _ = self._growth[0].take(first)
+            whole, _ = self._growth[1].take(self._align(first, chunks[1]))
+            return derive_part(part, whole)
+        value, other = self._scale(0, first.value), self._input(1, first, chunks)
+        return COMBINE[self.form](value, other)
+
+    def _rate(self, chunks: tuple[Chunk, ...]) -> Floats:
+        """Of the first counter; of all counters that are read together where the form says so."""
+        first = chunks[0]
+        increase, elapsed = self._growth[0].take(first)
+        total = self._scale(0, increase)
+        if self.form == "rates":
+            for place in range(1, len(chunks)):
+                more, _ = self._growth[place].take(self._align(first, chunks[place]))
+                total = total + self._scale(place, more)
+        return total / elapsed
+
+    def _input(self, place: int, first: Chunk, chunks: tuple[Chunk, ...]) -> Floats:
+        return self._scale(place, self._known[place].at(first.mono_ns, chunks[place]))
+
+    def _scale(self, place: int, value: Floats) -> Floats:
+        scale = self.metrics[place].scale
+        return value if scale == 1.0 else value * scale
+
+    @staticmethod
+    def _align(first: Chunk, other: Chunk) -> Chunk:
+        """The other counter at the first one's moments: both are read in one tick."""
+        if len(first.value) == len(other.value) and (first.mono_ns == other.mono_ns).all():
+            return other
+        places = np.searchsorted(other.mono_ns, first.mono_ns)
+        value = np.full(len(first.value), np.nan)
+        inside = places < len(other.value)
+        hit = inside.copy()
+        hit[inside] = other.mono_ns[places[inside]] == first.mono_ns[inside]
+        value[hit] = other.value[places[hit]]
+        return Chunk(first.time_ms, first.mono_ns, value)
+
+
+# -- of two numbers, one: for samples and for minutes alike --------------------------
+
+
+def derive_left(value: Floats, other: Floats) -> Floats:
+    return np.maximum(value - other, 0.0)
+
+
+def derive_share(value: Floats, limit: Floats) -> Floats:
+    """Without a limit there is no share of it."""
+    return np.where(np.isfinite(limit) & (limit > 0), value / limit, np.nan)
+
+
+def derive_used(value: Floats, whole: Floats) -> Floats:
+    return 1.0 - derive_share(value, whole)
+
+
+def derive_part(part: Floats, whole: Floats) -> Floats:
+    return np.where(whole > 0, part / whole, np.nan)
+
+
+COMBINE = {"left": derive_left, "share": derive_share, "used": derive_used}

@@ -1,0 +1,1 @@
+"""What every HTTP server of ours shares: listening, tokens, bounded connections."""

@@ -1,0 +1,192 @@
+"""
+Viewers found in a cluster: the pods of a label, watched; each node's viewer is the pod on it.
+
+Of two pods on one node (a rollout) the ready one counts, then the newer. A
+pod that is not ready is named with its reason and not asked. While the API
+server is away what was known stays; a node that then does not answer is
+looked up anew before it is given up.
+"""
+
+import ssl
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from threading import Lock
+from typing import Any
+
+from nodescope.base.clock import Clock
+from nodescope.base.errors import NodescopeError
+from nodescope.base.text import clean_text
+from nodescope.kube.client import Client
+from nodescope.kube.watch import Watch
+from nodescope.use.mcp.nodes.fleet import Seat
+from nodescope.use.mcp.nodes.viewer import Address, ViewerNode
+
+# What our manifests put on the pods whose viewer is asked.
+SELECTOR = "app.kubernetes.io/name=nodescope,app.kubernetes.io/component=agent"
+VIEWER_PORT = 8050
+# The name a container's port may have, where it is not the usual number.
+PORT_NAME = "viewer"
+
+Item = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Ways:
+    """How a viewer in a pod is reached."""
+
+    port: int = VIEWER_PORT
+    tls: ssl.SSLContext | None = None
+    token: Callable[[], str] = lambda: ""
+
+
+@dataclass(frozen=True, slots=True)
+class Pod:
+    """What matters of a viewer's pod."""
+
+    uid: str
+    name: str
+    node: str
+    ip: str
+    port: int
+    created: str
+    reason: str
+    """Why it cannot be asked; empty when it can."""
+
+    @property
+    def rank(self) -> tuple[bool, str, str]:
+        """The better of two on one node is the larger: ready, then newer."""
+        return not self.reason, self.created, self.uid
+
+
+def parse_pod(item: Item, usual_port: int) -> Pod | None:
+    """None for a pod that no scheduler has placed yet."""
+    about, spec, status = (item.get(part) or {} for part in ("metadata", "spec", "status"))
+    node = clean_text(str(spec.get("nodeName") or ""))
+    if not node:
+        return None
+    named = [
+        port["containerPort"]
+        for container in spec.get("containers") or ()
+        for port in container.get("ports") or ()
+        if port.get("name") == PORT_NAME
+    ]
+    return Pod(
+        str(about.get("uid") or ""),
+        clean_text(str(about.get("name") or "")),
+        node,
+        str(status.get("podIP") or ""),
+        int(named[0]) if named else usual_port,
+        str(about.get("creationTimestamp") or ""),
+        find_reason(about, status),
+    )
+
+
+def find_reason(about: Item, status: Item) -> str:
+    name = clean_text(str(about.get("name") or ""), 80)
+    if about.get("deletionTimestamp"):
+        return f"its viewer's pod {name} is being deleted"
+    if not status.get("podIP"):
+        return f"its viewer's pod {name} has no address yet ({clean_text(str(status.get('phase') or 'no phase'), 40)})"
+    ready = next((one for one in status.get("conditions") or () if one.get("type") == "Ready"), None)
+    if ready is None or ready.get("status") != "True":
+        why = clean_text(str((ready or {}).get("reason") or "no word from its kubelet"), 80)
+        return f"its viewer's pod {name} is not ready: {why}"
+    return ""
+
+
+class PodRoster:
+    """Kept up to date by a watch; asks the API server itself when a node fails."""
+
+    def __init__(
+        self,
+        client: Client,
+        lookup: Client,
+        namespace: str,
+        selector: str,
+        ways: Ways,
+        clock: Clock,
+        deadline_seconds: float,
+    ) -> None:
+        self._path = f"/api/v1/namespaces/{namespace}/pods" if namespace else "/api/v1/pods"
+        self._selector = selector
+        self._ways = ways
+        self._clock = clock
+        self._deadline_seconds = deadline_seconds
+        self._lookup = lookup
+        self._lookup_lock = Lock()
+        self._lock = Lock()
+        self._pods: dict[str, Pod] = {}
+        self._backends: dict[tuple[str, str], ViewerNode] = {}
+        self.watch = Watch(client, self._path, {"labelSelector": selector}, self, clock)
+
+    def start(self) -> None:
+        self.watch.start()
+
+    def stop(self) -> None:
+        self.watch.stop()
+
+    # -- what the watch says ------------------------------------------------------
+
+    def replace(self, items: Iterable[Item]) -> None:
+        pods = [parse_pod(item, self._ways.port) for item in items]
+        with self._lock:
+            self._pods = {pod.uid: pod for pod in pods if pod is not None}
+
+    def change(self, item: Item) -> None:
+        pod = parse_pod(item, self._ways.port)
+        with self._lock:
+            if pod is not None:
+                self._pods[pod.uid] = pod
+
+    def remove(self, item: Item) -> None:
+        with self._lock:
+            self._pods.pop(str((item.get("metadata") or {}).get("uid") or ""), None)
+
+    # -- what the fleet asks ------------------------------------------------------
+
+    def seats(self) -> Mapping[str, Seat]:
+        with self._lock:
+            best: dict[str, Pod] = {}
+            for pod in self._pods.values():
+                if pod.node not in best or pod.rank > best[pod.node].rank:
+                    best[pod.node] = pod
+            seats = {node: self._seat(pod) for node, pod in best.items()}
+            used = {(seat.node, seat.address) for seat in seats.values()}
+            for gone in [key for key in self._backends if key not in used]:
+                self._backends.pop(gone).close()
+        return seats
+
+    def _seat(self, pod: Pod) -> Seat:
+        scheme = "https" if self._ways.tls else "http"
+        address = Address(scheme, pod.ip, pod.port, "", self._ways.tls, self._ways.token)
+        key = (pod.node, address.render())
+        if key not in self._backends:
+            self._backends[key] = ViewerNode(pod.node, address, self._clock, self._deadline_seconds)
+        return Seat(pod.node, self._backends[key], address.render(), pod.reason)
+
+    def resolve(self, node: str) -> Seat | None:
+        """As the API server has it now, for when the watch lags behind a failure."""
+        query = {"labelSelector": self._selector, "fieldSelector": f"spec.nodeName={node}"}
+        with self._lookup_lock:
+            try:
+                items = self._lookup.read(self._path, query).get("items") or []
+            except NodescopeError:
+                # Away as well: what the watch knows is all there is.
+                return self.seats().get(node)
+        pods = [pod for item in items if (pod := parse_pod(item, self._ways.port))]
+        with self._lock:
+            self._pods = {uid: pod for uid, pod in self._pods.items() if pod.node != node}
+            self._pods.update({pod.uid: pod for pod in pods})
+        return self.seats().get(node)
+
+    def trouble(self) -> str:
+        """Why the list of nodes may be wrong; the pods' own trouble is told node by node."""
+        state = self.watch.state
+        if state.status == "starting":
+            return "the API server has not answered yet"
+        if state.status != "current":
+            return f"the list of nodes may be old: {clean_text(state.reason, 200)}"
+        with self._lock:
+            if not self._pods:
+                return f"no pod has the label {self._selector}"
+        return ""

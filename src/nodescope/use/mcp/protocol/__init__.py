@@ -1,0 +1,1 @@
+"""MCP itself: the server, its arguments, prompts, resources and answers."""

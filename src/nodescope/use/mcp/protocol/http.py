@@ -1,0 +1,139 @@
+"""
+Streamable HTTP at /mcp, both protocol eras on the one endpoint, and probes that tell the truth.
+
+No sessions are kept: any replica answers any request. Host and Origin are
+checked (a page in somebody's browser must not reach a server on loopback),
+bodies are bounded, a token is asked for where one is set.
+"""
+
+import json
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from mcp.server import Server
+from mcp.server.transport_security import TransportSecuritySettings
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from nodescope import __version__
+from nodescope.base.text import clean_text
+from nodescope.use.mcp.nodes.fleet import Fleet
+from nodescope.use.mcp.protocol.errors import ToolMisused
+
+PROBES = frozenset({"/healthz", "/health", "/readyz"})
+# A call is a name and a few words; a thousand times that is no call.
+BODY_BYTES = 256 * 1024
+# A probe comes every few seconds, often from several sides.
+READY_NS = 2_000_000_000
+READY_SECONDS = 2.0
+LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
+Admits = Callable[[str], bool]
+
+
+def make_json(content: object, status: int = 200) -> Response:
+    return Response(json.dumps(content).encode(), status, media_type="application/json")
+
+
+class Readiness:
+    """Whether a question would be answered now; looked up at most every other second."""
+
+    def __init__(self, fleet: Fleet) -> None:
+        self._fleet = fleet
+        self._until_mono_ns = -1
+        self._known: tuple[bool, dict[str, Any]] = (False, {})
+
+    async def judge(self) -> tuple[bool, dict[str, Any]]:
+        mono_ns = self._fleet.clock.mono_ns()
+        if mono_ns >= self._until_mono_ns:
+            self._known = await self._look()
+            self._until_mono_ns = self._fleet.clock.mono_ns() + READY_NS
+        return self._known
+
+    async def _look(self) -> tuple[bool, dict[str, Any]]:
+        try:
+            seats = self._fleet.choose(None)
+        except ToolMisused as error:
+            return False, {"ready": False, "reason": str(error), "nodes": 0}
+        replies = await self._fleet.ask(seats, lambda backend: backend.read_about(), READY_SECONDS)
+        away = {**replies.away, **replies.refused}
+        content = {
+            "ready": bool(replies.answers),
+            "nodes": len(seats),
+            "nodes_ready": len(replies.answers),
+            "not_ready": {node: clean_text(reason, 200) for node, reason in list(away.items())[:20]},
+            "reason": clean_text(self._fleet.roster.trouble(), 400)
+            or ("" if replies.answers else "no node answers"),
+        }
+        return bool(replies.answers), content
+
+
+def build_app(server: Server[Any], fleet: Fleet, hosts: Sequence[str], admits: Admits | None) -> ASGIApp:
+    """The whole application; `server.session_manager.run()` must be entered around serving it."""
+    readiness = Readiness(fleet)
+
+    async def health(request: Request) -> Response:
+        del request
+        return make_json({"live": True, "version": __version__})
+
+    async def ready(request: Request) -> Response:
+        del request
+        is_ready, content = await readiness.judge()
+        return make_json(content, 200 if is_ready else 503)
+
+    app = server.streamable_http_app(
+        json_response=True,
+        stateless_http=True,
+        max_request_body_size=BODY_BYTES,
+        transport_security=build_security(hosts),
+        custom_starlette_routes=[
+            Route("/healthz", health),
+            Route("/health", health),
+            Route("/readyz", ready),
+        ],
+    )
+    return Gate(app, admits)
+
+
+def build_security(hosts: Sequence[str]) -> TransportSecuritySettings:
+    """Loopback always; further names as given, with any port or with the one they name."""
+    names = [*LOOPBACK, *hosts]
+    allowed = [form for name in names for form in (name, f"{name}:*")]
+    origins = [f"{scheme}://{form}" for scheme in ("http", "https") for form in allowed]
+    return TransportSecuritySettings(allowed_hosts=allowed, allowed_origins=origins)
+
+
+class Gate:
+    """In front of everything: the token, and answers in JSON for paths that are not there."""
+
+    def __init__(self, app: ASGIApp, admits: Admits | None) -> None:
+        self._app = app
+        self._admits = admits
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        refusal = self._refuse(scope) if scope["type"] == "http" else None
+        await (refusal or self._app)(scope, receive, send)
+
+    def _refuse(self, scope: Scope) -> Response | None:
+        path = scope["path"]
+        if path not in PROBES and path != "/mcp":
+            return make_json(
+                {
+                    "error": "not found",
+                    "detail": f"no {clean_text(path, 80)}; there are: /mcp /healthz /readyz",
+                    "hint": "the MCP endpoint is /mcp",
+                },
+                404,
+            )
+        if self._admits is None or path in PROBES:
+            return None
+        given = dict(scope["headers"]).get(b"authorization", b"").decode("latin-1")
+        if self._admits(given):
+            return None
+        refusal = make_json(
+            {"error": "token required", "detail": "send the header Authorization: Bearer TOKEN", "hint": ""},
+            401,
+        )
+        refusal.headers["WWW-Authenticate"] = "Bearer"
+        return refusal

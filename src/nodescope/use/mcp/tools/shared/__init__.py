@@ -1,0 +1,1 @@
+"""What several tools share: finding a container, its restarts, texts about time."""

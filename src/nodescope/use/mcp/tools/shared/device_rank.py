@@ -1,0 +1,83 @@
+"""GPUs, disks, interfaces and nodes ranked by a metric of theirs: what no container stands for."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from nodescope.base.time_range import Span
+from nodescope.use.mcp.nodes.backend import Thing
+from nodescope.use.mcp.protocol.answer import Answer, Call, Finding
+from nodescope.use.mcp.tools.shared.time_text import render_span, tell_alike
+from nodescope.use.studies.words import quantity
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """One node's part."""
+
+    span: Span
+    newest_ms: int
+    metric: str
+    unit: str
+    scope: str
+    things: list[Thing]
+    clipped: tuple[str, ...]
+
+
+def rank_things(parts: Mapping[str, Measured], limit: int, away: Mapping[str, str]) -> Answer:
+    rows = [(node, thing) for node, part in parts.items() for thing in part.things]
+    rows.sort(key=lambda row: (-row[1].level.mean, row[0], row[1].name))
+    first = next(iter(parts.values()))
+    span = render_span(first.span, first.newest_ms)
+    gaps = (
+        *tell_alike([line for part in parts.values() for line in part.clipped]),
+        "which containers used it; times before and after this span",
+    )
+    if not rows:
+        return Answer(
+            headline=f"No {first.scope} had a sample of {first.metric} in {span}.",
+            status="not_enough_data",
+            not_looked_at=gaps,
+            nodes_away=away,
+            next_call=Call("list_metrics", {"search": first.scope}, "what was collected"),
+        )
+    node, top = rows[0]
+    findings = tuple(tell(*row, parts[row[0]], place + 1) for place, row in enumerate(rows[:limit]))
+    return Answer(
+        headline=(
+            f'"{top.name}" on {node} has the most {first.metric}, which is measured per {first.scope}: '
+            f"{quantity(top.level.mean, first.unit)} on average, of {len(rows)} on {count_nodes(parts)}, in {span}."
+        ),
+        findings=findings,
+        left_out=len(rows) - len(findings),
+        looked_at=f"{first.metric} of every {first.scope} on {', '.join(list(parts)[:8])}, {span}",
+        not_looked_at=gaps,
+        nodes_away=away,
+        next_call=Call("top_containers", {"by": "cpu", "node": node}, "who was busy there"),
+    )
+
+
+def count_nodes(parts: Mapping[str, Measured]) -> str:
+    return "1 node" if len(parts) == 1 else f"{len(parts)} nodes"
+
+
+def tell(node: str, thing: Thing, part: Measured, place: int) -> Finding:
+    level = thing.level
+    return Finding(
+        f'{place}. "{thing.name}" on {node}: {quantity(level.mean, part.unit)} on average '
+        f"({quantity(level.least, part.unit)} to {quantity(level.most, part.unit)}).",
+        "rank",
+        node=node,
+        metric=part.metric,
+        unit=part.unit,
+        confidence=1.0,
+        samples=level.samples,
+        start_at=part.span.from_ms / 1000,
+        end_at=part.span.to_ms / 1000,
+        evidence={
+            "place": place,
+            "mean": level.mean,
+            "min": level.least,
+            "max": level.most,
+            **thing.labels,
+        },
+    )

@@ -1,0 +1,111 @@
+"""
+Times in questions and answers: absolute with zone, and relative to the newest data.
+
+Relative times count back from the newest sample of the node that is asked, not
+from now: an archive of last week answers "-15m" as it would have then.
+"""
+
+from collections.abc import Sequence
+
+from nodescope.base.errors import RequestRejected
+from nodescope.base.time_range import Span, parse_moment, render_moment
+from nodescope.use.mcp.nodes.backend import About
+from nodescope.use.mcp.protocol.errors import NodeAway, ToolMisused
+from nodescope.use.studies.words import duration
+
+# What is looked at when nobody says: an hour, as the viewer shows.
+USUAL_MS = 3_600_000
+# A question that reaches so far beyond the data is told so; less is rounding.
+CLIPPED_MS = 2000
+# Data older than this is said to be old.
+OLD_SECONDS = 120.0
+
+
+def choose_span(about: About, start: str | None, end: str | None) -> Span:
+    """The asked span on a node's own clock; the last hour of its data unless said."""
+    newest_ms = newest_of(about)
+    to_ms = read_moment("to", end, newest_ms) if end else newest_ms
+    from_ms = read_moment("from", start, newest_ms) if start else to_ms - USUAL_MS
+    if from_ms >= to_ms:
+        raise ToolMisused(
+            f"the span ends before it begins: from {render_moment(from_ms)} to {render_moment(to_ms)}; "
+            'swap them, or give "from" alone (for example "-15m")'
+        )
+    oldest_ms = about.from_ms if about.from_ms is not None else newest_ms
+    if to_ms < oldest_ms or from_ms > newest_ms:
+        raise ToolMisused(
+            f"node {about.node} has no data from {render_moment(from_ms)} to {render_moment(to_ms)}; "
+            f"it has {render_moment(oldest_ms)} to {render_moment(newest_ms)}: choose times in between"
+        )
+    return Span(max(from_ms, oldest_ms), min(to_ms, newest_ms))
+
+
+def newest_of(about: About) -> int:
+    if about.to_ms is None:
+        raise NodeAway("it has no data yet")
+    return about.to_ms
+
+
+def read_moment(name: str, text: str, newest_ms: int) -> int:
+    try:
+        return parse_moment(text.strip(), newest_ms)
+    except RequestRejected as error:
+        raise ToolMisused(f'"{name}": {error}; relative times count back from the newest data') from None
+
+
+def render_at(time_ms: float, newest_ms: float) -> str:
+    """2026-03-01 11:36:00 UTC (24 min before the newest data)."""
+    return f"{render_moment(round(time_ms))} ({render_before(time_ms, newest_ms)})"
+
+
+def render_iso(time_ms: float) -> str:
+    """A moment as the next call takes it, to the second: 2026-03-01T11:36:00Z."""
+    return f"{render_moment(round(time_ms)).removesuffix(' UTC').replace(' ', 'T')}Z"
+
+
+def tell_clipped(about: About, name: str, start: str | None, end: str | None) -> tuple[str, ...]:
+    """Where the data begins later or ends earlier than was asked for."""
+    newest_ms = newest_of(about)
+    oldest_ms = about.from_ms if about.from_ms is not None else newest_ms
+    told = []
+    if start and (asked_ms := read_moment(name, start, newest_ms)) < oldest_ms - CLIPPED_MS:
+        told.append(
+            f"{name} was asked from {render_moment(asked_ms)}, but the data of {about.node} "
+            f"begins at {render_moment(oldest_ms)}"
+        )
+    if end and (asked_ms := read_moment(name, end, newest_ms)) > newest_ms + CLIPPED_MS:
+        told.append(
+            f"{name} was asked until {render_moment(asked_ms)}, but the data of {about.node} "
+            f"ends at {render_moment(newest_ms)}"
+        )
+    return tuple(told)
+
+
+def tell_alike(lines: Sequence[str]) -> tuple[str, ...]:
+    """What every node says in much the same words, once."""
+    more = f" ({len(lines) - 1} more nodes alike)" if len(lines) > 1 else ""
+    return (f"{lines[0]}{more}",) if lines else ()
+
+
+def render_before(time_ms: float, newest_ms: float) -> str:
+    seconds = round((newest_ms - time_ms) / 1000)
+    if seconds <= 0:
+        return "the newest data"
+    return f"{duration(float(seconds))} before the newest data"
+
+
+def render_age(newest_ms: int, now_ms: int) -> str:
+    """How old the newest sample is, where that is worth a word."""
+    seconds = (now_ms - newest_ms) / 1000
+    if seconds < -OLD_SECONDS:
+        return f"{duration(-seconds)} ahead of this machine's clock"
+    if seconds < OLD_SECONDS:
+        return "live"
+    return f"{duration(seconds)} old"
+
+
+def render_span(span: Span, newest_ms: int) -> str:
+    length = duration(span.seconds)
+    if span.to_ms >= newest_ms - 1000:
+        return f"the last {length} of data, {render_moment(span.from_ms)} to {render_moment(span.to_ms)}"
+    return f"{render_moment(span.from_ms)} to {render_moment(span.to_ms)} ({length})"

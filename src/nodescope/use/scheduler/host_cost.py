@@ -1,0 +1,45 @@
+"""
+What a node's last 20 s cost whoever runs on it: shares of a unit of work that are lost.
+
+Pressure is lost time by definition: the kernel counts how long tasks were
+stalled. Cores and memory bandwidth make others wait as they fill up. Health is
+the node's own blend of all that.
+"""
+
+from collections.abc import Mapping
+
+from nodescope.fpga.node_load import NodeLoad
+
+# How much of a second each share of stalled time costs: memory stalls stop
+# everybody, a waiting disk only who waits for it.
+PRESSURES = {"cpu_pressure": 1.0, "mem_pressure": 2.0, "io_pressure": 0.5}
+# Shares that make others wait as they fill up.
+FILLING = {"cpu_util": 0.25, "mem_bw_util": 0.25}
+# Health 0 costs half a session.
+HEALTH = 0.5
+# Waiting grows without bounds at rho = 1; from here on it grows linearly.
+FULL = 0.9
+
+
+def derive_queue(rho: float) -> float:
+    """Sessions to wait for at random arrivals; its tangent from FULL on."""
+    rho = max(0.0, rho)
+    if rho <= FULL:
+        return rho / (1 - rho)
+    return FULL / (1 - FULL) + (rho - FULL) / (1 - FULL) ** 2
+
+
+def derive_host(load: NodeLoad) -> Mapping[str, float]:
+    """By cause; what was not measured is not among them."""
+    terms: dict[str, float] = {}
+    for name, weight in PRESSURES.items():
+        value = load.metrics.get(f"mean_{name}")
+        if value is not None:
+            terms[name] = weight * min(1.0, max(0.0, value))
+    for name, weight in FILLING.items():
+        value = load.metrics.get(f"mean_{name}")
+        if value is not None:
+            terms[name] = weight * derive_queue(min(1.0, max(0.0, value)))
+    if load.health is not None:
+        terms["health"] = HEALTH * (10.0 - load.health) / 10.0
+    return terms

@@ -1,0 +1,100 @@
+"""
+kube-scheduler's extender/v1 on the wire: what comes in, what goes out.
+
+    in    {"Pod": {...}, "Nodes": {"items": [...]} | null, "NodeNames": [...] | null}
+    out   /filter       {"Nodes", "NodeNames", "FailedNodes", "FailedAndUnresolvableNodes", "Error"}
+          /prioritize   [{"Host": name, "Score": whole number}, ...]
+
+NodeNames comes with nodeCacheCapable: true, Nodes with false; the answer has
+the same form. Outer keys are capitalised by Go; we take them in any case, as
+Go does. A score that is no whole number makes kube-scheduler drop the answer.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from json.encoder import encode_basestring_ascii as quote
+from typing import Any
+
+from nodescope.base.errors import RequestRejected
+from nodescope.use.scheduler.pod_request import Wish, parse_wish
+
+# Kubernetes itself promises 5,000 nodes; kwok clusters of tests have ten times that.
+NODES = 50_000
+ACCEPTED = 'a JSON object {"Pod": ..., "NodeNames": [...]} or {"Pod": ..., "Nodes": {"items": [...]}}'
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One question about one pod."""
+
+    wish: Wish
+    names: tuple[str, ...]
+    nodes: Mapping[str, Mapping[str, Any]] | None = None
+    """The nodes themselves, where kube-scheduler sent them."""
+
+
+def parse_call(body: bytes) -> Call:
+    """RequestRejected says what is wrong with the body."""
+    try:
+        content = json.loads(body)
+    except (ValueError, RecursionError) as error:
+        raise RequestRejected(f"the body is not JSON: {str(error)[:100]}; accepted: {ACCEPTED}") from None
+    if not isinstance(content, dict):
+        raise RequestRejected(f"the body is no object; accepted: {ACCEPTED}")
+    given = {key.lower(): value for key, value in content.items()}
+    wish = parse_wish(given.get("pod"))
+    if given.get("nodenames") is not None:
+        return Call(wish, parse_names(given["nodenames"]))
+    if given.get("nodes") is not None:
+        nodes = parse_nodes(given["nodes"])
+        return Call(wish, tuple(nodes), nodes)
+    raise RequestRejected(f"neither NodeNames nor Nodes; accepted: {ACCEPTED}")
+
+
+def parse_names(given: object) -> tuple[str, ...]:
+    if not isinstance(given, list) or not all(isinstance(name, str) for name in given):
+        raise RequestRejected("NodeNames: is no list of names")
+    if len(given) > NODES:
+        raise RequestRejected(f"NodeNames: {len(given)} names, at most {NODES} are accepted")
+    return tuple(given)
+
+
+def parse_nodes(given: object) -> dict[str, Mapping[str, Any]]:
+    items = given.get("items") if isinstance(given, dict) else None
+    if items is None and isinstance(given, dict):
+        return {}
+    if not isinstance(items, list):
+        raise RequestRejected("Nodes: is no NodeList")
+    found: dict[str, Mapping[str, Any]] = {}
+    for item in items:
+        about = item.get("metadata") if isinstance(item, dict) else None
+        name = about.get("name") if isinstance(about, dict) else None
+        if not isinstance(name, str):
+            raise RequestRejected("Nodes: an item that is no Node with a name")
+        found[name] = item
+    if len(found) > NODES:
+        raise RequestRejected(f"Nodes: {len(found)} nodes, at most {NODES} are accepted")
+    return found
+
+
+def render_filtered(call: Call, refused: Mapping[str, str]) -> bytes:
+    """Whoever is not refused passes; a refusal is one that no preemption cures."""
+    passed = [name for name in call.names if name not in refused]
+    nodes = None
+    if call.nodes is not None:
+        nodes = {"metadata": {}, "items": [call.nodes[name] for name in passed]}
+    content = {
+        "Nodes": nodes,
+        "NodeNames": passed if call.nodes is None else None,
+        "FailedNodes": {},
+        "FailedAndUnresolvableNodes": dict(refused),
+        "Error": "",
+    }
+    return json.dumps(content, separators=(",", ":")).encode()
+
+
+def render_scores(names: Sequence[str], scores: Sequence[int]) -> bytes:
+    # Assembled: a thousand small objects would cost as much as judging their nodes.
+    rows = [f'{{"Host":{quote(name)},"Score":{score}}}' for name, score in zip(names, scores, strict=True)]
+    return f"[{','.join(rows)}]".encode()

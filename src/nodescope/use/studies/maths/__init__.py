@@ -1,0 +1,1 @@
+"""The mathematics under the studies: plain functions on arrays."""

@@ -1,0 +1,181 @@
+"""
+What every question to the viewer has in common: nodes, a range, and an answer that may be known already.
+
+Handlers contain no decisions: they take parameters apart, call a function of
+this folder in a worker thread, and wrap what it returns. What can be said
+without work (the answer is unchanged) is said before any is done.
+"""
+
+import asyncio
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any
+
+from fastapi import Depends, Query, Request
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import Response
+
+from nodescope import __version__
+from nodescope.base.time_range import Span
+from nodescope.read.query.engine import Engine
+from nodescope.use.viewer.disconnect import LEFT_STATUS, Caller, CallerLeft
+from nodescope.use.viewer.gate import make_error
+from nodescope.use.viewer.page import STATIC
+from nodescope.use.viewer.question import (
+    SERIES_MOST,
+    Member,
+    choose_members,
+    choose_nodes,
+    members_of,
+    parse_span,
+    split_words,
+)
+from nodescope.use.viewer.refusal import too_much
+from nodescope.use.viewer.render import Json, render_json
+from nodescope.use.viewer.snapshots import Node, Shelf, Snapshot
+
+# Answers being made at once: DuckDB uses all cores for one as well.
+WORKERS = 4
+# Waiting for a worker longer than this, a page is told to come back.
+WAIT_SECONDS = 30.0
+
+Moment = Annotated[str, Query(max_length=64, description="ISO 8601, epoch seconds, -15m, or now")]
+Start = Annotated[
+    str, Query(alias="from", max_length=64, description="ISO 8601, epoch seconds, -15m, or now")
+]
+Whole = Annotated[
+    str, Query(alias="range", max_length=16, description="15m, 1h, 6h, 1d, 1w or all; instead of from and to")
+]
+NodeName = Annotated[
+    str, Query(max_length=256, description="one of the nodes that are served; all unless given")
+]
+MetricName = Annotated[str, Query(max_length=256, description="a plain or raw name; /api/metrics lists them")]
+Words = Annotated[
+    list[str],
+    Query(default_factory=list, max_length=SERIES_MOST, description="several by comma, or repeated"),
+]
+Scope_ = Annotated[str, Query(max_length=32, description="all series of a scope: node, cpu, disk, gpu, ...")]
+Responses = dict[int | str, dict[str, Any]]
+NOT_MODIFIED: Responses = {304: {"description": "as you have it"}}
+
+
+@dataclass(slots=True)
+class Viewer:
+    """What the handlers answer from."""
+
+    shelf: Shelf
+    engine: Engine = field(default_factory=Engine)
+    static: Path = STATIC
+    memory_totals: dict[str, tuple[str, float]] = field(default_factory=dict)
+    """By node: the newest file when it was read, and bytes."""
+    listeners: int = 0
+    stopping: bool = False
+    workers: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(WORKERS))
+
+
+@dataclass(slots=True)
+class Limits:
+    """The parameters that say when and where."""
+
+    start: Start = ""
+    to: Moment = ""
+    whole: Whole = ""
+    node: NodeName = ""
+
+
+Within = Annotated[Limits, Depends()]
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The same, understood: a snapshot, its nodes, a range."""
+
+    snapshot: Snapshot
+    nodes: tuple[Node, ...]
+    span: Span
+
+    @classmethod
+    def of(cls, viewer: Viewer, limits: Limits) -> "Asked":
+        snapshot = viewer.shelf.snapshot()
+        nodes = choose_nodes(snapshot, limits.node)
+        return cls(snapshot, nodes, parse_span(snapshot, limits.start, limits.to, limits.whole))
+
+    def choose(self, texts: Sequence[str]) -> tuple[Member, ...] | None:
+        """The containers that were named; None where none was."""
+        words = split_words(texts)
+        if not words:
+            return None
+        if len(words) > SERIES_MOST:
+            raise too_much(f"{len(words)} containers; accepted: up to {SERIES_MOST} in one answer")
+        return tuple(choose_members(members_of(self.snapshot, self.nodes), words))
+
+
+async def work(viewer: Viewer, answer: Callable[[], Response], caller: Caller | None = None) -> Response:
+    """In a thread, a few at a time; not for somebody who has left meanwhile."""
+    try:
+        async with asyncio.timeout(WAIT_SECONDS):
+            await viewer.workers.acquire()
+    except TimeoutError:
+        return make_error(503, "busy", "other answers are being made", "try again in some seconds")
+    try:
+        if caller is None:
+            return await run_in_threadpool(answer)
+        async with caller.watched():
+            caller.check()
+            return await run_in_threadpool(answer)
+    except CallerLeft:
+        return Response(status_code=LEFT_STATUS)
+    finally:
+        viewer.workers.release()
+
+
+async def answer(
+    viewer: Viewer, request: Request, limits: Limits, make: Callable[[Asked, Caller], Json]
+) -> Response:
+    """What `make` says of these nodes and this range; 304 where the asker has it already."""
+    caller = Caller(request)
+
+    def answer_once() -> Response:
+        asked = Asked.of(viewer, limits)
+        tag = stamp(asked, request)
+        if not tag:
+            return make_json(make(asked, caller))
+        headers = {"ETag": tag, "Cache-Control": "private, no-cache"}
+        if tag in known_tags(request):
+            return Response(status_code=304, headers=headers)
+        return make_json(make(asked, caller), headers)
+
+    return await work(viewer, answer_once, caller)
+
+
+def known_tags(request: Request) -> list[str]:
+    words = request.headers.get("if-none-match", "").split(",")
+    return [word.strip().removeprefix("W/") for word in words]
+
+
+def make_json(content: Json, headers: dict[str, str] | None = None) -> Response:
+    return Response(
+        render_json(content), media_type="application/json", headers=headers or {"Cache-Control": "no-cache"}
+    )
+
+
+def stamp(asked: Asked, request: Request) -> str:
+    """
+    The answer's name while it cannot change; empty while it can.
+
+    A range that ends before the newest file does is made of these files and
+    nothing else. Relative times were made absolute before.
+    """
+    ends = [node.catalog.to_ms for node in asked.nodes]
+    if any(end is None or end < asked.span.to_ms for end in ends) or not ends:
+        return ""
+    digest = hashlib.sha256(f"{__version__} {request.url.path} {asked.span}".encode())
+    for key, value in sorted(request.query_params.multi_items()):
+        if key not in ("from", "to", "range"):
+            digest.update(f"\n{key}={value}".encode("utf-8", "replace"))
+    for node in asked.nodes:
+        for entry in node.catalog.select(asked.span.from_ms - 120_000, asked.span.to_ms):
+            digest.update(f"\n{entry.path}:{entry.size_bytes}".encode("utf-8", "replace"))
+    return f'"{digest.hexdigest()[:32]}"'

@@ -1,0 +1,135 @@
+"""What is sent piece by piece: an export as a file, the live tail as events."""
+
+import os
+import tempfile
+from collections.abc import AsyncIterator, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Annotated, Literal
+
+from fastapi import FastAPI, Query
+from starlette.background import BackgroundTask
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import FileResponse, Response, StreamingResponse
+
+from nodescope.use.viewer.export_data import write_extract
+from nodescope.use.viewer.gate import make_error
+from nodescope.use.viewer.live import LISTENERS_MOST, METRICS_MOST, Listener, stream
+from nodescope.use.viewer.offline_page import make_booklet
+from nodescope.use.viewer.question import (
+    SERIES_MOST,
+    Member,
+    choose_members,
+    choose_nodes,
+    members_of,
+    resolve,
+    split_words,
+)
+from nodescope.use.viewer.refusal import bad_request, too_much
+from nodescope.use.viewer.request import Asked, NodeName, Responses, Viewer, Within, Words, work
+from nodescope.use.viewer.routes_facts import answer_instance
+
+FILES: Responses = {200: {"content": {"application/octet-stream": {}, "text/csv": {}, "text/html": {}}}}
+EVENTS: Responses = {200: {"content": {"text/event-stream": {}}}}
+
+
+def add_streams(api: FastAPI, viewer: Viewer) -> None:
+    @api.get("/api/export", response_class=Response, responses=FILES)
+    async def export(
+        limits: Within,
+        *,
+        metric: Words,
+        containers: Words,
+        form: Annotated[Literal["parquet", "csv", "html"], Query(alias="format")] = "csv",
+    ) -> Response:
+        def answer() -> Response:
+            asked = Asked.of(viewer, limits)
+            metrics, members = split_words(metric), asked.choose(containers)
+            if form == "html":
+                return send_booklet(viewer, asked, metrics, members)
+            if not metrics:
+                raise bad_request("metric is missing; /api/metrics lists what there is")
+            return send_extract(viewer, asked, metrics, members, form)
+
+        return await work(viewer, answer)
+
+    @api.get("/api/live", response_class=Response, responses=EVENTS)
+    async def live(
+        *,
+        metric: Words,
+        containers: Words,
+        node: NodeName = "",
+    ) -> Response:
+        if viewer.listeners >= LISTENERS_MOST:
+            return make_error(
+                503,
+                "too many listeners",
+                f"at most {LISTENERS_MOST} live tails are served",
+                "close another page",
+            )
+        listener = await run_in_threadpool(
+            make_listener, viewer, split_words(metric) or ["cpu"], containers, node
+        )
+        return StreamingResponse(
+            listen(viewer, listener), media_type="text/event-stream", headers={"Cache-Control": "no-store"}
+        )
+
+
+def make_listener(viewer: Viewer, metrics: Sequence[str], texts: Sequence[str], node: str) -> Listener:
+    snapshot = viewer.shelf.snapshot()
+    nodes = choose_nodes(snapshot, node)
+    if len(metrics) > METRICS_MOST:
+        raise too_much(f"{len(metrics)} metrics; accepted: up to {METRICS_MOST} in one live tail")
+    for metric in metrics:
+        resolve(nodes, metric)
+    words = split_words(texts)
+    members = tuple(choose_members(members_of(snapshot, nodes), words[:SERIES_MOST])) if words else ()
+    return Listener(tuple(metrics), members, node)
+
+
+async def listen(viewer: Viewer, listener: Listener) -> AsyncIterator[bytes]:
+    viewer.listeners += 1
+    try:
+        async for part in stream(viewer.engine, viewer.shelf, listener, lambda: viewer.stopping):
+            yield part
+    finally:
+        viewer.listeners -= 1
+
+
+def send_booklet(
+    viewer: Viewer, asked: Asked, metrics: Sequence[str], members: Sequence[Member] | None
+) -> Response:
+    booklet = make_booklet(
+        viewer.engine,
+        asked.snapshot,
+        asked.nodes,
+        answer_instance(viewer),
+        metrics,
+        members,
+        asked.span,
+        viewer.static,
+    )
+    name = f"nodescope-{asked.span.from_ms // 1000}-{asked.span.to_ms // 1000}.html"
+    # Saved, never shown: inside this origin its own script would be refused.
+    headers = {"Content-Disposition": f'attachment; filename="{name}"', "Cache-Control": "no-store"}
+    return Response(booklet.content, media_type="text/html", headers=headers)
+
+
+def send_extract(
+    viewer: Viewer, asked: Asked, metrics: Sequence[str], members: Sequence[Member] | None, form: str
+) -> Response:
+    descriptor, name = tempfile.mkstemp(prefix="nodescope-export-", suffix=f".{form}")
+    os.close(descriptor)
+    path = Path(name)
+    with ExitStack() as stack:
+        stack.callback(path.unlink, missing_ok=True)
+        write_extract(viewer.engine, asked.nodes, metrics, members, asked.span, path)
+        # Written: it is removed when it has been sent.
+        forget = stack.pop_all().close
+    kind = {"csv": "text/csv; charset=utf-8", "parquet": "application/vnd.apache.parquet"}[form]
+    return FileResponse(
+        path,
+        media_type=kind,
+        filename=f"nodescope-{asked.span.from_ms // 1000}-{asked.span.to_ms // 1000}.{form}",
+        background=BackgroundTask(forget),
+    )

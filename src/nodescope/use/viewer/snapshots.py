@@ -1,0 +1,276 @@
+"""
+What the viewer serves: archives of one or many nodes, each with its live tail.
+
+A snapshot does not change; asking for the next one looks at the folders and
+the agent again, at most once a second. Every node has a catalog of its own:
+two nodes' clocks and counters have nothing to do with each other.
+"""
+
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+from nodescope.base.clock import Clock
+from nodescope.base.errors import NodescopeError, RequestRejected
+from nodescope.base.metric import Metric
+from nodescope.read.files.catalog import Catalog, Entry, Refusal, find_parquet, open_entry, refuse_folder
+from nodescope.read.live.follow import AgentFeed, LogFeed, Stream, join_streams, last_sights, make_tail
+from nodescope.read.live.tail import Tail
+from nodescope.read.series_name import Identity, Subject
+
+LOOK_NS = 1_000_000_000
+# New files come every 90 s; the folder of a busy archive takes some milliseconds to list.
+LIST_NS = 3_000_000_000
+# Live means that a sample came within this: three ticks, and a busy machine's breath.
+LIVE_MS = 5_000
+RECENT_FRAMES = 60
+NO_FILES = Catalog((), ())
+# How a data folder looks from outside.
+MARKS = ("session.json", "wal", "rollup")
+
+
+@dataclass
+class Node:
+    """One node as it is now."""
+
+    name: str
+    catalog: Catalog
+    tail: Tail
+    gone: str = ""
+    """Why its live tail is not there; empty where it is, or none was asked for."""
+    streams: Mapping[str, Stream] = field(default_factory=dict)
+
+    @cached_property
+    def recent(self) -> Tail:
+        """The last minute of the feeds alone, whether or not the archive has it by now."""
+        return make_tail(
+            {run: stream.newest(RECENT_FRAMES) for run, stream in self.streams.items()}, NO_FILES
+        )
+
+    @property
+    def from_ms(self) -> int | None:
+        first = [min(day.clocks) for day in self.tail.days if day.clocks]
+        return min(
+            [*first, *([self.catalog.from_ms] if self.catalog.from_ms is not None else [])], default=None
+        )
+
+    @property
+    def to_ms(self) -> int | None:
+        return max((end for end in (self.catalog.to_ms, self.tail.to_ms) if end is not None), default=None)
+
+    @cached_property
+    def metrics(self) -> dict[str, Metric]:
+        return {**self.catalog.metrics, **self.tail.metrics}
+
+    @cached_property
+    def scopes(self) -> dict[str, set[str]]:
+        """By raw metric: what it is measured of."""
+        found: dict[str, set[str]] = {}
+        seen: set[int] = set()
+        for entry in self.catalog.entries:
+            scopes = entry.sidecar.scopes() if entry.sidecar else {}
+            if id(scopes) not in seen:
+                seen.add(id(scopes))
+                for name, words in scopes.items():
+                    found.setdefault(name, set()).update(words)
+            if entry.sidecar is None:
+                for name in self.catalog.metrics:
+                    found.setdefault(name, set()).add("container")
+        for day in self.tail.days:
+            for track in day.tracks.values():
+                there = {entity.scope for entity in track.blocks[-1].entities}
+                for metric in track.blocks[0].table.metrics:
+                    found.setdefault(metric.name, set()).update(there)
+        return found
+
+    @cached_property
+    def subjects(self) -> dict[Identity, Subject]:
+        """Everything with rows, first and last sight over archive and tail."""
+        found = dict(self.catalog.subjects)
+        seen = last_sights(self.tail)
+        for identity, subject in self.tail.subjects.items():
+            sight = copy_subject(subject)
+            sight.last_ms = max(seen.get(identity, 0), subject.last_ms)
+            there = found.get(identity)
+            if there is not None:
+                # The catalog's own is shared with later snapshots.
+                whole = copy_subject(there)
+                whole.learn(sight)
+                sight = whole
+            found[identity] = sight
+        return found
+
+    @cached_property
+    def listed(self) -> list[Subject]:
+        """Containers; where there are none, services."""
+        containers = [one for one in self.subjects.values() if one.label("l_scope") == "container"]
+        return containers or [one for one in self.subjects.values() if one.label("l_scope") == "service"]
+
+
+def copy_subject(subject: Subject) -> Subject:
+    return Subject(subject.labels, dict(subject.details), subject.first_ms, subject.last_ms)
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """All nodes at one moment."""
+
+    nodes: tuple[Node, ...]
+    refusals: tuple[Refusal, ...]
+    now_ms: int
+
+    @property
+    def from_ms(self) -> int | None:
+        return min((node.from_ms for node in self.nodes if node.from_ms is not None), default=None)
+
+    @property
+    def to_ms(self) -> int | None:
+        return max((node.to_ms for node in self.nodes if node.to_ms is not None), default=None)
+
+    @property
+    def lag_ms(self) -> int | None:
+        return None if self.to_ms is None else max(0, self.now_ms - self.to_ms)
+
+
+@dataclass(slots=True)
+class Folder:
+    """One path as given, or one of the data folders in it."""
+
+    path: Path
+    log: LogFeed | None
+    entries: dict[Path, Entry] = field(default_factory=dict)
+    refusals: dict[Path, Refusal] = field(default_factory=dict)
+
+
+def find_folders(path: Path) -> list[Path]:
+    """The path itself, or the data folders in it: a demo of three nodes has three."""
+    try:
+        if path.is_dir() and not is_data_folder(path):
+            inner = [child for child in sorted(path.iterdir()) if child.is_dir() and is_data_folder(child)]
+            if inner:
+                return inner
+    except OSError:
+        # May not be looked into: told where its files are listed.
+        pass
+    return [path]
+
+
+def is_data_folder(path: Path) -> bool:
+    return any((path / mark).exists() for mark in MARKS) or any(path.glob("dt=*"))
+
+
+class Shelf:
+    """Paths and an agent, looked at again when somebody asks."""
+
+    def __init__(self, paths: Sequence[Path], clock: Clock, agent: AgentFeed | None = None) -> None:
+        for path in paths:
+            if not path.exists():
+                raise RequestRejected(f"no such file or folder: {path}")
+        self._paths = tuple(paths)
+        self._clock = clock
+        self.agent = agent
+        self._folders: dict[Path, Folder] = {}
+        self._catalogs: dict[str, Catalog] = {}
+        self._snapshot: Snapshot | None = None
+        self._looked_ns = self._listed_ns = -(2**62)
+        self._lock = threading.Lock()
+
+    def snapshot(self) -> Snapshot:
+        """The newest; while another thread is looking, the one before."""
+        now_ns = self._clock.mono_ns()
+        known = self._snapshot
+        if known is not None and now_ns - self._looked_ns < LOOK_NS:
+            return known
+        if not self._lock.acquire(blocking=known is None):
+            assert known is not None  # noqa: S101 - only then we do not wait
+            return known
+        try:
+            if self._snapshot is None or self._clock.mono_ns() - self._looked_ns >= LOOK_NS:
+                self._snapshot = self._look()
+                self._looked_ns = self._clock.mono_ns()
+            return self._snapshot
+        finally:
+            self._lock.release()
+
+    def _look(self) -> Snapshot:
+        # Logs before files: what becomes Parquet meanwhile is in both, and taken once.
+        for folder in self._folders.values():
+            if folder.log:
+                folder.log.poll()
+        if self.agent:
+            self.agent.poll()
+        if self._clock.mono_ns() - self._listed_ns >= LIST_NS:
+            self._list()
+            self._listed_ns = self._clock.mono_ns()
+        refusals = tuple(refusal for folder in self._folders.values() for refusal in folder.refusals.values())
+        return Snapshot(tuple(self._nodes()), refusals, self._clock.wall_ns() // 1_000_000)
+
+    def _list(self) -> None:
+        found: dict[Path, Folder] = {}
+        for path in (inner for given in self._paths for inner in find_folders(given)):
+            log = LogFeed(path) if path.is_dir() else None
+            folder = self._folders.get(path) or Folder(path, log)
+            if path not in self._folders and folder.log:
+                folder.log.poll()
+            list_folder(folder)
+            found[path] = folder
+        self._folders = found
+
+    def _nodes(self) -> Iterator[Node]:
+        streams = join_streams(folder.log.streams() for folder in self._folders.values() if folder.log)
+        if self.agent:
+            streams = join_streams([streams, self.agent.streams()])
+        by_node: dict[str, list[Entry]] = {}
+        paths: dict[str, set[Path]] = {}
+        for folder in self._folders.values():
+            for entry in served(folder.entries):
+                name = entry.sidecar.head.node if entry.sidecar else ""
+                by_node.setdefault(name, []).append(entry)
+                paths.setdefault(name, set()).add(folder.path)
+        names = sorted({*by_node, *(stream.node for stream in streams.values())})
+        gone = self.agent.reason if self.agent else ""
+        for name in names:
+            catalog = self._catalog(name, by_node.get(name, []), paths.get(name, set()))
+            mine = {run: stream for run, stream in streams.items() if stream.node == name}
+            yield Node(name, catalog, make_tail(mine, catalog), gone, mine)
+
+    def _catalog(self, name: str, entries: list[Entry], paths: set[Path]) -> Catalog:
+        """The one before, while its files are the same: it knows its metrics and subjects."""
+        ordered = tuple(sorted(entries, key=lambda entry: (entry.from_ms, entry.path.name)))
+        known = self._catalogs.get(name)
+        if known is None or known.entries != ordered:
+            known = self._catalogs[name] = Catalog(ordered, (), tuple(sorted(paths)))
+        return known
+
+
+def list_folder(folder: Folder) -> None:
+    """New files are opened, vanished ones forgotten; a file never changes once it has its name."""
+    folder.refusals = {}
+
+    def note(error: OSError) -> None:
+        refusal = refuse_folder(error)
+        folder.refusals[refusal.path] = refusal
+
+    paths = set(find_parquet(folder.path, note))
+    folder.entries = {path: entry for path, entry in folder.entries.items() if path in paths}
+    for path in sorted(paths - folder.entries.keys()):
+        try:
+            folder.entries[path] = open_entry(path)
+        except FileNotFoundError:
+            # Merged away between listing and opening; its rows are in the output.
+            continue
+        except (NodescopeError, OSError) as error:
+            folder.refusals[path] = Refusal(path, str(error))
+
+
+def served(entries: Mapping[Path, Entry]) -> list[Entry]:
+    """Without the files that another one replaces."""
+    replaced = {
+        path.with_name(name)
+        for path, entry in entries.items()
+        if entry.sidecar
+        for name in entry.sidecar.head.replaces
+    }
+    return [entry for path, entry in entries.items() if path not in replaced]

@@ -1,0 +1,198 @@
+"""The keeper: never in the way of the tick, and back by itself when the disk is."""
+
+import errno
+import os
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from tests.keep.frames import MONO_NS, SECOND_NS, START_NS, archived_times, frame_at
+from tests.support import TurnableClock
+
+from nodescope.base.errors import ArchiveBusy
+from nodescope.keep.archiver import Keeper, Plan
+from nodescope.keep.copy.copied_files import Status, write_status
+from nodescope.keep.disk import Disk, Operation
+from nodescope.keep.folder import DataFolder
+from nodescope.keep.session import Session, read_session
+from nodescope.publish.self_metrics import archive_families
+
+PLAN = Plan(1000.0, 5.0, 7 * 86400.0, 2**32, 0, 90 * 86400.0)
+
+
+def session(run: str = "run1") -> Session:
+    return Session(run, "n1", "2026-03-01T11:59:00.000Z", "n1", "", 1000, 1000.0, "0", {})
+
+
+class BrokenDisk:
+    """A watcher that fails writes to the data folder while it is told to."""
+
+    def __init__(self) -> None:
+        self.error: int | None = None
+
+    def __call__(self, operation: Operation) -> None:
+        if self.error is not None and operation.kind in ("write", "create", "folder"):
+            raise OSError(self.error, os.strerror(self.error))
+
+
+Make = Callable[..., Keeper]
+
+
+@pytest.fixture
+def make(tmp_path: Path) -> Iterator[Make]:
+    made: list[Keeper] = []
+
+    def build(run: str = "run1", plan: Plan = PLAN, disk: Disk | None = None) -> Keeper:
+        clock = TurnableClock(START_NS, MONO_NS)
+        keeper = Keeper(DataFolder(tmp_path / "data"), session(run), plan, clock, disk or Disk())
+        made.append(keeper)
+        return keeper
+
+    yield build
+    for keeper in made:
+        keeper.stop()
+
+
+def wait_written(keeper: Keeper, sequence: int) -> None:
+    """Until the thread has taken this frame; the test's own deadline is the runner's."""
+    poll = threading.Event()
+    while keeper.counts.frames + keeper.counts.lost <= sequence:
+        poll.wait(0.01)
+
+
+def test_what_was_accepted_is_in_the_archive_after_stop(make: Make) -> None:
+    keeper = make()
+    keeper.start()
+    for number in range(5):
+        keeper.accept(frame_at(number))
+    keeper.stop()
+    assert archived_times(keeper.folder) == [0, 1, 2, 3, 4]
+    assert keeper.condition().rows > 0
+    assert not list(keeper.folder.wal.glob("*.log"))
+
+
+def test_a_second_agent_is_refused_by_name_of_the_first(make: Make) -> None:
+    make().start()
+    with pytest.raises(ArchiveBusy, match=r"agent of node n1 \(run run1"):
+        make("run2").start()
+
+
+def test_the_folder_is_free_again_after_the_first_has_gone(make: Make) -> None:
+    first = make()
+    first.start()
+    first.stop()
+    second = make("run2")
+    second.start()
+    assert read_session(second.folder)["run_id"] == "run2"
+    assert (second.folder.sessions / "run1.json").exists()
+
+
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EROFS, errno.EIO], ids=["full", "read-only", "broken"])
+def test_a_disk_that_fails_pauses_the_archive_and_resumes_it(make: Make, code: int) -> None:
+    """Ticks meanwhile are counted as lost; ticks before and after are archived once."""
+    broken = BrokenDisk()
+    keeper = make(disk=Disk(broken))
+    keeper.start()
+    for number in range(3):
+        keeper.accept(frame_at(number))
+    wait_written(keeper, 2)
+    broken.error = code
+    for number in range(3, 6):
+        keeper.accept(frame_at(number))
+    wait_written(keeper, 5)
+    condition = keeper.condition()
+    assert condition.state == "paused"
+    assert condition.reason
+    assert condition.frames_lost == 3
+    broken.error = None
+    for number in range(20, 23):
+        keeper.accept(frame_at(number))
+    wait_written(keeper, 8)
+    assert keeper.condition().state == "writing"
+    keeper.stop()
+    assert archived_times(keeper.folder) == [0, 1, 2, 20, 21, 22]
+
+
+def test_a_folder_that_vanishes_is_waited_for_not_made_anew(make: Make, tmp_path: Path) -> None:
+    """Its mount point is no place to write to."""
+    keeper = make()
+    keeper.start()
+    keeper.accept(frame_at(0))
+    wait_written(keeper, 0)
+    keeper.folder.path.rename(tmp_path / "away")
+    keeper.accept(frame_at(1))
+    wait_written(keeper, 1)
+    assert keeper.condition().state == "paused"
+    assert "gone" in keeper.condition().reason
+    assert not keeper.folder.path.exists()
+    (tmp_path / "away").rename(keeper.folder.path)
+    keeper.accept(frame_at(20))
+    wait_written(keeper, 2)
+    keeper.stop()
+    assert archived_times(keeper.folder) == [0, 20]
+
+
+def test_a_clock_stepped_back_begins_a_new_segment(make: Make) -> None:
+    """Both stretches are there, under names that do not meet."""
+    keeper = make()
+    keeper.start()
+    hour_ns = 3600 * SECOND_NS
+    for number in range(3):
+        keeper.accept(frame_at(number))
+    for number in range(3, 6):
+        keeper.accept(frame_at(number, at_ns=START_NS + number * SECOND_NS - hour_ns))
+    keeper.stop()
+    assert archived_times(keeper.folder) == [-3597, -3596, -3595, 0, 1, 2]
+    assert len(list(keeper.folder.files())) == 2
+
+
+def test_a_full_queue_loses_and_counts_and_returns_at_once(make: Make) -> None:
+    keeper = make()
+    for number in range(100):
+        keeper.accept(frame_at(number))
+    assert keeper.condition().frames_lost == 40
+
+
+def test_what_a_crash_left_open_is_archived_at_the_next_start(make: Make) -> None:
+    """No clean stop: the lock is freed by the kernel, the log is found."""
+    keeper = make()
+    keeper.start()
+    keeper.accept(frame_at(0))
+    wait_written(keeper, 0)
+    (left,) = keeper.folder.wal.glob("*.open")
+    data = left.read_bytes()
+    keeper.stop()
+    for file in list(keeper.folder.files()):
+        file.path.unlink()
+        file.sidecar.unlink()
+    left.write_bytes(data + b"torn")
+    second = make("run2")
+    second.start()
+    second.accept(frame_at(50))
+    second.stop()
+    assert archived_times(second.folder) == [0, 50]
+
+
+def test_too_little_free_space_pauses_before_the_disk_is_full(make: Make) -> None:
+    plan = Plan(1000.0, 5.0, 7 * 86400.0, 2**32, 2**62, 90 * 86400.0)
+    keeper = make(plan=plan)
+    keeper.start()
+    assert "retention_free_bytes" in keeper.condition().reason
+
+
+def test_the_lag_of_the_copy_is_published(make: Make) -> None:
+    """From the consolidator's file; nothing is told where nothing is copied."""
+    keeper = make()
+    assert keeper.condition().copy is None
+    names = {family.name for family in archive_families(keeper.condition())}
+    assert "nodescope_copy_lag_seconds" not in names
+    oldest_ms = START_NS // 1_000_000 - 7_200_000
+    status = Status("s3://bucket", oldest_ms, 3, 4096, 1, 100, 2, "refused", 1, 55, 4)
+    write_status(Disk(), keeper.folder, status)
+    told = {family.name: family.samples[0][2] for family in archive_families(keeper.condition())}
+    assert told["nodescope_copy_lag_seconds"] == 7200.0
+    assert told["nodescope_copy_waiting_files"] == 3
+    assert told["nodescope_copy_failures_total"] == 2
+    assert told["nodescope_copy_lost_bytes_total"] == 55
+    assert told["nodescope_copy_vanished_files_total"] == 4

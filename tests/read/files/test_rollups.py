@@ -1,0 +1,69 @@
+"""Long ranges from rollups: the same answer, and still one when the samples have gone."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.keep.frames import A, frame_at, write_log
+
+from nodescope.keep.consolidator import Consolidator
+from nodescope.keep.convert import convert_all
+from nodescope.keep.disk import Disk
+from nodescope.keep.folder import DataFolder
+from nodescope.read.files.catalog import read_catalog
+from nodescope.read.query.engine import Answer, Engine
+
+LATER_MS = 1_772_366_340_000 + 90 * 86_400_000
+SAME = frame_at(0).blocks[0].entities
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> DataFolder:
+    """Twenty minutes in two segments, consolidated and rolled up."""
+    folder = DataFolder(tmp_path)
+    for segment in (1, 2):
+        first = (segment - 1) * 600
+        write_log(folder, [frame_at(number, SAME) for number in range(first, first + 600)], segment=segment)
+    convert_all(Disk(), folder)
+    Consolidator(Disk(), folder).run_pass(LATER_MS)
+    return folder
+
+
+def ask(folder: DataFolder, metric: str, points: int) -> Answer:
+    return Engine().query(read_catalog([folder.path]), metric, [A.ids[0]], max_points=points)
+
+
+def test_buckets_from_rollups_are_those_of_the_samples(folder: DataFolder) -> None:
+    """count, minimum and maximum agree; a minute on a bucket's border goes to one side."""
+    rolled = ask(folder, "memory", 4).lines[0].points
+    for file in folder.rollups():
+        file.path.unlink()
+    exact = ask(folder, "memory", 4).lines[0].points
+    assert rolled.count.sum() == exact.count.sum() == 1200
+    assert rolled.minimum.min() == exact.minimum.min()
+    assert rolled.maximum.max() == exact.maximum.max()
+    np.testing.assert_allclose(rolled.mean, exact.mean, rtol=0.2)
+
+
+def test_a_rate_from_rollups_is_flat_where_the_counter_grows_evenly(folder: DataFolder) -> None:
+    points = ask(folder, "cpu", 4).lines[0].points
+    np.testing.assert_allclose(points.mean[points.count > 0], 0.001, rtol=0.02)
+
+
+def test_rollups_answer_when_the_samples_have_gone(folder: DataFolder) -> None:
+    catalog = read_catalog([folder.path])
+    write_log(folder, [frame_at(number, SAME) for number in range(90_000, 90_060)], segment=3)
+    convert_all(Disk(), folder)
+    for entry in catalog.entries:
+        entry.path.unlink()
+        entry.path.with_suffix(".containers").unlink()
+    later = read_catalog([folder.path])
+    answer = Engine().query(later, "memory", [A.ids[0]], catalog.from_ms, later.to_ms, max_points=100)
+    assert answer.lines[0].points.count.sum() == 1200 + 60
+
+
+def test_no_segment_is_rolled_up_twice(folder: DataFolder) -> None:
+    before = [file.path.name for file in folder.rollups()]
+    Consolidator(Disk(), folder).run_pass(LATER_MS)
+    assert [file.path.name for file in folder.rollups()] == before
+    assert len(before) == 1
