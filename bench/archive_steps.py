@@ -112,11 +112,13 @@ def size_up(capture: str, data: str) -> dict[str, Any]:
 def demo_size(data: str) -> dict[str, Any]:
     """Ten minutes of the demo, fresh and merged."""
     from nodescope.keep.demo.archive import write_node
-    from nodescope.keep.demo.story import Wish
+    from nodescope.keep.demo.story import DemoRequest
     from nodescope.keep.folder import DataFolder
 
     folder = DataFolder(Path(data))
-    made = write_node(Wish(folder.path, 1 / 6, 24, 1, DAY_START_MS + 43_200_000, "n1"), "0", lambda _: None)
+    made = write_node(
+        DemoRequest(folder.path, 1 / 6, 24, 1, DAY_START_MS + 43_200_000, "n1"), "0", lambda _: None
+    )
     fresh = folder_bytes(folder.path, "dt=*/*/*")
     merged = merge(data)
     return {"rows": made.rows, "fresh": fresh, "merged": merged["bytes"]}
@@ -224,7 +226,7 @@ def write_day(folder: Path, containers: int) -> None:
     from nodescope.keep.disk import Disk
     from nodescope.keep.folder import DataFolder
     from nodescope.keep.label_columns import describe_entity
-    from nodescope.keep.parquet import ArchiveWriter, Rows
+    from nodescope.keep.parquet import ArchiveWriter, SampleRows
     from nodescope.keep.sidecar import Head, Sidecar, Ticks, render_sidecar
 
     start_ms = DAY_START_MS
@@ -254,7 +256,9 @@ def write_day(folder: Path, containers: int) -> None:
             for rank in range(containers):
                 steps = dice.integers(0, 20_000, DAY_SECONDS).astype(float)
                 value = np.cumsum(steps) if metric is usage else 2.0**28 + np.rint(steps / 2000) * 4096
-                writer.add(Rows(metric.name, metric.kind, np.full(DAY_SECONDS, rank, np.int64), times, value))
+                writer.add(
+                    SampleRows(metric.name, metric.kind, np.full(DAY_SECONDS, rank, np.int64), times, value)
+                )
     ticks = Ticks(times, times * 1_000_000, np.zeros(DAY_SECONDS, np.int64), ("b",))
     head = Head(writer.rows, int(times[0]), int(times[-1]), "n1", "n1", {"b": [[1, 960]]})
     scopes = {usage.name: ("container",), current.name: ("container",)}
@@ -384,7 +388,7 @@ def make_many(data: str, files: str) -> dict[str, Any]:
     """Many files of 100 containers each, a segment after the other."""
     from nodescope.keep import sidecar as sidecars
     from nodescope.keep.demo.archive import write_node
-    from nodescope.keep.demo.story import Wish
+    from nodescope.keep.demo.story import DemoRequest
     from nodescope.keep.folder import DataFolder, render_stamp
 
     many = DataFolder(Path(data))
@@ -393,7 +397,7 @@ def make_many(data: str, files: str) -> dict[str, Any]:
     end_ms = 1_772_366_400_000
     with tempfile.TemporaryDirectory() as place:
         made = DataFolder(Path(place))
-        write_node(Wish(made.path, 0.05, 100, 1, end_ms, "n1"), "0", lambda _: None)
+        write_node(DemoRequest(made.path, 0.05, 100, 1, end_ms, "n1"), "0", lambda _: None)
         source = next(iter(made.files()))
         whole = sidecars.read_sidecar(source.sidecar).whole()
         content = source.path.read_bytes()

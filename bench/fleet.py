@@ -34,7 +34,7 @@ from bench.fleet_truth import (
 )
 from bench.result import Options, Row
 from nodescope.keep.demo.fleet import plan_fleet
-from nodescope.keep.demo.story import Wish
+from nodescope.keep.demo.story import DemoRequest
 
 ARTIFACTS = Path("artifacts")
 SEED = 5
@@ -101,7 +101,7 @@ def write_turn(arguments: Sequence[str]) -> None:
     data, nodes, hours, containers, turn = Path(arguments[0]), *map(float, arguments[1:])
     planted = []
     for number in range(int(turn), int(nodes), 2):
-        wish = Wish(data, hours, int(containers), SEED, END_MS, "", number, int(nodes))
+        wish = DemoRequest(data, hours, int(containers), SEED, END_MS, "", number, int(nodes))
         planted += write_member(wish, plan_fleet)
     content = {"seconds": time.process_time(), "planted": planted}
     (data / f"truth-{int(turn)}.json").write_text(json.dumps(content))

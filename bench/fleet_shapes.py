@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from bench.studies_sets import autoregressive
 from nodescope.keep.label_columns import LABELS, Subject
 from nodescope.read.query.bucket import Points
-from nodescope.read.query.engine import Line
+from nodescope.read.query.engine import QueryLine
 from nodescope.use.fleet.answer import FleetAnswer, build_answer
-from nodescope.use.fleet.part import Job, Part, Unit
+from nodescope.use.fleet.part import Job, Unit, UnitPart
 from nodescope.use.fleet.task import take_changes, take_trends
 from nodescope.use.studies.series import FloatArray
 
@@ -132,7 +132,9 @@ class Fleet:
     """(node, container id) -> shape."""
 
 
-def make_line(node: str, shape: str, dice: Dice, size: FloatArray, time_ms: Times, version: int = 1) -> Line:
+def make_line(
+    node: str, shape: str, dice: Dice, size: FloatArray, time_ms: Times, version: int = 1
+) -> QueryLine:
     identity = dice.bytes(32).hex()
     names = {
         "l_container_id": identity,
@@ -145,7 +147,7 @@ def make_line(node: str, shape: str, dice: Dice, size: FloatArray, time_ms: Time
     details = {"image": f"{shape}:{version}", "owner": f"Deployment/{shape}"}
     subject = Subject(tuple(names.get(name) for name in LABELS), details)
     whole = np.rint(size / 4096) * 4096
-    return Line(subject, Points(time_ms, whole, whole, whole, np.ones(len(whole), np.int64)))
+    return QueryLine(subject, Points(time_ms, whole, whole, whole, np.ones(len(whole), np.int64)))
 
 
 def base_of(dice: Dice) -> float:
@@ -156,7 +158,7 @@ def seconds_ms(count: int) -> Times:
     return START_MS + 1000 * np.arange(count, dtype=np.int64)
 
 
-def key_of(line: Line) -> tuple[str, str]:
+def key_of(line: QueryLine) -> tuple[str, str]:
     return line.subject.label("l_node_name") or "", line.subject.label("l_container_id") or ""
 
 
@@ -165,18 +167,18 @@ def ask_leaks(seed: int, nodes: int, hours: float) -> Fleet:
     dice = np.random.default_rng(seed)
     time_ms = seconds_ms(round(hours * 3600))
     job = Job("leaks")
-    parts: list[Part] = []
+    parts: list[UnitPart] = []
     planted: dict[tuple[str, str], str] = {}
     for number in range(nodes):
         node = f"node-{number + 1}"
-        lines: list[Line] = []
+        lines: list[QueryLine] = []
         for shape, make in {**LEAKS, **OTHERS}.items():
             leaks = shape in LEAKS and bool(dice.random() < 1 / 3)
             size = base_of(dice) * (make if leaks or shape in OTHERS else steady)(dice, len(time_ms))
             lines.append(make_line(node, shape, dice, size, time_ms))
             if leaks:
                 planted[key_of(lines[-1])] = shape
-        part = Part(Unit(node, "2026-03-01", "memory_anon", START_MS, int(time_ms[-1]), ()))
+        part = UnitPart(Unit(node, "2026-03-01", "memory_anon", START_MS, int(time_ms[-1]), ()))
         take_trends(part, job, lines, "bytes", lambda _: {})
         parts.append(part)
     return Fleet(build_answer(parts, [], job, "workload", FALSE_SHARE), planted)
@@ -190,11 +192,11 @@ def ask_changes(seed: int, nodes: int) -> Fleet:
     job = Job("changes", at_ms, 120_000)
     rolled = str(dice.choice(list(OTHERS)))
     factor = 1 + rise(dice, 0.15, 1.0)
-    parts: list[Part] = []
+    parts: list[UnitPart] = []
     planted: dict[tuple[str, str], str] = {}
     for number in range(nodes):
         node = f"node-{number + 1}"
-        lines: list[Line] = []
+        lines: list[QueryLine] = []
         for shape, make in OTHERS.items():
             base, sizes = base_of(dice), make(dice, len(time_ms))
             if shape != rolled or number % 3:
@@ -206,7 +208,7 @@ def ask_changes(seed: int, nodes: int) -> Fleet:
             size = base * factor * sizes[start:]
             lines.append(make_line(node, shape, dice, size, time_ms[start:], version=2))
             planted[key_of(lines[-1])] = shape
-        part = Part(Unit(node, "2026-03-01", "memory", START_MS, int(time_ms[-1]), ()))
+        part = UnitPart(Unit(node, "2026-03-01", "memory", START_MS, int(time_ms[-1]), ()))
         take_changes(part, job, lines, "bytes")
         parts.append(part)
     return Fleet(build_answer(parts, [], job, "workload", FALSE_SHARE), planted)

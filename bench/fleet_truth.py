@@ -21,7 +21,7 @@ from bench.result import Row
 from nodescope.keep.demo.archive import cut_days, write_node
 from nodescope.keep.demo.fleet import plan_fleet, plant_steady_cache, rollout_minute
 from nodescope.keep.demo.plan import Planter, plant_crash_loop, plant_cron
-from nodescope.keep.demo.story import Wish
+from nodescope.keep.demo.story import DemoRequest
 from nodescope.read.files.file_survey import Survey, survey_roots
 from nodescope.use.fleet.answer import FleetAnswer, build_answer
 from nodescope.use.fleet.part import Job, Unit, cut_units, window_units
@@ -36,16 +36,16 @@ SPAN_MS, WITHIN_MS = 1_800_000, 120_000
 
 Planted = dict[tuple[str, str], str]
 """Node and container id -> what it is."""
-Plan = Callable[[Wish], Sequence[Planter]]
+Plan = Callable[[DemoRequest], Sequence[Planter]]
 
 
-def plan_nothing(wish: Wish) -> Sequence[Planter]:
+def plan_nothing(wish: DemoRequest) -> Sequence[Planter]:
     """Only what is no story: services, a steady cache, a cron job, a crash loop here and there."""
     loop = [plant_crash_loop] if wish.number % 5 == 0 else []
     return [plant_steady_cache, plant_cron, *loop]
 
 
-def write_member(wish: Wish, plan: Plan) -> list[dict[str, Any]]:
+def write_member(wish: DemoRequest, plan: Plan) -> list[dict[str, Any]]:
     """One node below wish.data; what was planted on it."""
     node = f"demo-{wish.number + 1}"
     own = replace(wish, data=wish.data / node, node=node)
@@ -113,12 +113,14 @@ def truth_of(planted: Sequence[dict[str, Any]]) -> tuple[Planted, Planted]:
 
 
 @contextmanager
-def written(seed: int, plan: Plan) -> Iterator[tuple[Wish, Survey, list[dict[str, Any]]]]:
+def written(seed: int, plan: Plan) -> Iterator[tuple[DemoRequest, Survey, list[dict[str, Any]]]]:
     """Odd seeds are two hours, even ones are one."""
     place = Path(tempfile.mkdtemp(prefix="nodescope-bench-"))
     try:
         hours = 1.0 + seed % 2
-        wishes = [Wish(place, hours, CONTAINERS, seed, END_MS, "", number, NODES) for number in range(NODES)]
+        wishes = [
+            DemoRequest(place, hours, CONTAINERS, seed, END_MS, "", number, NODES) for number in range(NODES)
+        ]
         planted = [one for wish in wishes for one in write_member(wish, plan)]
         yield wishes[0], survey_roots([str(place)]), planted
     finally:

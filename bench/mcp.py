@@ -33,7 +33,7 @@ from bench.result import Options, Row
 from nodescope.base.clock import SystemClock
 from nodescope.base.settings import Settings
 from nodescope.keep.demo.archive import write_node
-from nodescope.keep.demo.story import Wish
+from nodescope.keep.demo.story import DemoRequest
 from nodescope.serve.server import build_server, open_socket
 from nodescope.use.mcp.nodes.fleet import AT_ONCE
 
@@ -48,7 +48,7 @@ MOST_ROUNDS = 10
 def run(options: Options) -> list[Row]:
     rounds = min(options.rounds, MOST_ROUNDS)
     with tempfile.TemporaryDirectory() as folder:
-        wish = Wish(Path(folder, "node"), HOURS, CONTAINERS, 7, END_MS, "demo-1")
+        wish = DemoRequest(Path(folder, "node"), HOURS, CONTAINERS, 7, END_MS, "demo-1")
         write_node(wish, "0", lambda _: None)
         with started("bench.mcp", str(wish.data), str(VIEWERS)) as (said, _):
             ports = [int(port) for port in json.loads(said)]

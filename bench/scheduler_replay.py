@@ -26,9 +26,9 @@ from nodescope.fpga.tracker import FpgaEvent, FpgaReading, FpgaTracker
 from nodescope.use.scheduler.explain import Decisions
 from nodescope.use.scheduler.extender import Extender
 from nodescope.use.scheduler.nodes import Nodes
-from nodescope.use.scheduler.placed_pods import Ledger
-from nodescope.use.scheduler.pod_request import Wish
-from nodescope.use.scheduler.wire import Call
+from nodescope.use.scheduler.placed_pods import PlacedPods
+from nodescope.use.scheduler.pod_request import PodRequest
+from nodescope.use.scheduler.wire import ExtenderCall
 
 GREEDY = "greedy"
 NODES = 10
@@ -128,7 +128,7 @@ class Replay:
     def __init__(self, policy: str, seed: int) -> None:
         self.clock = Clock()
         self.nodes = Nodes(self.clock)
-        self.ledger = Ledger(self.clock)
+        self.ledger = PlacedPods(self.clock)
         self.policy = policy
         scored_by = "cost" if policy == GREEDY else policy
         self.extender = Extender(self.nodes, self.ledger, Decisions(), self.clock, scored_by)
@@ -149,7 +149,7 @@ class Replay:
             self._at(number * LOOK_SECONDS / NODES, self._look, self.names[number])
         for number, arrival in enumerate(trace):
             self._pass_until(arrival.at_seconds)
-            wish = Wish("d", f"p{number}", f"p{number}", "fpga", arrival.bitstream)
+            wish = PodRequest("d", f"p{number}", f"p{number}", "fpga", arrival.bitstream)
             node = self._choose(wish) if self.policy != GREEDY else self._choose_greedily(arrival)
             self.ledger.change(self._pod(wish, node, "Running"))
             was_cold, lost_ms, end = self._execute(self.devices[node], arrival)
@@ -164,9 +164,9 @@ class Replay:
             spread([device.load_ms for device in self.devices.values()]),
         )
 
-    def _choose(self, wish: Wish) -> str:
+    def _choose(self, wish: PodRequest) -> str:
         """The best score; among equals kube-scheduler takes one by chance."""
-        self.extender.prioritize(Call(wish, self.names))
+        self.extender.prioritize(ExtenderCall(wish, self.names))
         decision = self.extender.decisions.find(wish.key)
         assert decision is not None
         best = max(one.score for one in decision.verdicts)
@@ -205,7 +205,7 @@ class Replay:
             event = FpgaEvent(at_ms, usage_ms=arrival.session_ms, bitstream=arrival.bitstream)
         device.tracker.accept(event)
 
-    def _end(self, told: tuple[Wish, str]) -> None:
+    def _end(self, told: tuple[PodRequest, str]) -> None:
         self.ledger.change(self._pod(*told, "Succeeded"))
 
     def _look(self, name: str) -> None:
@@ -225,7 +225,7 @@ class Replay:
         self.nodes.change({"metadata": {"name": name, "annotations": {KEY: render_state(reading)}}})
         device.written, device.written_at = reading, now
 
-    def _pod(self, wish: Wish, node: str, phase: str) -> dict[str, Any]:
+    def _pod(self, wish: PodRequest, node: str, phase: str) -> dict[str, Any]:
         labels = {
             "fpga-scheduling.io/enabled": "true",
             "fpga-scheduling.io/bitstream-identifier": wish.bitstream,

@@ -13,14 +13,14 @@ from collections.abc import Callable
 import numpy as np
 
 from bench import studies_sets as sets
-from nodescope.use.studies import STUDIES, Answer, Series, correlation
+from nodescope.use.studies import STUDIES, Series, StudyAnswer, correlation
 
 POINTS = (3_600, 86_400)
 RUNS = 5
 DAY_SECONDS_ALLOWED = 0.2
 START_AT = 1_700_000_000.0
 
-Ask = Callable[[Series], Answer]
+Ask = Callable[[Series], StudyAnswer]
 
 
 def kinds(random: np.random.Generator, count: int) -> dict[str, np.ndarray[tuple[int], np.dtype[np.float64]]]:
@@ -44,7 +44,7 @@ def asks() -> dict[str, Ask]:
     return {**plain, correlation.NAME: with_one_other}
 
 
-def with_one_other(series: Series) -> Answer:
+def with_one_other(series: Series) -> StudyAnswer:
     moved = Series(series.times_at, np.roll(series.values, 7), metric="other")
     return correlation.study(series, [moved])
 

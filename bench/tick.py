@@ -20,9 +20,9 @@ from bench.node import PROCESSES, containers
 from bench.result import Goal, Options, Row, median
 from nodescope.base.clock import SystemClock, thread_cpu_ns
 from nodescope.base.settings import Settings
-from nodescope.collect.containers.live_containers import Roster
-from nodescope.collect.containers.names import Names
-from nodescope.collect.files.batch import Grid, Segment, read_segments
+from nodescope.collect.containers.live_containers import LiveContainers
+from nodescope.collect.containers.names import ContainerNames
+from nodescope.collect.files.batch import FileGrid, ReadSegment, read_segments
 from nodescope.collect.files.native import Native, load_native
 from nodescope.collect.files.roots import Descriptors, NodeRoot
 from nodescope.collect.run.sampler import Sampler
@@ -103,7 +103,7 @@ def measure(
                 for name, spent in turns.readers.items():
                     # The floor reads every file; so does the reader, whatever a parent would spare it.
                     for segment in segments[name]:
-                        if isinstance(segment, Grid):
+                        if isinstance(segment, FileGrid):
                             segment.read_all_next()
                     start = thread_cpu_ns()
                     read_segments(segments[name])
@@ -117,7 +117,7 @@ def measure(
 
 def build_context(native: Native | None) -> Context:
     root = NodeRoot(Path("/"), native=native)
-    return Context(root, Descriptors(DESCRIPTORS), Settings(), Names(root), Roster())
+    return Context(root, Descriptors(DESCRIPTORS), Settings(), ContainerNames(root), LiveContainers())
 
 
 def open_sources(sources: Sequence[BatchSource], context: Context) -> None:
@@ -125,7 +125,7 @@ def open_sources(sources: Sequence[BatchSource], context: Context) -> None:
         source.open(context)
 
 
-def due_segments(sources: Sequence[BatchSource]) -> list[Segment]:
+def due_segments(sources: Sequence[BatchSource]) -> list[ReadSegment]:
     """What is read every second, once all entities are found."""
     clock = SystemClock()
     for source in sources:
@@ -133,7 +133,7 @@ def due_segments(sources: Sequence[BatchSource]) -> list[Segment]:
     return [segment for source in sources for segment, tier in source.segments() if tier == 1]
 
 
-def files_read(segments: Sequence[Segment]) -> list[str]:
+def files_read(segments: Sequence[ReadSegment]) -> list[str]:
     """Where every read of one batch call went."""
     paths: list[str] = []
     read = os.pread

@@ -26,10 +26,10 @@ from typing import Any
 
 from nodescope.base.clock import Clock, SystemClock
 from nodescope.base.settings_load import load_settings
-from nodescope.collect.containers.live_containers import Roster
-from nodescope.collect.containers.names import Names
+from nodescope.collect.containers.live_containers import LiveContainers
+from nodescope.collect.containers.names import ContainerNames
 from nodescope.collect.files.roots import Descriptors, NodeRoot
-from nodescope.collect.run.call_runner import Caller
+from nodescope.collect.run.call_runner import CallRunner
 from nodescope.collect.run.sampler import Sampler
 from nodescope.collect.run.source import Context
 from nodescope.wiring import choose_sources, raise_descriptor_limit
@@ -83,19 +83,21 @@ class RecordingRoot(NodeRoot):
         return answer
 
 
-def build_sampler(root: RecordingRoot, clock: Clock, processes: int) -> tuple[Sampler, list[Caller], Roster]:
+def build_sampler(
+    root: RecordingRoot, clock: Clock, processes: int
+) -> tuple[Sampler, list[CallRunner], LiveContainers]:
     settings = load_settings({"root": str(root.path), "process_top": str(processes)}, {}, {}, "").settings
     context = Context(
         root=root,
         descriptors=Descriptors(raise_descriptor_limit()),
         settings=settings,
-        names=Names(root),
-        roster=Roster(),
+        names=ContainerNames(root),
+        roster=LiveContainers(),
         page_bytes=os.sysconf("SC_PAGE_SIZE"),
         ticks_per_second=os.sysconf("SC_CLK_TCK"),
     )
     batch, calls = choose_sources(settings)
-    callers = [Caller(source, context, clock) for source in calls]
+    callers = [CallRunner(source, context, clock) for source in calls]
     return Sampler(batch, callers, [], context, clock), callers, context.roster
 
 
@@ -110,7 +112,7 @@ class Instant:
     answers: dict[str, Any] = field(default_factory=dict)
 
 
-def learn(sampler: Sampler, callers: list[Caller]) -> None:
+def learn(sampler: Sampler, callers: list[CallRunner]) -> None:
     """What the agent wants of this machine: it names members in one tick and shows them in the next."""
     sampler.tick()
     for caller in callers:
@@ -132,7 +134,7 @@ class Choice:
         return not path.startswith(CGROUP) or not any(other in path for other in self.left_out)
 
 
-def choose(root: RecordingRoot, roster: Roster, containers: int) -> Choice:
+def choose(root: RecordingRoot, roster: LiveContainers, containers: int) -> Choice:
     """The first containers with their processes, and the processes that the agent shows."""
     members = roster.members
     kept, others = (members[:containers], members[containers:]) if containers else (members, ())

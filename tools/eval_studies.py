@@ -22,7 +22,7 @@ from bench.studies_baselines import BASELINES
 from bench.studies_scores import Labelled, covering, f1, read_labelled
 from numpy.typing import NDArray
 
-from nodescope.use.studies import STUDIES, Answer, Series, anomaly, correlation
+from nodescope.use.studies import STUDIES, Series, StudyAnswer, anomaly, correlation
 from nodescope.use.studies.csv_series import read_series
 from nodescope.use.studies.maths.change_search import cuts_of
 
@@ -94,7 +94,7 @@ def is_labelled(folder: Path) -> bool:
     return (folder / "annotations.json").exists() or (folder / "windows.json").exists()
 
 
-def ask(name: str, values: FloatArray, limit: float | None = None, unit: str = "") -> Answer:
+def ask(name: str, values: FloatArray, limit: float | None = None, unit: str = "") -> StudyAnswer:
     times_at = START_AT + np.arange(len(values), dtype=np.float64)
     return STUDIES[name].run(Series(times_at, values, limit=limit, unit=unit, metric="value"))
 

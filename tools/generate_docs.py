@@ -24,10 +24,10 @@ from nodescope.base.frame import OK, Event, Frame
 from nodescope.base.self_counters import Tally
 from nodescope.base.settings import FIELDS
 from nodescope.base.settings_load import PREFIX, SEED_NAMES, load_settings
-from nodescope.collect.run.call_runner import Caller
+from nodescope.collect.run.call_runner import CallRunner
 from nodescope.collect.run.sampler import Sampler
 from nodescope.collect.sources import BATCH_SOURCES, CALL_SOURCES
-from nodescope.collect.sources.gpu.metrics import Family
+from nodescope.collect.sources.gpu.metrics import GpuFamily
 from nodescope.commands.options import add_settings
 from nodescope.hold.ring import Ring
 from nodescope.publish import derived, health_score
@@ -74,7 +74,7 @@ def read_node(node: Path) -> Iterator[Block]:
     context = build_context(loaded.settings)
     clock = SystemClock()
     batch, calls = choose_sources(loaded.settings)
-    callers = [Caller(source, context, clock) for source in calls]
+    callers = [CallRunner(source, context, clock) for source in calls]
     sampler = Sampler(batch, callers, [], context, clock)
     for _ in range(2):
         yield from sampler.tick().blocks
@@ -104,7 +104,7 @@ def tables_in(module_name: str, source: str) -> list[Table]:
     """Tables that a module declares, for what no captured node offers."""
     module = vars(import_module(module_name))
     # The GPU sources share one family of tables, made for each vendor.
-    found = [*module.values(), *(vars(Family(source)).values() if "Family" in module else ())]
+    found = [*module.values(), *(vars(GpuFamily(source)).values() if "GpuFamily" in module else ())]
     return [table for table in found if isinstance(table, Table) and table.source == source]
 
 

@@ -24,19 +24,19 @@ from nodescope.base.errors import SettingsRejected
 from nodescope.base.log import Log
 from nodescope.base.perf_requests import Wishes
 from nodescope.base.settings import Settings
-from nodescope.base.settings_load import Loaded, load_settings
+from nodescope.base.settings_load import LoadedSettings, load_settings
 from nodescope.base.text import hint_nearest
-from nodescope.collect.containers.live_containers import Roster
-from nodescope.collect.containers.names import Names
+from nodescope.collect.containers.live_containers import LiveContainers
+from nodescope.collect.containers.names import ContainerNames
 from nodescope.collect.files.native import describe_reader, load_native
 from nodescope.collect.files.roots import Descriptors, open_root
-from nodescope.collect.run.call_runner import Caller
+from nodescope.collect.run.call_runner import CallRunner
 from nodescope.collect.run.sampler import Sampler
 from nodescope.collect.run.source import BatchSource, CallSource, Context
 from nodescope.collect.sources import BATCH_SOURCES, CALL_SOURCES
 from nodescope.fpga.tracker import FpgaTracker
 from nodescope.hold.ring import Ring
-from nodescope.keep.archiver import Keeper, Plan
+from nodescope.keep.archiver import ArchivePlan, Keeper
 from nodescope.keep.disk import Disk
 from nodescope.keep.folder import DataFolder, clean_identifier
 from nodescope.keep.session import Session, render_time
@@ -44,7 +44,7 @@ from nodescope.kube.account import Access, find_account
 from nodescope.kube.client import Client
 from nodescope.publish.agent_http import Agent, build_app
 from nodescope.publish.annotation import Annotator
-from nodescope.publish.annotation_content import FpgaNote, Note, WindowNote, read_load
+from nodescope.publish.annotation_content import AnnotationContent, FpgaNote, WindowNote, read_load
 from nodescope.publish.live import Live
 from nodescope.publish.scrape import Scrape
 from nodescope.publish.self_metrics import Obituaries, Own
@@ -74,7 +74,7 @@ def read_settings(
     config: Path | None,
     environment: Mapping[str, str],
     defaults: Mapping[str, Any] | None = None,
-) -> Loaded:
+) -> LoadedSettings:
     """Settings from flags, environment and the TOML file, if there is one."""
     path = config or (Path(environment["NODESCOPE_CONFIG"]) if environment.get("NODESCOPE_CONFIG") else None)
     toml: dict[str, Any] = {}
@@ -136,8 +136,8 @@ def build_context(
         root=root,
         descriptors=Descriptors(raise_descriptor_limit()),
         settings=settings,
-        names=Names(root),
-        roster=Roster(),
+        names=ContainerNames(root),
+        roster=LiveContainers(),
         page_bytes=read_page_bytes(settings.root),
         ticks_per_second=os.sysconf("SC_CLK_TCK"),
         fpga=fpga,
@@ -148,7 +148,7 @@ def build_context(
     )
 
 
-def find_access(loaded: Loaded, environment: Mapping[str, str]) -> Access:
+def find_access(loaded: LoadedSettings, environment: Mapping[str, str]) -> Access:
     """
     The account for the Kubernetes API, or why there is none.
 
@@ -202,7 +202,7 @@ class Parts:
     """The agent, connected but not started."""
 
     node: str
-    loaded: Loaded
+    loaded: LoadedSettings
     clock: Clock
     context: Context
     ring: Ring
@@ -226,7 +226,7 @@ def parse_label(text: str) -> tuple[str, str]:
 
 
 def build_parts(
-    loaded: Loaded, clock: Clock | None = None, environment: Mapping[str, str] = MappingProxyType({})
+    loaded: LoadedSettings, clock: Clock | None = None, environment: Mapping[str, str] = MappingProxyType({})
 ) -> Parts:
     settings = loaded.settings
     clock = clock or SystemClock()
@@ -238,7 +238,7 @@ def build_parts(
     ring = Ring(settings.ring_seconds, settings.ring_bytes, settings.interval_seconds)
     obituaries = Obituaries()
     batch, calls = choose_sources(settings)
-    callers = [Caller(source, context, clock) for source in calls]
+    callers = [CallRunner(source, context, clock) for source in calls]
     sampler = Sampler(batch, callers, [ring, obituaries], context, clock)
     labels = tuple(parse_label(text) for text in settings.label)
     own = Own(sampler.tally, ring, obituaries, labels)
@@ -259,7 +259,7 @@ def build_parts(
         fpga,
         context.wishes,
     )
-    notes: dict[str, Note] = {
+    notes: dict[str, AnnotationContent] = {
         "fpga": FpgaNote(fpga),
         "window": WindowNote(partial(read_load, ring, clock)),
     }
@@ -294,7 +294,7 @@ def connect_archive(parts: Parts, environment: Mapping[str, str]) -> None:
         __version__,
         dict(parse_label(text) for text in settings.label),
     )
-    plan = Plan(
+    plan = ArchivePlan(
         settings.rotation_seconds,
         settings.wal_sync_seconds,
         settings.retention_days * 86400,

@@ -21,7 +21,7 @@ import pytest
 import yaml
 
 from nodescope.base.errors import NodescopeError
-from nodescope.kube.account import Account, find_account
+from nodescope.kube.account import KubeAccount, find_account
 from nodescope.kube.client import Client
 
 HERE = Path(__file__).parent
@@ -186,7 +186,7 @@ class ControlPlane:
         )
         return whole.rename(path)
 
-    def account(self, user: str = ADMIN) -> Account:
+    def account(self, user: str = ADMIN) -> KubeAccount:
         account = find_account(str(self.kubeconfig(user)), {})
         assert account is not None
         return account

@@ -5,15 +5,15 @@ from typing import Any
 
 from nodescope.base.block import Block
 from nodescope.base.settings import Settings
-from nodescope.collect.containers.live_containers import Roster
-from nodescope.collect.containers.names import Names
+from nodescope.collect.containers.live_containers import LiveContainers
+from nodescope.collect.containers.names import ContainerNames
 from nodescope.collect.files.roots import Descriptors, NodeRoot
 from nodescope.collect.run.source import Context
 
 
 def make_context(folder: Path, faults: dict[str, int] | None = None, **settings: Any) -> Context:
     root = NodeRoot(folder, faults)
-    return Context(root, Descriptors(64), Settings(**settings), Names(root), Roster())
+    return Context(root, Descriptors(64), Settings(**settings), ContainerNames(root), LiveContainers())
 
 
 def write_files(folder: Path, files: dict[str, object]) -> None:

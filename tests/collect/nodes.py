@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from nodescope.base.settings import Settings
-from nodescope.collect.containers.live_containers import Roster
-from nodescope.collect.containers.names import Names
+from nodescope.collect.containers.live_containers import LiveContainers
+from nodescope.collect.containers.names import ContainerNames
 from nodescope.collect.files.roots import Descriptors, NodeRoot
 from nodescope.collect.run.source import Context, Tick
 
@@ -57,7 +57,9 @@ class Node:
         faults: dict[str, int] | None = None,
     ) -> Context:
         root = self.root(faults)
-        return Context(root, Descriptors(descriptors), settings or Settings(), Names(root), Roster())
+        return Context(
+            root, Descriptors(descriptors), settings or Settings(), ContainerNames(root), LiveContainers()
+        )
 
 
 def at(number: int) -> Tick:

@@ -14,7 +14,7 @@ from nodescope.base.frame import Frame
 from nodescope.base.metric import Metric
 from nodescope.base.unit_guess import NOT_KNOWN, unit_of
 from nodescope.collect import sources
-from nodescope.collect.files.batch import Fault
+from nodescope.collect.files.batch import FileFault
 from nodescope.collect.sources import BATCH_SOURCES, CALL_SOURCES
 
 FOLDER = Path(sources.__file__).parent
@@ -59,7 +59,7 @@ WITHOUT_UNIT = {
 WITHOUT_TOTAL = re.compile(r"node_vmstat_\w+|container_memory_failcnt")
 SUFFIXES = {"seconds": "_seconds", "bytes": "_bytes", "ratio": "_ratio", "watts": "_watts"}
 
-Runs = dict[str, tuple[Frame, Frame, list[Fault]]]
+Runs = dict[str, tuple[Frame, Frame, list[FileFault]]]
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ from nodescope.keep.copy.copier import Copied, Copier
 from nodescope.keep.copy.object_store import open_store
 from nodescope.keep.demo.archive import render_truth, write_node
 from nodescope.keep.demo.fleet import plan_fleet
-from nodescope.keep.demo.story import Wish
+from nodescope.keep.demo.story import DemoRequest
 from nodescope.keep.disk import Disk
 from nodescope.keep.folder import MS_PER_DAY, DataFolder
 
@@ -43,8 +43,10 @@ def copy_all(data: Path, url: str) -> Copied:
     return Copier(Disk(), DataFolder(data), open_store(url), Clock()).run_pass(everything=True)
 
 
-def wish_for(path: Path, node: str) -> Wish:
-    return Wish(path, HOURS, CONTAINERS, SEED, END_MS, node, int(node.removeprefix("demo-")) - 1, NODES)
+def wish_for(path: Path, node: str) -> DemoRequest:
+    return DemoRequest(
+        path, HOURS, CONTAINERS, SEED, END_MS, node, int(node.removeprefix("demo-")) - 1, NODES
+    )
 
 
 def write_fleet(path: Path) -> list[dict[str, Any]]:

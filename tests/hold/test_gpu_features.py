@@ -6,13 +6,13 @@ import pytest
 
 from nodescope.base.block import Block
 from nodescope.base.frame import OK, Frame, Outcome
-from nodescope.collect.sources.gpu.metrics import Family
+from nodescope.collect.sources.gpu.metrics import GpuFamily
 from nodescope.hold.ring import Ring
 from nodescope.hold.window import NodeWindow, take_node_window
 
 SECOND = 1_000_000_000
 BOTH = {"nvidia": OK, "amd": OK}
-FAMILIES = {"nvidia": Family("nvidia"), "amd": Family("amd")}
+FAMILIES = {"nvidia": GpuFamily("nvidia"), "amd": GpuFamily("amd")}
 
 
 def gpu_block(vendor: str, number: int, *gpus: Mapping[str, float]) -> Block:

@@ -26,7 +26,7 @@ from typing import Any, TypeVar
 import httpx
 
 from nodescope.base.settings_load import load_settings
-from nodescope.collect.run.call_runner import Caller
+from nodescope.collect.run.call_runner import CallRunner
 from nodescope.collect.run.sampler import Opened
 from nodescope.collect.run.source import BatchSource, CallSource
 from nodescope.serve.server import build_server, open_socket
@@ -207,7 +207,7 @@ def plant(parts: Parts, *sources: BatchSource | CallSource) -> None:
     """More sources for an agent that has not been started."""
     for source in sources:
         if hasattr(source, "pace_seconds"):
-            parts.sampler._callers.append(Caller(source, parts.context, parts.clock))  # type: ignore[arg-type]
+            parts.sampler._callers.append(CallRunner(source, parts.context, parts.clock))  # type: ignore[arg-type]
         else:
             parts.sampler._opened.append(Opened(source))
 

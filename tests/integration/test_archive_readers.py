@@ -9,7 +9,7 @@ import pytest
 
 from nodescope.keep.consolidator import Consolidator
 from nodescope.keep.demo.archive import write_node
-from nodescope.keep.demo.story import Wish
+from nodescope.keep.demo.story import DemoRequest
 from nodescope.keep.disk import Disk
 from nodescope.keep.folder import DataFolder
 
@@ -21,7 +21,7 @@ END_MS = 1_772_366_400_000
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with everything that may irritate: sidecars, log, rollups, session, consolidated files."""
     path = tmp_path_factory.mktemp("archive") / "data"
-    write_node(Wish(path, 1.5, 8, 3, END_MS, "n1"), "0", lambda share: None)
+    write_node(DemoRequest(path, 1.5, 8, 3, END_MS, "n1"), "0", lambda share: None)
     Consolidator(Disk(), DataFolder(path)).run_pass(END_MS + 400_000)
     (path / "wal").mkdir(exist_ok=True)
     (path / "wal" / "run-000001.open").write_bytes(b"a log")

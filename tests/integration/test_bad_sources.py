@@ -21,7 +21,7 @@ from nodescope.base.entity import NODE, Entity
 from nodescope.base.errors import SourceFailed
 from nodescope.base.frame import Event
 from nodescope.base.metric import Metric
-from nodescope.collect.files.batch import Fault, Segment
+from nodescope.collect.files.batch import FileFault, ReadSegment
 from nodescope.collect.run.source import Context, Tick
 from nodescope.wiring import Parts
 
@@ -65,7 +65,7 @@ class SegmentFake:
 
     def __init__(self, table: Table, read: Callable[[], Any]) -> None:
         self.table = table
-        self.faults: list[Fault] = []
+        self.faults: list[FileFault] = []
         self.cost_ns = 0
         self._read = read
         self._answer: Any = None
@@ -99,7 +99,7 @@ class BatchFake:
         answer: Iterable[Event] = self._refresh()
         return answer
 
-    def segments(self) -> Iterable[tuple[Segment, int]]:
+    def segments(self) -> Iterable[tuple[ReadSegment, int]]:
         return [(self._segment, 1)]
 
     def dropped(self) -> dict[str, int]:
@@ -313,7 +313,7 @@ class Crowd:
         del tick
         return ()
 
-    def segments(self) -> Iterable[tuple[Segment, int]]:
+    def segments(self) -> Iterable[tuple[ReadSegment, int]]:
         return [(self._segment, 1)]
 
     def dropped(self) -> dict[str, int]:
@@ -327,7 +327,7 @@ class CrowdSegment:
     table = WIDE
 
     def __init__(self, entities: tuple[Entity, ...]) -> None:
-        self.faults: list[Fault] = []
+        self.faults: list[FileFault] = []
         self.cost_ns = 0
         self._entities = entities
 

@@ -17,7 +17,7 @@ from tests.support import NODES, WALL_NS
 
 from nodescope.base.clock import SystemClock
 from nodescope.fpga.state import KEY, STATE_BYTES
-from nodescope.kube.watch import Watch
+from nodescope.kube.watch import ObjectWatch
 
 pytestmark = pytest.mark.real
 
@@ -236,7 +236,7 @@ def test_a_version_that_the_server_forgot_is_listed_anew(plane: ControlPlane) ->
     """A server that has just started knows nothing of the time before: 410, and the watch goes on."""
     plane.stop("kube-apiserver")
     plane.start_api()
-    watch = Watch(plane.client(), "/api/v1/nodes", {}, Nobody(), SystemClock())
+    watch = ObjectWatch(plane.client(), "/api/v1/nodes", {}, Nobody(), SystemClock())
     watch._version = "1"
     watch.start()
     try:
@@ -252,7 +252,7 @@ def test_bookmarks_of_the_server_move_a_quiet_watch_on(
     """Where nothing happens on this node, the version stays one that the server still knows."""
     # The server sends a bookmark two seconds before a watch ends, and every minute.
     monkeypatch.setattr("nodescope.kube.watch.WATCH_SECONDS", 8)
-    watch = Watch(
+    watch = ObjectWatch(
         plane.client(), "/api/v1/pods", {"fieldSelector": "spec.nodeName=quiet"}, Nobody(), SystemClock()
     )
     watch.start()

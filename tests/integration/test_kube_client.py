@@ -15,9 +15,9 @@ from tests.cluster.control_plane import wait_for
 
 from nodescope.base.clock import SystemClock
 from nodescope.base.errors import KubernetesAway, KubernetesRefused
-from nodescope.kube.account import Account
+from nodescope.kube.account import KubeAccount
 from nodescope.kube.client import Client
-from nodescope.kube.watch import Watch
+from nodescope.kube.watch import ObjectWatch
 
 pytestmark = pytest.mark.real
 
@@ -72,7 +72,9 @@ class Wire:
         self.server.socket = tls.wrap_socket(self.server.socket, server_side=True)
         mine = ssl.create_default_context(cafile=str(certificate))
         mine.load_cert_chain(certificate, key)
-        self.account = Account("127.0.0.1", self.server.server_port, mine, "a test", "t0k", prefix="/gate")
+        self.account = KubeAccount(
+            "127.0.0.1", self.server.server_port, mine, "a test", "t0k", prefix="/gate"
+        )
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
 
 
@@ -216,7 +218,7 @@ def test_a_waiting_watch_stops_at_once(wire: Wire) -> None:
         time.sleep(10)
 
     wire.answer = answer
-    watch = Watch(Client(wire.account), "/pods", {}, Nobody(), SystemClock())
+    watch = ObjectWatch(Client(wire.account), "/pods", {}, Nobody(), SystemClock())
     watch.start()
     wait_for("the watch waits", lambda: watch.state.watches == 1 and watch.state.status == "current", 10)
     time.sleep(0.2)

@@ -22,7 +22,7 @@ import pytest
 from tests.collect.sources.test_pcm_sensor_server import make_answer
 from tests.samples import find_samples
 
-from nodescope.collect.sources.pcm.csv_stream import Stream
+from nodescope.collect.sources.pcm.csv_stream import PcmStream
 from nodescope.collect.sources.pcm.process import PcmProcess, build_command
 
 pytestmark = pytest.mark.real
@@ -274,7 +274,7 @@ def test_without_flushing_rows_come_in_bursts_and_all_are_counted() -> None:
 def test_every_sample_is_replayed_as_it_is_read() -> None:
     """A file through a pipe at full speed gives the rows of the file read whole."""
     for path in sorted(find_samples("pcm").glob("*/*.csv")):
-        stream = Stream()
+        stream = PcmStream()
         data = path.read_bytes()
         expected = [row.fields for row in stream.feed(data) + stream.finish()]
         process = PcmProcess([str(FAKE), "--replay", str(path), "--speed", "0", "1", "-csv", "-f"], 1.0)

@@ -12,7 +12,7 @@ import pytest
 from tests.integration.agents import free_port, wait_for
 
 from nodescope.keep.demo.archive import write_node
-from nodescope.keep.demo.story import Wish
+from nodescope.keep.demo.story import DemoRequest
 
 pytestmark = pytest.mark.real
 END_MS = 1_772_366_400_000
@@ -26,7 +26,7 @@ PLAIN_ROOT = ["setpriv", "--bounding-set", *DROP, "--inh-caps", *DROP]
 def foreign(tmp_path: Path) -> Iterator[Path]:
     """An archive that may not be looked into."""
     data = tmp_path / "data"
-    write_node(Wish(data, 0.1, 3, 3, END_MS, "n1"), "0", lambda _: None)
+    write_node(DemoRequest(data, 0.1, 3, 3, END_MS, "n1"), "0", lambda _: None)
     if os.geteuid() == 0:
         if not shutil.which("setpriv"):
             pytest.skip("no setpriv: root may read everything")

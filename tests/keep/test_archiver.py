@@ -11,14 +11,14 @@ from tests.keep.frames import MONO_NS, SECOND_NS, START_NS, archived_times, fram
 from tests.support import TurnableClock
 
 from nodescope.base.errors import ArchiveBusy
-from nodescope.keep.archiver import Keeper, Plan
+from nodescope.keep.archiver import ArchivePlan, Keeper
 from nodescope.keep.copy.copied_files import Status, write_status
 from nodescope.keep.disk import Disk, Operation
 from nodescope.keep.folder import DataFolder
 from nodescope.keep.session import Session, read_session
 from nodescope.publish.self_metrics import archive_families
 
-PLAN = Plan(1000.0, 5.0, 7 * 86400.0, 2**32, 0, 90 * 86400.0)
+PLAN = ArchivePlan(1000.0, 5.0, 7 * 86400.0, 2**32, 0, 90 * 86400.0)
 
 
 def session(run: str = "run1") -> Session:
@@ -43,7 +43,7 @@ Make = Callable[..., Keeper]
 def make(tmp_path: Path) -> Iterator[Make]:
     made: list[Keeper] = []
 
-    def build(run: str = "run1", plan: Plan = PLAN, disk: Disk | None = None) -> Keeper:
+    def build(run: str = "run1", plan: ArchivePlan = PLAN, disk: Disk | None = None) -> Keeper:
         clock = TurnableClock(START_NS, MONO_NS)
         keeper = Keeper(DataFolder(tmp_path / "data"), session(run), plan, clock, disk or Disk())
         made.append(keeper)
@@ -175,7 +175,7 @@ def test_what_a_crash_left_open_is_archived_at_the_next_start(make: Make) -> Non
 
 
 def test_too_little_free_space_pauses_before_the_disk_is_full(make: Make) -> None:
-    plan = Plan(1000.0, 5.0, 7 * 86400.0, 2**32, 2**62, 90 * 86400.0)
+    plan = ArchivePlan(1000.0, 5.0, 7 * 86400.0, 2**32, 2**62, 90 * 86400.0)
     keeper = make(plan=plan)
     keeper.start()
     assert "retention_free_bytes" in keeper.condition().reason

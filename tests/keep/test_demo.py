@@ -9,7 +9,7 @@ import pytest
 
 from nodescope.cli import main
 from nodescope.keep.demo.archive import write_node
-from nodescope.keep.demo.story import Wish
+from nodescope.keep.demo.story import DemoRequest
 from nodescope.read.files.catalog import read_catalog
 from nodescope.read.query.engine import Engine
 
@@ -17,8 +17,8 @@ END_MS = 1_772_366_400_000
 Samples = dict[tuple[str, str], "np.ndarray[tuple[int], np.dtype[np.float64]]"]
 
 
-def make(path: Path, seed: int = 7) -> Wish:
-    wish = Wish(path, 0.6, 9, seed, END_MS, "demo-1")
+def make(path: Path, seed: int = 7) -> DemoRequest:
+    wish = DemoRequest(path, 0.6, 9, seed, END_MS, "demo-1")
     write_node(wish, "0", lambda _: None)
     return wish
 

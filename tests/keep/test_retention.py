@@ -6,7 +6,7 @@ import pytest
 
 from nodescope.keep.disk import Disk
 from nodescope.keep.folder import DataFolder, render_day, render_stamp
-from nodescope.keep.retention import Limits, apply_retention
+from nodescope.keep.retention import RetentionLimits, apply_retention
 
 NOW_MS = 1_772_366_340_000
 DAY_MS = 86_400_000
@@ -26,8 +26,10 @@ def make_file(folder: DataFolder, age_days: float, size: int = 1000, kind: str =
     return path
 
 
-def limits(age_days: float = 7, total: int = 10**9, free: int = 0, rollup_days: float = 90) -> Limits:
-    return Limits(NOW_MS, age_days * 86400, total, free, rollup_days * 86400)
+def limits(
+    age_days: float = 7, total: int = 10**9, free: int = 0, rollup_days: float = 90
+) -> RetentionLimits:
+    return RetentionLimits(NOW_MS, age_days * 86400, total, free, rollup_days * 86400)
 
 
 @pytest.fixture

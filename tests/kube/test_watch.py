@@ -8,7 +8,7 @@ from tests.support import TurnableClock
 
 from nodescope.base.errors import KubernetesAway, KubernetesRefused
 from nodescope.kube.client import parse_retry_after
-from nodescope.kube.watch import LONGEST_PAUSE_SECONDS, Watch
+from nodescope.kube.watch import LONGEST_PAUSE_SECONDS, ObjectWatch
 
 
 def pod(uid: str, version: str = "1") -> dict[str, Any]:
@@ -60,11 +60,15 @@ class Known:
         self.uids.discard(item["metadata"]["uid"])
 
 
-def make(*answers: Any) -> tuple[Watch, Script, Known]:
+def make(*answers: Any) -> tuple[ObjectWatch, Script, Known]:
     clock = TurnableClock()
     script, known = Script(clock, *answers), Known()
     client: Any = script
-    return Watch(client, "/api/v1/pods", {"fieldSelector": "x"}, known, clock, lambda: 0.5), script, known
+    return (
+        ObjectWatch(client, "/api/v1/pods", {"fieldSelector": "x"}, known, clock, lambda: 0.5),
+        script,
+        known,
+    )
 
 
 def test_a_list_is_read_page_by_page_and_watched_from_its_version() -> None:

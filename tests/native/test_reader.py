@@ -13,7 +13,7 @@ from nodescope.base.entity import Entity
 from nodescope.base.errors import SettingsRejected
 from nodescope.base.metric import Metric
 from nodescope.base.settings import Settings
-from nodescope.collect.files.batch import Grid
+from nodescope.collect.files.batch import FileGrid
 from nodescope.collect.files.layout import KeyValues, Number
 from nodescope.collect.files.native import INTERFACE, Native, describe_reader, load_native
 from nodescope.collect.files.roots import Descriptors, NodeRoot
@@ -28,9 +28,9 @@ TABLE = Table("t", "t", ("container",), (CURRENT, USAGE, KILLS))
 LAYOUTS = (Number(CURRENT), KeyValues({"usage_usec": USAGE, "oom_kill": KILLS}))
 
 
-def make_grid(folder: Path, native: Native | None, limit: int = 1000) -> Grid:
+def make_grid(folder: Path, native: Native | None, limit: int = 1000) -> FileGrid:
     root = NodeRoot(folder, native=native)
-    grid = Grid(TABLE, LAYOUTS, root, Descriptors(limit))
+    grid = FileGrid(TABLE, LAYOUTS, root, Descriptors(limit))
     for number in range(5):
         entity = Entity("container", (str(number),))
         grid.add(entity, [(f"{number}/current", LAYOUTS[0]), (f"{number}/stat", LAYOUTS[1])])

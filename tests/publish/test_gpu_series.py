@@ -8,7 +8,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from nodescope.base.block import Block
 from nodescope.base.frame import OK, Frame
 from nodescope.base.settings_load import load_settings
-from nodescope.collect.sources.gpu.metrics import METRICS, Family
+from nodescope.collect.sources.gpu.metrics import METRICS, GpuFamily
 from nodescope.hold.ring import Ring
 from nodescope.hold.window import take_node_window
 from nodescope.publish.derived import gather_health_inputs
@@ -30,7 +30,7 @@ def gpus(vendor: str, **readings: list[float]) -> tuple[Block, ...]:
         }
         for index in range(count)
     ]
-    return Family(vendor).blocks({"driver": "1.2", "gpus": records}, SECOND)
+    return GpuFamily(vendor).blocks({"driver": "1.2", "gpus": records}, SECOND)
 
 
 def hold(*blocks: Block) -> Ring:

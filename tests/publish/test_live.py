@@ -13,7 +13,7 @@ from nodescope.base.errors import RequestRejected
 from nodescope.base.frame import Frame
 from nodescope.base.metric import Metric
 from nodescope.hold.ring import Ring
-from nodescope.publish.live import FRAMES, Live, Tail
+from nodescope.publish.live import FRAMES, Live, LiveBody
 
 TABLE = Table("t", "t", ("node",), (Metric("m", "gauge", "A number."),))
 SECOND = 10**9
@@ -32,7 +32,7 @@ def append(live: Live, first: int, count: int) -> None:
         live.ring.accept(Frame(number, 0, number * SECOND, (block,), {}))
 
 
-def sequences(tail: Tail) -> list[int]:
+def sequences(tail: LiveBody) -> list[int]:
     return [frame.sequence for frame in Decoder().decode(tail.body)]
 
 

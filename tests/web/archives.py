@@ -5,7 +5,7 @@ from pathlib import Path
 from nodescope.keep.demo.archive import ROTATION_MS, cut_files, write_file, write_node
 from nodescope.keep.demo.plan import plan_node
 from nodescope.keep.demo.samples import run_of
-from nodescope.keep.demo.story import Wish
+from nodescope.keep.demo.story import DemoRequest
 from nodescope.keep.disk import Disk
 from nodescope.keep.folder import MS_PER_HOUR, DataFolder, clean_identifier
 from nodescope.keep.session import Session, render_time, write_session
@@ -19,13 +19,13 @@ HOSTILE = (SCRIPT, IMAGE, RIGHT_TO_LEFT, LONG, '"; DROP TABLE pods; --', "=cmd()
 
 
 def write_demo(folder: Path, hours: float = 1.0, containers: int = 10) -> Path:
-    write_node(Wish(folder, hours, containers, 7, END_MS, "demo-1"), "0", lambda _: None)
+    write_node(DemoRequest(folder, hours, containers, 7, END_MS, "demo-1"), "0", lambda _: None)
     return folder
 
 
 def write_hostile(folder: Path) -> Path:
     """Ten minutes of containers in pods that nobody should have named so."""
-    wish = Wish(folder, 1 / 6, 6, 7, END_MS, "demo-1")
+    wish = DemoRequest(folder, 1 / 6, 6, 7, END_MS, "demo-1")
     disk, data = Disk(), DataFolder(folder)
     disk.make_folder(data.path)
     node = plan_node(wish)

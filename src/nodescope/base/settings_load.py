@@ -41,7 +41,7 @@ _TYPES: Mapping[str, Any] = typing.get_type_hints(Settings)
 
 
 @dataclass(frozen=True, slots=True)
-class Loaded:
+class LoadedSettings:
     """Settings in force, and for each where it came from."""
 
     settings: Settings
@@ -142,7 +142,7 @@ def load_settings(
     toml: Mapping[str, Any],
     toml_path: str = "the settings file",
     defaults: Mapping[str, Any] | None = None,
-) -> Loaded:
+) -> LoadedSettings:
     """Lay the four origins over the defaults (a command may have its own); the later wins."""
     chosen: dict[str, Any] = dict(defaults or {})
     origins = dict.fromkeys(FIELDS, "default")
@@ -176,4 +176,4 @@ def load_settings(
         if extra not in listen:
             chosen["listen"] = (*listen, extra)
             origins["listen"] = f"{origins['listen']} and EXPORTER_PORT"
-    return Loaded(Settings(**chosen), origins)
+    return LoadedSettings(Settings(**chosen), origins)

@@ -11,7 +11,7 @@ EARLIEST_MS, LATEST_MS = -62_135_596_800_000, 253_402_300_799_000
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class TimeRange:
     """From when to when, in milliseconds since the epoch, both ends included."""
 
     from_ms: int

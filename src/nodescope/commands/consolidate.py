@@ -14,7 +14,7 @@ from nodescope.base.quantity import render_bytes
 from nodescope.base.settings import Settings
 from nodescope.keep.folder import DataFolder
 from nodescope.keep.lock import FolderLock, read_holder
-from nodescope.keep.retention import Limits, apply_retention
+from nodescope.keep.retention import RetentionLimits, apply_retention
 from nodescope.wiring import choose_data, read_settings
 
 if TYPE_CHECKING:
@@ -102,8 +102,8 @@ def show_plan(folder: DataFolder) -> int:
     return 0
 
 
-def limits_of(settings: Settings, now_ms: int) -> Limits:
-    return Limits(
+def limits_of(settings: Settings, now_ms: int) -> RetentionLimits:
+    return RetentionLimits(
         now_ms,
         settings.retention_days * 86400,
         settings.retention_bytes,
@@ -150,11 +150,11 @@ def open_copier(folder: DataFolder, settings: Settings, clock: SystemClock, *, o
     """None where nothing is to be copied; a resident consolidator then ends an earlier copy."""
     from nodescope.keep.copy.copied_files import end_copying
     from nodescope.keep.copy.copier import Copier
-    from nodescope.keep.copy.object_store import Pace, open_store
+    from nodescope.keep.copy.object_store import UploadPace, open_store
     from nodescope.keep.disk import Disk
 
     if settings.copy_to:
-        store = open_store(settings.copy_to, Pace(settings.copy_rate_bytes, clock))
+        store = open_store(settings.copy_to, UploadPace(settings.copy_rate_bytes, clock))
         return Copier(Disk(), folder, store, clock)
     if not once and end_copying(Disk(), folder):
         log.warning("copying was turned off; retention no longer waits for it")

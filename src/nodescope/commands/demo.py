@@ -42,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     from nodescope.keep.demo.archive import render_truth, write_node
     from nodescope.keep.demo.fleet import plan_fleet
-    from nodescope.keep.demo.story import Wish
+    from nodescope.keep.demo.story import DemoRequest
 
     set_up_logging("warning")
     check(options)
@@ -64,7 +64,7 @@ def run(options: argparse.Namespace) -> int:
     for number in range(options.nodes):
         node = f"demo-{number + 1}"
         folder = data / node if options.nodes > 1 else data
-        wish = Wish(
+        wish = DemoRequest(
             folder,
             options.hours,
             options.containers,
@@ -74,13 +74,13 @@ def run(options: argparse.Namespace) -> int:
             number,
             options.nodes,
         )
-        bar = Bar(number, options.nodes)
+        bar = DemoProgress(number, options.nodes)
         planters = plan_fleet(wish) if options.nodes > 1 else None
         made = write_node(wish, __version__, bar.show, planters=planters)
         rows += made.rows
         planted += [{"node": node, **one} for one in made.truth]
         most.append({"node": node, **made.most})
-    Bar.end()
+    DemoProgress.end()
     (data / "truth.json").write_bytes(render_truth(wish, planted, most))
     sys.stdout.write(f"{rows:,} samples in {data}; what was planted is in {data / 'truth.json'}\n")
     sys.stdout.flush()
@@ -97,7 +97,7 @@ def check(options: argparse.Namespace) -> None:
             )
 
 
-class Bar:
+class DemoProgress:
     """Progress on stderr; nothing when it is no terminal."""
 
     WIDTH = 40

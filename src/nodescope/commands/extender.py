@@ -12,16 +12,16 @@ from nodescope.base.clock import SystemClock
 from nodescope.base.errors import SettingsRejected
 from nodescope.base.log import Log, set_up_logging
 from nodescope.base.settings import Settings
-from nodescope.kube.account import Account
+from nodescope.kube.account import KubeAccount
 from nodescope.kube.client import Client
-from nodescope.kube.watch import Watch
+from nodescope.kube.watch import ObjectWatch
 from nodescope.publish.self_metrics import OwnFamily, histogram_samples, render_families
 from nodescope.serve.server import build_server, open_socket
 from nodescope.serve.token import Token
 from nodescope.use.scheduler.explain import Decisions
 from nodescope.use.scheduler.extender import POLICIES, Extender
 from nodescope.use.scheduler.nodes import Nodes
-from nodescope.use.scheduler.placed_pods import Ledger
+from nodescope.use.scheduler.placed_pods import PlacedPods
 from nodescope.use.scheduler.self_metrics import ExtenderTally, derive_families
 from nodescope.use.scheduler.server import ExtenderApp
 from nodescope.wiring import find_access, read_settings, settle_process
@@ -91,15 +91,17 @@ def run(options: argparse.Namespace) -> int:
     return serve(settings, access.account, policy)
 
 
-def build_watches(account: Account, nodes: Nodes, ledger: Ledger, clock: SystemClock) -> dict[str, Watch]:
+def build_watches(
+    account: KubeAccount, nodes: Nodes, ledger: PlacedPods, clock: SystemClock
+) -> dict[str, ObjectWatch]:
     """Nodes by their metadata alone: no image lists, no statuses."""
     return {
-        "nodes": Watch(Client(account, metadata_only=True), "/api/v1/nodes", {}, nodes, clock),
-        "pods": Watch(Client(account), "/api/v1/pods", LIVING, ledger, clock),
+        "nodes": ObjectWatch(Client(account, metadata_only=True), "/api/v1/nodes", {}, nodes, clock),
+        "pods": ObjectWatch(Client(account), "/api/v1/pods", LIVING, ledger, clock),
     }
 
 
-def judge_readiness(watches: dict[str, Watch]) -> str:
+def judge_readiness(watches: dict[str, ObjectWatch]) -> str:
     """Empty when ready; a watch that was current once keeps what it learned."""
     waiting = [
         f"{name}: {watch.state.reason or watch.state.status}"
@@ -109,9 +111,9 @@ def judge_readiness(watches: dict[str, Watch]) -> str:
     return "; ".join(waiting)
 
 
-def serve(settings: Settings, account: Account | None, policy: str) -> int:
+def serve(settings: Settings, account: KubeAccount | None, policy: str) -> int:
     clock = SystemClock()
-    nodes, ledger, tally = Nodes(clock), Ledger(clock), ExtenderTally()
+    nodes, ledger, tally = Nodes(clock), PlacedPods(clock), ExtenderTally()
     watches = build_watches(account, nodes, ledger, clock) if account else {}
     token = Token(settings.token_file) if settings.token_file else None
 

@@ -230,7 +230,7 @@ def plan(options: argparse.Namespace, survey: "Survey") -> "tuple[Job, list[Unit
 def ask(options: argparse.Namespace, survey: "Survey", job: "Job", units: "list[Unit]") -> int:
     from nodescope.commands.text.fleet_answer import render_answer, render_pairs
     from nodescope.keep.copy.object_store import is_url
-    from nodescope.read.files.sidecar_cache import Held, cache_folder
+    from nodescope.read.files.sidecar_cache import SidecarCache, cache_folder
     from nodescope.use.fleet.answer import build_answer
     from nodescope.use.fleet.cluster import open_cluster, run_units
     from nodescope.use.fleet.compare import compare
@@ -239,7 +239,7 @@ def ask(options: argparse.Namespace, survey: "Survey", job: "Job", units: "list[
     if not units:
         raise RequestRejected("there is no data in this range")
     parts = []
-    bar = Bar(len(units))
+    bar = FleetProgress(len(units))
     workers = min(options.workers, len(units))
     with open_cluster(options.scheduler, workers, bytes_of("memory", options.memory)) as client:
         for part in run_units(client, units, job):
@@ -247,7 +247,7 @@ def ask(options: argparse.Namespace, survey: "Survey", job: "Job", units: "list[
             bar.show(len(parts), sum(len(one.rows) for one in parts))
     bar.end()
     if any(is_url(root) for root in options.roots):
-        Held(cache_folder(os.environ)).prune()
+        SidecarCache(cache_folder(os.environ)).prune()
     answer = build_answer(parts, survey.faults, job, options.by, options.false_share)
     pairs = compare(answer.rows, options.by) if options.question == "compare" else None
     summary = summarize(answer, pairs)
@@ -317,7 +317,7 @@ def summarize(answer: Any, pairs: Any) -> dict[str, Any]:
     return content
 
 
-class Bar:
+class FleetProgress:
     """Units done and findings so far, on stderr; nothing when it is no terminal."""
 
     WIDTH = 40

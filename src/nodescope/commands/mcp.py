@@ -17,7 +17,7 @@ from nodescope.base.errors import SettingsRejected
 from nodescope.base.log import set_up_logging
 from nodescope.base.quantity import parse_seconds
 from nodescope.base.settings import Settings
-from nodescope.base.settings_load import Loaded
+from nodescope.base.settings_load import LoadedSettings
 from nodescope.commands.options import GUARDS, add_address
 from nodescope.serve.server import build_server as build_http
 from nodescope.serve.server import open_socket
@@ -25,7 +25,7 @@ from nodescope.serve.token import Token
 from nodescope.wiring import choose_data, find_access, read_settings
 
 if TYPE_CHECKING:
-    from nodescope.use.mcp.nodes.fleet import Fleet, Roster
+    from nodescope.use.mcp.nodes.fleet import Fleet, NodeRoster
 
 EXAMPLE = """example:
   nodescope mcp ~/.local/state/nodescope --stdio
@@ -98,7 +98,7 @@ def check_kubernetes(options: argparse.Namespace) -> None:
             raise SettingsRejected(f"--{name.replace('_', '-')} goes with --kubernetes")
 
 
-def build_fleet(options: argparse.Namespace, loaded: Loaded) -> "Fleet":
+def build_fleet(options: argparse.Namespace, loaded: LoadedSettings) -> "Fleet":
     from nodescope.use.mcp.nodes.fleet import Fleet, JoinedRoster
 
     try:
@@ -107,7 +107,7 @@ def build_fleet(options: argparse.Namespace, loaded: Loaded) -> "Fleet":
         deadline_seconds = 0.0
     if not 0.1 <= deadline_seconds <= 300:
         raise SettingsRejected(f"--deadline {options.deadline} is not accepted; accepted: 100ms to 5m")
-    rosters: list[Roster] = []
+    rosters: list[NodeRoster] = []
     if options.viewer:
         rosters.append(build_static(options, deadline_seconds))
     if options.kubernetes:
@@ -117,22 +117,22 @@ def build_fleet(options: argparse.Namespace, loaded: Loaded) -> "Fleet":
     return Fleet(JoinedRoster(rosters), SystemClock(), deadline_seconds)
 
 
-def build_local(paths: list[Path]) -> "Roster":
+def build_local(paths: list[Path]) -> "NodeRoster":
     from nodescope.use.mcp.nodes.fleet import LocalRoster
-    from nodescope.use.mcp.nodes.local import LocalNode, Store
+    from nodescope.use.mcp.nodes.local import LocalFolders, LocalNode
 
     for path in paths:
         if not path.exists():
             raise SettingsRejected(
                 f"no such file or folder: {path}; nodescope demo --no-serve writes one to try"
             )
-    store = Store(paths, SystemClock())
+    store = LocalFolders(paths, SystemClock())
     if trouble := store.trouble():
         sys.stderr.write(f"nodescope mcp: {trouble}\n")
     return LocalRoster(store.nodes, lambda node: LocalNode(store, node), store.trouble)
 
 
-def build_static(options: argparse.Namespace, deadline_seconds: float) -> "Roster":
+def build_static(options: argparse.Namespace, deadline_seconds: float) -> "NodeRoster":
     from nodescope.use.mcp.nodes.fleet import Seat, StaticRoster
     from nodescope.use.mcp.nodes.viewer import ViewerNode, parse_address
 
@@ -152,7 +152,9 @@ def build_static(options: argparse.Namespace, deadline_seconds: float) -> "Roste
     return StaticRoster(seats)
 
 
-def build_discovery(options: argparse.Namespace, loaded: Loaded, deadline_seconds: float) -> "Roster":
+def build_discovery(
+    options: argparse.Namespace, loaded: LoadedSettings, deadline_seconds: float
+) -> "NodeRoster":
     from nodescope.kube.client import Client
     from nodescope.use.mcp.nodes.discovery import SELECTOR, VIEWER_PORT, PodRoster, Ways
 

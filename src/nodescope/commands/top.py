@@ -139,7 +139,7 @@ def ask(url: str, token: str) -> bytes | None:
 
 def local(paths: list[Path], agent: str, token: str) -> Callable[[], Fetch]:
     """Over files or an agent's ring, by the viewer's own code."""
-    from nodescope.base.time_range import Span
+    from nodescope.base.time_range import TimeRange
     from nodescope.read.live.follow import AgentFeed
     from nodescope.read.query.engine import Engine
     from nodescope.use.viewer.container_table import Filter, answer_containers
@@ -154,7 +154,7 @@ def local(paths: list[Path], agent: str, token: str) -> Callable[[], Fetch]:
         if snapshot.to_ms is None:
             reason = shelf.agent.reason if shelf.agent else ""
             raise RequestRejected(reason or "there is no data here yet")
-        span = Span(snapshot.to_ms - 15_000, snapshot.to_ms)
+        span = TimeRange(snapshot.to_ms - 15_000, snapshot.to_ms)
 
         def fetch(metric: str) -> dict[str, Any]:
             try:

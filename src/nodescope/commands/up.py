@@ -15,7 +15,7 @@ from typing import Any
 from nodescope import __version__
 from nodescope.base.log import set_up_logging
 from nodescope.base.quantity import render_bytes
-from nodescope.base.settings_load import Loaded
+from nodescope.base.settings_load import LoadedSettings
 from nodescope.collect.files.roots import open_root
 from nodescope.collect.sources.container.cgroup_tree import find_hierarchies
 from nodescope.commands.children import Child, Children
@@ -56,7 +56,7 @@ def run(options: argparse.Namespace) -> int:
         flags["listen"] = [claim(f"127.0.0.1:{options.agent_port}"), *flags.get("listen", [])]
     loaded = read_settings(flags, options.config, os.environ, {"log_level": "warning"})
     set_up_logging(loaded.settings.log_level)
-    place = Place(loaded, claim(f"127.0.0.1:{options.viewer_port}"))
+    place = UpPlace(loaded, claim(f"127.0.0.1:{options.viewer_port}"))
     for address in loaded.settings.listen:
         claim(address)
     children = Children(say)
@@ -71,10 +71,10 @@ def say(line: str) -> None:
     sys.stderr.flush()
 
 
-class Place:
+class UpPlace:
     """Where the three are, and how they are started and asked."""
 
-    def __init__(self, loaded: Loaded, viewer: str) -> None:
+    def __init__(self, loaded: LoadedSettings, viewer: str) -> None:
         self.loaded = loaded
         self.settings = loaded.settings
         self.viewer = viewer
@@ -174,7 +174,7 @@ class Place:
             return None
 
 
-def render_banner(place: Place) -> str:
+def render_banner(place: UpPlace) -> str:
     """What a person needs, and nothing else."""
     settings = place.settings
     status = json.loads(place.ask(f"{place.agent}/status") or b"{}")
@@ -212,7 +212,7 @@ def shorten_home(path: Path) -> str:
         return str(path)
 
 
-def render_counts(place: Place, status: dict[str, Any]) -> str:
+def render_counts(place: UpPlace, status: dict[str, Any]) -> str:
     """`: 84 containers, 8 cores, cgroup v2`, as far as the agent says."""
     text = (place.ask(f"{place.agent}/metrics") or b"").decode("utf-8", "replace")
     if not status:

@@ -15,9 +15,9 @@ from nodescope.base.errors import RequestRejected
 from nodescope.hold.feature import CORE_FEATURES, THESIS_FEATURES, Feature, Way
 from nodescope.hold.ring import Ring
 from nodescope.hold.window import (
+    FeatureValues,
     Look,
     NodeWindow,
-    Taken,
     add_feature,
     add_statistics,
     explain_missing,
@@ -98,7 +98,7 @@ def _add_average(window: NodeWindow, feature: Feature, looks: Sequence[Look]) ->
     window.missing[name] = explain_missing(feature, window.outcomes, reasons)
 
 
-def _average(way: Way, looks: Sequence[Look]) -> Taken | str:
+def _average(way: Way, looks: Sequence[Look]) -> FeatureValues | str:
     columns = []
     for look in looks:
         found = take_intervals(way, *look.moments(way.table))
@@ -110,4 +110,4 @@ def _average(way: Way, looks: Sequence[Look]) -> Taken | str:
     rows = rows[~np.isnan(rows)]
     if not len(rows):
         return "was not measured on all of these cores at once"
-    return Taken(rows, float(rows.mean()))
+    return FeatureValues(rows, float(rows.mean()))

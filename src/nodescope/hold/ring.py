@@ -38,7 +38,7 @@ class Moment:
 
 
 @dataclass(slots=True)
-class Track:
+class RingTrack:
     """One table's moments, oldest first."""
 
     table: Table
@@ -50,7 +50,7 @@ class Track:
 
 
 @dataclass(frozen=True, slots=True)
-class Header:
+class RingHeader:
     """A frame without its blocks."""
 
     frame: Frame
@@ -64,8 +64,8 @@ class Ring:
         self.ring_seconds = ring_seconds
         self.ring_bytes = ring_bytes
         self.interval_seconds = interval_seconds
-        self._tracks: dict[str, Track] = {}
-        self._headers: deque[Header] = deque()
+        self._tracks: dict[str, RingTrack] = {}
+        self._headers: deque[RingHeader] = deque()
         self._latest: dict[str, Moment] = {}
         self._ended: dict[str, int] = {}
         self._lock = threading.Lock()
@@ -79,7 +79,7 @@ class Ring:
                 self._append(Moment(frame.sequence, frame.at_ns, frame.mono_ns, block))
             names = tuple(block.table.name for block in frame.blocks)
             bare = Frame(frame.sequence, frame.at_ns, frame.mono_ns, (), frame.outcomes, frame.events)
-            self._headers.append(Header(bare, names))
+            self._headers.append(RingHeader(bare, names))
             self._expire(frame.mono_ns)
             self._shrink(frame.mono_ns)
 
@@ -87,7 +87,7 @@ class Ring:
         table = moment.block.table
         track = self._tracks.get(table.name)
         if track is None or track.table is not table:
-            track = self._tracks[table.name] = Track(table)
+            track = self._tracks[table.name] = RingTrack(table)
         track.moments.append(moment)
         track.used_bytes += self._cost(moment, track.newest_entities)
         track.newest_entities = moment.block.entities
@@ -123,7 +123,7 @@ class Ring:
         names = 0 if entities is before else len(entities) * ENTITY_BYTES
         return int(moment.block.values.nbytes) + BLOCK_BYTES + names
 
-    def _drop_oldest(self, track: Track) -> None:
+    def _drop_oldest(self, track: RingTrack) -> None:
         oldest = track.moments.popleft()
         track.used_bytes -= int(oldest.block.values.nbytes) + BLOCK_BYTES
         following = track.moments[0].block.entities if track.moments else ()

@@ -162,18 +162,18 @@ def add_pooled(window: NodeWindow, name: str, feature: Feature, look: Look) -> N
         tops += taken.tops[places]
         bottoms += taken.bottoms[places]
     values = tops / bottoms
-    add_statistics(window, name, "+".join(found), Taken(values, float(values.mean())))
+    add_statistics(window, name, "+".join(found), FeatureValues(values, float(values.mean())))
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class FeatureValues:
     """A feature's values in a window and their mean, which is not their average for ratios."""
 
     values: Column
     mean: float
 
 
-def add_statistics(window: NodeWindow, name: str, source: str, taken: Taken) -> None:
+def add_statistics(window: NodeWindow, name: str, source: str, taken: FeatureValues) -> None:
     window.sources[name] = source
     window.metrics[f"mean_{name}"] = taken.mean
     for statistic in NODE_STATISTICS[1:]:
@@ -207,7 +207,9 @@ class Intervals:
     is_counter: bool
 
 
-def take_feature(feature: Feature | Way, before: Moment | None, inside: Sequence[Moment]) -> Taken | str:
+def take_feature(
+    feature: Feature | Way, before: Moment | None, inside: Sequence[Moment]
+) -> FeatureValues | str:
     """The feature's values in the window, or why there are none."""
     found = take_intervals(feature, before, inside)
     if isinstance(found, str):
@@ -218,7 +220,7 @@ def take_feature(feature: Feature | Way, before: Moment | None, inside: Sequence
     tops, bottoms = found.tops[good], found.bottoms[good]
     values = tops / bottoms
     mean = float(tops.sum() / bottoms.sum()) if found.is_counter else float(values.mean())
-    return Taken(1 - values, 1 - mean) if feature.complement else Taken(values, mean)
+    return FeatureValues(1 - values, 1 - mean) if feature.complement else FeatureValues(values, mean)
 
 
 def take_intervals(

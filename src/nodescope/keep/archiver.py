@@ -31,7 +31,7 @@ from nodescope.keep.disk import Disk
 from nodescope.keep.folder import CLOSED, OPEN, DataFolder
 from nodescope.keep.lock import FolderLock, is_free, read_holder
 from nodescope.keep.log_writer import Journal
-from nodescope.keep.retention import Limits, read_free_bytes
+from nodescope.keep.retention import RetentionLimits, read_free_bytes
 from nodescope.keep.session import Session, write_session
 
 log = Log("archive")
@@ -58,7 +58,7 @@ WORDS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class ArchivePlan:
     """The settings that the keeper goes by."""
 
     rotation_seconds: float
@@ -92,7 +92,7 @@ class Keeper:
 
     folder: DataFolder
     session: Session
-    plan: Plan
+    plan: ArchivePlan
     clock: Clock
     disk: Disk = field(default_factory=Disk)
     counts: Counts = field(default_factory=Counts)
@@ -341,7 +341,7 @@ class Keeper:
         if not is_there or not is_free(self.folder.converter_lock):
             self._waiting_since_ns = self._journal.first.mono_ns if self._journal else None
             return
-        limits = Limits(
+        limits = RetentionLimits(
             self.clock.wall_ns() // 1_000_000,
             self.plan.retention_seconds,
             self.plan.retention_bytes,

@@ -26,7 +26,7 @@ from nodescope.keep.convert import convert_all, is_converted, sweep
 from nodescope.keep.disk import Disk
 from nodescope.keep.folder import MS_PER_DAY, MS_PER_HOUR, ArchiveFile, DataFolder, list_partition
 from nodescope.keep.merge import merge_files, open_source, remove_files
-from nodescope.keep.retention import Freed, Limits, apply_retention
+from nodescope.keep.retention import Freed, RetentionLimits, apply_retention
 from nodescope.keep.rollup import renew_rollups
 from nodescope.keep.sidecar import read_sidecar
 
@@ -75,7 +75,7 @@ class Consolidator:
     least: int = FILES_LEAST
     report: Report = field(default_factory=Report)
 
-    def run_pass(self, now_ms: int, limits: Limits | None = None) -> Report:
+    def run_pass(self, now_ms: int, limits: RetentionLimits | None = None) -> Report:
         self.report = Report()
         sweep(self.disk, self.folder)
         self.report.segments = convert_all(self.disk, self.folder).segments

@@ -42,8 +42,8 @@ from nodescope.keep.folder import (
 )
 from nodescope.keep.label_columns import Subject
 from nodescope.keep.lock import FolderLock
-from nodescope.keep.parquet import ArchiveWriter, Rows, open_parquet, read_footer
-from nodescope.keep.segment import Day, Segment, gather_metrics, read_segment, split_days
+from nodescope.keep.parquet import ArchiveWriter, SampleRows, open_parquet, read_footer
+from nodescope.keep.segment import Day, LogSegment, gather_metrics, read_segment, split_days
 from nodescope.keep.sidecar import Head, Sidecar, has_segment, read_sidecar, render_sidecar
 
 Integers = NDArray[np.int64]
@@ -111,7 +111,7 @@ def convert_segment(disk: Disk, folder: DataFolder, path: Path, result: Result) 
     disk.remove(path)
 
 
-def is_damage(path: Path, segment: Segment) -> bool:
+def is_damage(path: Path, segment: LogSegment) -> bool:
     """Whether more than the last record was lost: a flipped bit, not a torn write."""
     whole_bytes = path.stat().st_size
     frames = max(1, len(segment.frames))
@@ -124,7 +124,7 @@ def set_aside(disk: Disk, path: Path, reason: str) -> None:
     disk.rename(path, path.with_suffix(DAMAGED))
 
 
-def is_written(partition: Path, segment: Segment, day: Day) -> bool:
+def is_written(partition: Path, segment: LogSegment, day: Day) -> bool:
     """
     Whether a file of this partition has the segment already.
 
@@ -151,7 +151,7 @@ def read_segments_of(path: Path) -> dict[str, Any]:
         return dict(footer["segments"]) if footer else {}
 
 
-def write_day(disk: Disk, partition: Path, segment: Segment, day: Day, result: Result) -> None:
+def write_day(disk: Disk, partition: Path, segment: LogSegment, day: Day, result: Result) -> None:
     hello = segment.hello
     node = str(hello.get("node", ""))
     subjects = dict(sorted(day.subjects.items()))
@@ -165,7 +165,7 @@ def write_day(disk: Disk, partition: Path, segment: Segment, day: Day, result: R
     metrics = []
     scopes: dict[str, tuple[str, ...]] = {}
     scope_of = [subject.label("l_scope") or "" for subject in subjects.values()]
-    seen = Seen(len(subjects))
+    seen = SeriesSpans(len(subjects))
     with disk.create(temporary) as output:
         footer = {"segments": segments, "replaces": []}
         with ArchiveWriter(output, list(subjects.values()), footer) as writer:
@@ -173,7 +173,9 @@ def write_day(disk: Disk, partition: Path, segment: Segment, day: Day, result: R
                 day, ranks, tuple(hello.get("include", ())), tuple(hello.get("exclude", ()))
             ):
                 metrics.append(part.metric)
-                writer.add(Rows(part.metric.name, part.metric.kind, part.rank, part.time_ms, part.value))
+                writer.add(
+                    SampleRows(part.metric.name, part.metric.kind, part.rank, part.time_ms, part.value)
+                )
                 places = seen.note(part.rank, part.time_ms)
                 scopes[part.metric.name] = tuple(sorted({scope_of[place] for place in places}))
         output.sync()
@@ -201,7 +203,7 @@ def publish(disk: Disk, temporary: Path, path: Path, sidecar: bytes) -> None:
     disk.sync_folder(path.parent)
 
 
-class Seen:
+class SeriesSpans:
     """First and last sample of each series of a file."""
 
     def __init__(self, size: int) -> None:
@@ -293,11 +295,11 @@ def is_converted(folder: DataFolder, path: Path) -> bool:
 def main(arguments: Sequence[str]) -> int:
     """Convert DATA [RETENTION as JSON]: all closed segments, then retention."""
     # Imported here: retention is the agent's business as well, conversion is not.
-    from nodescope.keep.retention import Limits, apply_retention  # noqa: PLC0415
+    from nodescope.keep.retention import RetentionLimits, apply_retention  # noqa: PLC0415
 
     set_up_logging("warning")
     folder = DataFolder(Path(arguments[0]))
-    limits = Limits(**json.loads(arguments[1])) if len(arguments) > 1 else None
+    limits = RetentionLimits(**json.loads(arguments[1])) if len(arguments) > 1 else None
     # The tick is more important than the file it will end up in.
     os.nice(5)
     with FolderLock(folder.converter_lock) as lock:

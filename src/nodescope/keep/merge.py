@@ -28,7 +28,14 @@ from nodescope.keep.convert import publish
 from nodescope.keep.disk import TEMPORARY, Disk
 from nodescope.keep.folder import PARQUET, SIDECAR, free_path, render_stamp
 from nodescope.keep.label_columns import IDENTITY, LABELS, Identity, Subject, identify
-from nodescope.keep.parquet import ROW_GROUP_ROWS, ArchiveWriter, Rows, open_parquet, read_footer, unwrap
+from nodescope.keep.parquet import (
+    ROW_GROUP_ROWS,
+    ArchiveWriter,
+    SampleRows,
+    open_parquet,
+    read_footer,
+    unwrap,
+)
 from nodescope.keep.sidecar import (
     Head,
     Sidecar,
@@ -56,7 +63,7 @@ class Run:
 
 
 @dataclass(slots=True)
-class Source:
+class MergeSource:
     """One input: its footer, its sidecar, how many rows it has given."""
 
     path: Path
@@ -75,12 +82,12 @@ class Source:
             yield from split_runs(batch)
 
 
-def open_source(path: Path) -> Source:
+def open_source(path: Path) -> MergeSource:
     """A file of ours with its sidecar; anything else is refused and stays where it is."""
     file = open_parquet(path, read_dictionary=["metric_name", *IDENTITY], pre_buffer=False)
     if read_footer(file, path.name) is None:
         raise ArchiveRefused(f"{path.name}: not written by nodescope")
-    return Source(path, file, read_sidecar(path.with_suffix(SIDECAR)).whole())
+    return MergeSource(path, file, read_sidecar(path.with_suffix(SIDECAR)).whole())
 
 
 def split_runs(batch: pa.RecordBatch) -> Iterator[Run]:
@@ -108,7 +115,7 @@ def split_runs(batch: pa.RecordBatch) -> Iterator[Run]:
         yield Run(metric or "", identity, time_ms[start:end], value[start:end])
 
 
-def merge_runs(sources: Sequence[Source]) -> Iterator[tuple[str, Identity, Integers, Floats]]:
+def merge_runs(sources: Sequence[MergeSource]) -> Iterator[tuple[str, Identity, Integers, Floats]]:
     """(metric, series, times, values) in order, each series once."""
     heap: list[tuple[str, Identity, int, Run]] = []
     streams = [source.runs() for source in sources]
@@ -166,7 +173,7 @@ class Collector:
         rank = np.repeat(np.array([rank for rank, _, _ in self._parts], np.int64), lengths)
         time_ms = np.concatenate([time_ms for _, time_ms, _ in self._parts])
         value = np.concatenate([value for _, _, value in self._parts])
-        self.writer.add(Rows(self._metric, self.kinds[self._metric], rank, time_ms, value))
+        self.writer.add(SampleRows(self._metric, self.kinds[self._metric], rank, time_ms, value))
         self._parts, self._rows = [], 0
 
 
@@ -246,7 +253,7 @@ def merge_sidecars(sidecars: Sequence[Sidecar], replaces: Sequence[str], rows: i
 
 
 @dataclass(frozen=True, slots=True)
-class Merged:
+class MergeResult:
     """The output of a merge."""
 
     path: Path
@@ -254,7 +261,7 @@ class Merged:
     size_bytes: int
 
 
-def merge_files(disk: Disk, paths: Sequence[Path]) -> Merged:
+def merge_files(disk: Disk, paths: Sequence[Path]) -> MergeResult:
     """One file that replaces the given ones; they are removed when it is proven and in place."""
     sources = [open_source(path) for path in paths]
     folder = paths[0].parent
@@ -274,11 +281,11 @@ def merge_files(disk: Disk, paths: Sequence[Path]) -> Merged:
     prove(temporary, sources, expected)
     publish(disk, temporary, path, render_sidecar(sidecar))
     remove_files(disk, [source.path for source in sources])
-    return Merged(path, expected, size)
+    return MergeResult(path, expected, size)
 
 
 def write_merged(
-    disk: Disk, temporary: Path, sources: Sequence[Source], sidecar: Sidecar, footer: Mapping[str, Any]
+    disk: Disk, temporary: Path, sources: Sequence[MergeSource], sidecar: Sidecar, footer: Mapping[str, Any]
 ) -> int:
     ranks = {subject.identity: place for place, subject in enumerate(sidecar.subjects)}
     kinds: dict[str, str] = {metric.name: metric.kind for metric in sidecar.metrics}
@@ -292,7 +299,7 @@ def write_merged(
         return output.tell()
 
 
-def prove(temporary: Path, sources: Sequence[Source], expected: int) -> None:
+def prove(temporary: Path, sources: Sequence[MergeSource], expected: int) -> None:
     for source in sources:
         if source.given != source.rows:
             raise ArchiveRefused(f"{source.path.name}: gave {source.given} of its {source.rows} rows")

@@ -58,7 +58,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class SampleRows:
     """Rows of one metric, sorted by series and time. An infinite value means unlimited."""
 
     metric: str
@@ -77,7 +77,7 @@ class ArchiveWriter:
     subjects: Sequence[Subject]
     footer: Mapping[str, Any]
     rows: int = 0
-    _held: list[Rows] = field(default_factory=list)
+    _held: list[SampleRows] = field(default_factory=list)
     _held_rows: int = 0
     _writer: Any = None
     _codes: dict[str, tuple[Integers, list[str]]] = field(default_factory=dict)
@@ -99,10 +99,10 @@ class ArchiveWriter:
             bloom_filter_options={"l_container_id": {"ndv": max(1, containers), "fpp": BLOOM_RATIO}},
         )
 
-    def add(self, rows: Rows) -> None:
+    def add(self, rows: SampleRows) -> None:
         for start in range(0, len(rows.value), ROW_GROUP_ROWS):
             stop = start + ROW_GROUP_ROWS
-            part = Rows(
+            part = SampleRows(
                 rows.metric,
                 rows.kind,
                 rows.rank[start:stop],

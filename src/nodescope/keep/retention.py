@@ -22,7 +22,7 @@ log = Log("retention")
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class RetentionLimits:
     """From the settings; now_ms is handed in."""
 
     now_ms: int
@@ -71,7 +71,7 @@ def read_free_bytes(path: Path) -> int:
     return status.f_bavail * status.f_frsize
 
 
-def apply_retention(disk: Disk, folder: DataFolder, limits: Limits) -> Freed:
+def apply_retention(disk: Disk, folder: DataFolder, limits: RetentionLimits) -> Freed:
     raw = sorted((weigh(file) for file in folder.files()), key=lambda one: one.end_ms)
     rollups = sorted((weigh(file) for file in folder.rollups()), key=lambda one: one.end_ms)
     freed = Freed(left_bytes=sum(one.size_bytes for one in (*raw, *rollups)))
@@ -122,7 +122,7 @@ def remove(disk: Disk, one: Weighed, freed: Freed) -> None:
     freed.left_bytes -= one.size_bytes
 
 
-def render_limit_day(limits: Limits) -> int:
+def render_limit_day(limits: RetentionLimits) -> int:
     return limits.now_ms - 2 * MS_PER_DAY
 
 

@@ -30,7 +30,7 @@ from nodescope.base.rates import derive_elapsed_seconds, derive_increase
 from nodescope.keep.disk import TEMPORARY, Disk
 from nodescope.keep.folder import ArchiveFile, DataFolder, list_partition, render_stamp
 from nodescope.keep.label_columns import LABELS
-from nodescope.keep.merge import Source, merge_runs, open_source
+from nodescope.keep.merge import MergeSource, merge_runs, open_source
 from nodescope.keep.parquet import (
     FOOTER,
     TEXT,
@@ -66,7 +66,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(slots=True)
-class Held:
+class PendingRows:
     """Rows of a row group to come."""
 
     metric: list[str] = field(default_factory=list)
@@ -117,7 +117,7 @@ def summarize_rates(
     )
 
 
-def write_rollup(disk: Disk, folder: Path, source: Source) -> Path:
+def write_rollup(disk: Disk, folder: Path, source: MergeSource) -> Path:
     head = source.sidecar.head
     disk.make_folder(folder)
     stem = f"minute-{render_stamp(head.from_ms)}-{render_stamp(head.to_ms)}"
@@ -140,7 +140,7 @@ def write_rollup(disk: Disk, folder: Path, source: Source) -> Path:
             write_page_index=True,
             store_schema=False,
         )
-        held = Held()
+        held = PendingRows()
         for metric, identity, time_ms, value in merge_runs([source]):
             held.metric.append(metric)
             held.rank.append(ranks[identity])
@@ -152,7 +152,7 @@ def write_rollup(disk: Disk, folder: Path, source: Source) -> Path:
             held.rows += len(summary[0])
             if held.rows >= ROW_GROUP_ROWS:
                 writer.write_table(tabulate(held, kinds, codes))
-                held = Held()
+                held = PendingRows()
         if held.lengths:
             writer.write_table(tabulate(held, kinds, codes))
         footer = {
@@ -170,7 +170,9 @@ def write_rollup(disk: Disk, folder: Path, source: Source) -> Path:
     return path
 
 
-def tabulate(held: Held, kinds: dict[str, Any], codes: Sequence[tuple[Integers, list[str]]]) -> pa.Table:
+def tabulate(
+    held: PendingRows, kinds: dict[str, Any], codes: Sequence[tuple[Integers, list[str]]]
+) -> pa.Table:
     lengths = np.array(held.lengths)
     width = len(held.columns[0])
     whole = [np.concatenate([columns[place] for columns in held.columns]) for place in range(width)]

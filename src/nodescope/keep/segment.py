@@ -33,7 +33,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
-class Segment:
+class LogSegment:
     """A log as far as it is whole."""
 
     hello: dict[str, Any]
@@ -52,17 +52,17 @@ class Segment:
         return int(self.hello.get("segment", 0))
 
 
-def read_segment(path: Path) -> Segment:
+def read_segment(path: Path) -> LogSegment:
     """Every whole frame of a log. A torn end is what a crash leaves; it is not an error."""
     with path.open("rb") as file:
         try:
             data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         except ValueError:
-            return Segment({}, (), "empty", 0)
+            return LogSegment({}, (), "empty", 0)
     return parse_segment_data(memoryview(data))
 
 
-def parse_segment_data(data: memoryview | bytes) -> Segment:
+def parse_segment_data(data: memoryview | bytes) -> LogSegment:
     decoder = Decoder()
     frames: list[Frame] = []
     damage = ""
@@ -73,11 +73,11 @@ def parse_segment_data(data: memoryview | bytes) -> Segment:
     except (KeyError, ValueError, TypeError) as error:
         raise ArchiveRefused(f"not a log of ours: {error}") from error
     offset = int(damage.rsplit(" ", 1)[-1]) if damage else len(data)
-    return Segment(decoder.hello, tuple(frames), damage, len(data) - offset)
+    return LogSegment(decoder.hello, tuple(frames), damage, len(data) - offset)
 
 
 @dataclass(slots=True)
-class Track:
+class SegmentTrack:
     """One table within one day: its blocks in order of time."""
 
     time_ms: list[int] = field(default_factory=list)
@@ -89,7 +89,7 @@ class Day:
     """The part of a segment that lies in one UTC day."""
 
     day: str
-    tracks: dict[str, Track] = field(default_factory=dict)
+    tracks: dict[str, SegmentTrack] = field(default_factory=dict)
     clocks: dict[int, int] = field(default_factory=dict)
     """time in ms -> monotonic ns."""
     subjects: dict[Identity, Subject] = field(default_factory=dict)
@@ -120,7 +120,7 @@ def split_days(frames: Sequence[Frame], node: str) -> list[Day]:
             at_ms = (frame.at_ns + block.mono_ns - frame.mono_ns) // 1_000_000
             day = day_of(at_ms)
             time_ms = place_tick(day.clocks, at_ms, block.mono_ns)
-            track = day.tracks.setdefault(block.table.name, Track())
+            track = day.tracks.setdefault(block.table.name, SegmentTrack())
             track.time_ms.append(time_ms)
             track.blocks.append(block)
             note_subjects(day, block, node, time_ms, known)
@@ -220,7 +220,7 @@ class Slab:
     worked out once.
     """
 
-    def __init__(self, track: Track, places: Mapping[int, int]) -> None:
+    def __init__(self, track: SegmentTrack, places: Mapping[int, int]) -> None:
         self._blocks = [block for block in track.blocks if len(block.entities)]
         times = [time for time, block in zip(track.time_ms, track.blocks) if len(block.entities)]
         counts = [len(block.entities) for block in self._blocks]

@@ -197,7 +197,7 @@ def _series_from(data: bytes) -> tuple[tuple[tuple[str | None, ...], dict[str, s
 
 
 @dataclass(frozen=True, slots=True)
-class Story:
+class SidecarStory:
     """The last part of a sidecar, parsed."""
 
     seen: Mapping[str, tuple[int, int]]
@@ -206,10 +206,10 @@ class Story:
     outcomes: list[tuple[int, dict[str, list[str]]]]
 
 
-def _parse_story(data: bytes) -> Story:
+def _parse_story(data: bytes) -> SidecarStory:
     story = _unpack(data)
     outcomes = [(time_ms, outcomes) for time_ms, outcomes in story["outcomes"]]
-    return Story(story["seen"], story["events"], outcomes)
+    return SidecarStory(story["seen"], story["events"], outcomes)
 
 
 def _parse_ticks(data: bytes) -> Ticks:
@@ -224,7 +224,7 @@ class OpenSidecar:
 
     head: Head
     _parts: tuple[bytes, ...]
-    _story: Story | None = None
+    _story: SidecarStory | None = None
     _ticks: Ticks | None = None
 
     def metrics(self) -> tuple[Metric, ...]:
@@ -236,7 +236,7 @@ class OpenSidecar:
     def labels(self) -> tuple[tuple[tuple[str | None, ...], dict[str, str]], ...]:
         return _series_from(self._parts[1])
 
-    def story(self) -> Story:
+    def story(self) -> SidecarStory:
         if self._story is None:
             self._story = _parse_story(self._parts[2])
         return self._story

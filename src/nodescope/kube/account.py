@@ -31,7 +31,7 @@ KUBECONFIG_BYTES = 4 * 2**20
 
 
 @dataclass(frozen=True, slots=True)
-class Account:
+class KubeAccount:
     """Where the API server is, and how we show who we are."""
 
     host: str
@@ -58,13 +58,13 @@ class Account:
 class Access:
     """An account, or why there is none."""
 
-    account: Account | None = None
+    account: KubeAccount | None = None
     absent: str = NO_ACCOUNT
 
 
 def find_account(
     kubeconfig: str, environment: Mapping[str, str], folder: Path = SERVICE_ACCOUNT
-) -> Account | None:
+) -> KubeAccount | None:
     """The account of a kubeconfig if one is named, else the pod's own, else none."""
     if kubeconfig:
         paths = [Path(part).expanduser() for part in kubeconfig.split(os.pathsep) if part]
@@ -72,7 +72,7 @@ def find_account(
     host = environment.get("KUBERNETES_SERVICE_HOST", "")
     if not host or not (folder / "token").exists():
         return None
-    return Account(
+    return KubeAccount(
         host=host,
         port=int(environment.get("KUBERNETES_SERVICE_PORT", "443")),
         tls=build_tls("the pod's account", cafile=folder / "ca.crt"),
@@ -124,7 +124,7 @@ def parse_yaml(text: str, path: str) -> dict[str, Any]:
     return content
 
 
-def build_account(config: Mapping[str, Any], path: str) -> Account:
+def build_account(config: Mapping[str, Any], path: str) -> KubeAccount:
     """The account of the current context; SettingsRejected says what is missing."""
     context = choose(config, "contexts", config["current-context"], path)
     cluster = choose(config, "clusters", str(context.get("cluster")), path)
@@ -135,7 +135,7 @@ def build_account(config: Mapping[str, Any], path: str) -> Account:
     if server.scheme not in ("http", "https") or not server.hostname:
         raise SettingsRejected(f"kubeconfig {path}: server {cluster.get('server')!r} is no https:// address")
     token_file = user.get("tokenFile")
-    return Account(
+    return KubeAccount(
         host=server.hostname,
         port=server.port or (443 if server.scheme == "https" else 80),
         tls=build_cluster_tls(cluster, user, path) if server.scheme == "https" else None,

@@ -15,7 +15,7 @@ from urllib.parse import urlencode
 
 from nodescope import __version__
 from nodescope.base.errors import KubernetesAway, KubernetesRefused
-from nodescope.kube.account import Account
+from nodescope.kube.account import KubeAccount
 
 MERGE_PATCH = "application/merge-patch+json"
 WHOLE = "application/json"
@@ -36,7 +36,7 @@ PATIENCE_SECONDS = 60.0
 class Client:
     """Asks in one account's name; connects when it has to."""
 
-    def __init__(self, account: Account, *, metadata_only: bool = False) -> None:
+    def __init__(self, account: KubeAccount, *, metadata_only: bool = False) -> None:
         self.account = account
         self._metadata_only = metadata_only
         self._connection: http.client.HTTPConnection | None = None
@@ -180,7 +180,7 @@ class Client:
         return KubernetesRefused(sentence, answer.status)
 
 
-def connect(account: Account) -> http.client.HTTPConnection:
+def connect(account: KubeAccount) -> http.client.HTTPConnection:
     if account.tls is None:
         return http.client.HTTPConnection(account.host, account.port, timeout=CONNECT_SECONDS)
     if account.server_name:
@@ -193,7 +193,7 @@ def connect(account: Account) -> http.client.HTTPConnection:
 class NamedConnection(http.client.HTTPConnection):
     """TLS to one address in the name of another, as tls-server-name asks."""
 
-    def __init__(self, account: Account) -> None:
+    def __init__(self, account: KubeAccount) -> None:
         super().__init__(account.host, account.port, timeout=CONNECT_SECONDS)
         self._account = account
 
@@ -218,7 +218,7 @@ def parse_retry_after(text: str) -> float | None:
     return min(float(text), PATIENCE_SECONDS) if text.isdigit() and len(text) < 9 else None
 
 
-def describe(account: Account, error: Exception) -> str:
+def describe(account: KubeAccount, error: Exception) -> str:
     """Where we asked, by whose word, and what went wrong."""
     # An OSError's own words come after a number that says the same.
     said = error.strerror if isinstance(error, OSError) and error.strerror else str(error)

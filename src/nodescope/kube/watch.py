@@ -38,7 +38,7 @@ PAGE = 100
 GONE = 410
 
 
-class Listener(Protocol):
+class WatchListener(Protocol):
     """Who wants to know. Called on the watching thread."""
 
     def replace(self, items: Iterable[Mapping[str, Any]]) -> None:
@@ -68,7 +68,7 @@ class Gone(Exception):
     """The server has forgotten the version we watched from."""
 
 
-class Watch:
+class ObjectWatch:
     """Keeps a listener up to date with one resource."""
 
     def __init__(
@@ -76,7 +76,7 @@ class Watch:
         client: Client,
         path: str,
         query: Mapping[str, str],
-        listener: Listener,
+        listener: WatchListener,
         clock: Clock,
         chance: Callable[[], float] = random.random,
     ) -> None:

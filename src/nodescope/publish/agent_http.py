@@ -23,7 +23,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from nodescope.base.clock import Clock, stopwatch_seconds
 from nodescope.base.errors import NothingYet, RequestRejected, SettingsRejected
 from nodescope.base.perf_requests import Wishes
-from nodescope.base.settings_load import Loaded
+from nodescope.base.settings_load import LoadedSettings
 from nodescope.base.status import Condition
 from nodescope.base.text import nearest_name
 from nodescope.fpga.tracker import FpgaTracker
@@ -62,7 +62,7 @@ class Agent:
     """What the handlers answer from."""
 
     node: str
-    loaded: Loaded
+    loaded: LoadedSettings
     ring: Ring
     scrape: Scrape
     own: Own
@@ -136,10 +136,10 @@ def build_app(agent: Agent, token: Token | None) -> ASGIApp:
         return make_error(error.status_code, "refused", str(error.detail))
 
     app = Starlette(routes=routes, exception_handlers={HTTPException: refuse})
-    return Gate(app, intake, agent.own, token, frozenset(known))
+    return AgentGate(app, intake, agent.own, token, frozenset(known))
 
 
-class Gate:
+class AgentGate:
     """In front of everything: token, query length, latency, and the short way to the intake."""
 
     def __init__(

@@ -12,7 +12,7 @@ from nodescope.base.clock import Clock
 from nodescope.base.entity import SCOPES
 from nodescope.base.errors import RequestRejected
 from nodescope.base.frame import Outcome
-from nodescope.base.settings_load import Loaded
+from nodescope.base.settings_load import LoadedSettings
 from nodescope.base.status import Condition
 from nodescope.base.text import hint_nearest
 from nodescope.hold.core_window import add_core_features, list_known_cores, parse_cores
@@ -118,7 +118,7 @@ def check_scope(scope: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Health:
+class AgentHealth:
     """Whether the loop runs, and whether its data are fresh."""
 
     live: bool
@@ -128,7 +128,7 @@ class Health:
     newest_seconds: float | None
 
 
-def judge_health(condition: Condition, now_mono_ns: int) -> Health:
+def judge_health(condition: Condition, now_mono_ns: int) -> AgentHealth:
     """Live while the loop comes round within ten intervals; ready within three of a sample."""
     loop_ns, newest_ns = condition.tally.loop_mono_ns, condition.tally.newest_mono_ns
     loop_seconds = None if loop_ns is None else (now_mono_ns - loop_ns) / 1e9
@@ -145,13 +145,13 @@ def judge_health(condition: Condition, now_mono_ns: int) -> Health:
         reason = f"the newest sample is {newest_seconds:.1f} s old; fresh is below {3 * interval_seconds:g} s"
     else:
         reason = "ok"
-    return Health(live, ready, reason, loop_seconds, newest_seconds)
+    return AgentHealth(live, ready, reason, loop_seconds, newest_seconds)
 
 
 def answer_status(
     condition: Condition,
     ring: Ring,
-    loaded: Loaded,
+    loaded: LoadedSettings,
     now_mono_ns: int,
     node: str,
     permissions: Mapping[str, Any],

@@ -20,7 +20,7 @@ from nodescope.base.clock import Clock
 from nodescope.base.errors import KubernetesAway, KubernetesRefused
 from nodescope.base.log import Log
 from nodescope.kube.client import Client
-from nodescope.publish.annotation_content import Note
+from nodescope.publish.annotation_content import AnnotationContent
 
 log = Log("annotation")
 
@@ -56,7 +56,7 @@ class Annotator:
 
     client: Client
     node: str
-    notes: Sequence[Note]
+    notes: Sequence[AnnotationContent]
     clock: Clock
     tally: AnnotationTally
     chance: Callable[[], float] = random.random

@@ -18,7 +18,7 @@ from nodescope.fpga.node_load import WINDOW_KEY, WINDOW_SECONDS, NodeLoad, rende
 from nodescope.fpga.tracker import FpgaReading, FpgaTracker
 from nodescope.hold.ring import Ring
 from nodescope.hold.window import take_node_window
-from nodescope.publish.derived import Deriver
+from nodescope.publish.derived import EdgeDeriver
 
 log = Log("note")
 
@@ -30,7 +30,7 @@ MATERIAL_HEALTH = 1.0
 SHARES = ("_util", "_pressure", "cache_miss", "c0_residency")
 
 
-class Note(Protocol):
+class AnnotationContent(Protocol):
     """One annotation of the node."""
 
     key: str
@@ -116,7 +116,7 @@ def read_load(ring: Ring, clock: Clock) -> NodeLoad | None:
         window = take_node_window(ring, WINDOW_SECONDS, clock.mono_ns())
     except RequestRejected:
         return None
-    block = Deriver(ring).derive(ring.latest())
+    block = EdgeDeriver(ring).derive(ring.latest())
     health = next((one.values[0, 1] for one in block if one.table.name == "derived.node"), None)
     kept = {key: value for key, value in window.metrics.items() if key.startswith(WINDOW_STATISTICS)}
     known = None if health is None or math.isnan(health) else float(health)

@@ -61,7 +61,7 @@ CPU_FEATURE = next(feature for feature in FEATURES if feature.name == "cpu_util"
 
 
 @dataclass(slots=True)
-class Deriver:
+class EdgeDeriver:
     """Makes the derived blocks of a tick."""
 
     ring: Ring

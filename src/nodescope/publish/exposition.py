@@ -97,7 +97,7 @@ def type_of(metric: Metric, name: str) -> str:
 
 
 @dataclass(slots=True)
-class Source:
+class BlockSource:
     """Where a family's cells come from: a block, and columns of which the first measured counts."""
 
     block: int
@@ -108,12 +108,12 @@ class Source:
 
 
 @dataclass(slots=True)
-class Family:
+class ExpositionFamily:
     """All series of one published name."""
 
     name: str
     header: str
-    sources: dict[tuple[int, tuple[tuple[str, str], ...]], Source] = field(default_factory=dict)
+    sources: dict[tuple[int, tuple[tuple[str, str], ...]], BlockSource] = field(default_factory=dict)
     infos: list[tuple[int, Info]] = field(default_factory=list)
     """Of these blocks every entity has a line that does not change."""
 
@@ -142,14 +142,16 @@ class Memory:
         return known
 
 
-def list_families(tables: Sequence[Table], mode: str, *, openmetrics: bool) -> list[Family]:
+def list_families(tables: Sequence[Table], mode: str, *, openmetrics: bool) -> list[ExpositionFamily]:
     """Published names in the order of their tables, each once."""
-    families: dict[str, Family] = {}
+    families: dict[str, ExpositionFamily] = {}
 
-    def open_family(published: str, metric_type: str, sentence: str) -> Family:
+    def open_family(published: str, metric_type: str, sentence: str) -> ExpositionFamily:
         name = choose_name(published, mode)
         if name not in families:
-            families[name] = Family(name, render_header(name, metric_type, sentence, openmetrics=openmetrics))
+            families[name] = ExpositionFamily(
+                name, render_header(name, metric_type, sentence, openmetrics=openmetrics)
+            )
         return families[name]
 
     for number, table in enumerate(tables):
@@ -157,7 +159,7 @@ def list_families(tables: Sequence[Table], mode: str, *, openmetrics: bool) -> l
             for published in (metric.published, *metric.also):
                 if published:
                     family = open_family(published, type_of(metric, published), metric.help)
-                    fresh = Source(number, [], metric, *split_scale(metric.scale))
+                    fresh = BlockSource(number, [], metric, *split_scale(metric.scale))
                     family.sources.setdefault((number, metric.labels), fresh).columns.append(column)
         if table.info:
             open_family(table.info.published, "gauge", table.info.help).infos.append((number, table.info))
@@ -175,7 +177,7 @@ def info_lines(name: str, info: Info, entities: tuple[Entity, ...]) -> list[str]
 
 
 @dataclass(slots=True)
-class Plan:
+class ExpositionPlan:
     """Prefixes and where each value comes from, for one state of all entity sets."""
 
     key: tuple[object, ...]
@@ -199,9 +201,9 @@ class Exposition:
     def __init__(self, mode: str, *, openmetrics: bool) -> None:
         self._mode = mode
         self._openmetrics = openmetrics
-        self._plan: Plan | None = None
+        self._plan: ExpositionPlan | None = None
         self._memory = Memory()
-        self._families: tuple[tuple[Table, ...], list[Family]] = ((), [])
+        self._families: tuple[tuple[Table, ...], list[ExpositionFamily]] = ((), [])
         """Of these tables: they change when a source comes or goes."""
 
     def render(self, blocks: Sequence[Block]) -> str:
@@ -232,7 +234,7 @@ class Exposition:
         parts += ("\n", plan.tail)
         return "".join(parts)
 
-    def _blank(self, parts: list[str], plan: Plan, missing: list[int]) -> None:
+    def _blank(self, parts: list[str], plan: ExpositionPlan, missing: list[int]) -> None:
         """Remove lines without a value; a header moves to the family's next line."""
         gone = set(missing)
         for line in missing:
@@ -246,14 +248,14 @@ class Exposition:
 
     def _build(
         self, blocks: Sequence[Block], key: tuple[object, ...], before: NDArray[np.bool_] | None
-    ) -> Plan:
+    ) -> ExpositionPlan:
         memory = self._memory
         memory.turn()
         families = self._list_families(tuple(block.table for block in blocks))
         picks = [(source.block, source.columns) for family in families for source in family.sources.values()]
         cells = pick_cells(picks, blocks)
         measured = ~np.isnan(cells) if before is None else ~np.isnan(cells) | before
-        plan = Plan(key, measured, picks, np.empty(0), np.empty(0), [], {}, [], "")
+        plan = ExpositionPlan(key, measured, picks, np.empty(0), np.empty(0), [], {}, [], "")
         rendered = [
             memory.recall(id(entities), partial(render_entities, entities))
             for entities in (block.entities for block in blocks)
@@ -284,14 +286,14 @@ class Exposition:
         plan.divisors = np.array(divisors)
         return plan
 
-    def _list_families(self, tables: tuple[Table, ...]) -> list[Family]:
+    def _list_families(self, tables: tuple[Table, ...]) -> list[ExpositionFamily]:
         known, families = self._families
         if not are_same(known, tables):
             families = list_families(tables, self._mode, openmetrics=self._openmetrics)
             self._families = (tables, families)
         return families
 
-    def _render_infos(self, family: Family, blocks: Sequence[Block]) -> str:
+    def _render_infos(self, family: ExpositionFamily, blocks: Sequence[Block]) -> str:
         lines: list[str] = []
         for number, info in family.infos:
             entities = blocks[number].entities

@@ -20,7 +20,7 @@ _CURSOR = re.compile(r"(?P<run>[^-]+)-(?P<sequence>-?[0-9]{1,18})")
 
 
 @dataclass(frozen=True, slots=True)
-class Tail:
+class LiveBody:
     """An answer of /live."""
 
     body: bytes
@@ -36,7 +36,7 @@ class Live:
     run_id: str
     node: str
 
-    def read(self, since: str) -> Tail:
+    def read(self, since: str) -> LiveBody:
         """Frames behind the cursor; an empty cursor means the newest only."""
         newest = self.ring.newest()
         last = newest.sequence if newest else -1
@@ -46,7 +46,7 @@ class Live:
         encoder = Encoder()
         parts = [encoder.hello(run=self.run_id, node=self.node), *(encoder.encode(frame) for frame in frames)]
         cursor = f"{self.run_id}-{frames[-1].sequence if frames else sequence}"
-        return Tail(b"".join(parts), cursor, complete and known)
+        return LiveBody(b"".join(parts), cursor, complete and known)
 
     def _parse(self, since: str, last: int) -> tuple[int, bool]:
         if not since:

@@ -16,7 +16,7 @@ from nodescope.base.clock import Clock
 from nodescope.base.errors import RequestRejected
 from nodescope.base.text import hint_nearest
 from nodescope.hold.ring import Ring
-from nodescope.publish.derived import Deriver
+from nodescope.publish.derived import EdgeDeriver
 from nodescope.publish.exposition import Exposition
 from nodescope.publish.self_metrics import Own, render_families
 
@@ -45,12 +45,12 @@ class Scrape:
     own: Own
     clock: Clock
     mode: str
-    deriver: Deriver = field(init=False)
+    deriver: EdgeDeriver = field(init=False)
     _prepared: OrderedDict[tuple[bool, tuple[str, ...]], Prepared] = field(default_factory=OrderedDict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
-        self.deriver = Deriver(self.ring)
+        self.deriver = EdgeDeriver(self.ring)
 
     def render(self, sources: tuple[str, ...], *, openmetrics: bool) -> str:
         """The exposition of now; RequestRejected for a source we do not know."""

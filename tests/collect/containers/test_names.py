@@ -6,7 +6,7 @@ from pathlib import Path
 from tests.collect.nodes import Node
 
 from nodescope.collect.containers.cgroup_path import CgroupName
-from nodescope.collect.containers.names import UNNAMED, Name, Names
+from nodescope.collect.containers.names import UNNAMED, ContainerNames, Name
 
 ID = "ab" * 32
 OTHER = "cd" * 32
@@ -20,7 +20,7 @@ def touch(node: Node, path: str, at_ns: int) -> None:
 
 
 def test_without_any_layer_only_the_path_speaks(tmp_path: Path) -> None:
-    names = Names(Node(tmp_path).root())
+    names = ContainerNames(Node(tmp_path).root())
     names.refresh()
     assert names.lookup(CONTAINER) is UNNAMED
     assert names.lookup(CONTAINER).source == "path"
@@ -29,7 +29,7 @@ def test_without_any_layer_only_the_path_speaks(tmp_path: Path) -> None:
 def test_a_container_log_names_all_three(tmp_path: Path) -> None:
     node = Node(tmp_path)
     node.write(f"var/log/containers/web-0_shop_nginx-{ID}.log", "")
-    names = Names(node.root())
+    names = ContainerNames(node.root())
     names.refresh()
     assert names.lookup(CONTAINER) == Name("shop", "web-0", "nginx", source="logs")
 
@@ -37,7 +37,7 @@ def test_a_container_log_names_all_three(tmp_path: Path) -> None:
 def test_a_pod_log_names_the_pod_and_its_only_container(tmp_path: Path) -> None:
     node = Node(tmp_path)
     node.write(f"var/log/pods/shop_web-0_{UID}/nginx/0.log", "")
-    names = Names(node.root())
+    names = ContainerNames(node.root())
     names.refresh()
     assert names.lookup(CONTAINER) == Name("shop", "web-0", "nginx", source="logs")
     assert names.lookup(CONTAINER, is_sandbox=True) == Name("shop", "web-0", source="logs")
@@ -48,7 +48,7 @@ def test_with_two_containers_the_pod_log_names_neither(tmp_path: Path) -> None:
     node = Node(tmp_path)
     for container in ("nginx", "sidecar"):
         node.write(f"var/log/pods/shop_web-0_{UID}/{container}/0.log", "")
-    names = Names(node.root())
+    names = ContainerNames(node.root())
     names.refresh()
     assert names.lookup(CONTAINER) == Name("shop", "web-0", source="logs")
 
@@ -58,7 +58,7 @@ def test_a_second_container_of_a_known_pod_does_not_get_the_name_of_the_first(tm
     node = Node(tmp_path)
     node.write(f"var/log/pods/shop_web-0_{UID}/init/0.log", "")
     touch(node, "var/log/pods", 1)
-    names = Names(node.root())
+    names = ContainerNames(node.root())
     names.refresh()
     assert names.lookup(CONTAINER).container == "init"
     node.write(f"var/log/pods/shop_web-0_{UID}/nginx/0.log", "")
@@ -76,7 +76,7 @@ def test_a_second_container_of_a_known_pod_does_not_get_the_name_of_the_first(tm
 def test_a_name_that_was_learned_wins_and_is_news(tmp_path: Path) -> None:
     node = Node(tmp_path)
     node.write(f"var/log/containers/web-0_shop_nginx-{ID}.log", "")
-    names = Names(node.root())
+    names = ContainerNames(node.root())
     names.refresh()
     version = names.version
     told = Name("shop", "web-0", "nginx", "nginx:1.27", "kube", "3")
@@ -91,7 +91,7 @@ def test_the_folders_are_listed_again_only_when_they_changed(tmp_path: Path) -> 
     node = Node(tmp_path)
     node.write(f"var/log/containers/web-0_shop_nginx-{ID}.log", "")
     touch(node, "var/log/containers", 1)
-    names = Names(node.root())
+    names = ContainerNames(node.root())
     names.refresh()
     version = names.version
     names.refresh()
@@ -106,7 +106,7 @@ def test_the_folders_are_listed_again_only_when_they_changed(tmp_path: Path) -> 
 def test_a_hostile_log_name_is_cleaned(tmp_path: Path) -> None:
     node = Node(tmp_path)
     node.write(f"var/log/containers/we\x1bb_sh\top_ng\x7finx-{ID}.log", "")
-    names = Names(node.root())
+    names = ContainerNames(node.root())
     names.refresh()
     found = names.lookup(CONTAINER)
     assert (found.namespace, found.pod, found.container) == ("sh op", "we b", "ng inx")
@@ -116,6 +116,6 @@ def test_a_static_pod_is_found_by_its_hash(tmp_path: Path) -> None:
     node = Node(tmp_path)
     static = "d41d8cd98f00b204e9800998ecf8427e"
     node.write(f"var/log/pods/kube-system_etcd-n1_{static}/etcd/0.log", "")
-    names = Names(node.root())
+    names = ContainerNames(node.root())
     names.refresh()
     assert names.lookup(CgroupName(ID, "crio", static)).pod == "etcd-n1"

@@ -14,7 +14,7 @@ from nodescope.base.block import Table
 from nodescope.base.entity import Entity
 from nodescope.base.errors import ParseError
 from nodescope.base.metric import Metric
-from nodescope.collect.files.batch import Grid, Rows, describe_fault
+from nodescope.collect.files.batch import DeviceTable, FileGrid, describe_fault
 from nodescope.collect.files.layout import DeviceRows, KeyValues, Number
 from nodescope.collect.files.roots import FILE_BYTES, Descriptors, NodeRoot
 
@@ -25,12 +25,12 @@ STAT = KeyValues(
 TABLE = Table("container", "container", ("container",), (*CURRENT.metrics, *STAT.metrics))
 
 
-def make_grid(root: NodeRoot, limit: int) -> tuple[Grid, Descriptors]:
+def make_grid(root: NodeRoot, limit: int) -> tuple[FileGrid, Descriptors]:
     descriptors = Descriptors(limit)
-    return Grid(TABLE, (CURRENT, STAT), root, descriptors), descriptors
+    return FileGrid(TABLE, (CURRENT, STAT), root, descriptors), descriptors
 
 
-def add(grid: Grid, node: Node, name: str, number: int) -> Entity:
+def add(grid: FileGrid, node: Node, name: str, number: int) -> Entity:
     node.write(f"{name}/current", f"{number}\n")
     node.write(f"{name}/stat", f"user {number + 1}\nsystem {number + 2}\n")
     entity = Entity("container", (name,))
@@ -38,7 +38,7 @@ def add(grid: Grid, node: Node, name: str, number: int) -> Entity:
     return entity
 
 
-def values(grid: Grid) -> list[list[float]]:
+def values(grid: FileGrid) -> list[list[float]]:
     grid.read()
     block = grid.block(0)
     assert block is not None
@@ -178,10 +178,10 @@ def test_every_error_has_its_word(error: Exception, status: str) -> None:
 # -- rows -----------------------------------------------------------------------
 
 
-def make_rows(node: Node, limit: int = 10) -> Rows:
+def make_rows(node: Node, limit: int = 10) -> DeviceTable:
     layout = DeviceRows({0: Metric("m", "counter", "A count.")}, separator=b":")
     table = Table("network", "network", ("network",), layout.metrics)
-    return Rows(table, "dev", layout, lambda name: Entity("network", (name,)), node.root(), limit)
+    return DeviceTable(table, "dev", layout, lambda name: Entity("network", (name,)), node.root(), limit)
 
 
 def test_the_set_of_devices_is_the_same_object_while_it_is_the_same_set(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from tests.collect.nodes import Node
 from nodescope.base.block import Table
 from nodescope.base.entity import Entity
 from nodescope.base.metric import Metric
-from nodescope.collect.files.batch import Grid
+from nodescope.collect.files.batch import FileGrid
 from nodescope.collect.files.layout import GridLayout, KeyValues, Number
 from nodescope.collect.files.native import load_native
 from nodescope.collect.files.roots import Descriptors, NodeRoot
@@ -39,7 +39,7 @@ class Tree:
             pytest.skip("the native reader was not built")
         self.root = NodeRoot(self.node.path, native=native)
         self.descriptors = Descriptors(descriptors)
-        self.grid = Grid(TABLE, (CURRENT, KILLS), self.root, self.descriptors)
+        self.grid = FileGrid(TABLE, (CURRENT, KILLS), self.root, self.descriptors)
         self.write_parent()
         self.entities = tuple(self.add(number) for number in range(count))
         self.grid.arrange(self.entities)

@@ -12,7 +12,7 @@ from nodescope.base.block import Block, Table
 from nodescope.base.entity import NODE, Entity
 from nodescope.base.errors import SourceAbsent, SourceFailed
 from nodescope.base.metric import Metric
-from nodescope.collect.run.call_runner import ABSENT_PACE_SECONDS, Caller
+from nodescope.collect.run.call_runner import ABSENT_PACE_SECONDS, CallRunner
 from nodescope.collect.run.source import Context
 
 TABLE = Table("gpu", "gpu", ("node",), (Metric("gpu.m", "gauge", "A number."),))
@@ -75,12 +75,12 @@ class Asked:
         self.closed.set()
 
 
-def make(source: Asked, tmp_path: Path) -> tuple[Caller, Gate]:
+def make(source: Asked, tmp_path: Path) -> tuple[CallRunner, Gate]:
     gate = Gate()
-    return Caller(source, Node(tmp_path).context(), gate), gate
+    return CallRunner(source, Node(tmp_path).context(), gate), gate
 
 
-def end(caller: Caller, gate: Gate, source: Asked) -> None:
+def end(caller: CallRunner, gate: Gate, source: Asked) -> None:
     caller.stop()
     gate.let_through()
     assert source.closed.wait(PATIENCE_SECONDS)

@@ -14,7 +14,7 @@ from nodescope.base.errors import SourceAbsent, SourceFailed
 from nodescope.base.frame import Event, Frame
 from nodescope.base.metric import Metric
 from nodescope.base.settings import Settings
-from nodescope.collect.files.batch import Fault, Segment
+from nodescope.collect.files.batch import FileFault, ReadSegment
 from nodescope.collect.run.sampler import REOPEN_TICKS, Sampler
 from nodescope.collect.run.source import Context, Tick
 
@@ -28,9 +28,9 @@ class OneNumber:
 
     def __init__(self, name: str, before_read: Callable[[], None] = nothing) -> None:
         self.table = Table(name, name, ("node",), (Metric(f"{name}.m", "gauge", "A number."),))
-        self.faults: list[Fault] = []
+        self.faults: list[FileFault] = []
         self.cost_ns = 0
-        self.meets: list[Fault] = []
+        self.meets: list[FileFault] = []
         self.readings = 0
         self.before_read = before_read
         self.before_block: Callable[[], None] = nothing
@@ -67,7 +67,7 @@ class Simple:
         self.on_refresh()
         return ()
 
-    def segments(self) -> Iterable[tuple[Segment, int]]:
+    def segments(self) -> Iterable[tuple[ReadSegment, int]]:
         return [(self.segment, self.tier)]
 
     def dropped(self) -> dict[str, int]:
@@ -221,10 +221,10 @@ def test_a_source_that_makes_no_sense_of_its_own_values_stops_nobody(bench: Make
 def test_a_file_that_is_gone_is_no_failure_and_one_that_breaks_is(bench: MakeBench) -> None:
     source = simple("a")
     parts = bench(source)
-    source.segment.meets = [Fault("x", "gone", "no such device")]
+    source.segment.meets = [FileFault("x", "gone", "no such device")]
     assert parts.sampler.tick().outcomes["a"].state == "ok"
     assert not parts.sampler.condition().tables["a"].faults
-    source.segment.meets = [Fault("x", "failed", "input/output error")]
+    source.segment.meets = [FileFault("x", "failed", "input/output error")]
     parts.sampler.tick()
     assert parts.sampler.tally.errors["a", "failed"] >= 1
     assert parts.sampler.condition().tables["a"].faults == ("x: input/output error",)

@@ -15,8 +15,8 @@ from tests.fakes.amd_tree import add_process, build_card, build_kfd, build_tree,
 from nodescope.base.block import Block
 from nodescope.base.errors import ParseError, SourceAbsent
 from nodescope.base.settings import Settings
-from nodescope.collect.containers.live_containers import Roster
-from nodescope.collect.containers.names import Names
+from nodescope.collect.containers.live_containers import LiveContainers
+from nodescope.collect.containers.names import ContainerNames
 from nodescope.collect.files.roots import Descriptors, NodeRoot
 from nodescope.collect.run.source import Context
 from nodescope.collect.sources.amd.amd_smi import parse_amd_smi
@@ -30,7 +30,13 @@ def open_source(folder: Path, faults: dict[str, int] | None = None, **settings: 
     root = NodeRoot(folder, faults)
     source = AmdSource()
     source.open(
-        Context(root, Descriptors(100), Settings(**{"amd_tools": "never", **settings}), Names(root), Roster())
+        Context(
+            root,
+            Descriptors(100),
+            Settings(**{"amd_tools": "never", **settings}),
+            ContainerNames(root),
+            LiveContainers(),
+        )
     )
     return source
 

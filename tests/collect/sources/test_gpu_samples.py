@@ -14,7 +14,7 @@ from nodescope.collect.files.roots import NodeRoot
 from nodescope.collect.sources.amd.amd_smi import parse_amd_smi
 from nodescope.collect.sources.amd.rocm_smi import parse_rocm_smi
 from nodescope.collect.sources.amd.sysfs import read_cards
-from nodescope.collect.sources.gpu.metrics import DCGM_METRICS, Family
+from nodescope.collect.sources.gpu.metrics import DCGM_METRICS, GpuFamily
 from nodescope.collect.sources.nvidia.nvidia_smi import parse_nvidia_smi
 
 PARSERS = {
@@ -356,5 +356,5 @@ def test_our_dcgm_names_are_dcgms(samples: Path) -> None:
     assert {metric.published for metric in DCGM_METRICS} <= fields
     scrape = (samples / "dcgm/datadog_metrics.txt").read_text()
     labels = set(re.findall(r'(\w+)="', scrape)) | {"pci_bus_id"}
-    block = Family("nvidia").blocks({"gpus": [{"index": 0, "readings": {}}]}, 1, dcgm=True)[-1]
+    block = GpuFamily("nvidia").blocks({"gpus": [{"index": 0, "readings": {}}]}, 1, dcgm=True)[-1]
     assert {name for name, _ in block.entities[0].labels} <= labels

@@ -6,8 +6,8 @@ from tests.support import NODES
 
 from nodescope.base.entity import Entity
 from nodescope.collect.containers.cgroup_path import CgroupName
-from nodescope.collect.containers.live_containers import Member, Roster
-from nodescope.collect.containers.names import Names
+from nodescope.collect.containers.live_containers import LiveContainer, LiveContainers
+from nodescope.collect.containers.names import ContainerNames
 from nodescope.collect.files.roots import NodeRoot
 from nodescope.collect.sources.kubernetes import PodNames, parse_owner
 
@@ -38,8 +38,8 @@ def pod(uid: str = "u1", container_id: str = ID, **about: Any) -> dict[str, Any]
     }
 
 
-def make() -> tuple[PodNames, Names, Roster]:
-    names, roster = Names(NodeRoot(NODES / "bare" / "t0")), Roster()
+def make() -> tuple[PodNames, ContainerNames, LiveContainers]:
+    names, roster = ContainerNames(NodeRoot(NODES / "bare" / "t0")), LiveContainers()
     return PodNames(names, roster), names, roster
 
 
@@ -74,7 +74,7 @@ def test_a_pod_that_is_gone_is_forgotten_but_not_what_still_runs() -> None:
     """A name stays until the container's cgroup has ended."""
     listener, names, roster = make()
     listener.replace([pod("u1"), pod("u2", "77" * 32)])
-    roster.replace((Member(Entity("container"), cgroup(), "", ""),))
+    roster.replace((LiveContainer(Entity("container"), cgroup(), "", ""),))
     listener.replace([])
     assert names.lookup(cgroup()).pod == "web-5d4f-x"
     assert names.lookup(cgroup("77" * 32, "u2")).pod == ""

@@ -14,12 +14,12 @@ from nodescope.base.block import Block
 from nodescope.base.clock import SystemClock
 from nodescope.base.errors import SourceAbsent, SourceFailed
 from nodescope.base.settings import Settings
-from nodescope.collect.containers.live_containers import Roster
-from nodescope.collect.containers.names import Names
+from nodescope.collect.containers.live_containers import LiveContainers
+from nodescope.collect.containers.names import ContainerNames
 from nodescope.collect.files.roots import Descriptors, NodeRoot
-from nodescope.collect.run.call_runner import Caller
+from nodescope.collect.run.call_runner import CallRunner
 from nodescope.collect.run.source import Context
-from nodescope.collect.sources.gpu.metrics import Family
+from nodescope.collect.sources.gpu.metrics import GpuFamily
 from nodescope.collect.sources.nvidia.source import NvidiaSource
 
 pytest.importorskip("pynvml")
@@ -46,7 +46,7 @@ def scenario(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Scenario:
 
 def context_in(folder: Path, **settings: Any) -> Context:
     root = NodeRoot(folder)
-    return Context(root, Descriptors(100), Settings(**settings), Names(root), Roster())
+    return Context(root, Descriptors(100), Settings(**settings), ContainerNames(root), LiveContainers())
 
 
 Open = Callable[..., NvidiaSource]
@@ -420,7 +420,7 @@ def test_dcgm_names_carry_its_units(open_source: Open, scenario: Scenario) -> No
 def test_dcgm_has_the_newest_xid_and_none_of_a_gpu_that_tells_none() -> None:
     known = {"index": 0, "readings": {"xids": 3}, "xids": {"13": [2, 100.0], "79": [1, 90.0]}}
     silent = {"index": 1, "readings": {"up": 1}}
-    block = Family("nvidia").blocks({"gpus": [known, silent]}, 1, dcgm=True)[-1]
+    block = GpuFamily("nvidia").blocks({"gpus": [known, silent]}, 1, dcgm=True)[-1]
     column = block.table.columns["gpu.dcgm.XID_ERRORS"]
     assert block.values[0, column] == 13
     assert math.isnan(block.values[1, column])
@@ -435,7 +435,7 @@ def test_a_call_that_hangs_fails_the_source_and_never_the_tick(
     point_binding_at(library)
     source = NvidiaSource(str(library))
     source.deadline_seconds = 0.3
-    caller = Caller(source, context_in(tmp_path), SystemClock())
+    caller = CallRunner(source, context_in(tmp_path), SystemClock())
     caller.start()
     slowest_seconds = 0.0
 

@@ -11,8 +11,8 @@ import pytest
 from nodescope.base.block import Block
 from nodescope.base.errors import ParseError, SourceAbsent, SourceFailed
 from nodescope.base.settings import Settings
-from nodescope.collect.containers.live_containers import Roster
-from nodescope.collect.containers.names import Names
+from nodescope.collect.containers.live_containers import LiveContainers
+from nodescope.collect.containers.names import ContainerNames
 from nodescope.collect.files.roots import Descriptors, NodeRoot
 from nodescope.collect.run.source import Context
 from nodescope.collect.sources.gpu import vendor_tool
@@ -69,7 +69,7 @@ def tool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Tool:
 def open_source(folder: Path, **settings: Any) -> NvidiaSource:
     root = NodeRoot(folder)
     source = NvidiaSource(str(folder / "no-such-library.so"))
-    source.open(Context(root, Descriptors(100), Settings(**settings), Names(root), Roster()))
+    source.open(Context(root, Descriptors(100), Settings(**settings), ContainerNames(root), LiveContainers()))
     return source
 
 

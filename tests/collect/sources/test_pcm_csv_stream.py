@@ -15,16 +15,16 @@ from tests.samples import find_samples, list_samples
 
 from nodescope.collect.sources.pcm import cell as pcm_cell
 from nodescope.collect.sources.pcm import csv_stream as pcm_csv
-from nodescope.collect.sources.pcm.csv_stream import LINE_REASONS, Column, Row, Stream, parse_cells
+from nodescope.collect.sources.pcm.csv_stream import LINE_REASONS, PcmColumn, PcmRow, PcmStream, parse_cells
 
 
-def read_all(data: bytes | str) -> tuple[list[Row], Stream]:
-    stream = Stream()
+def read_all(data: bytes | str) -> tuple[list[PcmRow], PcmStream]:
+    stream = PcmStream()
     rows = stream.feed(data if isinstance(data, bytes) else data.encode())
     return rows + stream.finish(), stream
 
 
-def cells_of(row: Row) -> dict[tuple[str, str], float]:
+def cells_of(row: PcmRow) -> dict[tuple[str, str], float]:
     cells = parse_cells(row, Counter())
     return {key: float(cells[place]) for key, place in row.header.places.items()}
 
@@ -79,9 +79,9 @@ def test_renamed_columns_are_one_column() -> None:
     text = "System;;;;Socket0;\nDate;Time;MCDRAM_READ;TotalQPIin;QPI0;\n2019-01-01;00:00:00.000;1;2;3;\n"
     rows, _ = read_all(text)
     assert rows[0].header.columns[2:] == (
-        Column("System", "HBM_READ"),
-        Column("System", "TotalUPIin"),
-        Column("Socket 0", "UPI0"),
+        PcmColumn("System", "HBM_READ"),
+        PcmColumn("System", "TotalUPIin"),
+        PcmColumn("Socket 0", "UPI0"),
     )
 
 
@@ -146,13 +146,13 @@ def test_text_before_the_header_is_not_a_header() -> None:
     """PCM_NO_RDT=1 makes pcm print a line before it."""
     rows, stream = read_all(b"Disabling RDT usage because PCM_NO_RDT=1\n" + HEADER + ROW % 1)
     assert len(rows) == 1
-    assert rows[0].header.columns[2] == Column("System", "IPC")
+    assert rows[0].header.columns[2] == PcmColumn("System", "IPC")
     assert stream.ignored == {"foreign": 1}
 
 
 def test_a_line_without_end_is_not_kept() -> None:
     """Somebody's binary file: memory stays bounded, and the next row is read."""
-    stream = Stream()
+    stream = PcmStream()
     stream.feed(HEADER)
     for _ in range(3):
         stream.feed(b"x" * (pcm_csv.LINE_BYTES // 2))
@@ -163,7 +163,7 @@ def test_a_line_without_end_is_not_kept() -> None:
 
 def test_a_whole_row_is_accepted_before_its_newline() -> None:
     """Newline-first writing would otherwise make every sample one interval late."""
-    stream = Stream()
+    stream = PcmStream()
     stream.feed(HEADER[:-1])
     assert stream.settle() == []
     stream.feed(b"\n" + (ROW % 1)[:-3])
@@ -177,7 +177,7 @@ def test_a_whole_row_is_accepted_before_its_newline() -> None:
 
 
 def test_what_follows_an_accepted_row_on_its_line_is_a_tail() -> None:
-    stream = Stream()
+    stream = PcmStream()
     stream.feed(HEADER + ROW % 1)
     assert len(stream.settle()) == 1
     assert stream.feed(b"0.00,0.01\n") == []
@@ -256,7 +256,7 @@ def test_the_fast_and_the_slow_way_agree(cells: list[str]) -> None:
     A row of plain numbers is parsed at once; one odd cell sends it the slow way.
     """
     header = pcm_csv.parse_header("System,System,System,System,System,", "Date,Time,IPC,READ,TEMP,")
-    row = Row(header, ("2025-01-01", "00:00:00.000", *cells))
+    row = PcmRow(header, ("2025-01-01", "00:00:00.000", *cells))
     missing: Counter[str] = Counter()
     found = parse_cells(row, missing)[2:]
     expected = [
@@ -291,8 +291,8 @@ documents = st.lists(st.one_of(pieces, st.binary(max_size=40)), max_size=12).map
 def test_the_same_bytes_give_the_same_rows_however_they_arrive(data: bytes, steps: list[int]) -> None:
     """forall splits of the bytes into pieces: the same rows, the same counts; and nothing raises."""
     whole, stream = read_all(data)
-    split = Stream()
-    rows: list[Row] = []
+    split = PcmStream()
+    rows: list[PcmRow] = []
     rest = data
     for step in steps:
         rows += split.feed(rest[:step])
@@ -328,8 +328,8 @@ def test_settling_never_changes_a_good_stream(values: list[int], step: int) -> N
         for n, value in enumerate(values)
     ]
     data = HEADER[:-1] + b"".join(b"\n" + row.encode() for row in rows)
-    stream = Stream()
-    found: list[Row] = []
+    stream = PcmStream()
+    found: list[PcmRow] = []
     for start in range(0, len(data), step):
         found += stream.feed(data[start : start + step])
         found += stream.settle()

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nodescope.base.block import Block
-from nodescope.collect.sources.pcm.csv_stream import Row, parse_header
+from nodescope.collect.sources.pcm.csv_stream import PcmRow, parse_header
 from nodescope.collect.sources.pcm.source import PcmSource, write_header
 
 COLUMNS = (
@@ -242,4 +242,4 @@ def test_a_window_is_the_sum_of_its_parts(reads: list[str]) -> None:
 def test_the_header_is_made_again_as_it_was() -> None:
     """An answer can be saved and replayed: write and parse are inverse."""
     assert parse_header(*write_header(HEADER)).columns == HEADER.columns
-    assert Row(HEADER, row_at(0)).header is HEADER
+    assert PcmRow(HEADER, row_at(0)).header is HEADER

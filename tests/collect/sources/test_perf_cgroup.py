@@ -20,7 +20,7 @@ from nodescope.base.entity import Entity
 from nodescope.base.errors import SourceAbsent, SourceFailed
 from nodescope.base.perf_requests import WISH_SECONDS, WISHES, Wishes
 from nodescope.collect.containers.cgroup_path import CgroupName
-from nodescope.collect.containers.live_containers import Member
+from nodescope.collect.containers.live_containers import LiveContainer
 from nodescope.collect.files.roots import NodeRoot
 from nodescope.collect.run.source import Context
 from nodescope.collect.sources.perf.cgroup_source import NOBODY_ASKED, PerfCgroupSource, choose
@@ -68,11 +68,11 @@ def node(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def make_member(name: str) -> Member:
+def make_member(name: str) -> LiveContainer:
     labels = (("namespace", "shop"), ("pod", f"{name}-0"), ("container", name))
     number = f"{CONTAINERS.index(name) + 1:064x}"
     path = f"kubepods/{name}"
-    return Member(
+    return LiveContainer(
         Entity("container", (number, "7"), labels),
         CgroupName(container_id=number),
         path,
@@ -289,7 +289,7 @@ def test_software_events_of_a_cgroup_are_counted_really(groups: list[Path]) -> N
     context = make_context(Path("/"), perf_containers=("nodescope-perf-*",))
     assert isinstance(context.root, NodeRoot)
     members = tuple(
-        Member(
+        LiveContainer(
             Entity("service", (folder.name, str(folder.stat().st_ino)), (("service", folder.name),)),
             CgroupName(),
             folder.name,

@@ -8,7 +8,7 @@ from tests.collect.nodes import Node, at
 from nodescope.base.block import Block
 from nodescope.base.entity import Entity
 from nodescope.collect.containers.cgroup_path import CgroupName
-from nodescope.collect.containers.live_containers import Member
+from nodescope.collect.containers.live_containers import LiveContainer
 from nodescope.collect.run.source import Context
 from nodescope.collect.sources.pod import PodSource
 
@@ -23,7 +23,7 @@ def write_network(node: Node, pid: int, namespace: str, received: int, interface
     node.write(f"proc/{pid}/net/dev", f"{HEAD}    lo: {lo}\n  {interface}: {numbers}\n")
 
 
-def member(pod: str, pids: tuple[int, ...], container: str = "c", name: str = "") -> Member:
+def member(pod: str, pids: tuple[int, ...], container: str = "c", name: str = "") -> LiveContainer:
     labels = (
         ("namespace", "shop"),
         ("pod", name),
@@ -32,7 +32,7 @@ def member(pod: str, pids: tuple[int, ...], container: str = "c", name: str = ""
         ("id", f"/pod{pod}/{container}"),
     )
     entity = Entity("container", (f"{pod}{container}",), labels)
-    return Member(entity, CgroupName(f"{pod}{container}", "", pod), container, f"cgroup/{pod}", pids)
+    return LiveContainer(entity, CgroupName(f"{pod}{container}", "", pod), container, f"cgroup/{pod}", pids)
 
 
 @pytest.fixture
@@ -43,7 +43,7 @@ def node(tmp_path: Path) -> Node:
     return made
 
 
-def open_source(node: Node, *members: Member) -> tuple[PodSource, Context]:
+def open_source(node: Node, *members: LiveContainer) -> tuple[PodSource, Context]:
     context = node.context()
     context.roster.replace(members)
     source = PodSource()

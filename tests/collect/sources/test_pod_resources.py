@@ -11,8 +11,8 @@ from tests.fakes.kubelet import Kubelet, running_kubelet
 
 from nodescope.base.errors import ParseError, SourceAbsent, SourceFailed
 from nodescope.base.settings import Settings
-from nodescope.collect.containers.live_containers import Roster
-from nodescope.collect.containers.names import Names
+from nodescope.collect.containers.live_containers import LiveContainers
+from nodescope.collect.containers.names import ContainerNames
 from nodescope.collect.files.roots import Descriptors, NodeRoot
 from nodescope.collect.run.source import Context
 from nodescope.collect.sources.pod_resources.source import SOCKET, PodResourcesSource, parse_assignments
@@ -35,7 +35,7 @@ def kubelet(folder: Path) -> Iterator[Kubelet]:
 def open_source(folder: Path) -> PodResourcesSource:
     root = NodeRoot(folder)
     source = PodResourcesSource()
-    source.open(Context(root, Descriptors(10), Settings(), Names(root), Roster()))
+    source.open(Context(root, Descriptors(10), Settings(), ContainerNames(root), LiveContainers()))
     return source
 
 

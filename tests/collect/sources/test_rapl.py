@@ -7,7 +7,7 @@ import pytest
 from tests.collect.hardware import make_context, value, write_files
 
 from nodescope.base.errors import SourceAbsent, SourceFailed
-from nodescope.collect.run.counter_sum import Growth
+from nodescope.collect.run.counter_sum import CounterSum
 from nodescope.collect.sources.rapl import RaplSource, name_zone
 
 FOLDER = "sys/class/powercap"
@@ -51,7 +51,7 @@ def test_a_wrap_is_growth_not_a_reset(tmp_path: Path) -> None:
 
 def test_a_wrap_after_a_long_gap_is_not_guessed() -> None:
     """It may have wrapped more than once: neither energy nor time is counted."""
-    growth = Growth()
+    growth = CounterSum()
     growth.add("x", 9.0, 0.0, 10.0)
     grown = growth.add("x", 1.0, 100.0, 10.0)
     assert grown is not None

@@ -14,12 +14,19 @@ from nodescope.keep.consolidator import Consolidator
 from nodescope.keep.copy.copied_files import end_copying, read_ledger, read_status
 from nodescope.keep.copy.copier import VERIFY_SECONDS, Copier, Partition, is_finished
 from nodescope.keep.copy.manifest import MANIFEST, parse_manifest
-from nodescope.keep.copy.object_store import Digest, Pace, Store, check_build, check_url, open_store
+from nodescope.keep.copy.object_store import (
+    Digest,
+    ObjectStore,
+    UploadPace,
+    check_build,
+    check_url,
+    open_store,
+)
 from nodescope.keep.demo.archive import write_node
-from nodescope.keep.demo.story import Wish
+from nodescope.keep.demo.story import DemoRequest
 from nodescope.keep.disk import Disk
 from nodescope.keep.folder import MS_PER_DAY, MS_PER_HOUR, DataFolder, parse_file
-from nodescope.keep.retention import Limits, apply_retention
+from nodescope.keep.retention import RetentionLimits, apply_retention
 from nodescope.read.files.file_survey import survey_roots
 
 # 12:00 UTC: the day is not over, the hours are.
@@ -31,13 +38,13 @@ class Killed(BaseException):
     """As sudden as SIGKILL: nothing catches it."""
 
 
-class Brittle(Store):
+class Brittle(ObjectStore):
     """A store that stops the world at its n-th change, before or in the middle of it."""
 
     __slots__ = ("left",)
     left: int
 
-    def __init__(self, store: Store, left: int) -> None:
+    def __init__(self, store: ObjectStore, left: int) -> None:
         super().__init__(store.url, store.files, store.base, store.pace)
         object.__setattr__(self, "left", left)
 
@@ -67,7 +74,7 @@ class Brittle(Store):
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Three hours of one node; the first two lie in finished files of an hour."""
     path = tmp_path_factory.mktemp("copy") / "data"
-    write_node(Wish(path, 2.2, 3, 3, END_MS, "n1"), "0", lambda _: None)
+    write_node(DemoRequest(path, 2.2, 3, 3, END_MS, "n1"), "0", lambda _: None)
     return path
 
 
@@ -78,7 +85,7 @@ def data(made: Path, tmp_path: Path) -> Path:
     return path
 
 
-def copier(data: Path, url: str, now_ms: int = END_MS, store: Store | None = None) -> Copier:
+def copier(data: Path, url: str, now_ms: int = END_MS, store: ObjectStore | None = None) -> Copier:
     return Copier(Disk(), DataFolder(data), store or open_store(url), TurnableClock(now_ms * 1_000_000, 0))
 
 
@@ -175,7 +182,7 @@ def test_killed_at_any_step_and_resumed_the_same_rows_are_there_once(data: Path,
 
 
 def test_what_comes_back_different_is_not_named(data: Path, tmp_path: Path) -> None:
-    class Lossy(Store):
+    class Lossy(ObjectStore):
         __slots__ = ()
 
         def digest(self, key: str) -> Digest:
@@ -203,14 +210,14 @@ def test_the_status_tells_how_far_behind(data: Path, tmp_path: Path) -> None:
 def test_the_pace_is_kept_both_ways(data: Path, tmp_path: Path) -> None:
     clock = TurnableClock(END_MS * 1_000_000, 0)
     url = (tmp_path / "store").as_uri()
-    done = Copier(Disk(), DataFolder(data), open_store(url, Pace(100_000, clock)), clock).run_pass(
+    done = Copier(Disk(), DataFolder(data), open_store(url, UploadPace(100_000, clock)), clock).run_pass(
         everything=True
     )
     assert clock.mono_ns() == pytest.approx(2 * done.bytes / 100_000 * 1e9, rel=0.01)
 
 
-def limits(now_ms: int, free_bytes: int = 0, total: int = 10**12) -> Limits:
-    return Limits(now_ms, 3600, total, free_bytes, 3600)
+def limits(now_ms: int, free_bytes: int = 0, total: int = 10**12) -> RetentionLimits:
+    return RetentionLimits(now_ms, 3600, total, free_bytes, 3600)
 
 
 def test_retention_waits_for_the_copy(data: Path, tmp_path: Path) -> None:
@@ -289,7 +296,7 @@ def test_a_resident_copier_asks_every_hour(data: Path, tmp_path: Path) -> None:
 
 
 def test_a_store_that_does_not_answer_has_lost_nothing(data: Path, tmp_path: Path) -> None:
-    class Mute(Store):
+    class Mute(ObjectStore):
         __slots__ = ()
 
         def read(self, key: str) -> bytes | None:

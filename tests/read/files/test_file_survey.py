@@ -12,12 +12,12 @@ from nodescope.keep.copy.copier import Copier
 from nodescope.keep.copy.manifest import MANIFEST
 from nodescope.keep.copy.object_store import open_store
 from nodescope.keep.demo.archive import write_node
-from nodescope.keep.demo.story import Wish
+from nodescope.keep.demo.story import DemoRequest
 from nodescope.keep.disk import Disk
 from nodescope.keep.folder import DataFolder
 from nodescope.read.files.catalog import read_catalog
 from nodescope.read.files.file_survey import open_files, survey_again, survey_roots
-from nodescope.read.files.sidecar_cache import Held
+from nodescope.read.files.sidecar_cache import SidecarCache
 from nodescope.read.query.engine import Engine
 
 END_MS = 1_772_366_400_000
@@ -28,7 +28,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two nodes of an hour and a bit, and their copy."""
     path = tmp_path_factory.mktemp("roots")
     for node in ("n1", "n2"):
-        write_node(Wish(path / "nodes" / node, 1.3, 3, 3, END_MS, node), "0", lambda _: None)
+        write_node(DemoRequest(path / "nodes" / node, 1.3, 3, 3, END_MS, node), "0", lambda _: None)
         copier = Copier(
             Disk(),
             DataFolder(path / "nodes" / node),
@@ -144,7 +144,7 @@ def test_a_replaced_file_is_found_again(place: Path) -> None:
 
 
 def test_what_is_held_is_fetched_once_and_checked(tmp_path: Path) -> None:
-    held = Held(tmp_path / "held", most_bytes=150)
+    held = SidecarCache(tmp_path / "held", most_bytes=150)
     fetched = []
 
     def fetch() -> bytes:

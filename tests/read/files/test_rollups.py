@@ -11,7 +11,7 @@ from nodescope.keep.convert import convert_all
 from nodescope.keep.disk import Disk
 from nodescope.keep.folder import DataFolder
 from nodescope.read.files.catalog import read_catalog
-from nodescope.read.query.engine import Answer, Engine
+from nodescope.read.query.engine import Engine, QueryResult
 
 LATER_MS = 1_772_366_340_000 + 90 * 86_400_000
 SAME = frame_at(0).blocks[0].entities
@@ -29,7 +29,7 @@ def folder(tmp_path: Path) -> DataFolder:
     return folder
 
 
-def ask(folder: DataFolder, metric: str, points: int) -> Answer:
+def ask(folder: DataFolder, metric: str, points: int) -> QueryResult:
     return Engine().query(read_catalog([folder.path]), metric, [A.ids[0]], max_points=points)
 
 

@@ -12,12 +12,12 @@ import pytest
 from nodescope.base.errors import RequestRejected
 from nodescope.cli import main
 from nodescope.keep.demo.archive import write_node
-from nodescope.keep.demo.story import Wish
-from nodescope.read.files.file_survey import Fault, survey_roots
+from nodescope.keep.demo.story import DemoRequest
+from nodescope.read.files.file_survey import SurveyFault, survey_roots
 from nodescope.use.fleet.answer import FleetAnswer, build_answer, is_together
 from nodescope.use.fleet.compare import compare
 from nodescope.use.fleet.out import write_out
-from nodescope.use.fleet.part import Job, Key, Part, Unit, cut_units
+from nodescope.use.fleet.part import Job, Key, Unit, UnitPart, cut_units
 from nodescope.use.fleet.task import run_unit
 
 API: Key = ("shop", "shop/api", "api:2")
@@ -61,14 +61,14 @@ def row(node: str, key: Key, chance: float = 1e-9, **more: Any) -> dict[str, Any
     }
 
 
-def part(number: int, rows: list[dict[str, Any]], elsewhere: dict[Key, int] | None = None) -> Part:
-    made = Part(unit(f"n{number}"), rows, Counter({API: 1, CRON: 1}))
+def part(number: int, rows: list[dict[str, Any]], elsewhere: dict[Key, int] | None = None) -> UnitPart:
+    made = UnitPart(unit(f"n{number}"), rows, Counter({API: 1, CRON: 1}))
     made.elsewhere = Counter(elsewhere or {})
     made.seconds_elsewhere = {API: 3360.0, CRON: 3360.0}
     return made
 
 
-def changes(parts: list[Part]) -> FleetAnswer:
+def changes(parts: list[UnitPart]) -> FleetAnswer:
     return build_answer(parts, [], Job("changes", 1_800_000, 120_000), "workload", 0.05)
 
 
@@ -107,7 +107,7 @@ def test_replicas_that_agree_are_kept_where_one_alone_would_not_be() -> None:
 
 
 def test_faults_are_told_once() -> None:
-    fault = Fault("n1", "a file is damaged")
+    fault = SurveyFault("n1", "a file is damaged")
     parts = [part(1, [])]
     parts[0].faults = [fault, fault]
     assert build_answer(parts, [fault], Job("trend"), "workload", 0.05).faults == [fault]
@@ -167,7 +167,7 @@ def test_wrong_words_get_one_clear_line(
 def node(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Three minutes of two containers."""
     path = tmp_path_factory.mktemp("node")
-    write_node(Wish(path, 0.05, 2, 1, 1_772_366_400_000, "demo-1"), "0", lambda _: None)
+    write_node(DemoRequest(path, 0.05, 2, 1, 1_772_366_400_000, "demo-1"), "0", lambda _: None)
     return path
 
 

@@ -5,12 +5,12 @@ import pytest
 
 from nodescope.keep.label_columns import LABELS, Subject
 from nodescope.read.query.bucket import Points
-from nodescope.read.query.engine import Line
+from nodescope.read.query.engine import QueryLine
 from nodescope.use.fleet.chain import join, link
 from nodescope.use.fleet.workload import Owner, owner_of, strip_pod
 
 
-def line(container: str, start: int, count: int, value: float, image: str = "", owner: str = "") -> Line:
+def line(container: str, start: int, count: int, value: float, image: str = "", owner: str = "") -> QueryLine:
     known = {
         "l_container_id": container,
         "l_scope": "container",
@@ -23,10 +23,10 @@ def line(container: str, start: int, count: int, value: float, image: str = "", 
     values = np.full(count, value)
     points = Points(times, values, values, values, np.ones(count, np.int64))
     details = {key: text for key, text in (("image", image), ("owner", owner)) if text}
-    return Line(Subject(tuple(known.get(name) for name in LABELS), details), points)
+    return QueryLine(Subject(tuple(known.get(name) for name in LABELS), details), points)
 
 
-def owned(*lines: Line) -> list[tuple[Owner, Line]]:
+def owned(*lines: QueryLine) -> list[tuple[Owner, QueryLine]]:
     return [(owner_of(one, "n1"), one) for one in lines]
 
 

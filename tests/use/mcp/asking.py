@@ -13,9 +13,9 @@ from mcp.server import Server
 
 from nodescope.base.clock import SystemClock
 from nodescope.keep.demo.archive import render_truth, write_node
-from nodescope.keep.demo.story import Wish
+from nodescope.keep.demo.story import DemoRequest
 from nodescope.use.mcp.nodes.fleet import Fleet, LocalRoster
-from nodescope.use.mcp.nodes.local import LocalNode, Store
+from nodescope.use.mcp.nodes.local import LocalFolders, LocalNode
 from nodescope.use.mcp.protocol.answer import ANSWER_SCHEMA, LIMIT_BYTES
 from nodescope.use.mcp.protocol.server import build_server
 
@@ -31,7 +31,7 @@ def write_demo(
     most: list[dict[str, Any]] = []
     for number in range(nodes):
         name = f"demo-{number + 1}"
-        wish = Wish(folder / name, hours, containers, seed, END_MS, name)
+        wish = DemoRequest(folder / name, hours, containers, seed, END_MS, name)
         made = write_node(wish, "0", lambda _: None)
         planted += [{"node": name, **one} for one in made.truth]
         most.append({"node": name, **made.most})
@@ -41,7 +41,7 @@ def write_demo(
 
 
 def local_fleet(folder: Path, deadline_seconds: float = 60.0) -> Fleet:
-    store = Store([folder], SystemClock())
+    store = LocalFolders([folder], SystemClock())
     roster = LocalRoster(store.nodes, lambda node: LocalNode(store, node), store.trouble)
     return Fleet(roster, SystemClock(), deadline_seconds)
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from tests.use.mcp.asking import Asker, connected, local_fleet
 
-from nodescope.use.mcp.nodes.backend import Life, clean_name
+from nodescope.use.mcp.nodes.backend import ArchivedLife, clean_name
 from nodescope.use.mcp.protocol.prompts import PROMPTS
 from nodescope.use.mcp.protocol.server import build_server
 from nodescope.use.mcp.tools import TOOLS
@@ -233,7 +233,7 @@ def test_a_period_in_one_short_life_of_many_is_no_period() -> None:
 def test_a_very_long_name_is_shown_short_and_found_by_either() -> None:
     """A pod's name may have 253 characters: it must not crowd the sentence out, nor be lost."""
     long = f"{'batch-' * 40}x7f2q"
-    (resident,) = gather_residents([Life("ab" * 32, "n", "shop", clean_name(long), "app", "", 0, 1)])
+    (resident,) = gather_residents([ArchivedLife("ab" * 32, "n", "shop", clean_name(long), "app", "", 0, 1)])
     assert len(resident.name) <= 90
     assert resident.pod.endswith("x7f2q")
     for text in (long, f"{long}/app", resident.name, f"shop/{long}/app", resident.full_name):

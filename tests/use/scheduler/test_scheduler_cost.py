@@ -17,8 +17,8 @@ from nodescope.use.scheduler.extender import Extender
 from nodescope.use.scheduler.freshness import judge_age
 from nodescope.use.scheduler.host_cost import derive_queue
 from nodescope.use.scheduler.nodes import Nodes
-from nodescope.use.scheduler.placed_pods import Ledger
-from nodescope.use.scheduler.wire import Call, parse_call
+from nodescope.use.scheduler.placed_pods import PlacedPods
+from nodescope.use.scheduler.wire import ExtenderCall, parse_call
 
 NOW_MS = WALL_NS // 1_000_000
 ENABLED = {"fpga-scheduling.io/enabled": "true"}
@@ -30,7 +30,7 @@ class World:
     def __init__(self, policy: str = "cost") -> None:
         self.clock = TurnableClock()
         self.nodes = Nodes(self.clock)
-        self.ledger = Ledger(self.clock)
+        self.ledger = PlacedPods(self.clock)
         self.extender = Extender(self.nodes, self.ledger, Decisions(), self.clock, policy)
 
     def node(self, name: str, *events: FpgaEvent, labels: dict[str, str] | None = None) -> None:
@@ -47,7 +47,7 @@ class World:
         about = {"name": name, "annotations": annotations, "labels": labels or {}}
         self.nodes.change({"metadata": about})
 
-    def call(self, pod: str, labels: dict[str, str], **spec: Any) -> Call:
+    def call(self, pod: str, labels: dict[str, str], **spec: Any) -> ExtenderCall:
         about = {"name": pod, "namespace": "d", "uid": f"uid-{pod}", "labels": labels}
         body = {
             "Pod": {"metadata": about, "spec": spec},
@@ -62,7 +62,7 @@ class World:
             labels["fpga-scheduling.io/bitstream-identifier"] = bitstream
         return self.scores_of(self.call(pod, labels))
 
-    def scores_of(self, call: Call) -> dict[str, int]:
+    def scores_of(self, call: ExtenderCall) -> dict[str, int]:
         rows = json.loads(self.extender.prioritize(call))
         return {row["Host"]: row["Score"] for row in rows}
 

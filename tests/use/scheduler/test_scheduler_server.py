@@ -18,7 +18,7 @@ from nodescope.publish.self_metrics import OwnFamily, histogram_samples, render_
 from nodescope.use.scheduler.explain import Decisions
 from nodescope.use.scheduler.extender import Extender
 from nodescope.use.scheduler.nodes import Nodes
-from nodescope.use.scheduler.placed_pods import Ledger
+from nodescope.use.scheduler.placed_pods import PlacedPods
 from nodescope.use.scheduler.self_metrics import ExtenderTally, derive_families
 from nodescope.use.scheduler.server import BODY_BYTES, ExtenderApp
 
@@ -29,7 +29,7 @@ POD = {
 
 def make_app(admits: Callable[[str], bool] | None = None) -> ExtenderApp:
     clock = TurnableClock()
-    nodes, ledger, tally = Nodes(clock), Ledger(clock), ExtenderTally()
+    nodes, ledger, tally = Nodes(clock), PlacedPods(clock), ExtenderTally()
     nodes.change({"metadata": {"name": "a", "annotations": {KEY: "{"}}})
 
     def render() -> str:

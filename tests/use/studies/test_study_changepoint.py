@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 from bench import studies_sets as sets
 
-from nodescope.use.studies import Answer, Series, changepoint
+from nodescope.use.studies import Series, StudyAnswer, changepoint
 from nodescope.use.studies.maths.change_search import cuts_of
 from nodescope.use.studies.maths.piecewise_fit import RunningSums, log_evidence, log_gamma
 
 MakeSeries = Callable[..., Series]
 
 
-def places(answer: Answer, start_at: float = 1_700_000_000.0) -> list[int]:
+def places(answer: StudyAnswer, start_at: float = 1_700_000_000.0) -> list[int]:
     return sorted(round((finding.at or 0) - start_at) for finding in answer.findings)
 
 

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 from bench import studies_sets as sets
 
-from nodescope.use.studies import Answer, Series, periodicity
+from nodescope.use.studies import Series, StudyAnswer, periodicity
 from nodescope.use.studies.series import FloatArray
 
 MakeSeries = Callable[..., Series]
 
 
-def periods(answer: Answer) -> list[float]:
+def periods(answer: StudyAnswer) -> list[float]:
     return [float(finding.measures["period_seconds"] or 0) for finding in answer.findings]
 
 

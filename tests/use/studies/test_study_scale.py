@@ -6,7 +6,7 @@ from bench import studies_sets as sets
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nodescope.use.studies import STUDIES, Answer, Series
+from nodescope.use.studies import STUDIES, Series, StudyAnswer
 from nodescope.use.studies.series import FloatArray
 
 ALONE = [name for name in STUDIES if name != "correlation"]
@@ -28,7 +28,7 @@ def cases() -> dict[str, FloatArray]:
 CASES = cases()
 
 
-def shape_of(answer: Answer, scale: float) -> list[tuple[object, ...]]:
+def shape_of(answer: StudyAnswer, scale: float) -> list[tuple[object, ...]]:
     """Everything a finding says, with what is in the metric's unit divided by the scale."""
     return [
         (

@@ -7,14 +7,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from nodescope.keep.demo.archive import write_node
-from nodescope.keep.demo.story import Wish
+from nodescope.keep.demo.story import DemoRequest
 
 END_MS = 1_770_000_000_000
 HOURS = 1 / 3
 
 
 def write_demo(folder: Path, node: str = "demo-1", containers: int = 8, hours: float = HOURS) -> Path:
-    write_node(Wish(folder, hours, containers, 7, END_MS, node), "0", lambda _: None)
+    write_node(DemoRequest(folder, hours, containers, 7, END_MS, node), "0", lambda _: None)
     return folder
 
 

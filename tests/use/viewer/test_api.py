@@ -15,21 +15,21 @@ from tests.use.viewer.asking import Asker
 from nodescope.use.viewer import shapes
 
 ANSWERS: dict[str, type[BaseModel]] = {
-    "/api/health": shapes.Health,
-    "/api/instance": shapes.Instance,
-    "/api/summary": shapes.Summary,
-    "/api/metrics": shapes.Metrics,
-    "/api/filters": shapes.Filters,
-    "/api/containers": shapes.Containers,
-    "/api/containers?metric=none&sort=last_seen": shapes.Containers,
-    "/api/timeseries?metric=cpu": shapes.Timeseries,
-    "/api/timeseries?metric=memory&range=all&max_points=50": shapes.Timeseries,
-    "/api/timeseries?metric=memory&max_points=1&limits=off": shapes.Timeseries,
-    "/api/timeseries?metric=cpu.load_1m": shapes.Timeseries,
-    "/api/timeseries?metric=gpu_power&scope=gpu": shapes.Timeseries,
-    "/api/studies": shapes.Studies,
-    "/api/study/summary?metric=memory": shapes.Study,
-    "/api/events?range=all": shapes.Events,
+    "/api/health": shapes.HealthJson,
+    "/api/instance": shapes.InstanceJson,
+    "/api/summary": shapes.SummaryJson,
+    "/api/metrics": shapes.MetricsJson,
+    "/api/filters": shapes.FiltersJson,
+    "/api/containers": shapes.ContainersJson,
+    "/api/containers?metric=none&sort=last_seen": shapes.ContainersJson,
+    "/api/timeseries?metric=cpu": shapes.TimeseriesJson,
+    "/api/timeseries?metric=memory&range=all&max_points=50": shapes.TimeseriesJson,
+    "/api/timeseries?metric=memory&max_points=1&limits=off": shapes.TimeseriesJson,
+    "/api/timeseries?metric=cpu.load_1m": shapes.TimeseriesJson,
+    "/api/timeseries?metric=gpu_power&scope=gpu": shapes.TimeseriesJson,
+    "/api/studies": shapes.StudiesJson,
+    "/api/study/summary?metric=memory": shapes.StudyJson,
+    "/api/events?range=all": shapes.EventsJson,
 }
 
 

@@ -9,8 +9,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from tests.use.viewer.asking import Asker
 
-from nodescope.base.time_range import Span
-from nodescope.use.viewer.disconnect import LEFT_STATUS, Caller, CallerLeft
+from nodescope.base.time_range import TimeRange
+from nodescope.use.viewer.disconnect import LEFT_STATUS, CallerLeft, Connection
 from nodescope.use.viewer.findings import answer_study
 from nodescope.use.viewer.request import work
 
@@ -36,7 +36,7 @@ def test_who_left_while_waiting_is_not_answered(viewer: Asker) -> None:
         closes.set()
         request = make_request(closes)
         await request.receive()
-        return await work(viewer.viewer, lambda: pytest.fail("nobody waits for this"), Caller(request))
+        return await work(viewer.viewer, lambda: pytest.fail("nobody waits for this"), Connection(request))
 
     assert asyncio.run(ask()).status_code == LEFT_STATUS
 
@@ -44,7 +44,7 @@ def test_who_left_while_waiting_is_not_answered(viewer: Asker) -> None:
 def test_who_leaves_meanwhile_is_noticed_between_two_pieces_of_work(viewer: Asker) -> None:
     async def ask() -> Response:
         closes, begun, told = asyncio.Event(), threading.Event(), threading.Event()
-        caller = Caller(make_request(closes))
+        caller = Connection(make_request(closes))
 
         def answer() -> Response:
             begun.set()
@@ -68,7 +68,7 @@ def test_who_leaves_meanwhile_is_noticed_between_two_pieces_of_work(viewer: Aske
 
 def test_who_stays_is_answered(viewer: Asker) -> None:
     async def ask() -> Response:
-        return await work(viewer.viewer, Response, Caller(make_request(asyncio.Event())))
+        return await work(viewer.viewer, Response, Connection(make_request(asyncio.Event())))
 
     assert asyncio.run(ask()).status_code == 200
 
@@ -92,7 +92,7 @@ def test_a_study_stops_between_two_series(viewer: Asker) -> None:
             "memory",
             None,
             "",
-            Span(snapshot.to_ms - 600_000, snapshot.to_ms),
+            TimeRange(snapshot.to_ms - 600_000, snapshot.to_ms),
             check,
         )
     assert len(looks) == 3

@@ -12,7 +12,7 @@ from nodescope.collect.containers.cgroup_path import CgroupName
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class LiveContainer:
     """One container (or service) as it stands."""
 
     entity: Entity
@@ -25,13 +25,13 @@ class Member:
 
 
 @dataclass(slots=True)
-class Roster:
+class LiveContainers:
     """The newest snapshot; replaced whole, never changed in place."""
 
-    members: tuple[Member, ...] = ()
-    by_container: dict[str, Member] = field(default_factory=dict)
+    members: tuple[LiveContainer, ...] = ()
+    by_container: dict[str, LiveContainer] = field(default_factory=dict)
 
-    def replace(self, members: tuple[Member, ...]) -> None:
+    def replace(self, members: tuple[LiveContainer, ...]) -> None:
         self.by_container = {
             member.cgroup.container_id: member for member in members if member.cgroup.container_id
         }

@@ -46,7 +46,7 @@ class Name:
 UNNAMED = Name()
 
 
-class Names:
+class ContainerNames:
     """Answers "who is this" from what was learned; never blocks, never asks."""
 
     def __init__(self, root: NodeRoot) -> None:

@@ -27,7 +27,7 @@ from nodescope.base.text import clean_text
 from nodescope.collect.files.layout import NAN, DeviceRows, GridLayout, Parser, plan_rows
 from nodescope.collect.files.native import Native, NativeGrid
 from nodescope.collect.files.roots import FILE_BYTES, Descriptors, NodeRoot
-from nodescope.collect.files.unchanged_parent import Told, Turn, Witnesses
+from nodescope.collect.files.unchanged_parent import Turn, WatchedFile, Witnesses
 from nodescope.collect.run.guard import run_guarded
 
 # ENODEV is what a descriptor of a removed cgroup answers, ESRCH one of a dead
@@ -40,7 +40,7 @@ PATH_CHARACTERS = 4096
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class FileFault:
     """Why a file gave no values in this reading."""
 
     path: str
@@ -51,29 +51,29 @@ class Fault:
         return f"{self.path}: {self.text}"
 
 
-def describe_fault(path: str, error: Exception) -> Fault:
+def describe_fault(path: str, error: Exception) -> FileFault:
     # Tenants name cgroups, and faults are shown in /status and in the log.
     path = clean_text(path, PATH_CHARACTERS)
     if isinstance(error, ParseError):
-        return Fault(path, "unparsable", str(error))
+        return FileFault(path, "unparsable", str(error))
     number = error.errno if isinstance(error, OSError) else None
     text = os.strerror(number).lower() if number else str(error)
     if number in GONE:
-        return Fault(path, "gone", text)
+        return FileFault(path, "gone", text)
     if number in NOT_OFFERED:
-        return Fault(path, "not_offered", text)
+        return FileFault(path, "not_offered", text)
     if number in DENIED:
-        return Fault(path, "denied", text)
+        return FileFault(path, "denied", text)
     if number == errno.EFBIG:
-        return Fault(path, "too_large", text)
-    return Fault(path, "failed", text)
+        return FileFault(path, "too_large", text)
+    return FileFault(path, "failed", text)
 
 
-class Segment(Protocol):
+class ReadSegment(Protocol):
     """One table's share of a tier."""
 
     table: Table
-    faults: list[Fault]
+    faults: list[FileFault]
     cost_ns: int
 
     def read(self) -> None:
@@ -87,13 +87,13 @@ class Segment(Protocol):
     def close(self) -> None: ...
 
 
-def read_segments(segments: Iterable[Segment]) -> None:
+def read_segments(segments: Iterable[ReadSegment]) -> None:
     """Read all files of the due segments; each segment learns its own cost."""
     before = thread_cpu_ns()
     for segment in segments:
         _, outcome = run_guarded(segment.table.source, segment.read, None)
         if outcome.state != "ok":
-            segment.faults = [Fault(segment.table.name, "raised", outcome.reason)]
+            segment.faults = [FileFault(segment.table.name, "raised", outcome.reason)]
         after = thread_cpu_ns()
         segment.cost_ns = after - before
         before = after
@@ -119,7 +119,7 @@ Program = list[tuple[int, str, int, Parser, int, int]]
 
 
 @dataclass(slots=True)
-class Entry:
+class GridEntry:
     """A file made ready: an open descriptor (or -1), its parser, its cells."""
 
     descriptor: int
@@ -132,7 +132,7 @@ class Entry:
     """The file that tells whether this one may have changed."""
 
 
-class Grid:
+class FileGrid:
     """
     A segment with fixed rows: every file fills some columns of one row.
 
@@ -144,7 +144,7 @@ class Grid:
         self, table: Table, layouts: tuple[GridLayout, ...], root: NodeRoot, descriptors: Descriptors
     ) -> None:
         self.table = table
-        self.faults: list[Fault] = []
+        self.faults: list[FileFault] = []
         self.cost_ns = 0
         self._root = root
         self._descriptors = descriptors
@@ -152,7 +152,7 @@ class Grid:
         # cgroup's file holds for the next.
         self._parsers = {id(layout): layout.parser() for layout in layouts}
         self._native = NativeGrid(root.native, layouts) if root.native else None
-        self._rows: dict[Entity, list[Entry]] = {}
+        self._rows: dict[Entity, list[GridEntry]] = {}
         self._entities: tuple[Entity, ...] = ()
         self._program: Program = []
         self._flat: Values = np.empty(0)
@@ -162,7 +162,7 @@ class Grid:
         self._places: tuple[tuple[Entity, ...], dict[tuple[str, tuple[str, ...]], int]] = ((), {})
         self.width = len(table.metrics)
         self.gone_rows: set[int] = set()
-        self._open_faults: dict[Entity, list[Fault]] = {}
+        self._open_faults: dict[Entity, list[FileFault]] = {}
         self._witnesses = Witnesses(table.name, root, descriptors)
 
     @property
@@ -174,7 +174,7 @@ class Grid:
         entity: Entity,
         files: Iterable[tuple[str, GridLayout]],
         witnesses: Mapping[str, str] = MappingProxyType({}),
-    ) -> list[Fault]:
+    ) -> list[FileFault]:
         """
         Open an entity's files; those this node does not offer are left out.
 
@@ -194,14 +194,14 @@ class Grid:
             self._open_faults[entity] = faults
         return faults
 
-    def _open(self, path: str, layout: GridLayout, witness: str) -> Entry:
+    def _open(self, path: str, layout: GridLayout, witness: str) -> GridEntry:
         column = self.table.columns[layout.metrics[0].name]
         descriptor = self._root.open(path)
         if not self._descriptors.take(self.table.name):
             os.close(descriptor)
             descriptor = -1
         parse = self._parsers[id(layout)]
-        return Entry(descriptor, path, layout, parse, column, len(layout.metrics), witness)
+        return GridEntry(descriptor, path, layout, parse, column, len(layout.metrics), witness)
 
     def remove(self, entity: Entity) -> None:
         self._open_faults.pop(entity, None)
@@ -243,7 +243,9 @@ class Grid:
         ]
         self._witnesses.arrange(
             [
-                Told(entry.witness, entry.layout, start + entry.column, start + entry.column + entry.width)
+                WatchedFile(
+                    entry.witness, entry.layout, start + entry.column, start + entry.column + entry.width
+                )
                 for start, entry in placed
             ]
         )
@@ -266,7 +268,7 @@ class Grid:
         """Witnesses or not: every file is read by the next reading."""
         self._witnesses.doubt()
 
-    def _read_natively(self, turn: Turn | None) -> tuple[Values, list[Fault]]:
+    def _read_natively(self, turn: Turn | None) -> tuple[Values, list[FileFault]]:
         assert self._native is not None  # noqa: S101 - asked for only where there is one
         values, unread = self._native.read(len(self._entities) * self.width, turn and turn.files)
         faults = []
@@ -277,13 +279,13 @@ class Grid:
         undecided = [self._program[number] for number, code in unread if code < 0]
         return values, faults + self._read_plainly(undecided, values)
 
-    def _read_all_plainly(self, turn: Turn | None) -> tuple[Values, list[Fault]]:
+    def _read_all_plainly(self, turn: Turn | None) -> tuple[Values, list[FileFault]]:
         flat = [NAN] * (len(self._entities) * self.width)
         program = [self._program[number] for number in turn.files.tolist()] if turn else self._program
         faults = self._read_plainly(program, flat)
         return np.array(flat, dtype=np.float64), faults
 
-    def _read_plainly(self, program: Program, cells: MutableSequence[float] | Values) -> list[Fault]:
+    def _read_plainly(self, program: Program, cells: MutableSequence[float] | Values) -> list[FileFault]:
         """The reference reader: every file of a program into its cells."""
         faults = []
         pread = os.pread
@@ -297,7 +299,7 @@ class Grid:
                 faults.append(self._note(path, error, start // self.width))
         return faults
 
-    def _keep(self, values: Values, faults: list[Fault]) -> None:
+    def _keep(self, values: Values, faults: list[FileFault]) -> None:
         if self.gone_rows:
             # Rows that are gone now keep their last good cells for an obituary.
             gone = [self._entities[row] for row in self.gone_rows if row < len(self._entities)]
@@ -306,7 +308,7 @@ class Grid:
         self._former = ((), np.empty(0))
         self.faults = faults
 
-    def _note(self, path: str, error: Exception, row: int) -> Fault:
+    def _note(self, path: str, error: Exception, row: int) -> FileFault:
         fault = describe_fault(path, error)
         if fault.status == "gone" or (fault.status == "not_offered" and self._root.is_fixture is False):
             self.gone_rows.add(row)
@@ -352,7 +354,7 @@ class Grid:
         """The last reading, one row an entity."""
         return self._flat.reshape(len(self._entities), self.width)
 
-    def _close(self, entry: Entry) -> None:
+    def _close(self, entry: GridEntry) -> None:
         self._descriptors.give_back(self.table.name, kept=entry.descriptor >= 0)
         if entry.descriptor >= 0:
             os.close(entry.descriptor)
@@ -366,7 +368,7 @@ class Grid:
 
 
 @dataclass(slots=True)
-class Rows:
+class DeviceTable:
     """
     A segment whose rows are found in one file: disks, interfaces, cores.
 
@@ -379,7 +381,7 @@ class Rows:
     name_entity: Callable[[str], Entity]
     root: NodeRoot
     limit: int
-    faults: list[Fault] = field(default_factory=list)
+    faults: list[FileFault] = field(default_factory=list)
     cost_ns: int = 0
     dropped: int = 0
     _descriptor: int = -1

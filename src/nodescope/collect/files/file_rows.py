@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from nodescope.base.block import Values
 from nodescope.base.errors import ParseError
-from nodescope.collect.files.batch import Fault, describe_fault, read_again
+from nodescope.collect.files.batch import FileFault, describe_fault, read_again
 from nodescope.collect.files.layout import GridLayout
 from nodescope.collect.files.native import NativeGrid
 from nodescope.collect.files.roots import Descriptors, NodeRoot
@@ -23,7 +23,7 @@ class Roll:
     """Rows in the order in which they came."""
 
     def __init__(self, table: str, layout: GridLayout, root: NodeRoot, descriptors: Descriptors) -> None:
-        self.faults: list[Fault] = []
+        self.faults: list[FileFault] = []
         self.gone: set[int] = set()
         """Rows whose file has ended since they were last looked at."""
         self.width = len(layout.metrics)

@@ -31,7 +31,7 @@ TRUST_READINGS = 5
 Numbers = NDArray[np.intp]
 
 
-class Told(NamedTuple):
+class WatchedFile(NamedTuple):
     """One file of a program: who speaks for it (nobody: empty), and its cells."""
 
     witness: str
@@ -57,12 +57,12 @@ class Witnesses:
         self._open: dict[str, int] = {}
         """Descriptors of the witnesses, by path."""
         self._listened: Listened | None = None
-        self._files: tuple[Told, ...] = ()
+        self._files: tuple[WatchedFile, ...] = ()
         self._turns: dict[bytes, Turn] = {}
         self._readings = 0
         self._is_in_doubt = True
 
-    def arrange(self, files: Sequence[Told]) -> None:
+    def arrange(self, files: Sequence[WatchedFile]) -> None:
         """The program changed: all of it is read once."""
         self._files = tuple(files)
         self._turns.clear()

@@ -25,7 +25,7 @@ ESSENTIAL = frozenset({"container", "cpu", "cpu.cpu", "memory", "pressure"})
 
 
 @dataclass(slots=True)
-class Pace:
+class TablePace:
     """How often a table is read, and what it costs."""
 
     first_tier: int
@@ -47,10 +47,10 @@ class Budget:
 
     budget_seconds: float
     """CPU seconds per tick that all tables together may cost."""
-    paces: dict[str, Pace] = field(default_factory=dict)
+    paces: dict[str, TablePace] = field(default_factory=dict)
 
     def register(self, table: str, tier: int) -> None:
-        self.paces.setdefault(table, Pace(tier, tier, table in ESSENTIAL))
+        self.paces.setdefault(table, TablePace(tier, tier, table in ESSENTIAL))
 
     def is_due(self, table: str, tick: int) -> bool:
         """Every table at the first tick, so that a first look is complete."""

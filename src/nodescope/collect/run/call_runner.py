@@ -16,7 +16,7 @@ from nodescope.base.clock import Clock, thread_cpu_ns
 from nodescope.base.entity import Entity
 from nodescope.base.frame import Outcome
 from nodescope.collect.run.guard import check_all, run_guarded
-from nodescope.collect.run.source import CallSource, Context, Prompt, Streaming
+from nodescope.collect.run.source import CallSource, Context, PromptSource, Streaming
 
 # An absent source is asked again at this pace: a driver may be loaded later.
 # One whose asking costs nothing may name its own (`absent_pace_seconds`).
@@ -33,7 +33,7 @@ CLOSE_SECONDS = 7.0
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class CallResult:
     """What the tick gets: new blocks, the outcome, the cost since last taken."""
 
     blocks: tuple[Block, ...]
@@ -41,7 +41,7 @@ class Taken:
     fresh: bool
 
 
-class Caller:
+class CallRunner:
     """Runs one call source."""
 
     def __init__(self, source: CallSource, context: Context, clock: Clock) -> None:
@@ -62,7 +62,7 @@ class Caller:
         """By table: entities that did not change stay the same object."""
         self._thread = threading.Thread(target=self._run, name=f"source-{source.name}", daemon=True)
         # Asked once: looking through a protocol's names costs more than the question.
-        self._is_prompt = isinstance(source, Prompt)
+        self._is_prompt = isinstance(source, PromptSource)
         self._streaming = source if isinstance(source, Streaming) else None
         self._due_mono_ns: int | None = None
         """When the tick asks a prompt source again; None while it is not started."""
@@ -86,7 +86,7 @@ class Caller:
         if self._streaming and self._thread.is_alive():
             self._thread.join(timeout=CLOSE_SECONDS)
 
-    def take(self) -> Taken:
+    def take(self) -> CallResult:
         """The newest answer, once; afterwards only its outcome until the next."""
         if self._due_mono_ns is not None and self._clock.mono_ns() >= self._due_mono_ns:
             self.ask()
@@ -94,16 +94,16 @@ class Caller:
             self._due_mono_ns = self._clock.mono_ns() + pace_ns - min(pace_ns, SLACK_NS)
         if not self._fresh and self._asked_mono_ns is None:
             # Most ticks: nobody was asked since. An answer that comes right now is the next tick's.
-            return Taken((), self._outcome, fresh=False)
+            return CallResult((), self._outcome, fresh=False)
         with self._lock:
             asked = self._asked_mono_ns
             late_seconds = 0.0 if asked is None else (self._clock.mono_ns() - asked) / 1e9
             if late_seconds > self.source.deadline_seconds:
                 reason = f"no answer for {late_seconds:.0f} s; it is asked again when it comes back"
                 told, self._is_told = self._is_told, True
-                return Taken((), Outcome("failed", reason, detail="hung"), fresh=not told)
+                return CallResult((), Outcome("failed", reason, detail="hung"), fresh=not told)
             self._is_told = False
-            taken = Taken(self._blocks, self._outcome, self._fresh)
+            taken = CallResult(self._blocks, self._outcome, self._fresh)
             self._blocks = ()
             self._fresh = False
             return taken

@@ -24,7 +24,7 @@ class Grown:
 
 
 @dataclass(slots=True)
-class Growth:
+class CounterSum:
     """Sums by name."""
 
     known: dict[str, Grown] = field(default_factory=dict)

@@ -20,9 +20,9 @@ from nodescope.base.frame import OK, Event, Frame, Outcome
 from nodescope.base.log import Log
 from nodescope.base.self_counters import Tally
 from nodescope.base.status import Condition, TableCondition
-from nodescope.collect.files.batch import Fault, Segment, read_segments
+from nodescope.collect.files.batch import FileFault, ReadSegment, read_segments
 from nodescope.collect.run.budget import Budget
-from nodescope.collect.run.call_runner import Caller
+from nodescope.collect.run.call_runner import CallRunner
 from nodescope.collect.run.guard import check_all, run_guarded
 from nodescope.collect.run.source import BatchSource, Context, Tick
 
@@ -40,7 +40,7 @@ class Sink(Protocol):
     def accept(self, frame: Frame) -> None: ...
 
 
-def take_block(segment: Segment, mono_ns: int) -> Block | None:
+def take_block(segment: ReadSegment, mono_ns: int) -> Block | None:
     """What a segment read; nothing when its reading broke off."""
     if any(fault.status == "raised" for fault in segment.faults):
         return None
@@ -74,7 +74,7 @@ class Sampler:
     def __init__(
         self,
         batch_sources: Sequence[BatchSource],
-        callers: Sequence[Caller],
+        callers: Sequence[CallRunner],
         sinks: Sequence[Sink],
         context: Context,
         clock: Clock,
@@ -83,7 +83,7 @@ class Sampler:
         self.interval_ns = round(context.settings.interval_seconds * 1e9)
         self.budget = Budget(context.settings.budget_ratio * context.settings.interval_seconds)
         self.outcomes: dict[str, Outcome] = {}
-        self.faults: dict[str, list[Fault]] = {}
+        self.faults: dict[str, list[FileFault]] = {}
         self._opened = [Opened(source) for source in batch_sources]
         self._callers = list(callers)
         self._sinks = list(sinks)
@@ -203,7 +203,7 @@ class Sampler:
             for segment, tier in opened.source.segments():
                 self.budget.register(segment.table.name, tier)
 
-    def _due(self, number: int) -> list[tuple[Opened, Segment]]:
+    def _due(self, number: int) -> list[tuple[Opened, ReadSegment]]:
         return [
             (opened, segment)
             for opened in self._opened
@@ -212,7 +212,7 @@ class Sampler:
             if self.budget.is_due(segment.table.name, number)
         ]
 
-    def _gather(self, due: Sequence[tuple[Opened, Segment]]) -> list[Block]:
+    def _gather(self, due: Sequence[tuple[Opened, ReadSegment]]) -> list[Block]:
         """Blocks from what was read, costs to the budget, faults to outcomes."""
         blocks = []
         mono_ns = self._clock.mono_ns()
@@ -236,7 +236,7 @@ class Sampler:
             self.outcomes[name] = Outcome(outcome.state, outcome.reason, cost_ns / 1e9, outcome.detail)
         return blocks
 
-    def _judge(self, opened: Opened, segment: Segment, block: Block | None) -> None:
+    def _judge(self, opened: Opened, segment: ReadSegment, block: Block | None) -> None:
         """
         A source is failed when its main table gave nothing; other faults are in /status.
 
@@ -263,7 +263,7 @@ class Sampler:
                 self._note_call(caller, taken.outcome)
         return blocks
 
-    def _note_call(self, caller: Caller, outcome: Outcome) -> None:
+    def _note_call(self, caller: CallRunner, outcome: Outcome) -> None:
         name = caller.source.name
         if outcome.state == "failed":
             self.tally.errors[name, outcome.detail] += 1

@@ -19,9 +19,9 @@ from nodescope.base.errors import SourceAbsent, SourceFailed
 from nodescope.base.frame import Event
 from nodescope.base.perf_requests import Wishes
 from nodescope.base.settings import Settings
-from nodescope.collect.containers.live_containers import Roster
-from nodescope.collect.containers.names import Names
-from nodescope.collect.files.batch import Grid, Rows, Segment, describe_fault
+from nodescope.collect.containers.live_containers import LiveContainers
+from nodescope.collect.containers.names import ContainerNames
+from nodescope.collect.files.batch import DeviceTable, FileGrid, ReadSegment, describe_fault
 from nodescope.collect.files.layout import DeviceRows, GridLayout
 from nodescope.collect.files.roots import Descriptors, NodeRoot
 from nodescope.fpga.tracker import FpgaTracker
@@ -38,8 +38,8 @@ class Context:
     root: NodeRoot
     descriptors: Descriptors
     settings: Settings
-    names: Names
-    roster: Roster
+    names: ContainerNames
+    roster: LiveContainers
     page_bytes: int = 4096
     ticks_per_second: int = 100
     """USER_HZ, in which the kernel writes CPU time into /proc."""
@@ -80,7 +80,7 @@ class BatchSource(Protocol):
         """Bring the set of entities up to date, before the batch call."""
         ...
 
-    def segments(self) -> Iterable[tuple[Segment, int]]:
+    def segments(self) -> Iterable[tuple[ReadSegment, int]]:
         """Its segments, each with the tier it starts in."""
         ...
 
@@ -126,7 +126,7 @@ class Streaming(Protocol):
 
 
 @runtime_checkable
-class Prompt(Protocol):
+class PromptSource(Protocol):
     """A call source that only looks into memory or at files that never block: the tick asks it itself."""
 
     is_prompt: bool
@@ -174,7 +174,7 @@ class FileSource:
     tier: int = 1
     info: Callable[[Context], tuple[Info, Entity]] | None = None
     """An info metric of the node, read once, such as uname."""
-    _segments: list[Segment] = field(default_factory=list)
+    _segments: list[ReadSegment] = field(default_factory=list)
 
     def open(self, context: Context) -> None:
         declared = list(self.declare(context))
@@ -193,7 +193,7 @@ class FileSource:
         info, entity = self.info(context) if self.info else (None, NODE)
         metrics = tuple(metric for item in offered for metric in item.layout.metrics)
         table = Table(self.name, self.name, ("node",), metrics, info)
-        grid = Grid(table, tuple(item.layout for item in offered), context.root, context.descriptors)
+        grid = FileGrid(table, tuple(item.layout for item in offered), context.root, context.descriptors)
         faults = grid.add(entity, [(item.path, item.layout) for item in offered])
         if faults and len(faults) == len(offered):
             raise SourceFailed(str(faults[0]))
@@ -202,7 +202,9 @@ class FileSource:
 
     def _open_device_file(self, item: DeviceFile, context: Context) -> None:
         table = Table(f"{self.name}.{item.scope}", self.name, (item.scope,), item.layout.metrics)
-        rows = Rows(table, item.path, item.layout, item.name_entity, context.root, context.limit(item.scope))
+        rows = DeviceTable(
+            table, item.path, item.layout, item.name_entity, context.root, context.limit(item.scope)
+        )
         try:
             rows.open()
         except OSError as error:
@@ -216,11 +218,13 @@ class FileSource:
         del tick
         return ()
 
-    def segments(self) -> Iterable[tuple[Segment, int]]:
+    def segments(self) -> Iterable[tuple[ReadSegment, int]]:
         return [(segment, self.tier) for segment in self._segments]
 
     def dropped(self) -> dict[str, int]:
-        return {rows.table.scopes[0]: rows.dropped for rows in self._segments if isinstance(rows, Rows)}
+        return {
+            rows.table.scopes[0]: rows.dropped for rows in self._segments if isinstance(rows, DeviceTable)
+        }
 
     def close(self) -> None:
         for segment in self._segments:

@@ -26,11 +26,11 @@ from nodescope.base.entity import NODE
 from nodescope.base.errors import SourceAbsent, SourceFailed
 from nodescope.base.metric import Metric
 from nodescope.base.text import clean_text
-from nodescope.collect.containers.live_containers import Roster
-from nodescope.collect.containers.names import Name, Names
+from nodescope.collect.containers.live_containers import LiveContainers
+from nodescope.collect.containers.names import ContainerNames, Name
 from nodescope.collect.run.source import Context
 from nodescope.kube.client import Client
-from nodescope.kube.watch import Watch, WatchState
+from nodescope.kube.watch import ObjectWatch, WatchState
 
 STATUSES = ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses")
 CONTAINERS = ("containers", "initContainers", "ephemeralContainers")
@@ -62,7 +62,7 @@ NODE_ENTITIES = (NODE,)
 class PodNames:
     """Puts what the watch tells into the names; on the watching thread."""
 
-    def __init__(self, names: Names, roster: Roster) -> None:
+    def __init__(self, names: ContainerNames, roster: LiveContainers) -> None:
         self._names = names
         self._roster = roster
         self.pods: dict[str, tuple[str, ...]] = {}
@@ -156,7 +156,7 @@ class KubernetesSource:
     absent_pace_seconds = 1.0
 
     def __init__(self) -> None:
-        self._watch: Watch | None = None
+        self._watch: ObjectWatch | None = None
         self._listener: PodNames | None = None
 
     def open(self, context: Context) -> None:
@@ -166,7 +166,7 @@ class KubernetesSource:
         if self._watch is None:
             self._listener = PodNames(context.names, context.roster)
             query = {"fieldSelector": f"spec.nodeName={context.node}"}
-            self._watch = Watch(Client(account), "/api/v1/pods", query, self._listener, context.clock)
+            self._watch = ObjectWatch(Client(account), "/api/v1/pods", query, self._listener, context.clock)
             self._watch.start()
 
     def read(self) -> tuple[int, WatchState]:

@@ -27,8 +27,8 @@ from nodescope.base.errors import ParseError, SourceAbsent
 from nodescope.base.frame import Event
 from nodescope.base.metric import Metric
 from nodescope.base.text import clean_text
-from nodescope.collect.containers.live_containers import Member
-from nodescope.collect.files.batch import Fault, Segment, describe_fault
+from nodescope.collect.containers.live_containers import LiveContainer
+from nodescope.collect.files.batch import FileFault, ReadSegment, describe_fault
 from nodescope.collect.files.layout import DeviceRows, RowPlan, plan_rows
 from nodescope.collect.files.native import NativeGrid
 from nodescope.collect.run.source import Context, Tick
@@ -70,7 +70,7 @@ class Speaker:
     """The process whose net/dev stands for a pod."""
 
     pid: int
-    member: Member
+    member: LiveContainer
     descriptor: int
     interfaces: list[str] = field(default_factory=list)
     plan: RowPlan | None = None
@@ -82,7 +82,7 @@ class PodNetwork:
 
     def __init__(self, context: Context) -> None:
         self.table = TABLE
-        self.faults: list[Fault] = []
+        self.faults: list[FileFault] = []
         self.cost_ns = 0
         self.dropped = 0
         self.speakers: dict[str, Speaker] = {}
@@ -221,7 +221,7 @@ class PodSource:
         self._context = context
         self._segment = PodNetwork(context)
         self._host = context.root.link("proc/1/ns/net")
-        self._members: tuple[Member, ...] | None = None
+        self._members: tuple[LiveContainer, ...] | None = None
         self._owners: dict[int, str] = {}
 
     def refresh(self, tick: Tick) -> Iterable[Event]:
@@ -236,7 +236,7 @@ class PodSource:
         self._owners = {
             pid: member.path for member in sorted(members, key=lambda one: one.path) for pid in member.pids
         }
-        pods: dict[str, list[Member]] = {}
+        pods: dict[str, list[LiveContainer]] = {}
         for member in members:
             if member.entity.scope == "container":
                 pods.setdefault(member.cgroup.pod_uid or member.cgroup.container_id, []).append(member)
@@ -254,7 +254,7 @@ class PodSource:
                 self._find_speaker(pod, containers)
         return ()
 
-    def _still_speaks(self, pod: str, pods: dict[str, list[Member]]) -> bool:
+    def _still_speaks(self, pod: str, pods: dict[str, list[LiveContainer]]) -> bool:
         assert self._segment is not None  # noqa: S101 - open comes first
         speaker = self._segment.speakers[pod]
         for member in pods.get(pod, ()):
@@ -264,19 +264,19 @@ class PodSource:
                 return True
         return False
 
-    def _pids(self, member: Member) -> tuple[int, ...]:
+    def _pids(self, member: LiveContainer) -> tuple[int, ...]:
         """Its processes, but for those of a container inside it: they have a network of their own."""
         return tuple(
             pid for pid in self._all_pids(member) if self._owners.get(pid, member.path) == member.path
         )
 
-    def _all_pids(self, member: Member) -> tuple[int, ...]:
+    def _all_pids(self, member: LiveContainer) -> tuple[int, ...]:
         if member.pids:
             return member.pids
         text = self._context.root.read_text(f"{member.folder}/cgroup.procs") or ""
         return tuple(int(pid) for pid in text.split()[:16] if pid.isdigit())
 
-    def _namespace(self, containers: list[Member]) -> str | None:
+    def _namespace(self, containers: list[LiveContainer]) -> str | None:
         """The network namespace of a pod's first process that tells."""
         for member in containers:
             for pid in self._pids(member)[:4]:
@@ -285,7 +285,7 @@ class PodSource:
                     return name
         return None
 
-    def _find_speaker(self, pod: str, containers: list[Member]) -> None:
+    def _find_speaker(self, pod: str, containers: list[LiveContainer]) -> None:
         assert self._segment is not None  # noqa: S101 - open comes first
         for member in containers:
             for pid in self._pids(member)[:4]:
@@ -299,7 +299,7 @@ class PodSource:
                 self._segment.add(pod, Speaker(pid, member, descriptor))
                 return
 
-    def segments(self) -> Iterable[tuple[Segment, int]]:
+    def segments(self) -> Iterable[tuple[ReadSegment, int]]:
         return [(self._segment, 1)] if self._segment else []
 
     def dropped(self) -> dict[str, int]:

@@ -26,7 +26,7 @@ from nodescope.base.errors import SourceAbsent, SourceFailed
 from nodescope.base.metric import Metric
 from nodescope.base.text import clean_text
 from nodescope.collect.files.layout import NAN
-from nodescope.collect.run.counter_sum import Growth
+from nodescope.collect.run.counter_sum import CounterSum
 from nodescope.collect.run.source import Context
 
 FOLDER = "sys/class/powercap"
@@ -74,7 +74,7 @@ class RaplSource:
     def __init__(self) -> None:
         self._context: Context | None = None
         self._zones: dict[str, tuple[str, Entity, float | None]] = {}
-        self._growth = Growth()
+        self._growth = CounterSum()
         self._entities: tuple[Entity, ...] = ()
 
     def open(self, context: Context) -> None:

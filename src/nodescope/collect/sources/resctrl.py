@@ -21,7 +21,7 @@ from nodescope.base.entity import Entity
 from nodescope.base.errors import SourceAbsent, SourceFailed
 from nodescope.base.metric import Metric
 from nodescope.collect.files.layout import NAN
-from nodescope.collect.run.counter_sum import Growth
+from nodescope.collect.run.counter_sum import CounterSum
 from nodescope.collect.run.source import Context
 
 FOLDER = "sys/fs/resctrl"
@@ -74,7 +74,7 @@ class ResctrlSource:
         self._context: Context | None = None
         self._domains: tuple[str, ...] = ()
         self._entities: tuple[Entity, ...] = ()
-        self._growth = Growth()
+        self._growth = CounterSum()
 
     def open(self, context: Context) -> None:
         self._context = context

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 from nodescope.commands.text.terminal import paint, render_table
 from nodescope.use.fleet.answer import FleetAnswer, Together, is_together
-from nodescope.use.fleet.compare import Pair
+from nodescope.use.fleet.compare import FleetPair
 from nodescope.use.fleet.group import Group, Spread
 from nodescope.use.studies.words import clock, per_time, quantity
 
@@ -162,7 +162,7 @@ def render_findings(answer: FleetAnswer, limit: int) -> str:
     return render_table([answer.by, "metric", "found in", "nodes", "magnitude", "for example"], rows)
 
 
-def render_pairs(answer: FleetAnswer, pairs: Sequence[Pair], limit: int) -> str:
+def render_pairs(answer: FleetAnswer, pairs: Sequence[FleetPair], limit: int) -> str:
     rows = []
     for pair in pairs[:limit]:
         change = "-" if pair.change is None else f"{pair.change:+.0%}"

@@ -26,7 +26,7 @@ Rows = Sequence[Mapping[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class TopColumn:
     """A title and its cells; figures stand at the right."""
 
     title: str
@@ -53,19 +53,19 @@ def render_rows(rows: Rows, sort: str, columns: int | None) -> str:
     )
 
 
-def make_columns(rows: Rows) -> list[Column]:
+def make_columns(rows: Rows) -> list[TopColumn]:
     """A column that would say the same of everybody is left out: one node, everybody runs."""
     table = [
-        Column("container", tuple(cut(row["name"], 48) for row in rows)),
-        Column("namespace", tuple(cut(row["namespace"] or "-", 30) for row in rows)),
+        TopColumn("container", tuple(cut(row["name"], 48) for row in rows)),
+        TopColumn("namespace", tuple(cut(row["namespace"] or "-", 30) for row in rows)),
     ]
     if len({row["node"] for row in rows}) > 1:
-        table.append(Column("node", tuple(cut(row["node"], 30) for row in rows)))
+        table.append(TopColumn("node", tuple(cut(row["node"], 30) for row in rows)))
     for title, metric, write in FIGURES:
         values = [row["values"].get(metric) for row in rows]
-        table.append(Column(title, tuple("-" if one is None else write(one) for one in values), True))
+        table.append(TopColumn(title, tuple("-" if one is None else write(one) for one in values), True))
     if any(row["state"] != "running" for row in rows):
-        table.append(Column("state", tuple(map(tell_state, rows))))
+        table.append(TopColumn("state", tuple(map(tell_state, rows))))
     return table
 
 
@@ -74,7 +74,7 @@ def tell_state(row: Mapping[str, Any]) -> str:
     return paint(state, "red") if row["state"] == "oom_killed" else state
 
 
-def fit(table: Sequence[Column], sort: str, columns: int) -> list[Column]:
+def fit(table: Sequence[TopColumn], sort: str, columns: int) -> list[TopColumn]:
     """Names are shortened first, then columns leave, then names are shortened to what is left."""
     kept = list(table)
     stays = next(title for title, metric, _ in FIGURES if metric == sort)
@@ -88,7 +88,7 @@ def fit(table: Sequence[Column], sort: str, columns: int) -> list[Column]:
     return kept
 
 
-def beside_name(table: Sequence[Column]) -> int:
+def beside_name(table: Sequence[TopColumn]) -> int:
     return sum(column.width + len(BETWEEN) for column in table[1:])
 
 

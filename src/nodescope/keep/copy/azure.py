@@ -19,7 +19,7 @@ ACCOUNT, KEY, SAS = "AZURE_STORAGE_ACCOUNT", "AZURE_STORAGE_KEY", "AZURE_STORAGE
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class AzurePlace:
     """What an address names: abfs://CONTAINER@ACCOUNT.dfs.core.windows.net/PATH."""
 
     account: str
@@ -28,7 +28,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Account:
+class AzureAccount:
     """A secret of an account, and where it answers when that is not Azure's own place."""
 
     name: str
@@ -39,7 +39,7 @@ class Account:
     endpoint: str = ""
 
 
-def parse_place(url: str) -> Place:
+def parse_place(url: str) -> AzurePlace:
     parts = urlsplit(url)
     container, _, host = parts.netloc.rpartition("@")
     account = host.partition(".")[0]
@@ -48,25 +48,25 @@ def parse_place(url: str) -> Place:
             f"{parts.scheme}:// needs a container and an account; accepted: "
             "abfs://CONTAINER@ACCOUNT.dfs.core.windows.net/PATH"
         )
-    return Place(account, container, parts.path.strip("/"))
+    return AzurePlace(account, container, parts.path.strip("/"))
 
 
-def read_account(environment: Mapping[str, str]) -> Account | None:
+def read_account(environment: Mapping[str, str]) -> AzureAccount | None:
     """None: no secret of an account is there; Arrow looks for an identity."""
     if text := environment.get(CONNECTION):
         return parse_connection(text)
     name, key, sas = (environment.get(word, "") for word in (ACCOUNT, KEY, SAS))
     if key:
-        return Account(name, KEY, key=key)
+        return AzureAccount(name, KEY, key=key)
     if sas:
-        return Account(name, SAS, sas=sas)
+        return AzureAccount(name, SAS, sas=sas)
     return None
 
 
-def parse_connection(text: str) -> Account:
+def parse_connection(text: str) -> AzureAccount:
     """`Name=value;...`; never repeated in an error, for it is a secret."""
     words = dict(part.split("=", 1) for part in text.split(";") if "=" in part)
-    account = Account(
+    account = AzureAccount(
         words.get("AccountName", ""),
         CONNECTION,
         words.get("AccountKey", ""),
@@ -80,7 +80,7 @@ def parse_connection(text: str) -> Account:
     return account
 
 
-def file_system_arguments(place: Place, account: Account) -> dict[str, Any]:
+def file_system_arguments(place: AzurePlace, account: AzureAccount) -> dict[str, Any]:
     """For Arrow's AzureFileSystem."""
     if account.name and account.name != place.account:
         raise RequestRejected(

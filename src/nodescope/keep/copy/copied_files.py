@@ -38,7 +38,7 @@ def read_json(path: Path) -> Mapping[str, Any] | None:
 
 
 @dataclass(slots=True)
-class Ledger:
+class CopiedFiles:
     """Files that the store has, by their path within the data folder, with their size."""
 
     url: str
@@ -59,15 +59,15 @@ def name_of(folder: DataFolder, file: ArchiveFile) -> str:
     return str(file.path.relative_to(folder.path))
 
 
-def read_ledger(folder: DataFolder) -> Ledger | None:
+def read_ledger(folder: DataFolder) -> CopiedFiles | None:
     """None where nothing is copied: then retention need not wait for it."""
     content = read_json(ledger_path(folder))
     if content is None or content.get("version") != VERSION:
         return None
-    return Ledger(str(content["url"]), {str(name): int(size) for name, size in content["files"].items()})
+    return CopiedFiles(str(content["url"]), {str(name): int(size) for name, size in content["files"].items()})
 
 
-def write_ledger(disk: Disk, folder: DataFolder, ledger: Ledger) -> None:
+def write_ledger(disk: Disk, folder: DataFolder, ledger: CopiedFiles) -> None:
     disk.make_folder(ledger_path(folder).parent)
     content = {"version": VERSION, "url": ledger.url, "files": ledger.files}
     disk.write_whole(ledger_path(folder), (json.dumps(content, indent=0) + "\n").encode())

@@ -28,7 +28,7 @@ from nodescope.base.errors import ArchiveRefused, RequestRejected
 from nodescope.base.log import Log
 from nodescope.base.text import clean_text
 from nodescope.keep.copy.copied_files import (
-    Ledger,
+    CopiedFiles,
     Status,
     name_of,
     read_ledger,
@@ -37,7 +37,7 @@ from nodescope.keep.copy.copied_files import (
     write_status,
 )
 from nodescope.keep.copy.manifest import MANIFEST, Listing, Manifest, parse_manifest, render_manifest
-from nodescope.keep.copy.object_store import Digest, Store, digest_file
+from nodescope.keep.copy.object_store import Digest, ObjectStore, digest_file
 from nodescope.keep.disk import Disk
 from nodescope.keep.folder import MS_PER_DAY, MS_PER_HOUR, PARQUET, SIDECAR, ArchiveFile, DataFolder
 from nodescope.keep.sidecar import Head, read_sidecar
@@ -62,7 +62,7 @@ class Copied:
 class Partition:
     """One partition in the store: what its manifest says, and which objects really lie there."""
 
-    def __init__(self, store: Store, name: str) -> None:
+    def __init__(self, store: ObjectStore, name: str) -> None:
         self._store = store
         self._name = name
         data = store.read(f"{name}/{MANIFEST}")
@@ -103,9 +103,9 @@ class Copier:
 
     disk: Disk
     folder: DataFolder
-    store: Store
+    store: ObjectStore
     clock: Clock
-    ledger: Ledger = field(init=False)
+    ledger: CopiedFiles = field(init=False)
     status: Status = field(init=False)
     _verify_ns: int | None = field(init=False, default=None)
     """When the store is asked next; None: at once."""
@@ -114,7 +114,7 @@ class Copier:
         ledger = read_ledger(self.folder)
         status = read_status(self.folder)
         # Another address: nothing of this node is there yet.
-        self.ledger = ledger if ledger and ledger.url == self.store.url else Ledger(self.store.url)
+        self.ledger = ledger if ledger and ledger.url == self.store.url else CopiedFiles(self.store.url)
         self.status = status if status and status.url == self.store.url else Status(self.store.url)
         # From here on retention waits for the copy, also before the first file.
         write_ledger(self.disk, self.folder, self.ledger)

@@ -59,7 +59,7 @@ _SECRET = re.compile("secret|token|password|key|sig")
 
 
 @dataclass(slots=True)
-class Pace:
+class UploadPace:
     """So many bytes a second, both ways; 0 is as fast as it goes."""
 
     bytes_per_second: int = 0
@@ -98,13 +98,15 @@ def check_url(url: str) -> None:
         )
 
 
-def open_store(url: str, pace: Pace | None = None, environment: Mapping[str, str] = os.environ) -> "Store":
+def open_store(
+    url: str, pace: UploadPace | None = None, environment: Mapping[str, str] = os.environ
+) -> "ObjectStore":
     check_url(url)
     try:
         files, base = open_files(url, environment)
     except (pa.ArrowException, OSError, ValueError) as error:
         raise RequestRejected(f"{url}: {str(error).splitlines()[0]}") from error
-    return Store(url.rstrip("/"), files, base.rstrip("/"), pace or Pace())
+    return ObjectStore(url.rstrip("/"), files, base.rstrip("/"), pace or UploadPace())
 
 
 def check_build(scheme: str, arrow: object = pafs) -> None:
@@ -186,13 +188,13 @@ class Listed:
 
 
 @dataclass(frozen=True, slots=True)
-class Store:
+class ObjectStore:
     """Keys are relative to the address it was opened with."""
 
     url: str
     files: pafs.FileSystem
     base: str
-    pace: Pace
+    pace: UploadPace
 
     @property
     def scheme(self) -> str:

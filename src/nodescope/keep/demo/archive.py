@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from nodescope.keep.convert import Seen, publish
+from nodescope.keep.convert import SeriesSpans, publish
 from nodescope.keep.demo.plan import Planter, plan_node
-from nodescope.keep.demo.samples import Column, run_of, sample_file
-from nodescope.keep.demo.story import Node, Wish
+from nodescope.keep.demo.samples import DemoColumn, run_of, sample_file
+from nodescope.keep.demo.story import DemoNode, DemoRequest
 from nodescope.keep.disk import TEMPORARY, Disk
 from nodescope.keep.folder import (
     MS_PER_DAY,
@@ -23,7 +23,7 @@ from nodescope.keep.folder import (
     render_stamp,
 )
 from nodescope.keep.label_columns import Identity, Subject
-from nodescope.keep.parquet import ArchiveWriter, Rows
+from nodescope.keep.parquet import ArchiveWriter, SampleRows
 from nodescope.keep.session import Session, render_time, write_session
 from nodescope.keep.sidecar import Head, Sidecar, render_sidecar
 
@@ -59,7 +59,9 @@ def cut_days(start_ms: int, end_ms: int) -> Iterator[Span]:
         at_ms = next_ms
 
 
-def write_file(disk: Disk, folder: DataFolder, wish: Wish, node: Node, span: Span, number: int) -> int:
+def write_file(
+    disk: Disk, folder: DataFolder, wish: DemoRequest, node: DemoNode, span: Span, number: int
+) -> int:
     from_ms, to_ms, kind = span
     page = sample_file(wish, node, from_ms, to_ms)
     identifier = clean_identifier(wish.node)
@@ -71,7 +73,7 @@ def write_file(disk: Disk, folder: DataFolder, wish: Wish, node: Node, span: Spa
     path = partition / f"{stem}{PARQUET}"
     temporary = path.with_name(path.name + TEMPORARY)
     subjects = dict(sorted(page.subjects.items()))
-    by_metric: dict[str, list[Column]] = {}
+    by_metric: dict[str, list[DemoColumn]] = {}
     for column in sorted(page.columns, key=lambda column: (column.metric.name, column.identity)):
         by_metric.setdefault(column.metric.name, []).append(column)
     segments = {run_of(wish): [[number, number]]}
@@ -96,13 +98,13 @@ def write_rows(
     disk: Disk,
     path: Path,
     subjects: dict[Identity, Subject],
-    by_metric: dict[str, list[Column]],
+    by_metric: dict[str, list[DemoColumn]],
     segments: dict[str, list[list[int]]],
 ) -> int:
     """Metric by metric, subjects in order: as the archive is sorted. Each subject learns when it was seen."""
     listed = list(subjects.values())
     ranks = {identity: place for place, identity in enumerate(subjects)}
-    seen = Seen(len(listed))
+    seen = SeriesSpans(len(listed))
     with disk.create(path) as output:
         with ArchiveWriter(output, listed, {"segments": segments, "replaces": []}) as writer:
             for name, group in by_metric.items():
@@ -112,13 +114,13 @@ def write_rows(
                 time_ms = np.concatenate([column.time_ms for column in group])
                 seen.note(rank, time_ms)
                 value = np.concatenate([column.value for column in group])
-                writer.add(Rows(name, group[0].metric.kind, rank, time_ms, value))
+                writer.add(SampleRows(name, group[0].metric.kind, rank, time_ms, value))
         output.sync()
     seen.mark(listed)
     return writer.rows
 
 
-def tell_events(wish: Wish, node: Node, from_ms: int, to_ms: int) -> list[dict[str, Any]]:
+def tell_events(wish: DemoRequest, node: DemoNode, from_ms: int, to_ms: int) -> list[dict[str, Any]]:
     """Births and obituaries, as the container source tells them."""
     events = []
     for life in node.lives:
@@ -150,7 +152,7 @@ class Made:
 
 
 def write_node(
-    wish: Wish,
+    wish: DemoRequest,
     version: str,
     progress: Callable[[float], None],
     disk: Disk | None = None,
@@ -183,7 +185,7 @@ def write_node(
     return Made(rows, len(spans), node.truth, tell_most(node))
 
 
-def tell_most(node: Node) -> dict[str, Any]:
+def tell_most(node: DemoNode) -> dict[str, Any]:
     means = {names: total / seconds for names, (total, seconds) in node.used.items()}
     namespace, pod, container = max(means, key=lambda names: means[names])
     return {
@@ -196,7 +198,7 @@ def tell_most(node: Node) -> dict[str, Any]:
 
 
 def render_truth(
-    wish: Wish, planted: Sequence[Mapping[str, Any]], most: Sequence[Mapping[str, Any]] = ()
+    wish: DemoRequest, planted: Sequence[Mapping[str, Any]], most: Sequence[Mapping[str, Any]] = ()
 ) -> bytes:
     start_ms = wish.start_ms
     content = {

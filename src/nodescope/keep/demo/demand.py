@@ -13,12 +13,12 @@ from nodescope.keep.demo.plan import (
     nightly_spans,
     throttled_span,
 )
-from nodescope.keep.demo.story import MIB, Floats, Integers, Life, Story, Wish, noise, within
+from nodescope.keep.demo.story import MIB, DemoLife, DemoRequest, DemoStory, Floats, Integers, noise, within
 
 Demand = tuple[Floats, Floats]
 
 
-def breathe(story: Story, seconds: Floats) -> Floats:
+def breathe(story: DemoStory, seconds: Floats) -> Floats:
     """A slow wave of an hour and one of a day, as traffic has."""
     return (
         1
@@ -27,7 +27,7 @@ def breathe(story: Story, seconds: Floats) -> Floats:
     )
 
 
-def demand_of(wish: Wish, life: Life, time_ms: Integers) -> Demand:
+def demand_of(wish: DemoRequest, life: DemoLife, time_ms: Integers) -> Demand:
     """Cores and bytes wanted at each second, before limits."""
     story = life.story
     seconds = time_ms / 1000

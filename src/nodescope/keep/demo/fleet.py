@@ -21,7 +21,7 @@ from nodescope.keep.demo.plan import (
     plant_gpu,
     plant_leak,
 )
-from nodescope.keep.demo.story import MIB, Node, Story, Wish, be_born, dice, tell
+from nodescope.keep.demo.story import MIB, DemoNode, DemoRequest, DemoStory, be_born, dice, tell
 
 # Each at least one node of a fleet of two.
 LEAKING, THROTTLED, ROLLED_OUT = 1 / 5, 1 / 4, 1 / 3
@@ -32,13 +32,13 @@ HANDOVER_MS = 4_000
 MINUTE_MS = 60_000
 
 
-def chosen(wish: Wish, story: str, share: float) -> set[int]:
+def chosen(wish: DemoRequest, story: str, share: float) -> set[int]:
     """The nodes that have a story."""
     count = max(1, round(wish.nodes * share))
     return {int(number) for number in dice(wish.seed, "fleet", story).permutation(wish.nodes)[:count]}
 
 
-def plan_fleet(wish: Wish) -> Sequence[Planter]:
+def plan_fleet(wish: DemoRequest) -> Sequence[Planter]:
     """What one node of the fleet gets, the important first."""
     number = wish.number
     planters: list[Planter] = [
@@ -56,20 +56,22 @@ def plan_fleet(wish: Wish) -> Sequence[Planter]:
     return planters
 
 
-def leak_share(wish: Wish) -> float:
+def leak_share(wish: DemoRequest) -> float:
     """When the kernel ends it: not everywhere at the same moment."""
     return float(dice(wish.seed, wish.node, "leak").uniform(0.6, 0.85))
 
 
-def plant_steady_cache(wish: Wish, node: Node) -> None:
-    steady = Story(CACHE.name, CACHE.namespace, "service", CACHE.limit_bytes, math.inf, 0.08, 200 * MIB, 0.0)
+def plant_steady_cache(wish: DemoRequest, node: DemoNode) -> None:
+    steady = DemoStory(
+        CACHE.name, CACHE.namespace, "service", CACHE.limit_bytes, math.inf, 0.08, 200 * MIB, 0.0
+    )
     node.lives.append(be_born(wish, steady, wish.start_ms, wish.end_ms))
 
 
-def plant_nightly(wish: Wish, node: Node) -> None:
+def plant_nightly(wish: DemoRequest, node: DemoNode) -> None:
     is_hit = wish.number in chosen(wish, "nightly", THROTTLED)
     kind = "nightly" if is_hit else "service"
-    story = Story("encoder", "media", kind, 1024 * MIB, 0.5, 0.2, 300 * MIB, 1.0)
+    story = DemoStory("encoder", "media", kind, 1024 * MIB, 0.5, 0.2, 300 * MIB, 1.0)
     life = be_born(wish, story, wish.start_ms, wish.end_ms)
     node.lives.append(life)
     if is_hit:
@@ -84,14 +86,14 @@ def plant_nightly(wish: Wish, node: Node) -> None:
         )
 
 
-def rollout_minute(wish: Wish) -> int:
+def rollout_minute(wish: DemoRequest) -> int:
     """At six tenths of the range, at a whole minute; the same on all nodes."""
     length_ms = wish.end_ms - wish.start_ms
     return (wish.start_ms + length_ms * 6 // 10) // MINUTE_MS * MINUTE_MS
 
 
-def plant_rollout(wish: Wish, node: Node) -> None:
-    story = Story("api", "shop", "rollout", 1024 * MIB, math.inf, 0.3, 210 * MIB, 2.0)
+def plant_rollout(wish: DemoRequest, node: DemoNode) -> None:
+    story = DemoStory("api", "shop", "rollout", 1024 * MIB, math.inf, 0.3, 210 * MIB, 2.0)
     if wish.number not in chosen(wish, "rollout", ROLLED_OUT):
         node.lives.append(be_born(wish, story, wish.start_ms, wish.end_ms))
         return

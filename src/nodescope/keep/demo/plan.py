@@ -3,7 +3,17 @@
 import math
 from collections.abc import Callable, Sequence
 
-from nodescope.keep.demo.story import MIB, Life, Node, Story, Wish, be_born, dice, hexadecimal, tell
+from nodescope.keep.demo.story import (
+    MIB,
+    DemoLife,
+    DemoNode,
+    DemoRequest,
+    DemoStory,
+    be_born,
+    dice,
+    hexadecimal,
+    tell,
+)
 from nodescope.keep.folder import MS_PER_DAY, MS_PER_HOUR
 
 NIGHT_MS = (2 * MS_PER_HOUR, 3 * MS_PER_HOUR)
@@ -36,11 +46,11 @@ SERVICES = [
 ]
 
 
-Planter = Callable[[Wish, Node], None]
+Planter = Callable[[DemoRequest, DemoNode], None]
 
 
-def plan_node(wish: Wish, planters: Sequence[Planter] | None = None) -> Node:
-    node = Node([], [])
+def plan_node(wish: DemoRequest, planters: Sequence[Planter] | None = None) -> DemoNode:
+    node = DemoNode([], [])
     if planters is None:
         planters = (plant_leak, plant_throttling, plant_cron, plant_deploy, plant_crash_loop, plant_gpu)
     for plant in planters[: max(0, wish.containers)]:
@@ -50,14 +60,14 @@ def plan_node(wish: Wish, planters: Sequence[Planter] | None = None) -> Node:
     return node
 
 
-def ordinary_service(wish: Wish, number: int) -> Story:
+def ordinary_service(wish: DemoRequest, number: int) -> DemoStory:
     turn, place = divmod(number, len(SERVICES))
     name = SERVICES[place] + (f"-{turn}" if turn else "")
     throw = dice(wish.seed, wish.node, name)
     limit = float(throw.choice([128, 256, 512, 1024, 2048])) * MIB
     has_quota = bool(throw.random() < 0.4)
     cores = float(throw.uniform(0.005, 0.4))
-    return Story(
+    return DemoStory(
         name,
         "shop" if number % 3 else "platform",
         "service",
@@ -69,10 +79,10 @@ def ordinary_service(wish: Wish, number: int) -> Story:
     )
 
 
-CACHE = Story("cache", "shop", "leak", 512 * MIB, math.inf, 0.08, 160 * MIB, 0.0)
+CACHE = DemoStory("cache", "shop", "leak", 512 * MIB, math.inf, 0.08, 160 * MIB, 0.0)
 
 
-def plant_leak(wish: Wish, node: Node, share: float = 0.7) -> None:
+def plant_leak(wish: DemoRequest, node: DemoNode, share: float = 0.7) -> None:
     """Grows from a third of its limit until the kernel ends it, then begins again."""
     story = CACHE
     length_ms = wish.end_ms - wish.start_ms
@@ -94,8 +104,8 @@ def plant_leak(wish: Wish, node: Node, share: float = 0.7) -> None:
     tell(node, "oom_kill", [first], "oom_kills", at=(oom_ms - 1000) / 1000, limit=story.limit_bytes)
 
 
-def plant_throttling(wish: Wish, node: Node) -> None:
-    story = Story("encoder", "media", "throttled", 1024 * MIB, 0.5, 0.3, 300 * MIB, 1.0)
+def plant_throttling(wish: DemoRequest, node: DemoNode) -> None:
+    story = DemoStory("encoder", "media", "throttled", 1024 * MIB, 0.5, 0.3, 300 * MIB, 1.0)
     life = be_born(wish, story, wish.start_ms, wish.end_ms)
     node.lives.append(life)
     from_ms, to_ms = throttled_span(wish)
@@ -104,13 +114,13 @@ def plant_throttling(wish: Wish, node: Node) -> None:
     )
 
 
-def throttled_span(wish: Wish) -> tuple[int, int]:
+def throttled_span(wish: DemoRequest) -> tuple[int, int]:
     """The second quarter of the range."""
     start_ms, length_ms = wish.start_ms, wish.end_ms - wish.start_ms
     return (start_ms + length_ms // 4) // 1000 * 1000, (start_ms + length_ms // 2) // 1000 * 1000
 
 
-def nightly_spans(wish: Wish) -> list[tuple[int, int]]:
+def nightly_spans(wish: DemoRequest) -> list[tuple[int, int]]:
     """02:00 to 03:00 UTC of every night; in a range without a whole one, its second quarter."""
     days = range(wish.start_ms // MS_PER_DAY, wish.end_ms // MS_PER_DAY + 1)
     nights = [(day * MS_PER_DAY + NIGHT_MS[0], day * MS_PER_DAY + NIGHT_MS[1]) for day in days]
@@ -118,8 +128,8 @@ def nightly_spans(wish: Wish) -> list[tuple[int, int]]:
     return inside or [throttled_span(wish)]
 
 
-def plant_cron(wish: Wish, node: Node) -> None:
-    story = Story("report-cron", "batch", "cron", 512 * MIB, math.inf, 0.02, 90 * MIB, 0.5)
+def plant_cron(wish: DemoRequest, node: DemoNode) -> None:
+    story = DemoStory("report-cron", "batch", "cron", 512 * MIB, math.inf, 0.02, 90 * MIB, 0.5)
     life = be_born(wish, story, wish.start_ms, wish.end_ms)
     node.lives.append(life)
     span = {"from": wish.start_ms / 1000, "to": wish.end_ms / 1000}
@@ -135,8 +145,8 @@ def plant_cron(wish: Wish, node: Node) -> None:
     )
 
 
-def plant_deploy(wish: Wish, node: Node) -> None:
-    story = Story("api", "shop", "deploy", 1024 * MIB, math.inf, 0.3, 210 * MIB, 2.0)
+def plant_deploy(wish: DemoRequest, node: DemoNode) -> None:
+    story = DemoStory("api", "shop", "deploy", 1024 * MIB, math.inf, 0.3, 210 * MIB, 2.0)
     life = be_born(wish, story, wish.start_ms, wish.end_ms)
     node.lives.append(life)
     at_ms = deploy_moment(wish)
@@ -152,14 +162,14 @@ def plant_deploy(wish: Wish, node: Node) -> None:
     )
 
 
-def deploy_moment(wish: Wish) -> int:
+def deploy_moment(wish: DemoRequest) -> int:
     return (wish.start_ms + (wish.end_ms - wish.start_ms) * 6 // 10) // 1000 * 1000
 
 
-def plant_crash_loop(wish: Wish, node: Node) -> None:
+def plant_crash_loop(wish: DemoRequest, node: DemoNode) -> None:
     """Kubelet's own back-off: 10 s, doubled up to five minutes."""
-    story = Story("migrator", "platform", "crash", 256 * MIB, math.inf, 0.4, 60 * MIB, 0.0)
-    lives: list[Life] = []
+    story = DemoStory("migrator", "platform", "crash", 256 * MIB, math.inf, 0.4, 60 * MIB, 0.0)
+    lives: list[DemoLife] = []
     at_ms = (wish.start_ms + (wish.end_ms - wish.start_ms) // 3) // 1000 * 1000
     wait_seconds = 10
     while at_ms < wish.end_ms:
@@ -173,8 +183,8 @@ def plant_crash_loop(wish: Wish, node: Node) -> None:
         tell(node, "crash_loop", lives, "processes", **span, restarts=len(lives) - 1)
 
 
-def plant_gpu(wish: Wish, node: Node) -> None:
-    story = Story("trainer", "ml", "gpu", 4096 * MIB, math.inf, 0.05, 800 * MIB, 0.0)
+def plant_gpu(wish: DemoRequest, node: DemoNode) -> None:
+    story = DemoStory("trainer", "ml", "gpu", 4096 * MIB, math.inf, 0.05, 800 * MIB, 0.0)
     life = be_born(wish, story, wish.start_ms, wish.end_ms)
     node.lives.append(life)
     from_ms, to_ms = throttled_span(wish)
@@ -188,5 +198,5 @@ def plant_gpu(wish: Wish, node: Node) -> None:
     )
 
 
-def gpu_id(wish: Wish) -> str:
+def gpu_id(wish: DemoRequest) -> str:
     return "GPU-" + hexadecimal("gpu", wish.seed, wish.node)[:32]

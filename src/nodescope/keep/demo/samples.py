@@ -10,7 +10,17 @@ from nodescope.base.entity import NODE, Entity
 from nodescope.base.metric import Kind, Metric
 from nodescope.keep.demo.demand import Demand, demand_of
 from nodescope.keep.demo.plan import gpu_id, throttled_span
-from nodescope.keep.demo.story import MIB, Floats, Integers, Life, Node, Wish, hexadecimal, noise, within
+from nodescope.keep.demo.story import (
+    MIB,
+    DemoLife,
+    DemoNode,
+    DemoRequest,
+    Floats,
+    Integers,
+    hexadecimal,
+    noise,
+    within,
+)
 from nodescope.keep.folder import MS_PER_DAY
 from nodescope.keep.label_columns import Identity, Subject, describe_entity
 from nodescope.keep.sidecar import Ticks
@@ -63,7 +73,7 @@ NODE_METRICS = {
 }
 
 
-def sample_life(life: Life, time_ms: Integers, demand: Demand) -> dict[str, Floats]:
+def sample_life(life: DemoLife, time_ms: Integers, demand: Demand) -> dict[str, Floats]:
     """Every metric of a container over neighbouring seconds; its counters go on from the last call."""
     story = life.story
     cores, size = demand
@@ -118,7 +128,7 @@ def sample_life(life: Life, time_ms: Integers, demand: Demand) -> dict[str, Floa
     return found
 
 
-class Column(NamedTuple):
+class DemoColumn(NamedTuple):
     """One series in one file."""
 
     metric: Metric
@@ -130,14 +140,14 @@ class Column(NamedTuple):
 class Page:
     """One file in the making: its ticks, who is in it, its columns."""
 
-    def __init__(self, wish: Wish, from_ms: int, to_ms: int) -> None:
+    def __init__(self, wish: DemoRequest, from_ms: int, to_ms: int) -> None:
         self.wish = wish
         self.second_ms = np.arange(from_ms // 1000, to_ms // 1000, dtype=np.int64) * 1000
         # A tick is some milliseconds late, as real ones are.
         late = np.rint(np.abs(noise(wish, "late", from_ms, len(self.second_ms))) * 1.5).astype(np.int64)
         self.time_ms = self.second_ms + np.minimum(late, 40)
         self.subjects: dict[Identity, Subject] = {}
-        self.columns: list[Column] = []
+        self.columns: list[DemoColumn] = []
 
     def keep(
         self,
@@ -149,7 +159,9 @@ class Page:
         at = self.time_ms[inside]
         subject = describe_entity(entity, self.wish.node, int(at[0]))
         self.subjects[subject.identity] = subject
-        self.columns.extend(Column(rows[name], subject.identity, at, value) for name, value in values.items())
+        self.columns.extend(
+            DemoColumn(rows[name], subject.identity, at, value) for name, value in values.items()
+        )
 
     def ticks(self) -> Ticks:
         booted_ms = self.wish.end_ms - 30 * MS_PER_DAY
@@ -157,7 +169,7 @@ class Page:
         return Ticks(self.time_ms, mono, np.zeros(len(mono), np.int64), (run_of(self.wish),))
 
 
-def sample_file(wish: Wish, node: Node, from_ms: int, to_ms: int) -> Page:
+def sample_file(wish: DemoRequest, node: DemoNode, from_ms: int, to_ms: int) -> Page:
     """Every series of one file."""
     page = Page(wish, from_ms, to_ms)
     cores, size = sample_lives(page, node)
@@ -170,7 +182,7 @@ def sample_file(wish: Wish, node: Node, from_ms: int, to_ms: int) -> Page:
     return page
 
 
-def sample_lives(page: Page, node: Node) -> tuple[Floats, Floats]:
+def sample_lives(page: Page, node: DemoNode) -> tuple[Floats, Floats]:
     """Every container's own series; cores and bytes of all together, at each second."""
     used_cores, used_bytes = np.zeros(len(page.second_ms)), np.zeros(len(page.second_ms))
     for life in node.lives:
@@ -204,5 +216,5 @@ def sample_gpu(page: Page) -> None:
     page.keep(Entity("gpu", (uuid,), labels, (("name", "NVIDIA A100-SXM4-40GB"),)), GPU_METRICS, readings)
 
 
-def run_of(wish: Wish) -> str:
+def run_of(wish: DemoRequest) -> str:
     return hexadecimal("run", wish.seed, wish.node)[:12]

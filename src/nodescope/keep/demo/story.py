@@ -21,7 +21,7 @@ FIRST_VERSION = "1.4.2"
 
 
 @dataclass(frozen=True, slots=True)
-class Story:
+class DemoStory:
     """What a service does: its demand of CPU (cores) and memory (bytes) at each second."""
 
     name: str
@@ -37,10 +37,10 @@ class Story:
 
 
 @dataclass(slots=True)
-class Life:
+class DemoLife:
     """One container: from its first second to its last, and its counters so far."""
 
-    story: Story
+    story: DemoStory
     container_id: str
     pod: str
     pod_uid: str
@@ -71,7 +71,7 @@ class Life:
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class DemoRequest:
     """What the command line asks for."""
 
     data: Path
@@ -108,7 +108,7 @@ def noise_block(seed: int, node: str, name: str, number: int) -> Floats:
     return dice(seed, node, name, number).standard_normal(NOISE_SECONDS)
 
 
-def noise(wish: Wish, name: str, from_ms: int, count: int) -> Floats:
+def noise(wish: DemoRequest, name: str, from_ms: int, count: int) -> Floats:
     """Unit noise that depends on the second, not on where a file begins."""
     first = from_ms // 1000
     blocks = range(first // NOISE_SECONDS, (first + count) // NOISE_SECONDS + 1)
@@ -122,22 +122,27 @@ def within(time_ms: Integers, from_ms: int, to_ms: int) -> NDArray[np.bool_]:
 
 
 @dataclass(slots=True)
-class Node:
+class DemoNode:
     """Every life on the node, and the truth about them."""
 
-    lives: list[Life]
+    lives: list[DemoLife]
     truth: list[dict[str, Any]]
     used: dict[tuple[str, str, str], list[float]] = field(default_factory=dict)
     """Of every container, all its lives: the sum of its memory in every second, and the seconds."""
 
 
 def be_born(
-    wish: Wish, story: Story, start_ms: int, end_ms: int, restarts: int = 0, version: str = FIRST_VERSION
-) -> Life:
+    wish: DemoRequest,
+    story: DemoStory,
+    start_ms: int,
+    end_ms: int,
+    restarts: int = 0,
+    version: str = FIRST_VERSION,
+) -> DemoLife:
     """A restart keeps its pod; another version comes in another pod."""
     words = (wish.seed, wish.node, story.name) + ((version,) if version != FIRST_VERSION else ())
     uid = hexadecimal("pod", *words)
-    return Life(
+    return DemoLife(
         story,
         hexadecimal("container", *words, restarts),
         f"{story.name}-{uid[:9]}-{uid[9:14]}",
@@ -149,7 +154,7 @@ def be_born(
     )
 
 
-def tell(node: Node, kind: str, lives: Sequence[Life], metric_name: str, **facts: Any) -> None:
+def tell(node: DemoNode, kind: str, lives: Sequence[DemoLife], metric_name: str, **facts: Any) -> None:
     life = lives[0]
     node.truth.append(
         {

@@ -27,7 +27,7 @@ from nodescope.keep.folder import (
     parse_file,
 )
 from nodescope.keep.label_columns import LABELS, Identity, Subject
-from nodescope.keep.sidecar import OpenSidecar, Story, Ticks, read_sidecar
+from nodescope.keep.sidecar import OpenSidecar, SidecarStory, Ticks, read_sidecar
 
 if TYPE_CHECKING:
     # Arrow is not needed to list a folder.
@@ -39,7 +39,7 @@ SHORT_CHARACTERS = 12
 
 
 @dataclass(slots=True)
-class Entry:
+class FileEntry:
     """One Parquet file that is served."""
 
     path: Path
@@ -53,7 +53,7 @@ class Entry:
     remote: "RemoteFile | None" = None
     """Where the rows are read when they lie in an object store."""
 
-    def story(self) -> Story | None:
+    def story(self) -> SidecarStory | None:
         """Events and outcomes; parsed once."""
         return self.sidecar.story() if self.sidecar else None
 
@@ -74,7 +74,7 @@ class Refusal:
 
 
 @dataclass(slots=True)
-class Container:
+class CatalogContainer:
     """A container over all files it is in."""
 
     subject: Subject
@@ -89,10 +89,10 @@ class Container:
 class Catalog:
     """A snapshot; make another to see newer files."""
 
-    entries: tuple[Entry, ...]
+    entries: tuple[FileEntry, ...]
     refusals: tuple[Refusal, ...]
     paths: tuple[Path, ...] = ()
-    opened: tuple[Entry, ...] = ()
+    opened: tuple[FileEntry, ...] = ()
     """What is served and what another file replaces, in the order of the folders."""
 
     @property
@@ -180,7 +180,7 @@ class Catalog:
             and (not pod or pod in (one.label("l_pod_name"), one.label("l_namespace")))
         ]
 
-    def select(self, from_ms: int, to_ms: int) -> list[Entry]:
+    def select(self, from_ms: int, to_ms: int) -> list[FileEntry]:
         """Files that may have rows in [from, to]."""
         return [entry for entry in self.entries if entry.from_ms <= to_ms and entry.to_ms >= from_ms]
 
@@ -194,10 +194,10 @@ def describe(subject: Subject) -> str:
 Labelled = tuple[tuple[tuple[str | None, ...], dict[str, str]], ...]
 
 
-def group_by_labels(entries: Sequence[Entry]) -> Iterator[tuple[Labelled | None, list[Entry]]]:
+def group_by_labels(entries: Sequence[FileEntry]) -> Iterator[tuple[Labelled | None, list[FileEntry]]]:
     """Neighbouring files with the same series share one parsed list; they are looked at together."""
     key: Labelled | None = None
-    group: list[Entry] = []
+    group: list[FileEntry] = []
     for entry in entries:
         labels = entry.sidecar.labels() if entry.sidecar else None
         if group and labels is not key:
@@ -209,7 +209,7 @@ def group_by_labels(entries: Sequence[Entry]) -> Iterator[tuple[Labelled | None,
         yield key, group
 
 
-def list_subjects(labelled: Labelled, group: Sequence[Entry]) -> list[Subject]:
+def list_subjects(labelled: Labelled, group: Sequence[FileEntry]) -> list[Subject]:
     """First and last sight over files with the same series; mostly each file's whole span."""
     first = np.full(len(labelled), 2**62, np.int64)
     last = np.zeros(len(labelled), np.int64)
@@ -267,7 +267,7 @@ def refuse_folder(error: OSError) -> Refusal:
     return Refusal(Path(error.filename), f"{error.filename}: {error.strerror}")
 
 
-def open_entry(path: Path) -> Entry:
+def open_entry(path: Path) -> FileEntry:
     status = path.stat()
     size_bytes = status.st_size
     sidecar_path = path.with_suffix(SIDECAR)
@@ -279,15 +279,15 @@ def open_entry(path: Path) -> Entry:
     head = sidecar.head
     if size_bytes < 12:
         raise ArchiveRefused(f"{path.name}: too short to be Parquet")
-    return Entry(path, head.from_ms, head.to_ms, head.rows, size_bytes, sidecar, status.st_mtime_ns)
+    return FileEntry(path, head.from_ms, head.to_ms, head.rows, size_bytes, sidecar, status.st_mtime_ns)
 
 
-def open_foreign(path: Path, size_bytes: int) -> Entry:
+def open_foreign(path: Path, size_bytes: int) -> FileEntry:
     """By its footer. Arrow is loaded only when such a file is met."""
     from nodescope.read.files.other_parquet import read_span  # noqa: PLC0415
 
     span = read_span(path)
-    return Entry(path, span.from_ms, span.to_ms, span.rows, size_bytes, None)
+    return FileEntry(path, span.from_ms, span.to_ms, span.rows, size_bytes, None)
 
 
 def read_foreign_metrics(path: Path) -> tuple[Metric, ...]:
@@ -296,7 +296,7 @@ def read_foreign_metrics(path: Path) -> tuple[Metric, ...]:
     return read_metrics(path)
 
 
-def read_foreign_subjects(entry: Entry) -> list[Subject]:
+def read_foreign_subjects(entry: FileEntry) -> list[Subject]:
     from nodescope.read.files.other_parquet import read_subjects  # noqa: PLC0415
 
     return read_subjects(entry.path)
@@ -313,7 +313,7 @@ def read_catalog(paths: Sequence[Path], before: Catalog | None = None) -> Catalo
         if not path.exists():
             raise RequestRejected(f"no such file or folder: {path}")
     known = {entry.path: entry for entry in before.opened} if before else {}
-    entries: list[Entry] = []
+    entries: list[FileEntry] = []
     refusals: list[Refusal] = []
     replaced: set[Path] = set()
 
@@ -339,7 +339,7 @@ def read_catalog(paths: Sequence[Path], before: Catalog | None = None) -> Catalo
     return Catalog(tuple(served), tuple(refusals), tuple(paths), tuple(entries))
 
 
-def reuse_entry(entry: Entry | None) -> Entry | None:
+def reuse_entry(entry: FileEntry | None) -> FileEntry | None:
     """As long as the file is the one that was opened."""
     if entry is None or entry.sidecar is None:
         return None
@@ -348,7 +348,7 @@ def reuse_entry(entry: Entry | None) -> Entry | None:
     return entry if is_same else None
 
 
-def same(before: Catalog, entries: Sequence[Entry], refusals: Sequence[Refusal]) -> bool:
+def same(before: Catalog, entries: Sequence[FileEntry], refusals: Sequence[Refusal]) -> bool:
     return (
         len(before.opened) == len(entries)
         and all(one is other for one, other in zip(before.opened, entries))

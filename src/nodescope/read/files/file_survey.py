@@ -15,12 +15,12 @@ from typing import TypeVar
 
 from nodescope.base.errors import ArchiveRefused, NodescopeError, RequestRejected
 from nodescope.keep.copy.manifest import MANIFEST, Listing, parse_manifest
-from nodescope.keep.copy.object_store import Listed, Store, is_url
+from nodescope.keep.copy.object_store import Listed, ObjectStore, is_url
 from nodescope.keep.folder import NOT_DATA, PARQUET, SIDECAR, parse_file, render_day
 from nodescope.keep.sidecar import Head, parse_sidecar, read_sidecar
-from nodescope.read.files.catalog import Catalog, Entry, find_parquet
+from nodescope.read.files.catalog import Catalog, FileEntry, find_parquet
 from nodescope.read.files.remote_parquet import RemoteFile, store_at
-from nodescope.read.files.sidecar_cache import Held
+from nodescope.read.files.sidecar_cache import SidecarCache
 
 # Requests under way at once while listing; a store answers one in some 20 ms.
 WORKERS = 16
@@ -51,7 +51,7 @@ class FileRef:
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class SurveyFault:
     """A part that is not in the answer, and why."""
 
     where: str
@@ -63,7 +63,7 @@ class Survey:
     """What all roots hold together."""
 
     files: list[FileRef] = field(default_factory=list)
-    faults: list[Fault] = field(default_factory=list)
+    faults: list[SurveyFault] = field(default_factory=list)
 
     def add(self, other: "Survey") -> None:
         self.files += other.files
@@ -91,7 +91,7 @@ def survey_roots(roots: Sequence[str]) -> Survey:
         except RequestRejected:
             raise
         except (NodescopeError, OSError) as error:
-            survey.faults.append(Fault(root, first_line(error)))
+            survey.faults.append(SurveyFault(root, first_line(error)))
     return survey
 
 
@@ -110,12 +110,12 @@ def in_threads(work: Callable[[One], Result], many: Iterable[One]) -> list[Resul
 def survey_folder(path: Path) -> Survey:
     survey = Survey()
     if not path.exists():
-        survey.faults.append(Fault(str(path), "no such file or folder"))
+        survey.faults.append(SurveyFault(str(path), "no such file or folder"))
         return survey
     folders: dict[Path, list[Path]] = {}
 
     def note(error: OSError) -> None:
-        survey.faults.append(Fault(str(error.filename), error.strerror or str(error)))
+        survey.faults.append(SurveyFault(str(error.filename), error.strerror or str(error)))
 
     for file in find_parquet(path, note):
         folders.setdefault(file.parent, []).append(file)
@@ -132,7 +132,7 @@ def survey_partition(partition: Path, paths: Sequence[Path]) -> Survey:
             listed = parse_manifest(manifest.read_bytes()).files
             return Survey([refer_listing("", str(partition), one) for one in listed.values()])
     except (ArchiveRefused, OSError) as error:
-        return Survey([], [Fault(str(manifest), first_line(error))])
+        return Survey([], [SurveyFault(str(manifest), first_line(error))])
     survey = Survey()
     replaced: set[str] = set()
     for path in paths:
@@ -142,9 +142,9 @@ def survey_partition(partition: Path, paths: Sequence[Path]) -> Survey:
             replaced.update(head.replaces)
         except FileNotFoundError:
             if path.exists():
-                survey.faults.append(Fault(str(path), no_sidecar(path.with_suffix(SIDECAR).name)))
+                survey.faults.append(SurveyFault(str(path), no_sidecar(path.with_suffix(SIDECAR).name)))
         except (ArchiveRefused, OSError) as error:
-            survey.faults.append(Fault(str(path), first_line(error)))
+            survey.faults.append(SurveyFault(str(path), first_line(error)))
     survey.files = [file for file in survey.files if PurePosixPath(file.key).name not in replaced]
     return survey
 
@@ -166,7 +166,7 @@ def refer_listing(root: str, partition: str, one: Listing) -> FileRef:
 # -- object stores -----------------------------------------------------------------
 
 
-def survey_store(store: Store) -> Survey:
+def survey_store(store: ObjectStore) -> Survey:
     """One listing of all names, then a manifest for each partition."""
     partitions: dict[str, dict[str, Listed]] = {}
     for one in store.list():
@@ -181,7 +181,7 @@ def survey_store(store: Store) -> Survey:
     return survey
 
 
-def survey_objects(store: Store, partition: str, objects: Mapping[str, Listed]) -> Survey:
+def survey_objects(store: ObjectStore, partition: str, objects: Mapping[str, Listed]) -> Survey:
     """Objects that no manifest has are on their way in or out."""
     where = f"{store.url}/{partition}"
     try:
@@ -191,10 +191,10 @@ def survey_objects(store: Store, partition: str, objects: Mapping[str, Listed]) 
             return Survey([refer_listing(store.url, partition, one) for one in listed])
         return survey_sidecars(store, partition, objects)
     except (ArchiveRefused, OSError) as error:
-        return Survey([], [Fault(where, first_line(error))])
+        return Survey([], [SurveyFault(where, first_line(error))])
 
 
-def survey_sidecars(store: Store, partition: str, objects: Mapping[str, Listed]) -> Survey:
+def survey_sidecars(store: ObjectStore, partition: str, objects: Mapping[str, Listed]) -> Survey:
     """Somebody else's copy of a data folder: what replaces what is in the sidecars."""
     survey = Survey()
     replaced: set[str] = set()
@@ -205,7 +205,7 @@ def survey_sidecars(store: Store, partition: str, objects: Mapping[str, Listed])
         sidecar = name.removesuffix(PARQUET) + SIDECAR
         data = store.read(f"{partition}/{sidecar}")
         if data is None:
-            survey.faults.append(Fault(f"{store.url}/{key}", no_sidecar(sidecar)))
+            survey.faults.append(SurveyFault(f"{store.url}/{key}", no_sidecar(sidecar)))
             continue
         head = parse_sidecar(data).head
         survey.files.append(refer_head(store.url, key, head, one.size))
@@ -217,28 +217,30 @@ def survey_sidecars(store: Store, partition: str, objects: Mapping[str, Listed])
 # -- opening -----------------------------------------------------------------------
 
 
-def open_files(files: Sequence[FileRef], held: Held | None = None) -> tuple[Catalog, list[Fault]]:
+def open_files(
+    files: Sequence[FileRef], held: SidecarCache | None = None
+) -> tuple[Catalog, list[SurveyFault]]:
     """A catalog of these files; what cannot be opened is named. FileNotFoundError: list again."""
-    entries: list[Entry] = []
-    faults: list[Fault] = []
+    entries: list[FileEntry] = []
+    faults: list[SurveyFault] = []
     for file in sorted(files, key=lambda one: (one.from_ms, one.key)):
         try:
             entries.append(open_file(file, held))
         except FileNotFoundError:
             raise
         except (ArchiveRefused, OSError) as error:
-            faults.append(Fault(file.name, first_line(error)))
+            faults.append(SurveyFault(file.name, first_line(error)))
     return Catalog(tuple(entries), ()), faults
 
 
-def open_file(file: FileRef, held: Held | None) -> Entry:
+def open_file(file: FileRef, held: SidecarCache | None) -> FileEntry:
     sidecar_key = file.key.removesuffix(PARQUET) + SIDECAR
     if not file.root:
         path = Path(file.key)
         sidecar = read_sidecar(Path(sidecar_key))
         if not path.exists():
             raise FileNotFoundError(file.key)
-        return Entry(path, file.from_ms, file.to_ms, file.rows, file.size, sidecar)
+        return FileEntry(path, file.from_ms, file.to_ms, file.rows, file.size, sidecar)
 
     def fetch() -> bytes:
         data = store_at(file.root).read(sidecar_key)
@@ -248,7 +250,7 @@ def open_file(file: FileRef, held: Held | None) -> Entry:
 
     data = held.get(file.sidecar_sha256, fetch) if held and file.sidecar_sha256 else fetch()
     remote = RemoteFile(file.root, file.key, file.size)
-    return Entry(
+    return FileEntry(
         Path(file.key), file.from_ms, file.to_ms, file.rows, file.size, parse_sidecar(data), remote=remote
     )
 

@@ -25,7 +25,7 @@ NEEDED = ("time", "metric_name")
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class RowSpan:
     """How far a file reaches."""
 
     from_ms: int
@@ -34,7 +34,7 @@ class Span:
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class FileShape:
     """How a file's columns are read as ours."""
 
     columns: frozenset[str]
@@ -57,7 +57,7 @@ class Shape:
         return "metric_kind::VARCHAR" if "metric_kind" in self.columns else "'gauge'"
 
 
-def read_shape(path: Path) -> Shape:
+def read_shape(path: Path) -> FileShape:
     file = open_parquet(path)
     # A newer version of our own is refused here, by name.
     read_footer(file, path.name)
@@ -66,10 +66,10 @@ def read_shape(path: Path) -> Shape:
     if missing or not columns & {"value", "value_float", "value_int"}:
         wanted = ", ".join(missing) or "value (or value_int, value_float)"
         raise ArchiveRefused(f"{path.name}: no column {wanted}; not an archive of metrics")
-    return Shape(columns)
+    return FileShape(columns)
 
 
-def read_span(path: Path) -> Span:
+def read_span(path: Path) -> RowSpan:
     """From the row groups' statistics."""
     file = open_parquet(path)
     read_shape(path)
@@ -89,18 +89,18 @@ def read_span(path: Path) -> Span:
     if not found:
         raise ArchiveRefused(f"{path.name}: it has no rows")
     times = [to_ms(one) for one in found]
-    return Span(min(times), max(times), metadata.num_rows)
+    return RowSpan(min(times), max(times), metadata.num_rows)
 
 
 def to_ms(moment: datetime) -> int:
     return round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
 
 
-def scan_span(path: Path, place: int) -> Span:
+def scan_span(path: Path, place: int) -> RowSpan:
     del place
     rows = run(path, "SELECT epoch_ms(min(time)), epoch_ms(max(time)), count(*) FROM read_parquet(?)")
     first, last, count = rows[0]
-    return Span(int(str(first)), int(str(last)), int(str(count)))
+    return RowSpan(int(str(first)), int(str(last)), int(str(count)))
 
 
 def run(path: Path, question: str) -> list[tuple[object, ...]]:

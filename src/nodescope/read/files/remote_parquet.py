@@ -17,11 +17,11 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from nodescope.base.errors import ArchiveRefused
-from nodescope.keep.copy.object_store import Store, open_store
+from nodescope.keep.copy.object_store import ObjectStore, open_store
 
 
 @lru_cache(maxsize=64)
-def store_at(url: str) -> Store:
+def store_at(url: str) -> ObjectStore:
     """One connection pool an address and process."""
     return open_store(url)
 

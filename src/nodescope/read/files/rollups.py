@@ -16,7 +16,7 @@ from nodescope.base.errors import ArchiveRefused
 from nodescope.keep.folder import DataFolder
 from nodescope.keep.parquet import open_parquet, read_footer
 from nodescope.keep.rollup import MINUTE_MS, covers
-from nodescope.read.files.catalog import Entry
+from nodescope.read.files.catalog import FileEntry
 
 Segments = Mapping[str, Any]
 
@@ -66,7 +66,7 @@ def shares(one: Segments, other: Segments) -> bool:
     )
 
 
-def choose(entries: Sequence[Entry], rollups: Sequence[Rollup]) -> tuple[list[Entry], list[Rollup]]:
+def choose(entries: Sequence[FileEntry], rollups: Sequence[Rollup]) -> tuple[list[FileEntry], list[Rollup]]:
     """(files to read, rollups to read): every segment once."""
     all_segments = [dict(rollup.segments) for rollup in rollups]
     raw = [

@@ -21,7 +21,7 @@ def cache_folder(environment: Mapping[str, str]) -> Path:
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class SidecarCache:
     """Content by its SHA-256; what does not match its name is fetched anew."""
 
     folder: Path

@@ -21,7 +21,7 @@ from nodescope.base.frame import Frame
 from nodescope.keep.folder import DataFolder
 from nodescope.keep.label_columns import Identity, identify_entity
 from nodescope.read.files.catalog import Catalog
-from nodescope.read.live.tail import Tail, build_tail, newest_by_run
+from nodescope.read.live.tail import LiveTail, build_tail, newest_by_run
 
 # A chart waits no longer for an agent that does not answer.
 ANSWER_SECONDS = 2.0
@@ -33,7 +33,7 @@ ALL = "all--1"
 
 
 @dataclass(slots=True)
-class Stream:
+class FrameStream:
     """One run of an agent: its frames by number."""
 
     node: str
@@ -44,11 +44,11 @@ class Stream:
         for number in sorted(self.frames)[:-FRAMES_MOST]:
             del self.frames[number]
 
-    def newest(self, number: int) -> "Stream":
-        return Stream(self.node, {key: self.frames[key] for key in sorted(self.frames)[-number:]})
+    def newest(self, number: int) -> "FrameStream":
+        return FrameStream(self.node, {key: self.frames[key] for key in sorted(self.frames)[-number:]})
 
 
-Streams = dict[str, Stream]
+Streams = dict[str, FrameStream]
 
 
 @dataclass(slots=True)
@@ -88,7 +88,7 @@ class LogFeed:
             hello = followed.decoder.hello
             if followed.frames:
                 run, node = str(hello.get("run", "")), str(hello.get("node", ""))
-                found.setdefault(run, Stream(node)).add(followed.frames)
+                found.setdefault(run, FrameStream(node)).add(followed.frames)
         return found
 
 
@@ -141,7 +141,7 @@ class AgentFeed:
         run, node = str(decoder.hello.get("run", "")), str(decoder.hello.get("node", ""))
         if run not in self._streams:
             # Another run: the agent was started again; its log has the rest.
-            self._streams = {run: Stream(node)}
+            self._streams = {run: FrameStream(node)}
         self._streams[run].add(self._same_sets(frame) for frame in frames)
 
     def _fetch(self) -> tuple[bytes, str]:
@@ -178,11 +178,11 @@ def join_streams(many: Iterable[Streams]) -> Streams:
     joined: Streams = {}
     for streams in many:
         for run, stream in streams.items():
-            joined.setdefault(run, Stream(stream.node)).add(stream.frames.values())
+            joined.setdefault(run, FrameStream(stream.node)).add(stream.frames.values())
     return joined
 
 
-def make_tail(streams: Mapping[str, Stream], catalog: Catalog) -> Tail:
+def make_tail(streams: Mapping[str, FrameStream], catalog: Catalog) -> LiveTail:
     """Frames behind the archive."""
     ordered = [
         (run, stream.node, [frame for _, frame in sorted(stream.frames.items())])
@@ -191,7 +191,7 @@ def make_tail(streams: Mapping[str, Stream], catalog: Catalog) -> Tail:
     return build_tail(ordered, newest_by_run(catalog))
 
 
-def last_sights(tail: Tail) -> dict[Identity, int]:
+def last_sights(tail: LiveTail) -> dict[Identity, int]:
     """When each thing was last measured, by the tail alone."""
     found: dict[Identity, int] = {}
     for day in tail.days:

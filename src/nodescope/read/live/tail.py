@@ -19,7 +19,7 @@ from nodescope.base.frame import Frame
 from nodescope.base.metric import Metric
 from nodescope.keep.folder import DataFolder
 from nodescope.keep.label_columns import Identity, Subject
-from nodescope.keep.segment import Day, Track, gather_metrics, read_segment, split_days
+from nodescope.keep.segment import Day, SegmentTrack, gather_metrics, read_segment, split_days
 from nodescope.read.files.catalog import Catalog
 from nodescope.read.query.derive import Chunk
 
@@ -28,7 +28,7 @@ ANSWER_SECONDS = 5.0
 
 
 @dataclass(slots=True)
-class Tail:
+class LiveTail:
     """Frames behind the archive, sorted like a file."""
 
     days: list[Day] = field(default_factory=list)
@@ -73,8 +73,8 @@ def newest_by_run(catalog: Catalog) -> dict[str, int]:
     return newest
 
 
-def build_tail(streams: Iterable[tuple[str, str, Iterable[Frame]]], newest: Mapping[str, int]) -> Tail:
-    tail = Tail()
+def build_tail(streams: Iterable[tuple[str, str, Iterable[Frame]]], newest: Mapping[str, int]) -> LiveTail:
+    tail = LiveTail()
     for run, node, frames in streams:
         after_ns = newest.get(run, -1)
         fresh = [
@@ -93,7 +93,7 @@ def build_tail(streams: Iterable[tuple[str, str, Iterable[Frame]]], newest: Mapp
     return tail
 
 
-def measured_metrics(track: Track) -> list[Metric]:
+def measured_metrics(track: SegmentTrack) -> list[Metric]:
     """
     Columns with a sample, as a file would have them.
 
@@ -108,7 +108,7 @@ def measured_metrics(track: Track) -> list[Metric]:
     return [metric for metric, there in zip(track.blocks[0].table.metrics, seen) if there]
 
 
-def read_log_tail(data: Path, catalog: Catalog) -> Tail:
+def read_log_tail(data: Path, catalog: Catalog) -> LiveTail:
     """From the log of a data folder on this machine."""
     folder = DataFolder(data)
     streams = []
@@ -121,7 +121,7 @@ def read_log_tail(data: Path, catalog: Catalog) -> Tail:
     return build_tail(streams, newest_by_run(catalog))
 
 
-def read_agent_tail(address: str, catalog: Catalog, token: str = "") -> Tail:
+def read_agent_tail(address: str, catalog: Catalog, token: str = "") -> LiveTail:
     """From an agent's /live: what its ring holds."""
     request = urllib.request.Request(f"{address.rstrip('/')}/live?since=all--1")  # noqa: S310 - given by the user
     if token:
@@ -130,7 +130,7 @@ def read_agent_tail(address: str, catalog: Catalog, token: str = "") -> Tail:
         with urllib.request.urlopen(request, timeout=ANSWER_SECONDS) as answer:  # noqa: S310
             data = answer.read()
     except (urllib.error.URLError, OSError, ValueError) as error:
-        return Tail(reason=f"the agent at {address} did not answer: {error}")
+        return LiveTail(reason=f"the agent at {address} did not answer: {error}")
     decoder = Decoder()
     frames: list[Frame] = []
     try:

@@ -34,7 +34,7 @@ NOTHING = Chunk(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
 
 
 @dataclass(slots=True)
-class Growth:
+class RunGrowth:
     """A counter's increase and the seconds it took, sample by sample."""
 
     metric: Metric
@@ -79,17 +79,17 @@ class Known:
 
 
 @dataclass(slots=True)
-class Deriver:
+class SampleDeriver:
     """One form for one series."""
 
     form: Form
     metrics: tuple[Metric, ...]
     factor: float = 1.0
-    _growth: list[Growth] = field(default_factory=list)
+    _growth: list[RunGrowth] = field(default_factory=list)
     _known: list[Known] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self._growth = [Growth(metric) for metric in self.metrics]
+        self._growth = [RunGrowth(metric) for metric in self.metrics]
         self._known = [Known() for _ in self.metrics]
 
     def take(self, chunks: tuple[Chunk, ...]) -> tuple[Integers, Floats]:

@@ -24,14 +24,14 @@ from nodescope.base.errors import NodescopeError, RequestRejected
 from nodescope.base.metric import Metric
 from nodescope.keep.label_columns import LABELS, Identity, Subject
 from nodescope.keep.rollup import MINUTE_MS
-from nodescope.read.files.catalog import Catalog, Entry
+from nodescope.read.files.catalog import Catalog, FileEntry
 from nodescope.read.files.rollups import Rollup, choose, find_rollups
-from nodescope.read.live.tail import Tail
+from nodescope.read.live.tail import LiveTail
 from nodescope.read.query.bucket import Buckets, Points, Samples
-from nodescope.read.query.derive import NOTHING, Chunk, Deriver
+from nodescope.read.query.derive import NOTHING, Chunk, SampleDeriver
 from nodescope.read.query.fetch import Fetched, Wanted, fetch_minutes, fetch_samples, list_scopes
 from nodescope.read.query.minutes import Minutes, derive_minutes, join_cuts
-from nodescope.read.query.resolve import Asked, Inputs, Rate, resolve_metric
+from nodescope.read.query.resolve import Inputs, Rate, ResolvedMetric, resolve_metric
 from nodescope.read.query.series_join import Targets
 
 Integers = NDArray[np.int64]
@@ -46,7 +46,7 @@ SCOPE = LABELS.index("l_scope")
 
 
 @dataclass(slots=True)
-class Line:
+class QueryLine:
     """One series of an answer."""
 
     subject: Subject
@@ -54,19 +54,19 @@ class Line:
 
 
 @dataclass(slots=True)
-class Answer:
+class QueryResult:
     """Series, the width of a bucket (0: samples as they are), and what could not be read."""
 
-    asked: Asked
+    asked: ResolvedMetric
     from_ms: int
     to_ms: int
     width_ms: int
-    lines: list[Line]
+    lines: list[QueryLine]
     refused: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
-class Grid:
+class BucketGrid:
     """The buckets of an answer."""
 
     from_ms: int
@@ -80,18 +80,18 @@ class Grid:
         return (self.to_ms - self.start_ms) // self.width_ms + 1
 
 
-def make_grid(from_ms: int, to_ms: int, max_points: int) -> Grid:
+def make_grid(from_ms: int, to_ms: int, max_points: int) -> BucketGrid:
     """One sample a second is the rule; fewer samples than points stay as they are."""
     span_ms = to_ms - from_ms + 1
     if span_ms <= max_points * 1000:
-        return Grid(from_ms, to_ms, from_ms, 0)
+        return BucketGrid(from_ms, to_ms, from_ms, 0)
     width_ms = math.ceil(span_ms / max_points)
     if width_ms < MINUTE_MS:
-        return Grid(from_ms, to_ms, from_ms, width_ms)
+        return BucketGrid(from_ms, to_ms, from_ms, width_ms)
     start_ms = from_ms // MINUTE_MS * MINUTE_MS
     # Beginning earlier may take one bucket more than was asked for.
     width_ms = math.ceil((to_ms - start_ms + 1) / max_points / MINUTE_MS) * MINUTE_MS
-    return Grid(from_ms, to_ms, start_ms, width_ms)
+    return BucketGrid(from_ms, to_ms, start_ms, width_ms)
 
 
 @dataclass(slots=True)
@@ -114,9 +114,9 @@ class Engine:
         to_ms: int | None = None,
         max_points: int = 1000,
         rate: Rate = "auto",
-        tail: Tail | None = None,
+        tail: LiveTail | None = None,
         scope: str | None = None,
-    ) -> Answer:
+    ) -> QueryResult:
         """
         Full container ids, or None for all; times default to all there is.
 
@@ -135,7 +135,7 @@ class Engine:
             raise RequestRejected(f"the range ends ({to_ms} ms) before it begins ({from_ms} ms)")
         if max_points < 1:
             raise RequestRejected(f"max_points = {max_points} is not accepted; accepted: 1 or more")
-        answer = Answer(asked, from_ms, to_ms, 0, [])
+        answer = QueryResult(asked, from_ms, to_ms, 0, [])
         grid = make_grid(from_ms, to_ms, max_points)
         answer.width_ms = grid.width_ms
         rollups = find_rollups(catalog.paths, from_ms, to_ms) if grid.width_ms >= MINUTE_MS else []
@@ -154,7 +154,7 @@ class Engine:
         return answer
 
 
-def whole_range(catalog: Catalog, tail: Tail | None) -> tuple[int, int]:
+def whole_range(catalog: Catalog, tail: LiveTail | None) -> tuple[int, int]:
     ends = [catalog.to_ms, tail.to_ms if tail else None]
     starts = [catalog.from_ms, min((min(day.clocks) for day in tail.days), default=None) if tail else None]
     for rollup in find_rollups(catalog.paths, 0, 2**62):
@@ -167,10 +167,10 @@ def whole_range(catalog: Catalog, tail: Tail | None) -> tuple[int, int]:
 
 
 def split_nodes(
-    catalog: Catalog, rollups: Sequence[Rollup], tail: Tail | None
-) -> Iterator[tuple[str, list[Entry]]]:
+    catalog: Catalog, rollups: Sequence[Rollup], tail: LiveTail | None
+) -> Iterator[tuple[str, list[FileEntry]]]:
     """Two nodes' first cores are two series: each node is read alone."""
-    by_node: dict[str, list[Entry]] = {}
+    by_node: dict[str, list[FileEntry]] = {}
     for entry in catalog.entries:
         by_node.setdefault(entry.sidecar.head.node if entry.sidecar else "", []).append(entry)
     for node in [*(rollup.node for rollup in rollups), *([tail.node] if tail and tail.days else [])]:
@@ -187,11 +187,11 @@ class Work:
     def __init__(
         self,
         connection: duckdb.DuckDBPyConnection,
-        asked: Asked,
+        asked: ResolvedMetric,
         inputs: Inputs,
         targets: Targets,
         containers: Sequence[str] | None,
-        grid: Grid,
+        grid: BucketGrid,
     ) -> None:
         self.connection = connection
         self.asked = asked
@@ -200,13 +200,13 @@ class Work:
         # What is measured elsewhere is not found by a container's id.
         self.containers = None if containers is None or asked.of else sorted(set(containers))
         self.grid = grid
-        self.derivers: dict[Identity, Deriver] = {}
+        self.derivers: dict[Identity, SampleDeriver] = {}
         self.sums: dict[Identity, Buckets | Samples] = {}
         self.refused: list[str] = []
 
     # -- files ----------------------------------------------------------------
 
-    def read_files(self, entries: Sequence[Entry], rollups: Sequence[Rollup]) -> None:
+    def read_files(self, entries: Sequence[FileEntry], rollups: Sequence[Rollup]) -> None:
         from_ms = self.grid.from_ms - LEAD_MS
         entries = [
             entry
@@ -273,7 +273,7 @@ class Work:
             )
         return self.sums[target]
 
-    def _has(self, entry: Entry) -> bool:
+    def _has(self, entry: FileEntry) -> bool:
         """Whether a sidecar says that there is something of it in the file."""
         if entry.sidecar is None:
             return True
@@ -285,7 +285,7 @@ class Work:
         wanted = set(self.containers)
         return any(labels[CONTAINER] in wanted for labels, _ in entry.sidecar.labels())
 
-    def _container_batches(self, entries: Sequence[Entry]) -> Iterator[list[str] | None]:
+    def _container_batches(self, entries: Sequence[FileEntry]) -> Iterator[list[str] | None]:
         """Containers a few at a time, so that a batch is a few million rows; None for no filter."""
         if self.asked.of or not entries:
             yield None
@@ -314,7 +314,7 @@ class Work:
         for start in range(0, len(wanted), size):
             yield wanted[start : start + size]
 
-    def _read_group(self, entries: Sequence[Entry], containers: list[str] | None) -> None:
+    def _read_group(self, entries: Sequence[FileEntry], containers: list[str] | None) -> None:
         """All inputs of one stretch of time, then derived together."""
         from_ms = self.grid.from_ms - LEAD_MS
         try:
@@ -333,14 +333,14 @@ class Work:
         clocks = self._clocks(entries)
         self._derive([to_chunks(one, clocks) for one in fetched])
 
-    def _clocks(self, entries: Sequence[Entry]) -> "Clocks | None":
+    def _clocks(self, entries: Sequence[FileEntry]) -> "Clocks | None":
         """A gauge alone needs no clock but its own."""
         ours = [entry for entry in entries if entry.sidecar is not None]
         return clocks_of(ours) if ours and self.asked.form != "value" else None
 
     # -- the tail -------------------------------------------------------------
 
-    def read_tail(self, tail: Tail) -> None:
+    def read_tail(self, tail: LiveTail) -> None:
         inputs: list[Sampled] = []
         for metric in self.inputs:
             sampled: Sampled = {}
@@ -382,12 +382,12 @@ class Work:
             inside = self.targets.clip(target, time_ms)
             self._sums_of(target).add(time_ms[inside], value[inside])
 
-    def _deriver_of(self, identity: Identity) -> Deriver:
+    def _deriver_of(self, identity: Identity) -> SampleDeriver:
         if identity not in self.derivers:
-            self.derivers[identity] = Deriver(self.asked.form, self.inputs, self.asked.factor)
+            self.derivers[identity] = SampleDeriver(self.asked.form, self.inputs, self.asked.factor)
         return self.derivers[identity]
 
-    def lines(self, taken: set[Identity]) -> list[Line]:
+    def lines(self, taken: set[Identity]) -> list[QueryLine]:
         """What was found and is not taken from a better input already."""
         found = []
         for target, sums in self.sums.items():
@@ -399,14 +399,14 @@ class Work:
             if self.grid.width_ms:
                 points.time_ms[0] = max(self.grid.from_ms, points.time_ms[0])
             taken.add(target)
-            found.append(Line(self.targets.subject(target), points))
+            found.append(QueryLine(self.targets.subject(target), points))
         return found
 
 
 # -- helpers ------------------------------------------------------------------------
 
 
-def split_overlaps(entries: Sequence[Entry]) -> list[list[Entry]]:
+def split_overlaps(entries: Sequence[FileEntry]) -> list[list[FileEntry]]:
     """
     Stretches that are read together: all files, unless two overlap in time.
 
@@ -419,7 +419,7 @@ def split_overlaps(entries: Sequence[Entry]) -> list[list[Entry]]:
     return [[entry] for entry in sorted(in_order, key=first_moment)]
 
 
-def first_moment(entry: Entry) -> int:
+def first_moment(entry: FileEntry) -> int:
     ticks = entry.ticks()
     return int(ticks.mono_ns[0]) if ticks and len(ticks.mono_ns) else entry.from_ms * 1_000_000
 
@@ -439,7 +439,7 @@ class Clocks:
         return found
 
 
-def clocks_of(entries: Sequence[Entry]) -> Clocks:
+def clocks_of(entries: Sequence[FileEntry]) -> Clocks:
     ticks = [one for one in (entry.ticks() for entry in entries) if one is not None]
     time_ms = np.concatenate([one.time_ms for one in ticks])
     mono_ns = np.concatenate([one.mono_ns for one in ticks])
@@ -473,7 +473,7 @@ def join(chunks: Sequence[Chunk]) -> Chunk:
     return joined
 
 
-def table_of(answer: Answer) -> Iterable[dict[str, Any]]:
+def table_of(answer: QueryResult) -> Iterable[dict[str, Any]]:
     """Rows for export and JSON: time, value and the labels that apply."""
     for line in answer.lines:
         labels = {name.removeprefix("l_"): value for name, value in zip(LABELS, line.subject.labels) if value}

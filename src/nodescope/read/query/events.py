@@ -27,8 +27,8 @@ from nodescope.base.frame import Frame
 from nodescope.base.text import hint_nearest
 from nodescope.keep.convert import event_to_json
 from nodescope.keep.label_columns import LABELS, Identity, Subject, describe_entity
-from nodescope.read.files.catalog import Catalog, Entry
-from nodescope.read.live.tail import Tail
+from nodescope.read.files.catalog import Catalog, FileEntry
+from nodescope.read.live.tail import LiveTail
 
 Kind = Literal["start", "restart", "exit", "oom"]
 KINDS: tuple[Kind, ...] = ("start", "restart", "exit", "oom")
@@ -54,7 +54,7 @@ class Happening:
 
 
 @dataclass(frozen=True, slots=True)
-class Note:
+class EventNote:
     """An event as it was written, and the run's first moment."""
 
     kind: Kind
@@ -70,7 +70,7 @@ def read_events(
     to_ms: int | None = None,
     containers: Collection[str] | None = None,
     kinds: Collection[str] | None = None,
-    tail: Tail | None = None,
+    tail: LiveTail | None = None,
 ) -> list[Happening]:
     """In order of time; full container ids, or None for all."""
     wanted = check_kinds(kinds)
@@ -100,12 +100,12 @@ def check_kinds(kinds: Collection[str] | None) -> frozenset[str]:
     return wanted
 
 
-def unseen(catalog: Catalog, tail: Tail | None) -> dict[Identity, Subject]:
+def unseen(catalog: Catalog, tail: LiveTail | None) -> dict[Identity, Subject]:
     """Who is in the tail only."""
     return {key: one for key, one in tail.subjects.items() if key not in catalog.subjects} if tail else {}
 
 
-def first_of(tail: Tail | None) -> int:
+def first_of(tail: LiveTail | None) -> int:
     return min((min(day.clocks) for day in tail.days if day.clocks), default=0) if tail else 0
 
 
@@ -128,7 +128,7 @@ class Lives:
         is_container = subject.label("l_scope") == "container"
         return (pod, name) if is_container and pod and name else None
 
-    def tell(self, note: Note, earliest_ms: int) -> Happening | None:
+    def tell(self, note: EventNote, earliest_ms: int) -> Happening | None:
         known = self._subjects.get(note.subject.identity, note.subject)
         if note.kind != "start":
             return Happening(note.kind, note.at_ms, known, note.facts)
@@ -158,7 +158,7 @@ class Lives:
 # -- where they are written --------------------------------------------------------
 
 
-def read_notes(catalog: Catalog, tail: Tail | None, from_ms: int, to_ms: int) -> Iterator[Note]:
+def read_notes(catalog: Catalog, tail: LiveTail | None, from_ms: int, to_ms: int) -> Iterator[EventNote]:
     for entry in catalog.select(from_ms - SLACK_MS, to_ms + SLACK_MS):
         if entry.sidecar is None:
             continue
@@ -174,7 +174,7 @@ def read_notes(catalog: Catalog, tail: Tail | None, from_ms: int, to_ms: int) ->
         yield from notes_of_tail(tail)
 
 
-def run_starts(entry: Entry) -> list[int]:
+def run_starts(entry: FileEntry) -> list[int]:
     """When the runs of a file began, as far as the file can tell: its first segment has number 1."""
     ticks = entry.ticks()
     if ticks is None or entry.sidecar is None:
@@ -191,7 +191,7 @@ def run_starts(entry: Entry) -> list[int]:
 FIRST_SEGMENT = 1
 
 
-def parse_note(written: Mapping[str, Any], node: str, starts: Sequence[int]) -> Note | None:
+def parse_note(written: Mapping[str, Any], node: str, starts: Sequence[int]) -> EventNote | None:
     kind = WRITTEN.get(str(written.get("kind")))
     if kind is None:
         return None
@@ -201,10 +201,10 @@ def parse_note(written: Mapping[str, Any], node: str, starts: Sequence[int]) -> 
     subject = describe_entity(entity, node, at_ms)
     is_first = any(abs(at_ms - start) <= SLACK_MS for start in starts)
     facts = cast("Mapping[str, float | str]", written.get("facts", {}))
-    return Note(kind, at_ms, subject, facts, is_first)
+    return EventNote(kind, at_ms, subject, facts, is_first)
 
 
-def notes_of_tail(tail: Tail) -> Iterator[Note]:
+def notes_of_tail(tail: LiveTail) -> Iterator[EventNote]:
     frames: list[Frame] = [frame for day in tail.days for frame in day.frames]
     # A run's frames count from 0: its first is the one that sees everybody anew.
     starts = [frame.at_ns // 1_000_000 for frame in frames if frame.sequence == 0]

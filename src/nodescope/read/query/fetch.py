@@ -22,7 +22,7 @@ from nodescope.base.errors import ArchiveRefused
 from nodescope.keep.label_columns import ID_COLUMNS, IDENTITY, LABELS, OTHER_COLUMNS, Identity, identify
 from nodescope.keep.parquet import unwrap
 from nodescope.keep.rollup import NUMBERS, RATES
-from nodescope.read.files.catalog import Entry
+from nodescope.read.files.catalog import FileEntry
 from nodescope.read.files.other_parquet import read_shape
 
 Integers = NDArray[np.int64]
@@ -46,7 +46,7 @@ class Wanted:
 
 
 @dataclass(slots=True)
-class Cut:
+class SeriesCut:
     """The rows of one series in one table: times, and columns beside them."""
 
     time_ms: Integers
@@ -57,9 +57,9 @@ class Cut:
 class Fetched:
     """Cuts by series, in the order of the files."""
 
-    series: dict[Identity, list[Cut]] = field(default_factory=dict)
+    series: dict[Identity, list[SeriesCut]] = field(default_factory=dict)
 
-    def add(self, identity: Identity, cut: Cut) -> None:
+    def add(self, identity: Identity, cut: SeriesCut) -> None:
         self.series.setdefault(identity, []).append(cut)
 
 
@@ -86,7 +86,7 @@ def run_arrow(connection: duckdb.DuckDBPyConnection, question: str) -> pa.Table:
 # -- what tells series apart ----------------------------------------------------------
 
 
-def list_scopes(entries: Sequence[Entry], metric: str) -> set[str]:
+def list_scopes(entries: Sequence[FileEntry], metric: str) -> set[str]:
     return {scope for entry in entries if entry.sidecar for scope in entry.sidecar.scopes().get(metric, ())}
 
 
@@ -99,7 +99,7 @@ def identity_columns(scopes: set[str]) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Names:
+class SeriesNames:
     """From the columns that are selected to whole identities, and every word that they may have."""
 
     columns: Sequence[str]
@@ -114,7 +114,7 @@ class Names:
         return ", ".join(parts)
 
 
-def name_series(entries: Sequence[Entry], scopes: set[str]) -> Names:
+def name_series(entries: Sequence[FileEntry], scopes: set[str]) -> SeriesNames:
     columns = identity_columns(scopes)
     places = [LABELS.index(name) for name in columns]
     scope_place = LABELS.index("l_scope")
@@ -129,13 +129,15 @@ def name_series(entries: Sequence[Entry], scopes: set[str]) -> Names:
             if labels[scope_place] in scopes:
                 found[tuple(labels[place] for place in places)] = identify(labels)
     words = [sorted({key[place] or "" for key in found} - {""}) for place in range(len(columns))]
-    return Names(columns, found, words)
+    return SeriesNames(columns, found, words)
 
 
 # -- questions ------------------------------------------------------------------------
 
 
-def fetch_samples(connection: duckdb.DuckDBPyConnection, entries: Sequence[Entry], wanted: Wanted) -> Fetched:
+def fetch_samples(
+    connection: duckdb.DuckDBPyConnection, entries: Sequence[FileEntry], wanted: Wanted
+) -> Fetched:
     """From files of ours in one question, from others one by one."""
     fetched = Fetched()
     ours = [entry for entry in entries if entry.sidecar is not None]
@@ -153,7 +155,11 @@ def fetch_samples(connection: duckdb.DuckDBPyConnection, entries: Sequence[Entry
 
 
 def select_local(
-    connection: duckdb.DuckDBPyConnection, entries: Sequence[Entry], wanted: Wanted, names: Names, scope: str
+    connection: duckdb.DuckDBPyConnection,
+    entries: Sequence[FileEntry],
+    wanted: Wanted,
+    names: SeriesNames,
+    scope: str,
 ) -> pa.Table:
     where = where_rows(wanted, "l_container_id", scope) + where_time(entries, wanted, "TIMESTAMPTZ", "+00")
     files = quote_all(str(entry.path) for entry in entries)
@@ -165,7 +171,7 @@ def select_local(
 
 
 def select_remote(
-    _: duckdb.DuckDBPyConnection, entries: Sequence[Entry], wanted: Wanted, names: Names, scope: str
+    _: duckdb.DuckDBPyConnection, entries: Sequence[FileEntry], wanted: Wanted, names: SeriesNames, scope: str
 ) -> pa.Table:
     """From an object store, file by file; the same rows in the same order."""
     columns = list(names.columns)
@@ -179,7 +185,7 @@ def select_remote(
 
 
 def fetch_foreign(
-    connection: duckdb.DuckDBPyConnection, entry: Entry, wanted: Wanted, fetched: Fetched
+    connection: duckdb.DuckDBPyConnection, entry: FileEntry, wanted: Wanted, fetched: Fetched
 ) -> None:
     shape = read_shape(entry.path)
     where = where_rows(wanted, shape.label("l_container_id"), "")
@@ -190,7 +196,7 @@ def fetch_foreign(
         f"FROM read_parquet({quote(str(entry.path))}) WHERE {' AND '.join(where)} "
         f"ORDER BY {', '.join(map(str, range(3, 3 + len(IDENTITY))))}, time_ms"
     )
-    cut_series(fetched, run_arrow(connection, question), Names(IDENTITY, {}, ()), ("value",))
+    cut_series(fetched, run_arrow(connection, question), SeriesNames(IDENTITY, {}, ()), ("value",))
 
 
 def fetch_minutes(
@@ -209,7 +215,7 @@ def fetch_minutes(
         f"FROM read_parquet([{quote_all(map(str, paths))}]) WHERE {' AND '.join(where)}"
     )
     table = run_arrow(connection, question)
-    cut_series(fetched, table, Names(columns, {}, ()), MINUTE_COLUMNS)
+    cut_series(fetched, table, SeriesNames(columns, {}, ()), MINUTE_COLUMNS)
     return fetched
 
 
@@ -222,7 +228,7 @@ def where_rows(wanted: Wanted, container: str, scope: str) -> list[str]:
     return where
 
 
-def where_time(entries: Sequence[Entry], wanted: Wanted, kind: str, zone: str) -> list[str]:
+def where_time(entries: Sequence[FileEntry], wanted: Wanted, kind: str, zone: str) -> list[str]:
     """Nothing where the files lie within the range as a whole."""
     clauses = []
     if min(entry.from_ms for entry in entries) < wanted.from_ms:
@@ -235,7 +241,7 @@ def where_time(entries: Sequence[Entry], wanted: Wanted, kind: str, zone: str) -
 # -- tables to series -------------------------------------------------------------------
 
 
-def cut_series(fetched: Fetched, table: pa.Table, names: Names, numbers: Sequence[str]) -> None:
+def cut_series(fetched: Fetched, table: pa.Table, names: SeriesNames, numbers: Sequence[str]) -> None:
     """A table in the order of the files, cut where the series changes; each stays in order of time."""
     if not table.num_rows:
         return
@@ -257,7 +263,7 @@ def cut_series(fetched: Fetched, table: pa.Table, names: Names, numbers: Sequenc
         labels = tuple(word[code[place]] for word, code in zip(words, picked))
         identity = names.identities.get(labels) or spread(names.columns, labels)
         fetched.add(
-            identity, Cut(time_ms[start:end], {name: one[start:end] for name, one in columns.items()})
+            identity, SeriesCut(time_ms[start:end], {name: one[start:end] for name, one in columns.items()})
         )
 
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from nodescope.base.metric import Metric
 from nodescope.base.metric_names import Form
 from nodescope.read.query.derive import COMBINE, derive_part, derive_share
-from nodescope.read.query.fetch import MINUTE_COLUMNS, Cut
+from nodescope.read.query.fetch import MINUTE_COLUMNS, SeriesCut
 
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -37,18 +37,18 @@ class Minutes:
     count: Integers
 
 
-def join_cuts(cuts: list[Cut]) -> Cut:
+def join_cuts(cuts: list[SeriesCut]) -> SeriesCut:
     """Pieces of one series from several rollups, in order of time."""
     if len(cuts) == 1:
         return cuts[0]
     time_ms = np.concatenate([cut.time_ms for cut in cuts])
     order = np.argsort(time_ms, kind="stable")
     columns = {name: np.concatenate([cut.columns[name] for cut in cuts])[order] for name in MINUTE_COLUMNS}
-    return Cut(time_ms[order], columns)
+    return SeriesCut(time_ms[order], columns)
 
 
 def derive_minutes(
-    form: Form, metrics: tuple[Metric, ...], factor: float, first: Cut, others: list[Cut | None]
+    form: Form, metrics: tuple[Metric, ...], factor: float, first: SeriesCut, others: list[SeriesCut | None]
 ) -> Minutes:
     """One series; an input that it does not have is missing in every minute."""
     cuts = [first, *others]
@@ -76,7 +76,7 @@ def derive_minutes(
         )
 
 
-def at_minutes(first: Cut, other: Cut | None, name: str) -> Floats:
+def at_minutes(first: SeriesCut, other: SeriesCut | None, name: str) -> Floats:
     """Another input's column at the first one's minutes; NaN where it has none."""
     found = np.full(len(first.time_ms), np.nan)
     if other is None:

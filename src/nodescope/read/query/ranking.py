@@ -24,10 +24,10 @@ from nodescope.base.errors import RequestRejected
 from nodescope.base.text import hint_nearest
 from nodescope.keep.label_columns import Subject
 from nodescope.read.files.catalog import Catalog
-from nodescope.read.live.tail import Tail
+from nodescope.read.live.tail import LiveTail
 from nodescope.read.query.bucket import Points
-from nodescope.read.query.engine import Answer, Engine, Line
-from nodescope.read.query.resolve import Asked
+from nodescope.read.query.engine import Engine, QueryLine, QueryResult
+from nodescope.read.query.resolve import ResolvedMetric
 
 By = Literal["mean", "max", "last"]
 # What fits beside a name in a table.
@@ -37,7 +37,7 @@ COLUMNS = ("time_ms", "minimum", "mean", "maximum", "count")
 
 
 @dataclass(frozen=True, slots=True)
-class Ranked:
+class RankedContainer:
     """One container: the value it is ranked by, its figures, its curve."""
 
     subject: Subject
@@ -55,13 +55,13 @@ class Ranked:
 class Ranking:
     """The first of all that were measured."""
 
-    asked: Asked
+    asked: ResolvedMetric
     by: By
     from_ms: int
     to_ms: int
     total: int
     """How many rows there would be without the limit."""
-    rows: list[Ranked]
+    rows: list[RankedContainer]
     refused: list[str] = field(default_factory=list)
     """Files that could not be read, with the reason."""
 
@@ -78,7 +78,7 @@ def rank_containers(
     containers: Sequence[str] | None = None,
     namespace: str | None = None,
     max_points: int = SPARK_POINTS,
-    tail: Tail | None = None,
+    tail: LiveTail | None = None,
     apart: bool = False,
 ) -> Ranking:
     """The largest first; full container ids or a namespace narrow it; apart gives every life a row."""
@@ -96,7 +96,7 @@ def rank_containers(
 
 
 def choose_namespace(
-    catalog: Catalog, tail: Tail | None, namespace: str, containers: Sequence[str] | None
+    catalog: Catalog, tail: LiveTail | None, namespace: str, containers: Sequence[str] | None
 ) -> list[str]:
     subjects = [*catalog.containers(), *(tail.subjects.values() if tail else ())]
     inside = {
@@ -110,8 +110,8 @@ def choose_namespace(
     return sorted(inside if containers is None else inside & set(containers))
 
 
-def rank_lines(answer: Answer, by: By, *, apart: bool) -> list[Ranked]:
-    groups: dict[tuple[str | None, ...], list[Line]] = {}
+def rank_lines(answer: QueryResult, by: By, *, apart: bool) -> list[RankedContainer]:
+    groups: dict[tuple[str | None, ...], list[QueryLine]] = {}
     for line in answer.lines:
         place = line.subject.identity if apart else place_of(line.subject)
         groups.setdefault(place, []).append(line)
@@ -125,7 +125,7 @@ def place_of(subject: Subject) -> tuple[str | None, ...]:
     return place if all(place) else (*place, *subject.identity)
 
 
-def rank_lives(lives: Sequence[Line], has_grid: bool, by: By) -> Ranked | None:
+def rank_lives(lives: Sequence[QueryLine], has_grid: bool, by: By) -> RankedContainer | None:
     in_order = sorted(lives, key=first_sample)
     points = join_lives([line.points for line in in_order], has_grid)
     good = np.flatnonzero(np.isfinite(points.mean) & (points.count > 0))
@@ -135,10 +135,10 @@ def rank_lives(lives: Sequence[Line], has_grid: bool, by: By) -> Ranked | None:
     maximum = float(points.maximum[good].max())
     last = float(points.mean[good[-1]])
     value = {"mean": mean, "max": maximum, "last": last}[by]
-    return Ranked(in_order[-1].subject, value, mean, maximum, last, points, len(in_order))
+    return RankedContainer(in_order[-1].subject, value, mean, maximum, last, points, len(in_order))
 
 
-def first_sample(line: Line) -> int:
+def first_sample(line: QueryLine) -> int:
     there = np.flatnonzero(line.points.count)
     return int(line.points.time_ms[there[0]]) if len(there) else 0
 

@@ -18,7 +18,7 @@ CGROUPS = ("container", "service")
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ResolvedMetric:
     """A metric's name, resolved against what the archive has."""
 
     name: str
@@ -38,7 +38,9 @@ class Asked:
         return self.variants[0]
 
 
-def resolve_metric(name: str, known: Mapping[str, Metric], rate: Rate, scope: str | None = None) -> Asked:
+def resolve_metric(
+    name: str, known: Mapping[str, Metric], rate: Rate, scope: str | None = None
+) -> ResolvedMetric:
     """A plain or raw name; a miss is answered with the nearest."""
     scope = check_scope(scope)
     if name in known:
@@ -46,13 +48,13 @@ def resolve_metric(name: str, known: Mapping[str, Metric], rate: Rate, scope: st
         is_rate = rate == "on" or (rate == "auto" and metric.kind == "counter")
         unit = metric.unit or "count"
         form: Form = "rate" if is_rate else "value"
-        return Asked(name, f"{unit}/s" if is_rate else unit, form, ((metric,),), scope=scope)
+        return ResolvedMetric(name, f"{unit}/s" if is_rate else unit, form, ((metric,),), scope=scope)
     plain = choose_plain(name, scope)
     if plain:
         return resolve_plain(plain, known, scope)
     tagged = [metric for metric in known.values() if metric.plain == name]
     if tagged:
-        return Asked(name, tagged[0].unit, "value", ((tagged[0],),), scope=scope)
+        return ResolvedMetric(name, tagged[0].unit, "value", ((tagged[0],),), scope=scope)
     names = [*list_names(scope), *known]
     of_whom = f" of a {scope}" if scope else ""
     raise RequestRejected(
@@ -79,13 +81,13 @@ def list_names(scope: str) -> list[str]:
     return [name for name in {*PLAIN, *(one for _, one in SCOPED)} if choose_plain(name, scope)]
 
 
-def resolve_plain(plain: Plain, known: Mapping[str, Metric], scope: str = "") -> Asked:
+def resolve_plain(plain: Plain, known: Mapping[str, Metric], scope: str = "") -> ResolvedMetric:
     variants = list_variants(plain.inputs, known)
     if not variants:
         lacking = next(one for one in plain.inputs if not any(name in known for name in one))
         raise RequestRejected(f'"{plain.name}" was not collected here: it needs {" or ".join(lacking)}')
     variants = refuse_unknown(plain, variants)
-    return Asked(
+    return ResolvedMetric(
         plain.name, plain.unit, plain.form, variants, plain.factor, plain.scope or scope, plain.of, plain.join
     )
 

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from nodescope.base.metric_names import VIRTUAL
 from nodescope.keep.label_columns import IDENTITY, LABELS, Identity, Subject, identify
 from nodescope.read.files.catalog import Catalog
-from nodescope.read.live.tail import Tail
+from nodescope.read.live.tail import LiveTail
 from nodescope.read.query.minutes import Minutes
-from nodescope.read.query.resolve import Asked
+from nodescope.read.query.resolve import ResolvedMetric
 
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -31,7 +31,12 @@ class Targets:
     """The series of one answer about one node."""
 
     def __init__(
-        self, asked: Asked, node: str, catalog: Catalog, tail: Tail | None, containers: Sequence[str] | None
+        self,
+        asked: ResolvedMetric,
+        node: str,
+        catalog: Catalog,
+        tail: LiveTail | None,
+        containers: Sequence[str] | None,
     ) -> None:
         self._asked = asked
         self._node = node

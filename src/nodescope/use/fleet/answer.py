@@ -12,10 +12,10 @@ from math import exp
 from statistics import median
 from typing import Any
 
-from nodescope.read.files.file_survey import Fault
+from nodescope.read.files.file_survey import SurveyFault
 from nodescope.use.fleet.chance import adjust, binomial_tail, surprise
 from nodescope.use.fleet.group import Group, count_looked, group_of, group_rows
-from nodescope.use.fleet.part import Job, Part
+from nodescope.use.fleet.part import Job, UnitPart
 from nodescope.use.fleet.workload import GROUPINGS, Owner
 
 # Workloads and images are what a team can act on.
@@ -56,7 +56,7 @@ class FleetAnswer:
     rows: list[dict[str, Any]] = field(default_factory=list)
     groups: list[Group] = field(default_factory=list)
     together: list[Together] = field(default_factory=list)
-    faults: list[Fault] = field(default_factory=list)
+    faults: list[SurveyFault] = field(default_factory=list)
     not_collected: list[str] = field(default_factory=list)
     at: float | None = None
     fetched_bytes: int = 0
@@ -67,7 +67,7 @@ class FleetAnswer:
 
 
 def build_answer(
-    parts: Sequence[Part], faults: Sequence[Fault], job: Job, by: str, false_share: float
+    parts: Sequence[UnitPart], faults: Sequence[SurveyFault], job: Job, by: str, false_share: float
 ) -> FleetAnswer:
     answer = FleetAnswer(
         job.question,
@@ -94,12 +94,12 @@ def build_answer(
     return answer
 
 
-def missing_metrics(parts: Sequence[Part]) -> list[str]:
+def missing_metrics(parts: Sequence[UnitPart]) -> list[str]:
     asked = {part.unit.metric for part in parts}
     return sorted(asked - {part.unit.metric for part in parts if part.collected})
 
 
-def judge_findings(answer: FleetAnswer, parts: Sequence[Part]) -> None:
+def judge_findings(answer: FleetAnswer, parts: Sequence[UnitPart]) -> None:
     """
     Kept: what is too strong for chance alone, or what a workload's or image's series have in common.
 
@@ -133,9 +133,9 @@ Usual = Callable[[str, Group], float]
 
 def test_groups(
     answer: FleetAnswer,
-    parts: Sequence[Part],
+    parts: Sequence[UnitPart],
     groupings: Sequence[str],
-    usual: "Callable[[FleetAnswer, Sequence[Part], str], Usual]",
+    usual: "Callable[[FleetAnswer, Sequence[UnitPart], str], Usual]",
 ) -> list[Together]:
     """Every group with a finding against the share that is usual, over all groups that there are."""
     found: list[Together] = []
@@ -160,7 +160,7 @@ def is_together(one: Together, false_share: float) -> bool:
     return one.adjusted <= false_share and one.expected <= false_share
 
 
-def rest_share(answer: FleetAnswer, parts: Sequence[Part], by: str) -> Usual:
+def rest_share(answer: FleetAnswer, parts: Sequence[UnitPart], by: str) -> Usual:
     """How many series outside of the group have a finding of this metric."""
     looked = count_looked(parts, by)
     hit: Counter[tuple[str, str]] = Counter()
@@ -180,7 +180,7 @@ def rest_share(answer: FleetAnswer, parts: Sequence[Part], by: str) -> Usual:
     return share
 
 
-def judge_figures(answer: FleetAnswer, parts: Sequence[Part]) -> None:
+def judge_figures(answer: FleetAnswer, parts: Sequence[UnitPart]) -> None:
     """Figures are no tests: all are kept, the greatest first."""
     for row in answer.rows:
         row["chance_adjusted"], row["kept"] = row["chance"], True
@@ -191,7 +191,7 @@ def judge_figures(answer: FleetAnswer, parts: Sequence[Part]) -> None:
     answer.groups = group_rows(answer.rows, count_looked(parts, answer.by), answer.by, rank)
 
 
-def judge_changes(answer: FleetAnswer, parts: Sequence[Part], job: Job) -> None:
+def judge_changes(answer: FleetAnswer, parts: Sequence[UnitPart], job: Job) -> None:
     """
     What changed together: more of a group than its own habit would have.
 
@@ -199,7 +199,7 @@ def judge_changes(answer: FleetAnswer, parts: Sequence[Part], job: Job) -> None:
     measured by how often its series change elsewhere in the same stretch.
     """
 
-    def usual(_: FleetAnswer, parts: Sequence[Part], by: str) -> Usual:
+    def usual(_: FleetAnswer, parts: Sequence[UnitPart], by: str) -> Usual:
         return usual_share(parts, job, by)
 
     answer.together = test_groups(answer, parts, GROUPINGS, usual)
@@ -222,7 +222,7 @@ def judge_changes(answer: FleetAnswer, parts: Sequence[Part], job: Job) -> None:
     )
 
 
-def usual_share(parts: Sequence[Part], job: Job, by: str) -> Usual:
+def usual_share(parts: Sequence[UnitPart], job: Job, by: str) -> Usual:
     """The chance that a series of the group changes in a stretch as long as the one asked for."""
     changes: Counter[tuple[str, str]] = Counter()
     seconds: dict[tuple[str, str], float] = {}

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from nodescope.read.query.engine import Line
+from nodescope.read.query.engine import QueryLine
 from nodescope.use.fleet.workload import Owner
 from nodescope.use.studies.archive_series import make_series
 from nodescope.use.studies.series import FloatArray, Series
@@ -28,7 +28,7 @@ HANDOVER_MS = 300_000
 class Chain:
     """Lives that follow each other, in order of time."""
 
-    lines: list[Line]
+    lines: list[QueryLine]
     owners: list[Owner]
 
     @property
@@ -36,7 +36,7 @@ class Chain:
         return int(self.lines[-1].points.time_ms[-1])
 
 
-def link(lines: Sequence[tuple[Owner, Line]]) -> list[Chain]:
+def link(lines: Sequence[tuple[Owner, QueryLine]]) -> list[Chain]:
     """Each line goes on the chain of its workload that ended last before it starts."""
     chains: dict[str, list[Chain]] = {}
     for owner, line in sorted(lines, key=lambda one: int(one[1].points.time_ms[0])):

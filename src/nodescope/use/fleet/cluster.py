@@ -14,8 +14,8 @@ from typing import Any
 
 from nodescope import __version__
 from nodescope.base.errors import RequestRejected
-from nodescope.read.files.file_survey import Fault
-from nodescope.use.fleet.part import Job, Part, Unit
+from nodescope.read.files.file_survey import SurveyFault
+from nodescope.use.fleet.part import Job, Unit, UnitPart
 from nodescope.use.fleet.task import run_unit
 
 # Enough that no worker waits for the network between two units.
@@ -80,7 +80,7 @@ def check_versions(client: Any, scheduler: str) -> None:
         )
 
 
-def run_units(client: Any, units: Sequence[Unit], job: Job) -> Iterator[Part]:
+def run_units(client: Any, units: Sequence[Unit], job: Job) -> Iterator[UnitPart]:
     """Answers as they come in, in no order."""
     from distributed import as_completed  # noqa: PLC0415
 
@@ -106,12 +106,12 @@ def run_units(client: Any, units: Sequence[Unit], job: Job) -> Iterator[Part]:
             done.add(following)
 
 
-def take(future: Any, unit: Unit) -> Part:
+def take(future: Any, unit: Unit) -> UnitPart:
     error = future.exception()
     if error is None:
-        part: Part = future.result()
+        part: UnitPart = future.result()
         return part
     reason = (str(error).splitlines() or [type(error).__name__])[0]
     if type(error).__name__ == "KilledWorker":
         reason = "four workers were lost while working on it; give them more memory (--memory)"
-    return Part(unit, faults=[Fault(unit.name, f"{type(error).__name__}: {reason}")])
+    return UnitPart(unit, faults=[SurveyFault(unit.name, f"{type(error).__name__}: {reason}")])

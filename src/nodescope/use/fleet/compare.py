@@ -8,7 +8,7 @@ from nodescope.use.fleet.group import Spread, group_of, spread_of
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class FleetPair:
     """One workload in one metric on both sides; None where a side has none."""
 
     name: str
@@ -34,14 +34,14 @@ class Pair:
         return self.first.high < self.second.low or self.second.high < self.first.low
 
 
-def compare(rows: Sequence[dict[str, Any]], by: str) -> list[Pair]:
+def compare(rows: Sequence[dict[str, Any]], by: str) -> list[FleetPair]:
     """The greatest change first, those whose spreads touch behind the others."""
     sides: dict[tuple[str, str, str], dict[str, list[dict[str, Any]]]] = {}
     for row in rows:
         key = group_of(row, by), row["metric"], row["unit"]
         sides.setdefault(key, {}).setdefault(row["side"], []).append(row)
     pairs = [
-        Pair(
+        FleetPair(
             *key,
             spread_of(row["magnitude"] for row in found.get("A", [])),
             spread_of(row["magnitude"] for row in found.get("B", [])),

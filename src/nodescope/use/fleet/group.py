@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
 
-from nodescope.use.fleet.part import Part
+from nodescope.use.fleet.part import UnitPart
 from nodescope.use.fleet.workload import Owner
 
 Row = Mapping[str, Any]
@@ -51,7 +51,7 @@ class Group:
         return sorted({row["image"] for row in self.rows if row["image"]})
 
 
-def count_looked(parts: Sequence[Part], by: str) -> Counter[tuple[str, str]]:
+def count_looked(parts: Sequence[UnitPart], by: str) -> Counter[tuple[str, str]]:
     """(group, metric) -> series that were looked at."""
     looked: Counter[tuple[str, str]] = Counter()
     for part in parts:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from nodescope.read.files.file_survey import Fault, FileRef, Survey
+from nodescope.read.files.file_survey import FileRef, Survey, SurveyFault
 
 MS_PER_DAY = 86_400_000
 # A counter's first rate needs the sample before; see read/query/engine.py.
@@ -50,7 +50,7 @@ Key = tuple[str, str, str]
 
 
 @dataclass(slots=True)
-class Part:
+class UnitPart:
     """The answer of one unit."""
 
     unit: Unit
@@ -65,7 +65,7 @@ class Part:
     collected: bool = True
     samples: int = 0
     fetched_bytes: int = 0
-    faults: list[Fault] = field(default_factory=list)
+    faults: list[SurveyFault] = field(default_factory=list)
 
 
 def cut_units(

@@ -15,20 +15,20 @@ import numpy as np
 
 from nodescope.base.errors import RequestRejected
 from nodescope.read.files.catalog import Catalog
-from nodescope.read.files.file_survey import Fault, open_files, survey_again
-from nodescope.read.files.sidecar_cache import Held, cache_folder
-from nodescope.read.query.engine import Engine, Line
+from nodescope.read.files.file_survey import SurveyFault, open_files, survey_again
+from nodescope.read.files.sidecar_cache import SidecarCache, cache_folder
+from nodescope.read.query.engine import Engine, QueryLine
 from nodescope.read.query.resolve import resolve_metric
 from nodescope.use.fleet.chain import join, link
 from nodescope.use.fleet.chance import chance_of
-from nodescope.use.fleet.part import Job, Part, Unit
+from nodescope.use.fleet.part import Job, Unit, UnitPart
 from nodescope.use.fleet.workload import Owner, owner_of
 from nodescope.use.studies import STUDIES
 from nodescope.use.studies.archive_series import POINTS, make_series, name_line, read_limits
 from nodescope.use.studies.changepoint import FEWEST_SAMPLES
 from nodescope.use.studies.changepoint import study as study_changes
 from nodescope.use.studies.command import answer_for
-from nodescope.use.studies.finding import Answer
+from nodescope.use.studies.finding import StudyAnswer
 from nodescope.use.studies.maths.robust import block_medians
 from nodescope.use.studies.series import Series
 from nodescope.use.studies.trend import LEAK_SECONDS
@@ -57,7 +57,7 @@ def engine_here() -> Engine:
     return engine
 
 
-def run_unit(unit: Unit, job: Job) -> Part:
+def run_unit(unit: Unit, job: Job) -> UnitPart:
     """A unit's answer, whatever is wrong with its files."""
     for _ in range(TRIES):
         try:
@@ -70,17 +70,19 @@ def run_unit(unit: Unit, job: Job) -> Part:
         # Replaced between listing and reading: their rows are in other files now.
         files = tuple(file for file in survey_again(unit.files) if file.node == unit.node)
         unit = Unit(unit.node, unit.day, unit.metric, unit.from_ms, unit.to_ms, files, unit.side)
-    return Part(unit, faults=[Fault(unit.name, f"its files were replaced {TRIES} times while being read")])
+    return UnitPart(
+        unit, faults=[SurveyFault(unit.name, f"its files were replaced {TRIES} times while being read")]
+    )
 
 
 def is_gone(root: str, key: str) -> bool:
     return not root and not os.path.exists(key)
 
 
-def look_at(unit: Unit, job: Job) -> Part:
-    held = Held(cache_folder(os.environ))
+def look_at(unit: Unit, job: Job) -> UnitPart:
+    held = SidecarCache(cache_folder(os.environ))
     catalog, faults = open_files(unit.files, held)
-    part = Part(unit, faults=faults)
+    part = UnitPart(unit, faults=faults)
     if not catalog.entries:
         return part
     try:
@@ -93,7 +95,7 @@ def look_at(unit: Unit, job: Job) -> Part:
         limits: Mapping[str, float] = {}
         if job.question in NEAR_LIMITS:
             limits = limits_of(catalog, unit, containers)
-        part.faults += [Fault(unit.node, reason) for reason in answer.refused]
+        part.faults += [SurveyFault(unit.node, reason) for reason in answer.refused]
         part.samples += sum(len(line.points.time_ms) for line in answer.lines)
         if study_of(job) == "trend":
             take_trends(part, job, answer.lines, answer.asked.unit, partial(limits_of, catalog, unit))
@@ -108,7 +110,9 @@ ReadLimits = Callable[[Sequence[str]], Mapping[str, float]]
 """From container ids to limits by name."""
 
 
-def take_trends(part: Part, job: Job, lines: Sequence[Line], unit: str, limits_for: ReadLimits) -> None:
+def take_trends(
+    part: UnitPart, job: Job, lines: Sequence[QueryLine], unit: str, limits_for: ReadLimits
+) -> None:
     """
     Lines that stand still are counted, and only the others' limits are read.
 
@@ -126,18 +130,18 @@ def limits_of(catalog: Catalog, unit: Unit, containers: Sequence[str] | None) ->
     return read_limits(engine_here(), catalog, unit.metric, containers, unit.from_ms, unit.to_ms)
 
 
-def may_leak(line: Line) -> bool:
+def may_leak(line: QueryLine) -> bool:
     """A shorter life says nothing about leaks, neither that there is one nor that there is none."""
     times_ms = line.points.time_ms
     return len(times_ms) > 1 and (times_ms[-1] - times_ms[0]) / 1000 >= LEAK_SECONDS
 
 
-def has_trend(line: Line, metric: str, unit: str) -> bool:
+def has_trend(line: QueryLine, metric: str, unit: str) -> bool:
     """Whether there is anything to tell a limit about, or to say that it is too short."""
     return STUDIES["trend"].run(make_series(line, metric, unit, None)).status != "none"
 
 
-def take_still(part: Part, lines: Sequence[Line], found: Sequence[Line]) -> None:
+def take_still(part: UnitPart, lines: Sequence[QueryLine], found: Sequence[QueryLine]) -> None:
     """Looked at, and nothing there."""
     moving = {id(line) for line in found}
     for line in lines:
@@ -167,7 +171,9 @@ def batches(catalog: Catalog, metric: str, unit: Unit, *, by_pod: bool) -> Itera
         yield ids[start : start + size]
 
 
-def take(part: Part, job: Job, lines: Sequence[Line], unit: str, limits: Mapping[str, float]) -> None:
+def take(
+    part: UnitPart, job: Job, lines: Sequence[QueryLine], unit: str, limits: Mapping[str, float]
+) -> None:
     if job.question == "changes":
         take_changes(part, job, lines, unit)
         return
@@ -185,7 +191,7 @@ def study_of(job: Job) -> str:
     return "trend" if job.question == "leaks" else job.question
 
 
-def take_study(part: Part, job: Job, owner: Owner, line: Line, answer: Answer) -> None:
+def take_study(part: UnitPart, job: Job, owner: Owner, line: QueryLine, answer: StudyAnswer) -> None:
     if answer.status in ("not_enough_data", "not_collected"):
         part.short += 1
         return
@@ -213,7 +219,7 @@ def is_material(finding: Mapping[str, Any]) -> bool:
 
 
 def describe(
-    part: Part, owner: Owner, line: Line, study: str, samples: int, finding: Mapping[str, Any]
+    part: UnitPart, owner: Owner, line: QueryLine, study: str, samples: int, finding: Mapping[str, Any]
 ) -> dict[str, Any]:
     """One line of the findings table."""
     return {
@@ -234,7 +240,7 @@ def describe(
     }
 
 
-def take_figures(part: Part, owner: Owner, line: Line, series: Series) -> None:
+def take_figures(part: UnitPart, owner: Owner, line: QueryLine, series: Series) -> None:
     """Mean, 95th percentile and peak, and at which time of day most of it was."""
     values = series.values[np.isfinite(series.values)]
     if not len(values):
@@ -275,7 +281,7 @@ def may_have_moved(series: Series) -> bool:
     return high - low >= CHANGE_SHARE * max(abs(low), abs(high))
 
 
-def take_changes(part: Part, job: Job, lines: Sequence[Line], unit: str) -> None:
+def take_changes(part: UnitPart, job: Job, lines: Sequence[QueryLine], unit: str) -> None:
     """Changes at the moment that was asked for, and how many there were elsewhere."""
     at, within = (job.at_ms or 0) / 1000, job.within_ms / 1000
     owned = [(owner_of(line, part.unit.node), line) for line in lines if len(line.points.time_ms)]

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from nodescope.read.query.engine import Line
+from nodescope.read.query.engine import QueryLine
 
 # What Kubernetes appends: a ReplicaSet's hash and a pod's, a Job's number and a
 # pod's, a DaemonSet's pod, a StatefulSet's ordinal. Its hashes have no vowels
@@ -41,7 +41,7 @@ class Owner:
         return str(getattr(self, by)) or f"({by} not known)"
 
 
-def owner_of(line: Line, node: str) -> Owner:
+def owner_of(line: QueryLine, node: str) -> Owner:
     subject = line.subject
     namespace = subject.label("l_namespace") or ""
     pod = subject.label("l_pod_name") or ""

@@ -30,10 +30,10 @@ from dataclasses import dataclass
 
 from nodescope.use.scheduler.freshness import judge_age
 from nodescope.use.scheduler.host_cost import FILLING, derive_queue
-from nodescope.use.scheduler.node import NO_STATE, Node, NodeFpga, Recent, is_measured
+from nodescope.use.scheduler.node import NO_STATE, NodeFpga, Recent, ScoredNode, is_measured
 from nodescope.use.scheduler.nodes import LoadTimes
-from nodescope.use.scheduler.placed_pods import Arriving, Ledger
-from nodescope.use.scheduler.pod_request import Wish
+from nodescope.use.scheduler.placed_pods import Arriving, PlacedPods
+from nodescope.use.scheduler.pod_request import PodRequest
 from nodescope.use.scheduler.verdict import BEST, Verdict
 
 # Where nobody has measured yet; guesses, replaced by the first reports.
@@ -52,7 +52,7 @@ GPU_MEMORY = 0.5
 
 
 @dataclass(slots=True)
-class Part:
+class CostPart:
     """One part of the cost on one node."""
 
     cost_ms: float = 0.0
@@ -64,7 +64,7 @@ def derive_score(excess_ms: float, scale_ms: float) -> int:
 
 
 def judge_cost(
-    wish: Wish, nodes: Sequence[Node], ledger: Ledger, times: LoadTimes, now_ms: int
+    wish: PodRequest, nodes: Sequence[ScoredNode], ledger: PlacedPods, times: LoadTimes, now_ms: int
 ) -> list[Verdict]:
     """A verdict for every node, in the order given."""
     verdicts = [Verdict(node.name) for node in nodes]
@@ -74,7 +74,7 @@ def judge_cost(
         scale_ms, judge_device = devices.session_ms, devices.judge
     else:
         scale_ms, judge_device = SESSION_MS, GpuPart(now_ms, arriving).judge
-    parts: list[list[Part]] = [
+    parts: list[list[CostPart]] = [
         [judge_host(node, verdict, scale_ms, now_ms, arriving if wish.kind == "balance" else {})]
         for node, verdict in zip(nodes, verdicts)
     ]
@@ -86,7 +86,7 @@ def judge_cost(
     return verdicts
 
 
-def settle_costs(verdicts: Sequence[Verdict], parts: Sequence[Sequence[Part]], scale_ms: float) -> None:
+def settle_costs(verdicts: Sequence[Verdict], parts: Sequence[Sequence[CostPart]], scale_ms: float) -> None:
     """
     What is not known of a node is the mean of the others; the last part decides on confidence.
 
@@ -124,9 +124,9 @@ class FpgaPart:
 
     def __init__(
         self,
-        wish: Wish,
-        nodes: Sequence[Node],
-        ledger: Ledger,
+        wish: PodRequest,
+        nodes: Sequence[ScoredNode],
+        ledger: PlacedPods,
         times: LoadTimes,
         now_ms: int,
         arriving: Mapping[str, Arriving],
@@ -154,7 +154,7 @@ class FpgaPart:
         low, high = SHARE_BOUNDS
         self._share = min(high, max(low, share / settled)) if settled else SHARE
 
-    def judge(self, node: Node, verdict: Verdict) -> Part:
+    def judge(self, node: ScoredNode, verdict: Verdict) -> CostPart:
         coming = self._arriving.get(node.name)
         pods = coming.pods if coming else 0.0
         verdict.facts["in_flight"] = round(pods, 3)
@@ -178,7 +178,7 @@ class FpgaPart:
         if pods:
             # What is on its way is known for sure, however old the annotation is.
             verdict.terms["arriving"] = self._price(pods, busy)
-        return Part(quiet_ms + load_ms, confidence)
+        return CostPart(quiet_ms + load_ms, confidence)
 
     def _price(self, pods: float, busy: float = 0.0) -> float:
         """
@@ -190,16 +190,16 @@ class FpgaPart:
         more = derive_queue(busy + pods * self._share) - derive_queue(busy)
         return self.session_ms * (self._single * pods + (1 - self._single) * more)
 
-    def _unused(self, verdict: Verdict, pods: float) -> Part:
+    def _unused(self, verdict: Verdict, pods: float) -> CostPart:
         verdict.reasons += ("no FPGA event yet, and its vendor's label says that it has a device: idle",)
         load_ms = self._load_ms if self._wish.bitstream else 0.0
         verdict.terms["reconfiguration"] = load_ms
         verdict.terms["arriving"] = self._price(pods)
-        return Part(load_ms, 1.0)
+        return CostPart(load_ms, 1.0)
 
-    def _unknown(self, verdict: Verdict, pods: float) -> Part:
+    def _unknown(self, verdict: Verdict, pods: float) -> CostPart:
         verdict.terms["arriving"] = self._price(pods)
-        return Part()
+        return CostPart()
 
     def _judge_bitstream(self, node: str, fpga: NodeFpga, coming: Arriving | None, verdict: Verdict) -> float:
         """P(cold) * time; nothing for a pod that does not say which bitstream it needs."""
@@ -241,7 +241,7 @@ class GpuPart:
     now_ms: int
     arriving: Mapping[str, Arriving]
 
-    def judge(self, node: Node, verdict: Verdict) -> Part:
+    def judge(self, node: ScoredNode, verdict: Verdict) -> CostPart:
         coming = self.arriving.get(node.name)
         pods = coming.pods if coming else 0.0
         ahead = pods * SHARE
@@ -250,7 +250,7 @@ class GpuPart:
         if node.load is None or busy is None:
             verdict.reasons += (node.load_reason or "its window has no GPU load",)
             verdict.terms["arriving"] = SESSION_MS * derive_queue(ahead)
-            return Part()
+            return CostPart()
         confidence, reason = judge_age(self.now_ms / 1000 - node.load.at_seconds)
         if reason:
             verdict.reasons += (reason,)
@@ -261,12 +261,12 @@ class GpuPart:
         verdict.terms["wait"] = quiet_ms
         verdict.terms["gpu_memory"] = SESSION_MS * GPU_MEMORY * filled
         verdict.terms["arriving"] = SESSION_MS * derive_queue(busy + ahead) - quiet_ms
-        return Part(quiet_ms + verdict.terms["gpu_memory"], confidence)
+        return CostPart(quiet_ms + verdict.terms["gpu_memory"], confidence)
 
 
 def judge_host(
-    node: Node, verdict: Verdict, work_ms: float, now_ms: int, arriving: Mapping[str, Arriving]
-) -> Part:
+    node: ScoredNode, verdict: Verdict, work_ms: float, now_ms: int, arriving: Mapping[str, Arriving]
+) -> CostPart:
     """The host's part: what its last 20 s cost everybody on it."""
     coming = arriving.get(node.name)
     if coming:
@@ -276,9 +276,9 @@ def judge_host(
         verdict.terms["arriving"] = work_ms * FILLING["cpu_util"] * more
     if node.load is None:
         verdict.reasons += (node.load_reason,)
-        return Part()
+        return CostPart()
     confidence, reason = judge_age(now_ms / 1000 - node.load.at_seconds)
     if reason:
         verdict.reasons += (f"load: {reason}",)
     verdict.host, verdict.work_ms = node.host, work_ms
-    return Part(work_ms * node.host_lost, confidence)
+    return CostPart(work_ms * node.host_lost, confidence)

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from nodescope.use.scheduler.pod_request import Wish
+from nodescope.use.scheduler.pod_request import PodRequest
 from nodescope.use.scheduler.verdict import Verdict
 
 # A row is some hundred bytes to half a KiB.
@@ -22,7 +22,7 @@ ROWS = 20_000
 class Decision:
     """What was answered about one pod."""
 
-    wish: Wish
+    wish: PodRequest
     policy: str
     at_ms: int
     refused: Mapping[str, str] = field(default_factory=dict)
@@ -41,10 +41,10 @@ class Decisions:
         self._kept: OrderedDict[str, Decision] = OrderedDict()
         self._rows = 0
 
-    def filtered(self, wish: Wish, policy: str, at_ms: int, refused: Mapping[str, str]) -> None:
+    def filtered(self, wish: PodRequest, policy: str, at_ms: int, refused: Mapping[str, str]) -> None:
         self._keep(Decision(wish, policy, at_ms, dict(refused)))
 
-    def scored(self, wish: Wish, policy: str, at_ms: int, verdicts: Sequence[Verdict]) -> None:
+    def scored(self, wish: PodRequest, policy: str, at_ms: int, verdicts: Sequence[Verdict]) -> None:
         before = self._kept.get(wish.key)
         refused = before.refused if before is not None and before.wish.uid == wish.uid else {}
         self._keep(Decision(wish, policy, at_ms, refused, verdicts))

@@ -13,13 +13,13 @@ from typing import Any
 from nodescope.base.clock import Clock
 from nodescope.use.scheduler.cost import judge_cost
 from nodescope.use.scheduler.explain import Decisions
-from nodescope.use.scheduler.node import Node
+from nodescope.use.scheduler.node import ScoredNode
 from nodescope.use.scheduler.nodes import Nodes
-from nodescope.use.scheduler.placed_pods import Ledger
-from nodescope.use.scheduler.pod_request import PLAIN, Wish
+from nodescope.use.scheduler.placed_pods import PlacedPods
+from nodescope.use.scheduler.pod_request import PLAIN, PodRequest
 from nodescope.use.scheduler.rank import judge_rank
 from nodescope.use.scheduler.verdict import Verdict
-from nodescope.use.scheduler.wire import Call, render_filtered, render_scores
+from nodescope.use.scheduler.wire import ExtenderCall, render_filtered, render_scores
 
 POLICIES = ("cost", "rank")
 UNSEEN = "not seen by our watch of nodes yet"
@@ -30,12 +30,12 @@ class Extender:
     """Answers from what the watches know."""
 
     nodes: Nodes
-    ledger: Ledger
+    ledger: PlacedPods
     decisions: Decisions
     clock: Clock
     policy: str = "cost"
 
-    def filter(self, call: Call) -> bytes:
+    def filter(self, call: ExtenderCall) -> bytes:
         wish = call.wish
         if wish.kind == PLAIN:
             return render_filtered(call, {})
@@ -47,7 +47,7 @@ class Extender:
             self.ledger.note(wish, left[0])
         return render_filtered(call, refused)
 
-    def prioritize(self, call: Call) -> bytes:
+    def prioritize(self, call: ExtenderCall) -> bytes:
         wish = call.wish
         if wish.kind == PLAIN or not call.names:
             return render_scores(call.names, [0] * len(call.names))
@@ -60,12 +60,12 @@ class Extender:
         self.ledger.note(wish, best.node)
         return render_scores(call.names, [verdict.score for verdict in verdicts])
 
-    def _judge(self, wish: Wish, nodes: list[Node]) -> list[Verdict]:
+    def _judge(self, wish: PodRequest, nodes: list[ScoredNode]) -> list[Verdict]:
         if self.policy == "rank" and wish.kind == "fpga":
             return judge_rank(wish, nodes, self._now_ms())
         return judge_cost(wish, nodes, self.ledger, self.nodes.times, self._now_ms())
 
-    def _refuse(self, call: Call) -> dict[str, str]:
+    def _refuse(self, call: ExtenderCall) -> dict[str, str]:
         """Nodes of another vendor; one that does not say may have any."""
         # The same words for all of them: kube-scheduler counts nodes by text.
         reason = f"fpga vendor is not {call.wish.vendor[:63]}"
@@ -76,10 +76,10 @@ class Extender:
                 found[name] = reason
         return found
 
-    def _find(self, name: str, given: Mapping[str, Mapping[str, Any]] | None) -> Node:
+    def _find(self, name: str, given: Mapping[str, Mapping[str, Any]] | None) -> ScoredNode:
         if given is not None:
             return self.nodes.parse(given[name])
-        return self.nodes.find(name) or Node(name, fpga_reason=UNSEEN, load_reason=UNSEEN)
+        return self.nodes.find(name) or ScoredNode(name, fpga_reason=UNSEEN, load_reason=UNSEEN)
 
     def _now_ms(self) -> int:
         return self.clock.wall_ns() // 1_000_000

@@ -26,7 +26,7 @@ UNDATED = "an annotation that does not say when it was written"
 
 
 @dataclass(frozen=True, slots=True)
-class Loaded:
+class LoadedBitstream:
     """A bitstream that a node has, or had a moment ago."""
 
     seen_at_ms: int
@@ -51,7 +51,7 @@ class NodeFpga:
     version: int
     at_ms: int
     window_ms: int
-    bitstreams: Mapping[str, Loaded]
+    bitstreams: Mapping[str, LoadedBitstream]
     _times: list[int]
     _usage: list[float]
     _reconfiguration: list[float]
@@ -64,7 +64,7 @@ class NodeFpga:
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class ScoredNode:
     """One node; where a part is None its reason says why."""
 
     name: str
@@ -94,7 +94,7 @@ def derive_fpga(state: FpgaState, at_ms: int) -> NodeFpga:
         at_ms,
         state.window_ms,
         {
-            one.name: Loaded(one.seen_at_ms, later, one.reconfiguration_ms)
+            one.name: LoadedBitstream(one.seen_at_ms, later, one.reconfiguration_ms)
             for later, one in enumerate(ordered)
             if one.name
         },
@@ -105,7 +105,7 @@ def derive_fpga(state: FpgaState, at_ms: int) -> NodeFpga:
     )
 
 
-def parse_node(item: Mapping[str, Any], now_ms: int, before: Node | None = None) -> Node:
+def parse_node(item: Mapping[str, Any], now_ms: int, before: ScoredNode | None = None) -> ScoredNode:
     """A Node, or its metadata alone; what did not change since `before` is not parsed again."""
     about = read_mapping(item, "metadata")
     annotations = read_mapping(about, "annotations")
@@ -119,7 +119,7 @@ def parse_node(item: Mapping[str, Any], now_ms: int, before: Node | None = None)
         fpga = keep_resident(fpga, before.fpga)
     load, load_reason = parse_window(texts[1])
     host = derive_host(load) if load else {}
-    return Node(name, vendor, fpga, fpga_reason, load, load_reason, host, sum(host.values()), texts)
+    return ScoredNode(name, vendor, fpga, fpga_reason, load, load_reason, host, sum(host.values()), texts)
 
 
 def parse_fpga(text: object, about: Mapping[str, Any], now_ms: int) -> tuple[NodeFpga | None, str]:
@@ -178,7 +178,7 @@ def keep_resident(now: NodeFpga, before: NodeFpga) -> NodeFpga:
     if now.bitstreams or not before.bitstreams:
         return now
     name, newest = min(before.bitstreams.items(), key=lambda item: item[1].later)
-    resident = {name: Loaded(newest.seen_at_ms, 0, newest.reconfiguration_ms)}
+    resident = {name: LoadedBitstream(newest.seen_at_ms, 0, newest.reconfiguration_ms)}
     return replace(now, bitstreams=resident)
 
 

@@ -26,7 +26,7 @@ from typing import Any
 from nodescope.base.clock import Clock
 from nodescope.base.errors import RequestRejected
 from nodescope.use.scheduler.node import parse_moment_ms
-from nodescope.use.scheduler.pod_request import KINDS, Wish, parse_wish, read_mapping, read_text
+from nodescope.use.scheduler.pod_request import KINDS, PodRequest, parse_wish, read_mapping, read_text
 
 # kube-scheduler binds within seconds or starts again with another question.
 ASKED_SECONDS = 30.0
@@ -41,10 +41,10 @@ ENDED = ("Succeeded", "Failed")
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class PlacedPod:
     """One pod on its way."""
 
-    wish: Wish
+    wish: PodRequest
     node: str
     since_mono_ns: int
     is_bound: bool
@@ -65,13 +65,13 @@ class Arriving:
     bitstreams: set[str] = field(default_factory=set)
 
 
-class Ledger:
+class PlacedPods:
     """Told by the answers and by the watch of pods; any thread."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._lock = threading.Lock()
-        self._entries: dict[str, Entry] = {}
+        self._entries: dict[str, PlacedPod] = {}
         self._settled: dict[str, str] = {}
         """FPGA pods whose work the windows show by now: uid -> node."""
         self._settled_count: Counter[str] = Counter()
@@ -83,12 +83,12 @@ class Ledger:
     def __len__(self) -> int:
         return len(self._entries)
 
-    def note(self, wish: Wish, node: str) -> None:
+    def note(self, wish: PodRequest, node: str) -> None:
         """Our answer favours this node for this pod."""
         with self._lock:
             known = self._entries.get(wish.uid)
             if known is None or not known.is_bound:
-                self._put(Entry(wish, node, self._clock.mono_ns(), is_bound=False))
+                self._put(PlacedPod(wish, node, self._clock.mono_ns(), is_bound=False))
 
     def arriving(self, kind: str) -> dict[str, Arriving]:
         """By node: the pods of a kind that no window shows yet, but for the one asked about."""
@@ -162,13 +162,13 @@ class Ledger:
         with self._lock:
             self._drop(wish.uid)
 
-    def _bind(self, wish: Wish, node: str, status: Mapping[str, Any]) -> None:
+    def _bind(self, wish: PodRequest, node: str, status: Mapping[str, Any]) -> None:
         known = self._entries.get(wish.uid)
         if (known is not None and known.is_bound) or wish.uid in self._settled:
             return
         age_ns = self._age_ns(status)
         self._send(wish, node, (self._clock.wall_ns() - age_ns) // 1_000_000)
-        entry = Entry(wish, node, self._clock.mono_ns() - age_ns, is_bound=True)
+        entry = PlacedPod(wish, node, self._clock.mono_ns() - age_ns, is_bound=True)
         if entry.weight(self._clock.mono_ns()) > 0:
             self._put(entry)
             if wish.kind == "fpga":
@@ -177,7 +177,7 @@ class Ledger:
             self._entries.pop(wish.uid, None)
             self._settle(entry)
 
-    def _send(self, wish: Wish, node: str, at_ms: int) -> None:
+    def _send(self, wish: PodRequest, node: str, at_ms: int) -> None:
         """Replaced as a whole, because readers hold no lock."""
         if wish.bitstream:
             sent = dict(self._sent.get(node, {}))
@@ -195,7 +195,7 @@ class Ledger:
                     return max(0, self._clock.wall_ns() - at_ms * 1_000_000)
         return 0
 
-    def _put(self, entry: Entry) -> None:
+    def _put(self, entry: PlacedPod) -> None:
         self._entries[entry.wish.uid] = entry
         if len(self._entries) > ENTRIES:
             del self._entries[next(iter(self._entries))]
@@ -206,7 +206,7 @@ class Ledger:
         if node is not None:
             self._settled_count[node] -= 1
 
-    def _settle(self, entry: Entry) -> None:
+    def _settle(self, entry: PlacedPod) -> None:
         if entry.wish.kind == "fpga" and entry.wish.uid not in self._settled:
             self._settled[entry.wish.uid] = entry.node
             self._settled_count[entry.node] += 1

@@ -23,7 +23,7 @@ PLAIN = "plain"
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class PodRequest:
     """One pod, as far as we care."""
 
     namespace: str
@@ -38,7 +38,7 @@ class Wish:
         return f"{self.namespace}/{self.name}"
 
 
-def parse_wish(pod: object) -> Wish:
+def parse_wish(pod: object) -> PodRequest:
     """A Pod as the API has it; RequestRejected when it is none."""
     if not isinstance(pod, Mapping):
         raise RequestRejected("Pod: is missing; accepted: a v1 Pod")
@@ -51,11 +51,11 @@ def parse_wish(pod: object) -> Wish:
     uid = read_text(about, "uid") or f"{namespace}/{name}"
     if any(labels.get(key) == "true" for key in ENABLED):
         bitstream, vendor = read_text(labels, BITSTREAM), read_text(labels, VENDOR)
-        return Wish(namespace, name, uid, "fpga", bitstream, vendor)
+        return PodRequest(namespace, name, uid, "fpga", bitstream, vendor)
     if any(is_gpu(resource) for resource in read_resources(pod)):
-        return Wish(namespace, name, uid, "gpu")
+        return PodRequest(namespace, name, uid, "gpu")
     kind = "balance" if labels.get(BALANCE) == "true" else PLAIN
-    return Wish(namespace, name, uid, kind)
+    return PodRequest(namespace, name, uid, kind)
 
 
 def read_mapping(holder: Mapping[str, Any], key: str) -> Mapping[str, Any]:

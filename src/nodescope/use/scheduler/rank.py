@@ -15,14 +15,14 @@ whose state is broken as well, where the original would not place the pod at all
 from bisect import bisect_left
 from collections.abc import Sequence
 
-from nodescope.use.scheduler.node import Node
-from nodescope.use.scheduler.pod_request import Wish
+from nodescope.use.scheduler.node import ScoredNode
+from nodescope.use.scheduler.pod_request import PodRequest
 from nodescope.use.scheduler.verdict import BEST, Verdict
 
 LOCALITY, USAGE, RECONFIGURATION = 1, 2, 2
 
 
-def judge_rank(wish: Wish, nodes: Sequence[Node], now_ms: int) -> list[Verdict]:
+def judge_rank(wish: PodRequest, nodes: Sequence[ScoredNode], now_ms: int) -> list[Verdict]:
     """A verdict for every node, in the order given."""
     recent = {node.name: node.fpga.recent(now_ms) for node in nodes if node.fpga}
     usages = sorted(one.usage_ms for one in recent.values())

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from nodescope import __version__
 from nodescope.base.clock import Clock, process_cpu_seconds
 from nodescope.base.self_counters import Histogram
-from nodescope.kube.watch import Watch
+from nodescope.kube.watch import ObjectWatch
 from nodescope.use.scheduler.freshness import judge_age
 from nodescope.use.scheduler.node import NO_LOAD, NO_STATE
 from nodescope.use.scheduler.nodes import Nodes
-from nodescope.use.scheduler.placed_pods import Ledger
+from nodescope.use.scheduler.placed_pods import PlacedPods
 
 # From an answer that needs no thought to kube-scheduler's usual patience.
 BOUNDS_SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0)
@@ -38,8 +38,8 @@ class ExtenderTally:
 def derive_families(
     tally: ExtenderTally,
     nodes: Nodes,
-    ledger: Ledger,
-    watches: dict[str, Watch],
+    ledger: PlacedPods,
+    watches: dict[str, ObjectWatch],
     clock: Clock,
     histogram_samples: Callable[[Histogram, Labels], Iterable[tuple[str, Labels, float]]],
 ) -> list[Family]:

@@ -40,25 +40,25 @@ QUERY_BYTES = 4096
 EXPLAINED = 50
 
 
-class BodyTooLarge(RequestRejected):
+class ExtenderBodyTooLarge(RequestRejected):
     """More bytes than any question has."""
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class WireAnswer:
     status: int
     body: bytes
     media_type: str = JSON
     headers: tuple[tuple[bytes, bytes], ...] = ()
 
 
-def answer_json(content: object, status: int = 200, **headers: str) -> Answer:
+def answer_json(content: object, status: int = 200, **headers: str) -> WireAnswer:
     more = tuple((key.replace("_", "-").encode(), value.encode()) for key, value in headers.items())
     # Whatever a pod is called, the answer can be encoded.
-    return Answer(status, json.dumps(content).encode(), JSON, more)
+    return WireAnswer(status, json.dumps(content).encode(), JSON, more)
 
 
-def answer_error(status: int, error: str, detail: str, hint: str = "", **headers: str) -> Answer:
+def answer_error(status: int, error: str, detail: str, hint: str = "", **headers: str) -> WireAnswer:
     return answer_json({"error": error, "detail": detail, "hint": hint}, status, **headers)
 
 
@@ -93,7 +93,7 @@ class ExtenderApp:
         body = b"" if scope["method"] == "HEAD" else answer.body
         await send({"type": "http.response.body", "body": body})
 
-    async def _answer(self, scope: Scope, receive: Receive) -> Answer:
+    async def _answer(self, scope: Scope, receive: Receive) -> WireAnswer:
         path, method = scope["path"], scope["method"]
         if len(scope.get("query_string", b"")) > QUERY_BYTES:
             return answer_error(414, "query too long", f"at most {QUERY_BYTES} characters are accepted")
@@ -118,25 +118,25 @@ class ExtenderApp:
             )
         return self._tell(path, scope)
 
-    def _tell(self, path: str, scope: Scope) -> Answer:
+    def _tell(self, path: str, scope: Scope) -> WireAnswer:
         if path in ("/healthz", "/health"):
             return answer_json({"live": True})
         if path == "/readyz":
             reason = self._readiness()
             return answer_json({"ready": not reason, "reason": reason}, 503 if reason else 200)
         if path == "/metrics":
-            return Answer(200, self._render_metrics().encode("utf-8", "replace"), METRICS_TEXT)
+            return WireAnswer(200, self._render_metrics().encode("utf-8", "replace"), METRICS_TEXT)
         if path == "/explain":
             return self._explain(parse_qs(scope.get("query_string", b"").decode("latin-1")))
         if path == "/":
             lines = ["nodescope extender", "", "POST /filter /prioritize", "/explain?pod=NAMESPACE/NAME"]
-            return Answer(200, "\n".join([*lines, "/metrics /healthz /readyz", ""]).encode(), PLAIN_TEXT)
+            return WireAnswer(200, "\n".join([*lines, "/metrics /healthz /readyz", ""]).encode(), PLAIN_TEXT)
         known = " ".join(PATHS)
         return answer_error(
             404, "not found", f"no {path[:80]}{hint_nearest(path[:80], PATHS)} there are: {known}"
         )
 
-    def _explain(self, query: Mapping[str, list[str]]) -> Answer:
+    def _explain(self, query: Mapping[str, list[str]]) -> WireAnswer:
         decisions = self._extender.decisions
         recent = decisions.keys()
         pod = query.get("pod", [""])[0]
@@ -155,7 +155,7 @@ class ExtenderApp:
             return answer_error(404, "not found", detail, hint)
         return answer_json(describe_decision(decision))
 
-    async def _ask(self, verb: str, scope: Scope, receive: Receive) -> Answer:
+    async def _ask(self, verb: str, scope: Scope, receive: Receive) -> WireAnswer:
         if self._readers >= READERS:
             return answer_error(503, "busy", f"{READERS} questions are being read", Retry_After="1")
         self._readers += 1
@@ -165,7 +165,7 @@ class ExtenderApp:
             answer = self._decide(verb, body)
             self._tally.seconds[verb].observe(stopwatch_seconds() - started)
             self._tally.requests[verb, "ok"] += 1
-        except BodyTooLarge as error:
+        except ExtenderBodyTooLarge as error:
             self._tally.requests[verb, "refused"] += 1
             return answer_error(413, "too large", str(error))
         except RequestRejected as error:
@@ -175,11 +175,11 @@ class ExtenderApp:
             self._readers -= 1
         return answer
 
-    def _decide(self, verb: str, body: bytes) -> Answer:
+    def _decide(self, verb: str, body: bytes) -> WireAnswer:
         call = parse_call(body)
         self._tally.pods[verb, call.wish.kind] += 1
         made = self._extender.filter(call) if verb == "filter" else self._extender.prioritize(call)
-        return Answer(200, made)
+        return WireAnswer(200, made)
 
 
 def read_authorization(scope: Scope) -> str:
@@ -192,7 +192,9 @@ async def read_body(scope: Scope, receive: Receive) -> bytes:
     headers: dict[bytes, bytes] = dict(scope["headers"])
     declared = headers.get(b"content-length", b"0")
     if declared.isdigit() and int(declared[:20]) > BODY_BYTES:
-        raise BodyTooLarge(f"the body has {int(declared[:20])} bytes; at most {BODY_BYTES} are accepted")
+        raise ExtenderBodyTooLarge(
+            f"the body has {int(declared[:20])} bytes; at most {BODY_BYTES} are accepted"
+        )
     parts: list[bytes] = []
     length = 0
     while True:
@@ -202,7 +204,7 @@ async def read_body(scope: Scope, receive: Receive) -> bytes:
         parts.append(message.get("body", b""))
         length += len(parts[-1])
         if length > BODY_BYTES:
-            raise BodyTooLarge(f"the body is longer than the {BODY_BYTES} bytes that are accepted")
+            raise ExtenderBodyTooLarge(f"the body is longer than the {BODY_BYTES} bytes that are accepted")
         if not message.get("more_body"):
             return b"".join(parts)
         # A fast sender must not keep the others waiting.

@@ -17,7 +17,7 @@ from json.encoder import encode_basestring_ascii as quote
 from typing import Any
 
 from nodescope.base.errors import RequestRejected
-from nodescope.use.scheduler.pod_request import Wish, parse_wish
+from nodescope.use.scheduler.pod_request import PodRequest, parse_wish
 
 # Kubernetes itself promises 5,000 nodes; kwok clusters of tests have ten times that.
 NODES = 50_000
@@ -25,16 +25,16 @@ ACCEPTED = 'a JSON object {"Pod": ..., "NodeNames": [...]} or {"Pod": ..., "Node
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class ExtenderCall:
     """One question about one pod."""
 
-    wish: Wish
+    wish: PodRequest
     names: tuple[str, ...]
     nodes: Mapping[str, Mapping[str, Any]] | None = None
     """The nodes themselves, where kube-scheduler sent them."""
 
 
-def parse_call(body: bytes) -> Call:
+def parse_call(body: bytes) -> ExtenderCall:
     """RequestRejected says what is wrong with the body."""
     try:
         content = json.loads(body)
@@ -45,10 +45,10 @@ def parse_call(body: bytes) -> Call:
     given = {key.lower(): value for key, value in content.items()}
     wish = parse_wish(given.get("pod"))
     if given.get("nodenames") is not None:
-        return Call(wish, parse_names(given["nodenames"]))
+        return ExtenderCall(wish, parse_names(given["nodenames"]))
     if given.get("nodes") is not None:
         nodes = parse_nodes(given["nodes"])
-        return Call(wish, tuple(nodes), nodes)
+        return ExtenderCall(wish, tuple(nodes), nodes)
     raise RequestRejected(f"neither NodeNames nor Nodes; accepted: {ACCEPTED}")
 
 
@@ -78,7 +78,7 @@ def parse_nodes(given: object) -> dict[str, Mapping[str, Any]]:
     return found
 
 
-def render_filtered(call: Call, refused: Mapping[str, str]) -> bytes:
+def render_filtered(call: ExtenderCall, refused: Mapping[str, str]) -> bytes:
     """Whoever is not refused passes; a refusal is one that no preemption cures."""
     passed = [name for name in call.names if name not in refused]
     nodes = None

@@ -8,10 +8,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from nodescope.use.studies import anomaly, changepoint, correlation, periodicity, summary, trend
-from nodescope.use.studies.finding import Answer, Finding
+from nodescope.use.studies.finding import Finding, StudyAnswer
 from nodescope.use.studies.series import Series
 
-__all__ = ["STUDIES", "Answer", "Finding", "Series", "Study"]
+__all__ = ["STUDIES", "Finding", "Series", "Study", "StudyAnswer"]
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class Study:
 
     name: str
     question: str
-    run: Callable[[Series], Answer]
+    run: Callable[[Series], StudyAnswer]
 
 
 STUDIES: dict[str, Study] = {

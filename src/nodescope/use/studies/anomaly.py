@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from nodescope.use.studies.finding import Answer, Finding, found, not_enough
+from nodescope.use.studies.finding import Finding, StudyAnswer, found, not_enough
 from nodescope.use.studies.maths.robust import is_flat, spread
-from nodescope.use.studies.maths.segment import Segment, filled, segments_of
+from nodescope.use.studies.maths.segment import Stretch, filled, segments_of
 from nodescope.use.studies.maths.tail_chance import Past
 from nodescope.use.studies.series import FloatArray, IntArray, Series
 from nodescope.use.studies.words import capitalised, clock, quantity
@@ -48,7 +48,7 @@ class Surprise:
     pieces: int
 
 
-def study(series: Series, window_seconds: float | None = None) -> Answer:
+def study(series: Series, window_seconds: float | None = None) -> StudyAnswer:
     """The last window_seconds, or the last tenth, against everything before on this side of a restart."""
     segments = [segment for segment in segments_of(series) if segment.present]
     whole = stitched(segments, series)
@@ -64,13 +64,13 @@ def study(series: Series, window_seconds: float | None = None) -> Answer:
     return found(NAME, series, [finding] if finding else [], nothing)
 
 
-def stitched(segments: list[Segment], series: Series) -> Segment | None:
+def stitched(segments: list[Stretch], series: Series) -> Stretch | None:
     """All segments since the last restart the caller named, one after the other."""
     newest = max(series.restarts_at, default=-np.inf)
     kept = [segment for segment in segments if segment.times_at[-1] >= newest]
     if not kept:
         return None
-    return Segment(
+    return Stretch(
         np.concatenate([segment.times_at for segment in kept]),
         np.concatenate([filled(segment.values) for segment in kept]),
         kept[0].interval_seconds,
@@ -78,13 +78,13 @@ def stitched(segments: list[Segment], series: Series) -> Segment | None:
     )
 
 
-def window_samples(whole: Segment, window_seconds: float | None) -> int:
+def window_samples(whole: Stretch, window_seconds: float | None) -> int:
     if window_seconds is None:
         return max(1, int(WINDOW_SHARE * len(whole)))
     return int(np.sum(whole.times_at > whole.times_at[-1] - window_seconds))
 
 
-def finding_in(whole: Segment, samples: int, name: str) -> Finding | None:
+def finding_in(whole: Stretch, samples: int, name: str) -> Finding | None:
     history = len(whole) - samples
     usual, by_hour = usual_values(whole, history)
     rest = whole.values - usual
@@ -96,7 +96,7 @@ def finding_in(whole: Segment, samples: int, name: str) -> Finding | None:
     return described(whole, surprise, usual, by_hour, name, spread(rest[:history]))
 
 
-def usual_values(whole: Segment, history: int) -> tuple[FloatArray, bool]:
+def usual_values(whole: Stretch, history: int) -> tuple[FloatArray, bool]:
     """What is usual at each sample; by hour of day where history has two days and the hour matters."""
     past = whole.values[:history]
     plain = np.full(len(whole), float(np.median(past)))
@@ -181,7 +181,7 @@ def piece_means(values: FloatArray, length: int) -> FloatArray:
 
 
 def described(
-    whole: Segment, surprise: Surprise, usual: FloatArray, by_hour: bool, name: str, noise: float
+    whole: Stretch, surprise: Surprise, usual: FloatArray, by_hour: bool, name: str, noise: float
 ) -> Finding:
     place = slice(surprise.start, min(surprise.end, len(whole)))
     start_at = float(whole.times_at[surprise.start])

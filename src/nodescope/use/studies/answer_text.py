@@ -1,6 +1,6 @@
 """An answer as a person reads it in a terminal: the sentence, a small plot, the evidence."""
 
-from nodescope.use.studies.finding import Answer, Evidence, Finding, Measure
+from nodescope.use.studies.finding import Evidence, Finding, Measure, StudyAnswer
 from nodescope.use.studies.plot import render_plot
 from nodescope.use.studies.series import Series
 from nodescope.use.studies.words import rounded, sure
@@ -11,7 +11,7 @@ BOLD, DIM, PLAIN = "\x1b[1m", "\x1b[2m", "\x1b[0m"
 MOST_FINDINGS = 12
 
 
-def render_answer(answer: Answer, series: Series, width: int, *, colour: bool) -> str:
+def render_answer(answer: StudyAnswer, series: Series, width: int, *, colour: bool) -> str:
     heading = cleaned(answer.series.get("file") or answer.series.get("metric") or "series")
     lines = [styled(f"{heading}: {answer.study}", DIM, colour=colour)]
     lines += [styled(cleaned(answer.sentence), BOLD, colour=colour), ""]

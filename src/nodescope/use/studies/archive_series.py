@@ -7,7 +7,7 @@ import numpy as np
 
 from nodescope.base.errors import RequestRejected
 from nodescope.read.files.catalog import Catalog, describe, read_catalog
-from nodescope.read.query.engine import Engine, Line
+from nodescope.read.query.engine import Engine, QueryLine
 from nodescope.use.studies.series import Series
 
 # A day at one sample a second; longer ranges are read as means of longer buckets.
@@ -53,7 +53,7 @@ def read_limits(
     return limits
 
 
-def name_line(line: Line) -> str:
+def name_line(line: QueryLine) -> str:
     """A person's name for a line: pod/container, else the shortened id, else what it is."""
     pod, container = line.subject.label("l_pod_name"), line.subject.label("l_container_name")
     device = line.subject.label("l_device") or line.subject.label("l_cpu") or line.subject.label("l_pid")
@@ -61,7 +61,7 @@ def name_line(line: Line) -> str:
     return named or describe(line.subject) or device or line.subject.label("l_node_name") or "node"
 
 
-def make_series(line: Line, metric: str, unit: str, limit: float | None) -> Series:
+def make_series(line: QueryLine, metric: str, unit: str, limit: float | None) -> Series:
     return Series(
         line.points.time_ms / 1000.0,
         line.points.mean,

@@ -4,12 +4,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from nodescope.use.studies.finding import Answer, Finding, found, not_enough
-from nodescope.use.studies.maths.change_search import Cut, cuts_of
+from nodescope.use.studies.finding import Finding, StudyAnswer, found, not_enough
+from nodescope.use.studies.maths.change_search import ChangeCut, cuts_of
 from nodescope.use.studies.maths.confidence import changepoint_confidence
 from nodescope.use.studies.maths.piecewise_fit import SHORTEST_PIECE
 from nodescope.use.studies.maths.robust import robust_slope, spread
-from nodescope.use.studies.maths.segment import Segment, filled, segments_of
+from nodescope.use.studies.maths.segment import Stretch, filled, segments_of
 from nodescope.use.studies.series import FloatArray, Series
 from nodescope.use.studies.words import capitalised, clock, per_time, quantity
 
@@ -33,7 +33,7 @@ class Side:
     moves: bool
 
 
-def study(series: Series) -> Answer:
+def study(series: Series) -> StudyAnswer:
     """Every change within a stretch; none is looked for across a gap or a restart."""
     segments = [segment for segment in segments_of(series) if segment.present >= FEWEST_SAMPLES]
     if not segments:
@@ -46,7 +46,7 @@ def study(series: Series) -> Answer:
     return found(NAME, series, findings, f"{capitalised(series.name)} did not change beyond its own noise.")
 
 
-def described(segment: Segment, cut: Cut, name: str) -> Finding:
+def described(segment: Stretch, cut: ChangeCut, name: str) -> Finding:
     index = first_measured(segment, cut)
     before = side_of(segment, cut.start, cut.index, edge_last=True)
     after = side_of(segment, cut.index, cut.end, edge_last=False)
@@ -82,13 +82,13 @@ def described(segment: Segment, cut: Cut, name: str) -> Finding:
     )
 
 
-def first_measured(segment: Segment, cut: Cut) -> int:
+def first_measured(segment: Stretch, cut: ChangeCut) -> int:
     """The first real sample of the new regime; the cut may sit where one is missing."""
     later = np.flatnonzero(np.isfinite(segment.values[cut.index :]))
     return cut.index + int(later[0]) if len(later) else cut.index
 
 
-def side_of(segment: Segment, start: int, end: int, *, edge_last: bool) -> Side:
+def side_of(segment: Stretch, start: int, end: int, *, edge_last: bool) -> Side:
     part: FloatArray = segment.values[start:end]
     part = part[np.isfinite(part)]
     if len(part) == 0:
@@ -101,7 +101,7 @@ def side_of(segment: Segment, start: int, end: int, *, edge_last: bool) -> Side:
     return Side(float(np.median(part)), edge, slope / segment.interval_seconds, noise, moves)
 
 
-def kind_of(cut: Cut) -> str:
+def kind_of(cut: ChangeCut) -> str:
     """Noise if only that differs, slope if the lines meet, level otherwise."""
     effect = cut.effect
     if max(effect.level, effect.jump, effect.bend) < 1 <= effect.spread / np.log(1.5):

@@ -11,7 +11,7 @@ from typing import TextIO
 from nodescope.use.studies import STUDIES, correlation
 from nodescope.use.studies.answer_text import render_answer
 from nodescope.use.studies.csv_series import SeriesRefused, read_series
-from nodescope.use.studies.finding import Answer
+from nodescope.use.studies.finding import StudyAnswer
 from nodescope.use.studies.series import Kind, Series
 from nodescope.use.studies.words import unknown_name
 
@@ -63,13 +63,15 @@ def read_all(
     return series, len(files) - len(series)
 
 
-def answer_for(name: str, series: Series, everything: list[Series]) -> Answer:
+def answer_for(name: str, series: Series, everything: list[Series]) -> StudyAnswer:
     if name == correlation.NAME:
         return correlation.study(series, [other for other in everything if other is not series])
     return STUDIES[name].run(series)
 
 
-def print_answer(answer: Answer, series: Series, out: TextIO, *, json_output: bool, colour: bool) -> None:
+def print_answer(
+    answer: StudyAnswer, series: Series, out: TextIO, *, json_output: bool, colour: bool
+) -> None:
     if json_output:
         print(json.dumps(answer.to_json(), ensure_ascii=False, allow_nan=False), file=out, flush=True)
         return

@@ -13,9 +13,9 @@ from math import atanh, erfc, sqrt
 
 import numpy as np
 
-from nodescope.use.studies.finding import Answer, Finding, found, not_enough
+from nodescope.use.studies.finding import Finding, StudyAnswer, found, not_enough
 from nodescope.use.studies.maths.robust import is_flat, spread, without_line
-from nodescope.use.studies.maths.segment import Segment, filled, segments_of
+from nodescope.use.studies.maths.segment import Stretch, filled, segments_of
 from nodescope.use.studies.series import FloatArray, Series
 from nodescope.use.studies.words import capitalised, clock, duration
 
@@ -52,7 +52,7 @@ class Match:
     chance: float
 
 
-def study(series: Series, others: Sequence[Series] = (), around_at: float | None = None) -> Answer:
+def study(series: Series, others: Sequence[Series] = (), around_at: float | None = None) -> StudyAnswer:
     """Which of the others moved with this series; lag is positive when the other moved first."""
     target = newest_part(series, around_at)
     if target is None:
@@ -68,7 +68,7 @@ def study(series: Series, others: Sequence[Series] = (), around_at: float | None
     return found(NAME, series, findings, nothing)
 
 
-def newest_part(series: Series, around_at: float | None) -> Segment | None:
+def newest_part(series: Series, around_at: float | None) -> Stretch | None:
     """The longest stretch, or what lies around the moment of the stretch that holds it."""
     segments = [segment for segment in segments_of(series) if segment.present >= FEWEST_SAMPLES]
     if around_at is not None:
@@ -79,12 +79,12 @@ def newest_part(series: Series, around_at: float | None) -> Segment | None:
     return max(segments, key=len) if segments else None
 
 
-def within(segment: Segment, start_at: float, end_at: float) -> Segment:
+def within(segment: Stretch, start_at: float, end_at: float) -> Stretch:
     kept = (segment.times_at >= start_at) & (segment.times_at <= end_at)
-    return Segment(segment.times_at[kept], segment.values[kept], segment.interval_seconds, segment.unit)
+    return Stretch(segment.times_at[kept], segment.values[kept], segment.interval_seconds, segment.unit)
 
 
-def match_of(target: Segment, other: Series) -> Match | None:
+def match_of(target: Stretch, other: Series) -> Match | None:
     """None where the two share too few samples or one of them does not move."""
     left, right, interval_seconds = aligned(target, other)
     if len(left) < FEWEST_SAMPLES or is_flat(left) or is_flat(right):
@@ -100,7 +100,7 @@ def match_of(target: Segment, other: Series) -> Match | None:
     return Match(other, value, (place - most) * interval_seconds, independent, chance)
 
 
-def aligned(target: Segment, other: Series) -> tuple[FloatArray, FloatArray, float]:
+def aligned(target: Stretch, other: Series) -> tuple[FloatArray, FloatArray, float]:
     """Both on the target's grid where both were measured, averaged to at most MOST_SAMPLES."""
     pieces = segments_of(other)
     right = np.full(len(target), np.nan)
@@ -166,7 +166,7 @@ def discoveries(matches: list[Match]) -> list[Match]:
     return ranked[:kept]
 
 
-def described(series: Series, target: Segment, match: Match, compared: int) -> Finding:
+def described(series: Series, target: Stretch, match: Match, compared: int) -> Finding:
     chance = min(1.0, match.chance * compared)
     return Finding(
         kind=NAME,
@@ -192,7 +192,7 @@ def described(series: Series, target: Segment, match: Match, compared: int) -> F
     )
 
 
-def sentence_of(series: Series, target: Segment, match: Match) -> str:
+def sentence_of(series: Series, target: Stretch, match: Match) -> str:
     way = "with" if match.correlation > 0 else "against"
     if abs(match.lag_seconds) < target.interval_seconds:
         when = "at the same time"

@@ -56,7 +56,7 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class Answer:
+class StudyAnswer:
     """A study's whole answer about one series; sentence sums it up also when nothing was found."""
 
     study: str
@@ -91,7 +91,7 @@ def plain(value: Measure) -> Measure:
     return (float(value) if isfinite(value) else None) if isinstance(value, float) else value
 
 
-def found(study: str, series: Series, findings: list[Finding], nothing: str) -> Answer:
+def found(study: str, series: Series, findings: list[Finding], nothing: str) -> StudyAnswer:
     """The answer of a study that could look: its findings in order, or the sentence about nothing."""
     ranked = sorted(findings, key=lambda finding: (-finding.confidence, -abs(finding.magnitude)))
     sentence = ranked[0].sentence if ranked else nothing
@@ -100,7 +100,7 @@ def found(study: str, series: Series, findings: list[Finding], nothing: str) -> 
     return build_answer(study, series, "found" if ranked else "none", sentence, findings=tuple(ranked))
 
 
-def not_enough(study: str, series: Series, reason: str) -> Answer:
+def not_enough(study: str, series: Series, reason: str) -> StudyAnswer:
     """The answer where a finding, or its absence, would mean nothing."""
     if series.not_collected is not None:
         return build_answer(study, series, "not_collected", series.not_collected, series.not_collected)
@@ -114,10 +114,10 @@ def build_answer(
     sentence: str,
     reason: str | None = None,
     findings: tuple[Finding, ...] = (),
-) -> Answer:
+) -> StudyAnswer:
     times_at = series.times_at[np.isfinite(series.times_at)]
     present = int((np.isfinite(series.values) & np.isfinite(series.times_at)).sum())
-    return Answer(
+    return StudyAnswer(
         study=study,
         series=series.labels(),
         start_at=float(times_at.min()) if len(times_at) else None,

@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from nodescope.use.studies.finding import Answer, Finding, found, not_enough
+from nodescope.use.studies.finding import Finding, StudyAnswer, found, not_enough
 from nodescope.use.studies.maths.local_period import Spell, holding, spells_of
 from nodescope.use.studies.maths.period_search import FEWEST_SAMPLES, periods_of, steadied
 from nodescope.use.studies.maths.phase_profile import profile
-from nodescope.use.studies.maths.segment import Segment, segments_of
+from nodescope.use.studies.maths.segment import Stretch, segments_of
 from nodescope.use.studies.series import Series
 from nodescope.use.studies.words import capitalised, clock, duration, quantity
 
@@ -17,7 +17,7 @@ NAME = "periodicity"
 JOINABLE_SHARE = 0.25
 
 
-def study(series: Series) -> Answer:
+def study(series: Series) -> StudyAnswer:
     """Every period from two samples to a third of the span, each with the stretch in which it holds."""
     segments = [segment for segment in joined(segments_of(series), series) if len(segment) >= FEWEST_SAMPLES]
     if not segments:
@@ -26,9 +26,9 @@ def study(series: Series) -> Answer:
     return found(NAME, series, findings, f"{capitalised(series.name)} does not repeat itself.")
 
 
-def joined(segments: list[Segment], series: Series) -> list[Segment]:
+def joined(segments: list[Stretch], series: Series) -> list[Stretch]:
     """Segments that only a short gap keeps apart, as one with the gap missing."""
-    result: list[Segment] = []
+    result: list[Stretch] = []
     for segment in segments:
         if result and is_joinable(result[-1], segment, series):
             result[-1] = bridged(result[-1], segment)
@@ -37,7 +37,7 @@ def joined(segments: list[Segment], series: Series) -> list[Segment]:
     return result
 
 
-def is_joinable(left: Segment, right: Segment, series: Series) -> bool:
+def is_joinable(left: Stretch, right: Stretch, series: Series) -> bool:
     if series.kind == "counter" and right.times_at[0] - left.times_at[-1] <= 2 * left.interval_seconds:
         return True
     if any(left.times_at[-1] < restart <= right.times_at[0] for restart in series.restarts_at):
@@ -46,10 +46,10 @@ def is_joinable(left: Segment, right: Segment, series: Series) -> bool:
     return gap_seconds <= JOINABLE_SHARE * (left.span_seconds + right.span_seconds)
 
 
-def bridged(left: Segment, right: Segment) -> Segment:
+def bridged(left: Stretch, right: Stretch) -> Stretch:
     absent = max(0, round(float(right.times_at[0] - left.times_at[-1]) / left.interval_seconds) - 1)
     between = np.linspace(left.times_at[-1], right.times_at[0], absent + 2)[1:-1]
-    return Segment(
+    return Stretch(
         np.concatenate((left.times_at, between, right.times_at)),
         np.concatenate((left.values, np.full(absent, np.nan), right.values)),
         left.interval_seconds,
@@ -57,13 +57,13 @@ def bridged(left: Segment, right: Segment) -> Segment:
     )
 
 
-def findings_in(segment: Segment, name: str) -> list[Finding]:
+def findings_in(segment: Stretch, name: str) -> list[Finding]:
     periods = periods_of(segment.values)
     spells = [holding(period, len(segment)) for period in periods] + spells_of(segment.values, periods)
     return [described(segment, spell, name) for spell in spells]
 
 
-def described(segment: Segment, spell: Spell, name: str) -> Finding:
+def described(segment: Stretch, spell: Spell, name: str) -> Finding:
     fold = spell.period.fold
     period_seconds = fold.period * segment.interval_seconds
     start_at = float(segment.times_at[spell.start])
@@ -95,7 +95,7 @@ def described(segment: Segment, spell: Spell, name: str) -> Finding:
     )
 
 
-def swing_of(segment: Segment, spell: Spell) -> float:
+def swing_of(segment: Stretch, spell: Spell) -> float:
     """Highest less lowest point of the mean cycle, in the metric's unit."""
     part = segment.values[spell.start : spell.end]
     calm = steadied(part)

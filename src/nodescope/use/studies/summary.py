@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nodescope.use.studies.finding import Answer, Finding, Measure, found, not_enough
+from nodescope.use.studies.finding import Finding, Measure, StudyAnswer, found, not_enough
 from nodescope.use.studies.maths.segment import segments_of
 from nodescope.use.studies.series import FloatArray, Series
 from nodescope.use.studies.trend import study as trend_study
@@ -39,7 +39,7 @@ class Figures:
     deviation: float
 
 
-def study(series: Series) -> Answer:
+def study(series: Series) -> StudyAnswer:
     values = measured(series)
     if len(values) == 0:
         return not_enough(NAME, series, "no sample was measured.")

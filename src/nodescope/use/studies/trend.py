@@ -5,10 +5,10 @@ from math import erf, sqrt
 
 import numpy as np
 
-from nodescope.use.studies.finding import Answer, Finding, found, not_enough
+from nodescope.use.studies.finding import Finding, StudyAnswer, found, not_enough
 from nodescope.use.studies.maths.robust import is_flat
-from nodescope.use.studies.maths.segment import Segment, segments_of
-from nodescope.use.studies.maths.trend_line import NORMAL_90, Line, line_through
+from nodescope.use.studies.maths.segment import Stretch, segments_of
+from nodescope.use.studies.maths.trend_line import NORMAL_90, TrendLine, line_through
 from nodescope.use.studies.series import FloatArray, Series
 from nodescope.use.studies.words import capitalised, clock, duration, per_time
 
@@ -62,7 +62,7 @@ class Forecast:
 NO_FORECAST = Forecast(None, None, None)
 
 
-def study(series: Series) -> Answer:
+def study(series: Series) -> StudyAnswer:
     """The newest stretch only: what was before a gap or a restart is another story."""
     segments = [segment for segment in segments_of(series) if is_long_enough(segment)]
     if not segments:
@@ -78,13 +78,13 @@ def study(series: Series) -> Answer:
     )
 
 
-def is_long_enough(segment: Segment) -> bool:
+def is_long_enough(segment: Stretch) -> bool:
     # The first of sixty samples a second apart is 59 s before the last, and stands for a second, too.
     covered_seconds = segment.span_seconds + segment.interval_seconds
     return segment.present >= FEWEST_SAMPLES and covered_seconds >= SHORTEST_SECONDS
 
 
-def finding_in(segment: Segment, series: Series) -> Finding | None:
+def finding_in(segment: Stretch, series: Series) -> Finding | None:
     held = np.isfinite(segment.values)
     values = segment.values[held]
     times = segment.times_at[held] - segment.times_at[0]
@@ -100,25 +100,27 @@ def finding_in(segment: Segment, series: Series) -> Finding | None:
     return described(segment, series, newest, forecast, verdict)
 
 
-def is_trend(line: Line, span_seconds: float) -> bool:
+def is_trend(line: TrendLine, span_seconds: float) -> bool:
     sure = abs(line.z) >= LEAST_Z or abs(line.tau) >= NEARLY_ALWAYS
     return sure and line.low * line.high > 0 and abs(line.slope) * span_seconds >= LEAST_RISE * line.noise
 
 
-def halves(times: FloatArray, values: FloatArray) -> tuple[Line | None, Line | None]:
+def halves(times: FloatArray, values: FloatArray) -> tuple[TrendLine | None, TrendLine | None]:
     """A line through the first two thirds and one through the last."""
     cut = len(values) * 2 // 3
     return line_through(times[:cut], values[:cut]), line_through(times[cut:], values[cut:])
 
 
-def is_faster(late: Line, early: Line, times: FloatArray) -> bool:
+def is_faster(late: TrendLine, early: TrendLine, times: FloatArray) -> bool:
     """The last third grows at more than twice the earlier pace: the forecast is its own."""
     if early.slope * late.slope > 0 and abs(late.slope) <= 2 * abs(early.slope):
         return False
     return late.low > max(early.high, 0.0) and is_trend(late, float(times[-1]) / 3)
 
 
-def verdict_of(line: Line, early: Line | None, late: Line | None, series: Series, span_seconds: float) -> str:
+def verdict_of(
+    line: TrendLine, early: TrendLine | None, late: TrendLine | None, series: Series, span_seconds: float
+) -> str:
     if (
         early is not None
         and late is not None
@@ -141,7 +143,7 @@ def can_leak(series: Series) -> bool:
     )
 
 
-def forecast_of(line: Line, now: float, limit: float | None) -> Forecast:
+def forecast_of(line: TrendLine, now: float, limit: float | None) -> Forecast:
     """
     When the line meets the limit, with Fieller's 90 % interval.
 
@@ -166,7 +168,7 @@ def forecast_of(line: Line, now: float, limit: float | None) -> Forecast:
     return Forecast(*bounds)
 
 
-def described(segment: Segment, series: Series, line: Line, forecast: Forecast, verdict: str) -> Finding:
+def described(segment: Stretch, series: Series, line: TrendLine, forecast: Forecast, verdict: str) -> Finding:
     start_at, end_at = float(segment.times_at[0]), float(segment.times_at[-1])
     span_seconds = end_at - start_at
     before, after = line.at(0.0), line.at(span_seconds)
@@ -202,7 +204,7 @@ def described(segment: Segment, series: Series, line: Line, forecast: Forecast, 
 
 
 def sentence_of(
-    line: Line, forecast: Forecast, verdict: str, span_at: tuple[float, float], series: Series, unit: str
+    line: TrendLine, forecast: Forecast, verdict: str, span_at: tuple[float, float], series: Series, unit: str
 ) -> str:
     start_at, end_at = span_at
     who = capitalised(series.name)

@@ -14,7 +14,7 @@ from nodescope import __version__
 from nodescope.base.errors import NodescopeError, NothingYet
 from nodescope.base.text import clean_text, nearest_name
 from nodescope.use.viewer import shapes
-from nodescope.use.viewer.gate import Gate, make_error
+from nodescope.use.viewer.gate import ViewerGate, make_error
 from nodescope.use.viewer.page import serve_page
 from nodescope.use.viewer.refusal import Refused
 from nodescope.use.viewer.request import Responses, Viewer
@@ -26,7 +26,7 @@ COMPRESS_BYTES = 1024
 COMPRESS_LEVEL = 4
 
 REFUSALS: Responses = {
-    status: {"model": shapes.Error, "description": words}
+    status: {"model": shapes.ErrorJson, "description": words}
     for status, words in (
         (400, "not accepted: says what is"),
         (401, "a token is needed"),
@@ -47,7 +47,7 @@ def build_app(
     only_local: bool = True,
     hosts: tuple[str, ...] = (),
 ) -> ASGIApp:
-    return Gate(build_api(viewer), admits, only_local=only_local, hosts=hosts)
+    return ViewerGate(build_api(viewer), admits, only_local=only_local, hosts=hosts)
 
 
 def build_api(viewer: Viewer) -> FastAPI:

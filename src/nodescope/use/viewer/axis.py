@@ -25,20 +25,20 @@ DEFAULT_PACE_MS = 1000.0
 
 
 @dataclass(frozen=True, slots=True)
-class Gap:
+class AxisGap:
     from_ms: int
     to_ms: int
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class AxisRow:
     """One series on the axis; NaN is nothing measured."""
 
     mean: Floats
     low: Floats
     high: Floats
     samples: int
-    gaps: tuple[Gap, ...]
+    gaps: tuple[AxisGap, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class Axis:
     time_ms: Integers
     width_ms: int
     """0: samples as they are."""
-    rows: tuple[Row, ...]
+    rows: tuple[AxisRow, ...]
 
 
 def pace_of(points: Sequence[Points], width_ms: int) -> float:
@@ -126,7 +126,7 @@ def align_buckets(points: Sequence[Points], width_ms: int, pace_ms: float) -> Ax
     for one in merged:
         filled = one.count > 0
         gaps = find_gaps(time_ms[filled], one.mean[filled], 1.5 * width_ms, width_ms)
-        rows.append(Row(one.mean, one.minimum, one.maximum, int(one.count.sum()), gaps))
+        rows.append(AxisRow(one.mean, one.minimum, one.maximum, int(one.count.sum()), gaps))
     return Axis(time_ms, width_ms, tuple(rows))
 
 
@@ -153,14 +153,14 @@ def merge(points: Points, together: int) -> Points:
     )
 
 
-def place_row(points: Points, places: Integers, size: int, gaps: tuple[Gap, ...]) -> Row:
+def place_row(points: Points, places: Integers, size: int, gaps: tuple[AxisGap, ...]) -> AxisRow:
     mean, low, high = (np.full(size, np.nan) for _ in range(3))
     mean[places], low[places], high[places] = points.mean, points.minimum, points.maximum
-    return Row(mean, low, high, int(points.count.sum()), gaps)
+    return AxisRow(mean, low, high, int(points.count.sum()), gaps)
 
 
-def find_gaps(time_ms: Integers, mean: Floats, longest_ms: float, width_ms: int = 0) -> tuple[Gap, ...]:
+def find_gaps(time_ms: Integers, mean: Floats, longest_ms: float, width_ms: int = 0) -> tuple[AxisGap, ...]:
     """Between two measured moments that are further apart than they may be."""
     moments = time_ms[np.isfinite(mean)]
     holes = np.flatnonzero(np.diff(moments) > longest_ms)
-    return tuple(Gap(int(moments[place]) + width_ms, int(moments[place + 1])) for place in holes)
+    return tuple(AxisGap(int(moments[place]) + width_ms, int(moments[place + 1])) for place in holes)

@@ -8,18 +8,18 @@ from dataclasses import dataclass
 from nodescope.base.errors import RequestRejected
 from nodescope.base.metric_names import PLAIN
 from nodescope.base.text import hint_nearest
-from nodescope.base.time_range import Span
+from nodescope.base.time_range import TimeRange
 from nodescope.read.files.catalog import SHORT_CHARACTERS
 from nodescope.read.query.engine import Engine
 from nodescope.read.query.resolve import resolve_plain
 from nodescope.read.series_name import scope_of
 from nodescope.use.viewer.events import ends_by_id
-from nodescope.use.viewer.question import Member, members_of, resolve
+from nodescope.use.viewer.question import SeriesMember, members_of, resolve
 from nodescope.use.viewer.ranking import Figure, Order, rank
 from nodescope.use.viewer.refusal import Refused, bad_request
 from nodescope.use.viewer.render import Json, number, numbers
-from nodescope.use.viewer.snapshots import Node, Snapshot
-from nodescope.use.viewer.timeseries import Found, Wish, read_limits
+from nodescope.use.viewer.snapshots import ServedNode, Snapshot
+from nodescope.use.viewer.timeseries import Found, TimeseriesRequest, read_limits
 
 # A container that missed so many seconds is gone: slow tables come every 30 s.
 GONE_MS = 35_000
@@ -58,7 +58,7 @@ class Filter:
     search: str = ""
     labels: tuple[tuple[str, str], ...] = ()
 
-    def admits(self, member: Member) -> bool:
+    def admits(self, member: SeriesMember) -> bool:
         subject = member.subject
         return (
             (not self.namespaces or (subject.label("l_namespace") or "") in self.namespaces)
@@ -68,7 +68,7 @@ class Filter:
         )
 
 
-def matches(member: Member, search: str) -> bool:
+def matches(member: SeriesMember, search: str) -> bool:
     """Every word of the search is somewhere: in the id, a name, the image, a label's value."""
     subject = member.subject
     texts = (member.id, member.name, subject.label("l_namespace") or "", *subject.details.values())
@@ -86,7 +86,7 @@ def parse_labels(texts: Sequence[str]) -> tuple[tuple[str, str], ...]:
     return tuple(pairs)
 
 
-def label_values(member: Member) -> dict[str, str]:
+def label_values(member: SeriesMember) -> dict[str, str]:
     """The pod's own labels where they are known, and what else was noted of the container."""
     details = member.subject.details
     found = {key: value for key, value in details.items() if value and key not in NOT_LABELS}
@@ -105,9 +105,9 @@ def label_values(member: Member) -> dict[str, str]:
 def answer_containers(
     engine: Engine,
     snapshot: Snapshot,
-    nodes: Sequence[Node],
+    nodes: Sequence[ServedNode],
     metric: str,
-    span: Span,
+    span: TimeRange,
     wanted: Filter,
     sort: str,
     limit: int,
@@ -132,7 +132,7 @@ def answer_containers(
     }
 
 
-def unit_of(nodes: Sequence[Node], metric: str) -> str:
+def unit_of(nodes: Sequence[ServedNode], metric: str) -> str:
     """Refused when no such name exists; a plain name that nobody measured here lists without values."""
     plain = PLAIN.get(metric)
     try:
@@ -143,12 +143,12 @@ def unit_of(nodes: Sequence[Node], metric: str) -> str:
         return plain.unit
 
 
-def was_there(member: Member, span: Span) -> bool:
+def was_there(member: SeriesMember, span: TimeRange) -> bool:
     subject = member.subject
     return subject.first_ms <= span.to_ms and subject.last_ms >= span.from_ms
 
 
-def sort_key(member: Member, figure: Figure | None, sort: str) -> tuple[bool, float, str]:
+def sort_key(member: SeriesMember, figure: Figure | None, sort: str) -> tuple[bool, float, str]:
     """The largest first, what was not measured last; names from a to z."""
     subject = member.subject
     if sort == "name":
@@ -161,17 +161,17 @@ def sort_key(member: Member, figure: Figure | None, sort: str) -> tuple[bool, fl
     return False, -{"value": figure.value, "last": figure.last, "max": figure.most}[sort], member.id
 
 
-def limits_of(engine: Engine, members: Sequence[Member], order: Order, metric: str) -> dict[str, float]:
+def limits_of(engine: Engine, members: Sequence[SeriesMember], order: Order, metric: str) -> dict[str, float]:
     series = [
         Found(one.id, one.name, one.node, scope_of(one.subject), {}, order.figures[one.id].points)
         for one in members
         if one.id in order.figures
     ]
-    return read_limits(engine, Wish(metric, order.span, 1, "auto"), series)
+    return read_limits(engine, TimeseriesRequest(metric, order.span, 1, "auto"), series)
 
 
 def render_container(
-    member: Member, order: Order, ends: dict[str, str], limits: dict[str, float], snapshot: Snapshot
+    member: SeriesMember, order: Order, ends: dict[str, str], limits: dict[str, float], snapshot: Snapshot
 ) -> Json:
     subject = member.subject
     figure = order.figures.get(member.id)
@@ -203,7 +203,7 @@ def count_of(text: str | None) -> int:
     return int(text) if text and text.isascii() and text.isdigit() and len(text) < 10 else 0
 
 
-def state_of(member: Member, ends: dict[str, str], snapshot: Snapshot) -> str:
+def state_of(member: SeriesMember, ends: dict[str, str], snapshot: Snapshot) -> str:
     end = ends.get(member.subject.label("l_container_id") or "")
     if end:
         return "oom_killed" if end == "oom" else "exited"
@@ -214,7 +214,7 @@ def state_of(member: Member, ends: dict[str, str], snapshot: Snapshot) -> str:
 # -- filters and metrics ------------------------------------------------------------
 
 
-def answer_filters(snapshot: Snapshot, nodes: Sequence[Node]) -> Json:
+def answer_filters(snapshot: Snapshot, nodes: Sequence[ServedNode]) -> Json:
     members = members_of(snapshot, nodes)
     labels: dict[str, set[str]] = {}
     for member in members:
@@ -241,7 +241,7 @@ def count_names(names: Iterable[str | None]) -> list[Json]:
     return [{"name": name, "count": count} for name, count in sorted(counted.items())]
 
 
-def answer_metrics(nodes: Sequence[Node]) -> Json:
+def answer_metrics(nodes: Sequence[ServedNode]) -> Json:
     """Plain names first, in the order a person asks for them; then what the kernel calls them."""
     found: dict[str, Json] = {}
     for node in nodes:

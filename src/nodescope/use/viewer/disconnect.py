@@ -20,7 +20,7 @@ class CallerLeft(Exception):
     """The connection was closed before the answer was made."""
 
 
-class Caller:
+class Connection:
     """The other end of a request, as seen from the thread that answers it."""
 
     def __init__(self, request: Request) -> None:

@@ -2,18 +2,20 @@
 
 from collections.abc import Sequence
 
-from nodescope.base.time_range import Span
+from nodescope.base.time_range import TimeRange
 from nodescope.read.query.events import Happening, read_events
 from nodescope.read.series_name import id_of, name_of
 from nodescope.use.studies.words import byte_quantity, clock, duration
 from nodescope.use.viewer.question import suffix_of
 from nodescope.use.viewer.render import Json
-from nodescope.use.viewer.snapshots import Node, Snapshot
+from nodescope.use.viewer.snapshots import ServedNode, Snapshot
 
 EVENTS_MOST = 2000
 
 
-def happened(nodes: Sequence[Node], span: Span, ids: Sequence[str] | None) -> list[tuple[Node, Happening]]:
+def happened(
+    nodes: Sequence[ServedNode], span: TimeRange, ids: Sequence[str] | None
+) -> list[tuple[ServedNode, Happening]]:
     wanted = set(ids) if ids is not None else None
     return [
         (node, one)
@@ -23,7 +25,7 @@ def happened(nodes: Sequence[Node], span: Span, ids: Sequence[str] | None) -> li
 
 
 def answer_events(
-    snapshot: Snapshot, nodes: Sequence[Node], span: Span, ids: Sequence[str] | None, limit: int
+    snapshot: Snapshot, nodes: Sequence[ServedNode], span: TimeRange, ids: Sequence[str] | None, limit: int
 ) -> Json:
     found = sorted(happened(nodes, span, ids), key=lambda pair: pair[1].at_ms)
     # The newest are kept: what went wrong last is looked at first.
@@ -61,7 +63,7 @@ def tell(happening: Happening) -> str:
     return f"{name} started at {at}."
 
 
-def ends_by_id(nodes: Sequence[Node]) -> dict[str, str]:
+def ends_by_id(nodes: Sequence[ServedNode]) -> dict[str, str]:
     """How each container that ended did so: exit or oom."""
     found: dict[str, str] = {}
     for node in nodes:

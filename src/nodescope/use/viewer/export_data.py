@@ -8,13 +8,13 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
-from nodescope.base.time_range import Span
+from nodescope.base.time_range import TimeRange
 from nodescope.read.query.engine import Engine
 from nodescope.read.series_name import LABELS
-from nodescope.use.viewer.question import Member, resolve
+from nodescope.use.viewer.question import SeriesMember, resolve
 from nodescope.use.viewer.refusal import not_found, too_much
-from nodescope.use.viewer.snapshots import Node
-from nodescope.use.viewer.timeseries import Wish, ask
+from nodescope.use.viewer.snapshots import ServedNode
+from nodescope.use.viewer.timeseries import TimeseriesRequest, ask
 
 # Some 400 MB of CSV, 100 MB of Arrow in memory.
 ROWS_MOST = 5_000_000
@@ -25,10 +25,10 @@ METRICS_MOST = 20
 
 def write_extract(
     engine: Engine,
-    nodes: Sequence[Node],
+    nodes: Sequence[ServedNode],
     metrics: Sequence[str],
-    members: Sequence[Member] | None,
-    span: Span,
+    members: Sequence[SeriesMember] | None,
+    span: TimeRange,
     out: Path,
 ) -> int:
     """Rows written; refused where there would be none, or more than a page should carry."""
@@ -42,7 +42,9 @@ def write_extract(
             mine = None if members is None else [one for one in members if one.node is node]
             if node.name not in asked or node.to_ms is None or (mine is not None and not mine):
                 continue
-            answer = ask(engine, node, Wish(metric, span, ALL_POINTS, "auto"), asked[node.name], mine)
+            answer = ask(
+                engine, node, TimeseriesRequest(metric, span, ALL_POINTS, "auto"), asked[node.name], mine
+            )
             for line in answer.lines:
                 rows += len(line.points.time_ms)
                 if rows > ROWS_MOST:

@@ -4,17 +4,17 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from nodescope.base.time_range import Span
+from nodescope.base.time_range import TimeRange
 from nodescope.read.query.bucket import Points
 from nodescope.read.query.engine import Engine
 from nodescope.use.studies import STUDIES, Series, correlation
-from nodescope.use.viewer.question import Member, resolve
+from nodescope.use.viewer.question import SeriesMember, resolve
 from nodescope.use.viewer.refusal import not_found, too_much
 from nodescope.use.viewer.render import Json
-from nodescope.use.viewer.snapshots import Node, Snapshot
+from nodescope.use.viewer.snapshots import ServedNode, Snapshot
 from nodescope.use.viewer.timeseries import (
     Found,
-    Wish,
+    TimeseriesRequest,
     ask,
     choose_busiest,
     gather,
@@ -47,12 +47,12 @@ def answer_studies() -> Json:
 def answer_study(
     engine: Engine,
     snapshot: Snapshot,
-    nodes: Sequence[Node],
+    nodes: Sequence[ServedNode],
     study: str,
     metric: str,
-    members: Sequence[Member] | None,
+    members: Sequence[SeriesMember] | None,
     scope: str,
-    span: Span,
+    span: TimeRange,
     check: Callable[[], None] = lambda: None,
 ) -> Json:
     """`check` is called between two studies, and may raise: nobody waits any more."""
@@ -78,11 +78,11 @@ def answer_study(
 def read_series(
     engine: Engine,
     snapshot: Snapshot,
-    nodes: Sequence[Node],
+    nodes: Sequence[ServedNode],
     metric: str,
-    members: Sequence[Member] | None,
+    members: Sequence[SeriesMember] | None,
     scope: str,
-    span: Span,
+    span: TimeRange,
     studies: int,
 ) -> list[tuple[Found, Series]]:
     asked = resolve(nodes, metric, "auto", scope)
@@ -95,7 +95,9 @@ def read_series(
         )
     number = len(members) if members is not None else SERIES_MOST
     points = max(FEWEST_POINTS, min(POINTS, WORK_MOST // max(1, number * studies)))
-    wish = Wish(metric, span, points, "auto", tuple(members) if members is not None else None, scope)
+    wish = TimeseriesRequest(
+        metric, span, points, "auto", tuple(members) if members is not None else None, scope
+    )
     found: list[tuple[Found, Series]] = []
     for node in nodes:
         mine = None if members is None else [one for one in members if one.node is node]
@@ -131,7 +133,7 @@ def make_series(found: Found, metric: str, unit: str, limit: float | None) -> Se
     )
 
 
-def not_collected(member: Member, metric: str, unit: str) -> tuple[Found, Series]:
+def not_collected(member: SeriesMember, metric: str, unit: str) -> tuple[Found, Series]:
     """Asked for and not measured in this range: the studies say so, rather than nothing."""
     nothing = np.empty(0)
     found = Found(member.id, member.name, member.node, "container", {}, EMPTY)

@@ -59,7 +59,7 @@ def is_local(name: str) -> bool:
         return False
 
 
-class Gate:
+class ViewerGate:
     """Token, Host, query length; and the headers of every answer."""
 
     def __init__(

@@ -17,9 +17,9 @@ from nodescope.base.errors import RequestRejected
 from nodescope.read.files.catalog import Catalog
 from nodescope.read.query.engine import Engine
 from nodescope.read.series_name import id_of, scope_of
-from nodescope.use.viewer.question import Member, suffix_of
+from nodescope.use.viewer.question import SeriesMember, suffix_of
 from nodescope.use.viewer.render import Json, number, render_json
-from nodescope.use.viewer.snapshots import LIVE_MS, Node, Shelf, Snapshot
+from nodescope.use.viewer.snapshots import LIVE_MS, ServedNode, Shelf, Snapshot
 
 PERIOD_SECONDS = 1.0
 # An archive may begin to grow; it is looked at less often.
@@ -32,11 +32,11 @@ NOTHING = Catalog((), ())
 
 
 @dataclass(slots=True)
-class Listener:
+class LiveListener:
     """What one page wants to hear, and how far it has heard."""
 
     metrics: tuple[str, ...]
-    members: tuple[Member, ...]
+    members: tuple[SeriesMember, ...]
     node: str
     sent_ms: dict[tuple[str, str], int] = field(default_factory=dict)
 
@@ -66,7 +66,7 @@ def seconds_of(lag_ms: int | None) -> float | None:
     return None if lag_ms is None else lag_ms / 1000
 
 
-def new_points(engine: Engine, snapshot: Snapshot, listener: Listener) -> Json | None:
+def new_points(engine: Engine, snapshot: Snapshot, listener: LiveListener) -> Json | None:
     """Samples that this listener has not had; None when there are none."""
     panels: dict[str, dict[str, float | None]] = {}
     newest = 0
@@ -91,7 +91,7 @@ def new_points(engine: Engine, snapshot: Snapshot, listener: Listener) -> Json |
 
 
 def read_newest(
-    engine: Engine, snapshot: Snapshot, node: Node, metric: str, members: Sequence[Member]
+    engine: Engine, snapshot: Snapshot, node: ServedNode, metric: str, members: Sequence[SeriesMember]
 ) -> list[tuple[str, int, float]]:
     recent = node.recent
     if recent.to_ms is None:
@@ -125,7 +125,7 @@ def render_event(name: str, content: Json) -> bytes:
 
 
 async def stream(
-    engine: Engine, shelf: Shelf, listener: Listener, is_stopping: Callable[[], bool]
+    engine: Engine, shelf: Shelf, listener: LiveListener, is_stopping: Callable[[], bool]
 ) -> AsyncIterator[bytes]:
     """Until the page leaves or the server stops."""
     agent = shelf.agent.address if shelf.agent else None

@@ -11,18 +11,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from nodescope.base.time_range import Span
+from nodescope.base.time_range import TimeRange
 from nodescope.read.query.engine import Engine
 from nodescope.use.viewer.container_table import Filter, answer_containers, answer_filters, answer_metrics
 from nodescope.use.viewer.events import answer_events
 from nodescope.use.viewer.findings import ALL, SERIES_MOST, answer_studies, answer_study
 from nodescope.use.viewer.page import STATIC
-from nodescope.use.viewer.question import Member, resolve
+from nodescope.use.viewer.question import SeriesMember, resolve
 from nodescope.use.viewer.refusal import Refused, not_found, too_much
 from nodescope.use.viewer.render import Json, render_json
-from nodescope.use.viewer.snapshots import Node, Snapshot
+from nodescope.use.viewer.snapshots import ServedNode, Snapshot
 from nodescope.use.viewer.tiles import answer_summary
-from nodescope.use.viewer.timeseries import Wish, answer_timeseries, choose_busiest, is_of_containers
+from nodescope.use.viewer.timeseries import (
+    TimeseriesRequest,
+    answer_timeseries,
+    choose_busiest,
+    is_of_containers,
+)
 
 PLACE = '<script type="application/json" id="nodescope-data">null</script>'
 # What the page shows first, as far as the node has it.
@@ -52,11 +57,11 @@ class Booklet:
 def make_booklet(
     engine: Engine,
     snapshot: Snapshot,
-    nodes: Sequence[Node],
+    nodes: Sequence[ServedNode],
     instance: Json,
     metrics: Sequence[str],
-    members: Sequence[Member] | None,
-    span: Span,
+    members: Sequence[SeriesMember] | None,
+    span: TimeRange,
     static: Path = STATIC,
 ) -> Booklet:
     page = read_page(static)
@@ -67,7 +72,10 @@ def make_booklet(
     points = max(POINTS_LEAST, min(POINTS_MOST, NUMBERS_MOST // (3 * number)))
     series = [
         answer_timeseries(
-            engine, snapshot, nodes, Wish(metric, span, points, "auto", whose(nodes, metric, members))
+            engine,
+            snapshot,
+            nodes,
+            TimeseriesRequest(metric, span, points, "auto", whose(nodes, metric, members)),
         )
         for metric in chosen
     ]
@@ -117,7 +125,7 @@ def read_page(static: Path) -> str:
     return page
 
 
-def choose_metrics(nodes: Sequence[Node], metrics: Sequence[str]) -> list[str]:
+def choose_metrics(nodes: Sequence[ServedNode], metrics: Sequence[str]) -> list[str]:
     if len(metrics) > METRICS_MOST:
         raise too_much(
             f"{len(metrics)} metrics; accepted: up to {METRICS_MOST}, as many as the page has panels"
@@ -139,10 +147,10 @@ def choose_metrics(nodes: Sequence[Node], metrics: Sequence[str]) -> list[str]:
 
 
 def busiest_of(
-    engine: Engine, snapshot: Snapshot, nodes: Sequence[Node], metrics: Sequence[str], span: Span
-) -> list[Member]:
+    engine: Engine, snapshot: Snapshot, nodes: Sequence[ServedNode], metrics: Sequence[str], span: TimeRange
+) -> list[SeriesMember]:
     """The busiest by each metric, each once: the same series in every panel."""
-    found: dict[str, Member] = {}
+    found: dict[str, SeriesMember] = {}
     for metric in metrics:
         if is_of_containers(nodes, resolve(nodes, metric)):
             for member in choose_busiest(engine, snapshot, nodes, metric, span):
@@ -150,17 +158,19 @@ def busiest_of(
     return list(found.values())[:SERIES_MOST]
 
 
-def whose(nodes: Sequence[Node], metric: str, members: Sequence[Member]) -> tuple[Member, ...] | None:
+def whose(
+    nodes: Sequence[ServedNode], metric: str, members: Sequence[SeriesMember]
+) -> tuple[SeriesMember, ...] | None:
     return tuple(members) if is_of_containers(nodes, resolve(nodes, metric)) else None
 
 
 def study(
     engine: Engine,
     snapshot: Snapshot,
-    nodes: Sequence[Node],
+    nodes: Sequence[ServedNode],
     metric: str,
-    members: Sequence[Member],
-    span: Span,
+    members: Sequence[SeriesMember],
+    span: TimeRange,
 ) -> Json:
     return answer_study(engine, snapshot, nodes, ALL, metric, whose(nodes, metric, members), "", span)
 

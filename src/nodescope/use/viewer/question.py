@@ -13,11 +13,11 @@ from nodescope.base.errors import RequestRejected
 from nodescope.base.metric_names import PLAIN
 from nodescope.base.quantity import parse_seconds
 from nodescope.base.text import clean_text, hint_nearest, nearest_name
-from nodescope.base.time_range import Span, parse_moment
-from nodescope.read.query.resolve import Asked, Rate, resolve_metric
+from nodescope.base.time_range import TimeRange, parse_moment
+from nodescope.read.query.resolve import Rate, ResolvedMetric, resolve_metric
 from nodescope.read.series_name import Subject, id_of, name_of
 from nodescope.use.viewer.refusal import bad_request, not_found, nothing_yet
-from nodescope.use.viewer.snapshots import Node, Snapshot
+from nodescope.use.viewer.snapshots import ServedNode, Snapshot
 
 DEFAULT_SECONDS = 3600.0
 # Series in one answer, points in one series, numbers in one answer.
@@ -28,16 +28,16 @@ MATCHES_SHOWN = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class SeriesMember:
     """One thing of one node."""
 
-    node: Node
+    node: ServedNode
     subject: Subject
     id: str
     name: str
 
 
-def parse_span(snapshot: Snapshot, start: str, end: str, span: str) -> Span:
+def parse_span(snapshot: Snapshot, start: str, end: str, span: str) -> TimeRange:
     """`from` and `to`, or `range`, or the last hour there is."""
     first, newest = snapshot.from_ms, snapshot.to_ms
     if first is None or newest is None:
@@ -62,7 +62,7 @@ def parse_span(snapshot: Snapshot, start: str, end: str, span: str) -> Span:
         from_ms = max(first, newest - parse_range(span))
     if from_ms > to_ms:
         raise bad_request(f"the range ends ({to_ms / 1000:g}) before it begins ({from_ms / 1000:g})")
-    return Span(from_ms, to_ms)
+    return TimeRange(from_ms, to_ms)
 
 
 def parse_range(text: str) -> int:
@@ -74,7 +74,7 @@ def parse_range(text: str) -> int:
         ) from None
 
 
-def choose_nodes(snapshot: Snapshot, name: str) -> tuple[Node, ...]:
+def choose_nodes(snapshot: Snapshot, name: str) -> tuple[ServedNode, ...]:
     """The node of that name, or all."""
     if not name:
         return snapshot.nodes
@@ -88,15 +88,15 @@ def choose_nodes(snapshot: Snapshot, name: str) -> tuple[Node, ...]:
     return chosen
 
 
-def suffix_of(snapshot: Snapshot, node: Node) -> str:
+def suffix_of(snapshot: Snapshot, node: ServedNode) -> str:
     """What tells a node's own things from another's, where several are served."""
     return node.name if len(snapshot.nodes) > 1 else ""
 
 
-def members_of(snapshot: Snapshot, nodes: Iterable[Node]) -> list[Member]:
+def members_of(snapshot: Snapshot, nodes: Iterable[ServedNode]) -> list[SeriesMember]:
     """Containers (or services) of these nodes."""
     return [
-        Member(node, subject, id_of(subject, suffix_of(snapshot, node)), name_of(subject))
+        SeriesMember(node, subject, id_of(subject, suffix_of(snapshot, node)), name_of(subject))
         for node in nodes
         for subject in node.listed
     ]
@@ -107,16 +107,16 @@ def split_words(values: Sequence[str]) -> list[str]:
     return [word.strip() for value in values for word in value.split(",") if word.strip()]
 
 
-def choose_members(members: Sequence[Member], texts: Sequence[str]) -> list[Member]:
+def choose_members(members: Sequence[SeriesMember], texts: Sequence[str]) -> list[SeriesMember]:
     """By full id, the beginning of one, or a name; each once, in the order asked for."""
-    chosen: dict[str, Member] = {}
+    chosen: dict[str, SeriesMember] = {}
     for text in texts:
         found = match_member(members, text)
         chosen[found.id] = found
     return list(chosen.values())
 
 
-def match_member(members: Sequence[Member], text: str) -> Member:
+def match_member(members: Sequence[SeriesMember], text: str) -> SeriesMember:
     exact = [one for one in members if text == one.id]
     begun = exact or [one for one in members if one.id.startswith(text)]
     matches = begun or [one for one in members if is_named(one, text)]
@@ -136,18 +136,20 @@ def match_member(members: Sequence[Member], text: str) -> Member:
     )
 
 
-def is_named(member: Member, text: str) -> bool:
+def is_named(member: SeriesMember, text: str) -> bool:
     pod, container = member.subject.label("l_pod_name"), member.subject.label("l_container_name")
     return text in (member.name, pod, container)
 
 
-def resolve(nodes: Sequence[Node], metric: str, rate: Rate = "auto", scope: str = "") -> dict[str, Asked]:
+def resolve(
+    nodes: Sequence[ServedNode], metric: str, rate: Rate = "auto", scope: str = ""
+) -> dict[str, ResolvedMetric]:
     """By node: the metric as that node has it; refused where none has it."""
     if scope and scope not in SCOPES:
         raise bad_request(
             f'no scope "{clean_text(scope, 40)}"{hint_nearest(scope, SCOPES)} accepted: {", ".join(SCOPES)}'
         )
-    found: dict[str, Asked] = {}
+    found: dict[str, ResolvedMetric] = {}
     reason = ""
     for node in nodes:
         try:

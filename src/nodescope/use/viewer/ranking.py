@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from nodescope.base.errors import RequestRejected
-from nodescope.base.time_range import Span
+from nodescope.base.time_range import TimeRange
 from nodescope.read.query.bucket import Points
 from nodescope.read.query.engine import Engine
 from nodescope.read.query.ranking import SPARK_POINTS, rank_containers
 from nodescope.read.query.resolve import resolve_metric
-from nodescope.use.viewer.question import Member
-from nodescope.use.viewer.snapshots import Node
+from nodescope.use.viewer.question import SeriesMember
+from nodescope.use.viewer.snapshots import ServedNode
 
 # Samples that a ranking reads of one node: about half a second on one core.
 # Beyond, the end of the range decides, and the answer says so.
@@ -30,12 +30,14 @@ class Figure:
 @dataclass(frozen=True, slots=True)
 class Order:
     unit: str
-    span: Span
+    span: TimeRange
     figures: dict[str, Figure]
     """By id; what was not measured is not here."""
 
 
-def rank(engine: Engine, members: Sequence[Member], nodes: Sequence[Node], metric: str, span: Span) -> Order:
+def rank(
+    engine: Engine, members: Sequence[SeriesMember], nodes: Sequence[ServedNode], metric: str, span: TimeRange
+) -> Order:
     figures: dict[str, Figure] = {}
     unit, looked = "", span
     for node in nodes:
@@ -67,13 +69,13 @@ def rank(engine: Engine, members: Sequence[Member], nodes: Sequence[Node], metri
     return Order(unit, looked, figures)
 
 
-def shorten(span: Span, series: int) -> Span:
+def shorten(span: TimeRange, series: int) -> TimeRange:
     """The end of the range, as long as it may be for so many series."""
     most_ms = 1000 * SAMPLES_MOST // max(1, series)
-    return Span(max(span.from_ms, span.to_ms - most_ms), span.to_ms)
+    return TimeRange(max(span.from_ms, span.to_ms - most_ms), span.to_ms)
 
 
-def first_of(order: Order, members: Sequence[Member], number: int) -> list[Member]:
+def first_of(order: Order, members: Sequence[SeriesMember], number: int) -> list[SeriesMember]:
     """The busiest members that were measured."""
     measured = [one for one in members if one.id in order.figures]
     return sorted(measured, key=lambda one: (-order.figures[one.id].value, one.id))[:number]

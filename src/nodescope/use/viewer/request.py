@@ -18,14 +18,14 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
 from nodescope import __version__
-from nodescope.base.time_range import Span
+from nodescope.base.time_range import TimeRange
 from nodescope.read.query.engine import Engine
-from nodescope.use.viewer.disconnect import LEFT_STATUS, Caller, CallerLeft
+from nodescope.use.viewer.disconnect import LEFT_STATUS, CallerLeft, Connection
 from nodescope.use.viewer.gate import make_error
 from nodescope.use.viewer.page import STATIC
 from nodescope.use.viewer.question import (
     SERIES_MOST,
-    Member,
+    SeriesMember,
     choose_members,
     choose_nodes,
     members_of,
@@ -34,7 +34,7 @@ from nodescope.use.viewer.question import (
 )
 from nodescope.use.viewer.refusal import too_much
 from nodescope.use.viewer.render import Json, render_json
-from nodescope.use.viewer.snapshots import Node, Shelf, Snapshot
+from nodescope.use.viewer.snapshots import ServedNode, Shelf, Snapshot
 
 # Answers being made at once: DuckDB uses all cores for one as well.
 WORKERS = 4
@@ -76,7 +76,7 @@ class Viewer:
 
 
 @dataclass(slots=True)
-class Limits:
+class RequestLimits:
     """The parameters that say when and where."""
 
     start: Start = ""
@@ -85,24 +85,24 @@ class Limits:
     node: NodeName = ""
 
 
-Within = Annotated[Limits, Depends()]
+Within = Annotated[RequestLimits, Depends()]
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ViewerRequest:
     """The same, understood: a snapshot, its nodes, a range."""
 
     snapshot: Snapshot
-    nodes: tuple[Node, ...]
-    span: Span
+    nodes: tuple[ServedNode, ...]
+    span: TimeRange
 
     @classmethod
-    def of(cls, viewer: Viewer, limits: Limits) -> "Asked":
+    def of(cls, viewer: Viewer, limits: RequestLimits) -> "ViewerRequest":
         snapshot = viewer.shelf.snapshot()
         nodes = choose_nodes(snapshot, limits.node)
         return cls(snapshot, nodes, parse_span(snapshot, limits.start, limits.to, limits.whole))
 
-    def choose(self, texts: Sequence[str]) -> tuple[Member, ...] | None:
+    def choose(self, texts: Sequence[str]) -> tuple[SeriesMember, ...] | None:
         """The containers that were named; None where none was."""
         words = split_words(texts)
         if not words:
@@ -112,7 +112,7 @@ class Asked:
         return tuple(choose_members(members_of(self.snapshot, self.nodes), words))
 
 
-async def work(viewer: Viewer, answer: Callable[[], Response], caller: Caller | None = None) -> Response:
+async def work(viewer: Viewer, answer: Callable[[], Response], caller: Connection | None = None) -> Response:
     """In a thread, a few at a time; not for somebody who has left meanwhile."""
     try:
         async with asyncio.timeout(WAIT_SECONDS):
@@ -132,13 +132,13 @@ async def work(viewer: Viewer, answer: Callable[[], Response], caller: Caller | 
 
 
 async def answer(
-    viewer: Viewer, request: Request, limits: Limits, make: Callable[[Asked, Caller], Json]
+    viewer: Viewer, request: Request, limits: RequestLimits, make: Callable[[ViewerRequest, Connection], Json]
 ) -> Response:
     """What `make` says of these nodes and this range; 304 where the asker has it already."""
-    caller = Caller(request)
+    caller = Connection(request)
 
     def answer_once() -> Response:
-        asked = Asked.of(viewer, limits)
+        asked = ViewerRequest.of(viewer, limits)
         tag = stamp(asked, request)
         if not tag:
             return make_json(make(asked, caller))
@@ -161,7 +161,7 @@ def make_json(content: Json, headers: dict[str, str] | None = None) -> Response:
     )
 
 
-def stamp(asked: Asked, request: Request) -> str:
+def stamp(asked: ViewerRequest, request: Request) -> str:
     """
     The answer's name while it cannot change; empty while it can.
 

@@ -7,22 +7,22 @@ from starlette.responses import Response
 
 from nodescope.use.viewer import findings, shapes
 from nodescope.use.viewer.container_table import Filter, answer_containers, parse_labels
-from nodescope.use.viewer.disconnect import Caller
+from nodescope.use.viewer.disconnect import Connection
 from nodescope.use.viewer.events import EVENTS_MOST, answer_events
 from nodescope.use.viewer.question import POINTS_DEFAULT, POINTS_MOST, split_words
 from nodescope.use.viewer.render import Json
 from nodescope.use.viewer.request import (
     NOT_MODIFIED,
-    Asked,
     MetricName,
     Scope_,
     Viewer,
+    ViewerRequest,
     Within,
     Words,
     answer,
 )
 from nodescope.use.viewer.tiles import answer_summary
-from nodescope.use.viewer.timeseries import Wish, answer_timeseries
+from nodescope.use.viewer.timeseries import TimeseriesRequest, answer_timeseries
 
 ROWS_MOST = 1000
 Rate_ = Literal["auto", "on", "off"]
@@ -37,14 +37,14 @@ def add_charts(api: FastAPI, viewer: Viewer) -> None:
 
 
 def add_overview(api: FastAPI, viewer: Viewer) -> None:
-    @api.get("/api/summary", response_model=shapes.Summary, responses=NOT_MODIFIED)
+    @api.get("/api/summary", response_model=shapes.SummaryJson, responses=NOT_MODIFIED)
     async def summary(request: Request, limits: Within) -> Response:
-        def make(asked: Asked, _: Caller) -> Json:
+        def make(asked: ViewerRequest, _: Connection) -> Json:
             return answer_summary(viewer.engine, asked.nodes, asked.span)
 
         return await answer(viewer, request, limits, make)
 
-    @api.get("/api/containers", response_model=shapes.Containers, responses=NOT_MODIFIED)
+    @api.get("/api/containers", response_model=shapes.ContainersJson, responses=NOT_MODIFIED)
     async def containers(
         request: Request,
         limits: Within,
@@ -57,7 +57,7 @@ def add_overview(api: FastAPI, viewer: Viewer) -> None:
         limit: Annotated[int, Query(ge=1, le=ROWS_MOST)] = 200,
         sort: Annotated[str, Query(max_length=32)] = "value",
     ) -> Response:
-        def make(asked: Asked, _: Caller) -> Json:
+        def make(asked: ViewerRequest, _: Connection) -> Json:
             wanted = Filter(
                 tuple(split_words(namespace)),
                 tuple(split_words(qos_class)),
@@ -70,7 +70,7 @@ def add_overview(api: FastAPI, viewer: Viewer) -> None:
 
         return await answer(viewer, request, limits, make)
 
-    @api.get("/api/events", response_model=shapes.Events, responses=NOT_MODIFIED)
+    @api.get("/api/events", response_model=shapes.EventsJson, responses=NOT_MODIFIED)
     async def events(
         request: Request,
         limits: Within,
@@ -78,7 +78,7 @@ def add_overview(api: FastAPI, viewer: Viewer) -> None:
         containers: Words,
         limit: Annotated[int, Query(ge=1, le=EVENTS_MOST)] = 500,
     ) -> Response:
-        def make(asked: Asked, _: Caller) -> Json:
+        def make(asked: ViewerRequest, _: Connection) -> Json:
             members = asked.choose(containers)
             ids = None if members is None else [one.id for one in members]
             return answer_events(asked.snapshot, asked.nodes, asked.span, ids, limit)
@@ -87,7 +87,7 @@ def add_overview(api: FastAPI, viewer: Viewer) -> None:
 
 
 def add_curves(api: FastAPI, viewer: Viewer) -> None:
-    @api.get("/api/timeseries", response_model=shapes.Timeseries, responses=NOT_MODIFIED)
+    @api.get("/api/timeseries", response_model=shapes.TimeseriesJson, responses=NOT_MODIFIED)
     async def timeseries(
         request: Request,
         limits: Within,
@@ -99,14 +99,16 @@ def add_curves(api: FastAPI, viewer: Viewer) -> None:
         rate: Rate_ = "auto",
         with_limits: Limits_ = "on",
     ) -> Response:
-        def make(asked: Asked, _: Caller) -> Json:
+        def make(asked: ViewerRequest, _: Connection) -> Json:
             members = asked.choose(containers)
-            wish = Wish(metric, asked.span, max_points, rate, members, scope, with_limits == "on")
+            wish = TimeseriesRequest(
+                metric, asked.span, max_points, rate, members, scope, with_limits == "on"
+            )
             return answer_timeseries(viewer.engine, asked.snapshot, asked.nodes, wish)
 
         return await answer(viewer, request, limits, make)
 
-    @api.get("/api/study/{study}", response_model=shapes.Study, responses=NOT_MODIFIED)
+    @api.get("/api/study/{study}", response_model=shapes.StudyJson, responses=NOT_MODIFIED)
     async def study(
         request: Request,
         study: str,
@@ -116,7 +118,7 @@ def add_curves(api: FastAPI, viewer: Viewer) -> None:
         containers: Words,
         scope: Scope_ = "",
     ) -> Response:
-        def make(asked: Asked, caller: Caller) -> Json:
+        def make(asked: ViewerRequest, caller: Connection) -> Json:
             members = asked.choose(containers)
             return findings.answer_study(
                 viewer.engine,

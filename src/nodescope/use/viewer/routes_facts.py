@@ -11,7 +11,7 @@ from nodescope.use.viewer.live import status_of
 from nodescope.use.viewer.question import POINTS_MOST, SERIES_MOST, choose_nodes
 from nodescope.use.viewer.render import Json
 from nodescope.use.viewer.request import NodeName, Viewer, make_json, work
-from nodescope.use.viewer.snapshots import Node
+from nodescope.use.viewer.snapshots import ServedNode
 from nodescope.use.viewer.tiles import count_cores, read_memory_total
 
 PANELS_MOST = 5
@@ -19,24 +19,24 @@ PROBLEMS_SHOWN = 50
 
 
 def add_facts(api: FastAPI, viewer: Viewer) -> None:
-    @api.get("/api/health", response_model=shapes.Health)
+    @api.get("/api/health", response_model=shapes.HealthJson)
     @api.get("/healthz", include_in_schema=False)
     @api.get("/readyz", include_in_schema=False)
     async def health() -> Response:
         return make_json({"status": "ok", "version": __version__})
 
-    @api.get("/api/instance", response_model=shapes.Instance)
+    @api.get("/api/instance", response_model=shapes.InstanceJson)
     async def instance() -> Response:
         return await work(viewer, lambda: make_json(answer_instance(viewer)))
 
-    @api.get("/api/metrics", response_model=shapes.Metrics)
+    @api.get("/api/metrics", response_model=shapes.MetricsJson)
     async def metrics(node: NodeName = "") -> Response:
         def answer() -> Response:
             return make_json(answer_metrics(choose_nodes(viewer.shelf.snapshot(), node)))
 
         return await work(viewer, answer)
 
-    @api.get("/api/filters", response_model=shapes.Filters)
+    @api.get("/api/filters", response_model=shapes.FiltersJson)
     async def filters(node: NodeName = "") -> Response:
         def answer() -> Response:
             snapshot = viewer.shelf.snapshot()
@@ -44,7 +44,7 @@ def add_facts(api: FastAPI, viewer: Viewer) -> None:
 
         return await work(viewer, answer)
 
-    @api.get("/api/studies", response_model=shapes.Studies)
+    @api.get("/api/studies", response_model=shapes.StudiesJson)
     async def studies() -> Response:
         return make_json(findings.answer_studies())
 
@@ -83,7 +83,7 @@ def answer_instance(viewer: Viewer) -> Json:
     }
 
 
-def know_memory_total(viewer: Viewer, node: Node) -> float | None:
+def know_memory_total(viewer: Viewer, node: ServedNode) -> float | None:
     """Read once a file: every page begins with this answer, and the size of a node hardly changes."""
     newest = node.catalog.entries[-1].path.name if node.catalog.entries else ""
     known = viewer.memory_totals.get(node.name)

@@ -14,11 +14,11 @@ from starlette.responses import FileResponse, Response, StreamingResponse
 
 from nodescope.use.viewer.export_data import write_extract
 from nodescope.use.viewer.gate import make_error
-from nodescope.use.viewer.live import LISTENERS_MOST, METRICS_MOST, Listener, stream
+from nodescope.use.viewer.live import LISTENERS_MOST, METRICS_MOST, LiveListener, stream
 from nodescope.use.viewer.offline_page import make_booklet
 from nodescope.use.viewer.question import (
     SERIES_MOST,
-    Member,
+    SeriesMember,
     choose_members,
     choose_nodes,
     members_of,
@@ -26,7 +26,7 @@ from nodescope.use.viewer.question import (
     split_words,
 )
 from nodescope.use.viewer.refusal import bad_request, too_much
-from nodescope.use.viewer.request import Asked, NodeName, Responses, Viewer, Within, Words, work
+from nodescope.use.viewer.request import NodeName, Responses, Viewer, ViewerRequest, Within, Words, work
 from nodescope.use.viewer.routes_facts import answer_instance
 
 FILES: Responses = {200: {"content": {"application/octet-stream": {}, "text/csv": {}, "text/html": {}}}}
@@ -43,7 +43,7 @@ def add_streams(api: FastAPI, viewer: Viewer) -> None:
         form: Annotated[Literal["parquet", "csv", "html"], Query(alias="format")] = "csv",
     ) -> Response:
         def answer() -> Response:
-            asked = Asked.of(viewer, limits)
+            asked = ViewerRequest.of(viewer, limits)
             metrics, members = split_words(metric), asked.choose(containers)
             if form == "html":
                 return send_booklet(viewer, asked, metrics, members)
@@ -75,7 +75,7 @@ def add_streams(api: FastAPI, viewer: Viewer) -> None:
         )
 
 
-def make_listener(viewer: Viewer, metrics: Sequence[str], texts: Sequence[str], node: str) -> Listener:
+def make_listener(viewer: Viewer, metrics: Sequence[str], texts: Sequence[str], node: str) -> LiveListener:
     snapshot = viewer.shelf.snapshot()
     nodes = choose_nodes(snapshot, node)
     if len(metrics) > METRICS_MOST:
@@ -84,10 +84,10 @@ def make_listener(viewer: Viewer, metrics: Sequence[str], texts: Sequence[str], 
         resolve(nodes, metric)
     words = split_words(texts)
     members = tuple(choose_members(members_of(snapshot, nodes), words[:SERIES_MOST])) if words else ()
-    return Listener(tuple(metrics), members, node)
+    return LiveListener(tuple(metrics), members, node)
 
 
-async def listen(viewer: Viewer, listener: Listener) -> AsyncIterator[bytes]:
+async def listen(viewer: Viewer, listener: LiveListener) -> AsyncIterator[bytes]:
     viewer.listeners += 1
     try:
         async for part in stream(viewer.engine, viewer.shelf, listener, lambda: viewer.stopping):
@@ -97,7 +97,7 @@ async def listen(viewer: Viewer, listener: Listener) -> AsyncIterator[bytes]:
 
 
 def send_booklet(
-    viewer: Viewer, asked: Asked, metrics: Sequence[str], members: Sequence[Member] | None
+    viewer: Viewer, asked: ViewerRequest, metrics: Sequence[str], members: Sequence[SeriesMember] | None
 ) -> Response:
     booklet = make_booklet(
         viewer.engine,
@@ -116,7 +116,11 @@ def send_booklet(
 
 
 def send_extract(
-    viewer: Viewer, asked: Asked, metrics: Sequence[str], members: Sequence[Member] | None, form: str
+    viewer: Viewer,
+    asked: ViewerRequest,
+    metrics: Sequence[str],
+    members: Sequence[SeriesMember] | None,
+    form: str,
 ) -> Response:
     descriptor, name = tempfile.mkstemp(prefix="nodescope-export-", suffix=f".{form}")
     os.close(descriptor)

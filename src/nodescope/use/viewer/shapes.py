@@ -12,11 +12,11 @@ from pydantic import BaseModel, ConfigDict, Field
 Numbers = list[float | None]
 
 
-class Shape(BaseModel):
+class ShapeJson(BaseModel):
     model_config = ConfigDict(populate_by_name=True)
 
 
-class Error(Shape):
+class ErrorJson(ShapeJson):
     """What was wrong, in detail, and what would be accepted."""
 
     error: str
@@ -24,26 +24,26 @@ class Error(Shape):
     hint: str
 
 
-class Health(Shape):
+class HealthJson(ShapeJson):
     status: Literal["ok"]
     version: str
 
 
-class Limits(Shape):
+class LimitsJson(ShapeJson):
     panels: int
     max_points: int
     containers: int
     studies: int
 
 
-class Problem(Shape):
+class ProblemJson(ShapeJson):
     """A file that is not served, or a tail that could not be had."""
 
     file: str
     reason: str
 
 
-class Instance(Shape):
+class InstanceJson(ShapeJson):
     version: str
     node: str
     nodes: list[str]
@@ -55,11 +55,11 @@ class Instance(Shape):
     cores: int | None
     memory_bytes: float | None
     containers: int
-    limit: Limits
-    problems: list[Problem]
+    limit: LimitsJson
+    problems: list[ProblemJson]
 
 
-class Tile(Shape):
+class TileJson(ShapeJson):
     id: Literal["cpu", "memory", "pressure", "containers"]
     title: str
     value: float | None
@@ -69,13 +69,13 @@ class Tile(Shape):
     spark: Numbers
 
 
-class Summary(Shape):
-    tiles: list[Tile]
+class SummaryJson(ShapeJson):
+    tiles: list[TileJson]
     restarts: int
     oom_kills: int
 
 
-class Metric(Shape):
+class MetricJson(ShapeJson):
     name: str
     scope: str
     plain: bool
@@ -85,23 +85,23 @@ class Metric(Shape):
     priority: int
 
 
-class Metrics(Shape):
-    metrics: list[Metric]
+class MetricsJson(ShapeJson):
+    metrics: list[MetricJson]
 
 
-class Counted(Shape):
+class CountedJson(ShapeJson):
     name: str
     count: int
 
 
-class Filters(Shape):
-    namespaces: list[Counted]
-    qos_classes: list[Counted]
-    nodes: list[Counted]
+class FiltersJson(ShapeJson):
+    namespaces: list[CountedJson]
+    qos_classes: list[CountedJson]
+    nodes: list[CountedJson]
     labels: dict[str, list[str]]
 
 
-class Container(Shape):
+class ContainerJson(ShapeJson):
     id: str
     short_id: str
     name: str
@@ -124,8 +124,8 @@ class Container(Shape):
     limit: float | None
 
 
-class Containers(Shape):
-    containers: list[Container]
+class ContainersJson(ShapeJson):
+    containers: list[ContainerJson]
     total: int
     truncated: bool
     metric: str
@@ -134,13 +134,13 @@ class Containers(Shape):
     ranked_to: float
 
 
-class Gap(Shape):
+class GapJson(ShapeJson):
     from_: float = Field(alias="from")
     to: float
     reason: str
 
 
-class Series(Shape):
+class SeriesJson(ShapeJson):
     id: str
     name: str
     node: str
@@ -150,15 +150,15 @@ class Series(Shape):
     max: Numbers
     samples: int
     limit: float | None
-    gaps: list[Gap]
+    gaps: list[GapJson]
 
 
-class Missing(Shape):
+class MissingJson(ShapeJson):
     id: str
     reason: str
 
 
-class Timeseries(Shape):
+class TimeseriesJson(ShapeJson):
     metric: str
     unit: str
     kind: Literal["counter", "gauge"]
@@ -168,21 +168,21 @@ class Timeseries(Shape):
     to: float
     bucket_seconds: float
     time: list[float]
-    series: list[Series]
-    missing: list[Missing]
+    series: list[SeriesJson]
+    missing: list[MissingJson]
 
 
-class StudyRow(Shape):
+class StudyRowJson(ShapeJson):
     id: str
     title: str
     help: str
 
 
-class Studies(Shape):
-    studies: list[StudyRow]
+class StudiesJson(ShapeJson):
+    studies: list[StudyRowJson]
 
 
-class StudyResult(Shape):
+class StudyResultJson(ShapeJson):
     """The findings object; each kind of finding has fields of its own."""
 
     study: str
@@ -198,12 +198,12 @@ class StudyResult(Shape):
     findings: list[dict[str, Any]]
 
 
-class Study(Shape):
+class StudyJson(ShapeJson):
     study: str
-    results: list[StudyResult]
+    results: list[StudyResultJson]
 
 
-class Event(Shape):
+class EventJson(ShapeJson):
     at: float
     kind: Literal["start", "exit", "oom", "restart"]
     container: str
@@ -212,6 +212,6 @@ class Event(Shape):
     sentence: str
 
 
-class Events(Shape):
-    events: list[Event]
+class EventsJson(ShapeJson):
+    events: list[EventJson]
     truncated: bool

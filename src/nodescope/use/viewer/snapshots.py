@@ -15,9 +15,9 @@ from pathlib import Path
 from nodescope.base.clock import Clock
 from nodescope.base.errors import NodescopeError, RequestRejected
 from nodescope.base.metric import Metric
-from nodescope.read.files.catalog import Catalog, Entry, Refusal, find_parquet, open_entry, refuse_folder
-from nodescope.read.live.follow import AgentFeed, LogFeed, Stream, join_streams, last_sights, make_tail
-from nodescope.read.live.tail import Tail
+from nodescope.read.files.catalog import Catalog, FileEntry, Refusal, find_parquet, open_entry, refuse_folder
+from nodescope.read.live.follow import AgentFeed, FrameStream, LogFeed, join_streams, last_sights, make_tail
+from nodescope.read.live.tail import LiveTail
 from nodescope.read.series_name import Identity, Subject
 
 LOOK_NS = 1_000_000_000
@@ -32,18 +32,18 @@ MARKS = ("session.json", "wal", "rollup")
 
 
 @dataclass
-class Node:
+class ServedNode:
     """One node as it is now."""
 
     name: str
     catalog: Catalog
-    tail: Tail
+    tail: LiveTail
     gone: str = ""
     """Why its live tail is not there; empty where it is, or none was asked for."""
-    streams: Mapping[str, Stream] = field(default_factory=dict)
+    streams: Mapping[str, FrameStream] = field(default_factory=dict)
 
     @cached_property
-    def recent(self) -> Tail:
+    def recent(self) -> LiveTail:
         """The last minute of the feeds alone, whether or not the archive has it by now."""
         return make_tail(
             {run: stream.newest(RECENT_FRAMES) for run, stream in self.streams.items()}, NO_FILES
@@ -117,7 +117,7 @@ def copy_subject(subject: Subject) -> Subject:
 class Snapshot:
     """All nodes at one moment."""
 
-    nodes: tuple[Node, ...]
+    nodes: tuple[ServedNode, ...]
     refusals: tuple[Refusal, ...]
     now_ms: int
 
@@ -140,7 +140,7 @@ class Folder:
 
     path: Path
     log: LogFeed | None
-    entries: dict[Path, Entry] = field(default_factory=dict)
+    entries: dict[Path, FileEntry] = field(default_factory=dict)
     refusals: dict[Path, Refusal] = field(default_factory=dict)
 
 
@@ -218,11 +218,11 @@ class Shelf:
             found[path] = folder
         self._folders = found
 
-    def _nodes(self) -> Iterator[Node]:
+    def _nodes(self) -> Iterator[ServedNode]:
         streams = join_streams(folder.log.streams() for folder in self._folders.values() if folder.log)
         if self.agent:
             streams = join_streams([streams, self.agent.streams()])
-        by_node: dict[str, list[Entry]] = {}
+        by_node: dict[str, list[FileEntry]] = {}
         paths: dict[str, set[Path]] = {}
         for folder in self._folders.values():
             for entry in served(folder.entries):
@@ -234,9 +234,9 @@ class Shelf:
         for name in names:
             catalog = self._catalog(name, by_node.get(name, []), paths.get(name, set()))
             mine = {run: stream for run, stream in streams.items() if stream.node == name}
-            yield Node(name, catalog, make_tail(mine, catalog), gone, mine)
+            yield ServedNode(name, catalog, make_tail(mine, catalog), gone, mine)
 
-    def _catalog(self, name: str, entries: list[Entry], paths: set[Path]) -> Catalog:
+    def _catalog(self, name: str, entries: list[FileEntry], paths: set[Path]) -> Catalog:
         """The one before, while its files are the same: it knows its metrics and subjects."""
         ordered = tuple(sorted(entries, key=lambda entry: (entry.from_ms, entry.path.name)))
         known = self._catalogs.get(name)
@@ -265,7 +265,7 @@ def list_folder(folder: Folder) -> None:
             folder.refusals[path] = Refusal(path, str(error))
 
 
-def served(entries: Mapping[Path, Entry]) -> list[Entry]:
+def served(entries: Mapping[Path, FileEntry]) -> list[FileEntry]:
     """Without the files that another one replaces."""
     replaced = {
         path.with_name(name)

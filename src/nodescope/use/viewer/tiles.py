@@ -7,14 +7,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nodescope.base.errors import RequestRejected
-from nodescope.base.time_range import Span
-from nodescope.read.query.engine import Engine, Line
+from nodescope.base.time_range import TimeRange
+from nodescope.read.query.engine import Engine, QueryLine
 from nodescope.read.series_name import name_of, scope_of
 from nodescope.use.studies.words import quantity
 from nodescope.use.viewer.events import happened
 from nodescope.use.viewer.ranking import shorten
 from nodescope.use.viewer.render import Json, number, numbers
-from nodescope.use.viewer.snapshots import Node
+from nodescope.use.viewer.snapshots import ServedNode
 
 Floats = NDArray[np.float64]
 SPARK_POINTS = 60
@@ -23,7 +23,7 @@ RESOURCES = ("memory", "cpu", "io")
 
 
 @dataclass(slots=True)
-class Tile:
+class TileValue:
     """A figure now, out of what, and its curve over the range."""
 
     spark: Floats
@@ -35,7 +35,7 @@ class Tile:
         return float(known[-1]) if len(known) else None
 
 
-def answer_summary(engine: Engine, nodes: Sequence[Node], span: Span) -> Json:
+def answer_summary(engine: Engine, nodes: Sequence[ServedNode], span: TimeRange) -> Json:
     events = happened(nodes, span, None)
     restarts = sum(1 for _, one in events if one.kind == "restart")
     kills = sum(1 for _, one in events if one.kind == "oom")
@@ -52,8 +52,8 @@ def answer_summary(engine: Engine, nodes: Sequence[Node], span: Span) -> Json:
 
 
 def read_lines(
-    engine: Engine, node: Node, metric: str, span: Span, series: int = 1, scope: str | None = None
-) -> list[Line]:
+    engine: Engine, node: ServedNode, metric: str, span: TimeRange, series: int = 1, scope: str | None = None
+) -> list[QueryLine]:
     """In SPARK_POINTS buckets; nothing where the node does not have it."""
     if node.to_ms is None:
         return []
@@ -73,7 +73,7 @@ def read_lines(
         return []
 
 
-def curve(lines: Sequence[Line]) -> Floats:
+def curve(lines: Sequence[QueryLine]) -> Floats:
     """The sum of all series in each bucket; a bucket that nobody measured is NaN."""
     if not lines:
         return np.empty(0)
@@ -99,7 +99,7 @@ def add_curves(curves: Sequence[Floats]) -> Floats:
     return np.where(np.isfinite(stacked).any(axis=0), np.nansum(stacked, axis=0), np.nan)
 
 
-def render(tile_id: str, title: str, tile: Tile, unit: str, sentence: str, **more: str | None) -> Json:
+def render(tile_id: str, title: str, tile: TileValue, unit: str, sentence: str, **more: str | None) -> Json:
     return {
         "id": tile_id,
         "title": title,
@@ -115,10 +115,10 @@ def render(tile_id: str, title: str, tile: Tile, unit: str, sentence: str, **mor
 # -- CPU ----------------------------------------------------------------------------
 
 
-def cpu_tile(engine: Engine, nodes: Sequence[Node], span: Span) -> Json:
+def cpu_tile(engine: Engine, nodes: Sequence[ServedNode], span: TimeRange) -> Json:
     tiles = [node_cpu(engine, node, span) for node in nodes]
     cores = [tile.of for tile in tiles if tile.of is not None]
-    tile = Tile(add_curves([tile.spark for tile in tiles]), sum(cores) if cores else None)
+    tile = TileValue(add_curves([tile.spark for tile in tiles]), sum(cores) if cores else None)
     if tile.value is None:
         return render("cpu", "CPU", tile, "cores", "CPU use was not measured in this range.")
     if tile.of is None:
@@ -127,18 +127,18 @@ def cpu_tile(engine: Engine, nodes: Sequence[Node], span: Span) -> Json:
     return render("cpu", "CPU", tile, "cores", words)
 
 
-def node_cpu(engine: Engine, node: Node, span: Span) -> Tile:
+def node_cpu(engine: Engine, node: ServedNode, span: TimeRange) -> TileValue:
     """Cores in use; where the node's own CPUs were not read, what containers use."""
     cores = count_cores(node)
     # Six modes of every core are read for it.
     lines = read_lines(engine, node, "cpu", span, 6 * (cores or 1), "node") if cores else []
     if cores and lines:
-        return Tile(np.clip(curve(lines), 0, cores), float(cores))
+        return TileValue(np.clip(curve(lines), 0, cores), float(cores))
     lines = read_lines(engine, node, "cpu", span, len(node.listed))
-    return Tile(curve([line for line in lines if scope_of(line.subject) == "container"] or lines))
+    return TileValue(curve([line for line in lines if scope_of(line.subject) == "container"] or lines))
 
 
-def count_cores(node: Node) -> int | None:
+def count_cores(node: ServedNode) -> int | None:
     count = sum(1 for one in node.subjects.values() if scope_of(one) == "cpu")
     return count or None
 
@@ -146,7 +146,7 @@ def count_cores(node: Node) -> int | None:
 # -- memory -------------------------------------------------------------------------
 
 
-def memory_tile(engine: Engine, nodes: Sequence[Node], span: Span) -> Json:
+def memory_tile(engine: Engine, nodes: Sequence[ServedNode], span: TimeRange) -> Json:
     used, totals = [], []
     for node in nodes:
         mine, total = (
@@ -157,7 +157,7 @@ def memory_tile(engine: Engine, nodes: Sequence[Node], span: Span) -> Json:
             totals.append(float(np.nanmax(total)))
         else:
             used.append(curve(read_lines(engine, node, "memory", span, len(node.listed))))
-    tile = Tile(add_curves(used), float(np.nansum(totals)) if totals else None)
+    tile = TileValue(add_curves(used), float(np.nansum(totals)) if totals else None)
     if tile.value is None:
         return render("memory", "memory", tile, "bytes", "Memory was not measured in this range.")
     if tile.of is None:
@@ -166,10 +166,10 @@ def memory_tile(engine: Engine, nodes: Sequence[Node], span: Span) -> Json:
     return render("memory", "memory", tile, "bytes", words)
 
 
-def read_memory_total(engine: Engine, node: Node) -> float | None:
+def read_memory_total(engine: Engine, node: ServedNode) -> float | None:
     if node.to_ms is None:
         return None
-    total = curve(read_lines(engine, node, "memory.MemTotal", Span(node.to_ms - 60_000, node.to_ms)))
+    total = curve(read_lines(engine, node, "memory.MemTotal", TimeRange(node.to_ms - 60_000, node.to_ms)))
     known = total[np.isfinite(total)]
     return float(known[-1]) if len(known) else None
 
@@ -177,9 +177,9 @@ def read_memory_total(engine: Engine, node: Node) -> float | None:
 # -- pressure -----------------------------------------------------------------------
 
 
-def pressure_tile(engine: Engine, nodes: Sequence[Node], span: Span) -> Json:
+def pressure_tile(engine: Engine, nodes: Sequence[ServedNode], span: TimeRange) -> Json:
     """Of memory, CPU and I/O the one that stalls most now; of several nodes the worst."""
-    worst: tuple[float, str, Tile, str] | None = None
+    worst: tuple[float, str, TileValue, str] | None = None
     for node in nodes:
         for resource in RESOURCES:
             whose, line = "", first(read_lines(engine, node, f"pressure_{resource}", span, 1, "node"))
@@ -189,30 +189,32 @@ def pressure_tile(engine: Engine, nodes: Sequence[Node], span: Span) -> Json:
             if line is None:
                 continue
             # A tick read a little late has a little more than its time.
-            tile = Tile(np.minimum(line.points.mean, 1.0), 1.0)
+            tile = TileValue(np.minimum(line.points.mean, 1.0), 1.0)
             if tile.value is not None and (worst is None or tile.value > worst[0]):
                 worst = (tile.value, resource, tile, whose or (node.name if len(nodes) > 1 else ""))
     if worst is None:
-        return render("pressure", "pressure", Tile(np.empty(0)), "ratio", "Pressure was not measured here.")
+        return render(
+            "pressure", "pressure", TileValue(np.empty(0)), "ratio", "Pressure was not measured here."
+        )
     value, resource, tile, whose = worst
     of = f" in {whose}" if whose else ""
     sentence = f"Tasks wait for {resource} {quantity(value, 'ratio')} of the time{of}."
     return render("pressure", "pressure", tile, "ratio", sentence, resource=resource, whose=whose or None)
 
 
-def first(lines: Sequence[Line]) -> Line | None:
+def first(lines: Sequence[QueryLine]) -> QueryLine | None:
     return lines[0] if lines else None
 
 
-def worst_of(lines: Sequence[Line]) -> Line | None:
+def worst_of(lines: Sequence[QueryLine]) -> QueryLine | None:
     """The series that is highest at its end."""
-    return max(lines, key=lambda line: Tile(line.points.mean).value or 0.0, default=None)
+    return max(lines, key=lambda line: TileValue(line.points.mean).value or 0.0, default=None)
 
 
 # -- containers ---------------------------------------------------------------------
 
 
-def containers_tile(nodes: Sequence[Node], span: Span, restarts: int, kills: int) -> Json:
+def containers_tile(nodes: Sequence[ServedNode], span: TimeRange, restarts: int, kills: int) -> Json:
     """How many were alive in each bucket, by their first and last sight."""
     edges = np.linspace(span.from_ms, span.to_ms, SPARK_POINTS)
     alive = np.zeros(SPARK_POINTS)
@@ -222,7 +224,7 @@ def containers_tile(nodes: Sequence[Node], span: Span, restarts: int, kills: int
             scopes.add(scope_of(subject))
             alive += (edges >= subject.first_ms) & (edges <= subject.last_ms + 1000)
     what = "containers" if "container" in scopes or not scopes else "services"
-    tile = Tile(alive)
+    tile = TileValue(alive)
     sentence = f"{alive[-1]:.0f} {what}, {plural(restarts, 'restart')}, {plural(kills, 'OOM kill')}."
     return render("containers", what, tile, "count", sentence)
 

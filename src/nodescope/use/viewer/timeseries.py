@@ -7,18 +7,18 @@ import numpy as np
 
 from nodescope.base.errors import RequestRejected
 from nodescope.base.metric_names import PERIOD, QUOTA
-from nodescope.base.time_range import Span
+from nodescope.base.time_range import TimeRange
 from nodescope.read.query.bucket import Points
-from nodescope.read.query.engine import Answer, Engine
+from nodescope.read.query.engine import Engine, QueryResult
 from nodescope.read.query.ranking import place_of
-from nodescope.read.query.resolve import Asked, Rate
+from nodescope.read.query.resolve import Rate, ResolvedMetric
 from nodescope.read.series_name import id_of, labels_of, name_of, scope_of
-from nodescope.use.viewer.axis import Gap, Row, align
-from nodescope.use.viewer.question import SERIES_MOST, Member, members_of, resolve, suffix_of
+from nodescope.use.viewer.axis import AxisGap, AxisRow, align
+from nodescope.use.viewer.question import SERIES_MOST, SeriesMember, members_of, resolve, suffix_of
 from nodescope.use.viewer.ranking import first_of, rank
 from nodescope.use.viewer.refusal import bad_request, too_much
 from nodescope.use.viewer.render import Json, number, numbers, times
-from nodescope.use.viewer.snapshots import Node, Snapshot
+from nodescope.use.viewer.snapshots import ServedNode, Snapshot
 
 BUSIEST = 8
 # An earlier life of a busy container is shown when it lasted so much of the range.
@@ -39,14 +39,14 @@ LISTED_SCOPES = {"container", "service", "pod"}
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class TimeseriesRequest:
     """What is asked of whom."""
 
     metric: str
-    span: Span
+    span: TimeRange
     max_points: int
     rate: Rate
-    members: tuple[Member, ...] | None = None
+    members: tuple[SeriesMember, ...] | None = None
     """None: everything of the scope, or the busiest."""
     scope: str = ""
     limits: bool = True
@@ -59,13 +59,15 @@ class Found:
 
     id: str
     name: str
-    node: Node
+    node: ServedNode
     scope: str
     labels: dict[str, str]
     points: Points
 
 
-def answer_timeseries(engine: Engine, snapshot: Snapshot, nodes: Sequence[Node], wish: Wish) -> Json:
+def answer_timeseries(
+    engine: Engine, snapshot: Snapshot, nodes: Sequence[ServedNode], wish: TimeseriesRequest
+) -> Json:
     asked = resolve(nodes, wish.metric, wish.rate, wish.scope)
     members = wish.members
     if members is None and not wish.scope and is_of_containers(nodes, asked):
@@ -93,21 +95,21 @@ def answer_timeseries(engine: Engine, snapshot: Snapshot, nodes: Sequence[Node],
 
 
 def choose_busiest(
-    engine: Engine, snapshot: Snapshot, nodes: Sequence[Node], metric: str, span: Span
-) -> tuple[Member, ...]:
+    engine: Engine, snapshot: Snapshot, nodes: Sequence[ServedNode], metric: str, span: TimeRange
+) -> tuple[SeriesMember, ...]:
     everybody = [
         one
         for one in members_of(snapshot, nodes)
         if one.subject.first_ms <= span.to_ms and one.subject.last_ms >= span.from_ms
     ]
     ordered = first_of(rank(engine, everybody, nodes, metric, span), everybody, len(everybody))
-    places: dict[tuple[object, ...], list[Member]] = {}
+    places: dict[tuple[object, ...], list[SeriesMember]] = {}
     for one in ordered:
         places.setdefault((one.node.name, *place_of(one.subject)), []).append(one)
     return tuple(one for lives in list(places.values())[:BUSIEST] for one in choose_lives(lives, span))
 
 
-def choose_lives(lives: Sequence[Member], span: Span) -> list[Member]:
+def choose_lives(lives: Sequence[SeriesMember], span: TimeRange) -> list[SeriesMember]:
     """
     Of a container that was restarted the newest life, and before it the longest.
 
@@ -121,11 +123,11 @@ def choose_lives(lives: Sequence[Member], span: Span) -> list[Member]:
     return [longest, newest]
 
 
-def seen_within(one: Member, span: Span) -> int:
+def seen_within(one: SeriesMember, span: TimeRange) -> int:
     return min(one.subject.last_ms, span.to_ms) - max(one.subject.first_ms, span.from_ms)
 
 
-def is_of_containers(nodes: Iterable[Node], asked: dict[str, Asked]) -> bool:
+def is_of_containers(nodes: Iterable[ServedNode], asked: dict[str, ResolvedMetric]) -> bool:
     scopes = {
         scope
         for node in nodes
@@ -135,7 +137,13 @@ def is_of_containers(nodes: Iterable[Node], asked: dict[str, Asked]) -> bool:
     return bool(scopes & LISTED_SCOPES)
 
 
-def ask(engine: Engine, node: Node, wish: Wish, asked: Asked, members: Sequence[Member] | None) -> Answer:
+def ask(
+    engine: Engine,
+    node: ServedNode,
+    wish: TimeseriesRequest,
+    asked: ResolvedMetric,
+    members: Sequence[SeriesMember] | None,
+) -> QueryResult:
     ids: list[str] | None = None
     if members is not None and all(scope_of(one.subject) == "container" for one in members):
         ids = [one.id for one in members]
@@ -153,7 +161,7 @@ def ask(engine: Engine, node: Node, wish: Wish, asked: Asked, members: Sequence[
     )
 
 
-def check_work(node: Node, wish: Wish, asked: Asked, series: int | None) -> None:
+def check_work(node: ServedNode, wish: TimeseriesRequest, asked: ResolvedMetric, series: int | None) -> None:
     """Refuses what would take minutes, with the range that would not."""
     if series is None:
         scopes = {wish.scope} if wish.scope else node.scopes.get(asked.metrics[0].name, set())
@@ -169,7 +177,11 @@ def check_work(node: Node, wish: Wish, asked: Asked, series: int | None) -> None
 
 
 def gather(
-    answer: Answer, snapshot: Snapshot, node: Node, scope: str, members: Sequence[Member] | None
+    answer: QueryResult,
+    snapshot: Snapshot,
+    node: ServedNode,
+    scope: str,
+    members: Sequence[SeriesMember] | None,
 ) -> list[Found]:
     """The lines that were asked for, each with its id and name."""
     suffix = suffix_of(snapshot, node)
@@ -190,11 +202,11 @@ def gather(
 
 def render(
     engine: Engine,
-    wish: Wish,
+    wish: TimeseriesRequest,
     series: Sequence[Found],
-    members: Sequence[Member] | None,
+    members: Sequence[SeriesMember] | None,
     width_ms: int,
-    asked: Asked,
+    asked: ResolvedMetric,
 ) -> Json:
     same_clock = len({one.node.name for one in series}) <= 1
     axis = align([one.points for one in series], width_ms, same_clock=same_clock)
@@ -217,7 +229,7 @@ def render(
     }
 
 
-def render_series(found: Found, row: Row, limits: dict[str, float], asked: Asked) -> Json:
+def render_series(found: Found, row: AxisRow, limits: dict[str, float], asked: ResolvedMetric) -> Json:
     return {
         "id": found.id,
         "name": found.name,
@@ -235,7 +247,7 @@ def render_series(found: Found, row: Row, limits: dict[str, float], asked: Asked
     }
 
 
-def why(found: Found, gap: Gap, asked: Asked) -> str:
+def why(found: Found, gap: AxisGap, asked: ResolvedMetric) -> str:
     """Nothing recorded at all, the source's own word, or just not measured."""
     node = found.node
     ticked = any(gap.from_ms < moment < gap.to_ms for day in node.tail.days for moment in day.clocks)
@@ -256,7 +268,9 @@ def why(found: Found, gap: Gap, asked: Asked) -> str:
     return word or "not measured in this time"
 
 
-def explain_missing(series: Sequence[Found], members: Sequence[Member] | None, wish: Wish) -> list[Json]:
+def explain_missing(
+    series: Sequence[Found], members: Sequence[SeriesMember] | None, wish: TimeseriesRequest
+) -> list[Json]:
     there = {one.id for one in series}
     found = []
     for member in members or ():
@@ -278,7 +292,7 @@ def explain_missing(series: Sequence[Found], members: Sequence[Member] | None, w
 # -- limits -------------------------------------------------------------------------
 
 
-def read_limits(engine: Engine, wish: Wish, series: Sequence[Found]) -> dict[str, float]:
+def read_limits(engine: Engine, wish: TimeseriesRequest, series: Sequence[Found]) -> dict[str, float]:
     """The newest limit of each container, where the metric has one."""
     containers = [one for one in series if one.scope == "container"]
     limits: dict[str, float] = {}
@@ -296,12 +310,12 @@ def read_limits(engine: Engine, wish: Wish, series: Sequence[Found]) -> dict[str
     return {key: value for key, value in limits.items() if value > 0}
 
 
-def first_known(node: Node, names: Sequence[str]) -> str:
+def first_known(node: ServedNode, names: Sequence[str]) -> str:
     return next((name for name in names if name in node.metrics), names[0])
 
 
 def read_newest(
-    engine: Engine, node: Node, metric: str, series: Sequence[Found], span: Span
+    engine: Engine, node: ServedNode, metric: str, series: Sequence[Found], span: TimeRange
 ) -> dict[str, float]:
     """From a minute before the first of them ended: limits are read every tick, or every 30 s."""
     ends = [int(one.points.time_ms[one.points.count > 0][-1]) for one in series if one.points.count.any()]

@@ -22,7 +22,7 @@ from nodescope.base.text import clean_text
 from nodescope.collect.run.source import Context
 from nodescope.collect.sources.amd.sysfs import KFD, read_cards
 from nodescope.collect.sources.amd.tools import fill_in, is_wanting, make_cards, read_tools
-from nodescope.collect.sources.gpu.metrics import Family
+from nodescope.collect.sources.gpu.metrics import GpuFamily
 from nodescope.collect.sources.gpu.owner import read_owner
 from nodescope.collect.sources.gpu.vendor_tool import find_tool
 
@@ -45,7 +45,7 @@ class AmdSource:
         self.note = ""
         self._clock = clock or SystemClock()
         self._context: Context | None = None
-        self._family = Family(self.name)
+        self._family = GpuFamily(self.name)
         self._known: dict[str, dict[str, Any]] = {}
         self._tool: dict[str, Any] | None = None
         self._tool_reason = ""

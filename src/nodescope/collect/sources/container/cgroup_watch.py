@@ -24,7 +24,7 @@ IN_CLOEXEC = 0o2000000
 _HEADER = struct.Struct("iIII")
 
 
-class Watch:
+class CgroupWatch:
     """One inotify instance."""
 
     def __init__(self) -> None:

@@ -15,7 +15,7 @@ from nodescope.base.block import Block, Table, Values
 from nodescope.base.entity import Entity
 from nodescope.base.errors import ParseError
 from nodescope.base.metric import Metric
-from nodescope.collect.files.batch import Fault, Grid
+from nodescope.collect.files.batch import FileFault, FileGrid
 from nodescope.collect.files.layout import Pids, parse_pids
 from nodescope.collect.files.roots import Descriptors, NodeRoot
 from nodescope.collect.sources.container.cgroup_tree import member_folders
@@ -53,7 +53,7 @@ class Members:
         self._root = root
         # One row a folder; a container has one, unless it nests others.
         inner = Table("container.members", "container", ("container", "service"), LAYOUT.metrics)
-        self._grid = Grid(inner, (LAYOUT,), root, descriptors)
+        self._grid = FileGrid(inner, (LAYOUT,), root, descriptors)
         self._folders: dict[Entity, list[str]] = {}
         self._pids: dict[Entity, tuple[int, ...]] = {}
         self._entities: tuple[Entity, ...] = ()
@@ -66,11 +66,11 @@ class Members:
         """Grows when any container's processes changed."""
 
     @property
-    def faults(self) -> list[Fault]:
+    def faults(self) -> list[FileFault]:
         return self._grid.faults
 
     @faults.setter
-    def faults(self, faults: list[Fault]) -> None:
+    def faults(self, faults: list[FileFault]) -> None:
         self._grid.faults = faults
 
     # -- the set ----------------------------------------------------------

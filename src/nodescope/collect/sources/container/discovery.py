@@ -23,7 +23,7 @@ from nodescope.collect.sources.container.cgroup_tree import (
 )
 
 if TYPE_CHECKING:
-    from nodescope.collect.sources.container.cgroup_watch import Watch
+    from nodescope.collect.sources.container.cgroup_watch import CgroupWatch
 
 log = Log("discovery")
 
@@ -58,7 +58,7 @@ class Discovery:
         }
         self._event_watches: dict[str, int] = {}
         self._watched: dict[int, Meaning] = {}
-        self._watch: Watch | None = None
+        self._watch: CgroupWatch | None = None
         self._thread: threading.Thread | None = None
         self._start_watching()
 
@@ -66,9 +66,9 @@ class Discovery:
         if self.root.is_fixture:
             return
         try:
-            from nodescope.collect.sources.container.cgroup_watch import Watch  # noqa: PLC0415 - Linux only
+            from nodescope.collect.sources.container.cgroup_watch import CgroupWatch  # noqa: PLC0415 - Linux only
 
-            watch = Watch()
+            watch = CgroupWatch()
         except (OSError, AttributeError) as error:
             log.warning("no inotify, the cgroup tree is walked every tick", error=str(error))
             return
@@ -180,7 +180,7 @@ class Discovery:
             # Of a removed folder the kernel has already dropped it; that is fine.
             self._watch.remove(number)
 
-    def _listen(self, watched: "Watch") -> None:
+    def _listen(self, watched: "CgroupWatch") -> None:
         """The watching thread: marks and last looks, nothing else."""
         from nodescope.collect.sources.container import cgroup_watch as watch  # noqa: PLC0415 - Linux only
 

@@ -29,9 +29,9 @@ from nodescope.base.errors import SourceAbsent
 from nodescope.base.frame import Event
 from nodescope.base.text import clean_text
 from nodescope.collect.containers.cgroup_path import NOTHING, CgroupName, parse_cgroup_path
-from nodescope.collect.containers.live_containers import Member
+from nodescope.collect.containers.live_containers import LiveContainer
 from nodescope.collect.containers.names import Name
-from nodescope.collect.files.batch import Grid, Segment
+from nodescope.collect.files.batch import FileGrid, ReadSegment
 from nodescope.collect.run.source import Context, Tick
 from nodescope.collect.sources.container.container_pids import Members
 from nodescope.collect.sources.container.discovery import Discovery
@@ -51,7 +51,7 @@ OOM_KILLS = "cgroup.v2.memory.events.oom_kill"
 
 
 @dataclass(slots=True)
-class Life:
+class ContainerLife:
     """One container from its first second to its last."""
 
     path: str
@@ -75,8 +75,8 @@ class ContainerSource:
     name = "container"
 
     def __init__(self) -> None:
-        self._lives: dict[str, Life] = {}
-        self._grids: dict[str, Grid] = {}
+        self._lives: dict[str, ContainerLife] = {}
+        self._grids: dict[str, FileGrid] = {}
         self._files: dict[str, list[CgroupFile]] = {}
         self._dropped = {"container": 0, "service": 0}
         self._lock = threading.Lock()
@@ -99,11 +99,13 @@ class ContainerSource:
         self._files = choose_files(frozenset(self._paths), context.ticks_per_second)
         for table, files in self._files.items():
             layouts = tuple(file.layout for file in files)
-            self._grids[table] = Grid(make_table(table, files), layouts, context.root, context.descriptors)
+            self._grids[table] = FileGrid(
+                make_table(table, files), layouts, context.root, context.descriptors
+            )
         self._members = Members(context.root, context.descriptors)
 
-    def segments(self) -> Iterable[tuple[Segment, int]]:
-        grids: list[tuple[Segment, int]] = [
+    def segments(self) -> Iterable[tuple[ReadSegment, int]]:
+        grids: list[tuple[ReadSegment, int]] = [
             (grid, TIERS_BY_TABLE[name]) for name, grid in self._grids.items()
         ]
         return [*grids, (self._members, 5)] if self._grids else []
@@ -177,14 +179,14 @@ class ContainerSource:
         inode = self._context.root.inode(life.folder)
         return inode is not None and str(inode) != life.inode
 
-    def _welcome(self, path: str, hierarchies: frozenset[str], tick: Tick) -> Life | None:
+    def _welcome(self, path: str, hierarchies: frozenset[str], tick: Tick) -> ContainerLife | None:
         folder = self._folder(path, hierarchies)
         inode = self._context.root.inode(folder)
         if inode is None:
             return None
         cgroup = parse_cgroup_path(path)
         is_sandbox = self._is_sandbox(folder) if cgroup.pod_uid else False
-        life = Life(
+        life = ContainerLife(
             path,
             cgroup,
             hierarchies,
@@ -213,7 +215,7 @@ class ContainerSource:
         first = (self._context.root.read_text(f"{folder}/cgroup.procs") or "").split()
         return len(first) == 1 and self._context.root.read_text(f"proc/{first[0]}/comm") == "pause"
 
-    def _open(self, life: Life) -> None:
+    def _open(self, life: ContainerLife) -> None:
         for table, grid in self._grids.items():
             files = {
                 f"{self._paths[file.hierarchy]}/{life.path}/{file.name}": file
@@ -234,7 +236,7 @@ class ContainerSource:
         top, _, below = path.partition("/")
         return f"{self._paths[file.hierarchy]}/{top}/{file.name}" if below else ""
 
-    def _reopen(self, life: Life, hierarchies: frozenset[str]) -> None:
+    def _reopen(self, life: ContainerLife, hierarchies: frozenset[str]) -> None:
         """It appeared in one more hierarchy: runtimes make them one after the other."""
         self._close(life.entity)
         life.hierarchies = hierarchies | life.hierarchies
@@ -247,7 +249,7 @@ class ContainerSource:
 
     # -- names ------------------------------------------------------------
 
-    def _describe(self, life: Life) -> Entity:
+    def _describe(self, life: ContainerLife) -> Entity:
         path = clean_text("/" + life.path, 1024)
         if life.cgroup is NOTHING or not life.cgroup.container_id:
             labels = (("namespace", ""), ("pod", ""), ("container", ""), ("image", ""), ("id", path))
@@ -267,7 +269,7 @@ class ContainerSource:
         )
 
     @staticmethod
-    def _details(life: Life, name: Name) -> tuple[tuple[str, str], ...]:
+    def _details(life: ContainerLife, name: Name) -> tuple[tuple[str, str], ...]:
         return (
             ("container_id", life.cgroup.container_id),
             ("pod_uid", life.cgroup.pod_uid),
@@ -307,7 +309,9 @@ class ContainerSource:
         self._members_version = self._members.version
         self._context.roster.replace(
             tuple(
-                Member(life.entity, life.cgroup, life.path, life.folder, self._members.pids_of(life.entity))
+                LiveContainer(
+                    life.entity, life.cgroup, life.path, life.folder, self._members.pids_of(life.entity)
+                )
                 for life in self._lives.values()
             )
         )
@@ -321,14 +325,14 @@ class ContainerSource:
             if life is not None:
                 life.last = self._read_now(life)
 
-    def _read_now(self, life: Life) -> dict[str, float]:
+    def _read_now(self, life: ContainerLife) -> dict[str, float]:
         values: dict[str, float] = {}
         for grid in self._grids.values():
             found = zip(grid.table.metrics, grid.read_row(life.entity))
             values.update({metric.name: value for metric, value in found if not math.isnan(value)})
         return values
 
-    def _bury(self, life: Life, tick: Tick) -> Event:
+    def _bury(self, life: ContainerLife, tick: Tick) -> Event:
         """The obituary: the newest of the last look and the last good tick."""
         known = dict(life.first or {})
         for grid in self._grids.values():
@@ -360,7 +364,7 @@ class ContainerSource:
 
     # -- kills that nobody saw --------------------------------------------
 
-    def _read_pod_kills(self, life: Life) -> float | None:
+    def _read_pod_kills(self, life: ContainerLife) -> float | None:
         """
         OOM kills of the whole pod, which outlive its containers.
 
@@ -387,7 +391,7 @@ class ContainerSource:
                 kills += known.get(OOM_KILLS, 0.0)
         return kills
 
-    def _note_kills(self, life: Life) -> None:
+    def _note_kills(self, life: ContainerLife) -> None:
         """At the first sight of a pod: kills of containers that ended before us."""
         if life.cgroup.pod_uid in self._ended_kills:
             return
@@ -395,7 +399,7 @@ class ContainerSource:
         if total is not None:
             self._ended_kills[life.cgroup.pod_uid] = total - self._count_kills(life.cgroup.pod_uid)
 
-    def _missed_kills(self, life: Life, own: float | str) -> float:
+    def _missed_kills(self, life: ContainerLife, own: float | str) -> float:
         """Kills that only the pod knows of: between our last look and the end."""
         pod_uid = life.cgroup.pod_uid
         total = self._read_pod_kills(life)

@@ -306,7 +306,7 @@ DCGM_METRICS = tuple(
 )
 
 
-class Family:
+class GpuFamily:
     """The tables of one vendor, and the sets of entities last seen, kept while equal."""
 
     def __init__(self, source: str) -> None:

@@ -286,18 +286,18 @@ def read_gpu(lookup: Lookup, number: Callable[[str], float | None], index: int) 
 
 
 @dataclass(slots=True)
-class Node:
+class SmiNode:
     """A title with a value, with titles below it, or with both."""
 
     key: str
     text: str = ""
-    children: list["Node"] = field(default_factory=list)
+    children: list["SmiNode"] = field(default_factory=list)
 
-    def below(self, key: str) -> Iterator["Node"]:
+    def below(self, key: str) -> Iterator["SmiNode"]:
         return (child for child in self.children if child.key == key)
 
-    def find(self, path: str) -> "Node | None":
-        node: Node | None = self
+    def find(self, path: str) -> "SmiNode | None":
+        node: SmiNode | None = self
         for key in path.split("/"):
             node = next(node.below(key), None) if node is not None else None
         return node
@@ -310,7 +310,7 @@ class Node:
         return to_number(self.lookup(path))
 
 
-def parse_xml(text: str) -> Node:
+def parse_xml(text: str) -> SmiNode:
     start = text.find("<?xml")
     try:
         root = ET.fromstring(text[max(start, 0) :])  # noqa: S314 - the vendor's tool; expat bounds entities
@@ -319,17 +319,17 @@ def parse_xml(text: str) -> Node:
     return from_element(root)
 
 
-def from_element(element: ET.Element) -> Node:
-    node = Node(element.tag, (element.text or "").strip(), [from_element(child) for child in element])
+def from_element(element: ET.Element) -> SmiNode:
+    node = SmiNode(element.tag, (element.text or "").strip(), [from_element(child) for child in element])
     if element.get("id"):
-        node.children.append(Node("id", element.get("id") or ""))
+        node.children.append(SmiNode("id", element.get("id") or ""))
     return node
 
 
-def parse_long(text: str) -> Node:
+def parse_long(text: str) -> SmiNode:
     """Titles by indentation; `GPU 00000000:07:00.0` becomes a node `gpu` with its place below."""
-    root = Node("nvidia_smi_log")
-    path: list[tuple[int, Node]] = [(-1, root)]
+    root = SmiNode("nvidia_smi_log")
+    path: list[tuple[int, SmiNode]] = [(-1, root)]
     for line in text[text.index("NVSMI LOG=") :].splitlines()[1:]:
         match = re.match(r"( *)(\S.*?)(?:\s+: ?(.*))?$", line.rstrip())
         if match is None:
@@ -339,15 +339,15 @@ def parse_long(text: str) -> Node:
             path.pop()
         place = re.fullmatch(r"GPU ([0-9A-Fa-f]+:[0-9A-Fa-f:.]+)", match[2]) if depth == 0 else None
         key = "gpu" if place else re.sub(r"[^a-z0-9]+", "_", match[2].lower()).strip("_")
-        node = Node(key, (match[3] or "").strip())
+        node = SmiNode(key, (match[3] or "").strip())
         if place:
-            node.children.append(Node("id", place[1]))
+            node.children.append(SmiNode("id", place[1]))
         path[-1][1].children.append(node)
         path.append((depth, node))
     return root
 
 
-def read_tree(root: Node) -> dict[str, Any]:
+def read_tree(root: SmiNode) -> dict[str, Any]:
     gpus = []
     for index, node in enumerate(root.below("gpu")):
         gpu = read_gpu(node.lookup, node.number, index)
@@ -364,7 +364,7 @@ def read_tree(root: Node) -> dict[str, Any]:
     return {"driver": driver, "gpus": gpus}
 
 
-def read_parts(gpu: Node, uuid: str) -> Iterator[dict[str, Any]]:
+def read_parts(gpu: SmiNode, uuid: str) -> Iterator[dict[str, Any]]:
     """MIG devices; where their uuid is not told, the form that drivers before R470 had stands for it."""
     holder = gpu.find("mig_devices") or gpu
     for part in holder.below("mig_device"):
@@ -386,7 +386,7 @@ def read_parts(gpu: Node, uuid: str) -> Iterator[dict[str, Any]]:
         }
 
 
-def read_processes(gpu: Node) -> list[dict[str, Any]] | None:
+def read_processes(gpu: SmiNode) -> list[dict[str, Any]] | None:
     """Processes by pid; None where the driver does not tell."""
     holder = gpu.find("processes")
     if holder is None or holder.text in ("N/A", "Insufficient Permissions"):

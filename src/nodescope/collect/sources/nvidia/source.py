@@ -24,7 +24,7 @@ from nodescope.base.clock import Clock, SystemClock
 from nodescope.base.errors import ParseError, SourceAbsent, SourceFailed
 from nodescope.base.log import Log
 from nodescope.collect.run.source import Context
-from nodescope.collect.sources.gpu.metrics import Family
+from nodescope.collect.sources.gpu.metrics import GpuFamily
 from nodescope.collect.sources.gpu.owner import read_owner
 from nodescope.collect.sources.gpu.vendor_tool import find_tool, run_tool
 from nodescope.collect.sources.nvidia.nvidia_smi import ARGUMENTS, parse_nvidia_smi
@@ -82,7 +82,7 @@ class NvidiaSource:
         self._context: Context | None = None
         self._asker: Asker | None = None
         self._watch: XidWatch | None = None
-        self._family = Family(self.name)
+        self._family = GpuFamily(self.name)
         self._known: dict[str, dict[str, Any]] = {}
         self._since_us: dict[str, int] = {}
         # Outlives NVML's restarts, so that the counters do.

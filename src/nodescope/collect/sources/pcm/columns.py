@@ -22,7 +22,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from nodescope.collect.sources.pcm.csv_stream import Cells, Header
+from nodescope.collect.sources.pcm.csv_stream import Cells, PcmHeader
 
 Numbers = NDArray[np.float64]
 Pairs = dict[str, tuple[Numbers, Numbers]]
@@ -78,7 +78,7 @@ _METRICS = (
 
 
 @dataclass(slots=True)
-class Level:
+class PcmLevel:
     """The things of one level and, per metric, the place of each one's column; -1 for none."""
 
     names: list[str] = field(default_factory=list)
@@ -99,11 +99,11 @@ class Level:
 
 
 @dataclass(eq=False)
-class Plan:
+class ColumnPlan:
     """Where a header has what; made once per header."""
 
-    header: Header
-    levels: dict[str, Level] = field(default_factory=dict)
+    header: PcmHeader
+    levels: dict[str, PcmLevel] = field(default_factory=dict)
 
     @cached_property
     def matrices(self) -> dict[str, dict[str, NDArray[np.intp]]]:
@@ -117,9 +117,9 @@ class Plan:
         )
 
 
-def build_plan(header: Header) -> Plan:
+def build_plan(header: PcmHeader) -> ColumnPlan:
     """Sort the columns by level and thing."""
-    plan = Plan(header, {name: Level() for name in LEVELS})
+    plan = ColumnPlan(header, {name: PcmLevel() for name in LEVELS})
     for (group, metric), place in header.places.items():
         _place_column(plan.levels, group, metric, place)
     for level in ("socket", "core"):
@@ -127,7 +127,7 @@ def build_plan(header: Header) -> Plan:
     return plan
 
 
-def _place_column(levels: dict[str, Level], group: str, metric: str, place: int) -> None:
+def _place_column(levels: dict[str, PcmLevel], group: str, metric: str, place: int) -> None:
     state = _STATE_GROUP.fullmatch(group)
     core = _CORE.fullmatch(group)
     socket = _SOCKET.fullmatch(group)
@@ -146,7 +146,7 @@ def _place_column(levels: dict[str, Level], group: str, metric: str, place: int)
         levels["system"].add("system", _SIDEWAYS.get(metric, metric), place)
 
 
-def derive_pairs(plan: Plan, cells: Cells, seconds: float) -> dict[str, Pairs]:
+def derive_pairs(plan: ColumnPlan, cells: Cells, seconds: float) -> dict[str, Pairs]:
     """Every level's pairs of one interval, in base units."""
     # The place -1 of a column that is not there finds this NaN.
     known = np.append(cells, np.nan)
@@ -157,7 +157,7 @@ def derive_pairs(plan: Plan, cells: Cells, seconds: float) -> dict[str, Pairs]:
     return found
 
 
-def derive_gauges(plan: Plan, cells: Cells) -> dict[str, dict[str, Numbers]]:
+def derive_gauges(plan: ColumnPlan, cells: Cells) -> dict[str, dict[str, Numbers]]:
     known = np.append(cells, np.nan)
     return {
         level: {"thermal_headroom": known[matrix["TEMP"]], "l3_occupancy": known[matrix["L3OCC"]] * 1024.0}
@@ -206,7 +206,7 @@ def _derive_ipc(
     return top, np.where(has_counts, cell["ACYC"] * 1e6, weight)
 
 
-def _complete_system(plan: Plan, found: dict[str, Pairs], seconds: float) -> Pairs:
+def _complete_system(plan: ColumnPlan, found: dict[str, Pairs], seconds: float) -> Pairs:
     """The system's pairs; what was left out on the command line is added up from below."""
     if len(plan.levels["system"].names) and not any(
         np.isnan(top).all() for top, _ in found["system"].values()
@@ -239,7 +239,7 @@ _NEEDS = {
 }
 
 
-def _has_column(plan: Plan, level: str, pair: str) -> bool:
+def _has_column(plan: ColumnPlan, level: str, pair: str) -> bool:
     """Whether the level could have had it: a missing cell is not a missing column."""
     return any(
         (name, metric) in plan.levels[level].places
@@ -248,7 +248,9 @@ def _has_column(plan: Plan, level: str, pair: str) -> bool:
     )
 
 
-def _add_up(plan: Plan, found: dict[str, Pairs], name: str, seconds: float) -> tuple[Numbers, Numbers] | None:
+def _add_up(
+    plan: ColumnPlan, found: dict[str, Pairs], name: str, seconds: float
+) -> tuple[Numbers, Numbers] | None:
     for level in ("socket", "core"):
         names = plan.levels[level].names
         # Chosen cores (-yc 7) do not speak for the whole system.

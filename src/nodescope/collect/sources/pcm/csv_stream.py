@@ -63,7 +63,7 @@ Cells = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class PcmColumn:
     """One column by what it means, whatever the generation called it."""
 
     group: str
@@ -75,11 +75,11 @@ class Column:
 
 
 @dataclass(frozen=True, eq=False)
-class Header:
+class PcmHeader:
     """What the columns mean and how lines are separated."""
 
     separator: str
-    columns: tuple[Column, ...]
+    columns: tuple[PcmColumn, ...]
     is_closed: bool
     """Rows end in a separator, so an unterminated one can be known to be whole."""
     is_dated: bool = True
@@ -101,14 +101,14 @@ class Header:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class PcmRow:
     """One line that has the header's shape; its cells are still text."""
 
-    header: Header
+    header: PcmHeader
     fields: tuple[str, ...]
 
 
-def parse_header(groups: str | None, metrics: str) -> Header:
+def parse_header(groups: str | None, metrics: str) -> PcmHeader:
     """The meaning of columns from the header lines, repairs included."""
     separator = ";" if metrics.count(";") > metrics.count(",") else ","
     names = [name.strip() for name in metrics.split(separator)]
@@ -121,7 +121,7 @@ def parse_header(groups: str | None, metrics: str) -> Header:
     columns = [_repair(group, metric) for group, metric in pairs]
     _repair_power_planes(columns)
     is_dated = [column.metric for column in columns[:2]] == ["Date", "Time"]
-    return Header(separator, tuple(columns), is_closed, is_dated)
+    return PcmHeader(separator, tuple(columns), is_closed, is_dated)
 
 
 def _split_merged(name: str) -> tuple[str, str]:
@@ -137,14 +137,14 @@ def _fill_groups(cells: list[str], count: int) -> list[str]:
     return filled
 
 
-def _repair(group: str, metric: str) -> Column:
+def _repair(group: str, metric: str) -> PcmColumn:
     group = _SOCKET.sub(lambda match: f"Socket {match[1]}", group)
     if group == "System Pack C-States" and not metric.endswith("res%"):
         group = "System"
-    return Column(group, re.sub(r"^QPI(?=\d)", "UPI", _RENAMED.get(metric, metric)))
+    return PcmColumn(group, re.sub(r"^QPI(?=\d)", "UPI", _RENAMED.get(metric, metric)))
 
 
-def _repair_power_planes(columns: list[Column]) -> None:
+def _repair_power_planes(columns: list[PcmColumn]) -> None:
     """Two sockets or more: labels in the order of the data (see above)."""
     places = [number for number, column in enumerate(columns) if _POWER_PLANE.fullmatch(column.group)]
     keys = {columns[number] for number in places}
@@ -152,10 +152,10 @@ def _repair_power_planes(columns: list[Column]) -> None:
         return
     for order, number in enumerate(places):
         socket, plane = divmod(order, 2)
-        columns[number] = Column(f"Power Plane {plane} Energy (Joules)", f"SKT{socket}")
+        columns[number] = PcmColumn(f"Power Plane {plane} Energy (Joules)", f"SKT{socket}")
 
 
-def parse_cells(row: Row, missing: Counter[str]) -> Cells:
+def parse_cells(row: PcmRow, missing: Counter[str]) -> Cells:
     """
     The numbers of a row in PCM's own unit; NaN and a count by reason for the rest.
 
@@ -184,7 +184,7 @@ def parse_cells(row: Row, missing: Counter[str]) -> Cells:
     return cells
 
 
-def _parse_slowly(row: Row, first: int, cells: Cells, missing: Counter[str]) -> None:
+def _parse_slowly(row: PcmRow, first: int, cells: Cells, missing: Counter[str]) -> None:
     for place in range(first, len(row.fields)):
         column = row.header.columns[place]
         cells[place], reason = parse_cell(row.fields[place], column.metric, column.bounds)
@@ -193,12 +193,12 @@ def _parse_slowly(row: Row, first: int, cells: Cells, missing: Counter[str]) -> 
 
 
 @dataclass(slots=True)
-class Stream:
+class PcmStream:
     """Bytes in, rows out; keeps one unfinished line and two headers, nothing else."""
 
     ignored: Counter[str] = field(default_factory=Counter)
     """Lines that were no rows, by reason."""
-    header: Header | None = None
+    header: PcmHeader | None = None
     _open: bytes = b""
     """The line that has no newline yet."""
     _is_taken: bool = False
@@ -209,17 +209,17 @@ class Stream:
     """A line that may prove to be a first header."""
     _before: tuple[str, ...] = ()
 
-    def feed(self, data: bytes) -> list[Row]:
+    def feed(self, data: bytes) -> list[PcmRow]:
         """Rows that a newline finished."""
         *lines, rest = data.split(b"\n")
-        rows: list[Row] = []
+        rows: list[PcmRow] = []
         for line in lines:
             self._extend(line)
             rows += self._end_line()
         self._extend(rest)
         return rows
 
-    def settle(self) -> list[Row]:
+    def settle(self) -> list[PcmRow]:
         """The stream is quiet: an open line that is a whole row is one."""
         header = self.header
         if header is None or not header.is_closed or self._is_taken or self._is_skipped:
@@ -233,7 +233,7 @@ class Stream:
         row = self._judge_row(header, text)
         return [row] if row else []
 
-    def finish(self) -> list[Row]:
+    def finish(self) -> list[PcmRow]:
         """The stream has ended: the open line is all there will be of it."""
         rows = self.settle()
         if rows or (self._is_taken and not self._open) or not (self._open or self._is_skipped):
@@ -247,7 +247,7 @@ class Stream:
         else:
             self._open += piece
 
-    def _end_line(self, *, is_cut: bool = False) -> list[Row]:
+    def _end_line(self, *, is_cut: bool = False) -> list[PcmRow]:
         text = _decode(self._open)
         was_taken, was_skipped = self._is_taken, self._is_skipped
         self._open, self._is_taken, self._is_skipped = b"", False, False
@@ -261,7 +261,7 @@ class Stream:
         row = self._judge_line(text, is_cut)
         return [row] if row else []
 
-    def _judge_line(self, text: str, is_cut: bool) -> Row | None:
+    def _judge_line(self, text: str, is_cut: bool) -> PcmRow | None:
         if not text.strip(" ,;"):
             self._forget_groups()
             self.ignored["blank"] += 1
@@ -294,7 +294,7 @@ class Stream:
         self._before = ()
 
     @staticmethod
-    def _looks_like_row(header: Header, text: str) -> bool:
+    def _looks_like_row(header: PcmHeader, text: str) -> bool:
         if header.separator not in text:
             return False
         if not header.is_dated:
@@ -303,7 +303,7 @@ class Stream:
         # The tail of a torn row has numbers but no date; it is short, not foreign.
         return bool(_DATE.fullmatch(date) and _TIME.fullmatch(time)) or text.lstrip()[:1].isdigit()
 
-    def _judge_row(self, header: Header, text: str, *, is_cut: bool = False) -> Row | None:
+    def _judge_row(self, header: PcmHeader, text: str, *, is_cut: bool = False) -> PcmRow | None:
         self._forget_groups()
         fields = text.split(header.separator)
         count = len(header.columns)
@@ -326,9 +326,9 @@ class Stream:
         if header.is_dated and cells == self._before:
             return self._drop("duplicate")
         self._before = cells
-        return Row(header, cells)
+        return PcmRow(header, cells)
 
-    def _drop(self, reason: str) -> Row | None:
+    def _drop(self, reason: str) -> PcmRow | None:
         self.ignored[reason] += 1
         return None
 

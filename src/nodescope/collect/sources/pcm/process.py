@@ -26,7 +26,7 @@ from dataclasses import dataclass, field
 
 from nodescope.base.clock import Clock, SystemClock
 from nodescope.base.errors import SourceFailed
-from nodescope.collect.sources.pcm.csv_stream import Row, Stream
+from nodescope.collect.sources.pcm.csv_stream import PcmRow, PcmStream
 
 # Where distributions put it; /usr/sbin is in no ordinary user's PATH.
 FOLDERS = ("/usr/sbin", "/usr/local/sbin", "/usr/local/bin", "/opt/pcm/bin")
@@ -118,7 +118,7 @@ class PcmProcess:
     command: Sequence[str]
     interval_seconds: float
     clock: Clock = field(default_factory=SystemClock)
-    stream: Stream = field(default_factory=Stream)
+    stream: PcmStream = field(default_factory=PcmStream)
     remark: Remark = field(default_factory=Remark)
     has_rows: bool = False
     _process: subprocess.Popen[bytes] | None = None
@@ -165,7 +165,7 @@ class PcmProcess:
             with contextlib.suppress(OSError):
                 os.write(self._wake[1], b"x")
 
-    def read(self) -> list[Row] | int | None:
+    def read(self) -> list[PcmRow] | int | None:
         """
         Wait for rows; the exit status when pcm has ended.
 
@@ -193,7 +193,7 @@ class PcmProcess:
             allowed = FIRST_ROW_SECONDS + self.interval_seconds
         return allowed - (self.clock.mono_ns() - self._newest_mono_ns) / 1e9
 
-    def _end(self, rows: list[Row]) -> list[Row] | int:
+    def _end(self, rows: list[PcmRow]) -> list[PcmRow] | int:
         """Its stdout is closed; rows first, the status when asked again."""
         assert self._process is not None  # noqa: S101 - start comes first
         rows += self.stream.finish()

@@ -23,14 +23,14 @@ from nodescope.base.block import Block
 from nodescope.base.errors import SourceAbsent, SourceFailed
 from nodescope.base.log import Log
 from nodescope.collect.run.source import Context
-from nodescope.collect.sources.pcm.columns import LEVELS, Plan, build_plan, derive_gauges, derive_pairs
+from nodescope.collect.sources.pcm.columns import LEVELS, ColumnPlan, build_plan, derive_gauges, derive_pairs
 from nodescope.collect.sources.pcm.conflict import describe_rivals, find_rivals
-from nodescope.collect.sources.pcm.csv_stream import Header, Row, parse_cells, parse_header
+from nodescope.collect.sources.pcm.csv_stream import PcmHeader, PcmRow, parse_cells, parse_header
 from nodescope.collect.sources.pcm.failure import Failure, classify_exit
 from nodescope.collect.sources.pcm.interval import IntervalClock
 from nodescope.collect.sources.pcm.process import PcmProcess, build_command, find_program, read_version
 from nodescope.collect.sources.pcm.sensor_server import Reading, read_server
-from nodescope.collect.sources.pcm.totals import Account
+from nodescope.collect.sources.pcm.totals import PcmTotals
 
 log = Log("pcm")
 
@@ -63,14 +63,14 @@ class PcmSource:
         self.note = ""
         self._find_rivals = find_rivals
         self._context: Context | None = None
-        self._account = Account()
+        self._account = PcmTotals()
         self._clock = IntervalClock()
         self._process: PcmProcess | None = None
         self._program: list[str] = []
         self._version: int | None = None
-        self._plan: Plan | None = None
+        self._plan: ColumnPlan | None = None
         self._lines: list[str] = []
-        self._header = Header(",", (), is_closed=True)
+        self._header = PcmHeader(",", (), is_closed=True)
         self._runs = 0
         self._rows_of_run = 0
         self._pause_seconds = FIRST_PAUSE_SECONDS
@@ -201,7 +201,7 @@ class PcmSource:
         if "server" in answer:
             return self._parse_server(answer["server"], mono_ns)
         rows = [
-            Row(self._header_of(table["header"]), tuple(fields))
+            PcmRow(self._header_of(table["header"]), tuple(fields))
             for table in answer["tables"]
             for fields in table["rows"]
         ]
@@ -222,7 +222,7 @@ class PcmSource:
         self._newest_mono_ns = mono_ns
         return [start_ns + (mono_ns - start_ns) * (number + 1) // count for number in range(count)]
 
-    def _parse_row(self, row: Row, mono_ns: int) -> tuple[Block, ...]:
+    def _parse_row(self, row: PcmRow, mono_ns: int) -> tuple[Block, ...]:
         account = self._account
         plan = self._plan_of(row.header)
         cells = parse_cells(row, account.missing)
@@ -249,14 +249,14 @@ class PcmSource:
         self._account.dropped = kept
         return blocks
 
-    def _header_of(self, lines: list[str]) -> Header:
+    def _header_of(self, lines: list[str]) -> PcmHeader:
         """The header is the same for hours: read once, and again when it changes."""
         if lines != self._lines:
             self._lines = lines
             self._header = parse_header(*lines)
         return self._header
 
-    def _plan_of(self, header: Header) -> Plan:
+    def _plan_of(self, header: PcmHeader) -> ColumnPlan:
         if self._plan is not None and self._plan.header is header:
             return self._plan
         self._plan = build_plan(header)
@@ -295,7 +295,7 @@ class PcmSource:
         self._end_run()
 
 
-def group_rows(rows: list[Row]) -> list[dict[str, Any]]:
+def group_rows(rows: list[PcmRow]) -> list[dict[str, Any]]:
     """Rows under their header, as plain data that a capture can save."""
     return [
         {"header": write_header(header), "rows": [list(row.fields) for row in group]}
@@ -303,7 +303,7 @@ def group_rows(rows: list[Row]) -> list[dict[str, Any]]:
     ]
 
 
-def write_header(header: Header) -> list[str]:
+def write_header(header: PcmHeader) -> list[str]:
     """Header lines as pcm writes them."""
     separator = header.separator
     end = separator if header.is_closed else ""

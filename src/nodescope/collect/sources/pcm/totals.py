@@ -191,7 +191,7 @@ def name_thing(level: str, name: str, socket: str) -> Entity:
 
 
 @dataclass(slots=True)
-class Ledger:
+class PairTotals:
     """One level: sums per thing and column, and which of them were ever measured."""
 
     level: str
@@ -240,7 +240,7 @@ class Ledger:
 
 
 @dataclass(slots=True)
-class Account:
+class PcmTotals:
     """All levels, the tallies beside them, and the peak that bandwidth is held against."""
 
     peak_bytes_per_second: float | None = None
@@ -251,7 +251,9 @@ class Account:
     restarts: int = 0
     missing: Counter[str] = field(default_factory=Counter)
     dropped: Counter[str] = field(default_factory=Counter)
-    ledgers: dict[str, Ledger] = field(default_factory=lambda: {level: Ledger(level) for level in TABLES})
+    ledgers: dict[str, PairTotals] = field(
+        default_factory=lambda: {level: PairTotals(level) for level in TABLES}
+    )
 
     def arrange(self, things: dict[str, list[tuple[str, str]]]) -> None:
         """(name, socket) of the things of each level."""

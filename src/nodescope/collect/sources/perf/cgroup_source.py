@@ -26,7 +26,7 @@ from nodescope.base.block import Block, Table
 from nodescope.base.entity import Entity
 from nodescope.base.errors import SourceAbsent
 from nodescope.base.metric import Metric
-from nodescope.collect.containers.live_containers import Member
+from nodescope.collect.containers.live_containers import LiveContainer
 from nodescope.collect.files.layout import NAN
 from nodescope.collect.run.source import Context
 from nodescope.collect.sources.perf.perf_event import (
@@ -70,7 +70,7 @@ Key = tuple[str, str]
 """(core, group)."""
 
 
-def is_meant(member: Member, pattern: str) -> bool:
+def is_meant(member: LiveContainer, pattern: str) -> bool:
     """By namespace/pod/container, by any of the three, or by the beginning of its id."""
     labels = dict(member.entity.labels)
     names = [labels.get(key, "") for key in ("namespace", "pod", "container")]
@@ -80,10 +80,12 @@ def is_meant(member: Member, pattern: str) -> bool:
     return bool(member.cgroup.container_id) and member.cgroup.container_id.startswith(pattern)
 
 
-def choose(members: Iterable[Member], patterns: Iterable[str], limit: int) -> tuple[list[Member], int]:
+def choose(
+    members: Iterable[LiveContainer], patterns: Iterable[str], limit: int
+) -> tuple[list[LiveContainer], int]:
     """The members meant, in the order of the patterns, and how many did not fit."""
     listed = list(members)
-    wanted: dict[Entity, Member] = {}
+    wanted: dict[Entity, LiveContainer] = {}
     for pattern in patterns:
         for member in listed:
             if pattern and is_meant(member, pattern):
@@ -190,7 +192,7 @@ class PerfCgroupSource:
                 self._enter(context, member)
         self.note = self._describe(patterns, left_out, limit)
 
-    def _enter(self, context: Context, member: Member) -> None:
+    def _enter(self, context: Context, member: LiveContainer) -> None:
         try:
             self._opened[member.entity] = self._open_cgroup(
                 context, f"{self._base}/{member.path}", self._online

@@ -30,7 +30,7 @@ from nodescope.base.frame import Event
 from nodescope.base.metric import Metric
 from nodescope.base.text import clean_text
 from nodescope.collect.containers.cgroup_path import parse_cgroup_path
-from nodescope.collect.files.batch import Fault, Segment
+from nodescope.collect.files.batch import FileFault, ReadSegment
 from nodescope.collect.files.file_rows import Roll
 from nodescope.collect.files.layout import ProcessStat
 from nodescope.collect.files.native import Pidlist
@@ -118,7 +118,7 @@ class Everyone:
         self.table = Table("process.all", "process", ("process",), layout.metrics)
         self.cost_ns = 0
         self.roll = Roll(self.table.name, layout, context.root, context.descriptors)
-        self.faults: list[Fault] = []
+        self.faults: list[FileFault] = []
         self.shown_table = table
         self.chosen_rows: list[int] = []
         self.chosen: tuple[Entity, ...] = ()
@@ -353,7 +353,7 @@ class ProcessSource:
                 return (*details, ("container_id", cgroup.container_id), ("pod_uid", cgroup.pod_uid))
         return tuple((label, "") for label in INFO.labels)
 
-    def segments(self) -> Iterable[tuple[Segment, int]]:
+    def segments(self) -> Iterable[tuple[ReadSegment, int]]:
         return [(self._everyone, 1)] if self._everyone else []
 
     def dropped(self) -> dict[str, int]:

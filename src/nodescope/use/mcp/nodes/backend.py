@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
 from nodescope.base.text import clean_text
-from nodescope.base.time_range import Span
+from nodescope.base.time_range import TimeRange
 
 # A study's answer in its one JSON form (contract of findings).
 StudyAnswer = dict[str, Any]
@@ -42,7 +42,7 @@ class MetricRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Life:
+class ArchivedLife:
     """One container from its start to its end; a restart is another life."""
 
     container_id: str
@@ -76,7 +76,7 @@ def clean_name(text: object) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Level:
+class MetricLevel:
     """One life's figures of a metric over a span."""
 
     container_id: str
@@ -91,7 +91,7 @@ class Levels:
     """A metric of many lives, and in which unit."""
 
     unit: str
-    rows: tuple[Level, ...]
+    rows: tuple[MetricLevel, ...]
     refused: tuple[str, ...] = ()
 
 
@@ -101,12 +101,12 @@ class Thing:
 
     name: str
     """For people: GPU 0, A100; a uuid is among the labels."""
-    level: Level
+    level: MetricLevel
     labels: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class NodeEvent:
     """Something that happened to a container: start, exit, oom, restart."""
 
     at_ms: int
@@ -127,21 +127,21 @@ class Backend(Protocol):
 
     def read_metrics(self) -> list[MetricRow]: ...
 
-    def read_lives(self, span: Span | None) -> list[Life]:
+    def read_lives(self, span: TimeRange | None) -> list[ArchivedLife]:
         """Containers that lived in the span, or ever."""
         ...
 
-    def read_levels(self, metric: str, span: Span, containers: Sequence[str] | None) -> Levels: ...
+    def read_levels(self, metric: str, span: TimeRange, containers: Sequence[str] | None) -> Levels: ...
 
-    def read_things(self, metric: str, span: Span) -> tuple[str, list[Thing]]:
+    def read_things(self, metric: str, span: TimeRange) -> tuple[str, list[Thing]]:
         """Of a metric that is not of containers: its unit, and everything that has it."""
         ...
 
-    def study(self, name: str, metric: str, containers: Sequence[str], span: Span) -> list[StudyAnswer]:
+    def study(self, name: str, metric: str, containers: Sequence[str], span: TimeRange) -> list[StudyAnswer]:
         """One answer for each container that has samples; correlation answers for the first only."""
         ...
 
-    def read_events(self, span: Span) -> list[Event]: ...
+    def read_events(self, span: TimeRange) -> list[NodeEvent]: ...
 
 
 Item = TypeVar("Item")

@@ -17,7 +17,7 @@ from nodescope.base.clock import Clock
 from nodescope.base.errors import NodescopeError
 from nodescope.base.text import clean_text
 from nodescope.kube.client import Client
-from nodescope.kube.watch import Watch
+from nodescope.kube.watch import ObjectWatch
 from nodescope.use.mcp.nodes.fleet import Seat
 from nodescope.use.mcp.nodes.viewer import Address, ViewerNode
 
@@ -117,7 +117,7 @@ class PodRoster:
         self._lock = Lock()
         self._pods: dict[str, Pod] = {}
         self._backends: dict[tuple[str, str], ViewerNode] = {}
-        self.watch = Watch(client, self._path, {"labelSelector": selector}, self, clock)
+        self.watch = ObjectWatch(client, self._path, {"labelSelector": selector}, self, clock)
 
     def start(self) -> None:
         self.watch.start()

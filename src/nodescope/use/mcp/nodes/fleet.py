@@ -40,7 +40,7 @@ class Seat:
     """Why it is not asked; empty when it is."""
 
 
-class Roster(Protocol):
+class NodeRoster(Protocol):
     """Who there is; it may change at any time."""
 
     def seats(self) -> Mapping[str, Seat]: ...
@@ -76,7 +76,7 @@ class Replies(Generic[Reply]):
 class Fleet:
     """The nodes that can be asked."""
 
-    def __init__(self, roster: Roster, clock: Clock, deadline_seconds: float = DEADLINE_SECONDS) -> None:
+    def __init__(self, roster: NodeRoster, clock: Clock, deadline_seconds: float = DEADLINE_SECONDS) -> None:
         self.roster = roster
         self.clock = clock
         self.deadline_seconds = deadline_seconds
@@ -225,7 +225,7 @@ class StaticRoster:
 class JoinedRoster:
     """Several rosters as one; of one name the first counts."""
 
-    def __init__(self, rosters: Sequence[Roster]) -> None:
+    def __init__(self, rosters: Sequence[NodeRoster]) -> None:
         self._rosters = tuple(rosters)
 
     def seats(self) -> Mapping[str, Seat]:

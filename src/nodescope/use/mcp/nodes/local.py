@@ -13,15 +13,15 @@ from nodescope import __version__
 from nodescope.base.clock import Clock
 from nodescope.base.errors import RequestRejected
 from nodescope.base.text import clean_text
-from nodescope.base.time_range import Span
+from nodescope.base.time_range import TimeRange
 from nodescope.read.query.engine import Engine
 from nodescope.read.series_name import scope_of
 from nodescope.use.mcp.nodes.backend import (
     About,
-    Event,
+    ArchivedLife,
     Levels,
-    Life,
     MetricRow,
+    NodeEvent,
     StudyAnswer,
     Thing,
     clean_name,
@@ -41,17 +41,17 @@ from nodescope.use.viewer import ranking as busiest
 from nodescope.use.viewer.container_table import answer_metrics, count_of
 from nodescope.use.viewer.events import answer_events
 from nodescope.use.viewer.findings import answer_study
-from nodescope.use.viewer.question import Member, members_of
+from nodescope.use.viewer.question import SeriesMember, members_of
 from nodescope.use.viewer.refusal import Refused
 from nodescope.use.viewer.render import Json
-from nodescope.use.viewer.snapshots import Node, Shelf, Snapshot
-from nodescope.use.viewer.timeseries import Wish, answer_timeseries
+from nodescope.use.viewer.snapshots import ServedNode, Shelf, Snapshot
+from nodescope.use.viewer.timeseries import TimeseriesRequest, answer_timeseries
 
 # Files that do not say whose they are.
 NAMELESS = "unnamed"
 
 
-class Store:
+class LocalFolders:
     """All folders, looked at again when somebody asks."""
 
     def __init__(self, paths: Sequence[Path], clock: Clock) -> None:
@@ -74,18 +74,18 @@ class Store:
         return f"there is no data in {where} yet; an agent's first samples come within seconds of its start"
 
 
-def name_of(node: Node) -> str:
+def name_of(node: ServedNode) -> str:
     return clean_text(node.name) or NAMELESS
 
 
 class LocalNode:
     """One node of a store."""
 
-    def __init__(self, store: Store, node: str) -> None:
+    def __init__(self, store: LocalFolders, node: str) -> None:
         self._store = store
         self._node = node
 
-    def _look(self) -> tuple[Snapshot, Node]:
+    def _look(self) -> tuple[Snapshot, ServedNode]:
         snapshot = self._store.shelf.snapshot()
         found = next((node for node in snapshot.nodes if name_of(node) == self._node), None)
         if found is None:
@@ -101,7 +101,7 @@ class LocalNode:
         _, node = self._look()
         return [parse_metric(row) for row in answer_metrics([node])["metrics"]]
 
-    def read_lives(self, span: Span | None) -> list[Life]:
+    def read_lives(self, span: TimeRange | None) -> list[ArchivedLife]:
         snapshot, node = self._look()
         lives = [describe(member, self._node) for member in members_of(snapshot, [node])]
         there = [
@@ -111,26 +111,26 @@ class LocalNode:
         ]
         return sorted(there, key=lambda life: (life.namespace, life.name, life.first_ms))
 
-    def read_levels(self, metric: str, span: Span, containers: Sequence[str] | None) -> Levels:
+    def read_levels(self, metric: str, span: TimeRange, containers: Sequence[str] | None) -> Levels:
         snapshot, node = self._look()
         members = self._members(snapshot, node, span, containers)
         unit, rows = "", []
         for some in parts_of(members, SERIES_AT_ONCE):
-            wish = Wish(metric, span, 1, "auto", tuple(some), limits=False)
+            wish = TimeseriesRequest(metric, span, 1, "auto", tuple(some), limits=False)
             found = tell_refusal(partial(answer_timeseries, self._store.engine, snapshot, [node], wish))
             unit = str(found.get("unit") or "")
             rows += [level for one in found["series"] if (level := parse_level(one))]
         return Levels(unit, tuple(rows))
 
-    def read_things(self, metric: str, span: Span) -> tuple[str, list[Thing]]:
+    def read_things(self, metric: str, span: TimeRange) -> tuple[str, list[Thing]]:
         snapshot, node = self._look()
-        wish = Wish(metric, span, 1, "auto", limits=False)
+        wish = TimeseriesRequest(metric, span, 1, "auto", limits=False)
         found = tell_refusal(partial(answer_timeseries, self._store.engine, snapshot, [node], wish))
         return parse_things(found, self._node)
 
     def _members(
-        self, snapshot: Snapshot, node: Node, span: Span, containers: Sequence[str] | None
-    ) -> list[Member]:
+        self, snapshot: Snapshot, node: ServedNode, span: TimeRange, containers: Sequence[str] | None
+    ) -> list[SeriesMember]:
         """In the order asked for, or all that lived in the span."""
         everybody = members_of(snapshot, [node])
         if containers is None:
@@ -142,7 +142,7 @@ class LocalNode:
         by_id = {one.id: one for one in everybody}
         return [by_id[one] for one in containers if one in by_id]
 
-    def study(self, name: str, metric: str, containers: Sequence[str], span: Span) -> list[StudyAnswer]:
+    def study(self, name: str, metric: str, containers: Sequence[str], span: TimeRange) -> list[StudyAnswer]:
         snapshot, node = self._look()
         members = self._members(snapshot, node, span, containers)
         if name == correlation.NAME:
@@ -158,15 +158,15 @@ class LocalNode:
         return answers
 
     def _neighbours(
-        self, snapshot: Snapshot, node: Node, mine: list[Member], metric: str, span: Span
-    ) -> list[Member]:
+        self, snapshot: Snapshot, node: ServedNode, mine: list[SeriesMember], metric: str, span: TimeRange
+    ) -> list[SeriesMember]:
         """The container, then those that use the most: as many as one study takes."""
         everybody = self._members(snapshot, node, span, None)
         order = busiest.rank(self._store.engine, everybody, [node], metric, span)
         others = [one for one in busiest.first_of(order, everybody, STUDIES_AT_ONCE) if one.id != mine[0].id]
         return [*mine, *others[: STUDIES_AT_ONCE - 1]]
 
-    def read_events(self, span: Span) -> list[Event]:
+    def read_events(self, span: TimeRange) -> list[NodeEvent]:
         snapshot, node = self._look()
         found = answer_events(snapshot, [node], span, None, EVENTS)
         return [parse_event(one) for one in found["events"]]
@@ -180,10 +180,10 @@ def tell_refusal(answer: Callable[[], Json]) -> Json:
         raise RequestRejected(f"{error} {error.hint}".strip()) from error
 
 
-def describe(member: Member, node: str) -> Life:
+def describe(member: SeriesMember, node: str) -> ArchivedLife:
     subject = member.subject
     is_container = scope_of(subject) == "container"
-    return Life(
+    return ArchivedLife(
         member.id,
         node,
         clean_name(subject.label("l_namespace")),

@@ -20,14 +20,14 @@ from nodescope import __version__
 from nodescope.base.clock import Clock
 from nodescope.base.errors import RequestRejected, SettingsRejected
 from nodescope.base.text import clean_text
-from nodescope.base.time_range import Span
+from nodescope.base.time_range import TimeRange
 from nodescope.use.mcp.nodes.backend import (
     About,
-    Event,
-    Level,
+    ArchivedLife,
     Levels,
-    Life,
+    MetricLevel,
     MetricRow,
+    NodeEvent,
     StudyAnswer,
     Thing,
     clean_name,
@@ -100,7 +100,7 @@ class ViewerNode:
         self._idle: list[http.client.HTTPConnection] = []
         self._only: dict[str, str] | None = None
         self._metrics: tuple[int, list[MetricRow]] | None = None
-        self._lives: tuple[int, list[Life]] | None = None
+        self._lives: tuple[int, list[ArchivedLife]] | None = None
 
     # -- the questions ----------------------------------------------------------
 
@@ -123,13 +123,13 @@ class ViewerNode:
             self._metrics = (mono_ns, [parse_metric(row) for row in found["metrics"]])
         return self._metrics[1]
 
-    def read_lives(self, span: Span | None) -> list[Life]:
+    def read_lives(self, span: TimeRange | None) -> list[ArchivedLife]:
         lives = self._read_all_lives()
         if span is None:
             return lives
         return [life for life in lives if life.first_ms <= span.to_ms and life.last_ms >= span.from_ms]
 
-    def _read_all_lives(self) -> list[Life]:
+    def _read_all_lives(self) -> list[ArchivedLife]:
         """A question asks for them several times over; they are kept for as long as one takes."""
         mono_ns = self._clock.mono_ns()
         if self._lives is None or mono_ns - self._lives[0] > LIVES_NS:
@@ -142,7 +142,7 @@ class ViewerNode:
             )
         return self._lives[1]
 
-    def read_levels(self, metric: str, span: Span, containers: Sequence[str] | None) -> Levels:
+    def read_levels(self, metric: str, span: TimeRange, containers: Sequence[str] | None) -> Levels:
         """Exact figures of the whole span: a series of one bucket each."""
         if containers is None:
             containers = [life.container_id for life in self.read_lives(span)]
@@ -160,11 +160,11 @@ class ViewerNode:
             rows += [level for one in found["series"] if (level := parse_level(one))]
         return Levels(unit, tuple(rows))
 
-    def read_things(self, metric: str, span: Span) -> tuple[str, list[Thing]]:
+    def read_things(self, metric: str, span: TimeRange) -> tuple[str, list[Thing]]:
         query = {"metric": metric, **ONE_FIGURE, **render_span(span), **self._narrowed()}
         return parse_things(self._ask("/api/timeseries", query), self._node)
 
-    def study(self, name: str, metric: str, containers: Sequence[str], span: Span) -> list[StudyAnswer]:
+    def study(self, name: str, metric: str, containers: Sequence[str], span: TimeRange) -> list[StudyAnswer]:
         if name == correlation.NAME:
             containers = self._neighbours(metric, containers[0], span)
         answers: list[StudyAnswer] = []
@@ -181,14 +181,14 @@ class ViewerNode:
             return [one for one in answers if one["id"] == containers[0]]
         return answers
 
-    def _neighbours(self, metric: str, container: str, span: Span) -> list[str]:
+    def _neighbours(self, metric: str, container: str, span: TimeRange) -> list[str]:
         """The container, then those that use the most: as many as one study takes."""
         query = {"metric": metric, "sort": "value", "limit": str(STUDIES_AT_ONCE)}
         found = self._ask("/api/containers", {**query, **render_span(span), **self._narrowed()})
         others = [str(row["id"]) for row in found["containers"] if row["id"] != container]
         return [container, *others[: STUDIES_AT_ONCE - 1]]
 
-    def read_events(self, span: Span) -> list[Event]:
+    def read_events(self, span: TimeRange) -> list[NodeEvent]:
         query = {"limit": str(EVENTS), **render_span(span), **self._narrowed()}
         found = self._ask("/api/events", query)
         return [parse_event(one) for one in found["events"]]
@@ -326,7 +326,7 @@ def milliseconds(seconds: float | None) -> int | None:
     return None if seconds is None else round(seconds * 1000)
 
 
-def render_span(span: Span) -> dict[str, str]:
+def render_span(span: TimeRange) -> dict[str, str]:
     return {"from": f"{span.from_ms / 1000:.3f}", "to": f"{span.to_ms / 1000:.3f}"}
 
 
@@ -341,9 +341,9 @@ def parse_metric(row: Mapping[str, Any]) -> MetricRow:
     )
 
 
-def parse_life(row: Mapping[str, Any], node: str) -> Life:
+def parse_life(row: Mapping[str, Any], node: str) -> ArchivedLife:
     service = row.get("name") if row.get("scope") == "service" else ""
-    return Life(
+    return ArchivedLife(
         str(row["id"]),
         node,
         clean_name(row.get("namespace")),
@@ -357,11 +357,11 @@ def parse_life(row: Mapping[str, Any], node: str) -> Life:
     )
 
 
-def parse_event(row: Mapping[str, Any]) -> Event:
-    return Event(round(row["at"] * 1000), clean_text(str(row["kind"]), 40), str(row["container"]))
+def parse_event(row: Mapping[str, Any]) -> NodeEvent:
+    return NodeEvent(round(row["at"] * 1000), clean_text(str(row["kind"]), 40), str(row["container"]))
 
 
-def parse_level(series: Mapping[str, Any]) -> Level | None:
+def parse_level(series: Mapping[str, Any]) -> MetricLevel | None:
     """The buckets of a series (one, or the samples themselves of a short span) as one row."""
     means = [value for value in series.get("mean") or () if value is not None]
     lows = [value for value in series.get("min") or () if value is not None]
@@ -369,7 +369,7 @@ def parse_level(series: Mapping[str, Any]) -> Level | None:
     samples = int(series.get("samples") or 0)
     if not means or not samples:
         return None
-    return Level(str(series["id"]), sum(means) / len(means), min(lows), max(highs), samples)
+    return MetricLevel(str(series["id"]), sum(means) / len(means), min(lows), max(highs), samples)
 
 
 # What of a thing's labels an answer shows: what it is, and what tells it apart.

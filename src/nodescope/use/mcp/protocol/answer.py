@@ -31,7 +31,7 @@ Fact = str | int | float | bool | None
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class ToolFinding:
     """One thing that was seen, and on what it rests."""
 
     sentence: str
@@ -73,7 +73,7 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class NextCall:
     """The next useful call, spelled out."""
 
     tool: str
@@ -91,13 +91,13 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ToolAnswer:
     """What a tool returns."""
 
     headline: str
     status: str = "found"
     """found, none, not_enough_data, not_collected."""
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[ToolFinding, ...] = ()
     figures: Mapping[str, Fact] = field(default_factory=dict)
     """avg, max, min, stddev and the like: of the whole span, where there is one metric."""
     names: tuple[str, ...] = ()
@@ -110,7 +110,7 @@ class Answer:
     nodes_away: Mapping[str, str] = field(default_factory=dict)
     """Nodes that did not answer, and why."""
     left_out: int = 0
-    next_call: Call | None = None
+    next_call: NextCall | None = None
 
     def to_json(self) -> dict[str, Any]:
         content: dict[str, Any] = {
@@ -156,7 +156,7 @@ class Answer:
             lines.append(f"Next: {self.next_call.render()}")
         return "\n".join(lines)
 
-    def _weightiest(self) -> list[Finding]:
+    def _weightiest(self) -> list[ToolFinding]:
         """As many as the text has room for, in the order of the answer."""
         places = range(len(self.findings))
         heaviest = sorted(places, key=lambda place: (-self.findings[place].weight, place))
@@ -183,7 +183,7 @@ MOST_NODES_AWAY = 12
 MOST_LINES = 6
 
 
-def fit(answer: Answer) -> tuple[str, dict[str, Any]]:
+def fit(answer: ToolAnswer) -> tuple[str, dict[str, Any]]:
     """Text and structured part within the limit; what gives way first is what is least asked for."""
     answer = bound(answer)
     while True:
@@ -193,7 +193,7 @@ def fit(answer: Answer) -> tuple[str, dict[str, Any]]:
         answer = shorten(answer)
 
 
-def bound(answer: Answer) -> Answer:
+def bound(answer: ToolAnswer) -> ToolAnswer:
     away = dict(list(answer.nodes_away.items())[:MOST_NODES_AWAY])
     unnamed = len(answer.nodes_away) - len(away)
     lines = answer.not_looked_at[:MOST_LINES]
@@ -209,7 +209,7 @@ def bound(answer: Answer) -> Answer:
     )
 
 
-def shorten(answer: Answer) -> Answer:
+def shorten(answer: ToolAnswer) -> ToolAnswer:
     if answer.names:
         return replace(answer, names=answer.names[: len(answer.names) // 2])
     if answer.findings:

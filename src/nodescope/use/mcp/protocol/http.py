@@ -93,7 +93,7 @@ def build_app(server: Server[Any], fleet: Fleet, hosts: Sequence[str], admits: A
             Route("/readyz", ready),
         ],
     )
-    return Gate(app, admits)
+    return McpGate(app, admits)
 
 
 def build_security(hosts: Sequence[str]) -> TransportSecuritySettings:
@@ -104,7 +104,7 @@ def build_security(hosts: Sequence[str]) -> TransportSecuritySettings:
     return TransportSecuritySettings(allowed_hosts=allowed, allowed_origins=origins)
 
 
-class Gate:
+class McpGate:
     """In front of everything: the token, and answers in JSON for paths that are not there."""
 
     def __init__(self, app: ASGIApp, admits: Admits | None) -> None:

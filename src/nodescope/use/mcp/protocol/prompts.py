@@ -13,7 +13,7 @@ REPORT = (
 
 
 @dataclass(frozen=True, slots=True)
-class Prompt:
+class McpPrompt:
     """One question, its parameters and the text that goes to the model."""
 
     name: str
@@ -32,10 +32,10 @@ def quoted(given: Mapping[str, str], name: str, otherwise: str) -> str:
 NODE = ("node", "node's name; all nodes unless given", False)
 CONTAINER = ("container", "pod/container or a name", True)
 
-PROMPTS: dict[str, Prompt] = {
+PROMPTS: dict[str, McpPrompt] = {
     prompt.name: prompt
     for prompt in (
-        Prompt(
+        McpPrompt(
             "who_uses_the_most",
             "Who uses the most?",
             "The containers that use the most CPU and memory, and whether that is new.",
@@ -46,7 +46,7 @@ PROMPTS: dict[str, Prompt] = {
                 f"analyze_container with study changepoint. {REPORT}"
             ),
         ),
-        Prompt(
+        McpPrompt(
             "is_it_leaking",
             "Is it leaking memory?",
             "Whether a container's memory grows for good, and when it reaches its limit.",
@@ -57,7 +57,7 @@ PROMPTS: dict[str, Prompt] = {
                 f"not enough data). Say when it reaches its limit, with the range. {REPORT}"
             ),
         ),
-        Prompt(
+        McpPrompt(
             "does_it_spike",
             "Does it spike periodically?",
             "Whether a container's CPU repeats itself, how often, and since when.",
@@ -68,7 +68,7 @@ PROMPTS: dict[str, Prompt] = {
                 f"span that holds. {REPORT}"
             ),
         ),
-        Prompt(
+        McpPrompt(
             "what_happened",
             "What happened at this time?",
             "What changed around a moment, in order, across containers.",
@@ -79,7 +79,7 @@ PROMPTS: dict[str, Prompt] = {
                 f"of an hour before and after. Order in time is no proof of cause: say what is only a guess. {REPORT}"
             ),
         ),
-        Prompt(
+        McpPrompt(
             "why_is_it_slow",
             "Why is it slow or killed?",
             "Throttling, pressure, nearness to limits, restarts and OOM kills of a container.",
@@ -95,7 +95,7 @@ PROMPTS: dict[str, Prompt] = {
 }
 
 
-def build_prompt(name: str, given: Mapping[str, str]) -> tuple[Prompt, str]:
+def build_prompt(name: str, given: Mapping[str, str]) -> tuple[McpPrompt, str]:
     prompt = PROMPTS.get(name)
     if prompt is None:
         shown = clean_text(name, 80)

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from nodescope.use.mcp.nodes.fleet import Fleet
-from nodescope.use.mcp.protocol.answer import Answer
+from nodescope.use.mcp.protocol.answer import ToolAnswer
 from nodescope.use.mcp.protocol.argument import Argument, Values
 
 
@@ -16,4 +16,4 @@ class Tool:
     title: str
     description: str
     arguments: tuple[Argument, ...]
-    run: Callable[[Fleet, Values], Awaitable[Answer]]
+    run: Callable[[Fleet, Values], Awaitable[ToolAnswer]]

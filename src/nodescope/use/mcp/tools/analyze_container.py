@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from nodescope.base.time_range import render_moment
-from nodescope.use.mcp.nodes.backend import Backend, Event, StudyAnswer
+from nodescope.use.mcp.nodes.backend import Backend, NodeEvent, StudyAnswer
 from nodescope.use.mcp.nodes.fleet import Fleet
-from nodescope.use.mcp.protocol.answer import Answer, Call, Fact, Finding
+from nodescope.use.mcp.protocol.answer import Fact, NextCall, ToolAnswer, ToolFinding
 from nodescope.use.mcp.protocol.argument import CONTAINER, FROM, NODE, TO, Argument, Values
 from nodescope.use.mcp.protocol.errors import ToolMisused
 from nodescope.use.mcp.protocol.tool import Tool
@@ -16,7 +16,7 @@ from nodescope.use.mcp.tools.shared.container_span import Stay, read_stay
 from nodescope.use.mcp.tools.shared.leak import GROWING, tell_growth
 from nodescope.use.mcp.tools.shared.merge_lives import (
     MATERIAL_SHARE,
-    Merged,
+    MergedAnswer,
     is_material,
     merge_answers,
     merge_figures,
@@ -46,7 +46,7 @@ class Studied:
     unit: str
     answers: list[StudyAnswer]
     summaries: list[StudyAnswer]
-    events: list[Event]
+    events: list[NodeEvent]
 
 
 def ask(resident: Resident, values: Values) -> Callable[[Backend], Studied]:
@@ -71,7 +71,7 @@ def ask(resident: Resident, values: Values) -> Callable[[Backend], Studied]:
     return question
 
 
-async def run(fleet: Fleet, values: Values) -> Answer:
+async def run(fleet: Fleet, values: Values) -> ToolAnswer:
     seat, resident = await find_resident(fleet, values["container"], values["node"])
     try:
         replies = (await fleet.ask({seat.node: seat}, ask(resident, values))).need_one()
@@ -80,7 +80,7 @@ async def run(fleet: Fleet, values: Values) -> Answer:
     studied = replies.answers[seat.node]
     merged = merge_answers(studied.answers)
     figures = merge_figures(studied.summaries)
-    answer = Answer(
+    answer = ToolAnswer(
         headline="",
         status=merged.status,
         figures=figures,
@@ -95,20 +95,22 @@ def of(resident: Resident, studied: Studied) -> str:
     return f'{studied.metric} of "{resident.name}"'
 
 
-def basis(studied: Studied, merged: Merged) -> str:
+def basis(studied: Studied, merged: MergedAnswer) -> str:
     return f"{studied.stay.tell_span()}; {merged.samples} samples, {100 * merged.missing_share:.1f} % missing"
 
 
 def tell_all(
-    resident: Resident, studied: Studied, merged: Merged, findings: Sequence[dict[str, Fact]]
-) -> list[Finding]:
+    resident: Resident, studied: Studied, merged: MergedAnswer, findings: Sequence[dict[str, Fact]]
+) -> list[ToolFinding]:
     return [
         tell_finding(finding, merged, studied.metric, resident.node, resident.name, studied.stay.newest_ms)
         for finding in findings
     ]
 
 
-def tell_nothing(answer: Answer, resident: Resident, studied: Studied, merged: Merged, no: str) -> Answer:
+def tell_nothing(
+    answer: ToolAnswer, resident: Resident, studied: Studied, merged: MergedAnswer, no: str
+) -> ToolAnswer:
     """No, and not enough to say, are two answers."""
     if merged.status == "none":
         return replace(answer, headline=f"No: {of(resident, studied)} {no} ({basis(studied, merged)}).")
@@ -118,7 +120,9 @@ def tell_nothing(answer: Answer, resident: Resident, studied: Studied, merged: M
     )
 
 
-def tell_periodicity(answer: Answer, resident: Resident, studied: Studied, merged: Merged) -> Answer:
+def tell_periodicity(
+    answer: ToolAnswer, resident: Resident, studied: Studied, merged: MergedAnswer
+) -> ToolAnswer:
     held, doubtful = split_by_lives(studied.answers)
     if doubtful:
         shortest = min(float(one["period_seconds"]) for one in doubtful)
@@ -174,7 +178,9 @@ def tell_period(seconds: float) -> str:
     return exact if spoken.endswith(" s") else f"{spoken} ({exact})"
 
 
-def tell_changes(answer: Answer, resident: Resident, studied: Studied, merged: Merged) -> Answer:
+def tell_changes(
+    answer: ToolAnswer, resident: Resident, studied: Studied, merged: MergedAnswer
+) -> ToolAnswer:
     """Changes that matter in order of time, a restart among them; slight ones are counted."""
     material = [finding for finding in merged.findings if is_material(finding)]
     slight = len(merged.findings) - len(material)
@@ -206,7 +212,7 @@ def tell_changes(answer: Answer, resident: Resident, studied: Studied, merged: M
     )
 
 
-def tell_trend(answer: Answer, resident: Resident, studied: Studied, merged: Merged) -> Answer:
+def tell_trend(answer: ToolAnswer, resident: Resident, studied: Studied, merged: MergedAnswer) -> ToolAnswer:
     """A life that has ended is told in the past tense: its forecast is of a time that is over."""
     ended_ms = studied.stay.lives[-1].first_ms if len(studied.stay.lives) > 1 else 0
     past = [one for one in merged.findings if float(one["to"]) * 1000 < ended_ms]
@@ -228,7 +234,7 @@ def tell_trend(answer: Answer, resident: Resident, studied: Studied, merged: Mer
     return replace(answer, headline=headline, findings=told)
 
 
-def tell_other(answer: Answer, resident: Resident, studied: Studied, merged: Merged) -> Answer:
+def tell_other(answer: ToolAnswer, resident: Resident, studied: Studied, merged: MergedAnswer) -> ToolAnswer:
     if not merged.findings:
         return tell_nothing(answer, resident, studied, merged, NOTHINGS[studied.study])
     return replace(
@@ -255,32 +261,32 @@ def tell_gaps(studied: Studied) -> tuple[str, ...]:
     return tuple(told)
 
 
-def suggest(studied: Studied, resident: Resident, merged: Merged) -> Call:
+def suggest(studied: Studied, resident: Resident, merged: MergedAnswer) -> NextCall:
     where: dict[str, Fact] = {"container": resident.name, "node": resident.node}
     study, metric = studied.study, studied.metric
     changes = [finding for finding in merged.findings if is_material(finding)]
     if study == "changepoint" and len(changes) > MANY_CHANGES:
         asked = {**where, "study": "periodicity", "metric": metric}
-        return Call("analyze_container", asked, "whether these changes repeat")
+        return NextCall("analyze_container", asked, "whether these changes repeat")
     at = changes[0].get("at") if changes else None
     if study == "changepoint" and at is not None:
         moment = render_iso(float(at) * 1000)
-        return Call("explain_incident", {"at": moment, "node": resident.node}, "what else changed then")
+        return NextCall("explain_incident", {"at": moment, "node": resident.node}, "what else changed then")
     if study == "changepoint" and any(event.kind == "oom" for event in studied.events):
         asked = {**where, "study": "trend", "metric": "memory"}
-        return Call("analyze_container", asked, "whether it leaked before it was killed")
+        return NextCall("analyze_container", asked, "whether it leaked before it was killed")
     if merged.status == "not_enough_data":
         asked = {**where, "study": study, "metric": metric, "from": "-6h"}
-        return Call("analyze_container", asked, "a longer span")
-    return Call("summarize_container", where, "all its metrics, limits and restarts")
+        return NextCall("analyze_container", asked, "a longer span")
+    return NextCall("summarize_container", where, "all its metrics, limits and restarts")
 
 
-def not_collected(resident: Resident, reason: str) -> Answer:
-    return Answer(
+def not_collected(resident: Resident, reason: str) -> ToolAnswer:
+    return ToolAnswer(
         headline=f"Cannot tell for {resident.name}: {reason}.",
         status="not_collected",
         looked_at=f"what was collected on {resident.node}",
-        next_call=Call("list_metrics", {"node": resident.node}, "what was collected"),
+        next_call=NextCall("list_metrics", {"node": resident.node}, "what was collected"),
     )
 
 

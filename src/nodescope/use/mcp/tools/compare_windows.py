@@ -5,16 +5,16 @@ from dataclasses import dataclass
 from math import erf
 
 from nodescope.base.errors import RequestRejected
-from nodescope.base.time_range import Span, render_moment
+from nodescope.base.time_range import TimeRange, render_moment
 from nodescope.use.mcp.nodes.backend import About, Backend
 from nodescope.use.mcp.nodes.fleet import Fleet
-from nodescope.use.mcp.protocol.answer import MOST_FINDINGS, Answer, Call, Fact, Finding
+from nodescope.use.mcp.protocol.answer import MOST_FINDINGS, Fact, NextCall, ToolAnswer, ToolFinding
 from nodescope.use.mcp.protocol.argument import NODE, Argument, Values
 from nodescope.use.mcp.protocol.errors import ToolMisused
 from nodescope.use.mcp.protocol.tool import Tool
 from nodescope.use.mcp.tools.shared.container import Resident, find_resident, gather_residents
 from nodescope.use.mcp.tools.shared.container_span import MOST_LIVES
-from nodescope.use.mcp.tools.shared.level_table import Row, join_levels
+from nodescope.use.mcp.tools.shared.level_table import LevelRow, join_levels
 from nodescope.use.mcp.tools.shared.merge_lives import merge_figures
 from nodescope.use.mcp.tools.shared.time_text import (
     choose_span,
@@ -49,7 +49,7 @@ MOST_NAMED = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class WindowPair:
     """One metric of one container (or the total of a node) in both spans."""
 
     node: str
@@ -82,17 +82,17 @@ class Pair:
 class Compared:
     """What a node answered."""
 
-    first: Span
-    second: Span
+    first: TimeRange
+    second: TimeRange
     newest_ms: int
-    pairs: list[Pair]
+    pairs: list[WindowPair]
     only_first: frozenset[str] = frozenset()
     only_second: frozenset[str] = frozenset()
     clipped: tuple[str, ...] = ()
     """Where the data is shorter than a window that was asked for."""
 
 
-def choose_spans(about: About, values: Values) -> tuple[Span, Span]:
+def choose_spans(about: About, values: Values) -> tuple[TimeRange, TimeRange]:
     newest_ms = newest_of(about)
     for one in ("a", "b"):
         start = read_moment(f"{one}_from", values[f"{one}_from"], newest_ms)
@@ -126,7 +126,7 @@ def ask_container(resident: Resident, values: Values) -> Callable[[Backend], Com
             )
             if before and after:
                 pairs.append(
-                    Pair(
+                    WindowPair(
                         resident.node,
                         resident.name,
                         metric,
@@ -142,12 +142,12 @@ def ask_container(resident: Resident, values: Values) -> Callable[[Backend], Com
     return question
 
 
-def count_restarts(resident: Resident, first: Span, second: Span) -> int:
-    both = Span(min(first.from_ms, second.from_ms), max(first.to_ms, second.to_ms))
+def count_restarts(resident: Resident, first: TimeRange, second: TimeRange) -> int:
+    both = TimeRange(min(first.from_ms, second.from_ms), max(first.to_ms, second.to_ms))
     return max(0, len(resident.within(both)) - 1)
 
 
-def lives_of(resident: Resident, span: Span, window_name: str) -> list[str]:
+def lives_of(resident: Resident, span: TimeRange, window_name: str) -> list[str]:
     lives = resident.within(span)
     if not lives:
         raise ToolMisused(
@@ -162,7 +162,7 @@ def ask_node(values: Values) -> Callable[[Backend], Compared]:
         about = backend.read_about()
         first, second = choose_spans(about, values)
         residents = gather_residents(backend.read_lives(None))
-        pairs: list[Pair] = []
+        pairs: list[WindowPair] = []
         only_first: set[str] = set()
         only_second: set[str] = set()
         known = {row.name for row in backend.read_metrics()}
@@ -181,7 +181,7 @@ def ask_node(values: Values) -> Callable[[Backend], Compared]:
             unit = levels[0].unit
             if metric in ("cpu", "memory") and before and after:
                 pairs.append(
-                    Pair(
+                    WindowPair(
                         about.node,
                         None,
                         metric,
@@ -191,7 +191,7 @@ def ask_node(values: Values) -> Callable[[Backend], Compared]:
                     )
                 )
             pairs += [
-                Pair(
+                WindowPair(
                     about.node,
                     before[name].resident.name,
                     metric,
@@ -216,7 +216,7 @@ def ask_node(values: Values) -> Callable[[Backend], Compared]:
     return question
 
 
-def facts(row: Row) -> dict[str, Fact]:
+def facts(row: LevelRow) -> dict[str, Fact]:
     return {
         "avg": row.mean,
         "min": row.least,
@@ -226,7 +226,7 @@ def facts(row: Row) -> dict[str, Fact]:
     }
 
 
-def total(rows: Sequence[Row]) -> dict[str, Fact]:
+def total(rows: Sequence[LevelRow]) -> dict[str, Fact]:
     """Of all containers: each counts for as long as it was there."""
     return {
         "avg": sum(row.mean * row.there_share for row in rows),
@@ -235,7 +235,7 @@ def total(rows: Sequence[Row]) -> dict[str, Fact]:
     }
 
 
-async def run(fleet: Fleet, values: Values) -> Answer:
+async def run(fleet: Fleet, values: Values) -> ToolAnswer:
     if values["container"]:
         seat, resident = await find_resident(fleet, values["container"], values["node"])
         replies = (await fleet.ask({seat.node: seat}, ask_container(resident, values))).need_one()
@@ -248,7 +248,7 @@ async def run(fleet: Fleet, values: Values) -> Answer:
     changed = [pair for pair in pairs if abs(pair.change) >= SAME_SHARE]
     shown = changed or pairs[:3]
     first = parts[0]
-    return Answer(
+    return ToolAnswer(
         headline=tell_headline(what, changed, pairs, first),
         status="found" if changed else "none" if pairs else "not_enough_data",
         findings=tuple(tell(pair, first) for pair in shown[:MOST_FINDINGS]),
@@ -260,7 +260,7 @@ async def run(fleet: Fleet, values: Values) -> Answer:
     )
 
 
-def tell_headline(what: str, changed: list[Pair], pairs: list[Pair], part: Compared) -> str:
+def tell_headline(what: str, changed: list[WindowPair], pairs: list[WindowPair], part: Compared) -> str:
     if not pairs:
         return f"Cannot compare {what}: no metric has samples in both windows."
     if not changed:
@@ -271,14 +271,14 @@ def tell_headline(what: str, changed: list[Pair], pairs: list[Pair], part: Compa
     return f"{tell(changed[0], part).sentence} {len(changed)} of {len(pairs)} figures of {what} differ by 10 % or more ({windows})."
 
 
-def tell(pair: Pair, part: Compared) -> Finding:
+def tell(pair: WindowPair, part: Compared) -> ToolFinding:
     first, second = float(pair.before["avg"] or 0), float(pair.after["avg"] or 0)
     verb = "rose" if second > first else "fell" if second < first else "stayed"
     ratio = f" ({100 * (second - first) / abs(first):+.0f} %)" if first else ""
     who = f'"{pair.container}"' if pair.container else f"all containers of {pair.node}"
     times = "once" if pair.restarts == 1 else f"{pair.restarts} times"
     restarted = f"; it was restarted {times} meanwhile" if pair.restarts else ""
-    return Finding(
+    return ToolFinding(
         f"{pair.metric} of {who} {verb} from {quantity(first, pair.unit)} to {quantity(second, pair.unit)}{ratio}{restarted}.",
         "difference",
         node=pair.node,
@@ -304,7 +304,7 @@ def tell(pair: Pair, part: Compared) -> Finding:
     )
 
 
-def sureness(pair: Pair) -> float | None:
+def sureness(pair: WindowPair) -> float | None:
     """
     Of all pairs of one sample of each window, the share that differs in the told direction.
 
@@ -334,10 +334,10 @@ def tell_gaps(parts: list[Compared], same: int) -> tuple[str, ...]:
     return (*tell_alike([line for part in parts for line in part.clipped]), *told)
 
 
-def suggest(changed: list[Pair], part: Compared) -> Call:
+def suggest(changed: list[WindowPair], part: Compared) -> NextCall:
     pair = next((one for one in changed if one.container), None)
     if pair is None or pair.container is None:
-        return Call("top_containers", {"by": "memory"}, "who uses the most now")
+        return NextCall("top_containers", {"by": "memory"}, "who uses the most now")
     arguments: dict[str, Fact] = {
         "container": pair.container,
         "study": "changepoint",
@@ -346,7 +346,7 @@ def suggest(changed: list[Pair], part: Compared) -> Call:
         "from": render_iso(min(part.first.from_ms, part.second.from_ms)),
         "to": render_iso(max(part.first.to_ms, part.second.to_ms)),
     }
-    return Call("analyze_container", arguments, "when it changed")
+    return NextCall("analyze_container", arguments, "when it changed")
 
 
 def window(name: str, what: str) -> Argument:

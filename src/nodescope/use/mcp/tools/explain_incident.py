@@ -5,10 +5,10 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from nodescope.base.errors import RequestRejected
-from nodescope.base.time_range import Span, render_moment
-from nodescope.use.mcp.nodes.backend import Backend, Event, Level
+from nodescope.base.time_range import TimeRange, render_moment
+from nodescope.use.mcp.nodes.backend import Backend, MetricLevel, NodeEvent
 from nodescope.use.mcp.nodes.fleet import Fleet
-from nodescope.use.mcp.protocol.answer import MOST_FINDINGS, Answer, Call, Finding
+from nodescope.use.mcp.protocol.answer import MOST_FINDINGS, NextCall, ToolAnswer, ToolFinding
 from nodescope.use.mcp.protocol.argument import NODE, Argument, Values
 from nodescope.use.mcp.protocol.errors import ToolMisused
 from nodescope.use.mcp.protocol.tool import Tool
@@ -63,19 +63,19 @@ AT_ONCE_SECONDS, AT_ONCE_WEIGHT = 5.0, 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class NodeIncident:
     """One node's part."""
 
     at_ms: int
-    span: Span
+    span: TimeRange
     newest_ms: int
-    findings: list[Finding]
+    findings: list[ToolFinding]
     containers: int
     studied: int
 
 
-def ask(values: Values, resident: Resident | None) -> Callable[[Backend], Told]:
-    def question(backend: Backend) -> Told:
+def ask(values: Values, resident: Resident | None) -> Callable[[Backend], NodeIncident]:
+    def question(backend: Backend) -> NodeIncident:
         about = backend.read_about()
         newest_ms = newest_of(about)
         at_ms = read_moment("at", values["at"], newest_ms)
@@ -86,7 +86,7 @@ def ask(values: Values, resident: Resident | None) -> Callable[[Backend], Told]:
                 f"node {about.node} has no data at {render_moment(at_ms)}; it has "
                 f"{render_moment(oldest_ms)} to {render_moment(newest_ms)}: choose a time in between"
             )
-        span = Span(max(oldest_ms, at_ms - reach_ms), min(newest_ms, at_ms + reach_ms))
+        span = TimeRange(max(oldest_ms, at_ms - reach_ms), min(newest_ms, at_ms + reach_ms))
         everybody = [resident] if resident else gather_residents(backend.read_lives(span))
         by_id = {life.container_id: one for one in everybody for life in one.lives}
         events = [event for event in backend.read_events(span) if event.container_id in by_id]
@@ -105,12 +105,12 @@ def ask(values: Values, resident: Resident | None) -> Callable[[Backend], Told]:
             studied += len(moved)
             if moved:
                 findings += tell_changes(backend, metric, moved, span, by_id, newest_ms)
-        return Told(at_ms, span, newest_ms, findings, len(everybody), studied)
+        return NodeIncident(at_ms, span, newest_ms, findings, len(everybody), studied)
 
     return question
 
 
-def screen(backend: Backend, metric: str, span: Span, at_ms: int) -> list[str]:
+def screen(backend: Backend, metric: str, span: TimeRange, at_ms: int) -> list[str]:
     """Whose mean differs between before, around and after: three cheap questions instead of a study each."""
     third_ms = max(1000, (span.to_ms - span.from_ms) // 6)
     borders = [
@@ -119,12 +119,12 @@ def screen(backend: Backend, metric: str, span: Span, at_ms: int) -> list[str]:
         min(span.to_ms, at_ms + third_ms),
         span.to_ms,
     ]
-    means: dict[str, list[Level]] = {}
+    means: dict[str, list[MetricLevel]] = {}
     for start_ms, end_ms in pairwise(borders):
         if end_ms - start_ms < 1000:
             continue
         try:
-            levels = backend.read_levels(metric, Span(start_ms, end_ms), None)
+            levels = backend.read_levels(metric, TimeRange(start_ms, end_ms), None)
         except RequestRejected:
             return []
         for row in levels.rows:
@@ -138,9 +138,14 @@ def screen(backend: Backend, metric: str, span: Span, at_ms: int) -> list[str]:
 
 
 def tell_changes(
-    backend: Backend, metric: str, ids: Sequence[str], span: Span, by_id: dict[str, Resident], newest_ms: int
-) -> list[Finding]:
-    told: list[Finding] = []
+    backend: Backend,
+    metric: str,
+    ids: Sequence[str],
+    span: TimeRange,
+    by_id: dict[str, Resident],
+    newest_ms: int,
+) -> list[ToolFinding]:
+    told: list[ToolFinding] = []
     for answer in backend.study("changepoint", metric, ids, span):
         resident = by_id.get(str(answer.get("id")))
         if resident is None:
@@ -158,10 +163,10 @@ def tell_changes(
     return told
 
 
-def tell_pattern(changes: list[Finding], metric: str, resident: Resident, newest_ms: int) -> Finding:
+def tell_pattern(changes: list[ToolFinding], metric: str, resident: Resident, newest_ms: int) -> ToolFinding:
     ordered = sorted(changes, key=lambda one: one.at or 0)
     first, last = ordered[0].at or 0, ordered[-1].at or 0
-    return Finding(
+    return ToolFinding(
         f'"{resident.name}": {metric} changed {len(changes)} times between {render_moment(round(first * 1000))} and '
         f"{render_moment(round(last * 1000))}; it may repeat itself.",
         "pattern",
@@ -181,10 +186,10 @@ def tell_pattern(changes: list[Finding], metric: str, resident: Resident, newest
 
 
 def tell_lives(
-    residents: Sequence[Resident], events: Sequence[Event], span: Span, newest_ms: int
-) -> list[Finding]:
+    residents: Sequence[Resident], events: Sequence[NodeEvent], span: TimeRange, newest_ms: int
+) -> list[ToolFinding]:
     """Restarts and kills; and starts and ends of containers that were not restarts."""
-    told: list[Finding] = []
+    told: list[ToolFinding] = []
     for resident in residents:
         lives = resident.within(span)
         mine = {life.container_id for life in resident.lives}
@@ -201,7 +206,7 @@ def tell_lives(
     return told
 
 
-def in_a_loop(one: Finding, resident: Resident) -> Finding:
+def in_a_loop(one: ToolFinding, resident: Resident) -> ToolFinding:
     """A restart of what restarts all the time is no news, and is told as part of its loop."""
     count = len(resident.lives) - 1
     if one.kind != "restart" or count <= MOST_TOLD:
@@ -210,10 +215,10 @@ def in_a_loop(one: Finding, resident: Resident) -> Finding:
     return replace(one, sentence=sentence, kind="loop_restart", evidence={**one.evidence, "restarts": count})
 
 
-def tell_event(resident: Resident, event: Event, newest_ms: int) -> Finding:
+def tell_event(resident: Resident, event: NodeEvent, newest_ms: int) -> ToolFinding:
     words = {"start": "started", "exit": "ended", "oom": "was OOM-killed"}
     kind = "oom_kill" if event.kind == "oom" else event.kind
-    return Finding(
+    return ToolFinding(
         f'"{resident.name}" {words.get(event.kind, event.kind)} at {render_moment(event.at_ms)}.',
         kind,
         node=resident.node,
@@ -224,7 +229,7 @@ def tell_event(resident: Resident, event: Event, newest_ms: int) -> Finding:
     )
 
 
-async def run(fleet: Fleet, values: Values) -> Answer:
+async def run(fleet: Fleet, values: Values) -> ToolAnswer:
     resident = None
     seats = fleet.choose(values["node"])
     if values["container"]:
@@ -239,7 +244,7 @@ async def run(fleet: Fleet, values: Values) -> Answer:
     chosen = sorted(everything, key=lambda one: -relevance(one, first))[:MOST_FINDINGS]
     ordered = sorted(chosen, key=lambda one: one.at or 0)
     told = [weigh(one, first) for one in ordered]
-    return Answer(
+    return ToolAnswer(
         headline=tell_headline(told, chosen, first, list(replies.answers), len(everything)),
         status="found" if told else "none",
         findings=tuple(told),
@@ -257,14 +262,14 @@ async def run(fleet: Fleet, values: Values) -> Answer:
     )
 
 
-def weigh(one: Finding, part: Told) -> Finding:
+def weigh(one: ToolFinding, part: NodeIncident) -> ToolFinding:
     """With how far it is from the moment, and without what only a statistician would miss here."""
     kept = {name: value for name, value in one.evidence.items() if name in TOLD_EVIDENCE}
     evidence = {**kept, "seconds_from_incident": seconds_from(one, part)}
     return replace(one, evidence=evidence, weight=relevance(one, part))
 
 
-def relevance(one: Finding, part: Told) -> float:
+def relevance(one: ToolFinding, part: NodeIncident) -> float:
     """Kills before restarts before changes; large before small, near the moment before far from it."""
     reach = max(1.0, part.span.seconds / 2)
     # A leak is near when its end is.
@@ -280,12 +285,12 @@ def relevance(one: Finding, part: Told) -> float:
     return (one.confidence or 0) * size + 0.5 * near + at_once
 
 
-def seconds_from(one: Finding, part: Told) -> float:
+def seconds_from(one: ToolFinding, part: NodeIncident) -> float:
     return round((one.at or 0) - part.at_ms / 1000, 1)
 
 
 def tell_headline(
-    told: list[Finding], chosen: list[Finding], part: Told, nodes: list[str], count: int
+    told: list[ToolFinding], chosen: list[ToolFinding], part: NodeIncident, nodes: list[str], count: int
 ) -> str:
     where = nodes[0] if len(nodes) == 1 else f"{len(nodes)} nodes"
     around = f"within {duration((part.span.to_ms - part.span.from_ms) / 2000)} of {render_at(part.at_ms, part.newest_ms)}"
@@ -297,14 +302,14 @@ def tell_headline(
     return f"{count} {things} happened on {where} {around}. Most telling: {weighty}{first}"
 
 
-def suggest(chosen: list[Finding], part: Told) -> Call:
+def suggest(chosen: list[ToolFinding], part: NodeIncident) -> NextCall:
     if not chosen:
-        return Call(
+        return NextCall(
             "explain_incident",
             {"at": render_iso(part.at_ms), "minutes": 60},
             "a wider span; or top_containers",
         )
-    return Call(
+    return NextCall(
         "summarize_container",
         {"container": chosen[0].container, "node": chosen[0].node},
         "how the most telling container does",

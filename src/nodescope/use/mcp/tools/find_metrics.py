@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 from nodescope.use.mcp.nodes.backend import MetricRow
 from nodescope.use.mcp.nodes.fleet import Fleet
-from nodescope.use.mcp.protocol.answer import Answer, Call, Finding
+from nodescope.use.mcp.protocol.answer import NextCall, ToolAnswer, ToolFinding
 from nodescope.use.mcp.protocol.argument import Argument, Values
 from nodescope.use.mcp.protocol.tool import Tool
 from nodescope.use.mcp.tools.shared.metric_name import COUNTED_SCOPES
@@ -84,21 +84,21 @@ def rank(rows: Iterable[MetricRow], asked: set[str]) -> list[MetricRow]:
     return [row for _, row in kept[:MOST]]
 
 
-async def run(fleet: Fleet, values: Values) -> Answer:
+async def run(fleet: Fleet, values: Values) -> ToolAnswer:
     replies = (await fleet.ask(fleet.choose(None), lambda backend: backend.read_metrics())).need_one()
     rows = {row.name: row for answer in replies.answers.values() for row in answer}
     asked = words_of(values["question"])
     best = rank(rows.values(), asked)
     study = choose_study(asked)
     if not best:
-        return Answer(
+        return ToolAnswer(
             headline=f"No metric among {len(rows)} fits these words; name what is short: cpu, memory, disk, network, gpu.",
             status="none",
             looked_at=f"names and meanings of {len(rows)} metrics",
             nodes_away=replies.away,
-            next_call=Call("list_metrics", {}, "all metrics"),
+            next_call=NextCall("list_metrics", {}, "all metrics"),
         )
-    return Answer(
+    return ToolAnswer(
         headline=f'Ask {best[0].name} with the study {study}: "{STUDIES[study].question}"',
         findings=tuple(tell(row) for row in best),
         looked_at=f"names and meanings of {len(rows)} metrics of {len(replies.answers)} nodes, by words",
@@ -108,21 +108,23 @@ async def run(fleet: Fleet, values: Values) -> Answer:
     )
 
 
-def tell(row: MetricRow) -> Finding:
+def tell(row: MetricRow) -> ToolFinding:
     where = "" if row.scope in ("container", "") else f" Measured per {row.scope}."
-    return Finding(f"{row.name}: {row.help}{where}", "metric", metric=row.name, unit=row.unit or None)
+    return ToolFinding(f"{row.name}: {row.help}{where}", "metric", metric=row.name, unit=row.unit or None)
 
 
-def suggest(row: MetricRow, study: str) -> Call:
+def suggest(row: MetricRow, study: str) -> NextCall:
     if row.scope in COUNTED_SCOPES:
-        return Call("top_containers", {"by": row.name}, f"each {row.scope} by it; it is not of containers")
+        return NextCall(
+            "top_containers", {"by": row.name}, f"each {row.scope} by it; it is not of containers"
+        )
     if row.scope not in ("container", ""):
-        return Call(
+        return NextCall(
             "list_metrics", {"search": row.scope}, "this metric is not of containers; what else there is"
         )
     if study == "summary":
-        return Call("top_containers", {"by": row.name}, "who has the most of it")
-    return Call(
+        return NextCall("top_containers", {"by": row.name}, "who has the most of it")
+    return NextCall(
         "top_containers", {"by": row.name}, f"who has the most; then analyze_container with study={study}"
     )
 

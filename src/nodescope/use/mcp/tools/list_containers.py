@@ -2,9 +2,9 @@
 
 from collections.abc import Callable
 
-from nodescope.use.mcp.nodes.backend import About, Backend, Life
+from nodescope.use.mcp.nodes.backend import About, ArchivedLife, Backend
 from nodescope.use.mcp.nodes.fleet import Fleet
-from nodescope.use.mcp.protocol.answer import MOST_FINDINGS, Answer, Call, Finding
+from nodescope.use.mcp.protocol.answer import MOST_FINDINGS, NextCall, ToolAnswer, ToolFinding
 from nodescope.use.mcp.protocol.argument import NAMESPACE, NODE, Argument, Values
 from nodescope.use.mcp.protocol.errors import ToolMisused
 from nodescope.use.mcp.protocol.tool import Tool
@@ -17,7 +17,7 @@ from nodescope.use.studies.words import quantity
 GONE_MS = 5_000
 SORTS = ("last_seen", "name", "restarts", "cpu", "memory")
 
-Found = tuple[About, list[Life], dict[str, float], str]
+Found = tuple[About, list[ArchivedLife], dict[str, float], str]
 
 
 def ask(sort: str) -> Callable[[Backend], Found]:
@@ -35,7 +35,7 @@ def ask(sort: str) -> Callable[[Backend], Found]:
     return question
 
 
-async def run(fleet: Fleet, values: Values) -> Answer:
+async def run(fleet: Fleet, values: Values) -> ToolAnswer:
     sort = values["sort"] or "last_seen"
     limit = values["limit"] or MOST_FINDINGS
     replies = (await fleet.ask(fleet.choose(values["node"]), ask(sort))).need_one()
@@ -49,7 +49,7 @@ async def run(fleet: Fleet, values: Values) -> Answer:
     ordered = order(matching, sort, means)[:limit]
     rows = [tell(one, abouts[one.node], means.get(one.lives[-1].container_id), unit) for one in ordered]
     first = ordered[0]
-    return Answer(
+    return ToolAnswer(
         headline=tell_headline(matching, abouts, ordered),
         findings=tuple(rows[:MOST_FINDINGS]),
         names=tuple(one.full_name for one in ordered[MOST_FINDINGS:]),
@@ -57,7 +57,7 @@ async def run(fleet: Fleet, values: Values) -> Answer:
         looked_at=f"containers of {', '.join(list(abouts)[:8])}, over all of their data, sorted by {sort}",
         not_looked_at=("processes outside of containers",),
         nodes_away={**replies.away, **replies.refused},
-        next_call=Call(
+        next_call=NextCall(
             "summarize_container",
             {"container": first.name, "node": first.node},
             "how it does: figures, limits, restarts, warnings",
@@ -88,13 +88,13 @@ def order(residents: list[Resident], sort: str, means: dict[str, float]) -> list
     )
 
 
-def tell(one: Resident, about: About, mean: float | None, unit: str) -> Finding:
+def tell(one: Resident, about: About, mean: float | None, unit: str) -> ToolFinding:
     newest_ms = about.to_ms or one.last_ms
     running = one.last_ms >= newest_ms - GONE_MS
     state = "running" if running else f"last seen {render_at(one.last_ms, newest_ms)}"
     restarts = f", restarted {one.restarts} x" if one.restarts else ""
     used = f", {quantity(mean, unit)} on average in the last hour" if mean is not None else ""
-    return Finding(
+    return ToolFinding(
         f'"{one.full_name}" on {one.node}: {one.qos_class or "QoS not known"}, {state}{restarts}{used}.',
         "container",
         node=one.node,

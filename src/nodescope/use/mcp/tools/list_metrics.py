@@ -2,13 +2,13 @@
 
 from nodescope.use.mcp.nodes.backend import MetricRow
 from nodescope.use.mcp.nodes.fleet import Fleet
-from nodescope.use.mcp.protocol.answer import Answer, Call
+from nodescope.use.mcp.protocol.answer import NextCall, ToolAnswer
 from nodescope.use.mcp.protocol.argument import NODE, Argument, Values
 from nodescope.use.mcp.protocol.tool import Tool
 from nodescope.use.studies import STUDIES
 
 
-async def run(fleet: Fleet, values: Values) -> Answer:
+async def run(fleet: Fleet, values: Values) -> ToolAnswer:
     seats = fleet.choose(values["node"])
     replies = (await fleet.ask(seats, lambda backend: backend.read_metrics())).need_one()
     rows: dict[str, MetricRow] = {}
@@ -24,7 +24,7 @@ async def run(fleet: Fleet, values: Values) -> Answer:
         if found
         else f"No metric{asked} among {len(rows)}; try find_metrics with a question."
     )
-    return Answer(
+    return ToolAnswer(
         headline=headline,
         status="found" if found else "none",
         names=tuple(describe(row) for row in found),
@@ -33,7 +33,7 @@ async def run(fleet: Fleet, values: Values) -> Answer:
         looked_at=f"metrics of {', '.join(list(replies.answers)[:8])}",
         not_looked_at=("raw names beyond what fits: narrow with search",) if len(found) > 40 else (),
         nodes_away=replies.away,
-        next_call=Call(
+        next_call=NextCall(
             "find_metrics", {"question": "is it short of memory?"}, "which metric and study answer a question"
         ),
     )

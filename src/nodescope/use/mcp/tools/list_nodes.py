@@ -3,13 +3,13 @@
 from nodescope.base.time_range import render_moment
 from nodescope.use.mcp.nodes.backend import About
 from nodescope.use.mcp.nodes.fleet import Fleet
-from nodescope.use.mcp.protocol.answer import Answer, Call, Finding
+from nodescope.use.mcp.protocol.answer import NextCall, ToolAnswer, ToolFinding
 from nodescope.use.mcp.protocol.argument import Values
 from nodescope.use.mcp.protocol.tool import Tool
 from nodescope.use.mcp.tools.shared.time_text import render_age
 
 
-async def run(fleet: Fleet, values: Values) -> Answer:
+async def run(fleet: Fleet, values: Values) -> ToolAnswer:
     del values
     seats = fleet.choose(None)
     replies = await fleet.read_abouts(seats)
@@ -23,7 +23,7 @@ async def run(fleet: Fleet, values: Values) -> Answer:
     now_ms = fleet.now_ms()
     shown = ready[:12]
     trouble = fleet.roster.trouble()
-    return Answer(
+    return ToolAnswer(
         headline=tell_headline(ready, len(seats), now_ms),
         status="found" if ready else "not_enough_data",
         findings=tuple(tell_node(about, now_ms) for about in shown),
@@ -47,9 +47,9 @@ def tell_headline(ready: list[About], known: int, now_ms: int) -> str:
     )
 
 
-def tell_node(about: About, now_ms: int) -> Finding:
+def tell_node(about: About, now_ms: int) -> ToolFinding:
     start_ms, end_ms = about.from_ms or 0, about.to_ms or 0
-    return Finding(
+    return ToolFinding(
         f"{about.node}: ready, {about.containers} containers seen (each restart is one more), data from {render_moment(start_ms)} "
         f"to {render_moment(end_ms)} ({render_age(end_ms, now_ms)}).",
         "node",
@@ -67,11 +67,13 @@ def tell_node(about: About, now_ms: int) -> Finding:
     )
 
 
-def suggest(ready: list[About]) -> Call | None:
+def suggest(ready: list[About]) -> NextCall | None:
     if not ready:
         return None
     arguments = {"by": "memory", "node": ready[0].node} if len(ready) == 1 else {"by": "memory"}
-    return Call("top_containers", arguments, "who uses the most; by may be cpu, memory, throttled, pressure")
+    return NextCall(
+        "top_containers", arguments, "who uses the most; by may be cpu, memory, throttled, pressure"
+    )
 
 
 TOOL = Tool(

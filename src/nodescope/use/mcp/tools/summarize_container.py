@@ -3,15 +3,20 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from nodescope.use.mcp.nodes.backend import Backend, Event, StudyAnswer
+from nodescope.use.mcp.nodes.backend import Backend, NodeEvent, StudyAnswer
 from nodescope.use.mcp.nodes.fleet import Fleet
-from nodescope.use.mcp.protocol.answer import Answer, Call, Fact, Finding
+from nodescope.use.mcp.protocol.answer import Fact, NextCall, ToolAnswer, ToolFinding
 from nodescope.use.mcp.protocol.argument import CONTAINER, FROM, NODE, TO, Values
 from nodescope.use.mcp.protocol.tool import Tool
 from nodescope.use.mcp.tools.shared.container import Resident, find_resident
 from nodescope.use.mcp.tools.shared.container_span import Stay, read_stay
 from nodescope.use.mcp.tools.shared.leak import find_leaks
-from nodescope.use.mcp.tools.shared.merge_lives import Merged, merge_answers, merge_figures, tell_finding
+from nodescope.use.mcp.tools.shared.merge_lives import (
+    MergedAnswer,
+    merge_answers,
+    merge_figures,
+    tell_finding,
+)
 from nodescope.use.mcp.tools.shared.restart import tell_restarts
 from nodescope.use.mcp.tools.shared.time_text import render_iso
 from nodescope.use.studies.words import quantity
@@ -36,19 +41,19 @@ RANK = {"leak": 0, "oom_kill": 0, "critical": 0, "warning": 1}
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class NodeSummary:
     """What a node answered."""
 
     stay: Stay
     summaries: dict[str, list[StudyAnswer]]
-    trend: Merged
-    events: list[Event]
-    leaks: list[Finding]
+    trend: MergedAnswer
+    events: list[NodeEvent]
+    leaks: list[ToolFinding]
     missing: list[str]
 
 
-def ask(resident: Resident, values: Values) -> Callable[[Backend], Seen]:
-    def question(backend: Backend) -> Seen:
+def ask(resident: Resident, values: Values) -> Callable[[Backend], NodeSummary]:
+    def question(backend: Backend) -> NodeSummary:
         stay = read_stay(backend, resident, values["from"], values["to"])
         ids, span = stay.ids, stay.span
         known = {row.name for row in backend.read_metrics()}
@@ -57,19 +62,19 @@ def ask(resident: Resident, values: Values) -> Callable[[Backend], Seen]:
         missing = [name for name in METRICS if name not in known]
         events = stay.read_events(backend)
         leaks = find_leaks(backend, resident, stay.lives, events, stay.newest_ms) if "memory" in known else []
-        return Seen(stay, summaries, trend, events, leaks, missing)
+        return NodeSummary(stay, summaries, trend, events, leaks, missing)
 
     return question
 
 
-async def run(fleet: Fleet, values: Values) -> Answer:
+async def run(fleet: Fleet, values: Values) -> ToolAnswer:
     seat, resident = await find_resident(fleet, values["container"], values["node"])
     replies = (await fleet.ask({seat.node: seat}, ask(resident, values))).need_one()
     seen = replies.answers[seat.node]
     figures = {name: merge_figures(answers) for name, answers in seen.summaries.items()}
     worries = find_worries(resident, seen, figures)
     rows = [tell_metric(name, figures[name]) for name in METRICS if figures.get(name)]
-    return Answer(
+    return ToolAnswer(
         headline=tell_headline(resident, seen, figures, worries),
         status="found" if rows else "not_enough_data",
         findings=(*worries, *rows),
@@ -80,7 +85,7 @@ async def run(fleet: Fleet, values: Values) -> Answer:
 
 
 def tell_headline(
-    resident: Resident, seen: Seen, figures: dict[str, dict[str, Fact]], worries: list[Finding]
+    resident: Resident, seen: NodeSummary, figures: dict[str, dict[str, Fact]], worries: list[ToolFinding]
 ) -> str:
     used = [
         f"{quantity(float(figures[name]['avg'] or 0), str(figures[name].get('unit') or ''))} {word}"
@@ -94,7 +99,9 @@ def tell_headline(
     return f"{worries[0].sentence}{more} {basis[:1].upper()}{basis[1:]}."
 
 
-def find_worries(resident: Resident, seen: Seen, figures: dict[str, dict[str, Fact]]) -> list[Finding]:
+def find_worries(
+    resident: Resident, seen: NodeSummary, figures: dict[str, dict[str, Fact]]
+) -> list[ToolFinding]:
     """Restarts and kills, nearness to limits, throttling, stalls, growth: worst first."""
     found = [*seen.leaks, *tell_restarts(resident, seen.stay.lives, seen.events, seen.stay.newest_ms)]
     shares = figures.get("memory_limit_share", {})
@@ -137,9 +144,9 @@ def find_worries(resident: Resident, seen: Seen, figures: dict[str, dict[str, Fa
 
 
 def worry(
-    resident: Resident, seen: Seen, level: str, metric: str, figures: dict[str, Fact], text: str
-) -> Finding:
-    return Finding(
+    resident: Resident, seen: NodeSummary, level: str, metric: str, figures: dict[str, Fact], text: str
+) -> ToolFinding:
+    return ToolFinding(
         f'"{resident.name}" {text} ({seen.stay.tell_span()}).',
         level,
         node=resident.node,
@@ -155,12 +162,12 @@ def worry(
     )
 
 
-def tell_metric(name: str, figures: dict[str, Fact]) -> Finding:
+def tell_metric(name: str, figures: dict[str, Fact]) -> ToolFinding:
     unit = str(figures.get("unit") or "")
     average, least, most = (float(figures[key] or 0) for key in ("avg", "min", "max"))
     limit = figures.get("limit")
     of = f", limit {quantity(float(limit), unit)}" if limit else ""
-    return Finding(
+    return ToolFinding(
         f"{name}: {quantity(average, unit)} on average, {quantity(least, unit)} to {quantity(most, unit)}, "
         f"{figures.get('trend') or 'unknown'}{of}.",
         "summary",
@@ -173,19 +180,19 @@ def tell_metric(name: str, figures: dict[str, Fact]) -> Finding:
     )
 
 
-def tell_gaps(seen: Seen) -> tuple[str, ...]:
+def tell_gaps(seen: NodeSummary) -> tuple[str, ...]:
     told = ["whether it repeats itself (analyze_container, periodicity) and network per pod"]
     if seen.missing:
         told.append(f"not collected on this node: {', '.join(seen.missing)}")
     return (*told, *seen.stay.tell_left_out())
 
 
-def suggest(resident: Resident, worries: list[Finding], figures: dict[str, dict[str, Fact]]) -> Call:
+def suggest(resident: Resident, worries: list[ToolFinding], figures: dict[str, dict[str, Fact]]) -> NextCall:
     ends = [one.end_at if one.kind == "leak" else one.at for one in worries]
     at = next((moment for moment in ends if moment is not None), None)
     if at is not None:
         arguments: dict[str, Fact] = {"at": render_iso(at * 1000), "node": resident.node}
-        return Call("explain_incident", arguments, "what else happened then")
+        return NextCall("explain_incident", arguments, "what else happened then")
     restless = [name for name in ("memory", "cpu") if figures.get(name, {}).get("trend") != "stable"]
     metric = next((name for name in restless if figures.get(name)), "memory")
     arguments = {
@@ -194,7 +201,7 @@ def suggest(resident: Resident, worries: list[Finding], figures: dict[str, dict[
         "metric": metric,
         "node": resident.node,
     }
-    return Call("analyze_container", arguments, f"when its {metric} changed")
+    return NextCall("analyze_container", arguments, f"when its {metric} changed")
 
 
 TOOL = Tool(

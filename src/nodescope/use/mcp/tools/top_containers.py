@@ -3,16 +3,16 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from nodescope.base.time_range import Span, render_moment
+from nodescope.base.time_range import TimeRange, render_moment
 from nodescope.use.mcp.nodes.backend import Backend
 from nodescope.use.mcp.nodes.fleet import Fleet
-from nodescope.use.mcp.protocol.answer import MOST_FINDINGS, Answer, Call, Finding
+from nodescope.use.mcp.protocol.answer import MOST_FINDINGS, NextCall, ToolAnswer, ToolFinding
 from nodescope.use.mcp.protocol.argument import FROM, NAMESPACE, NODE, TO, Argument, Values
 from nodescope.use.mcp.protocol.errors import ToolMisused
 from nodescope.use.mcp.protocol.tool import Tool
 from nodescope.use.mcp.tools.shared.container import gather_residents
 from nodescope.use.mcp.tools.shared.device_rank import Measured, rank_things
-from nodescope.use.mcp.tools.shared.level_table import Row, join_levels
+from nodescope.use.mcp.tools.shared.level_table import LevelRow, join_levels
 from nodescope.use.mcp.tools.shared.metric_name import COUNTED_SCOPES, NotCollected, choose_metric
 from nodescope.use.mcp.tools.shared.time_text import (
     OLD_SECONDS,
@@ -32,14 +32,14 @@ FOLLOW = {"cpu": "periodicity", "memory": "changepoint"}
 
 
 @dataclass(frozen=True, slots=True)
-class Ranked:
+class RankedName:
     """One node's part."""
 
-    span: Span
+    span: TimeRange
     newest_ms: int
     metric: str
     unit: str
-    rows: list[Row]
+    rows: list[LevelRow]
     namespaces: set[str]
     unmeasured: int
     """Containers that were there and have no sample of this metric."""
@@ -47,8 +47,8 @@ class Ranked:
     clipped: tuple[str, ...]
 
 
-def ask(values: Values) -> Callable[[Backend], Ranked | Measured]:
-    def question(backend: Backend) -> Ranked | Measured:
+def ask(values: Values) -> Callable[[Backend], RankedName | Measured]:
+    def question(backend: Backend) -> RankedName | Measured:
         about = backend.read_about()
         span = choose_span(about, values["from"], values["to"])
         metric = choose_metric(values["by"] or "cpu", backend.read_metrics())
@@ -65,7 +65,7 @@ def ask(values: Values) -> Callable[[Backend], Ranked | Measured]:
         residents = gather_residents(backend.read_lives(span))
         rows = join_levels(residents, levels.rows, span)
         namespaces = {one.namespace for one in residents if one.namespace}
-        return Ranked(
+        return RankedName(
             span,
             newest_of(about),
             metric.name,
@@ -80,7 +80,7 @@ def ask(values: Values) -> Callable[[Backend], Ranked | Measured]:
     return question
 
 
-async def run(fleet: Fleet, values: Values) -> Answer:
+async def run(fleet: Fleet, values: Values) -> ToolAnswer:
     limit = values["limit"] or USUAL_LIMIT
     try:
         replies = (await fleet.ask(fleet.choose(values["node"]), ask(values))).need_one()
@@ -90,7 +90,7 @@ async def run(fleet: Fleet, values: Values) -> Answer:
     things = {node: part for node, part in replies.answers.items() if isinstance(part, Measured)}
     if things:
         return rank_things(things, limit, away)
-    parts = {node: part for node, part in replies.answers.items() if isinstance(part, Ranked)}
+    parts = {node: part for node, part in replies.answers.items() if isinstance(part, RankedName)}
     rows = [row for part in parts.values() for row in part.rows if is_wanted(row, values["namespace"])]
     rows.sort(key=lambda row: (-row.mean, row.resident.full_name, row.resident.node))
     first = next(iter(parts.values()))
@@ -101,7 +101,7 @@ async def run(fleet: Fleet, values: Values) -> Answer:
                 f'no container of namespace "{values["namespace"]}" here; there are: {known or "none"}'
             )
         return nothing(first, parts, away)
-    return Answer(
+    return ToolAnswer(
         headline=tell_headline(rows, first, parts),
         findings=tuple(
             tell(row, parts[row.resident.node], place + 1) for place, row in enumerate(rows[:limit])
@@ -114,11 +114,11 @@ async def run(fleet: Fleet, values: Values) -> Answer:
     )
 
 
-def is_wanted(row: Row, namespace: str | None) -> bool:
+def is_wanted(row: LevelRow, namespace: str | None) -> bool:
     return namespace is None or row.resident.namespace == namespace
 
 
-def tell_headline(rows: list[Row], part: Ranked, parts: dict[str, Ranked]) -> str:
+def tell_headline(rows: list[LevelRow], part: RankedName, parts: dict[str, RankedName]) -> str:
     top = rows[0]
     where = f"on {top.resident.node}" if len(parts) == 1 else f"on {top.resident.node}, of {len(parts)} nodes"
     return (
@@ -127,12 +127,12 @@ def tell_headline(rows: list[Row], part: Ranked, parts: dict[str, Ranked]) -> st
     )
 
 
-def tell(row: Row, part: Ranked, place: int) -> Finding:
+def tell(row: LevelRow, part: RankedName, place: int) -> ToolFinding:
     resident = row.resident
     partly = f", there for {100 * row.there_share:.0f} % of the span" if row.there_share < 0.95 else ""
     if row.missing_share >= MISSING_SHARE:
         partly += f", {100 * row.missing_share:.0f} % of its samples missing"
-    return Finding(
+    return ToolFinding(
         f'{place}. "{resident.full_name}" on {resident.node}: {quantity(row.mean, part.unit)} on average '
         f"({quantity(row.least, part.unit)} to {quantity(row.most, part.unit)}){partly}.",
         "rank",
@@ -156,13 +156,13 @@ def tell(row: Row, part: Ranked, place: int) -> Finding:
     )
 
 
-def tell_span(parts: dict[str, Ranked]) -> str:
+def tell_span(parts: dict[str, RankedName]) -> str:
     first = next(iter(parts.values()))
     nodes = ", ".join(list(parts)[:8]) + (f" and {len(parts) - 8} more" if len(parts) > 8 else "")
     return f"{first.metric} of every container of {nodes}, {render_span(first.span, first.newest_ms)}"
 
 
-def tell_gaps(parts: dict[str, Ranked]) -> tuple[str, ...]:
+def tell_gaps(parts: dict[str, RankedName]) -> tuple[str, ...]:
     refused = [line for part in parts.values() for line in part.refused]
     told = [f"{len(refused)} files could not be read: {refused[0]}"] if refused else []
     told += tell_alike([line for part in parts.values() for line in part.clipped])
@@ -182,26 +182,26 @@ def tell_gaps(parts: dict[str, Ranked]) -> tuple[str, ...]:
     return (*told, "processes outside of containers; times before and after this span")
 
 
-def not_collected(reason: str) -> Answer:
-    return Answer(
+def not_collected(reason: str) -> ToolAnswer:
+    return ToolAnswer(
         headline=f"Cannot tell: {reason}.",
         status="not_collected",
-        next_call=Call("list_metrics", {}, "what was collected"),
+        next_call=NextCall("list_metrics", {}, "what was collected"),
     )
 
 
-def nothing(part: Ranked, parts: dict[str, Ranked], away: dict[str, str]) -> Answer:
-    return Answer(
+def nothing(part: RankedName, parts: dict[str, RankedName], away: dict[str, str]) -> ToolAnswer:
+    return ToolAnswer(
         headline=f"No container had a sample of {part.metric} in {render_span(part.span, part.newest_ms)}.",
         status="not_enough_data",
         looked_at=tell_span(parts),
         not_looked_at=tell_gaps(parts),
         nodes_away=away,
-        next_call=Call("list_containers", {"sort": "last_seen"}, "who was there, and until when"),
+        next_call=NextCall("list_containers", {"sort": "last_seen"}, "who was there, and until when"),
     )
 
 
-def suggest(row: Row, metric: str) -> Call:
+def suggest(row: LevelRow, metric: str) -> NextCall:
     study = FOLLOW.get(metric, "changepoint")
     arguments = {
         "container": row.resident.name,
@@ -209,7 +209,7 @@ def suggest(row: Row, metric: str) -> Call:
         "metric": metric,
         "node": row.resident.node,
     }
-    return Call(
+    return NextCall(
         "analyze_container", arguments, "whether it changed or repeats; summarize_container for all metrics"
     )
 

@@ -80,7 +80,7 @@ class Effect:
 
 
 @dataclass(frozen=True)
-class Cut:
+class ChangeCut:
     """
     A change before sample index, between pieces that reach from start to end.
 
@@ -108,7 +108,7 @@ class Piecewise:
         return [0, *self.cuts, len(self.blocks)]
 
 
-def cuts_of(values: FloatArray) -> list[Cut]:
+def cuts_of(values: FloatArray) -> list[ChangeCut]:
     """Every change worth telling, in order of time; values must have no gaps."""
     if len(values) < 2 * SHORTEST_PIECE or is_flat(values):
         return []
@@ -214,11 +214,11 @@ def placed(calm: FloatArray, pieces: Piecewise, size: int) -> list[int]:
     return bounds
 
 
-def described(pieces: Piecewise, bounds: list[int]) -> list[Cut]:
+def described(pieces: Piecewise, bounds: list[int]) -> list[ChangeCut]:
     sums = RunningSums.of(pieces.blocks)
     memory = memory_left(pieces)
     return [
-        Cut(
+        ChangeCut(
             start=bounds[place],
             index=bounds[place + 1],
             end=bounds[place + 2],

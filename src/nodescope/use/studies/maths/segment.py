@@ -23,7 +23,7 @@ UNEVEN_SHARE = 0.1
 
 
 @dataclass(frozen=True)
-class Segment:
+class Stretch:
     """
     Samples on an even grid.
 
@@ -48,7 +48,7 @@ class Segment:
         return float(self.times_at[-1] - self.times_at[0]) if len(self) else 0.0
 
 
-def segments_of(series: Series) -> list[Segment]:
+def segments_of(series: Series) -> list[Stretch]:
     """Every stretch of the series, a counter as its rate; in order of time."""
     series = ordered(series)
     times_at, values, unit = series.times_at, series.values, series.unit
@@ -93,14 +93,14 @@ def rates(times_at: FloatArray, counted: FloatArray) -> tuple[FloatArray, FloatA
     return times_at[1:], np.diff(counted) / np.diff(times_at)
 
 
-def gridded(times_at: FloatArray, values: FloatArray, interval_seconds: float, unit: str) -> Segment:
+def gridded(times_at: FloatArray, values: FloatArray, interval_seconds: float, unit: str) -> Stretch:
     index = grid_index(times_at, interval_seconds)
     count = int(index[-1]) + 1
     on_grid = np.full(count, np.nan)
     on_grid[index] = values
     grid_times_at = np.interp(np.arange(count), index, times_at)
     mean_interval = (times_at[-1] - times_at[0]) / (count - 1) if count > 1 else interval_seconds
-    return Segment(grid_times_at, on_grid, float(mean_interval), unit)
+    return Stretch(grid_times_at, on_grid, float(mean_interval), unit)
 
 
 def grid_index(times_at: FloatArray, interval_seconds: float) -> IntArray:

@@ -23,7 +23,7 @@ NORMAL_90 = 1.6449
 
 
 @dataclass(frozen=True)
-class Line:
+class TrendLine:
     """value = level + slope * (time - middle); low and high bound the slope with 90 %."""
 
     slope: float
@@ -41,7 +41,7 @@ class Line:
         return self.level + self.slope * (time - self.middle)
 
 
-def line_through(times: FloatArray, values: FloatArray) -> Line | None:
+def line_through(times: FloatArray, values: FloatArray) -> TrendLine | None:
     """None where fewer than five buckets hold a sample."""
     size = -(-len(values) // BUCKETS)
     heights, places = block_medians(values, size), block_medians(times, size)
@@ -61,7 +61,7 @@ def line_through(times: FloatArray, values: FloatArray) -> Line | None:
     level = float(np.median(rest)) + slope * middle
     noise = float(np.std(rest))
     level_error = noise * np.sqrt(1.5708 * inflation(memory_of(rest)) / len(heights))
-    return Line(
+    return TrendLine(
         slope=slope,
         low=low,
         high=high,

@@ -11,8 +11,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from nodescope.base.text import clean_text, nearest_name
-from nodescope.base.time_range import Span
-from nodescope.use.mcp.nodes.backend import Life, clean_name
+from nodescope.base.time_range import TimeRange
+from nodescope.use.mcp.nodes.backend import ArchivedLife, clean_name
 from nodescope.use.mcp.nodes.fleet import Fleet, Seat
 from nodescope.use.mcp.protocol.errors import ToolMisused
 
@@ -32,7 +32,7 @@ class Resident:
     container: str
     qos_class: str
     image: str
-    lives: tuple[Life, ...]
+    lives: tuple[ArchivedLife, ...]
 
     @property
     def name(self) -> str:
@@ -55,13 +55,13 @@ class Resident:
         """As Kubernetes counts them where it was asked, and at least as many as were seen."""
         return max(len(self.lives) - 1, *(life.restarts for life in self.lives))
 
-    def within(self, span: Span) -> list[Life]:
+    def within(self, span: TimeRange) -> list[ArchivedLife]:
         return [life for life in self.lives if life.first_ms <= span.to_ms and life.last_ms >= span.from_ms]
 
 
-def gather_residents(lives: Iterable[Life]) -> list[Resident]:
+def gather_residents(lives: Iterable[ArchivedLife]) -> list[Resident]:
     """Lives of one name in one pod belong together; a life without a name stands alone."""
-    groups: dict[tuple[str, ...], list[Life]] = {}
+    groups: dict[tuple[str, ...], list[ArchivedLife]] = {}
     for life in lives:
         named = life.pod and life.container
         key = (

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from nodescope.base.time_range import Span
-from nodescope.use.mcp.nodes.backend import Backend, Event, Life
+from nodescope.base.time_range import TimeRange
+from nodescope.use.mcp.nodes.backend import ArchivedLife, Backend, NodeEvent
 from nodescope.use.mcp.protocol.errors import ToolMisused
 from nodescope.use.mcp.tools.shared.container import Resident
 from nodescope.use.mcp.tools.shared.time_text import (
@@ -22,9 +22,9 @@ MOST_LIVES = 16
 class Stay:
     """Lives of one container in a span of its node's data, oldest first."""
 
-    span: Span
+    span: TimeRange
     newest_ms: int
-    lives: list[Life]
+    lives: list[ArchivedLife]
     clipped: tuple[str, ...] = ()
     """Where the data is shorter than what was asked for."""
 
@@ -41,7 +41,7 @@ class Stay:
         oldest = (f"the {more} oldest of its {len(self.lives)} lives",) if more > 0 else ()
         return (*self.clipped, *oldest)
 
-    def read_events(self, backend: Backend) -> list[Event]:
+    def read_events(self, backend: Backend) -> list[NodeEvent]:
         mine = set(self.ids)
         return [event for event in backend.read_events(self.span) if event.container_id in mine]
 

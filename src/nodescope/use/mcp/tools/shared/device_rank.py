@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from nodescope.base.time_range import Span
+from nodescope.base.time_range import TimeRange
 from nodescope.use.mcp.nodes.backend import Thing
-from nodescope.use.mcp.protocol.answer import Answer, Call, Finding
+from nodescope.use.mcp.protocol.answer import NextCall, ToolAnswer, ToolFinding
 from nodescope.use.mcp.tools.shared.time_text import render_span, tell_alike
 from nodescope.use.studies.words import quantity
 
@@ -14,7 +14,7 @@ from nodescope.use.studies.words import quantity
 class Measured:
     """One node's part."""
 
-    span: Span
+    span: TimeRange
     newest_ms: int
     metric: str
     unit: str
@@ -23,7 +23,7 @@ class Measured:
     clipped: tuple[str, ...]
 
 
-def rank_things(parts: Mapping[str, Measured], limit: int, away: Mapping[str, str]) -> Answer:
+def rank_things(parts: Mapping[str, Measured], limit: int, away: Mapping[str, str]) -> ToolAnswer:
     rows = [(node, thing) for node, part in parts.items() for thing in part.things]
     rows.sort(key=lambda row: (-row[1].level.mean, row[0], row[1].name))
     first = next(iter(parts.values()))
@@ -33,16 +33,16 @@ def rank_things(parts: Mapping[str, Measured], limit: int, away: Mapping[str, st
         "which containers used it; times before and after this span",
     )
     if not rows:
-        return Answer(
+        return ToolAnswer(
             headline=f"No {first.scope} had a sample of {first.metric} in {span}.",
             status="not_enough_data",
             not_looked_at=gaps,
             nodes_away=away,
-            next_call=Call("list_metrics", {"search": first.scope}, "what was collected"),
+            next_call=NextCall("list_metrics", {"search": first.scope}, "what was collected"),
         )
     node, top = rows[0]
     findings = tuple(tell(*row, parts[row[0]], place + 1) for place, row in enumerate(rows[:limit]))
-    return Answer(
+    return ToolAnswer(
         headline=(
             f'"{top.name}" on {node} has the most {first.metric}, which is measured per {first.scope}: '
             f"{quantity(top.level.mean, first.unit)} on average, of {len(rows)} on {count_nodes(parts)}, in {span}."
@@ -52,7 +52,7 @@ def rank_things(parts: Mapping[str, Measured], limit: int, away: Mapping[str, st
         looked_at=f"{first.metric} of every {first.scope} on {', '.join(list(parts)[:8])}, {span}",
         not_looked_at=gaps,
         nodes_away=away,
-        next_call=Call("top_containers", {"by": "cpu", "node": node}, "who was busy there"),
+        next_call=NextCall("top_containers", {"by": "cpu", "node": node}, "who was busy there"),
     )
 
 
@@ -60,9 +60,9 @@ def count_nodes(parts: Mapping[str, Measured]) -> str:
     return "1 node" if len(parts) == 1 else f"{len(parts)} nodes"
 
 
-def tell(node: str, thing: Thing, part: Measured, place: int) -> Finding:
+def tell(node: str, thing: Thing, part: Measured, place: int) -> ToolFinding:
     level = thing.level
-    return Finding(
+    return ToolFinding(
         f'{place}. "{thing.name}" on {node}: {quantity(level.mean, part.unit)} on average '
         f"({quantity(level.least, part.unit)} to {quantity(level.most, part.unit)}).",
         "rank",

@@ -9,9 +9,9 @@ that was killed is looked at from its own beginning.
 from collections.abc import Sequence
 from typing import Any
 
-from nodescope.base.time_range import Span, render_moment
-from nodescope.use.mcp.nodes.backend import Backend, Event, Life
-from nodescope.use.mcp.protocol.answer import Finding
+from nodescope.base.time_range import TimeRange, render_moment
+from nodescope.use.mcp.nodes.backend import ArchivedLife, Backend, NodeEvent
+from nodescope.use.mcp.protocol.answer import ToolFinding
 from nodescope.use.mcp.tools.shared.container import Resident
 from nodescope.use.mcp.tools.shared.time_text import render_at
 from nodescope.use.studies.words import per_time, quantity
@@ -26,14 +26,18 @@ GROWING = ("leak", "rising")
 
 
 def find_leaks(
-    backend: Backend, resident: Resident, lives: Sequence[Life], events: Sequence[Event], newest_ms: int
-) -> list[Finding]:
+    backend: Backend,
+    resident: Resident,
+    lives: Sequence[ArchivedLife],
+    events: Sequence[NodeEvent],
+    newest_ms: int,
+) -> list[ToolFinding]:
     """One finding for each life that grew until it was killed."""
     killed = {event.container_id for event in events if event.kind == "oom"}
     ended = [life for life in lives if life.container_id in killed][-MOST_STUDIED:]
     told = []
     for life in ended:
-        span = Span(max(life.first_ms, life.last_ms - LOOK_BACK_MS), life.last_ms)
+        span = TimeRange(max(life.first_ms, life.last_ms - LOOK_BACK_MS), life.last_ms)
         for answer in backend.study("trend", "memory", [life.container_id], span):
             told += [
                 tell_leak(finding, answer, resident, life, newest_ms)
@@ -44,10 +48,10 @@ def find_leaks(
 
 
 def tell_leak(
-    finding: dict[str, Any], answer: dict[str, Any], resident: Resident, life: Life, newest_ms: int
-) -> Finding:
+    finding: dict[str, Any], answer: dict[str, Any], resident: Resident, life: ArchivedLife, newest_ms: int
+) -> ToolFinding:
     start_ms = round(float(finding["from"]) * 1000)
-    return Finding(
+    return ToolFinding(
         f'"{resident.name}": {tell_growth(finding, "memory")}; it was OOM-killed at {render_moment(life.last_ms)}.',
         "leak",
         node=resident.node,

@@ -3,13 +3,13 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from nodescope.base.time_range import Span
-from nodescope.use.mcp.nodes.backend import Level, Life
+from nodescope.base.time_range import TimeRange
+from nodescope.use.mcp.nodes.backend import ArchivedLife, MetricLevel
 from nodescope.use.mcp.tools.shared.container import Resident
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class LevelRow:
     """A container's figures over a span, while it was there."""
 
     resident: Resident
@@ -22,7 +22,9 @@ class Row:
     missing_share: float
 
 
-def join_levels(residents: Iterable[Resident], levels: Sequence[Level], span: Span) -> list[Row]:
+def join_levels(
+    residents: Iterable[Resident], levels: Sequence[MetricLevel], span: TimeRange
+) -> list[LevelRow]:
     """One row for each container that has a sample, the highest mean first."""
     by_id = {level.container_id: level for level in levels}
     rows = []
@@ -35,7 +37,7 @@ def join_levels(residents: Iterable[Resident], levels: Sequence[Level], span: Sp
         seconds = sum(overlap_seconds(life, span) for life, _ in mine)
         due = max(samples, seconds / interval)
         rows.append(
-            Row(
+            LevelRow(
                 resident,
                 sum(level.mean * level.samples for _, level in mine) / samples,
                 min(level.least for _, level in mine),
@@ -48,7 +50,7 @@ def join_levels(residents: Iterable[Resident], levels: Sequence[Level], span: Sp
     return sorted(rows, key=lambda row: (-row.mean, row.resident.full_name))
 
 
-def usual_interval(residents: Iterable[Resident], by_id: dict[str, Level], span: Span) -> float:
+def usual_interval(residents: Iterable[Resident], by_id: dict[str, MetricLevel], span: TimeRange) -> float:
     """Seconds between samples of the one that has the densest; a second unless slower."""
     found = [
         overlap_seconds(life, span) / by_id[life.container_id].samples
@@ -59,5 +61,5 @@ def usual_interval(residents: Iterable[Resident], by_id: dict[str, Level], span:
     return max(1.0, min(found, default=1.0))
 
 
-def overlap_seconds(life: Life, span: Span) -> float:
+def overlap_seconds(life: ArchivedLife, span: TimeRange) -> float:
     return max(0.0, (min(life.last_ms, span.to_ms) - max(life.first_ms, span.from_ms)) / 1000)

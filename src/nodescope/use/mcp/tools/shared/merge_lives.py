@@ -13,7 +13,7 @@ from typing import Any
 
 from nodescope.base.text import clean_text
 from nodescope.use.mcp.nodes.backend import StudyAnswer
-from nodescope.use.mcp.protocol.answer import Fact, Finding
+from nodescope.use.mcp.protocol.answer import Fact, ToolFinding
 from nodescope.use.mcp.tools.shared.time_text import render_at
 
 # A change below this share of the level is slight. Half of what a person would
@@ -39,7 +39,7 @@ MOST_EVIDENCE = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Merged:
+class MergedAnswer:
     """A study over all lives in a span."""
 
     status: str
@@ -50,9 +50,9 @@ class Merged:
     findings: tuple[dict[str, Any], ...]
 
 
-def merge_answers(answers: Sequence[StudyAnswer]) -> Merged:
+def merge_answers(answers: Sequence[StudyAnswer]) -> MergedAnswer:
     if not answers:
-        return Merged("not_enough_data", "no sample was measured in this span", "", 0, 1.0, ())
+        return MergedAnswer("not_enough_data", "no sample was measured in this span", "", 0, 1.0, ())
     samples = sum(int(one.get("samples") or 0) for one in answers)
     due = sum(
         int(one.get("samples") or 0) / max(1e-9, 1 - float(one.get("missing_share") or 0)) for one in answers
@@ -61,7 +61,7 @@ def merge_answers(answers: Sequence[StudyAnswer]) -> Merged:
     best = min(answers, key=lambda one: order.index(str(one["status"])) if one["status"] in order else 3)
     findings = [finding for one in answers for finding in one.get("findings") or ()]
     findings.sort(key=lambda one: (-float(one["confidence"]), -abs(float(one.get("magnitude") or 0))))
-    return Merged(
+    return MergedAnswer(
         str(best["status"]),
         clean_text(str(best.get("reason") or "")),
         clean_text(str(best.get("sentence") or "")),
@@ -88,8 +88,8 @@ def is_material(finding: dict[str, Any]) -> bool:
 
 
 def tell_finding(
-    finding: dict[str, Any], merged: Merged, metric: str, node: str, container: str, newest_ms: int
-) -> Finding:
+    finding: dict[str, Any], merged: MergedAnswer, metric: str, node: str, container: str, newest_ms: int
+) -> ToolFinding:
     """A study's finding with what it rests on."""
     facts: dict[str, Fact] = {"before": finding.get("before"), "after": finding.get("after")}
     facts["magnitude"] = finding.get("magnitude")
@@ -98,7 +98,7 @@ def tell_finding(
     kept = {name: value for name, value in facts.items() if value is not None}
     at = finding.get("at")
     moment = at if at is not None else finding.get("from")
-    return Finding(
+    return ToolFinding(
         clean_text(str(finding.get("sentence") or "")),
         str(finding.get("kind") or ""),
         node,

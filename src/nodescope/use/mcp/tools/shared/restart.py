@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from nodescope.base.time_range import render_moment
-from nodescope.use.mcp.nodes.backend import Event, Life
-from nodescope.use.mcp.protocol.answer import Finding
+from nodescope.use.mcp.nodes.backend import ArchivedLife, NodeEvent
+from nodescope.use.mcp.protocol.answer import ToolFinding
 from nodescope.use.mcp.tools.shared.container import Resident
 from nodescope.use.mcp.tools.shared.time_text import render_at
 from nodescope.use.studies.words import duration
@@ -15,8 +15,8 @@ MOST_TOLD = 3
 
 
 def tell_restarts(
-    resident: Resident, lives: Sequence[Life], events: Sequence[Event], newest_ms: int
-) -> list[Finding]:
+    resident: Resident, lives: Sequence[ArchivedLife], events: Sequence[NodeEvent], newest_ms: int
+) -> list[ToolFinding]:
     """One finding for each restart between the lives; many become one."""
     killed = {event.container_id for event in events if event.kind == "oom"}
     pairs = list(pairwise(lives))
@@ -25,11 +25,13 @@ def tell_restarts(
     return [tell_one(resident, before, after, killed, newest_ms) for before, after in pairs]
 
 
-def tell_one(resident: Resident, before: Life, after: Life, killed: set[str], newest_ms: int) -> Finding:
+def tell_one(
+    resident: Resident, before: ArchivedLife, after: ArchivedLife, killed: set[str], newest_ms: int
+) -> ToolFinding:
     was_killed = before.container_id in killed
     why = "was OOM-killed" if was_killed else "ended"
     gap_seconds = max(0.0, (after.first_ms - before.last_ms) / 1000)
-    return Finding(
+    return ToolFinding(
         f'"{resident.name}" {why} at {render_moment(before.last_ms)} and started again '
         f"{duration(gap_seconds)} later, at {render_moment(after.first_ms)}.",
         "oom_kill" if was_killed else "restart",
@@ -44,11 +46,13 @@ def tell_one(resident: Resident, before: Life, after: Life, killed: set[str], ne
     )
 
 
-def tell_loop(resident: Resident, lives: Sequence[Life], killed: set[str], newest_ms: int) -> Finding:
+def tell_loop(
+    resident: Resident, lives: Sequence[ArchivedLife], killed: set[str], newest_ms: int
+) -> ToolFinding:
     first, last = lives[0], lives[-1]
     kills = sum(life.container_id in killed for life in lives)
     told = f", {kills} times by an OOM kill" if kills else ""
-    return Finding(
+    return ToolFinding(
         f'"{resident.name}" was restarted {len(lives) - 1} times{told}, between '
         f"{render_moment(first.last_ms)} and {render_moment(last.first_ms)}: a crash loop.",
         "crash_loop",

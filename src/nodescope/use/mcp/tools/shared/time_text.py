@@ -8,7 +8,7 @@ from now: an archive of last week answers "-15m" as it would have then.
 from collections.abc import Sequence
 
 from nodescope.base.errors import RequestRejected
-from nodescope.base.time_range import Span, parse_moment, render_moment
+from nodescope.base.time_range import TimeRange, parse_moment, render_moment
 from nodescope.use.mcp.nodes.backend import About
 from nodescope.use.mcp.protocol.errors import NodeAway, ToolMisused
 from nodescope.use.studies.words import duration
@@ -21,7 +21,7 @@ CLIPPED_MS = 2000
 OLD_SECONDS = 120.0
 
 
-def choose_span(about: About, start: str | None, end: str | None) -> Span:
+def choose_span(about: About, start: str | None, end: str | None) -> TimeRange:
     """The asked span on a node's own clock; the last hour of its data unless said."""
     newest_ms = newest_of(about)
     to_ms = read_moment("to", end, newest_ms) if end else newest_ms
@@ -37,7 +37,7 @@ def choose_span(about: About, start: str | None, end: str | None) -> Span:
             f"node {about.node} has no data from {render_moment(from_ms)} to {render_moment(to_ms)}; "
             f"it has {render_moment(oldest_ms)} to {render_moment(newest_ms)}: choose times in between"
         )
-    return Span(max(from_ms, oldest_ms), min(to_ms, newest_ms))
+    return TimeRange(max(from_ms, oldest_ms), min(to_ms, newest_ms))
 
 
 def newest_of(about: About) -> int:
@@ -104,7 +104,7 @@ def render_age(newest_ms: int, now_ms: int) -> str:
     return f"{duration(seconds)} old"
 
 
-def render_span(span: Span, newest_ms: int) -> str:
+def render_span(span: TimeRange, newest_ms: int) -> str:
     length = duration(span.seconds)
     if span.to_ms >= newest_ms - 1000:
         return f"the last {length} of data, {render_moment(span.from_ms)} to {render_moment(span.to_ms)}"
