@@ -18,12 +18,14 @@ from typing import Any
 from urllib.parse import unquote_to_bytes
 
 import httpx
+from tests.nodes.make_nodes import make_nodes
 
 from nodescope.base.frame import Frame
 from nodescope.base.settings_load import load_settings
 from nodescope.wiring import Parts, build_agent_app, build_parts
 
-NODES = Path(__file__).parent / "nodes"
+# One folder per fixture node, each with t0 and t1.
+NODES = make_nodes()
 # An instant that is easy to tell from a real one.
 WALL_NS = 1_690_000_000_000_000_000
 MONO_NS = 500_000_000_000

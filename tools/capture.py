@@ -398,7 +398,7 @@ def capture(name: str, root: Path, out: Path, processes: int, containers: int, c
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="save a machine as a fixture node")
-    parser.add_argument("node", help="the fixture node's name, such as arm64-64k")
+    parser.add_argument("node", help="the fixture node's name, such as gpu-server")
     parser.add_argument("--root", type=Path, default=Path("/"), help="where the node's /proc and /sys are")
     parser.add_argument("--out", type=Path, default=NODES, help="the folder of fixture nodes")
     parser.add_argument("--processes", type=int, default=10, help="how many by CPU, and as many by memory")

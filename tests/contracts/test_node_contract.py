@@ -1,25 +1,17 @@
-"""Rules about all fixture nodes, and what is true of the hand-made ones."""
+"""Rules about all fixture nodes, and what is true of those described by hand."""
 
 import errno
 import json
-import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.nodes.make_nodes import (
-    BATCH,
-    DATABASE,
-    FRESH,
-    MAKERS,
-    PROXY,
-    WEB,
-    Node,
-    container_id,
-    make_cgroup2_systemd,
-    write_node,
-)
+from tests.nodes.captured import list_captured
+from tests.nodes.files import digest_tree, read_tree
+from tests.nodes.kubernetes_nodes import make_cgroup2_systemd
+from tests.nodes.make_nodes import MAKERS, make_nodes, write_whole
+from tests.nodes.node import Node, render_node
+from tests.nodes.pods import BATCH, DATABASE, FRESH, PROXY, WEB, container_id
 from tests.support import NODES, list_nodes, read_faults, read_node
 
 GOLDEN = Path(__file__).parents[1] / "golden"
@@ -47,14 +39,6 @@ def containers(name: str) -> dict[str, dict[str, Any]]:
     return {entity["labels"]["container_id"]: entity for entity in found}
 
 
-def tree(folder: Path) -> Iterator[tuple[str, bytes]]:
-    for path in sorted(folder.rglob("*")):
-        if path.is_symlink():
-            yield str(path.relative_to(folder)), os.fsencode(os.readlink(path))
-        elif path.is_file():
-            yield str(path.relative_to(folder)), path.read_bytes()
-
-
 @pytest.mark.parametrize("name", list_nodes())
 def test_a_node_says_where_it_comes_from(name: str) -> None:
     """Kernel, page size, cgroup version, the time between the instants and who made it."""
@@ -75,11 +59,31 @@ def test_faults_are_errors_of_files_that_exist(name: str) -> None:
 
 
 @pytest.mark.parametrize("make", MAKERS, ids=lambda make: make.__name__)
-def test_a_hand_made_node_is_what_its_script_writes(make: Any, tmp_path: Path) -> None:
-    """The committed files and make_nodes.py do not drift apart."""
+def test_a_described_node_is_what_its_description_gives(make: Any) -> None:
+    """The folder is shared by every test and every run: none of them has changed it."""
     node: Node = make()
-    write_node(node, tmp_path / node.name)
-    assert dict(tree(tmp_path / node.name)) == dict(tree(NODES / node.name))
+    assert read_tree(NODES / node.name) == render_node(node)
+
+
+def test_a_node_is_either_described_or_captured() -> None:
+    """Two nodes of one name would be written into one folder."""
+    names = [*(make().name for make in MAKERS), *(folder.name for folder in list_captured())]
+    assert sorted(names) == list_nodes()
+
+
+def test_the_nodes_are_written_once_for_every_content(tmp_path: Path) -> None:
+    """The folder is named after its content, whichever run wrote it."""
+    folder = make_nodes(tmp_path)
+    assert folder.name == NODES.name
+    assert digest_tree(read_tree(folder)) == digest_tree(read_tree(NODES))
+
+
+def test_of_two_writers_one_folder_remains(tmp_path: Path) -> None:
+    """The slower of two runs finds the folder there, and leaves nothing of its own."""
+    for _ in range(2):
+        write_whole(tmp_path / "nodes", {"bare/t0/proc/stat": b"cpu 1\n", "bare/t0/proc/self": b"-> 1"})
+    assert list(tmp_path.iterdir()) == [tmp_path / "nodes"]
+    assert (tmp_path / "nodes/bare/t0/proc/self").readlink() == Path("1")
 
 
 @pytest.mark.parametrize("name", WITH_WEB)

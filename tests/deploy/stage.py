@@ -21,7 +21,7 @@ from pathlib import Path
 from tests.fakes.kubelet import Kubelet, running_kubelet
 from tests.fakes.nvml.library import Scenario, many_gpus
 from tests.integration.agents import Agent, running_agent
-from tests.nodes.make_nodes import container_id
+from tests.nodes.pods import container_id
 from tests.support import NODES
 
 STEP_SECONDS = 0.25

@@ -12,7 +12,7 @@ from tests.cluster.control_plane import ControlPlane, wait_for
 from tests.cluster.programs import NODESCOPE, clean_environment, run_agent
 from tests.cluster.trials import check_flood, check_outage, read_state
 from tests.fpga.test_state import VERSION_1
-from tests.nodes.make_nodes import DATABASE, WEB
+from tests.nodes.pods import DATABASE, WEB
 from tests.support import NODES, WALL_NS
 
 from nodescope.base.clock import SystemClock
