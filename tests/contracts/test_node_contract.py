@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.nodes.captured import list_captured
-from tests.nodes.files import digest_tree, read_tree
+from tests.nodes.captured import list_captured, read_captured, write_difference
+from tests.nodes.files import digest_tree, prefix_paths, read_tree, write_tree
 from tests.nodes.kubernetes_nodes import make_cgroup2_systemd
 from tests.nodes.make_nodes import MAKERS, make_nodes, write_whole
 from tests.nodes.node import Node, render_node
@@ -69,6 +69,31 @@ def test_a_node_is_either_described_or_captured() -> None:
     """Two nodes of one name would be written into one folder."""
     names = [*(make().name for make in MAKERS), *(folder.name for folder in list_captured())]
     assert sorted(names) == list_nodes()
+
+
+def test_a_captured_node_keeps_of_t1_what_has_changed(tmp_path: Path) -> None:
+    """Changed, new, gone and equal files, and links: both instants are whole when the node is read."""
+    first = {
+        "proc/stat": b"1",
+        "proc/7/ns/net": b"-> net:[1]",
+        "proc/8/ns/net": b"-> net:[1]",
+        "proc/9/stat": b"9",
+    }
+    second = {**first, "proc/stat": b"2", "proc/8/ns/net": b"-> net:[2]", "proc/10/stat": b"10"}
+    del second["proc/9/stat"]
+    node = {"node.toml": b"", **prefix_paths("t0", first), **prefix_paths("t1", second)}
+    write_tree(tmp_path, node)
+    write_difference(tmp_path)
+    assert sorted(read_tree(tmp_path / "t1")) == ["proc/10/stat", "proc/8/ns/net", "proc/stat"]
+    assert not (tmp_path / "t1/proc/7").exists()
+    assert read_captured(tmp_path) == node
+
+
+@pytest.mark.parametrize("folder", list_captured(), ids=lambda folder: folder.name)
+def test_a_committed_node_keeps_of_t1_what_has_changed(folder: Path) -> None:
+    """A capture that was copied here with two whole instants is stored again by `write_difference`."""
+    first, second = read_tree(folder / "t0"), read_tree(folder / "t1")
+    assert [name for name, content in second.items() if first.get(name) == content] == []
 
 
 def test_the_nodes_are_written_once_for_every_content(tmp_path: Path) -> None:

@@ -12,8 +12,8 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
-from tests.nodes.captured import list_captured
-from tests.nodes.files import Tree, digest_tree, prefix_paths, read_tree, write_tree
+from tests.nodes.captured import list_captured, read_captured
+from tests.nodes.files import Tree, digest_tree, prefix_paths, write_tree
 from tests.nodes.gpu_node import make_gpus
 from tests.nodes.hardware_node import make_hardware
 from tests.nodes.hostile_node import make_hostile
@@ -54,7 +54,7 @@ def render_nodes() -> Tree:
         node = make()
         tree |= prefix_paths(node.name, render_node(node))
     for folder in list_captured():
-        tree |= prefix_paths(folder.name, read_tree(folder))
+        tree |= prefix_paths(folder.name, read_captured(folder))
     return tree
 
 
