@@ -67,6 +67,11 @@ def read_faults(name: str) -> dict[str, str]:
     return tomllib.loads(path.read_text()) if path.exists() else {}
 
 
+def copy_node(name: str, target: Path) -> Path:
+    """The first instant of a fixture node, in a folder that the test may change."""
+    return shutil.copytree(NODES / name / "t0", target, symlinks=True)
+
+
 def build_parts_at(root: Path, clock: TurnableClock, **flags: object) -> Parts:
     """The agent on a root, connected but not started."""
     return build_parts(load_settings({"root": str(root), **flags}, {}, {}, ""), clock)

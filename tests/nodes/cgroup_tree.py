@@ -38,7 +38,7 @@ def cgroup2_tree(groups: Iterable[Group], at: float) -> Files:
 
 
 def offered(group: Group, files: Mapping[str, str]) -> Mapping[str, str]:
-    """A slice keeps few files here: nobody reads the rest, and a checkout stays small."""
+    """A slice has few files here: nobody reads the others."""
     kept = ("cgroup.procs", "cgroup.events", "cpu.stat", "memory.events", "cpuacct.usage", "pids.current")
     return {name: text for name, text in files.items() if name in kept or not group.is_inner}
 

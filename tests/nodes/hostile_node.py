@@ -6,12 +6,10 @@ from tests.nodes.node import FILESYSTEMS, Node
 from tests.nodes.pods import (
     BATCH,
     DATABASE,
-    HOST_PROCESSES,
     WEB,
+    all_processes,
     container_id,
     database_group,
-    pids_by_group,
-    pod_processes,
     web_group,
 )
 from tests.nodes.proc_text import Process, process_stat
@@ -76,7 +74,7 @@ def make_hostile() -> Node:
         "hostile",
         "2",
         groups=groups,
-        processes=(*HOST_PROCESSES, *pod_processes(pids_by_group(groups)), *attackers),
+        processes=(*all_processes(groups), *attackers),
         alter=alter,
         filesystems=mounts,
         pod_logs=(DATABASE.log_folder("postgres"), f'ns"\n_<script>_{WEB.uid}/c\udcff'),

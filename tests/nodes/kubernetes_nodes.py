@@ -9,15 +9,13 @@ from tests.nodes.pods import (
     BATCH,
     DATABASE,
     FRESH,
-    HOST_PROCESSES,
     PROXY,
     WEB,
+    all_processes,
     batch_group,
     container_id,
     database_group,
     pause_group,
-    pids_by_group,
-    pod_processes,
     web_group,
 )
 from tests.nodes.proc_text import Machine
@@ -56,7 +54,7 @@ def make_cgroup2_systemd() -> Node:
         "2",
         groups=groups,
         later_groups=(*staying, arriving),
-        processes=(*HOST_PROCESSES, *pod_processes(pids_by_group((*groups, arriving)))),
+        processes=all_processes((*groups, arriving)),
         pod_logs=(
             WEB.log_folder("app"),
             BATCH.log_folder("main"),
@@ -82,7 +80,7 @@ def make_cgroup2_cgroupfs() -> Node:
         "cgroup2-cgroupfs",
         "2",
         groups=groups,
-        processes=(*HOST_PROCESSES, *pod_processes(pids_by_group(groups))),
+        processes=all_processes(groups),
         pod_logs=(
             WEB.log_folder("app"),
             BATCH.log_folder("main"),
@@ -111,7 +109,7 @@ def make_kind() -> Node:
         "2",
         machine=Machine(hostname="demo-worker"),
         groups=groups,
-        processes=(*HOST_PROCESSES, *pod_processes(pids_by_group(groups))),
+        processes=all_processes(groups),
         pod_logs=(WEB.log_folder("app"), BATCH.log_folder("main")),
     )
 
@@ -125,7 +123,7 @@ def make_kind_host() -> Node:
         "kind-host",
         "2",
         groups=groups,
-        processes=(*HOST_PROCESSES, *pod_processes(pids_by_group(groups))),
+        processes=all_processes(groups),
     )
 
 
@@ -148,7 +146,7 @@ def make_cgroup1() -> Node:
         "1",
         machine=machine,
         groups=groups,
-        processes=(*HOST_PROCESSES, *pod_processes(pids_by_group(groups))),
+        processes=all_processes(groups),
         tree=cgroup1_tree,
         container_logs=(WEB.log_file("app"), DATABASE.log_file("postgres")),
     )
@@ -169,7 +167,7 @@ def make_hybrid() -> Node:
         "hybrid",
         machine=machine,
         groups=groups,
-        processes=(*HOST_PROCESSES, *pod_processes(pids_by_group(groups))),
+        processes=all_processes(groups),
         tree=hybrid_tree,
         pod_logs=(WEB.log_folder("app"), DATABASE.log_folder("postgres")),
     )

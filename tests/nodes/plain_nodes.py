@@ -7,7 +7,7 @@ from tests.nodes.cgroup_tree import no_tree
 from tests.nodes.kernel_text import MIB, Files, pressure
 from tests.nodes.kubernetes_nodes import make_cgroup2_cgroupfs
 from tests.nodes.node import Node
-from tests.nodes.pods import HOST_PROCESSES, WEB, pids_by_group, pod_processes, web_group
+from tests.nodes.pods import HOST_PROCESSES, WEB, all_processes, web_group
 from tests.nodes.proc_text import Machine, Process, net_dev
 
 
@@ -60,7 +60,7 @@ def make_hotplug() -> Node:
         machine=machine,
         later_machine=replace(machine, cores=3, disks=("sda", "sda1"), interfaces=("lo", "eth0")),
         groups=groups,
-        processes=(*HOST_PROCESSES, *pod_processes(pids_by_group(groups))),
+        processes=all_processes(groups),
     )
 
 
@@ -92,7 +92,7 @@ def make_arm64_64k() -> Node:
         "2",
         machine=Machine(kernel="6.8.0-1015-64k", hostname="arm-1", has_irq_pressure=False),
         groups=groups,
-        processes=(*HOST_PROCESSES, *pod_processes(pids_by_group(groups))),
+        processes=all_processes(groups),
         alter=lambda _, files: files.update({"proc/sys/kernel/arch": "aarch64\n"}),
         page_bytes=65536,
     )

@@ -2,7 +2,7 @@
 
 import hashlib
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from tests.nodes.cgroup_text import Group
@@ -111,60 +111,37 @@ def database_group(folder: str, name: str) -> Group:
     )
 
 
-def pod_processes(where: Mapping[int, str]) -> tuple[Process, ...]:
-    """The processes of the pods above, by the cgroup each pid is in."""
-    every = (
-        Process(2100, "pause", ticks=3, rss_bytes=MIB // 2, namespace=4026532301, received=90_000),
-        Process(2101, "nginx", cores=0.3, ticks=41_000, namespace=4026532301, received=90_000),
-        Process(2102, "nginx", cores=0.25, ticks=40_200, namespace=4026532301, received=90_000),
-        Process(2301, "python3", cores=0.2, rss_bytes=64 * MIB, namespace=4026532302, received=700),
-        Process(
-            2401,
-            "postgres",
-            cores=0.1,
-            ticks=250_000,
-            rss_bytes=700 * MIB,
-            namespace=4026532303,
-            received=21_000,
-        ),
-        Process(
-            2402,
-            "postgres",
-            cores=0.1,
-            ticks=130_000,
-            rss_bytes=90 * MIB,
-            namespace=4026532303,
-            received=21_000,
-        ),
-        Process(
-            2403,
-            "postgres",
-            cores=0.1,
-            ticks=132_000,
-            rss_bytes=95 * MIB,
-            namespace=4026532303,
-            received=21_000,
-        ),
-        Process(2501, "kube-proxy", cores=0.01, ticks=900, rss_bytes=45 * MIB),
-        Process(2601, "kube-apiserver", cores=0.1, ticks=99_000, rss_bytes=400 * MIB, threads=12),
-        Process(
-            2701,
-            "python3",
-            cores=0.4,
-            ticks=30,
-            rss_bytes=30 * MIB,
-            start=8_640_090,
-            namespace=4026532304,
-            received=40,
-        ),
-        Process(2801, "redis-server", cores=0.02, ticks=8_000, threads=5, namespace=4026532305, received=300),
-        Process(2802, "memcached", cores=0.01, ticks=70, threads=4, namespace=4026532307, received=200),
-        Process(2810, "systemd", ticks=700, namespace=4026532310, received=120_000),
-        Process(2901, "caddy", cores=0.01, ticks=600, threads=7, namespace=4026532306, received=100),
-        Process(2950, "conmon", ticks=4, rss_bytes=2 * MIB),
-    )
-    return tuple(replace(one, cgroup=f"/{where[one.pid]}") for one in every if one.pid in where)
+POSTGRES = Process(2401, "postgres", cores=0.1, namespace=4026532303, received=21_000)
+POD_PROCESSES = (
+    Process(2100, "pause", ticks=3, rss_bytes=MIB // 2, namespace=4026532301, received=90_000),
+    Process(2101, "nginx", cores=0.3, ticks=41_000, namespace=4026532301, received=90_000),
+    Process(2102, "nginx", cores=0.25, ticks=40_200, namespace=4026532301, received=90_000),
+    Process(2301, "python3", cores=0.2, rss_bytes=64 * MIB, namespace=4026532302, received=700),
+    replace(POSTGRES, ticks=250_000, rss_bytes=700 * MIB),
+    replace(POSTGRES, pid=2402, ticks=130_000, rss_bytes=90 * MIB),
+    replace(POSTGRES, pid=2403, ticks=132_000, rss_bytes=95 * MIB),
+    Process(2501, "kube-proxy", cores=0.01, ticks=900, rss_bytes=45 * MIB),
+    Process(2601, "kube-apiserver", cores=0.1, ticks=99_000, rss_bytes=400 * MIB, threads=12),
+    Process(
+        2701,
+        "python3",
+        cores=0.4,
+        ticks=30,
+        rss_bytes=30 * MIB,
+        start=8_640_090,
+        namespace=4026532304,
+        received=40,
+    ),
+    Process(2801, "redis-server", cores=0.02, ticks=8_000, threads=5, namespace=4026532305, received=300),
+    Process(2802, "memcached", cores=0.01, ticks=70, threads=4, namespace=4026532307, received=200),
+    Process(2810, "systemd", ticks=700, namespace=4026532310, received=120_000),
+    Process(2901, "caddy", cores=0.01, ticks=600, threads=7, namespace=4026532306, received=100),
+    Process(2950, "conmon", ticks=4, rss_bytes=2 * MIB),
+)
 
 
-def pids_by_group(groups: Iterable[Group]) -> dict[int, str]:
-    return {pid: group.path for group in groups for pid in group.pids}
+def all_processes(groups: Iterable[Group]) -> tuple[Process, ...]:
+    """The host's processes, and those of the given cgroups."""
+    where = {pid: group.path for group in groups for pid in group.pids}
+    inside = [replace(one, cgroup=f"/{where[one.pid]}") for one in POD_PROCESSES if one.pid in where]
+    return (*HOST_PROCESSES, *inside)
