@@ -33,7 +33,7 @@ MONO_NS = 500_000_000_000
 
 @dataclass(slots=True)
 class TurnableClock:
-    """Stands still until it is told to go on; waiting turns it instead of sleeping."""
+    """Stands still until a test advances it; waiting advances it instead of sleeping."""
 
     now_wall_ns: int = WALL_NS
     now_mono_ns: int = MONO_NS
@@ -109,7 +109,7 @@ class FixtureNode:
         self.parts = build_parts_at(self.root, self.clock, node=self.name, reader=self.reader)
 
     def show(self, instant: str) -> None:
-        """Make the root look like an instant: births, deaths and new content."""
+        """Make the root look like an instant: new, removed and changed files."""
         wanted = dict(self._files(instant))
         for folder, _, files in os.walk(os.fsencode(self.root), topdown=False):
             for file in files:
@@ -137,7 +137,7 @@ class FixtureNode:
                 yield os.path.join(os.fsencode(self.root), name), source
 
     def _stamp_folders(self, number: int) -> None:
-        """Log folders are listed again when their time changed: never by luck of the test's speed."""
+        """The agent lists log folders again when their time has changed: it must not depend on the test's speed."""
         for name in ("containers", "pods"):
             path = self.root / "var/log" / name
             if path.exists():

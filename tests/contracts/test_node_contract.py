@@ -112,7 +112,7 @@ def test_of_two_writers_one_folder_remains(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", WITH_WEB)
-def test_a_planted_load_is_told_the_same_everywhere(name: str) -> None:
+def test_a_planted_load_is_the_same_on_every_node(name: str) -> None:
     """0.55 of a core, whichever driver, runtime and cgroup version: CPU time over elapsed time."""
     metrics = containers(name)[WEB.container("app")]["metrics"]
     usage = next(
@@ -131,12 +131,12 @@ def test_helpers_of_a_runtime_are_no_containers() -> None:
 def test_the_path_tells_quality_of_service_and_runtime() -> None:
     """Both drivers, containerd, CRI-O, Docker and Podman, each from the name of its folder."""
     found = containers("cgroup2-systemd")
-    told = {key: (one["labels"]["qos"], one["labels"]["runtime"]) for key, one in found.items()}
-    assert told[WEB.container("app")] == ("Burstable", "cri-containerd")
-    assert told[DATABASE.container("postgres")] == ("Guaranteed", "cri-containerd")
-    assert told[PROXY.container("kube-proxy")] == ("BestEffort", "crio")
-    assert told[container_id("docker/redis")] == ("", "docker")
-    assert told[container_id("podman/caddy")] == ("", "libpod")
+    found_as = {key: (one["labels"]["qos"], one["labels"]["runtime"]) for key, one in found.items()}
+    assert found_as[WEB.container("app")] == ("Burstable", "cri-containerd")
+    assert found_as[DATABASE.container("postgres")] == ("Guaranteed", "cri-containerd")
+    assert found_as[PROXY.container("kube-proxy")] == ("BestEffort", "crio")
+    assert found_as[container_id("docker/redis")] == ("", "docker")
+    assert found_as[container_id("podman/caddy")] == ("", "libpod")
 
 
 def test_a_sandbox_is_marked_and_has_no_container_name() -> None:
@@ -150,8 +150,8 @@ def test_processes_in_a_nested_cgroup_belong_to_the_container() -> None:
     assert containers("cgroup2-systemd")[WEB.container("app")]["metrics"]["last_processes"] == 2
 
 
-def test_a_container_that_goes_leaves_an_obituary_and_no_series() -> None:
-    """The exit is told for a minute; limits read in a slower tier go with the container."""
+def test_a_container_that_ends_leaves_its_exit_and_no_series() -> None:
+    """The exit is published for a minute; limits read in a slower tier end with the container."""
     text = (GOLDEN / "cgroup2-systemd" / "metrics.prom").read_text()
     gone = [line for line in text.splitlines() if BATCH.container("main") in line]
     assert gone
