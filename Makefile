@@ -45,16 +45,16 @@ bench: setup ## every figure we claim, in one table
 	@$(PY) -m bench $(ARGS)
 
 docs: setup ## renew the generated pages
-	@$(PY) tools/generate_docs.py
+	@$(PY) -m tools.generate_docs
 
 dashboards: setup ## renew deploy/grafana from tools/dashboards
 	@$(PY) -m tools.generate_dashboards
 
-golden: setup ## renew what we make of each captured node; read the diff
+golden: setup ## renew what we make of each fixture node; read the diff
 	@NODESCOPE_RENEW_GOLDEN=1 $(PY) -m pytest -q tests/golden tests/contracts -p no:randomly
 
 capture: setup ## save this machine as a fixture node: make capture NODE=name
-	@$(PY) tools/capture.py $(NODE)
+	@$(PY) -m tools.capture $(NODE)
 
 test-vm: setup ## a full cgroup v2 kernel in a virtual machine; ARGS=--image: the agent from the image
 	@tests/vm/run $(ARGS)

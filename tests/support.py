@@ -18,12 +18,14 @@ from typing import Any
 from urllib.parse import unquote_to_bytes
 
 import httpx
+from tests.nodes.make_nodes import make_nodes
 
 from nodescope.base.frame import Frame
 from nodescope.base.settings_load import load_settings
 from nodescope.wiring import Parts, build_agent_app, build_parts
 
-NODES = Path(__file__).parent / "nodes"
+# One folder per fixture node, each with t0 and t1.
+NODES = make_nodes()
 # An instant that is easy to tell from a real one.
 WALL_NS = 1_690_000_000_000_000_000
 MONO_NS = 500_000_000_000
@@ -31,7 +33,7 @@ MONO_NS = 500_000_000_000
 
 @dataclass(slots=True)
 class TurnableClock:
-    """Stands still until it is told to go on; waiting turns it instead of sleeping."""
+    """Stands still until a test advances it; waiting advances it instead of sleeping."""
 
     now_wall_ns: int = WALL_NS
     now_mono_ns: int = MONO_NS
@@ -63,6 +65,11 @@ def read_node(name: str) -> dict[str, Any]:
 def read_faults(name: str) -> dict[str, str]:
     path = NODES / name / "faults.toml"
     return tomllib.loads(path.read_text()) if path.exists() else {}
+
+
+def copy_node(name: str, target: Path) -> Path:
+    """The first instant of a fixture node, in a folder that the test may change."""
+    return shutil.copytree(NODES / name / "t0", target, symlinks=True)
 
 
 def build_parts_at(root: Path, clock: TurnableClock, **flags: object) -> Parts:
@@ -102,7 +109,7 @@ class FixtureNode:
         self.parts = build_parts_at(self.root, self.clock, node=self.name, reader=self.reader)
 
     def show(self, instant: str) -> None:
-        """Make the root look like an instant: births, deaths and new content."""
+        """Make the root look like an instant: new, removed and changed files."""
         wanted = dict(self._files(instant))
         for folder, _, files in os.walk(os.fsencode(self.root), topdown=False):
             for file in files:
@@ -130,7 +137,7 @@ class FixtureNode:
                 yield os.path.join(os.fsencode(self.root), name), source
 
     def _stamp_folders(self, number: int) -> None:
-        """Log folders are listed again when their time changed: never by luck of the test's speed."""
+        """The agent lists log folders again when their time has changed: it must not depend on the test's speed."""
         for name in ("containers", "pods"):
             path = self.root / "var/log" / name
             if path.exists():

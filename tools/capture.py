@@ -3,9 +3,9 @@ Saves this machine as a fixture node: `make capture NODE=name`.
 
 The agent itself runs on a root that remembers what it was asked for, so that
 exactly the files that the agent reads are saved, at two instants about a second
-apart. Names that belong to somebody are replaced, the same name by the same
-stand-in everywhere: the host, containers, pods, cgroups, processes, mounts.
-Read the result before you commit it.
+apart; of the second instant only the files that have changed. Names that belong to
+somebody are replaced, the same name by the same stand-in everywhere: the host,
+containers, pods, cgroups, processes, mounts. Read the result before you commit it.
 """
 
 import argparse
@@ -23,6 +23,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from tests.nodes.captured import write_difference
 
 from nodescope.base.clock import Clock, SystemClock
 from nodescope.base.settings_load import load_settings
@@ -389,6 +391,7 @@ def capture(name: str, root: Path, out: Path, processes: int, containers: int, c
     if faults:
         rows = [f'{json.dumps(path)} = "{word}"\n' for path, word in sorted(faults.items())]
         (folder / "faults.toml").write_text("".join(rows))
+    write_difference(folder)
     leaks = find_leaks(folder, scrub)
     for leak in leaks:
         print(f"not scrubbed: {leak}", file=sys.stderr)
@@ -398,7 +401,7 @@ def capture(name: str, root: Path, out: Path, processes: int, containers: int, c
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="save a machine as a fixture node")
-    parser.add_argument("node", help="the fixture node's name, such as arm64-64k")
+    parser.add_argument("node", help="the fixture node's name, such as gpu-server")
     parser.add_argument("--root", type=Path, default=Path("/"), help="where the node's /proc and /sys are")
     parser.add_argument("--out", type=Path, default=NODES, help="the folder of fixture nodes")
     parser.add_argument("--processes", type=int, default=10, help="how many by CPU, and as many by memory")

@@ -9,7 +9,7 @@ from typing import Any
 
 from tests.cluster.control_plane import ControlPlane, wait_for
 from tests.cluster.programs import run_agent
-from tests.nodes.make_nodes import DATABASE, WEB
+from tests.nodes.pods import DATABASE, WEB
 
 from nodescope.fpga.state import KEY, STATE_BYTES
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from tests.nodes.make_nodes import DATABASE, WEB
+from tests.nodes.pods import DATABASE, WEB
 from tests.support import NODES, TurnableClock, build_parts_at
 from tools.capture import Scrub, capture
 
@@ -14,7 +14,7 @@ SECRETS = (WEB.name, WEB.uid, WEB.container("app"), DATABASE.name, "worker-1", "
 
 @pytest.fixture
 def captured(tmp_path: Path) -> Path:
-    """A hand-made node, captured as if it were a machine."""
+    """A described node, captured as if it were a machine."""
     root = NODES / "cgroup2-systemd" / "t0"
     assert capture("again", root, tmp_path, 25, 0, TurnableClock()) == 0
     return tmp_path / "again"

@@ -1,25 +1,17 @@
-"""Rules about all fixture nodes, and what is true of the hand-made ones."""
+"""Rules about all fixture nodes, and what is true of those described by hand."""
 
 import errno
 import json
-import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.nodes.make_nodes import (
-    BATCH,
-    DATABASE,
-    FRESH,
-    MAKERS,
-    PROXY,
-    WEB,
-    Node,
-    container_id,
-    make_cgroup2_systemd,
-    write_node,
-)
+from tests.nodes.captured import list_captured, read_captured, write_difference
+from tests.nodes.files import digest_tree, prefix_paths, read_tree, write_tree
+from tests.nodes.kubernetes_nodes import make_cgroup2_systemd
+from tests.nodes.make_nodes import MAKERS, make_nodes, write_whole
+from tests.nodes.node import Node, render_node
+from tests.nodes.pods import BATCH, DATABASE, FRESH, PROXY, WEB, container_id
 from tests.support import NODES, list_nodes, read_faults, read_node
 
 GOLDEN = Path(__file__).parents[1] / "golden"
@@ -47,14 +39,6 @@ def containers(name: str) -> dict[str, dict[str, Any]]:
     return {entity["labels"]["container_id"]: entity for entity in found}
 
 
-def tree(folder: Path) -> Iterator[tuple[str, bytes]]:
-    for path in sorted(folder.rglob("*")):
-        if path.is_symlink():
-            yield str(path.relative_to(folder)), os.fsencode(os.readlink(path))
-        elif path.is_file():
-            yield str(path.relative_to(folder)), path.read_bytes()
-
-
 @pytest.mark.parametrize("name", list_nodes())
 def test_a_node_says_where_it_comes_from(name: str) -> None:
     """Kernel, page size, cgroup version, the time between the instants and who made it."""
@@ -75,15 +59,60 @@ def test_faults_are_errors_of_files_that_exist(name: str) -> None:
 
 
 @pytest.mark.parametrize("make", MAKERS, ids=lambda make: make.__name__)
-def test_a_hand_made_node_is_what_its_script_writes(make: Any, tmp_path: Path) -> None:
-    """The committed files and make_nodes.py do not drift apart."""
+def test_a_described_node_is_what_its_description_gives(make: Any) -> None:
+    """The folder is shared by every test and every run: none of them has changed it."""
     node: Node = make()
-    write_node(node, tmp_path / node.name)
-    assert dict(tree(tmp_path / node.name)) == dict(tree(NODES / node.name))
+    assert read_tree(NODES / node.name) == render_node(node)
+
+
+def test_a_node_is_either_described_or_captured() -> None:
+    """Two nodes of one name would be written into one folder."""
+    names = [*(make().name for make in MAKERS), *(folder.name for folder in list_captured())]
+    assert sorted(names) == list_nodes()
+
+
+def test_a_captured_node_keeps_of_t1_what_has_changed(tmp_path: Path) -> None:
+    """Changed, new, gone and equal files, and links: both instants are whole when the node is read."""
+    first = {
+        "proc/stat": b"1",
+        "proc/7/ns/net": b"-> net:[1]",
+        "proc/8/ns/net": b"-> net:[1]",
+        "proc/9/stat": b"9",
+    }
+    second = {**first, "proc/stat": b"2", "proc/8/ns/net": b"-> net:[2]", "proc/10/stat": b"10"}
+    del second["proc/9/stat"]
+    node = {"node.toml": b"", **prefix_paths("t0", first), **prefix_paths("t1", second)}
+    write_tree(tmp_path, node)
+    write_difference(tmp_path)
+    assert sorted(read_tree(tmp_path / "t1")) == ["proc/10/stat", "proc/8/ns/net", "proc/stat"]
+    assert not (tmp_path / "t1/proc/7").exists()
+    assert read_captured(tmp_path) == node
+
+
+@pytest.mark.parametrize("folder", list_captured(), ids=lambda folder: folder.name)
+def test_a_committed_node_keeps_of_t1_what_has_changed(folder: Path) -> None:
+    """A capture that was copied here with two whole instants is stored again by `write_difference`."""
+    first, second = read_tree(folder / "t0"), read_tree(folder / "t1")
+    assert [name for name, content in second.items() if first.get(name) == content] == []
+
+
+def test_the_nodes_are_written_once_for_every_content(tmp_path: Path) -> None:
+    """The folder is named after its content, whichever run wrote it."""
+    folder = make_nodes(tmp_path)
+    assert folder.name == NODES.name
+    assert digest_tree(read_tree(folder)) == digest_tree(read_tree(NODES))
+
+
+def test_of_two_writers_one_folder_remains(tmp_path: Path) -> None:
+    """The slower of two runs finds the folder there, and leaves nothing of its own."""
+    for _ in range(2):
+        write_whole(tmp_path / "nodes", {"bare/t0/proc/stat": b"cpu 1\n", "bare/t0/proc/self": b"-> 1"})
+    assert list(tmp_path.iterdir()) == [tmp_path / "nodes"]
+    assert (tmp_path / "nodes/bare/t0/proc/self").readlink() == Path("1")
 
 
 @pytest.mark.parametrize("name", WITH_WEB)
-def test_a_planted_load_is_told_the_same_everywhere(name: str) -> None:
+def test_a_planted_load_is_the_same_on_every_node(name: str) -> None:
     """0.55 of a core, whichever driver, runtime and cgroup version: CPU time over elapsed time."""
     metrics = containers(name)[WEB.container("app")]["metrics"]
     usage = next(
@@ -102,12 +131,12 @@ def test_helpers_of_a_runtime_are_no_containers() -> None:
 def test_the_path_tells_quality_of_service_and_runtime() -> None:
     """Both drivers, containerd, CRI-O, Docker and Podman, each from the name of its folder."""
     found = containers("cgroup2-systemd")
-    told = {key: (one["labels"]["qos"], one["labels"]["runtime"]) for key, one in found.items()}
-    assert told[WEB.container("app")] == ("Burstable", "cri-containerd")
-    assert told[DATABASE.container("postgres")] == ("Guaranteed", "cri-containerd")
-    assert told[PROXY.container("kube-proxy")] == ("BestEffort", "crio")
-    assert told[container_id("docker/redis")] == ("", "docker")
-    assert told[container_id("podman/caddy")] == ("", "libpod")
+    found_as = {key: (one["labels"]["qos"], one["labels"]["runtime"]) for key, one in found.items()}
+    assert found_as[WEB.container("app")] == ("Burstable", "cri-containerd")
+    assert found_as[DATABASE.container("postgres")] == ("Guaranteed", "cri-containerd")
+    assert found_as[PROXY.container("kube-proxy")] == ("BestEffort", "crio")
+    assert found_as[container_id("docker/redis")] == ("", "docker")
+    assert found_as[container_id("podman/caddy")] == ("", "libpod")
 
 
 def test_a_sandbox_is_marked_and_has_no_container_name() -> None:
@@ -121,8 +150,8 @@ def test_processes_in_a_nested_cgroup_belong_to_the_container() -> None:
     assert containers("cgroup2-systemd")[WEB.container("app")]["metrics"]["last_processes"] == 2
 
 
-def test_a_container_that_goes_leaves_an_obituary_and_no_series() -> None:
-    """The exit is told for a minute; limits read in a slower tier go with the container."""
+def test_a_container_that_ends_leaves_its_exit_and_no_series() -> None:
+    """The exit is published for a minute; limits read in a slower tier end with the container."""
     text = (GOLDEN / "cgroup2-systemd" / "metrics.prom").read_text()
     gone = [line for line in text.splitlines() if BATCH.container("main") in line]
     assert gone

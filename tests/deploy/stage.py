@@ -21,8 +21,8 @@ from pathlib import Path
 from tests.fakes.kubelet import Kubelet, running_kubelet
 from tests.fakes.nvml.library import Scenario, many_gpus
 from tests.integration.agents import Agent, running_agent
-from tests.nodes.make_nodes import container_id
-from tests.support import NODES
+from tests.nodes.pods import container_id
+from tests.support import NODES, copy_node
 
 STEP_SECONDS = 0.25
 GPUS = 8
@@ -78,8 +78,7 @@ class Stage:
     _grown: dict[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.root = self.folder / "root"
-        shutil.copytree(NODES / "cgroup2-systemd/t0", self.root, symlinks=True)
+        self.root = copy_node("cgroup2-systemd", self.folder / "root")
         # Answers of a fixture; here the sources ask for themselves.
         shutil.rmtree(self.root / "calls")
         self.data = self.folder / "data"

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from tests.fakes.nvml.library import Scenario, build_library, many_gpus
 from tests.integration.agents import running_agent
-from tests.support import NODES
+from tests.support import copy_node
 
 GPUS = 8
 # One turn of every GPU's load; each begins a little later than its neighbour.
@@ -40,8 +40,7 @@ def write_archive(data: Path, seconds: float, interval: str = "1s", rotation_sec
         scenario.say(many_gpus(GPUS) | {"all.fan": 40})
         library = build_library(Path(name, "library"))
         environment = {"LD_LIBRARY_PATH": str(library.parent), "FAKE_NVML_SCENARIO": str(scenario.path)}
-        root = Path(name, "root")
-        shutil.copytree(NODES / "cgroup2-systemd/t0", root, symlinks=True)
+        root = copy_node("cgroup2-systemd", Path(name, "root"))
         # Answers of a fixture; here the sources ask for themselves.
         shutil.rmtree(root / "calls")
         flags = ("--root", str(root), "--data", str(data), "--interval", interval, "--node", "gpu-node")

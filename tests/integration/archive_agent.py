@@ -12,10 +12,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from tests.support import NODES
+
 from nodescope.base.codec import Decoder
 from nodescope.base.frame import Frame
 
-NODE = Path(__file__).parents[1] / "nodes" / "cgroup2-systemd" / "t0"
+NODE = NODES / "cgroup2-systemd" / "t0"
 # A busy machine starts a Python in seconds.
 START_SECONDS = 60.0
 

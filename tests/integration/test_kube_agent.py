@@ -2,7 +2,6 @@
 
 import base64
 import json
-import shutil
 import subprocess
 import time
 from pathlib import Path
@@ -12,8 +11,8 @@ from tests.cluster.control_plane import ControlPlane, wait_for
 from tests.cluster.programs import NODESCOPE, clean_environment, run_agent
 from tests.cluster.trials import check_flood, check_outage, read_state
 from tests.fpga.test_state import VERSION_1
-from tests.nodes.make_nodes import DATABASE, WEB
-from tests.support import NODES, WALL_NS
+from tests.nodes.pods import DATABASE, WEB
+from tests.support import WALL_NS, copy_node
 
 from nodescope.base.clock import SystemClock
 from nodescope.fpga.state import KEY, STATE_BYTES
@@ -27,9 +26,7 @@ AGENT = "agent-token"
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     """A node with containers, in a folder of the test's own."""
-    target = tmp_path / "root"
-    shutil.copytree(NODES / "cgroup2-systemd" / "t0", target, symlinks=True)
-    return target
+    return copy_node("cgroup2-systemd", tmp_path / "root")
 
 
 def test_a_container_is_named_by_the_api_server(plane: ControlPlane, root: Path) -> None:

@@ -1,12 +1,11 @@
 """The long forms: a minute at a thousand events a second, a minute without the API server."""
 
-import shutil
 from pathlib import Path
 
 import pytest
 from tests.cluster.control_plane import ControlPlane
 from tests.cluster.trials import check_flood, check_outage
-from tests.support import NODES
+from tests.support import copy_node
 
 pytestmark = pytest.mark.soak
 
@@ -14,9 +13,7 @@ pytestmark = pytest.mark.soak
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     """A node with containers, in a folder of the test's own."""
-    target = tmp_path / "root"
-    shutil.copytree(NODES / "cgroup2-systemd" / "t0", target, symlinks=True)
-    return target
+    return copy_node("cgroup2-systemd", tmp_path / "root")
 
 
 def test_a_thousand_events_a_second_for_a_minute(plane: ControlPlane, root: Path) -> None:

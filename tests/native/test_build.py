@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.support import NODES
 
 pytestmark = pytest.mark.real
 
@@ -71,7 +72,7 @@ def test_without_the_extension_all_works_and_one_line_says_so(
     """`nodescope sources` and /status name the reader; the reader's own tests pass."""
     folder = make(tmp_path)
     assert LINE in run(folder, "-m", "nodescope", "sources")
-    where, reader = run(folder, "-c", STATUS, str(ROOT / "tests/nodes/cgroup2-systemd/t0")).split("\n")[:2]
+    where, reader = run(folder, "-c", STATUS, str(NODES / "cgroup2-systemd" / "t0")).split("\n")[:2]
     assert where.startswith(str(folder))
     assert reader == LINE.removeprefix("files are read by ")
     tests = [

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from tests.integration.peers.servers import Server, _wait_ready, free_port
-from tests.support import TurnableClock, build_parts_at
+from tests.support import NODES, TurnableClock, build_parts_at
 
 # soft - 256 would be less than nothing: the agent then keeps 64.
 LIMIT = 160
@@ -60,7 +60,7 @@ def test_an_agent_at_its_limit_opens_the_rest_for_each_reading(agent: Server) ->
 
 def test_what_is_kept_open_and_what_is_not_adds_up() -> None:
     """By table; when a node's files are closed, all counts go back to nothing."""
-    parts = build_parts_at(Path("tests/nodes/cgroup2-systemd/t0").absolute(), TurnableClock(), node="n")
+    parts = build_parts_at(NODES / "cgroup2-systemd" / "t0", TurnableClock(), node="n")
     descriptors = parts.context.descriptors
     descriptors.limit = 10
     parts.sampler.tick()

@@ -16,6 +16,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from tests.nodes.captured import write_difference
 from tests.vm import bundle
 from tests.vm.parts import PartMissing, find_qemu, read_parts
 from tests.vm.root import build_project, build_root
@@ -101,6 +102,7 @@ def unpack(tape: Path, target: Path) -> None:
         for member in members:
             member.name = member.name.removeprefix("./node/")
         archive.extractall(target, members, filter="data")
+    write_difference(target)
     print(f"# captured {sum(one.isfile() for one in members)} files into {target}")
 
 
