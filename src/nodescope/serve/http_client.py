@@ -15,6 +15,7 @@ Standard library only: the agent asks with it, too.
 
 import http.client
 import io
+import math
 import socket
 import ssl
 from collections.abc import Iterator, Mapping
@@ -85,8 +86,10 @@ class HttpClient:
     """For the whole answer, connecting included."""
     answer_bytes: int
     """A longer body is refused."""
-    connect_seconds: float = float("inf")
+    connect_seconds: float = math.inf
     """Of the deadline, at most this much for connecting."""
+    silence_seconds: float = math.inf
+    """And at most this much for a single read."""
     kept: int = 1
     """Idle connections that stay open."""
     clock: Clock = field(default_factory=SystemClock)
@@ -135,7 +138,7 @@ class HttpClient:
             connection, response = stack.enter_context(self._exchange("GET", target, headers, None, True))
             if response.status != 200:
                 return self._read_whole(response), iter(())
-            connection.silence_seconds = silence_seconds
+            connection.until_mono_ns, connection.silence_seconds = math.inf, silence_seconds
             head = HttpAnswer(response.status, response.reason, response.headers)
             return head, read_lines(response, line_bytes, stack.pop_all())
 
@@ -207,13 +210,13 @@ class HttpClient:
 class TimedConnection(http.client.HTTPConnection):
     """A connection that knows how long its socket may still wait."""
 
-    until_mono_ns = 0
-    silence_seconds: float | None = None
+    until_mono_ns: float = 0
     is_kept = False
     """Whether its answer was read to the end, and the next request may follow."""
 
     def __init__(self, client: HttpClient) -> None:
         super().__init__(client.endpoint.host, client.endpoint.port)
+        self.silence_seconds = client.silence_seconds
         self._client = client
 
     def exchange(
@@ -250,12 +253,10 @@ class TimedConnection(http.client.HTTPConnection):
         raise failure
 
     def left_seconds(self) -> float:
-        if self.silence_seconds is not None:
-            return self.silence_seconds
         left_seconds = (self.until_mono_ns - self._client.clock.mono_ns()) / 1e9
         if left_seconds <= 0:
             raise TimeoutError("timed out")
-        return left_seconds
+        return min(left_seconds, self.silence_seconds)
 
     def interrupt(self) -> None:
         try:
