@@ -2,7 +2,7 @@
 The agent's HTTP: one Starlette application, bounded in every direction.
 
 Handlers contain no decisions: they take parameters apart, call a function of
-`scrape` or `answer`, and wrap what it returns. Errors are JSON with what was
+`scrape` or `agent_json`, and wrap what it returns. Errors are JSON with what was
 wrong, what is accepted and, where there is one, the nearest name.
 """
 
@@ -29,14 +29,24 @@ from nodescope.base.text import nearest_name
 from nodescope.fpga.tracker import FpgaTracker
 from nodescope.hold.ring import Ring
 from nodescope.hold.window import NODE_STATISTICS
-from nodescope.publish import agent_json as answer
-from nodescope.publish import fpga_intake as fpga
+from nodescope.publish.agent_json import (
+    answer_node_window,
+    answer_scope_window,
+    answer_status,
+    check_scope,
+    judge_health,
+    parse_window_seconds,
+)
+from nodescope.publish.fpga_intake import BODY_BYTES, BODY_SECONDS, MediaUnknown, parse_event
 from nodescope.publish.live import Live
-from nodescope.publish.scrape import OPENMETRICS, TEXT, Scrape, accepts_gzip, compress, prefers_openmetrics
-from nodescope.publish.self_metrics import Own
+from nodescope.publish.scrape import Scrape, accepts_gzip, compress, prefers_openmetrics
+from nodescope.publish.self_metrics import SelfMetrics
+from nodescope.serve.body import BodyTooLarge, read_body
+from nodescope.serve.gate import PROBES, Gate
+from nodescope.serve.json_response import make_error, make_json
+from nodescope.serve.prometheus_text import OPENMETRICS, TEXT
 from nodescope.serve.token import Token
 
-PROBES = frozenset({"/healthz", "/health", "/readyz"})
 INTAKE_PATHS = frozenset({"/", "/fpga/events"})
 OK_START = {
     "type": "http.response.start",
@@ -65,7 +75,7 @@ class Agent:
     loaded: LoadedSettings
     ring: Ring
     scrape: Scrape
-    own: Own
+    own: SelfMetrics
     live: Live
     clock: Clock
     condition: Callable[[], Condition]
@@ -74,14 +84,6 @@ class Agent:
     """How files are read, in words."""
     fpga: FpgaTracker
     wishes: Wishes
-
-
-def make_json(content: object, status: int = 200) -> Response:
-    return Response(answer.render_json(content), status, media_type="application/json")
-
-
-def make_error(status: int, error: str, detail: str, hint: str = "") -> Response:
-    return make_json({"error": error, "detail": detail, "hint": hint}, status)
 
 
 def check_metrics_path(path: str, taken: Iterable[str]) -> None:
@@ -126,61 +128,47 @@ def build_app(agent: Agent, token: Token | None) -> ASGIApp:
             )
         if error.status_code == 405:
             methods = accepted.get(request.url.path, ["GET"])
-            refusal = make_error(
+            return make_error(
                 405,
                 "method not allowed",
                 f"{request.method} {request.url.path[:80]} is not accepted; accepted: {' '.join(methods)}",
+                headers={"Allow": ", ".join(methods)},
             )
-            refusal.headers["Allow"] = ", ".join(methods)
-            return refusal
         return make_error(error.status_code, "refused", str(error.detail))
 
     app = Starlette(routes=routes, exception_handlers={HTTPException: refuse})
-    return AgentGate(app, intake, agent.own, token, frozenset(known))
+    return AgentApp(app, intake, agent.own, token, frozenset(known))
 
 
-class AgentGate:
-    """In front of everything: token, query length, latency, and the short way to the intake."""
+class AgentApp:
+    """The gate and what is behind it, with the time that each request took."""
 
     def __init__(
-        self, app: ASGIApp, intake: "Intake", own: Own, token: Token | None, known: frozenset[str]
+        self, app: ASGIApp, intake: "Intake", own: SelfMetrics, token: Token | None, known: frozenset[str]
     ) -> None:
         self._app = app
         self._intake = intake
         self._own = own
-        self._token = token
         self._known = known
         self._workers = asyncio.Semaphore(WORKERS)
+        self._gate = Gate(self._choose, token.admits if token else None, QUERY_CHARACTERS)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
         started = stopwatch_seconds()
-        path = scope["path"]
-        refusal = self._refuse(scope)
-        if refusal is not None:
-            await refusal(scope, receive, send)
-        elif scope["method"] == "POST" and path in INTAKE_PATHS:
+        await self._gate(scope, receive, send)
+        if scope["type"] == "http":
+            path = scope["path"] if scope["path"] in self._known else "other"
+            self._own.observe_request(path, stopwatch_seconds() - started)
+
+    async def _choose(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["path"] in PROBES:
+            await self._app(scope, receive, send)
+        elif scope["method"] == "POST" and scope["path"] in INTAKE_PATHS:
             # Events may come a thousand a second: finding their route would cost more than they do.
             await self._intake(scope, receive, send)
-        elif path in PROBES:
-            await self._app(scope, receive, send)
         else:
             async with self._workers:
                 await self._app(scope, receive, send)
-        self._own.observe_request(path if path in self._known else "other", stopwatch_seconds() - started)
-
-    def _refuse(self, scope: Scope) -> Response | None:
-        if len(scope.get("query_string", b"")) > QUERY_CHARACTERS:
-            return make_error(414, "query too long", f"at most {QUERY_CHARACTERS} characters are accepted")
-        if self._token and scope["path"] not in PROBES:
-            headers = dict(scope["headers"])
-            if not self._token.admits(headers.get(b"authorization", b"").decode("latin-1")):
-                refusal = make_error(401, "token required", "send the header Authorization: Bearer TOKEN")
-                refusal.headers["WWW-Authenticate"] = "Bearer"
-                return refusal
-        return None
 
 
 class Intake:
@@ -202,15 +190,14 @@ class Intake:
         await send(OK_BODY)
 
     async def _take(self, scope: Scope, receive: Receive) -> Response | None:
-        headers: dict[bytes, bytes] = dict(scope["headers"])
         try:
-            body = await fpga.read_body(headers, receive)
-            media_type = headers.get(b"content-type", b"").decode("latin-1")
+            body = await read_body(scope, receive, BODY_BYTES, BODY_SECONDS)
+            media_type = dict(scope["headers"]).get(b"content-type", b"").decode("latin-1")
             query = scope.get("query_string", b"").decode("latin-1")
-            self._tracker.accept(fpga.parse_event(body, media_type, query))
-        except fpga.BodyTooLarge as error:
+            self._tracker.accept(parse_event(body, media_type, query))
+        except BodyTooLarge as error:
             return make_error(413, "too large", str(error))
-        except fpga.MediaUnknown as error:
+        except MediaUnknown as error:
             return make_error(415, "not accepted", str(error))
         except RequestRejected as error:
             return make_error(400, "not accepted", str(error))
@@ -246,24 +233,22 @@ class Handlers:
 
     def _node_window(self, text: str, cores: str, names: str) -> Response:
         agent = self._agent
-        seconds = answer.parse_window_seconds(text, agent.ring, "node")
-        return make_json(
-            answer.answer_node_window(agent.ring, agent.clock, agent.node, seconds, cores, names)
-        )
+        seconds = parse_window_seconds(text, agent.ring, "node")
+        return make_json(answer_node_window(agent.ring, agent.clock, agent.node, seconds, cores, names))
 
     async def window(self, request: Request) -> Response:
         return await answered(self._scope_window, request)
 
     def _scope_window(self, request: Request) -> Response:
         parameters = request.query_params
-        scope = answer.check_scope(parameters.get("scope", "node"))
+        scope = check_scope(parameters.get("scope", "node"))
         given = next((name for name in ("seconds", *WINDOW_PARAMETERS) if name in parameters), None)
-        seconds = answer.parse_window_seconds(parameters[given] if given else "20", self._agent.ring, scope)
+        seconds = parse_window_seconds(parameters[given] if given else "20", self._agent.ring, scope)
         self._wish(scope, parameters.getlist("perf"))
         statistics = tuple(parameters.get("stats", ",".join(NODE_STATISTICS)).split(","))
         metrics = tuple(name for name in parameters.get("metrics", "").split(",") if name)
         filters = {key: value for key, value in parameters.items() if key not in NOT_FILTERS}
-        content = answer.answer_scope_window(
+        content = answer_scope_window(
             self._agent.ring,
             self._agent.clock,
             self._agent.node,
@@ -288,12 +273,12 @@ class Handlers:
 
     async def health(self, request: Request) -> Response:
         del request
-        health = answer.judge_health(self._agent.condition(), self._agent.clock.mono_ns())
+        health = judge_health(self._agent.condition(), self._agent.clock.mono_ns())
         return make_json(asdict(health), 200 if health.live else 503)
 
     async def ready(self, request: Request) -> Response:
         del request
-        health = answer.judge_health(self._agent.condition(), self._agent.clock.mono_ns())
+        health = judge_health(self._agent.condition(), self._agent.clock.mono_ns())
         return make_json(asdict(health), 200 if health.ready else 503)
 
     async def status(self, request: Request) -> Response:
@@ -303,7 +288,7 @@ class Handlers:
     def _status(self) -> Response:
         agent = self._agent
         now_ns = agent.clock.mono_ns()
-        content = answer.answer_status(
+        content = answer_status(
             agent.condition(), agent.ring, agent.loaded, now_ns, agent.node, agent.permissions()
         )
         if agent.own.archive:

@@ -1,10 +1,8 @@
 """JSON answers of the agent: windows, health, status, each a plain dictionary."""
 
-import json
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 from nodescope import __version__
@@ -208,14 +206,3 @@ def _source_json(name: str, outcome: Outcome, condition: Condition, now_mono_ns:
             if source == name
         },
     }
-
-
-def render_json(content: Any) -> bytes:
-    """Numbers that JSON cannot write are a bug here, not a silent null."""
-
-    def other(value: Any) -> Any:
-        if isinstance(value, Path):
-            return str(value)
-        raise TypeError(type(value).__name__)
-
-    return json.dumps(content, allow_nan=False, default=other, ensure_ascii=False).encode("utf-8", "replace")

@@ -7,14 +7,11 @@ what is in them: `reconfiguration_ms`, or `duration_ms` of a session that ended.
 JSON with the same names is taken, too.
 """
 
-import asyncio
 import json
 import math
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import parse_qsl
-
-from starlette.types import Receive
 
 from nodescope.base.errors import RequestRejected
 from nodescope.base.text import TEXT_CHARACTERS, clean_text
@@ -39,34 +36,8 @@ TIMESTAMP_MS = 2**63
 OVERRIDES = 64
 
 
-class BodyTooLarge(RequestRejected):
-    """More bytes than any report has."""
-
-
 class MediaUnknown(RequestRejected):
     """Neither a form nor JSON."""
-
-
-async def read_body(headers: Mapping[bytes, bytes], receive: Receive) -> bytes:
-    """The body, never more of it than we accept, never longer than it may take."""
-    declared = headers.get(b"content-length", b"0")
-    if declared.isdigit() and int(declared[:20]) > BODY_BYTES:
-        raise BodyTooLarge(f"the body has {int(declared[:20])} bytes; at most {BODY_BYTES} are accepted")
-    body = b""
-    try:
-        async with asyncio.timeout(BODY_SECONDS):
-            while True:
-                message = await receive()
-                if message["type"] == "http.disconnect":
-                    raise RequestRejected("the connection was closed before the body was whole")
-                chunk: bytes = message.get("body", b"")
-                body += chunk
-                if len(body) > BODY_BYTES:
-                    raise BodyTooLarge(f"the body is longer than the {BODY_BYTES} bytes that are accepted")
-                if not message.get("more_body"):
-                    return body
-    except TimeoutError:
-        raise RequestRejected(f"the body did not arrive within {BODY_SECONDS:g} s") from None
 
 
 def parse_event(body: bytes, media_type: str, query: str = "") -> FpgaEvent:

@@ -18,10 +18,9 @@ from nodescope.base.text import hint_nearest
 from nodescope.hold.ring import Ring
 from nodescope.publish.derived import EdgeDeriver
 from nodescope.publish.exposition import Exposition
-from nodescope.publish.self_metrics import Own, render_families
+from nodescope.publish.self_metrics import SelfMetrics
+from nodescope.serve.prometheus_text import render_families
 
-TEXT = "text/plain; version=0.0.4; charset=utf-8"
-OPENMETRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 # Groups of sources that may be asked for by one word.
 GROUPS = {"gpu": ("nvidia", "amd", "pod_resources")}
 # Selections kept ready: one per scrape job that asks for its own.
@@ -42,7 +41,7 @@ class Scrape:
     """Answers scrapes from the ring."""
 
     ring: Ring
-    own: Own
+    own: SelfMetrics
     clock: Clock
     mode: str
     deriver: EdgeDeriver = field(init=False)
@@ -63,12 +62,10 @@ class Scrape:
                 prepared.body = prepared.exposition.render(self._select(wanted))
                 prepared.sequence = newest.sequence
             body = prepared.body
-        own = (
-            ""
-            if sources
-            else render_families(self.own.families(outcomes, self.clock.mono_ns()), openmetrics=openmetrics)
-        )
-        return body + own + ("# EOF\n" if openmetrics else "")
+        if not sources:
+            families = self.own.families(outcomes, self.clock.mono_ns())
+            body += render_families(families, openmetrics=openmetrics)
+        return body + ("# EOF\n" if openmetrics else "")
 
     def _prepare(self, openmetrics: bool, wanted: tuple[str, ...]) -> Prepared:
         key = (openmetrics, wanted)

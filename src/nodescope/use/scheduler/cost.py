@@ -5,7 +5,7 @@ For an FPGA pod, with S the mean length of a session in the cluster:
 
     reconfiguration   P(its bitstream is not there) * time to load it
     wait              S * rho / (1 - rho), rho = share of the window that the
-                      device was busy + what is on its way there (the ledger);
+                      device was busy + what is on its way there (the placed);
                       of pods that are one session each, S * those that are there
     host              S * slowdown: pressure, CPU and memory bandwidth of the
                       last 20 s, and health
@@ -30,11 +30,11 @@ from dataclasses import dataclass
 
 from nodescope.use.scheduler.freshness import judge_age
 from nodescope.use.scheduler.host_cost import FILLING, derive_queue
-from nodescope.use.scheduler.node import NO_STATE, NodeFpga, Recent, ScoredNode, is_measured
+from nodescope.use.scheduler.node import NO_STATE, AnnotatedNode, NodeFpga, Recent, is_measured
 from nodescope.use.scheduler.nodes import LoadTimes
 from nodescope.use.scheduler.placed_pods import Arriving, PlacedPods
 from nodescope.use.scheduler.pod_request import PodRequest
-from nodescope.use.scheduler.verdict import BEST, Verdict
+from nodescope.use.scheduler.rating import BEST, NodeRating
 
 # Where nobody has measured yet; guesses, replaced by the first reports.
 SESSION_MS = 1000.0
@@ -64,29 +64,29 @@ def derive_score(excess_ms: float, scale_ms: float) -> int:
 
 
 def judge_cost(
-    wish: PodRequest, nodes: Sequence[ScoredNode], ledger: PlacedPods, times: LoadTimes, now_ms: int
-) -> list[Verdict]:
-    """A verdict for every node, in the order given."""
-    verdicts = [Verdict(node.name) for node in nodes]
-    arriving = ledger.arriving(wish.kind)
-    if wish.kind == "fpga":
-        devices = FpgaPart(wish, nodes, ledger, times, now_ms, arriving)
+    pod: PodRequest, nodes: Sequence[AnnotatedNode], placed: PlacedPods, times: LoadTimes, now_ms: int
+) -> list[NodeRating]:
+    """A rating for every node, in the order given."""
+    ratings = [NodeRating(node.name) for node in nodes]
+    arriving = placed.arriving(pod.kind)
+    if pod.kind == "fpga":
+        devices = FpgaPart(pod, nodes, placed, times, now_ms, arriving)
         scale_ms, judge_device = devices.session_ms, devices.judge
     else:
         scale_ms, judge_device = SESSION_MS, GpuPart(now_ms, arriving).judge
     parts: list[list[CostPart]] = [
-        [judge_host(node, verdict, scale_ms, now_ms, arriving if wish.kind == "balance" else {})]
-        for node, verdict in zip(nodes, verdicts)
+        [judge_host(node, rating, scale_ms, now_ms, arriving if pod.kind == "balance" else {})]
+        for node, rating in zip(nodes, ratings)
     ]
-    if wish.kind != "balance":
-        for node, verdict, row in zip(nodes, verdicts, parts):
-            row.append(judge_device(node, verdict))
-    settle_costs(verdicts, parts, scale_ms)
-    settle_scores(verdicts, scale_ms)
-    return verdicts
+    if pod.kind != "balance":
+        for node, rating, row in zip(nodes, ratings, parts):
+            row.append(judge_device(node, rating))
+    settle_costs(ratings, parts, scale_ms)
+    settle_scores(ratings, scale_ms)
+    return ratings
 
 
-def settle_costs(verdicts: Sequence[Verdict], parts: Sequence[Sequence[CostPart]], scale_ms: float) -> None:
+def settle_costs(ratings: Sequence[NodeRating], parts: Sequence[Sequence[CostPart]], scale_ms: float) -> None:
     """
     What is not known of a node is the mean of the others; the last part decides on confidence.
 
@@ -106,17 +106,17 @@ def settle_costs(verdicts: Sequence[Verdict], parts: Sequence[Sequence[CostPart]
             own = part.confidence
             costs[place] += part.cost_ms if own == 1 else own * part.cost_ms + (1 - own) * mean_ms
     best_ms = min((cost for cost, row in zip(costs, parts) if row[-1].confidence), default=None)
-    for verdict, row, cost_ms in zip(verdicts, parts, costs):
-        verdict.confidence = row[-1].confidence
-        if best_ms is not None and not verdict.confidence:
+    for rating, row, cost_ms in zip(ratings, parts, costs):
+        rating.confidence = row[-1].confidence
+        if best_ms is not None and not rating.confidence:
             cost_ms = max(cost_ms, best_ms + scale_ms / (BEST - 1))  # noqa: PLW2901
-        verdict.cost_ms = cost_ms + verdict.terms.get("arriving", 0.0)
+        rating.cost_ms = cost_ms + rating.terms.get("arriving", 0.0)
 
 
-def settle_scores(verdicts: Sequence[Verdict], scale_ms: float) -> None:
-    best_ms = min((verdict.cost_ms or 0.0 for verdict in verdicts), default=0.0)
-    for verdict in verdicts:
-        verdict.score = derive_score((verdict.cost_ms or 0.0) - best_ms, scale_ms)
+def settle_scores(ratings: Sequence[NodeRating], scale_ms: float) -> None:
+    best_ms = min((rating.cost_ms or 0.0 for rating in ratings), default=0.0)
+    for rating in ratings:
+        rating.score = derive_score((rating.cost_ms or 0.0) - best_ms, scale_ms)
 
 
 class FpgaPart:
@@ -124,18 +124,18 @@ class FpgaPart:
 
     def __init__(
         self,
-        wish: PodRequest,
-        nodes: Sequence[ScoredNode],
-        ledger: PlacedPods,
+        pod: PodRequest,
+        nodes: Sequence[AnnotatedNode],
+        placed: PlacedPods,
         times: LoadTimes,
         now_ms: int,
         arriving: Mapping[str, Arriving],
     ) -> None:
-        self._wish = wish
-        self._ledger = ledger
+        self._pod = pod
+        self._placed = placed
         self._now_ms = now_ms
         self._arriving = arriving
-        self._load_ms = times.find(wish.bitstream) or times.mean() or RECONFIGURATION_MS
+        self._load_ms = times.find(pod.bitstream) or times.mean() or RECONFIGURATION_MS
         usage_ms = sessions = share = 0.0
         settled = 0
         self._recent: dict[str, Recent] = {}
@@ -144,40 +144,40 @@ class FpgaPart:
                 recent = self._recent[node.name] = node.fpga.recent(now_ms)
                 usage_ms += recent.usage_ms
                 sessions += recent.sessions
-                pods = ledger.settled(node.name)
+                pods = placed.settled(node.name)
                 if pods:
                     settled += pods
                     share += recent.usage_ms / node.fpga.window_ms
         self.session_ms = max(1.0, usage_ms / sessions) if sessions > 0 and usage_ms > 0 else SESSION_MS
         # The share of pods whose whole life is one session; none where nobody reported a session.
-        self._single = min(1.0, ledger.bound_lately() / sessions) if sessions > 0 else 0.0
+        self._single = min(1.0, placed.bound_lately() / sessions) if sessions > 0 else 0.0
         low, high = SHARE_BOUNDS
         self._share = min(high, max(low, share / settled)) if settled else SHARE
 
-    def judge(self, node: ScoredNode, verdict: Verdict) -> CostPart:
+    def judge(self, node: AnnotatedNode, rating: NodeRating) -> CostPart:
         coming = self._arriving.get(node.name)
         pods = coming.pods if coming else 0.0
-        verdict.facts["in_flight"] = round(pods, 3)
+        rating.facts["in_flight"] = round(pods, 3)
         if node.fpga is None and node.vendor and node.fpga_reason == NO_STATE:
-            return self._unused(verdict, pods)
+            return self._unused(rating, pods)
         if node.fpga is None:
-            verdict.reasons += (node.fpga_reason,)
-            return self._unknown(verdict, pods)
+            rating.reasons += (node.fpga_reason,)
+            return self._unknown(rating, pods)
         confidence, reason = judge_age((self._now_ms - node.fpga.at_ms) / 1000)
         if reason:
-            verdict.reasons += (reason,)
+            rating.reasons += (reason,)
         if not confidence:
-            return self._unknown(verdict, pods)
+            return self._unknown(rating, pods)
         recent = self._recent[node.name]
         busy = (recent.usage_ms + recent.reconfiguration_ms) / node.fpga.window_ms
         quiet_ms = (1 - self._single) * self.session_ms * derive_queue(busy)
-        load_ms = self._judge_bitstream(node.name, node.fpga, coming, verdict)
-        verdict.facts["busy_ratio"] = busy
-        verdict.terms["reconfiguration"] = load_ms
-        verdict.terms["wait"] = quiet_ms
+        load_ms = self._judge_bitstream(node.name, node.fpga, coming, rating)
+        rating.facts["busy_ratio"] = busy
+        rating.terms["reconfiguration"] = load_ms
+        rating.terms["wait"] = quiet_ms
         if pods:
             # What is on its way is known for sure, however old the annotation is.
-            verdict.terms["arriving"] = self._price(pods, busy)
+            rating.terms["arriving"] = self._price(pods, busy)
         return CostPart(quiet_ms + load_ms, confidence)
 
     def _price(self, pods: float, busy: float = 0.0) -> float:
@@ -190,30 +190,32 @@ class FpgaPart:
         more = derive_queue(busy + pods * self._share) - derive_queue(busy)
         return self.session_ms * (self._single * pods + (1 - self._single) * more)
 
-    def _unused(self, verdict: Verdict, pods: float) -> CostPart:
-        verdict.reasons += ("no FPGA event yet, and its vendor's label says that it has a device: idle",)
-        load_ms = self._load_ms if self._wish.bitstream else 0.0
-        verdict.terms["reconfiguration"] = load_ms
-        verdict.terms["arriving"] = self._price(pods)
+    def _unused(self, rating: NodeRating, pods: float) -> CostPart:
+        rating.reasons += ("no FPGA event yet, and its vendor's label says that it has a device: idle",)
+        load_ms = self._load_ms if self._pod.bitstream else 0.0
+        rating.terms["reconfiguration"] = load_ms
+        rating.terms["arriving"] = self._price(pods)
         return CostPart(load_ms, 1.0)
 
-    def _unknown(self, verdict: Verdict, pods: float) -> CostPart:
-        verdict.terms["arriving"] = self._price(pods)
+    def _unknown(self, rating: NodeRating, pods: float) -> CostPart:
+        rating.terms["arriving"] = self._price(pods)
         return CostPart()
 
-    def _judge_bitstream(self, node: str, fpga: NodeFpga, coming: Arriving | None, verdict: Verdict) -> float:
+    def _judge_bitstream(
+        self, node: str, fpga: NodeFpga, coming: Arriving | None, rating: NodeRating
+    ) -> float:
         """P(cold) * time; nothing for a pod that does not say which bitstream it needs."""
-        name = self._wish.bitstream
+        name = self._pod.bitstream
         if not name:
             return 0.0
         there = fpga.bitstreams.get(name)
-        warm = derive_warm(name, fpga, self._ledger.sent(node))
+        warm = derive_warm(name, fpga, self._placed.sent(node))
         if coming and name in coming.bitstreams:
             warm = max(warm, KEPT_RATIO ** (len(coming.bitstreams) - 1))
         known_ms = there.reconfiguration_ms if there and is_measured(there.reconfiguration_ms) else None
-        verdict.facts["warm_ratio"] = warm
-        verdict.facts["load_ms"] = self._load_ms if known_ms is None else known_ms
-        return (1 - warm) * verdict.facts["load_ms"]
+        rating.facts["warm_ratio"] = warm
+        rating.facts["load_ms"] = self._load_ms if known_ms is None else known_ms
+        return (1 - warm) * rating.facts["load_ms"]
 
 
 def derive_warm(name: str, fpga: NodeFpga, sent: Mapping[str, int]) -> float:
@@ -241,44 +243,44 @@ class GpuPart:
     now_ms: int
     arriving: Mapping[str, Arriving]
 
-    def judge(self, node: ScoredNode, verdict: Verdict) -> CostPart:
+    def judge(self, node: AnnotatedNode, rating: NodeRating) -> CostPart:
         coming = self.arriving.get(node.name)
         pods = coming.pods if coming else 0.0
         ahead = pods * SHARE
-        verdict.facts["in_flight"] = round(pods, 3)
+        rating.facts["in_flight"] = round(pods, 3)
         busy = node.load.metrics.get("mean_gpu_util") if node.load else None
         if node.load is None or busy is None:
-            verdict.reasons += (node.load_reason or "its window has no GPU load",)
-            verdict.terms["arriving"] = SESSION_MS * derive_queue(ahead)
+            rating.reasons += (node.load_reason or "its window has no GPU load",)
+            rating.terms["arriving"] = SESSION_MS * derive_queue(ahead)
             return CostPart()
         confidence, reason = judge_age(self.now_ms / 1000 - node.load.at_seconds)
         if reason:
-            verdict.reasons += (reason,)
+            rating.reasons += (reason,)
         busy = min(1.0, max(0.0, busy))
         filled = min(1.0, max(0.0, node.load.metrics.get("mean_gpu_mem_util", 0.0)))
         quiet_ms = SESSION_MS * derive_queue(busy)
-        verdict.facts["gpu_util"] = busy
-        verdict.terms["wait"] = quiet_ms
-        verdict.terms["gpu_memory"] = SESSION_MS * GPU_MEMORY * filled
-        verdict.terms["arriving"] = SESSION_MS * derive_queue(busy + ahead) - quiet_ms
-        return CostPart(quiet_ms + verdict.terms["gpu_memory"], confidence)
+        rating.facts["gpu_util"] = busy
+        rating.terms["wait"] = quiet_ms
+        rating.terms["gpu_memory"] = SESSION_MS * GPU_MEMORY * filled
+        rating.terms["arriving"] = SESSION_MS * derive_queue(busy + ahead) - quiet_ms
+        return CostPart(quiet_ms + rating.terms["gpu_memory"], confidence)
 
 
 def judge_host(
-    node: ScoredNode, verdict: Verdict, work_ms: float, now_ms: int, arriving: Mapping[str, Arriving]
+    node: AnnotatedNode, rating: NodeRating, work_ms: float, now_ms: int, arriving: Mapping[str, Arriving]
 ) -> CostPart:
     """The host's part: what its last 20 s cost everybody on it."""
     coming = arriving.get(node.name)
     if coming:
-        verdict.facts["in_flight"] = round(coming.pods, 3)
+        rating.facts["in_flight"] = round(coming.pods, 3)
         busy = node.load.metrics.get("mean_cpu_util", 0.0) if node.load else 0.0
         more = derive_queue(busy + coming.pods * BALANCE_SHARE) - derive_queue(busy)
-        verdict.terms["arriving"] = work_ms * FILLING["cpu_util"] * more
+        rating.terms["arriving"] = work_ms * FILLING["cpu_util"] * more
     if node.load is None:
-        verdict.reasons += (node.load_reason,)
+        rating.reasons += (node.load_reason,)
         return CostPart()
     confidence, reason = judge_age(now_ms / 1000 - node.load.at_seconds)
     if reason:
-        verdict.reasons += (f"load: {reason}",)
-    verdict.host, verdict.work_ms = node.host, work_ms
+        rating.reasons += (f"load: {reason}",)
+    rating.host, rating.work_ms = node.host, work_ms
     return CostPart(work_ms * node.host_lost, confidence)

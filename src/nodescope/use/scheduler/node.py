@@ -64,7 +64,7 @@ class NodeFpga:
 
 
 @dataclass(frozen=True, slots=True)
-class ScoredNode:
+class AnnotatedNode:
     """One node; where a part is None its reason says why."""
 
     name: str
@@ -105,7 +105,7 @@ def derive_fpga(state: FpgaState, at_ms: int) -> NodeFpga:
     )
 
 
-def parse_node(item: Mapping[str, Any], now_ms: int, before: ScoredNode | None = None) -> ScoredNode:
+def parse_node(item: Mapping[str, Any], now_ms: int, before: AnnotatedNode | None = None) -> AnnotatedNode:
     """A Node, or its metadata alone; what did not change since `before` is not parsed again."""
     about = read_mapping(item, "metadata")
     annotations = read_mapping(about, "annotations")
@@ -116,10 +116,10 @@ def parse_node(item: Mapping[str, Any], now_ms: int, before: ScoredNode | None =
         return before if is_same else replace(before, name=name, vendor=vendor)
     fpga, fpga_reason = parse_fpga(texts[0], about, now_ms)
     if fpga is not None and before is not None and before.fpga is not None:
-        fpga = keep_resident(fpga, before.fpga)
+        fpga = keep_loaded(fpga, before.fpga)
     load, load_reason = parse_window(texts[1])
     host = derive_host(load) if load else {}
-    return ScoredNode(name, vendor, fpga, fpga_reason, load, load_reason, host, sum(host.values()), texts)
+    return AnnotatedNode(name, vendor, fpga, fpga_reason, load, load_reason, host, sum(host.values()), texts)
 
 
 def parse_fpga(text: object, about: Mapping[str, Any], now_ms: int) -> tuple[NodeFpga | None, str]:
@@ -168,7 +168,7 @@ def parse_moment_ms(text: str) -> int | None:
     return round(moment.timestamp() * 1000) if moment.tzinfo else None
 
 
-def keep_resident(now: NodeFpga, before: NodeFpga) -> NodeFpga:
+def keep_loaded(now: NodeFpga, before: NodeFpga) -> NodeFpga:
     """
     A bitstream stays on its device until another takes its place.
 

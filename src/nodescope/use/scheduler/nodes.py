@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from nodescope.base.clock import Clock
-from nodescope.use.scheduler.node import ScoredNode, is_measured, parse_node
+from nodescope.use.scheduler.node import AnnotatedNode, is_measured, parse_node
 from nodescope.use.scheduler.pod_request import read_mapping, read_text
 
 # Bitstreams whose time to load is remembered after the nodes forgot it.
@@ -45,16 +45,16 @@ class Nodes:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._nodes: dict[str, ScoredNode] = {}
+        self._nodes: dict[str, AnnotatedNode] = {}
         self.times = LoadTimes()
 
     def __len__(self) -> int:
         return len(self._nodes)
 
-    def all(self) -> list[ScoredNode]:
+    def all(self) -> list[AnnotatedNode]:
         return list(self._nodes.values())
 
-    def find(self, name: str) -> ScoredNode | None:
+    def find(self, name: str) -> AnnotatedNode | None:
         return self._nodes.get(name)
 
     def replace(self, items: Iterable[Mapping[str, Any]]) -> None:
@@ -68,7 +68,7 @@ class Nodes:
     def remove(self, item: Mapping[str, Any]) -> None:
         self._nodes.pop(read_text(read_mapping(item, "metadata"), "name"), None)
 
-    def parse(self, item: Mapping[str, Any]) -> ScoredNode:
+    def parse(self, item: Mapping[str, Any]) -> AnnotatedNode:
         """A node that is not kept; what it measured is learned."""
         before = self._nodes.get(read_text(read_mapping(item, "metadata"), "name"))
         node = parse_node(item, self._clock.wall_ns() // 1_000_000, before)

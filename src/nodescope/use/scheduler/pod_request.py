@@ -38,7 +38,7 @@ class PodRequest:
         return f"{self.namespace}/{self.name}"
 
 
-def parse_wish(pod: object) -> PodRequest:
+def parse_pod_request(pod: object) -> PodRequest:
     """A Pod as the API has it; RequestRejected when it is none."""
     if not isinstance(pod, Mapping):
         raise RequestRejected("Pod: is missing; accepted: a v1 Pod")

@@ -8,7 +8,7 @@ BEST = 10
 
 
 @dataclass(slots=True)
-class Verdict:
+class NodeRating:
     """One node for one pod."""
 
     node: str
