@@ -75,7 +75,7 @@ def say(line: str) -> None:
 
 
 class UpPlace:
-    """Where the three are, and how they are started and asked."""
+    """The addresses and the folder of the three, and how they are started and probed."""
 
     def __init__(self, loaded: LoadedSettings, viewer: str) -> None:
         self.loaded = loaded
@@ -83,11 +83,9 @@ class UpPlace:
         self.viewer = viewer
         self.scheme = "https" if self.settings.tls_cert else "http"
         host, port = parse_address(self.settings.listen[0])
-        # What listens on all addresses is asked on this machine's own.
-        asked = "127.0.0.1" if host in ("0.0.0.0", "::") else host  # noqa: S104
-        self.agent = (
-            f"{self.scheme}://[{asked}]:{port}" if ":" in asked else f"{self.scheme}://{asked}:{port}"
-        )
+        # An agent that listens on all addresses is asked on loopback.
+        host = "127.0.0.1" if host in ("0.0.0.0", "::") else host  # noqa: S104
+        self.agent = f"{self.scheme}://[{host}]:{port}" if ":" in host else f"{self.scheme}://{host}:{port}"
         self.data = choose_data(self.settings, os.environ).absolute()
 
     def bring_up(self, children: Children, flags: dict[str, Any], config: Path | None) -> int:
@@ -136,7 +134,7 @@ class UpPlace:
         return words
 
     def await_all(self, children: Children, *wanted: Child) -> int | None:
-        """None once both answer; the code of the first that ends instead, which has said why."""
+        """None once both answer; the exit code of the first that ends instead."""
         deadline_ns = children.clock.mono_ns() + round(READY_SECONDS * 1e9)
         waiting = {
             "agent": (self.agent, "/readyz"),
@@ -147,7 +145,7 @@ class UpPlace:
                 if child.process is not None and child.process.poll() is not None:
                     return child.process.returncode or 1
             waiting = {name: probe for name, probe in waiting.items() if not self.answers(*probe)}
-            if waiting and children.is_told(LOOK_SECONDS):
+            if waiting and children.is_stopped(LOOK_SECONDS):
                 return 0
         for name in waiting:
             say(f"the {name} does not answer yet; going on without waiting")
@@ -165,7 +163,7 @@ class UpPlace:
         return self.ask(address, path) is not None
 
     def ask(self, address: str, path: str) -> bytes | None:
-        """The answer of one of our own, or None."""
+        """The body of a 200 answer, or None."""
         headers = {}
         if self.settings.token_file:
             headers["Authorization"] = f"Bearer {self.settings.token_file.read_text().strip()}"
@@ -207,7 +205,7 @@ def render_banner(place: UpPlace) -> str:
     return "\n".join([*lines, "Ctrl-C stops.", ""])
 
 
-# Said on their own line, or of no use to anybody.
+# Not listed: pcm has a line of its own, host says nothing new.
 UNSAID = ("pcm", "host")
 
 

@@ -27,8 +27,8 @@ ANSWER_SECONDS = 20.0
 ANSWER_BYTES = 64 * 2**20
 # One watch event is one object; etcd's own limit is 1.5 MiB.
 LINE_BYTES = 8 * 2**20
-# The API server's own words on who asked too often.
-PATIENCE_SECONDS = 60.0
+# The longest Retry-After that is followed.
+RETRY_SECONDS = 60.0
 
 
 class Client:
@@ -88,7 +88,7 @@ class Client:
         headers = {"Content-Type": media_type} if media_type else {}
         try:
             headers |= self._headers(query or {})
-            # What we write says the same when it is said twice.
+            # Merge patches and access reviews have the same effect when sent twice.
             answer = self._http.request(method, render_target(path, query), headers, body, idempotent=True)
         except (HttpFailed, OSError) as error:
             raise self._away(error) from error
@@ -120,7 +120,7 @@ class Client:
         raise KubernetesRefused(sentence, answer.status)
 
     def _away(self, error: HttpFailed | OSError) -> KubernetesAway:
-        """Where we asked, in whose name, and what went wrong."""
+        """The server's address, the account, and what went wrong."""
         reason = error.reason if isinstance(error, HttpFailed) else error.strerror
         where = f"{self.account.host}:{self.account.port} ({self.account.origin})"
         return KubernetesAway(f"{where} does not answer: {reason}")
@@ -142,4 +142,4 @@ def parse_object(content: bytes) -> dict[str, Any]:
 
 def parse_retry_after(text: str) -> float | None:
     """Seconds, as the API server writes it; never longer than a minute."""
-    return min(float(text), PATIENCE_SECONDS) if text.isdigit() and len(text) < 9 else None
+    return min(float(text), RETRY_SECONDS) if text.isdigit() and len(text) < 9 else None

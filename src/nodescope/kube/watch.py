@@ -30,11 +30,11 @@ WATCH_SECONDS = 300
 GRACE_SECONDS = 15.0
 FIRST_PAUSE_SECONDS = 0.5
 LONGEST_PAUSE_SECONDS = 30.0
-# An account without the right seldom gets it soon; but a server that has just
-# started refuses for a moment what it will allow, so this, too, is grown into.
+# A missing right is seldom granted soon; but a server that has just started may
+# refuse for a moment what it will allow, so the pause grows up to this, too.
 REFUSED_PAUSE_SECONDS = 60.0
 PAGE = 100
-# HTTP's own word for a version that the server has forgotten.
+# HTTP's status for a version that the server no longer has.
 GONE = 410
 
 
@@ -127,7 +127,7 @@ class ObjectWatch:
         return 0.0
 
     def _pause(self, longest_seconds: float = LONGEST_PAUSE_SECONDS) -> float:
-        """Doubling, with chance: a thousand agents must not come back at the same instant."""
+        """Doubling, with jitter: a thousand agents must not return at the same instant."""
         seconds = min(longest_seconds, FIRST_PAUSE_SECONDS * (1 << min(self._failures, 10)))
         self._failures += 1
         return seconds * (0.5 + self._chance() / 2)
@@ -180,7 +180,7 @@ class ObjectWatch:
         if self._stop.is_set():
             return
         if self.state.events == events and self._clock.mono_ns() - started_mono_ns < 1e9:
-            # A watch that ends at once, again and again, must not become a loop.
+            # A watch that ends at once, again and again, must not become a busy loop.
             raise KubernetesAway("the watch ended as soon as it began")
         self._failures = 0
 

@@ -22,11 +22,11 @@ from nodescope.hold.window import (
     take_scope_window,
 )
 
-# The settings page says which; their values are shown to nobody.
+# Shown as "set": their values are not published.
 SECRET_SETTINGS = frozenset({"token_file"})
 # A window over this many entities is more than a person or a scheduler reads.
 ENTITIES = 10000
-# How per-core features may be called: as we do, or as the original model's inputs.
+# Names of per-core features: ours, or the inputs of the original model.
 WINDOW_NAMES = ("plain", "thesis")
 
 

@@ -28,11 +28,11 @@ log = Log("annotation")
 LOOK_SECONDS = 1.0
 LEAST_SECONDS = 10.0
 HEARTBEAT_SECONDS = 60.0
-# Of the two times above: a thousand nodes must not write at the same instant.
+# Jitter of the two times above: a thousand nodes must not write at the same instant.
 JITTER_RATIO = 0.1
 FIRST_PAUSE_SECONDS = 1.0
 LONGEST_PAUSE_SECONDS = 30.0
-# A right that is missing does not come within seconds.
+# A missing right is not granted within seconds.
 REFUSED_PAUSE_SECONDS = 60.0
 
 
@@ -105,7 +105,7 @@ class Annotator:
         return LOOK_SECONDS
 
     def rehearse(self) -> str:
-        """A write of nothing that the server does not keep: empty when it would take a real one, else why not."""
+        """A dry run of a write: empty when the server would accept one, else why not."""
         try:
             self.client.patch(self._path, {"metadata": {"annotations": {}}}, {"dryRun": "All"})
         except KubernetesRefused as error:

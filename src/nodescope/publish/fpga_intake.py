@@ -2,9 +2,9 @@
 The FPGA intake: what a sender posts, checked field by field.
 
 The real sender (a C++ hypervisor with libcurl) posts a form and escapes
-nothing: empty fields are to be expected. Two kinds of report, told apart by
-what is in them: `reconfiguration_ms`, or `duration_ms` of a session that ended.
-JSON with the same names is taken, too.
+nothing: empty fields are to be expected. There are two kinds of report, with
+`reconfiguration_ms`, or with `duration_ms` of a session that ended. JSON with
+the same names is accepted, too.
 """
 
 import json
@@ -18,7 +18,7 @@ from nodescope.base.text import TEXT_CHARACTERS, clean_text
 from nodescope.fpga.tracker import FpgaEvent
 
 BODY_BYTES = 65536
-# A report is some hundred bytes; who needs longer for them is in trouble.
+# A report is some hundred bytes; a sender that needs longer is broken.
 BODY_SECONDS = 5.0
 FIELDS = (
     "timestamp_ms",
@@ -27,12 +27,11 @@ FIELDS = (
     "bitstream_identifier",
     "bitstream_identifiers",
 )
-# About thirty years: beyond it a number is a unit gone wrong, and sums of
-# such numbers would lose the others.
+# About thirty years: a larger number has a wrong unit, and would swamp the sums.
 LONGEST_MS = 1e12
-# What fits the 64-bit integer of any sender.
+# The range of a 64-bit integer.
 TIMESTAMP_MS = 2**63
-# A person types a handful by hand.
+# An override is typed by hand: a few names.
 OVERRIDES = 64
 
 

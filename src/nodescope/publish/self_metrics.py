@@ -27,10 +27,9 @@ from nodescope.serve.prometheus_text import (
     build_single,
 )
 
-# What a probe takes (some 100 us) up to a window over thousands of containers.
+# From a probe (some 100 us) up to a window over thousands of containers.
 LATENCY_BOUNDS_SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
-# Four scrapes at the 15 s that most Prometheus servers use: a container that
-# lived for a second is still seen.
+# Four scrapes at the usual 15 s: even a container that lived for a second is seen.
 OBITUARY_SECONDS = 60.0
 OBITUARIES = 1000
 
@@ -219,7 +218,7 @@ ARCHIVE_METRICS = {
     ),
     "segments_waiting": ("nodescope_wal_segments", "gauge", "Closed segments that are not Parquet yet."),
 }
-# The same of the copy to an object store; only where there is one.
+# The same for the copy to an object store, where one is configured.
 COPY_METRICS = {
     "lag_seconds": ("nodescope_copy_lag_seconds", "gauge", "Age of the oldest sample only this node has."),
     "waiting_files": ("nodescope_copy_waiting_files", "gauge", "Finished files that are not copied yet."),

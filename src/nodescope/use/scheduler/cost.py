@@ -5,19 +5,19 @@ For an FPGA pod, with S the mean length of a session in the cluster:
 
     reconfiguration   P(its bitstream is not there) * time to load it
     wait              S * rho / (1 - rho), rho = share of the window that the
-                      device was busy + what is on its way there (the placed);
-                      of pods that are one session each, S * those that are there
+                      device was busy + the pods that are on their way there;
+                      for pods of one session each: S * the pods that are there
     host              S * slowdown: pressure, CPU and memory bandwidth of the
                       last 20 s, and health
 
-A GPU pod waits for the GPUs in place of the FPGA; a pod that asks for balance
-has the host part alone. S is then a second.
+A GPU pod waits for the GPUs in place of the FPGA; a `balance` pod has the host
+part alone. S is one second for both.
 
-What is not known of a node is the mean of what is known of the others,
-weighed by confidence:  term = c * own + (1 - c) * mean. So a node without an
-annotation, or with a stale or broken one, is never the best for what it does
-not say, and never out. One that carries the vendor's label and has reported
-nothing has a device that nobody used: it is idle, and known to be.
+A missing value is replaced by the mean of the other nodes, weighted by
+confidence:  term = c * own + (1 - c) * mean. So a node without an annotation,
+or with a stale or broken one, is neither preferred nor excluded. A node that
+carries the vendor's label and has reported nothing has a device that nobody
+used yet: it counts as idle.
 
     score = 10 / (1 + (cost - best) / S), rounded
 
@@ -36,17 +36,17 @@ from nodescope.use.scheduler.placed_pods import Arriving, PlacedPods
 from nodescope.use.scheduler.pod_request import PodRequest
 from nodescope.use.scheduler.rating import BEST, NodeRating
 
-# Where nobody has measured yet; guesses, replaced by the first reports.
+# Guesses, used until the first reports.
 SESSION_MS = 1000.0
 RECONFIGURATION_MS = 1000.0
-# What a pod that was just placed will keep busy of its device: a guess until
-# there are settled pods to learn it from, and then within these bounds.
+# Share of its device that a pod which was just placed will keep busy: a guess,
+# until it is learned from pods that run, and then within these bounds.
 SHARE = 0.25
 SHARE_BOUNDS = (0.05, 0.5)
-# A pod that asks for balance, of the node's cores; a guess.
+# CPU share assumed for a `balance` pod; a guess.
 BALANCE_SHARE = 0.05
-# A bitstream seen after ours may have taken its place, or another region of
-# the device; a guess that the replay bench bears out.
+# Chance that a bitstream is still loaded after another one came, which may be
+# in another region of the device; a guess that bench/scheduler_replay supports.
 KEPT_RATIO = 0.7
 GPU_MEMORY = 0.5
 
@@ -88,15 +88,15 @@ def judge_cost(
 
 def settle_costs(ratings: Sequence[NodeRating], parts: Sequence[Sequence[CostPart]], scale_ms: float) -> None:
     """
-    What is not known of a node is the mean of the others; the last part decides on confidence.
+    A missing part is the mean of the others; the last part decides on confidence.
 
     A node of which nothing is known is a tenth of a score behind the best of
-    the others. What is on its way comes on top of all: when the known ones
-    fill up, the unknown get their turn.
+    the others. Pods on their way are added last: when the known nodes fill up,
+    the unknown ones are chosen.
     """
     if not parts:
         return
-    # Column by column: nearly all parts are believed in full, and those are plain sums.
+    # Column by column: nearly all parts have confidence 1, and those are plain sums.
     costs = [0.0] * len(parts)
     for column in zip(*parts):
         weight = sum([part.confidence for part in column])
@@ -120,7 +120,7 @@ def settle_scores(ratings: Sequence[NodeRating], scale_ms: float) -> None:
 
 
 class FpgaPart:
-    """The device's part for FPGA pods."""
+    """The device's part of the cost, for FPGA pods."""
 
     def __init__(
         self,
@@ -149,7 +149,7 @@ class FpgaPart:
                     settled += pods
                     share += recent.usage_ms / node.fpga.window_ms
         self.session_ms = max(1.0, usage_ms / sessions) if sessions > 0 and usage_ms > 0 else SESSION_MS
-        # The share of pods whose whole life is one session; none where nobody reported a session.
+        # Share of pods that run one session each; 0 where no session was reported.
         self._single = min(1.0, placed.bound_lately() / sessions) if sessions > 0 else 0.0
         low, high = SHARE_BOUNDS
         self._share = min(high, max(low, share / settled)) if settled else SHARE
@@ -176,16 +176,16 @@ class FpgaPart:
         rating.terms["reconfiguration"] = load_ms
         rating.terms["wait"] = quiet_ms
         if pods:
-            # What is on its way is known for sure, however old the annotation is.
+            # Pods on their way are known for sure, however old the annotation is.
             rating.terms["arriving"] = self._price(pods, busy)
         return CostPart(quiet_ms + load_ms, confidence)
 
     def _price(self, pods: float, busy: float = 0.0) -> float:
         """
-        What pods on their way cost, in ms.
+        The cost of pods on their way, in ms.
 
-        A pod that is one session is waited for once; one of many keeps a
-        share of the device for good, and makes all after it wait longer.
+        A pod of one session is waited for once; a pod of many sessions keeps
+        a share of the device, and makes all later ones wait longer.
         """
         more = derive_queue(busy + pods * self._share) - derive_queue(busy)
         return self.session_ms * (self._single * pods + (1 - self._single) * more)
@@ -220,9 +220,9 @@ class FpgaPart:
 
 def derive_warm(name: str, fpga: NodeFpga, sent: Mapping[str, int]) -> float:
     """
-    How likely a bitstream is still there: it was, and others came after it.
+    The chance that a bitstream is still loaded, by how many others came after it.
 
-    By what the node reported and by what was sent there since.
+    From what the node reported and from the pods that were bound there since.
     """
     there = fpga.bitstreams.get(name)
     if not sent:
@@ -238,7 +238,7 @@ def derive_warm(name: str, fpga: NodeFpga, sent: Mapping[str, int]) -> float:
 
 @dataclass(slots=True)
 class GpuPart:
-    """The device's part for GPU pods: how full the GPUs are, where the window says."""
+    """The device's part of the cost, for GPU pods: how full the GPUs are."""
 
     now_ms: int
     arriving: Mapping[str, Arriving]
@@ -269,7 +269,7 @@ class GpuPart:
 def judge_host(
     node: AnnotatedNode, rating: NodeRating, work_ms: float, now_ms: int, arriving: Mapping[str, Arriving]
 ) -> CostPart:
-    """The host's part: what its last 20 s cost everybody on it."""
+    """The host's part of the cost: what its last 20 s cost everybody on it."""
     coming = arriving.get(node.name)
     if coming:
         rating.facts["in_flight"] = round(coming.pods, 3)

@@ -1,8 +1,8 @@
 """
-Why a pod was scored as it was: the newest decisions, kept for whoever asks.
+Why a pod was scored as it was: the newest decisions, kept for /explain.
 
-kube-scheduler logs an extender's scores at a level that nobody runs, and its
-errors as well. Bounded by rows, because a decision has one a node.
+kube-scheduler logs an extender's scores, and its errors, only at a level that
+nobody uses. Bounded by rows, because a decision has one per node.
 """
 
 import threading

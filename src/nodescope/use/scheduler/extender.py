@@ -1,9 +1,9 @@
 """
 The two answers: who may take a pod, and how good each would be.
 
-A pod that asks for nothing of ours is answered at once: everybody may, and
-all are equal. kube-scheduler calls every extender for every pod, one pod at a
-time, so what we take here all pods of the cluster wait for.
+A pod that requests nothing we rate is answered at once: every node may take
+it, and all are equal. kube-scheduler calls every extender for every pod, one
+pod at a time, so every pod of the cluster waits for the time we take.
 """
 
 from collections.abc import Mapping
@@ -27,7 +27,7 @@ UNSEEN = "not seen by our watch of nodes yet"
 
 @dataclass(frozen=True, slots=True)
 class Extender:
-    """Answers from what the watches know."""
+    """Answers from what the watches have seen."""
 
     nodes: Nodes
     placed: PlacedPods
@@ -43,7 +43,7 @@ class Extender:
         self.decisions.filtered(pod, self.policy, self._now_ms(), refused)
         left = [name for name in call.names if name not in refused]
         if len(left) == 1:
-            # kube-scheduler asks for no scores then: this is the place.
+            # kube-scheduler asks for no scores then: the pod goes there.
             self.placed.note(pod, left[0])
         return render_filtered(call, refused)
 
@@ -51,7 +51,7 @@ class Extender:
         pod = call.pod
         if pod.kind == PLAIN or not call.names:
             return render_scores(call.names, [0] * len(call.names))
-        # Asked again, after the pod could not be bound: it is not in its own way.
+        # Asked again after a failed binding: the pod must not count against itself.
         self.placed.forget(pod.uid)
         nodes = [self._find(name, call.nodes) for name in call.names]
         ratings = self._judge(pod, nodes)
@@ -66,7 +66,7 @@ class Extender:
         return judge_cost(pod, nodes, self.placed, self.nodes.times, self._now_ms())
 
     def _refuse(self, call: ExtenderCall) -> dict[str, str]:
-        """Nodes of another vendor; one that does not say may have any."""
+        """Nodes of another vendor; one without the label may have any."""
         # The same words for all of them: kube-scheduler counts nodes by text.
         reason = f"fpga vendor is not {call.pod.vendor[:63]}"
         found = {}

@@ -13,9 +13,9 @@ from nodescope.base.clock import Clock
 from nodescope.use.scheduler.node import AnnotatedNode, is_measured, parse_node
 from nodescope.use.scheduler.pod_request import read_mapping, read_text
 
-# Bitstreams whose time to load is remembered after the nodes forgot it.
+# Bitstreams whose time to load is kept after the nodes dropped it.
 BITSTREAMS = 4096
-# How much a new report of a bitstream's time counts against what was known.
+# Weight of a new report of a bitstream's time against the mean of earlier ones.
 NEWS_RATIO = 0.3
 
 
@@ -35,7 +35,7 @@ class LoadTimes:
         return self._known.get(name)
 
     def mean(self) -> float | None:
-        """Of all bitstreams: what to expect of one that nobody measured."""
+        """Of all bitstreams: the estimate for one that was never measured."""
         known = list(self._known.values())
         return sum(known) / len(known) if known else None
 
@@ -69,7 +69,7 @@ class Nodes:
         self._nodes.pop(read_text(read_mapping(item, "metadata"), "name"), None)
 
     def parse(self, item: Mapping[str, Any]) -> AnnotatedNode:
-        """A node that is not kept; what it measured is learned."""
+        """A node that is not stored; the load times that it measured are."""
         before = self._nodes.get(read_text(read_mapping(item, "metadata"), "name"))
         node = parse_node(item, self._clock.wall_ns() // 1_000_000, before)
         if node.fpga is not None and (before is None or before.fpga is not node.fpga):

@@ -1,20 +1,20 @@
 """
 Pods that were placed and that no window shows yet.
 
-A node's annotation tells the past: ten pods within ten seconds would all find
-the same node idle. So what was just placed is counted here:
+A node's annotation describes the past: ten pods within ten seconds would all
+find the same node idle. So pods that were just placed are counted here:
 
-    asked    by our own answer: on the node that we scored best, until the
-             watch of pods says where it really went, or half a minute passed
-    bound    by the watch, weighing 1 at first and less as the node's own
-             window fills with what the pod does: 1 - age / horizon
+    expected   by our own answer: on the node that we scored best, until the
+               watch of pods shows where it really went, or half a minute passed
+    bound      by the watch, with weight 1 at first and less as the node's own
+               window fills with what the pod does: 1 - age / horizon
 
-Beside that it remembers which bitstreams were sent to each node last, also
-after their pods ended: a device keeps what it has until another comes, and
-the annotation tells it seconds later.
+It also keeps which bitstreams were sent to each node last, even after their
+pods ended: a device keeps a bitstream until another replaces it, and the
+annotation shows it only seconds later.
 
-A replica that starts anew, or a second one, learns all but the last
-milliseconds from the watch: there is no leader.
+A replica that restarts, or a second one, learns all but the last milliseconds
+from the watch: there is no leader.
 """
 
 import threading
@@ -28,14 +28,14 @@ from nodescope.base.errors import RequestRejected
 from nodescope.use.scheduler.node import parse_moment_ms
 from nodescope.use.scheduler.pod_request import KINDS, PodRequest, parse_pod_request, read_mapping, read_text
 
-# kube-scheduler binds within seconds or starts again with another question.
-ASKED_SECONDS = 30.0
+# kube-scheduler binds within seconds, or asks again.
+EXPECTED_SECONDS = 30.0
 # The windows that will show the pod: five minutes of FPGA usage; 20 s of load,
-# told at least once a minute.
+# written at least once a minute.
 HORIZON_SECONDS = {"fpga": 300.0, "gpu": 80.0, "balance": 80.0}
-# A device has a few regions: what was placed before this many others is gone.
+# A device has a few regions: a bitstream older than this many others is gone.
 BITSTREAMS_KEPT = 8
-# More than a cluster places within a horizon; beyond it the oldest are let go.
+# More than a cluster places within a horizon; beyond it the oldest are dropped.
 ENTRIES = 20_000
 ENDED = ("Succeeded", "Failed")
 
@@ -52,7 +52,7 @@ class PlacedPod:
     def weight(self, now_mono_ns: int) -> float:
         age_seconds = (now_mono_ns - self.since_mono_ns) / 1e9
         if not self.is_bound:
-            return 1.0 if age_seconds < ASKED_SECONDS else 0.0
+            return 1.0 if age_seconds < EXPECTED_SECONDS else 0.0
         return max(0.0, 1.0 - max(0.0, age_seconds) / HORIZON_SECONDS[self.pod.kind])
 
 
@@ -66,14 +66,14 @@ class Arriving:
 
 
 class PlacedPods:
-    """Told by the answers and by the watch of pods; any thread."""
+    """Fed by our answers and by the watch of pods; any thread."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._lock = threading.Lock()
         self._entries: dict[str, PlacedPod] = {}
         self._settled: dict[str, str] = {}
-        """FPGA pods whose work the windows show by now: uid -> node."""
+        """FPGA pods whose work the windows already show: uid -> node."""
         self._settled_count: Counter[str] = Counter()
         self._sent: dict[str, dict[str, int]] = {}
         """Node -> bitstream -> wall ms when a pod with it was last bound there, oldest first."""
@@ -91,7 +91,7 @@ class PlacedPods:
                 self._put(PlacedPod(pod, node, self._clock.mono_ns(), is_bound=False))
 
     def arriving(self, kind: str) -> dict[str, Arriving]:
-        """By node: the pods of a kind that no window shows yet, but for the one asked about."""
+        """By node: the pods of a kind that no window shows yet."""
         now_mono_ns = self._clock.mono_ns()
         found: dict[str, Arriving] = {}
         with self._lock:
@@ -105,14 +105,14 @@ class PlacedPods:
         return found
 
     def forget(self, uid: str) -> None:
-        """An answer that is asked for again counts anew."""
+        """Removes what our earlier answer about this pod expected."""
         with self._lock:
             known = self._entries.get(uid)
             if known is not None and not known.is_bound:
                 del self._entries[uid]
 
     def sent(self, node: str) -> Mapping[str, int]:
-        """The bitstreams of the pods bound to a node last, each with when (wall ms)."""
+        """The bitstreams of the pods bound to a node last -> when (wall ms)."""
         return self._sent.get(node, {})
 
     def settled(self, node: str) -> int:
@@ -130,7 +130,7 @@ class PlacedPods:
     # -- the watch of pods ------------------------------------------------
 
     def replace(self, items: Iterable[Mapping[str, Any]]) -> None:
-        """All pods there are; what we were only asked about stays."""
+        """All pods there are; expected ones stay."""
         with self._lock:
             self._entries = {uid: entry for uid, entry in self._entries.items() if not entry.is_bound}
             self._bound.clear()

@@ -17,7 +17,7 @@ from nodescope.use.scheduler.placed_pods import PlacedPods
 from nodescope.use.scheduler.pod_request import KINDS, PLAIN
 
 STATES = ("fresh", "ageing", "stale", "broken", "absent")
-# From an answer that needs no thought to kube-scheduler's usual patience.
+# From an answer without any rating up to kube-scheduler's usual timeout.
 BOUNDS_SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0)
 
 

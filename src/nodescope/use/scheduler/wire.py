@@ -19,14 +19,14 @@ from typing import Any
 from nodescope.base.errors import RequestRejected
 from nodescope.use.scheduler.pod_request import PodRequest, parse_pod_request
 
-# Kubernetes itself promises 5,000 nodes; kwok clusters of tests have ten times that.
+# Kubernetes supports 5,000 nodes; kwok clusters of tests have ten times that.
 NODES = 50_000
 ACCEPTED = 'a JSON object {"Pod": ..., "NodeNames": [...]} or {"Pod": ..., "Nodes": {"items": [...]}}'
 
 
 @dataclass(frozen=True, slots=True)
 class ExtenderCall:
-    """One question about one pod."""
+    """One call of kube-scheduler, about one pod."""
 
     pod: PodRequest
     names: tuple[str, ...]
@@ -79,7 +79,7 @@ def parse_nodes(given: object) -> dict[str, Mapping[str, Any]]:
 
 
 def render_filtered(call: ExtenderCall, refused: Mapping[str, str]) -> bytes:
-    """Whoever is not refused passes; a refusal is one that no preemption cures."""
+    """Nodes that are not refused pass; no preemption can lift a refusal."""
     passed = [name for name in call.names if name not in refused]
     nodes = None
     if call.nodes is not None:
