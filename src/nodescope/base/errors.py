@@ -40,9 +40,16 @@ class SettingsRejected(NodescopeError):
 class RequestRejected(NodescopeError):
     """A question that cannot be answered as asked; says what is accepted."""
 
+    status = 400
+    """With which an HTTP server refuses it, under this title and with this hint."""
+    title = "not accepted"
+    hint = ""
+
 
 class NothingYet(RequestRejected):
     """Asked before the first sample was taken."""
+
+    status, title, hint = 503, "nothing yet", "ask again in a second"
 
 
 class HttpFailed(NodescopeError):

@@ -21,7 +21,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from nodescope.base.clock import Clock, stopwatch_seconds
-from nodescope.base.errors import NothingYet, RequestRejected, SettingsRejected
+from nodescope.base.errors import RequestRejected, SettingsRejected
 from nodescope.base.perf_requests import Wishes
 from nodescope.base.settings_load import LoadedSettings
 from nodescope.base.status import Condition
@@ -37,13 +37,13 @@ from nodescope.publish.agent_json import (
     judge_health,
     parse_window_seconds,
 )
-from nodescope.publish.fpga_intake import BODY_BYTES, BODY_SECONDS, MediaUnknown, parse_event
+from nodescope.publish.fpga_intake import BODY_BYTES, BODY_SECONDS, parse_event
 from nodescope.publish.live import Live
 from nodescope.publish.scrape import Scrape, accepts_gzip, compress, prefers_openmetrics
 from nodescope.publish.self_metrics import SelfMetrics
-from nodescope.serve.body import BodyTooLarge, read_body
+from nodescope.serve.body import read_body
 from nodescope.serve.gate import PROBES, Gate
-from nodescope.serve.json_response import make_error, make_json
+from nodescope.serve.json_response import make_error, make_json, make_refusal
 from nodescope.serve.prometheus_text import OPENMETRICS, TEXT
 from nodescope.serve.token import Token
 
@@ -239,9 +239,8 @@ def build_app(agent: Agent, token: Token | None) -> ASGIApp:
 
 async def reject(request: Request, error: Exception) -> Response:
     del request
-    if isinstance(error, NothingYet):
-        return make_error(503, "nothing yet", str(error), "ask again in a second")
-    return make_error(400, "not accepted", str(error))
+    assert isinstance(error, RequestRejected)  # noqa: S101 - registered for nothing else
+    return make_refusal(error)
 
 
 class AgentApp:
@@ -299,10 +298,6 @@ class Intake:
             media_type = dict(scope["headers"]).get(b"content-type", b"").decode("latin-1")
             query = scope.get("query_string", b"").decode("latin-1")
             self._tracker.accept(parse_event(body, media_type, query))
-        except BodyTooLarge as error:
-            return make_error(413, "too large", str(error))
-        except MediaUnknown as error:
-            return make_error(415, "not accepted", str(error))
         except RequestRejected as error:
-            return make_error(400, "not accepted", str(error))
+            return make_refusal(error)
         return None

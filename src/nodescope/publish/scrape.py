@@ -8,12 +8,13 @@ ok; a source that is absent or failed shows nothing but its outcome.
 import threading
 import zlib
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from nodescope.base.block import Block
 from nodescope.base.clock import Clock
 from nodescope.base.errors import RequestRejected
+from nodescope.base.frame import Outcome
 from nodescope.base.text import hint_nearest
 from nodescope.hold.ring import Ring
 from nodescope.publish.derived import EdgeDeriver
@@ -59,7 +60,7 @@ class Scrape:
         with self._lock:
             prepared = self._prepare(openmetrics, wanted)
             if newest is not None and prepared.sequence != newest.sequence:
-                prepared.body = prepared.exposition.render(self._select(wanted))
+                prepared.body = prepared.exposition.render(self._select(wanted, outcomes))
                 prepared.sequence = newest.sequence
             body = prepared.body
         if not sources:
@@ -77,9 +78,7 @@ class Scrape:
         self._prepared.move_to_end(key)
         return prepared
 
-    def _select(self, wanted: tuple[str, ...]) -> list[Block]:
-        newest = self.ring.newest()
-        outcomes = newest.outcomes if newest else {}
+    def _select(self, wanted: tuple[str, ...], outcomes: Mapping[str, Outcome]) -> list[Block]:
         latest = {
             name: moment
             for name, moment in self.ring.latest().items()

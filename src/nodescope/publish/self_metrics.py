@@ -179,12 +179,18 @@ class SelfMetrics:
         )
 
     def _cost_families(self) -> Iterable[MetricFamily]:
-        for name, metric_type, sentence, value in (
-            ("process_cpu_seconds_total", "counter", "CPU time of the agent.", process_cpu_seconds()),
-            ("process_resident_bytes", "gauge", "Resident memory of the agent.", read_resident_bytes()),
-            ("ring_bytes", "gauge", "Memory that samples take in the ring.", self.ring.used_bytes),
+        cpu_seconds, used_bytes = process_cpu_seconds(), self.ring.used_bytes
+        for row in (
+            ("nodescope_process_cpu_seconds_total", "counter", "CPU time of the agent.", cpu_seconds),
+            (
+                "nodescope_process_resident_bytes",
+                "gauge",
+                "Resident memory of the agent.",
+                read_resident_bytes(),
+            ),
+            ("nodescope_ring_bytes", "gauge", "Memory that samples take in the ring.", used_bytes),
         ):
-            yield build_single(f"nodescope_{name}", metric_type, sentence, value)
+            yield build_single(*row)
 
     def _info_families(self) -> Iterable[MetricFamily]:
         build = (("version", __version__), ("python", sys.version.split()[0]))
@@ -194,7 +200,7 @@ class SelfMetrics:
             yield MetricFamily("nodescope_labels_info", "gauge", "Tags given with --label; always 1.", tags)
 
 
-# Fact of a container's end -> sentence of its metric.
+# Fact of a container's end -> sentence of its metric, nodescope_container_exit_<fact>.
 EXIT_METRICS = {
     "cpu_seconds": "CPU time a container had used when it ended; shown for a minute.",
     "memory_peak_bytes": "The most memory a container had used when it ended; shown for a minute.",

@@ -10,6 +10,8 @@ from nodescope.base.errors import RequestRejected
 class BodyTooLarge(RequestRejected):
     """More bytes than any request of this kind has."""
 
+    status, title = 413, "too large"
+
 
 async def read_body(scope: Scope, receive: Receive, most_bytes: int, seconds: float | None = None) -> bytes:
     """The whole body; RequestRejected when it is too long, cut, or takes longer than it may."""

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 
 from starlette.responses import Response
 
+from nodescope.base.errors import RequestRejected
 from nodescope.serve.json_text import render_json
 
 
@@ -22,3 +23,7 @@ def make_error(
 ) -> Response:
     body = render({"error": error, "detail": detail, "hint": hint})
     return Response(body, status, headers, media_type="application/json")
+
+
+def make_refusal(error: RequestRejected) -> Response:
+    return make_error(error.status, error.title, str(error), error.hint)

@@ -1,14 +1,14 @@
 """What the extender counts about itself, as families for /metrics."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import product
 
 from nodescope import __version__
 from nodescope.base.clock import Clock, process_cpu_seconds
 from nodescope.base.self_counters import Histogram
-from nodescope.kube.watch import ObjectWatch
+from nodescope.kube.watch import ObjectWatch, WatchState
 from nodescope.serve.prometheus_text import MetricFamily, build_histogram, build_labelled, build_single
 from nodescope.use.scheduler.freshness import judge_age
 from nodescope.use.scheduler.node import NO_LOAD, NO_STATE
@@ -43,10 +43,6 @@ def derive_families(
 ) -> list[MetricFamily]:
     verbs = list(counters.seconds)
     seen = count_annotations(nodes, clock.wall_ns() / 1e9)
-    states = {name: watch.state for name, watch in watches.items()}
-    current = {name: state.status == "current" for name, state in states.items()}
-    errors = {name: state.errors for name, state in states.items()}
-    events = {name: state.events for name, state in states.items()}
     return [
         build_labelled(
             "nodescope_extender_requests_total",
@@ -78,27 +74,7 @@ def derive_families(
             ("annotation", "state"),
             {key: seen[key] for key in product(("fpga", "window"), STATES)},
         ),
-        build_labelled(
-            "nodescope_extender_watch_current",
-            "gauge",
-            "1 while a watch is up to date.",
-            "resource",
-            current,
-        ),
-        build_labelled(
-            "nodescope_extender_watch_errors_total",
-            "counter",
-            "Interruptions of a watch.",
-            "resource",
-            errors,
-        ),
-        build_labelled(
-            "nodescope_extender_watch_events_total",
-            "counter",
-            "Changes that a watch told.",
-            "resource",
-            events,
-        ),
+        *watch_families({name: watch.state for name, watch in watches.items()}),
         build_single(
             "nodescope_process_cpu_seconds_total",
             "counter",
@@ -106,13 +82,21 @@ def derive_families(
             process_cpu_seconds(),
         ),
         build_labelled(
-            "nodescope_build_info",
-            "gauge",
-            "Version of nodescope; always 1.",
-            "version",
-            {__version__: 1},
+            "nodescope_build_info", "gauge", "Version of nodescope; always 1.", "version", {__version__: 1}
         ),
     ]
+
+
+def watch_families(states: Mapping[str, WatchState]) -> Iterable[MetricFamily]:
+    current = {name: state.status == "current" for name, state in states.items()}
+    errors = {name: state.errors for name, state in states.items()}
+    events = {name: state.events for name, state in states.items()}
+    for name, metric_type, sentence, values in (
+        ("nodescope_extender_watch_current", "gauge", "1 while a watch is up to date.", current),
+        ("nodescope_extender_watch_errors_total", "counter", "Interruptions of a watch.", errors),
+        ("nodescope_extender_watch_events_total", "counter", "Changes that a watch told.", events),
+    ):
+        yield build_labelled(name, metric_type, sentence, "resource", values)
 
 
 def count_annotations(nodes: Nodes, now_seconds: float) -> Counter[tuple[str, str]]:

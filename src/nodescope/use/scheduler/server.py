@@ -19,9 +19,9 @@ from starlette.types import Receive, Scope, Send
 from nodescope.base.clock import stopwatch_seconds
 from nodescope.base.errors import RequestRejected
 from nodescope.base.text import hint_nearest
-from nodescope.serve.body import BodyTooLarge, read_body
+from nodescope.serve.body import read_body
 from nodescope.serve.gate import Admits, Gate
-from nodescope.serve.json_response import make_error, make_json
+from nodescope.serve.json_response import make_error, make_json, make_refusal
 from nodescope.serve.prometheus_text import TEXT
 from nodescope.use.scheduler.explain import describe_decision
 from nodescope.use.scheduler.extender import Extender
@@ -132,8 +132,7 @@ class ExtenderApp:
             self._counters.requests[verb, "ok"] += 1
         except RequestRejected as error:
             self._counters.requests[verb, "refused"] += 1
-            is_long = isinstance(error, BodyTooLarge)
-            return make_error(413 if is_long else 400, "too large" if is_long else "not accepted", str(error))
+            return make_refusal(error)
         finally:
             self._readers -= 1
         return answer
