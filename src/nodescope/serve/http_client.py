@@ -8,7 +8,8 @@ Connecting, sending and reading share the deadline: the time that is left is
 set before every call of the socket, so a server that sends a byte now and
 then is cut like one that sends nothing. Redirects are not followed (a token
 must not reach a server that nobody named), proxies of the environment are not
-used. Threads may share a client: each request has a connection to itself.
+used. Resolving a name has the resolver's own time. Threads may share a client:
+each request has a connection to itself.
 
 Standard library only: the agent asks with it, too.
 """
@@ -236,21 +237,20 @@ class TimedConnection(http.client.HTTPConnection):
         self.sock = TimedSocket(sock, self)
 
     def _open_socket(self) -> socket.socket:
-        """The first of the host's addresses that answers; they share the time, too."""
-        failure: OSError = OSError("no address of that name")
-        for family, kind, protocol, _, address in socket.getaddrinfo(
-            self.host, self.port, type=socket.SOCK_STREAM
-        ):
+        """To the first of the host's addresses that answers; they share the time, too."""
+        addresses = socket.getaddrinfo(self.host, self.port, type=socket.SOCK_STREAM)
+        for number, (family, kind, protocol, _, address) in enumerate(addresses, 1):
             sock = socket.socket(family, kind, protocol)
             try:
                 sock.settimeout(min(self.left_seconds(), self._client.connect_seconds))
                 sock.connect(address)
-            except OSError as error:
+            except OSError:
                 sock.close()
-                failure = error
+                if number == len(addresses):
+                    raise
             else:
                 return sock
-        raise failure
+        raise OSError("a name without an address")
 
     def left_seconds(self) -> float:
         left_seconds = (self.until_mono_ns - self._client.clock.mono_ns()) / 1e9
