@@ -113,7 +113,7 @@ def serving_extender() -> Iterator[int]:
     from nodescope.use.scheduler.extender import Extender
     from nodescope.use.scheduler.nodes import Nodes
     from nodescope.use.scheduler.placed_pods import PlacedPods
-    from nodescope.use.scheduler.self_metrics import ExtenderTally
+    from nodescope.use.scheduler.self_metrics import ExtenderCounters
     from nodescope.use.scheduler.server import ExtenderApp
 
     # As the command does it.
@@ -134,7 +134,7 @@ def serving_extender() -> Iterator[int]:
         annotations = {KEY: render_state(tracker.read()), WINDOW_KEY: render_load(load)}
         nodes.change({"metadata": {"name": f"node-{number:04}", "annotations": annotations}})
     app = ExtenderApp(
-        Extender(nodes, PlacedPods(clock), Decisions(), clock), ExtenderTally(), lambda: "", lambda: ""
+        Extender(nodes, PlacedPods(clock), Decisions(), clock), ExtenderCounters(), lambda: "", lambda: ""
     )
     server = build_server(app, Settings())
     listener = open_socket("127.0.0.1:0")

@@ -128,10 +128,10 @@ class Replay:
     def __init__(self, policy: str, seed: int) -> None:
         self.clock = Clock()
         self.nodes = Nodes(self.clock)
-        self.ledger = PlacedPods(self.clock)
+        self.placed = PlacedPods(self.clock)
         self.policy = policy
         scored_by = "cost" if policy == GREEDY else policy
-        self.extender = Extender(self.nodes, self.ledger, Decisions(), self.clock, scored_by)
+        self.extender = Extender(self.nodes, self.placed, Decisions(), self.clock, scored_by)
         self.devices = {f"node-{number}": Device(FpgaTracker(self.clock)) for number in range(NODES)}
         self.names = tuple(self.devices)
         for device in self.devices.values():
@@ -149,11 +149,11 @@ class Replay:
             self._at(number * LOOK_SECONDS / NODES, self._look, self.names[number])
         for number, arrival in enumerate(trace):
             self._pass_until(arrival.at_seconds)
-            wish = PodRequest("d", f"p{number}", f"p{number}", "fpga", arrival.bitstream)
-            node = self._choose(wish) if self.policy != GREEDY else self._choose_greedily(arrival)
-            self.ledger.change(self._pod(wish, node, "Running"))
+            pod = PodRequest("d", f"p{number}", f"p{number}", "fpga", arrival.bitstream)
+            node = self._choose(pod) if self.policy != GREEDY else self._choose_greedily(arrival)
+            self.placed.change(self._pod(pod, node, "Running"))
             was_cold, lost_ms, end = self._execute(self.devices[node], arrival)
-            self._at(end, self._end, (wish, node))
+            self._at(end, self._end, (pod, node))
             cold += was_cold
             lost.append(lost_ms)
         return Outcome(
@@ -164,13 +164,13 @@ class Replay:
             spread([device.load_ms for device in self.devices.values()]),
         )
 
-    def _choose(self, wish: PodRequest) -> str:
+    def _choose(self, pod: PodRequest) -> str:
         """The best score; among equals kube-scheduler takes one by chance."""
-        self.extender.prioritize(ExtenderCall(wish, self.names))
-        decision = self.extender.decisions.find(wish.key)
+        self.extender.prioritize(ExtenderCall(pod, self.names))
+        decision = self.extender.decisions.find(pod.key)
         assert decision is not None
-        best = max(one.score for one in decision.verdicts)
-        return self.chance.choice([one.node for one in decision.verdicts if one.score == best])
+        best = max(one.score for one in decision.ratings)
+        return self.chance.choice([one.node for one in decision.ratings if one.score == best])
 
     def _choose_greedily(self, arrival: Arrival) -> str:
         """The least loss; among equals the device that has worked least."""
@@ -206,7 +206,7 @@ class Replay:
         device.tracker.accept(event)
 
     def _end(self, told: tuple[PodRequest, str]) -> None:
-        self.ledger.change(self._pod(*told, "Succeeded"))
+        self.placed.change(self._pod(*told, "Succeeded"))
 
     def _look(self, name: str) -> None:
         """The annotator's rule, without its chance."""
@@ -225,12 +225,12 @@ class Replay:
         self.nodes.change({"metadata": {"name": name, "annotations": {KEY: render_state(reading)}}})
         device.written, device.written_at = reading, now
 
-    def _pod(self, wish: PodRequest, node: str, phase: str) -> dict[str, Any]:
+    def _pod(self, pod: PodRequest, node: str, phase: str) -> dict[str, Any]:
         labels = {
             "fpga-scheduling.io/enabled": "true",
-            "fpga-scheduling.io/bitstream-identifier": wish.bitstream,
+            "fpga-scheduling.io/bitstream-identifier": pod.bitstream,
         }
-        about = {"name": wish.name, "namespace": wish.namespace, "uid": wish.uid, "labels": labels}
+        about = {"name": pod.name, "namespace": pod.namespace, "uid": pod.uid, "labels": labels}
         return {"metadata": about, "spec": {"nodeName": node}, "status": {"phase": phase}}
 
     def _at(self, seconds: float, action: Any, told: Any) -> None:

@@ -33,7 +33,8 @@ from nodescope.collect.sources.gpu.metrics import GpuFamily
 from nodescope.commands.options import add_settings
 from nodescope.hold.ring import Ring
 from nodescope.publish import derived, health_score
-from nodescope.publish.self_metrics import Obituaries, Own, OwnFamily
+from nodescope.publish.self_metrics import Obituaries, SelfMetrics
+from nodescope.serve.prometheus_text import MetricFamily
 from nodescope.wiring import build_context, choose_sources
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -130,14 +131,14 @@ def gather_rows() -> dict[str, dict[tuple[str, str], Row]]:
     return rows
 
 
-def gather_own() -> list[OwnFamily]:
+def gather_own() -> list[MetricFamily]:
     """What nodescope says about itself, with one of everything."""
     ring = Ring(30.0, 2**20, 1.0)
     obituaries = Obituaries()
     facts = dict.fromkeys(("cpu_seconds", "memory_peak_bytes", "oom_kills", "lifetime_seconds"), 1.0)
     obituaries.accept(Frame(0, 0, 0, (), {}, (Event("exit", 0, "container", ("x",), (), facts),)))
     tally = Tally(newest_mono_ns=0)
-    return Own(tally, ring, obituaries, (("your_key", "your value"),)).families({"cpu": OK}, 0)
+    return SelfMetrics(tally, ring, obituaries, (("your_key", "your value"),)).families({"cpu": OK}, 0)
 
 
 def render_cell(text: str) -> str:

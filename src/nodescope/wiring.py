@@ -44,10 +44,15 @@ from nodescope.kube.account import Access, find_account
 from nodescope.kube.client import Client
 from nodescope.publish.agent_http import Agent, build_app
 from nodescope.publish.annotation import Annotator
-from nodescope.publish.annotation_content import AnnotationContent, FpgaNote, WindowNote, read_load
+from nodescope.publish.annotation_content import (
+    AnnotationContent,
+    build_fpga_content,
+    build_window_content,
+    read_load,
+)
 from nodescope.publish.live import Live
 from nodescope.publish.scrape import Scrape
-from nodescope.publish.self_metrics import Obituaries, Own
+from nodescope.publish.self_metrics import Obituaries, SelfMetrics
 from nodescope.serve.token import Token
 
 log = Log("wiring")
@@ -207,7 +212,7 @@ class Parts:
     context: Context
     ring: Ring
     sampler: Sampler
-    own: Own
+    own: SelfMetrics
     scrape: Scrape
     agent: Agent
     run_id: str
@@ -241,7 +246,7 @@ def build_parts(
     callers = [CallRunner(source, context, clock) for source in calls]
     sampler = Sampler(batch, callers, [ring, obituaries], context, clock)
     labels = tuple(parse_label(text) for text in settings.label)
-    own = Own(sampler.tally, ring, obituaries, labels)
+    own = SelfMetrics(sampler.tally, ring, obituaries, labels)
     scrape = Scrape(ring, own, clock, settings.names)
     run_id = uuid.uuid4().hex[:12]
     live = Live(ring, run_id, node)
@@ -259,13 +264,13 @@ def build_parts(
         fpga,
         context.wishes,
     )
-    notes: dict[str, AnnotationContent] = {
-        "fpga": FpgaNote(fpga),
-        "window": WindowNote(partial(read_load, ring, clock)),
+    contents: dict[str, AnnotationContent[Any]] = {
+        "fpga": build_fpga_content(fpga),
+        "window": build_window_content(partial(read_load, ring, clock)),
     }
     annotator = None
     if access.account and settings.annotate:
-        chosen = [notes[word] for word in settings.annotate]
+        chosen = [contents[word] for word in settings.annotate]
         annotator = Annotator(Client(access.account), node, chosen, clock, own.annotation)
     return Parts(node, loaded, clock, context, ring, sampler, own, scrape, agent, run_id, annotator=annotator)
 

@@ -19,13 +19,13 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 MAY_IMPORT = {
     "base": set[str](),
     "fpga": {"base"},
-    "kube": {"base"},
-    "collect": {"base", "fpga", "kube"},
+    "serve": {"base"},
+    "kube": {"base", "serve"},
+    "collect": {"base", "fpga", "kube", "serve"},
     "hold": {"base"},
     "keep": {"base", "hold"},
-    "serve": {"base"},
     "publish": {"base", "fpga", "hold", "kube", "serve"},
-    "read": {"base", "keep"},
+    "read": {"base", "keep", "serve"},
     "use": {"base", "fpga", "read", "kube", "serve"},
 }
 # These connect the others and may import all.

@@ -21,7 +21,8 @@ from nodescope.hold.core_window import parse_cores
 from nodescope.hold.feature import CORE_FEATURES, FEATURES, THESIS_FEATURES
 from nodescope.hold.ring import Ring
 from nodescope.hold.window import NodeWindow, take_node_window
-from nodescope.publish.agent_json import answer_node_window, render_json
+from nodescope.publish.agent_json import answer_node_window
+from nodescope.serve.json_text import render_json
 
 SECOND = 1_000_000_000
 HARDWARE = ("pcm", "perf", "resctrl", "rapl", "cpufreq", "cpuidle")

@@ -11,7 +11,7 @@ from nodescope.fpga.node_load import NodeLoad
 from nodescope.fpga.state import KEY, STATE_BYTES
 from nodescope.fpga.tracker import FpgaEvent, FpgaTracker
 from nodescope.publish.annotation import AnnotationTally, Annotator
-from nodescope.publish.annotation_content import FpgaNote, WindowNote, differs
+from nodescope.publish.annotation_content import build_fpga_content, build_window_content, differs
 
 SECOND = 1_000_000_000
 
@@ -54,7 +54,7 @@ class Scene:
         self.tracker = FpgaTracker(self.clock)
         client: Any = node
         self.annotator = Annotator(
-            client, "n", [FpgaNote(self.tracker)], self.clock, AnnotationTally(), lambda: chance
+            client, "n", [build_fpga_content(self.tracker)], self.clock, AnnotationTally(), lambda: chance
         )
 
     def use(self, usage_ms: float, bitstream: str = "") -> None:
@@ -84,7 +84,10 @@ def test_the_first_event_is_written_at_once() -> None:
 def test_the_first_event_does_not_wait_for_the_other_note() -> None:
     """A window written a moment ago is no reason to keep a new node's FPGA from the scheduler."""
     scene = Scene(Node())
-    scene.annotator.notes = [*scene.annotator.notes, WindowNote(lambda: load(mean_cpu_util=0.5))]
+    scene.annotator.contents = [
+        *scene.annotator.contents,
+        build_window_content(lambda: load(mean_cpu_util=0.5)),
+    ]
     assert scene.run(3) == 1
     scene.use(100, "def")
     assert scene.run(2) == 1
@@ -180,7 +183,7 @@ def test_a_node_s_load_is_written_when_it_moved() -> None:
 
 
 def test_a_window_s_note_says_when_and_over_what() -> None:
-    note = WindowNote(lambda: load(1690000000.1234, mean_cpu_util=0.123456, p95_cpu_util=1 / 3))
+    note = build_window_content(lambda: load(1690000000.1234, mean_cpu_util=0.123456, p95_cpu_util=1 / 3))
     content = json.loads(note.look() or "")
     assert (content["version"], content["updatedAt"], content["windowSeconds"]) == (1, 1690000000.123, 20)
     assert (content["health"], content["metrics"]) == (8.0, {"mean_cpu_util": 0.1235, "p95_cpu_util": 0.3333})
@@ -193,7 +196,10 @@ def test_a_window_s_note_says_when_and_over_what() -> None:
 def test_both_notes_go_out_in_one_write() -> None:
     """A write of a Node is told to every watcher of nodes: one is better than two."""
     scene = Scene(Node())
-    scene.annotator.notes = [*scene.annotator.notes, WindowNote(lambda: load(mean_cpu_util=0.5))]
+    scene.annotator.contents = [
+        *scene.annotator.contents,
+        build_window_content(lambda: load(mean_cpu_util=0.5)),
+    ]
     scene.run(3)
     assert list(scene.node.annotations) == ["nodescope.io/window"]
     scene.use(5)

@@ -16,14 +16,8 @@ from tests.strategies import ENCODABLE, NUMBERS, entity_sets, examples, matrices
 from nodescope.base.block import Block, Info, Table
 from nodescope.base.entity import Entity
 from nodescope.base.metric import Metric
-from nodescope.publish.exposition import (
-    Exposition,
-    choose_name,
-    render_labels,
-    render_value,
-    render_values,
-    split_scale,
-)
+from nodescope.publish.exposition import Exposition, choose_name, render_values, split_scale
+from nodescope.serve.prometheus_text import render_labels, render_value
 
 
 def naive_value(raw: float, scale: float) -> str:

@@ -8,6 +8,7 @@ Everything this package raises on purpose:
   + SettingsRejected    names the key, the value, and what is accepted
   + RequestRejected     a question that cannot be answered as asked
     - NothingYet        asked before the first sample
+  + HttpFailed          a server gave no answer, or another than was needed
   + KubernetesAway      the API server cannot be reached, or says: later
   + KubernetesRefused   the API server says no
   + ArchiveBusy         another agent writes to the data folder
@@ -39,9 +40,28 @@ class SettingsRejected(NodescopeError):
 class RequestRejected(NodescopeError):
     """A question that cannot be answered as asked; says what is accepted."""
 
+    status = 400
+    """With which an HTTP server refuses it, under this title and with this hint."""
+    title = "not accepted"
+    hint = ""
+
 
 class NothingYet(RequestRejected):
     """Asked before the first sample was taken."""
+
+    status, title, hint = 503, "nothing yet", "ask again in a second"
+
+
+class HttpFailed(NodescopeError):
+    """A server gave no answer that can be used."""
+
+    def __init__(self, address: str, reason: str, status: int = 0, *, timed_out: bool = False) -> None:
+        super().__init__(f"{address}: {reason}")
+        self.address = address
+        self.reason = reason
+        self.status = status
+        """Of the answer; 0 where there is none."""
+        self.timed_out = timed_out
 
 
 class KubernetesAway(NodescopeError):

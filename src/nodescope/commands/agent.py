@@ -4,7 +4,6 @@ import argparse
 import asyncio
 import os
 import signal
-from collections.abc import Callable
 
 from nodescope.base.log import Log, set_up_logging
 from nodescope.commands.options import add_settings, gather_flags
@@ -33,16 +32,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     loaded = read_settings(gather_flags(options), options.config, os.environ)
     set_up_logging(loaded.settings.log_level)
-    parts = build_parts(loaded, environment=os.environ)
-    return serve(parts, announce_plainly)
+    return serve(build_parts(loaded, environment=os.environ))
 
 
-def announce_plainly(parts: Parts) -> None:
-    log.info("agent started", node=parts.node, listen=",".join(parts.loaded.settings.listen))
-
-
-def serve(parts: Parts, announce: Callable[[Parts], None]) -> int:
-    """Sample and answer until told to stop."""
+def serve(parts: Parts) -> int:
+    """Samples and answers until a signal ends it."""
     settings = parts.loaded.settings
     connect_archive(parts, os.environ)
     server = build_server(build_agent_app(parts), settings)
@@ -56,7 +50,7 @@ def serve(parts: Parts, announce: Callable[[Parts], None]) -> int:
         if parts.annotator:
             parts.annotator.start()
         settle_process()
-        announce(parts)
+        log.info("agent started", node=parts.node, listen=",".join(settings.listen))
         asyncio.run(server.serve(sockets=sockets))
     except KeyboardInterrupt:
         pass

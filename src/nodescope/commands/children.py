@@ -1,9 +1,9 @@
 """
-Child processes that live and die with us.
+Child processes that end when we end.
 
-Each has a process group of its own, so that Ctrl-C reaches us alone and the
-end has an order; the kernel ends them when we are killed (Linux). One that
-dies is started again, later each time it dies soon.
+Each has its own process group, so that Ctrl-C reaches us alone and they are
+stopped in order; the kernel ends them when we are killed (Linux). A child that
+dies is started again, after a longer pause each time it dies soon.
 """
 
 import ctypes
@@ -20,8 +20,8 @@ PR_SET_PDEATHSIG = 1
 STEADY_SECONDS = 60.0
 PAUSES_SECONDS = (1.0, 2.0, 4.0, 8.0, 16.0, 30.0)
 STOP_SECONDS = 10.0
-TOLD = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
-WATCHED = TOLD | {signal.SIGCHLD, signal.SIGALRM}
+STOP_SIGNALS = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
+WATCHED = STOP_SIGNALS | {signal.SIGCHLD, signal.SIGALRM}
 
 
 @dataclass(slots=True)
@@ -35,13 +35,13 @@ class Child:
     process: subprocess.Popen[bytes] | None = None
     started_ns: int = 0
     deaths: int = 0
-    """In a row, each soon after the start."""
+    """In a row, each soon after its start."""
     due_ns: int = 0
     """When it is to be started again."""
 
 
 def prepare_child() -> None:
-    """In the child, before its program: die with the parent, hear signals again."""
+    """Runs in the child before its program: die with the parent, unblock signals."""
     signal.pthread_sigmask(signal.SIG_UNBLOCK, WATCHED)
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
@@ -73,21 +73,21 @@ class Children:
         child.started_ns = self.clock.mono_ns()
 
     def watch(self) -> int:
-        """Until told to stop: 0. Children that die are started again."""
+        """Until a signal to stop: 0. Children that die are started again."""
         while True:
             self._set_alarm()
             number = signal.sigwait(WATCHED)
-            if number in TOLD:
+            if number in STOP_SIGNALS:
                 return 0
             self.look()
 
-    def is_told(self, seconds: float) -> bool:
-        """Waits a moment; whether somebody asked us to stop meanwhile."""
+    def is_stopped(self, seconds: float) -> bool:
+        """Waits a moment; whether a signal to stop came meanwhile."""
         signal.setitimer(signal.ITIMER_REAL, seconds)
-        return signal.sigwait(WATCHED) in TOLD
+        return signal.sigwait(WATCHED) in STOP_SIGNALS
 
     def look(self) -> None:
-        """Notes who died; starts whoever is due."""
+        """Notes the children that died; starts those that are due."""
         now_ns = self.clock.mono_ns()
         for child in self.members:
             if child.process is not None and child.process.poll() is not None:
@@ -110,7 +110,7 @@ class Children:
         signal.setitimer(signal.ITIMER_REAL, max(0.01, left_seconds) if due else 0.0)
 
     def stop(self) -> None:
-        """The last first: nobody asks one that is gone. Who does not end is ended."""
+        """The last first, so that none asks one that is gone; one that does not end is killed."""
         for child in reversed(self.members):
             process, child.process = child.process, None
             if process is None:

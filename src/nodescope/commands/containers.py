@@ -8,8 +8,8 @@ from nodescope.base.errors import ArchiveRefused
 from nodescope.commands.moment import render_moment
 from nodescope.commands.text.terminal import render_table
 from nodescope.keep.label_columns import LABELS, Subject
-from nodescope.publish.agent_json import render_json
 from nodescope.read.files.catalog import Catalog, read_catalog
+from nodescope.serve.json_text import render_json
 
 EXAMPLE = """example:
   nodescope containers ~/.local/state/nodescope

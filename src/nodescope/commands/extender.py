@@ -15,15 +15,15 @@ from nodescope.base.settings import Settings
 from nodescope.kube.account import KubeAccount
 from nodescope.kube.client import Client
 from nodescope.kube.watch import ObjectWatch
-from nodescope.publish.self_metrics import OwnFamily, histogram_samples, render_families
+from nodescope.serve.prometheus_text import render_families
 from nodescope.serve.server import build_server, open_socket
 from nodescope.serve.token import Token
 from nodescope.use.scheduler.explain import Decisions
 from nodescope.use.scheduler.extender import POLICIES, Extender
 from nodescope.use.scheduler.nodes import Nodes
 from nodescope.use.scheduler.placed_pods import PlacedPods
-from nodescope.use.scheduler.self_metrics import ExtenderTally, derive_families
-from nodescope.use.scheduler.server import ExtenderApp
+from nodescope.use.scheduler.self_metrics import ExtenderCounters, derive_families
+from nodescope.use.scheduler.server import build_app
 from nodescope.wiring import find_access, read_settings, settle_process
 
 EXAMPLE = """example:
@@ -32,9 +32,9 @@ EXAMPLE = """example:
 kube-scheduler's side: deploy/scheduler/config.yaml
 """
 LISTEN = "127.0.0.1:8888"
-# Pods that ended are none of our business; the server leaves them out.
+# Without the pods that have ended.
 LIVING = {"fieldSelector": "status.phase!=Succeeded,status.phase!=Failed"}
-# Of the settings, what an extender has a use for.
+# The settings that an extender uses.
 OPTIONS = {
     "kubeconfig": "a kubeconfig; without it the pod's own account",
     "token_file": "a bearer token that every request but the probes must carry",
@@ -92,12 +92,12 @@ def run(options: argparse.Namespace) -> int:
 
 
 def build_watches(
-    account: KubeAccount, nodes: Nodes, ledger: PlacedPods, clock: SystemClock
+    account: KubeAccount, nodes: Nodes, placed: PlacedPods, clock: SystemClock
 ) -> dict[str, ObjectWatch]:
     """Nodes by their metadata alone: no image lists, no statuses."""
     return {
         "nodes": ObjectWatch(Client(account, metadata_only=True), "/api/v1/nodes", {}, nodes, clock),
-        "pods": ObjectWatch(Client(account), "/api/v1/pods", LIVING, ledger, clock),
+        "pods": ObjectWatch(Client(account), "/api/v1/pods", LIVING, placed, clock),
     }
 
 
@@ -113,17 +113,17 @@ def judge_readiness(watches: dict[str, ObjectWatch]) -> str:
 
 def serve(settings: Settings, account: KubeAccount | None, policy: str) -> int:
     clock = SystemClock()
-    nodes, ledger, tally = Nodes(clock), PlacedPods(clock), ExtenderTally()
-    watches = build_watches(account, nodes, ledger, clock) if account else {}
+    nodes, placed, counters = Nodes(clock), PlacedPods(clock), ExtenderCounters()
+    watches = build_watches(account, nodes, placed, clock) if account else {}
     token = Token(settings.token_file) if settings.token_file else None
 
     def render_metrics() -> str:
-        families = derive_families(tally, nodes, ledger, watches, clock, histogram_samples)
-        return render_families((OwnFamily(*family) for family in families), openmetrics=False)
+        families = derive_families(counters, nodes, placed, watches, clock)
+        return render_families(families, openmetrics=False)
 
-    app = ExtenderApp(
-        Extender(nodes, ledger, Decisions(), clock, policy),
-        tally,
+    app = build_app(
+        Extender(nodes, placed, Decisions(), clock, policy),
+        counters,
         partial(judge_readiness, watches),
         render_metrics,
         token.admits if token else None,
@@ -147,5 +147,5 @@ def serve(settings: Settings, account: KubeAccount | None, policy: str) -> int:
             watch.stop()
         for listener in sockets:
             listener.close()
-    log.info("extender stopped", requests=sum(tally.requests.values()))
+    log.info("extender stopped", requests=sum(counters.requests.values()))
     return 0

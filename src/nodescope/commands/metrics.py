@@ -9,9 +9,9 @@ from nodescope.base.metric import Metric
 from nodescope.base.metric_names import ROWS
 from nodescope.commands.containers import say_refusals
 from nodescope.commands.text.terminal import render_table
-from nodescope.publish.agent_json import render_json
 from nodescope.read.files.catalog import read_catalog
 from nodescope.read.query.resolve import resolve_plain
+from nodescope.serve.json_text import render_json
 
 EXAMPLE = """example:
   nodescope metrics demo

@@ -9,7 +9,7 @@ from nodescope.base.frame import Frame
 from nodescope.base.log import set_up_logging
 from nodescope.collect.run.call_runner import NOT_ASKED
 from nodescope.commands.options import add_settings, gather_flags
-from nodescope.publish.agent_json import render_json
+from nodescope.serve.json_text import render_json
 from nodescope.wiring import Parts, build_parts, read_settings
 
 # pcm programs every core before its first row: some seconds on a large machine.

@@ -7,7 +7,7 @@ import sys
 
 from nodescope.commands.options import add_settings, gather_flags
 from nodescope.commands.text.terminal import render_table
-from nodescope.publish.agent_json import render_json
+from nodescope.serve.json_text import render_json
 from nodescope.wiring import read_settings
 
 EXAMPLE = """example:

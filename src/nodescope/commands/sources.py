@@ -9,7 +9,7 @@ from nodescope.base.quantity import render_seconds
 from nodescope.commands.options import add_settings, gather_flags
 from nodescope.commands.sample import look
 from nodescope.commands.text.terminal import paint, render_table
-from nodescope.publish.agent_json import render_json
+from nodescope.serve.json_text import render_json
 from nodescope.wiring import Parts, build_parts, read_permissions, read_settings
 
 EXAMPLE = """example:

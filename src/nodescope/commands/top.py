@@ -6,19 +6,19 @@ import os
 import shutil
 import sys
 import threading
-import urllib.error
-import urllib.parse
-import urllib.request
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 from nodescope.base.clock import SystemClock
-from nodescope.base.errors import NodescopeError, RequestRejected
+from nodescope.base.errors import HttpFailed, NodescopeError, RequestRejected
 from nodescope.base.quantity import render_seconds
 from nodescope.base.text import clean_text
 from nodescope.base.time_range import render_moment
 from nodescope.commands.text.top_table import FIGURES, render_rows
+from nodescope.serve.http_client import HttpClient, parse_endpoint
 from nodescope.wiring import choose_data, read_settings
 
 EXAMPLE = """example:
@@ -29,12 +29,14 @@ EXAMPLE = """example:
 AGENT = "http://127.0.0.1:9100"
 SECONDS = 2.0
 ANSWER_SECONDS = 5.0
+ANSWER_BYTES = 64 * 2**20
 ROWS = 500
 SORTS = tuple(metric for _, metric, _ in FIGURES)
 # A screen that is drawn over: cursor home, and what is left of the old one cleared.
 HOME, CLEAR_LINE, CLEAR_REST = "\x1b[H", "\x1b[K", "\x1b[J"
 
 Fetch = Callable[[str], dict[str, Any]]
+Ask = Callable[[str], bytes | None]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -92,10 +94,11 @@ def choose_place(place: str | None, token: str) -> Callable[[], Fetch]:
     """What gives, at every look, a function from a metric to its containers."""
     if place and place.startswith(("http://", "https://")):
         address = place.rstrip("/")
-        return (lambda: remote(address, token)) if is_viewer(address, token) else local([], address, token)
+        ask = partial(read_body, open_client(address), token)
+        return partial(remote, address, ask) if is_viewer(ask) else local([], address, token)
     if place:
         return local([Path(place)], "", token)
-    if ask(f"{AGENT}/healthz", token) is not None:
+    if read_body(open_client(AGENT), token, "/healthz") is not None:
         return local([], AGENT, token)
     data = choose_data(read_settings({}, None, os.environ).settings, os.environ)
     if not data.exists():
@@ -105,36 +108,36 @@ def choose_place(place: str | None, token: str) -> Callable[[], Fetch]:
     return local([data], "", token)
 
 
-def is_viewer(address: str, token: str) -> bool:
-    found = ask(f"{address}/api/health", token)
+def open_client(address: str) -> HttpClient:
+    return HttpClient(parse_endpoint(address), ANSWER_SECONDS, ANSWER_BYTES)
+
+
+def read_body(client: HttpClient, token: str, target: str) -> bytes | None:
+    """None when it was refused, or nobody answered."""
+    try:
+        return client.read(target, {"Authorization": f"Bearer {token}"} if token else {}).body
+    except HttpFailed:
+        return None
+
+
+def is_viewer(ask: Ask) -> bool:
+    found = ask("/api/health")
     return found is not None and b'"status"' in found
 
 
-def remote(address: str, token: str) -> Fetch:
+def remote(address: str, ask: Ask) -> Fetch:
     def fetch(metric: str) -> dict[str, Any]:
-        query = urllib.parse.urlencode({"metric": metric, "range": "15s", "limit": ROWS})
-        body = ask(f"{address}/api/containers?{query}", token)
+        query = urlencode({"metric": metric, "range": "15s", "limit": ROWS})
+        body = ask(f"/api/containers?{query}")
         if body is None:
             # A metric that this node does not have; whether it is there at all was asked before.
             return {"containers": []}
         found: dict[str, Any] = json.loads(body)
         return found
 
-    if ask(f"{address}/api/health", token) is None:
+    if ask("/api/health") is None:
         raise RequestRejected(f"{address} does not answer")
     return fetch
-
-
-def ask(url: str, token: str) -> bytes | None:
-    request = urllib.request.Request(url)  # noqa: S310 - given by the user
-    if token:
-        request.add_header("Authorization", f"Bearer {token}")
-    try:
-        with urllib.request.urlopen(request, timeout=ANSWER_SECONDS) as answer:  # noqa: S310
-            body: bytes = answer.read()
-            return body
-    except (urllib.error.URLError, OSError, ValueError):
-        return None
 
 
 def local(paths: list[Path], agent: str, token: str) -> Callable[[], Fetch]:

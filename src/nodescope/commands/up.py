@@ -7,12 +7,12 @@ import re
 import socket
 import ssl
 import sys
-import urllib.error
-import urllib.request
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 from nodescope import __version__
+from nodescope.base.errors import HttpFailed
 from nodescope.base.log import set_up_logging
 from nodescope.base.quantity import render_bytes
 from nodescope.base.settings_load import LoadedSettings
@@ -21,6 +21,7 @@ from nodescope.collect.sources.container.cgroup_tree import find_hierarchies
 from nodescope.commands.children import Child, Children
 from nodescope.commands.options import add_settings, gather_flags, render_flags
 from nodescope.commands.viewer import PORT, claim
+from nodescope.serve.http_client import HttpClient, parse_endpoint
 from nodescope.serve.server import parse_address
 from nodescope.wiring import choose_data, read_settings
 
@@ -33,6 +34,8 @@ NODESCOPE = (sys.executable, "-m", "nodescope")
 READY_SECONDS = 60.0
 LOOK_SECONDS = 0.1
 ANSWER_SECONDS = 2.0
+# /metrics of thousands of containers, which the banner counts.
+ANSWER_BYTES = 64 * 2**20
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -72,7 +75,7 @@ def say(line: str) -> None:
 
 
 class UpPlace:
-    """Where the three are, and how they are started and asked."""
+    """The addresses and the folder of the three, and how they are started and probed."""
 
     def __init__(self, loaded: LoadedSettings, viewer: str) -> None:
         self.loaded = loaded
@@ -80,11 +83,9 @@ class UpPlace:
         self.viewer = viewer
         self.scheme = "https" if self.settings.tls_cert else "http"
         host, port = parse_address(self.settings.listen[0])
-        # What listens on all addresses is asked on this machine's own.
-        asked = "127.0.0.1" if host in ("0.0.0.0", "::") else host  # noqa: S104
-        self.agent = (
-            f"{self.scheme}://[{asked}]:{port}" if ":" in asked else f"{self.scheme}://{asked}:{port}"
-        )
+        # An agent that listens on all addresses is asked on loopback.
+        host = "127.0.0.1" if host in ("0.0.0.0", "::") else host  # noqa: S104
+        self.agent = f"{self.scheme}://[{host}]:{port}" if ":" in host else f"{self.scheme}://{host}:{port}"
         self.data = choose_data(self.settings, os.environ).absolute()
 
     def bring_up(self, children: Children, flags: dict[str, Any], config: Path | None) -> int:
@@ -133,51 +134,54 @@ class UpPlace:
         return words
 
     def await_all(self, children: Children, *wanted: Child) -> int | None:
-        """None once both answer; the code of the first that ends instead, which has said why."""
+        """None once both answer; the exit code of the first that ends instead."""
         deadline_ns = children.clock.mono_ns() + round(READY_SECONDS * 1e9)
-        waiting = {"agent": f"{self.agent}/readyz", "viewer": f"{self.scheme}://{self.viewer}/api/health"}
+        waiting = {
+            "agent": (self.agent, "/readyz"),
+            "viewer": (f"{self.scheme}://{self.viewer}", "/api/health"),
+        }
         while waiting and children.clock.mono_ns() < deadline_ns:
             for child in wanted:
                 if child.process is not None and child.process.poll() is not None:
                     return child.process.returncode or 1
-            waiting = {name: url for name, url in waiting.items() if not self.answers(url)}
-            if waiting and children.is_told(LOOK_SECONDS):
+            waiting = {name: probe for name, probe in waiting.items() if not self.answers(*probe)}
+            if waiting and children.is_stopped(LOOK_SECONDS):
                 return 0
         for name in waiting:
             say(f"the {name} does not answer yet; going on without waiting")
         return None
 
-    def answers(self, url: str) -> bool:
+    def answers(self, address: str, path: str) -> bool:
         """Whether a probe says yes; where only certificates of clients are let in, whether it listens."""
         if self.settings.tls_client_ca:
-            host, _, port = url.split("/")[2].rpartition(":")
+            endpoint = parse_endpoint(address)
             try:
-                socket.create_connection((host.strip("[]"), int(port)), ANSWER_SECONDS).close()
+                socket.create_connection((endpoint.host, endpoint.port), ANSWER_SECONDS).close()
             except OSError:
                 return False
             return True
-        return self.ask(url) is not None
+        return self.ask(address, path) is not None
 
-    def ask(self, url: str) -> bytes | None:
-        request = urllib.request.Request(url)  # noqa: S310 - our own address
+    def ask(self, address: str, path: str) -> bytes | None:
+        """The body of a 200 answer, or None."""
+        headers = {}
         if self.settings.token_file:
-            request.add_header("Authorization", f"Bearer {self.settings.token_file.read_text().strip()}")
+            headers["Authorization"] = f"Bearer {self.settings.token_file.read_text().strip()}"
         tls = ssl.create_default_context() if self.scheme == "https" else None
         if tls:
             # Our own process on loopback; its certificate names the outside.
             tls.check_hostname, tls.verify_mode = False, ssl.CERT_NONE
         try:
-            with urllib.request.urlopen(request, timeout=ANSWER_SECONDS, context=tls) as answer:  # noqa: S310
-                body: bytes = answer.read()
-                return body
-        except (urllib.error.URLError, OSError):
+            with closing(HttpClient(parse_endpoint(address, tls), ANSWER_SECONDS, ANSWER_BYTES)) as client:
+                return client.read(path, headers).body
+        except HttpFailed:
             return None
 
 
 def render_banner(place: UpPlace) -> str:
     """What a person needs, and nothing else."""
     settings = place.settings
-    status = json.loads(place.ask(f"{place.agent}/status") or b"{}")
+    status = json.loads(place.ask(place.agent, "/status") or b"{}")
     counts = render_counts(place, status)
     lines = [
         f"nodescope {__version__} on {status.get('node') or settings.node or socket.gethostname()}{counts}",
@@ -201,7 +205,7 @@ def render_banner(place: UpPlace) -> str:
     return "\n".join([*lines, "Ctrl-C stops.", ""])
 
 
-# Said on their own line, or of no use to anybody.
+# Not listed: pcm has a line of its own, host says nothing new.
 UNSAID = ("pcm", "host")
 
 
@@ -214,7 +218,7 @@ def shorten_home(path: Path) -> str:
 
 def render_counts(place: UpPlace, status: dict[str, Any]) -> str:
     """`: 84 containers, 8 cores, cgroup v2`, as far as the agent says."""
-    text = (place.ask(f"{place.agent}/metrics") or b"").decode("utf-8", "replace")
+    text = (place.ask(place.agent, "/metrics") or b"").decode("utf-8", "replace")
     if not status:
         return ""
     containers = len(re.findall(r"^container_info{", text, re.MULTILINE))

@@ -16,6 +16,7 @@ from nodescope.base.log import set_up_logging
 from nodescope.base.settings import Settings
 from nodescope.commands.options import GUARDS, add_address
 from nodescope.read.live.follow import AgentFeed
+from nodescope.serve.gate import is_local
 from nodescope.serve.server import build_server, open_socket
 from nodescope.serve.token import Token
 from nodescope.wiring import choose_data, read_settings
@@ -60,7 +61,6 @@ def read_guards(options: argparse.Namespace) -> Settings:
 def serve(options: argparse.Namespace, settings: Settings, paths: Sequence[Path]) -> int:
     """Answers until told to stop; prints the address once it can be asked."""
     from nodescope.use.viewer.app import build_app
-    from nodescope.use.viewer.gate import is_local
     from nodescope.use.viewer.request import Viewer
     from nodescope.use.viewer.snapshots import Shelf
 

@@ -32,14 +32,14 @@ KUBECONFIG_BYTES = 4 * 2**20
 
 @dataclass(frozen=True, slots=True)
 class KubeAccount:
-    """Where the API server is, and how we show who we are."""
+    """Where the API server is, and how we authenticate."""
 
     host: str
     port: int
     tls: ssl.SSLContext | None
     """None for plain HTTP, such as a local proxy that adds the credentials."""
     origin: str
-    """In words: where this account came from."""
+    """Where this account was found, in words."""
     token: str = ""
     token_file: Path | None = None
     prefix: str = ""
@@ -48,7 +48,7 @@ class KubeAccount:
     """The name the server's certificate must carry; empty means the host."""
 
     def read_token(self) -> str:
-        """The token as it is now; empty where a certificate speaks for us."""
+        """The current token; empty where a client certificate is used."""
         if self.token_file is None:
             return self.token
         return self.token_file.read_text().strip()
@@ -82,7 +82,7 @@ def find_account(
 
 
 def read_kubeconfig(paths: list[Path]) -> dict[str, Any]:
-    """The files laid over each other as kubectl does: of one name the first counts."""
+    """The files merged as kubectl does: the first entry of a name counts."""
     merged: dict[str, Any] = {"clusters": {}, "contexts": {}, "users": {}, "current-context": ""}
     for path in paths:
         content = parse_yaml(read_limited(path), str(path))
@@ -110,7 +110,7 @@ def read_limited(path: Path) -> str:
 
 
 def parse_yaml(text: str, path: str) -> dict[str, Any]:
-    # Only who has a kubeconfig pays for the parser: 3 MiB and 30 ms.
+    # Imported only where there is a kubeconfig: 3 MiB and 30 ms.
     import yaml  # noqa: PLC0415
 
     try:
@@ -128,7 +128,7 @@ def build_account(config: Mapping[str, Any], path: str) -> KubeAccount:
     """The account of the current context; SettingsRejected says what is missing."""
     context = choose(config, "contexts", config["current-context"], path)
     cluster = choose(config, "clusters", str(context.get("cluster")), path)
-    # A context without a user is one of a server that asks for none.
+    # A server without authentication needs no user.
     user = choose(config, "users", str(context.get("user")), path) if context.get("user") else {}
     refuse_programs(user, path)
     server = urlsplit(str(cluster.get("server", "")))

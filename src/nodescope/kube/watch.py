@@ -7,7 +7,7 @@ A list that keeps itself up to date: list once, then watch, on a thread of its o
                  |  410: that version is forgotten        list again
                  `  401, 403, 404                         wait longer, list again
 
-What was learned stays while the server is away.
+What is known stays while the server is away.
 """
 
 import random
@@ -30,19 +30,19 @@ WATCH_SECONDS = 300
 GRACE_SECONDS = 15.0
 FIRST_PAUSE_SECONDS = 0.5
 LONGEST_PAUSE_SECONDS = 30.0
-# An account without the right seldom gets it soon; but a server that has just
-# started refuses for a moment what it will allow, so this, too, is grown into.
+# A missing right is seldom granted soon; but a server that has just started may
+# refuse for a moment what it will allow, so the pause grows up to this, too.
 REFUSED_PAUSE_SECONDS = 60.0
 PAGE = 100
-# HTTP's own word for a version that the server has forgotten.
+# HTTP's status for a version that the server no longer has.
 GONE = 410
 
 
 class WatchListener(Protocol):
-    """Who wants to know. Called on the watching thread."""
+    """What a watch reports to, on the watching thread."""
 
     def replace(self, items: Iterable[Mapping[str, Any]]) -> None:
-        """All there is, at once; whatever is not among it is gone."""
+        """The whole list; what is not in it is gone."""
         ...
 
     def change(self, item: Mapping[str, Any]) -> None: ...
@@ -52,7 +52,7 @@ class WatchListener(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class WatchState:
-    """How the watch stands, for whoever asks."""
+    """The state of a watch, for /status and /metrics."""
 
     status: str = "starting"
     """starting, current, away (names are kept) or refused."""
@@ -62,10 +62,6 @@ class WatchState:
     watches: int = 0
     events: int = 0
     errors: int = 0
-
-
-class Gone(Exception):
-    """The server has forgotten the version we watched from."""
 
 
 class ObjectWatch:
@@ -116,26 +112,22 @@ class ObjectWatch:
             if not self._version:
                 self._list()
             self._watch()
-        except Gone:
-            self._version = ""
-            return self._pause()
         except KubernetesRefused as error:
-            if error.status == GONE:
-                self._version = ""
-                return self._pause()
             self._version = ""
+            if error.status == GONE:
+                return self._pause()
             self._note("refused", str(error), error.status)
             return self._pause(REFUSED_PAUSE_SECONDS)
         except (KubernetesAway, OSError) as error:
             if self._stop.is_set():
                 return 0.0
             self._note("away", str(error))
-            told_seconds = error.retry_after_seconds if isinstance(error, KubernetesAway) else None
-            return max(self._pause(), told_seconds or 0.0)
+            wanted_seconds = error.retry_after_seconds if isinstance(error, KubernetesAway) else None
+            return max(self._pause(), wanted_seconds or 0.0)
         return 0.0
 
     def _pause(self, longest_seconds: float = LONGEST_PAUSE_SECONDS) -> float:
-        """Doubling, with chance: a thousand agents must not come back at the same instant."""
+        """Doubling, with jitter: a thousand agents must not return at the same instant."""
         seconds = min(longest_seconds, FIRST_PAUSE_SECONDS * (1 << min(self._failures, 10)))
         self._failures += 1
         return seconds * (0.5 + self._chance() / 2)
@@ -188,7 +180,7 @@ class ObjectWatch:
         if self._stop.is_set():
             return
         if self.state.events == events and self._clock.mono_ns() - started_mono_ns < 1e9:
-            # A watch that ends at once, again and again, must not become a loop.
+            # A watch that ends at once, again and again, must not become a busy loop.
             raise KubernetesAway("the watch ended as soon as it began")
         self._failures = 0
 
@@ -196,9 +188,8 @@ class ObjectWatch:
         kind = event.get("type")
         item = event.get("object") or {}
         if kind == "ERROR":
-            if item.get("code") == GONE:
-                raise Gone
-            raise KubernetesAway(f"the watch ended: {item.get('message') or item.get('reason')}")
+            sentence = f"the watch ended: {item.get('message') or item.get('reason')}"
+            raise KubernetesRefused(sentence, GONE) if item.get("code") == GONE else KubernetesAway(sentence)
         self._version = str((item.get("metadata") or {}).get("resourceVersion") or self._version)
         self.state = replace(self.state, events=self.state.events + 1)
         if kind in ("ADDED", "MODIFIED"):

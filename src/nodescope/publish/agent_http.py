@@ -1,19 +1,19 @@
 """
 The agent's HTTP: one Starlette application, bounded in every direction.
 
-Handlers contain no decisions: they take parameters apart, call a function of
-`scrape` or `answer`, and wrap what it returns. Errors are JSON with what was
+Routes contain no decisions: they parse parameters, call a function of
+`scrape` or `agent_json`, and wrap what it returns. Errors are JSON with what was
 wrong, what is accepted and, where there is one, the nearest name.
 """
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from starlette.applications import Starlette
-from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import QueryParams
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
@@ -21,7 +21,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from nodescope.base.clock import Clock, stopwatch_seconds
-from nodescope.base.errors import NothingYet, RequestRejected, SettingsRejected
+from nodescope.base.errors import RequestRejected, SettingsRejected
 from nodescope.base.perf_requests import Wishes
 from nodescope.base.settings_load import LoadedSettings
 from nodescope.base.status import Condition
@@ -29,14 +29,24 @@ from nodescope.base.text import nearest_name
 from nodescope.fpga.tracker import FpgaTracker
 from nodescope.hold.ring import Ring
 from nodescope.hold.window import NODE_STATISTICS
-from nodescope.publish import agent_json as answer
-from nodescope.publish import fpga_intake as fpga
+from nodescope.publish.agent_json import (
+    answer_node_window,
+    answer_scope_window,
+    answer_status,
+    check_scope,
+    judge_health,
+    parse_window_seconds,
+)
+from nodescope.publish.fpga_intake import BODY_BYTES, BODY_SECONDS, parse_event
 from nodescope.publish.live import Live
-from nodescope.publish.scrape import OPENMETRICS, TEXT, Scrape, accepts_gzip, compress, prefers_openmetrics
-from nodescope.publish.self_metrics import Own
+from nodescope.publish.scrape import Scrape, accepts_gzip, compress, prefers_openmetrics
+from nodescope.publish.self_metrics import SelfMetrics
+from nodescope.serve.body import read_body
+from nodescope.serve.gate import PROBES, Gate
+from nodescope.serve.json_response import make_error, make_json, make_refusal
+from nodescope.serve.prometheus_text import OPENMETRICS, TEXT
 from nodescope.serve.token import Token
 
-PROBES = frozenset({"/healthz", "/health", "/readyz"})
 INTAKE_PATHS = frozenset({"/", "/fpga/events"})
 OK_START = {
     "type": "http.response.start",
@@ -59,14 +69,18 @@ PLAIN_PATH = re.compile(r"/[A-Za-z0-9._~/-]*")
 
 @dataclass(frozen=True, slots=True)
 class Agent:
-    """What the handlers answer from."""
+    """
+    What the answers are made from, and a method for each route.
+
+    Starlette calls a plain method on a worker thread, an async one on the event loop.
+    """
 
     node: str
     loaded: LoadedSettings
     ring: Ring
     scrape: Scrape
-    own: Own
-    live: Live
+    own: SelfMetrics
+    frames: Live
     clock: Clock
     condition: Callable[[], Condition]
     permissions: Callable[[], dict[str, Any]]
@@ -75,13 +89,98 @@ class Agent:
     fpga: FpgaTracker
     wishes: Wishes
 
+    def metrics(self, request: Request) -> Response:
+        given = next((name for name in WINDOW_PARAMETERS if name in request.query_params), None)
+        if given:
+            return self._node_window(request.query_params, given)
+        openmetrics = prefers_openmetrics(request.headers.get("accept", ""))
+        sources = tuple(request.query_params.getlist("source"))
+        body = self.scrape.render(sources, openmetrics=openmetrics).encode("utf-8", "replace")
+        headers = {"Vary": "Accept, Accept-Encoding"}
+        if len(body) > COMPRESS_BYTES and accepts_gzip(request.headers.get("accept-encoding", "")):
+            body = compress(body)
+            headers["Content-Encoding"] = "gzip"
+        # Set by hand: Starlette would add a second charset to text types.
+        headers["Content-Type"] = OPENMETRICS if openmetrics else TEXT
+        return Response(body, headers=headers)
 
-def make_json(content: object, status: int = 200) -> Response:
-    return Response(answer.render_json(content), status, media_type="application/json")
+    def _node_window(self, parameters: QueryParams, given: str) -> Response:
+        seconds = parse_window_seconds(parameters[given], self.ring, "node")
+        cores, names = parameters.get("cores", ""), parameters.get("names", "")
+        return make_json(answer_node_window(self.ring, self.clock, self.node, seconds, cores, names))
 
+    def window(self, request: Request) -> Response:
+        parameters = request.query_params
+        scope = check_scope(parameters.get("scope", "node"))
+        given = next((name for name in ("seconds", *WINDOW_PARAMETERS) if name in parameters), None)
+        seconds = parse_window_seconds(parameters[given] if given else "20", self.ring, scope)
+        self._request_perf(scope, parameters.getlist("perf"))
+        statistics = tuple(parameters.get("stats", ",".join(NODE_STATISTICS)).split(","))
+        metrics = tuple(name for name in parameters.get("metrics", "").split(",") if name)
+        filters = {key: value for key, value in parameters.items() if key not in NOT_FILTERS}
+        content = answer_scope_window(
+            self.ring, self.clock, self.node, scope, seconds, statistics, filters, metrics
+        )
+        return make_json(content)
 
-def make_error(status: int, error: str, detail: str, hint: str = "") -> Response:
-    return make_json({"error": error, "detail": detail, "hint": hint}, status)
+    def _request_perf(self, scope: str, patterns: list[str]) -> None:
+        """Hardware counters of containers are read on request, and for a minute from then."""
+        if patterns and scope not in ("container", "service"):
+            raise RequestRejected(f"perf goes with scope=container or scope=service, not with scope={scope}")
+        for pattern in patterns:
+            if not pattern or len(pattern) > PATTERN_CHARACTERS:
+                raise RequestRejected(
+                    f"perf={pattern[:40]!r} is not accepted; accepted: namespace/pod/container, a name, or an id; * stands for anything"
+                )
+            self.wishes.add(pattern)
+
+    async def health(self, request: Request) -> Response:
+        del request
+        health = judge_health(self.condition(), self.clock.mono_ns())
+        return make_json(asdict(health), 200 if health.live else 503)
+
+    async def ready(self, request: Request) -> Response:
+        del request
+        health = judge_health(self.condition(), self.clock.mono_ns())
+        return make_json(asdict(health), 200 if health.ready else 503)
+
+    def status(self, request: Request) -> Response:
+        del request
+        now_ns = self.clock.mono_ns()
+        content = answer_status(
+            self.condition(), self.ring, self.loaded, now_ns, self.node, self.permissions()
+        )
+        if self.own.archive:
+            content["archive"] = asdict(self.own.archive())
+        content["annotations"] = asdict(self.own.annotation) if self.own.annotation.keys else None
+        content["reader"] = self.reader
+        return make_json(content)
+
+    def live(self, request: Request) -> Response:
+        tail = self.frames.read(request.query_params.get("since", ""))
+        headers = {
+            "Nodescope-Cursor": tail.cursor,
+            "Nodescope-Complete": "true" if tail.complete else "false",
+        }
+        if self.own.archive:
+            # Frames up to this one are on disk as well; later ones are here only.
+            headers["Nodescope-Written"] = str(self.own.archive().written_sequence)
+        return Response(tail.body, media_type="application/vnd.nodescope.frames", headers=headers)
+
+    async def index(self, request: Request) -> Response:
+        del request
+        lines = [
+            f"nodescope agent on {self.node}",
+            "",
+            "/metrics                       Prometheus text; ?source=cpu narrows it",
+            "/metrics?window_seconds=20     the node's last seconds, for a scheduler",
+            "  &cores=3,4,5&names=thesis    single cores, and the names of the original model",
+            "/window?scope=container        any scope, any statistics",
+            "/status                        every source: ok, absent or failed, and why",
+            "/healthz /readyz               probes",
+            "POST /fpga/events              a report of FPGA usage",
+        ]
+        return Response("\n".join(lines) + "\n", media_type="text/plain")
 
 
 def check_metrics_path(path: str, taken: Iterable[str]) -> None:
@@ -93,30 +192,30 @@ def check_metrics_path(path: str, taken: Iterable[str]) -> None:
 
 
 def build_app(agent: Agent, token: Token | None) -> ASGIApp:
-    handlers, intake = Handlers(agent), Intake(agent.fpga)
+    intake = Intake(agent.fpga)
     more = agent.loaded.settings.metrics_path
     routes = [
-        Route("/metrics", handlers.metrics),
-        Route("/window", handlers.window),
-        Route("/healthz", handlers.health),
-        Route("/health", handlers.health),
-        Route("/readyz", handlers.ready),
-        Route("/status", handlers.status),
-        Route("/live", handlers.live),
+        Route("/metrics", agent.metrics),
+        Route("/window", agent.window),
+        Route("/healthz", agent.health),
+        Route("/health", agent.health),
+        Route("/readyz", agent.ready),
+        Route("/status", agent.status),
+        Route("/live", agent.live),
         Route("/fpga/events", intake, methods=["POST"]),
-        Route("/", handlers.index),
+        Route("/", agent.index),
         Route("/", intake, methods=["POST"]),
     ]
     if more != "/metrics":
         check_metrics_path(more, [route.path for route in routes])
-        routes.append(Route(more, handlers.metrics))
+        routes.append(Route(more, agent.metrics))
     known = list(dict.fromkeys(route.path for route in routes))
     accepted = {
         path: sorted({method for route in routes if route.path == path for method in route.methods or ()})
         for path in known
     }
 
-    def refuse(request: Request, error: Exception) -> Response:
+    async def refuse(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)  # noqa: S101 - registered for nothing else
         if error.status_code == 404:
             near = nearest_name(request.url.path, known)
@@ -126,61 +225,53 @@ def build_app(agent: Agent, token: Token | None) -> ASGIApp:
             )
         if error.status_code == 405:
             methods = accepted.get(request.url.path, ["GET"])
-            refusal = make_error(
+            return make_error(
                 405,
                 "method not allowed",
                 f"{request.method} {request.url.path[:80]} is not accepted; accepted: {' '.join(methods)}",
+                headers={"Allow": ", ".join(methods)},
             )
-            refusal.headers["Allow"] = ", ".join(methods)
-            return refusal
         return make_error(error.status_code, "refused", str(error.detail))
 
-    app = Starlette(routes=routes, exception_handlers={HTTPException: refuse})
-    return AgentGate(app, intake, agent.own, token, frozenset(known))
+    app = Starlette(routes=routes, exception_handlers={HTTPException: refuse, RequestRejected: reject})
+    return AgentApp(app, intake, agent.own, token, frozenset(known))
 
 
-class AgentGate:
-    """In front of everything: token, query length, latency, and the short way to the intake."""
+async def reject(request: Request, error: Exception) -> Response:
+    del request
+    assert isinstance(error, RequestRejected)  # noqa: S101 - registered for nothing else
+    return make_refusal(error)
+
+
+class AgentApp:
+    """The gate and what is behind it, with the time that each request took."""
 
     def __init__(
-        self, app: ASGIApp, intake: "Intake", own: Own, token: Token | None, known: frozenset[str]
+        self, app: ASGIApp, intake: "Intake", own: SelfMetrics, token: Token | None, known: frozenset[str]
     ) -> None:
         self._app = app
         self._intake = intake
         self._own = own
-        self._token = token
         self._known = known
         self._workers = asyncio.Semaphore(WORKERS)
+        self._gate = Gate(self._choose, token.admits if token else None, QUERY_CHARACTERS)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
         started = stopwatch_seconds()
-        path = scope["path"]
-        refusal = self._refuse(scope)
-        if refusal is not None:
-            await refusal(scope, receive, send)
-        elif scope["method"] == "POST" and path in INTAKE_PATHS:
+        await self._gate(scope, receive, send)
+        if scope["type"] == "http":
+            path = scope["path"] if scope["path"] in self._known else "other"
+            self._own.observe_request(path, stopwatch_seconds() - started)
+
+    async def _choose(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["path"] in PROBES:
+            await self._app(scope, receive, send)
+        elif scope["method"] == "POST" and scope["path"] in INTAKE_PATHS:
             # Events may come a thousand a second: finding their route would cost more than they do.
             await self._intake(scope, receive, send)
-        elif path in PROBES:
-            await self._app(scope, receive, send)
         else:
             async with self._workers:
                 await self._app(scope, receive, send)
-        self._own.observe_request(path if path in self._known else "other", stopwatch_seconds() - started)
-
-    def _refuse(self, scope: Scope) -> Response | None:
-        if len(scope.get("query_string", b"")) > QUERY_CHARACTERS:
-            return make_error(414, "query too long", f"at most {QUERY_CHARACTERS} characters are accepted")
-        if self._token and scope["path"] not in PROBES:
-            headers = dict(scope["headers"])
-            if not self._token.admits(headers.get(b"authorization", b"").decode("latin-1")):
-                refusal = make_error(401, "token required", "send the header Authorization: Bearer TOKEN")
-                refusal.headers["WWW-Authenticate"] = "Bearer"
-                return refusal
-        return None
 
 
 class Intake:
@@ -202,153 +293,11 @@ class Intake:
         await send(OK_BODY)
 
     async def _take(self, scope: Scope, receive: Receive) -> Response | None:
-        headers: dict[bytes, bytes] = dict(scope["headers"])
         try:
-            body = await fpga.read_body(headers, receive)
-            media_type = headers.get(b"content-type", b"").decode("latin-1")
+            body = await read_body(scope, receive, BODY_BYTES, BODY_SECONDS)
+            media_type = dict(scope["headers"]).get(b"content-type", b"").decode("latin-1")
             query = scope.get("query_string", b"").decode("latin-1")
-            self._tracker.accept(fpga.parse_event(body, media_type, query))
-        except fpga.BodyTooLarge as error:
-            return make_error(413, "too large", str(error))
-        except fpga.MediaUnknown as error:
-            return make_error(415, "not accepted", str(error))
+            self._tracker.accept(parse_event(body, media_type, query))
         except RequestRejected as error:
-            return make_error(400, "not accepted", str(error))
+            return make_refusal(error)
         return None
-
-
-class Handlers:
-    """One method a route."""
-
-    def __init__(self, agent: Agent) -> None:
-        self._agent = agent
-
-    async def metrics(self, request: Request) -> Response:
-        given = next((name for name in WINDOW_PARAMETERS if name in request.query_params), None)
-        if given:
-            parameters = request.query_params
-            wanted = (parameters[given], parameters.get("cores", ""), parameters.get("names", ""))
-            return await answered(self._node_window, *wanted)
-        openmetrics = prefers_openmetrics(request.headers.get("accept", ""))
-        sources = tuple(request.query_params.getlist("source"))
-        zipped = accepts_gzip(request.headers.get("accept-encoding", ""))
-        return await answered(self._exposition, sources, openmetrics, zipped)
-
-    def _exposition(self, sources: tuple[str, ...], openmetrics: bool, zipped: bool) -> Response:
-        body = self._agent.scrape.render(sources, openmetrics=openmetrics).encode("utf-8", "replace")
-        headers = {"Vary": "Accept, Accept-Encoding"}
-        if zipped and len(body) > COMPRESS_BYTES:
-            body = compress(body)
-            headers["Content-Encoding"] = "gzip"
-        # Set by hand: Starlette would add a second charset to text types.
-        headers["Content-Type"] = OPENMETRICS if openmetrics else TEXT
-        return Response(body, headers=headers)
-
-    def _node_window(self, text: str, cores: str, names: str) -> Response:
-        agent = self._agent
-        seconds = answer.parse_window_seconds(text, agent.ring, "node")
-        return make_json(
-            answer.answer_node_window(agent.ring, agent.clock, agent.node, seconds, cores, names)
-        )
-
-    async def window(self, request: Request) -> Response:
-        return await answered(self._scope_window, request)
-
-    def _scope_window(self, request: Request) -> Response:
-        parameters = request.query_params
-        scope = answer.check_scope(parameters.get("scope", "node"))
-        given = next((name for name in ("seconds", *WINDOW_PARAMETERS) if name in parameters), None)
-        seconds = answer.parse_window_seconds(parameters[given] if given else "20", self._agent.ring, scope)
-        self._wish(scope, parameters.getlist("perf"))
-        statistics = tuple(parameters.get("stats", ",".join(NODE_STATISTICS)).split(","))
-        metrics = tuple(name for name in parameters.get("metrics", "").split(",") if name)
-        filters = {key: value for key, value in parameters.items() if key not in NOT_FILTERS}
-        content = answer.answer_scope_window(
-            self._agent.ring,
-            self._agent.clock,
-            self._agent.node,
-            scope,
-            seconds,
-            statistics,
-            filters,
-            metrics,
-        )
-        return make_json(content)
-
-    def _wish(self, scope: str, patterns: list[str]) -> None:
-        """Counters of containers are read for those who ask, and for a minute from then."""
-        if patterns and scope not in ("container", "service"):
-            raise RequestRejected(f"perf goes with scope=container or scope=service, not with scope={scope}")
-        for pattern in patterns:
-            if not pattern or len(pattern) > PATTERN_CHARACTERS:
-                raise RequestRejected(
-                    f"perf={pattern[:40]!r} is not accepted; accepted: namespace/pod/container, a name, or an id; * stands for anything"
-                )
-            self._agent.wishes.add(pattern)
-
-    async def health(self, request: Request) -> Response:
-        del request
-        health = answer.judge_health(self._agent.condition(), self._agent.clock.mono_ns())
-        return make_json(asdict(health), 200 if health.live else 503)
-
-    async def ready(self, request: Request) -> Response:
-        del request
-        health = answer.judge_health(self._agent.condition(), self._agent.clock.mono_ns())
-        return make_json(asdict(health), 200 if health.ready else 503)
-
-    async def status(self, request: Request) -> Response:
-        del request
-        return await answered(self._status)
-
-    def _status(self) -> Response:
-        agent = self._agent
-        now_ns = agent.clock.mono_ns()
-        content = answer.answer_status(
-            agent.condition(), agent.ring, agent.loaded, now_ns, agent.node, agent.permissions()
-        )
-        if agent.own.archive:
-            content["archive"] = asdict(agent.own.archive())
-        tally = agent.own.annotation
-        content["annotations"] = asdict(tally) if tally.keys else None
-        content["reader"] = agent.reader
-        return make_json(content)
-
-    async def live(self, request: Request) -> Response:
-        return await answered(self._live, request.query_params.get("since", ""))
-
-    def _live(self, since: str) -> Response:
-        tail = self._agent.live.read(since)
-        headers = {
-            "Nodescope-Cursor": tail.cursor,
-            "Nodescope-Complete": "true" if tail.complete else "false",
-        }
-        if self._agent.own.archive:
-            # Frames up to this one are on disk as well; later ones are here only.
-            headers["Nodescope-Written"] = str(self._agent.own.archive().written_sequence)
-        return Response(tail.body, media_type="application/vnd.nodescope.frames", headers=headers)
-
-    async def index(self, request: Request) -> Response:
-        del request
-        lines = [
-            f"nodescope agent on {self._agent.node}",
-            "",
-            "/metrics                       Prometheus text; ?source=cpu narrows it",
-            "/metrics?window_seconds=20     the node's last seconds, for a scheduler",
-            "  &cores=3,4,5&names=thesis    single cores, and the names of the original model",
-            "/window?scope=container        any scope, any statistics",
-            "/status                        every source: ok, absent or failed, and why",
-            "/healthz /readyz               probes",
-            "POST /fpga/events              a report of FPGA usage",
-        ]
-        return Response("\n".join(lines) + "\n", media_type="text/plain")
-
-
-async def answered(make: Callable[..., Response], *parameters: object) -> Response:
-    """Off the event loop, with our refusals turned into answers."""
-    work: Awaitable[Response] = run_in_threadpool(make, *parameters)
-    try:
-        return await work
-    except NothingYet as error:
-        return make_error(503, "nothing yet", str(error), "ask again in a second")
-    except RequestRejected as error:
-        return make_error(400, "not accepted", str(error))

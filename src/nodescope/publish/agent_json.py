@@ -1,10 +1,8 @@
 """JSON answers of the agent: windows, health, status, each a plain dictionary."""
 
-import json
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 from nodescope import __version__
@@ -24,11 +22,11 @@ from nodescope.hold.window import (
     take_scope_window,
 )
 
-# The settings page says which; their values are shown to nobody.
+# Shown as "set": their values are not published.
 SECRET_SETTINGS = frozenset({"token_file"})
 # A window over this many entities is more than a person or a scheduler reads.
 ENTITIES = 10000
-# How per-core features may be called: as we do, or as the original model's inputs.
+# Names of per-core features: ours, or the inputs of the original model.
 WINDOW_NAMES = ("plain", "thesis")
 
 
@@ -208,14 +206,3 @@ def _source_json(name: str, outcome: Outcome, condition: Condition, now_mono_ns:
             if source == name
         },
     }
-
-
-def render_json(content: Any) -> bytes:
-    """Numbers that JSON cannot write are a bug here, not a silent null."""
-
-    def other(value: Any) -> Any:
-        if isinstance(value, Path):
-            return str(value)
-        raise TypeError(type(value).__name__)
-
-    return json.dumps(content, allow_nan=False, default=other, ensure_ascii=False).encode("utf-8", "replace")

@@ -5,15 +5,16 @@ The node's annotations: written by merge-patch of our keys only, and seldom.
     then             write on material change, at most every 10 s
     and              write every 60 s, so that a reader can tell stale from quiet
 
-Every write of a Node is told to every watcher of nodes in the cluster, so the
+Every write of a Node is sent to every watcher of nodes in the cluster, so the
 times are jittered and nothing is written before the first event. On a thread
-of its own; the server being away costs nothing but the delay.
+of its own; a server that is away costs nothing but the delay.
 """
 
 import random
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 from urllib.parse import quote
 
 from nodescope.base.clock import Clock
@@ -27,11 +28,11 @@ log = Log("annotation")
 LOOK_SECONDS = 1.0
 LEAST_SECONDS = 10.0
 HEARTBEAT_SECONDS = 60.0
-# Of the two times above: a thousand nodes must not write at the same instant.
+# Jitter of the two times above: a thousand nodes must not write at the same instant.
 JITTER_RATIO = 0.1
 FIRST_PAUSE_SECONDS = 1.0
 LONGEST_PAUSE_SECONDS = 30.0
-# A right that is missing does not come within seconds.
+# A missing right is not granted within seconds.
 REFUSED_PAUSE_SECONDS = 60.0
 
 
@@ -40,11 +41,11 @@ class AnnotationTally:
     """What became of the writes, for /metrics and /status."""
 
     keys: tuple[str, ...] = ()
-    """What is written where there is something to say; empty where nobody writes."""
+    """Annotations that this agent writes; empty where it writes none."""
     written: int = 0
     failed: int = 0
     bytes: int = 0
-    """Of the newest one."""
+    """Length of the newest write."""
     restored: int = 0
     reason: str = ""
     """Why the newest attempt failed; empty when it did not."""
@@ -52,25 +53,24 @@ class AnnotationTally:
 
 @dataclass(slots=True)
 class Annotator:
-    """Keeps one node's annotations up to date with its notes."""
+    """Keeps one node's annotations up to date."""
 
     client: Client
     node: str
-    notes: Sequence[AnnotationContent]
+    contents: Sequence[AnnotationContent[Any]]
     clock: Clock
     tally: AnnotationTally
     chance: Callable[[], float] = random.random
     _is_restored: bool = False
     _written_mono_ns: int | None = None
-    _told: frozenset[str] = frozenset()
-    """The keys that were written at least once."""
+    _written_keys: frozenset[str] = frozenset()
     _spacing_ratio: float = 1.0
     _failures: int = 0
     _stop: threading.Event = field(default_factory=threading.Event)
     _thread: threading.Thread | None = None
 
     def __post_init__(self) -> None:
-        self.tally.keys = tuple(note.key for note in self.notes)
+        self.tally.keys = tuple(content.key for content in self.contents)
 
     def start(self) -> None:
         self._thread = threading.Thread(target=self.run, name="annotation", daemon=True)
@@ -95,17 +95,17 @@ class Annotator:
                 self._restore()
             self._write_if_due()
         except KubernetesAway as error:
-            self._note(str(error))
+            self._count_failure(str(error))
             return max(self._pause(LONGEST_PAUSE_SECONDS), error.retry_after_seconds or 0.0)
         except KubernetesRefused as error:
-            self._note(self._explain(error))
+            self._count_failure(self._explain(error))
             return self._pause(REFUSED_PAUSE_SECONDS)
         self._failures = 0
         self.tally.reason = ""
         return LOOK_SECONDS
 
     def rehearse(self) -> str:
-        """A write of nothing that the server does not keep: empty when it would take a real one, else why not."""
+        """A dry run of a write: empty when the server would accept one, else why not."""
         try:
             self.client.patch(self._path, {"metadata": {"annotations": {}}}, {"dryRun": "All"})
         except KubernetesRefused as error:
@@ -117,7 +117,7 @@ class Annotator:
         return ""
 
     def _explain(self, error: KubernetesRefused) -> str:
-        """With the remedy; who is not known to the server at all needs another one."""
+        """With the remedy; an account that the server does not know at all needs another one."""
         if error.status == 401:
             return str(error)
         return f"{error}; the account needs get and patch on nodes, and the node must be called {self.node}"
@@ -137,38 +137,37 @@ class Annotator:
         found = self.client.read(self._path)
         annotations = (found.get("metadata") or {}).get("annotations") or {}
         self._is_restored = True
-        for note in self.notes:
-            if note.key in annotations:
-                self.tally.restored += note.restore(str(annotations[note.key]))
+        for content in self.contents:
+            if content.key in annotations:
+                self.tally.restored += content.restore(str(annotations[content.key]))
 
     def _write_if_due(self) -> None:
-        """All notes in one write when any is due: a write costs more than a note."""
-        texts = {note.key: note.look() for note in self.notes}
-        said = {key: text for key, text in texts.items() if text is not None}
-        if not said or not self._is_due(said):
+        """All annotations in one write when any is due: a write costs more than its length."""
+        texts = {content.key: text for content in self.contents if (text := content.look()) is not None}
+        if not texts or not self._is_due(texts):
             return
-        self.client.patch(self._path, {"metadata": {"annotations": said}})
+        self.client.patch(self._path, {"metadata": {"annotations": texts}})
         self._written_mono_ns = self.clock.mono_ns()
         self._spacing_ratio = self.chance()
-        self._told |= said.keys()
-        for note in self.notes:
-            if note.key in said:
-                note.settle()
+        self._written_keys |= texts.keys()
+        for content in self.contents:
+            if content.key in texts:
+                content.settle()
         self.tally.written += 1
-        self.tally.bytes = sum(len(text.encode()) for text in said.values())
+        self.tally.bytes = sum(len(text.encode()) for text in texts.values())
 
-    def _is_due(self, said: Mapping[str, str]) -> bool:
-        if self._written_mono_ns is None or not self._told >= said.keys():
-            # What a node has never said is news, however short ago it said something else.
+    def _is_due(self, texts: Mapping[str, str]) -> bool:
+        if self._written_mono_ns is None or not self._written_keys >= texts.keys():
+            # A key's first text is written at once, however short ago another was.
             return True
         age_seconds = (self.clock.mono_ns() - self._written_mono_ns) / 1e9
         if age_seconds >= HEARTBEAT_SECONDS * (1 - JITTER_RATIO * self._spacing_ratio):
             return True
         if age_seconds < LEAST_SECONDS * (1 + JITTER_RATIO * self._spacing_ratio):
             return False
-        return any(note.is_material() for note in self.notes if note.key in said)
+        return any(content.is_material() for content in self.contents if content.key in texts)
 
-    def _note(self, reason: str) -> None:
+    def _count_failure(self, reason: str) -> None:
         self.tally.failed += 1
         if reason != self.tally.reason:
             log.warning("annotation not written", node=self.node, reason=reason)

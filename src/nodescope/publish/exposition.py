@@ -11,7 +11,7 @@ that is NaN now leaves no line.
 The first prefix of a family carries its HELP and TYPE.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeVar
@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from nodescope.base.block import Block, Info, Table, Values
 from nodescope.base.entity import Entity
 from nodescope.base.metric import Metric
+from nodescope.serve.prometheus_text import EXACT, render_header, render_labels
 
 # Names that the requirement documents fix: never prefixed.
 SEED_NAMES = frozenset(
@@ -36,30 +37,6 @@ SEED_NAMES = frozenset(
     ]
 )
 Result = TypeVar("Result")
-# Beyond 2^53 a float64 is no longer exact to the unit, and int() would pretend.
-EXACT = 2.0**53
-
-
-def escape_label(value: str) -> str:
-    return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-
-
-def escape_help(value: str) -> str:
-    return value.replace("\\", "\\\\").replace("\n", "\\n")
-
-
-def render_labels(pairs: Iterable[tuple[str, str]]) -> str:
-    inside = ",".join(f'{name}="{escape_label(value)}"' for name, value in pairs)
-    return f"{{{inside}}}" if inside else ""
-
-
-def render_value(value: float) -> str:
-    """One number as Prometheus writes it."""
-    if value == float("inf"):
-        return "+Inf"
-    if value == float("-inf"):
-        return "-Inf"
-    return repr(int(value)) if value == int(value) and abs(value) < EXACT else repr(value)
 
 
 def render_values(values: Values) -> list[str]:
@@ -80,13 +57,6 @@ def choose_name(name: str, mode: str) -> str:
     if mode == "own" and name.startswith(("container_", "node_")) and name not in SEED_NAMES:
         return f"nodescope_{name}"
     return name
-
-
-def render_header(name: str, metric_type: str, sentence: str, *, openmetrics: bool) -> str:
-    """HELP and TYPE; OpenMetrics names a counter's family without _total."""
-    family = name.removesuffix("_total") if openmetrics and metric_type == "counter" else name
-    shown_type = "unknown" if openmetrics and metric_type == "untyped" else metric_type
-    return f"# HELP {family} {escape_help(sentence)}\n# TYPE {family} {shown_type}\n"
 
 
 def type_of(metric: Metric, name: str) -> str:

@@ -8,20 +8,20 @@ ok; a source that is absent or failed shows nothing but its outcome.
 import threading
 import zlib
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from nodescope.base.block import Block
 from nodescope.base.clock import Clock
 from nodescope.base.errors import RequestRejected
+from nodescope.base.frame import Outcome
 from nodescope.base.text import hint_nearest
 from nodescope.hold.ring import Ring
 from nodescope.publish.derived import EdgeDeriver
 from nodescope.publish.exposition import Exposition
-from nodescope.publish.self_metrics import Own, render_families
+from nodescope.publish.self_metrics import SelfMetrics
+from nodescope.serve.prometheus_text import render_families
 
-TEXT = "text/plain; version=0.0.4; charset=utf-8"
-OPENMETRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 # Groups of sources that may be asked for by one word.
 GROUPS = {"gpu": ("nvidia", "amd", "pod_resources")}
 # Selections kept ready: one per scrape job that asks for its own.
@@ -42,7 +42,7 @@ class Scrape:
     """Answers scrapes from the ring."""
 
     ring: Ring
-    own: Own
+    own: SelfMetrics
     clock: Clock
     mode: str
     deriver: EdgeDeriver = field(init=False)
@@ -60,15 +60,13 @@ class Scrape:
         with self._lock:
             prepared = self._prepare(openmetrics, wanted)
             if newest is not None and prepared.sequence != newest.sequence:
-                prepared.body = prepared.exposition.render(self._select(wanted))
+                prepared.body = prepared.exposition.render(self._select(wanted, outcomes))
                 prepared.sequence = newest.sequence
             body = prepared.body
-        own = (
-            ""
-            if sources
-            else render_families(self.own.families(outcomes, self.clock.mono_ns()), openmetrics=openmetrics)
-        )
-        return body + own + ("# EOF\n" if openmetrics else "")
+        if not sources:
+            families = self.own.families(outcomes, self.clock.mono_ns())
+            body += render_families(families, openmetrics=openmetrics)
+        return body + ("# EOF\n" if openmetrics else "")
 
     def _prepare(self, openmetrics: bool, wanted: tuple[str, ...]) -> Prepared:
         key = (openmetrics, wanted)
@@ -80,9 +78,7 @@ class Scrape:
         self._prepared.move_to_end(key)
         return prepared
 
-    def _select(self, wanted: tuple[str, ...]) -> list[Block]:
-        newest = self.ring.newest()
-        outcomes = newest.outcomes if newest else {}
+    def _select(self, wanted: tuple[str, ...], outcomes: Mapping[str, Outcome]) -> list[Block]:
         latest = {
             name: moment
             for name, moment in self.ring.latest().items()

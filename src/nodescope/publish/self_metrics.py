@@ -18,26 +18,20 @@ from nodescope.base.self_counters import Histogram, Tally
 from nodescope.base.status import ArchiveCondition
 from nodescope.hold.ring import Ring
 from nodescope.publish.annotation import AnnotationTally
-from nodescope.publish.exposition import render_header, render_labels, render_value
+from nodescope.serve.prometheus_text import (
+    Labels,
+    MetricFamily,
+    Sample,
+    build_histogram,
+    build_labelled,
+    build_single,
+)
 
-Sample = tuple[str, tuple[tuple[str, str], ...], float]
-# What a probe takes (some 100 us) up to a window over thousands of containers.
+# From a probe (some 100 us) up to a window over thousands of containers.
 LATENCY_BOUNDS_SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
-# Four scrapes at the 15 s that most Prometheus servers use: a container that
-# lived for a second is still seen.
+# Four scrapes at the usual 15 s: even a container that lived for a second is seen.
 OBITUARY_SECONDS = 60.0
 OBITUARIES = 1000
-
-
-@dataclass(frozen=True, slots=True)
-class OwnFamily:
-    """One family of ours, ready to render."""
-
-    name: str
-    metric_type: str
-    help: str
-    samples: tuple[Sample, ...]
-    """(suffix, labels, value)."""
 
 
 @dataclass(slots=True)
@@ -57,13 +51,13 @@ class Obituaries:
 
 
 @dataclass(slots=True)
-class Own:
+class SelfMetrics:
     """Gathers what the parts of the agent count."""
 
     tally: Tally
     ring: Ring
     obituaries: Obituaries
-    user_labels: tuple[tuple[str, str], ...] = ()
+    user_labels: Labels = ()
     latency: dict[str, Histogram] = field(default_factory=dict)
     annotation: AnnotationTally = field(default_factory=AnnotationTally)
     archive: Callable[[], ArchiveCondition] | None = None
@@ -72,184 +66,147 @@ class Own:
     def observe_request(self, path: str, seconds: float) -> None:
         self.latency.setdefault(path, Histogram(LATENCY_BOUNDS_SECONDS)).observe(seconds)
 
-    def families(self, outcomes: Mapping[str, Outcome], now_mono_ns: int) -> list[OwnFamily]:
-        newest = self.tally.newest_mono_ns
-        age_seconds = (now_mono_ns - newest) / 1e9 if newest is not None else float("nan")
+    def families(self, outcomes: Mapping[str, Outcome], now_mono_ns: int) -> list[MetricFamily]:
         return [
-            one("metrics_samples_available", "gauge", "Frames that the ring holds.", self.ring.frame_count),
-            *(
-                [one("metrics_newest_seconds", "gauge", "Age of the newest sample.", age_seconds)]
-                if newest is not None
-                else []
-            ),
-            one(
-                "pcm_errors_total",
-                "counter",
-                "Readings of hardware counters that failed.",
-                self._errors_of("pcm"),
-            ),
-            self._latency_family(),
+            *self._sample_families(now_mono_ns),
             *self._source_families(outcomes),
             *self._tick_families(),
             *self._container_families(),
             *self._annotation_families(),
             *self._cost_families(),
             *(archive_families(self.archive()) if self.archive else ()),
-            OwnFamily(
-                "nodescope_build_info",
-                "gauge",
-                "The build; always 1.",
-                (("", (("version", __version__), ("python", sys.version.split()[0])), 1.0),),
-            ),
-            *(
-                [
-                    OwnFamily(
-                        "nodescope_labels_info",
-                        "gauge",
-                        "Tags given with --label; always 1.",
-                        (("", self.user_labels, 1.0),),
-                    )
-                ]
-                if self.user_labels
-                else []
-            ),
+            *self._info_families(),
         ]
 
-    def _errors_of(self, source: str) -> float:
-        return float(sum(count for (name, _), count in self.tally.errors.copy().items() if name == source))
+    def _sample_families(self, now_mono_ns: int) -> Iterable[MetricFamily]:
+        frames = self.ring.frame_count
+        yield build_single("metrics_samples_available", "gauge", "Frames that the ring holds.", frames)
+        if self.tally.newest_mono_ns is not None:
+            age_seconds = (now_mono_ns - self.tally.newest_mono_ns) / 1e9
+            yield build_single("metrics_newest_seconds", "gauge", "Age of the newest sample.", age_seconds)
+        failed = sum(count for (name, _), count in self.tally.errors.copy().items() if name == "pcm")
+        yield build_single(
+            "pcm_errors_total", "counter", "Readings of hardware counters that failed.", failed
+        )
+        latency = dict(sorted(self.latency.items())) or {"/metrics": Histogram(LATENCY_BOUNDS_SECONDS)}
+        by_path: dict[Labels, Histogram] = {
+            (("path", path),): histogram for path, histogram in latency.items()
+        }
+        yield build_histogram("api_latency_seconds", "Time to answer a request.", by_path)
 
-    def _latency_family(self) -> OwnFamily:
-        samples: list[Sample] = []
-        for path, histogram in sorted(self.latency.items()):
-            samples += histogram_samples(histogram, (("path", path),))
-        if not samples:
-            samples = histogram_samples(Histogram(LATENCY_BOUNDS_SECONDS), (("path", "/metrics"),))
-        return OwnFamily("api_latency_seconds", "histogram", "Time to answer a request.", tuple(samples))
-
-    def _source_families(self, outcomes: Mapping[str, Outcome]) -> Iterable[OwnFamily]:
+    def _source_families(self, outcomes: Mapping[str, Outcome]) -> Iterable[MetricFamily]:
         names = sorted(outcomes)
-        up = tuple(("", (("source", name),), float(outcomes[name].state == "ok")) for name in names)
-        cost = tuple(("", (("source", name),), self.tally.cost_seconds[name]) for name in names)
-        errors = [
-            ("", (("source", name), ("reason", reason)), float(count))
-            for (name, reason), count in sorted(self.tally.errors.copy().items())
-        ]
-        quiet = [
-            ("", (("source", name), ("reason", "failed")), 0.0)
-            for name in names
-            if (name, "failed") not in self.tally.errors
-        ]
-        yield OwnFamily(
+        yield build_labelled(
             "nodescope_source_up",
             "gauge",
             "1 when the source's last reading was ok, 0 when absent or failed.",
-            up,
+            "source",
+            {name: outcomes[name].state == "ok" for name in names},
         )
-        yield OwnFamily("nodescope_source_seconds_total", "counter", "CPU time spent on the source.", cost)
-        yield OwnFamily(
+        yield build_labelled(
+            "nodescope_source_seconds_total",
+            "counter",
+            "CPU time spent on the source.",
+            "source",
+            {name: self.tally.cost_seconds[name] for name in names},
+        )
+        errors = {**{(name, "failed"): 0 for name in names}, **self.tally.errors.copy()}
+        yield build_labelled(
             "nodescope_source_errors_total",
             "counter",
             "Readings that failed, by reason.",
-            tuple(sorted([*errors, *quiet])),
+            ("source", "reason"),
+            dict(sorted(errors.items())),
         )
 
-    def _tick_families(self) -> Iterable[OwnFamily]:
+    def _tick_families(self) -> Iterable[MetricFamily]:
         tally = self.tally
-        yield OwnFamily(
-            "nodescope_tick_late_seconds",
-            "histogram",
-            "How late ticks started.",
-            tuple(histogram_samples(tally.late_seconds, ())),
+        yield build_histogram(
+            "nodescope_tick_late_seconds", "How late ticks started.", {(): tally.late_seconds}
         )
-        yield one("nodescope_ticks_total", "counter", "Ticks taken.", tally.ticks)
-        yield one("nodescope_ticks_missed_total", "counter", "Ticks that could not be taken.", tally.missed)
-        series = tuple(
-            ("", (("scope", scope),), float(count)) for scope, count in sorted(self._series().items())
+        yield build_single("nodescope_ticks_total", "counter", "Ticks taken.", tally.ticks)
+        yield build_single(
+            "nodescope_ticks_missed_total", "counter", "Ticks that could not be taken.", tally.missed
         )
-        yield OwnFamily("nodescope_series", "gauge", "Live series by scope.", series)
-        dropped = tuple(
-            ("", (("scope", scope),), float(tally.dropped[scope]))
-            for scope in sorted({*tally.dropped, "container"})
-        )
-        yield OwnFamily(
+        series = dict(sorted(self._count_series().items()))
+        yield build_labelled("nodescope_series", "gauge", "Live series by scope.", "scope", series)
+        yield build_labelled(
             "nodescope_series_dropped_total",
             "counter",
             "Entities left out because their scope is over its limit, counted again at every tick.",
-            dropped,
+            "scope",
+            {scope: tally.dropped[scope] for scope in sorted({*tally.dropped, "container"})},
         )
 
-    def _series(self) -> dict[str, int]:
+    def _count_series(self) -> dict[str, int]:
         counts = {"node": 0, "container": 0}
         for moment in self.ring.latest().values():
             for entity in moment.block.entities:
                 counts[entity.scope] = counts.get(entity.scope, 0) + len(moment.block.table.metrics)
         return counts
 
-    def _container_families(self) -> Iterable[OwnFamily]:
-        yield one(
+    def _container_families(self) -> Iterable[MetricFamily]:
+        yield build_single(
             "nodescope_container_exits_total",
             "counter",
             "Containers that ended while nodescope watched.",
             self.obituaries.total,
         )
-        facts = {
-            "cpu_seconds": (
-                "nodescope_container_exit_cpu_seconds",
-                "CPU time a container had used when it ended; shown for a minute.",
-            ),
-            "memory_peak_bytes": (
-                "nodescope_container_exit_memory_peak_bytes",
-                "The most memory a container had used when it ended; shown for a minute.",
-            ),
-            "oom_kills": (
-                "nodescope_container_exit_oom_kills",
-                "Processes killed for memory in a container that ended; shown for a minute.",
-            ),
-            "lifetime_seconds": (
-                "nodescope_container_exit_lifetime_seconds",
-                "How long nodescope saw a container that ended; shown for a minute.",
-            ),
-        }
         kept = [event for _, event in list(self.obituaries.kept)]
-        for fact, (name, sentence) in facts.items():
-            samples = {
+        for fact, sentence in EXIT_METRICS.items():
+            samples: dict[tuple[str, ...], Sample] = {
                 event.ids: ("", exit_labels(event), float(event.facts[fact]))
                 for event in kept
                 if fact in event.facts
             }
             if samples:
-                yield OwnFamily(name, "gauge", sentence, tuple(samples.values()))
+                name = f"nodescope_container_exit_{fact}"
+                yield MetricFamily(name, "gauge", sentence, tuple(samples.values()))
 
-    def _annotation_families(self) -> Iterable[OwnFamily]:
-        counts = {"written": self.annotation.written, "failed": self.annotation.failed}
-        yield OwnFamily(
+    def _annotation_families(self) -> Iterable[MetricFamily]:
+        yield build_labelled(
             "nodescope_annotation_syncs_total",
             "counter",
             "Attempts to write the node's annotations, by outcome.",
-            tuple(("", (("outcome", outcome),), float(count)) for outcome, count in counts.items()),
+            "outcome",
+            {"written": self.annotation.written, "failed": self.annotation.failed},
         )
-        yield one(
+        yield build_single(
             "nodescope_annotation_bytes",
             "gauge",
             "Length of the annotations written last.",
             self.annotation.bytes,
         )
 
-    def _cost_families(self) -> Iterable[OwnFamily]:
-        yield one(
-            "nodescope_process_cpu_seconds_total", "counter", "CPU time of the agent.", process_cpu_seconds()
-        )
-        yield one(
-            "nodescope_process_resident_bytes",
-            "gauge",
-            "Resident memory of the agent.",
-            read_resident_bytes(),
-        )
-        yield one(
-            "nodescope_ring_bytes", "gauge", "Memory that samples take in the ring.", self.ring.used_bytes
-        )
+    def _cost_families(self) -> Iterable[MetricFamily]:
+        cpu_seconds, used_bytes = process_cpu_seconds(), self.ring.used_bytes
+        for row in (
+            ("nodescope_process_cpu_seconds_total", "counter", "CPU time of the agent.", cpu_seconds),
+            (
+                "nodescope_process_resident_bytes",
+                "gauge",
+                "Resident memory of the agent.",
+                read_resident_bytes(),
+            ),
+            ("nodescope_ring_bytes", "gauge", "Memory that samples take in the ring.", used_bytes),
+        ):
+            yield build_single(*row)
+
+    def _info_families(self) -> Iterable[MetricFamily]:
+        build = (("version", __version__), ("python", sys.version.split()[0]))
+        yield MetricFamily("nodescope_build_info", "gauge", "The build; always 1.", (("", build, 1.0),))
+        if self.user_labels:
+            tags = (("", self.user_labels, 1.0),)
+            yield MetricFamily("nodescope_labels_info", "gauge", "Tags given with --label; always 1.", tags)
 
 
+# Fact of a container's end -> sentence of its metric, nodescope_container_exit_<fact>.
+EXIT_METRICS = {
+    "cpu_seconds": "CPU time a container had used when it ended; shown for a minute.",
+    "memory_peak_bytes": "The most memory a container had used when it ended; shown for a minute.",
+    "oom_kills": "Processes killed for memory in a container that ended; shown for a minute.",
+    "lifetime_seconds": "How long nodescope saw a container that ended; shown for a minute.",
+}
 # Field of the archive's condition -> metric, type, sentence.
 ARCHIVE_METRICS = {
     "archive_bytes": ("nodescope_archive_bytes", "gauge", "Size of the archive on disk."),
@@ -267,7 +224,7 @@ ARCHIVE_METRICS = {
     ),
     "segments_waiting": ("nodescope_wal_segments", "gauge", "Closed segments that are not Parquet yet."),
 }
-# The same of the copy to an object store; only where there is one.
+# The same for the copy to an object store, where one is configured.
 COPY_METRICS = {
     "lag_seconds": ("nodescope_copy_lag_seconds", "gauge", "Age of the oldest sample only this node has."),
     "waiting_files": ("nodescope_copy_waiting_files", "gauge", "Finished files that are not copied yet."),
@@ -287,50 +244,20 @@ COPY_METRICS = {
 }
 
 
-def archive_families(condition: ArchiveCondition) -> Iterable[OwnFamily]:
-    for attribute, (name, metric_type, sentence) in ARCHIVE_METRICS.items():
-        yield one(name, metric_type, sentence, getattr(condition, attribute))
-    paused = float(condition.state == "paused")
-    yield one("nodescope_archive_paused", "gauge", "1 while the archive cannot be written.", paused)
+def archive_families(condition: ArchiveCondition) -> Iterable[MetricFamily]:
+    for attribute, described in ARCHIVE_METRICS.items():
+        yield build_single(*described, getattr(condition, attribute))
+    paused = condition.state == "paused"
+    yield build_single("nodescope_archive_paused", "gauge", "1 while the archive cannot be written.", paused)
     if condition.copy:
-        for attribute, (name, metric_type, sentence) in COPY_METRICS.items():
-            yield one(name, metric_type, sentence, getattr(condition.copy, attribute))
+        for attribute, described in COPY_METRICS.items():
+            yield build_single(*described, getattr(condition.copy, attribute))
 
 
-def exit_labels(event: Event) -> tuple[tuple[str, str], ...]:
+def exit_labels(event: Event) -> Labels:
     wanted = ("namespace", "pod", "container", "id", "container_id")
     have = dict(event.labels)
     return tuple((name, have.get(name, "")) for name in wanted)
-
-
-def one(name: str, metric_type: str, sentence: str, value: float) -> OwnFamily:
-    return OwnFamily(name, metric_type, sentence, (("", (), float(value)),))
-
-
-def histogram_samples(histogram: Histogram, labels: tuple[tuple[str, str], ...]) -> list[Sample]:
-    samples: list[Sample] = []
-    running = 0
-    for bound, count in zip((*histogram.bounds, float("inf")), histogram.counts):
-        running += count
-        samples.append(
-            (
-                "_bucket",
-                (*labels, ("le", render_value(bound) if bound == float("inf") else repr(bound))),
-                float(running),
-            )
-        )
-    return [*samples, ("_sum", labels, histogram.total), ("_count", labels, float(running))]
-
-
-def render_families(families: Iterable[OwnFamily], *, openmetrics: bool) -> str:
-    lines = []
-    for family in families:
-        lines.append(render_header(family.name, family.metric_type, family.help, openmetrics=openmetrics))
-        lines += [
-            f"{family.name}{suffix}{render_labels(labels)} {render_value(value)}\n"
-            for suffix, labels, value in family.samples
-        ]
-    return "".join(lines)
 
 
 def read_resident_bytes() -> float:

@@ -1,1 +1,1 @@
-"""What every HTTP server of ours shares: listening, tokens, bounded connections."""
+"""What our HTTP servers share: listening, gate, token, bodies, JSON, Prometheus text; and our HTTP client."""

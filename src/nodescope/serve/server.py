@@ -20,7 +20,7 @@ from nodescope.serve.write_buffer import JoinedTransport
 # More connections than any set of scrapers and schedulers keeps to one node.
 CONNECTIONS = 100
 HEADER_BYTES = 16384
-# A client that has not finished its headers by then is in trouble, or is trouble.
+# A client that has not finished its headers by then is broken, or hostile.
 HEADER_SECONDS = 10.0
 IDLE_SECONDS = 30
 STOP_SECONDS = 3
@@ -28,11 +28,11 @@ STOP_SECONDS = 3
 
 class BoundedProtocol(H11Protocol):
     """
-    uvicorn's own, closing connections that do not get to the point.
+    uvicorn's own, closing the connections of slow senders.
 
-    A request, its body included, must be whole within the header time from
-    its first byte on (the first of a connection from its start): a client
-    that sends a byte now and then keeps no connection.
+    A request, its body included, must be complete HEADER_SECONDS after its
+    first byte (the first request of a connection: after connecting), so a
+    client that sends a byte now and then cannot keep a connection.
     """
 
     _joined: JoinedTransport
@@ -56,7 +56,7 @@ class BoundedProtocol(H11Protocol):
         self._watch_request()
 
     def _watch_request(self) -> None:
-        """The clock runs while a request is coming in, and only then."""
+        """The timer runs only while a request is being received."""
         begun = self._is_first or bool(self.conn.trailing_data[0])
         state = self.conn.their_state
         if state is h11.SEND_BODY or (state is h11.IDLE and begun):
@@ -126,9 +126,9 @@ class Server(uvicorn.Server):
     """
     Stops on SIGINT and SIGTERM without printing tracebacks.
 
-    uvicorn wakes ten times a second to look whether it should stop and which
-    date to send. Here the wish to stop wakes it, and the date is asked for
-    when somebody asks us.
+    uvicorn wakes ten times a second to see whether it should stop and to
+    renew the date that it sends. Here setting should_exit wakes it, and the
+    date is made for each request.
     """
 
     _loop: asyncio.AbstractEventLoop | None = None
@@ -140,10 +140,10 @@ class Server(uvicorn.Server):
         return self._should_exit
 
     @should_exit.setter
-    def should_exit(self, wish: bool) -> None:
+    def should_exit(self, value: bool) -> None:
         """From a signal's handler or another thread."""
-        self._should_exit = wish
-        if wish and self._loop:
+        self._should_exit = value
+        if value and self._loop:
             self._loop.call_soon_threadsafe(self._leave.set)
 
     async def main_loop(self) -> None:

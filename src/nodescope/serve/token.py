@@ -30,11 +30,11 @@ class Token:
         except OSError as error:
             if not self._secret:
                 raise SettingsRejected(f"token_file {self._path}: {error.strerror}") from error
-            # A secret being replaced is briefly not there: the old one holds.
+            # While a secret is replaced its file is briefly missing: the old one stays valid.
             log.warning("token file not readable, the last token holds", error=str(error))
 
     def admits(self, authorization: str) -> bool:
-        """Whether a header carries the token; takes as long for a near miss as for a far one."""
+        """Whether a header carries the token, compared in constant time."""
         self._read()
         scheme, _, given = authorization.partition(" ")
         right = hmac.compare_digest(given.strip().encode("utf-8", "replace"), self._secret)

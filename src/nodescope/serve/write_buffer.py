@@ -1,25 +1,23 @@
 """
-A connection that sends an answer's head and its body as one.
+A connection that sends an answer's head and body in one system call.
 
-uvicorn writes the head, then the body, then what ends it: each a system call,
-and each wakes whoever waits for the answer. For an answer of two bytes that is
-a quarter of what it costs; held back until the answer is whole, it is one call.
+uvicorn writes the head, then the body, then the end: each is a system call and
+wakes the client. For an answer of two bytes that is a quarter of the cost.
 """
 
 import asyncio
 from typing import Any
 
-# Above it a copy costs more than a call.
+# Above this size a copy costs more than a system call.
 JOINED_BYTES = 65536
 
 
 class JoinedTransport(asyncio.Transport):
     """
-    Holds what is written back until `flush`, or until the loop comes round.
+    Buffers what is written until `flush`, or until the loop's next turn.
 
-    The bytes and their order are those of the transport it stands for; only
-    where they are cut differs. What uvicorn asks of a transport is here, and
-    nothing else.
+    The bytes and their order stay the same; only where they are cut differs.
+    It has the methods of a transport that uvicorn uses, and no others.
     """
 
     def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
@@ -33,7 +31,7 @@ class JoinedTransport(asyncio.Transport):
         if not data:
             return
         if not self._held:
-            # Part of an answer that goes on later must not wait for the rest.
+            # A part of a longer answer must not wait for the rest.
             self._loop.call_soon(self.flush)
         self._held.append(bytes(data))
         self._held_bytes += len(data)

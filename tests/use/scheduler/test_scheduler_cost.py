@@ -30,8 +30,8 @@ class World:
     def __init__(self, policy: str = "cost") -> None:
         self.clock = TurnableClock()
         self.nodes = Nodes(self.clock)
-        self.ledger = PlacedPods(self.clock)
-        self.extender = Extender(self.nodes, self.ledger, Decisions(), self.clock, policy)
+        self.placed = PlacedPods(self.clock)
+        self.extender = Extender(self.nodes, self.placed, Decisions(), self.clock, policy)
 
     def node(self, name: str, *events: FpgaEvent, labels: dict[str, str] | None = None) -> None:
         tracker = FpgaTracker(self.clock)
@@ -228,7 +228,7 @@ def bind(world: World, pod: str, node: str, bitstream: str = "", phase: str = "P
     labels = {**ENABLED, "fpga-scheduling.io/bitstream-identifier": bitstream}
     about = {"name": pod, "namespace": "d", "uid": f"uid-{pod}", "labels": labels}
     item = {"metadata": about, "spec": {"nodeName": node}, "status": {"phase": phase}}
-    world.ledger.change(item)
+    world.placed.change(item)
     return item
 
 
@@ -237,19 +237,19 @@ def test_the_watch_corrects_where_a_pod_went(world: World) -> None:
     world.node("a", used(1))
     world.node("b", used(1))
     world.scores("first")
-    assert set(world.ledger.arriving("fpga")) == {"a"}
+    assert set(world.placed.arriving("fpga")) == {"a"}
     bind(world, "first", "b")
-    assert set(world.ledger.arriving("fpga")) == {"b"}
+    assert set(world.placed.arriving("fpga")) == {"b"}
 
 
 def test_a_pod_that_ended_or_went_is_in_nobody_s_way(world: World) -> None:
     item = bind(world, "short", "a")
     bind(world, "short", "a", phase="Succeeded")
-    assert world.ledger.arriving("fpga") == {}
-    world.ledger.change(item)
-    world.ledger.remove(item)
-    assert world.ledger.arriving("fpga") == {}
-    assert len(world.ledger) == 0
+    assert world.placed.arriving("fpga") == {}
+    world.placed.change(item)
+    world.placed.remove(item)
+    assert world.placed.arriving("fpga") == {}
+    assert len(world.placed) == 0
 
 
 def test_a_pod_that_is_one_session_is_waited_for_once(world: World) -> None:
@@ -269,33 +269,33 @@ def test_a_pod_that_is_one_session_is_waited_for_once(world: World) -> None:
         assert terms["wait"] == pytest.approx(queue_ms, abs=0.1)
         more_ms = 2000 * (derive_queue(20 / 300 + 0.25) - derive_queue(20 / 300))
         assert terms["arriving"] == pytest.approx(pod_ms + (1 - pods / 10) * more_ms, abs=0.1)
-    assert world.ledger.bound_lately() == 0
+    assert world.placed.bound_lately() == 0
 
 
 def test_pods_bound_lately_are_counted_for_five_minutes(world: World) -> None:
     bind(world, "p", "a")
     bind(world, "p", "a", phase="Succeeded")
-    assert world.ledger.bound_lately() == 1
+    assert world.placed.bound_lately() == 1
     world.clock.advance(301 * 10**9)
-    assert world.ledger.bound_lately() == 0
+    assert world.placed.bound_lately() == 0
 
 
 def test_what_is_on_its_way_fades_as_the_window_fills(world: World) -> None:
     bind(world, "p", "a")
-    assert world.ledger.arriving("fpga")["a"].pods == 1
+    assert world.placed.arriving("fpga")["a"].pods == 1
     world.clock.advance(150_000_000_000)
-    assert world.ledger.arriving("fpga")["a"].pods == pytest.approx(0.5)
+    assert world.placed.arriving("fpga")["a"].pods == pytest.approx(0.5)
     world.clock.advance(151_000_000_000)
-    assert world.ledger.arriving("fpga") == {}
-    assert world.ledger.settled("a") == 1
+    assert world.placed.arriving("fpga") == {}
+    assert world.placed.settled("a") == 1
 
 
 def test_an_answer_that_nobody_followed_is_forgotten(world: World) -> None:
     world.node("a", used(1))
     world.scores("lost")
-    assert len(world.ledger) == 1
+    assert len(world.placed) == 1
     world.clock.advance(31_000_000_000)
-    assert world.ledger.arriving("fpga") == {}
+    assert world.placed.arriving("fpga") == {}
 
 
 def test_a_pod_is_not_in_its_own_way(world: World) -> None:
@@ -312,8 +312,8 @@ def test_a_new_extender_knows_what_was_bound_before_it_came(world: World) -> Non
     item = bind(world, "p", "a")
     at = "2023-07-22T04:24:10Z"
     item["status"]["conditions"] = [{"type": "PodScheduled", "status": "True", "lastTransitionTime": at}]
-    world.ledger.replace([item])
-    assert world.ledger.arriving("fpga")["a"].pods == pytest.approx(0.5, abs=0.01)
+    world.placed.replace([item])
+    assert world.placed.arriving("fpga")["a"].pods == pytest.approx(0.5, abs=0.01)
 
 
 def test_pressure_and_health_of_the_host_count_for_fpga_pods(world: World) -> None:
@@ -353,7 +353,7 @@ def test_plain_pods_have_no_opinion_and_leave_no_trace(world: World) -> None:
     world.node("b", used(200_000))
     assert world.scores_of(world.call("p", {})) == {"a": 0, "b": 0}
     assert world.extender.decisions.keys() == []
-    assert len(world.ledger) == 0
+    assert len(world.placed) == 0
 
 
 def test_the_original_s_ranks() -> None:

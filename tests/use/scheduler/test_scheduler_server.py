@@ -14,33 +14,33 @@ from tests.support import TurnableClock
 
 from nodescope.commands.extender import judge_readiness
 from nodescope.fpga.state import KEY
-from nodescope.publish.self_metrics import OwnFamily, histogram_samples, render_families
+from nodescope.serve.gate import Gate
+from nodescope.serve.prometheus_text import render_families
 from nodescope.use.scheduler.explain import Decisions
 from nodescope.use.scheduler.extender import Extender
 from nodescope.use.scheduler.nodes import Nodes
 from nodescope.use.scheduler.placed_pods import PlacedPods
-from nodescope.use.scheduler.self_metrics import ExtenderTally, derive_families
-from nodescope.use.scheduler.server import BODY_BYTES, ExtenderApp
+from nodescope.use.scheduler.self_metrics import ExtenderCounters, derive_families
+from nodescope.use.scheduler.server import BODY_BYTES, build_app
 
 POD = {
     "metadata": {"name": "p", "namespace": "d", "uid": "1", "labels": {"fpga-scheduling.io/enabled": "true"}}
 }
 
 
-def make_app(admits: Callable[[str], bool] | None = None) -> ExtenderApp:
+def make_app(admits: Callable[[str], bool] | None = None) -> Gate:
     clock = TurnableClock()
-    nodes, ledger, tally = Nodes(clock), PlacedPods(clock), ExtenderTally()
+    nodes, placed, counters = Nodes(clock), PlacedPods(clock), ExtenderCounters()
     nodes.change({"metadata": {"name": "a", "annotations": {KEY: "{"}}})
 
     def render() -> str:
-        families = derive_families(tally, nodes, ledger, {}, clock, histogram_samples)
-        return render_families((OwnFamily(*family) for family in families), openmetrics=False)
+        return render_families(derive_families(counters, nodes, placed, {}, clock), openmetrics=False)
 
-    extender = Extender(nodes, ledger, Decisions(), clock)
-    return ExtenderApp(extender, tally, lambda: judge_readiness({}), render, admits)
+    extender = Extender(nodes, placed, Decisions(), clock)
+    return build_app(extender, counters, lambda: judge_readiness({}), render, admits)
 
 
-def ask(app: ExtenderApp, method: str, path: str, **options: Any) -> httpx.Response:
+def ask(app: Gate, method: str, path: str, **options: Any) -> httpx.Response:
     async def talk() -> httpx.Response:
         transport = httpx.ASGITransport(app=app)
         async with httpx.AsyncClient(transport=transport, base_url="http://extender") as client:

@@ -7,8 +7,6 @@ read. What two feeds both have, and what the archive has already, is taken once.
 
 import mmap
 import ssl
-import urllib.error
-import urllib.request
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -16,15 +14,18 @@ from pathlib import Path
 from nodescope.base.block import Block
 from nodescope.base.codec import Decoder
 from nodescope.base.entity import Entity
-from nodescope.base.errors import ArchiveRefused, ArchiveTruncated
+from nodescope.base.errors import ArchiveRefused, ArchiveTruncated, HttpFailed
 from nodescope.base.frame import Frame
 from nodescope.keep.folder import DataFolder
 from nodescope.keep.label_columns import Identity, identify_entity
 from nodescope.read.files.catalog import Catalog
 from nodescope.read.live.tail import LiveTail, build_tail, newest_by_run
+from nodescope.serve.http_client import HttpClient, parse_endpoint
 
-# A chart waits no longer for an agent that does not answer.
-ANSWER_SECONDS = 2.0
+# A chart waits no longer for an agent that is silent.
+SILENCE_SECONDS = 2.0
+# For a whole answer; the largest takes some seconds.
+ANSWER_SECONDS = 20.0
 # An agent's ring holds two minutes; conversion may take as long again.
 FRAMES_MOST = 300
 # Two minutes of 5,000 containers are some 400 MB; nothing of ours is larger.
@@ -117,6 +118,7 @@ class AgentFeed:
     tls: ssl.SSLContext | None = None
     reason: str = ""
     """Why the last answer could not be had; empty when it could."""
+    _client: HttpClient | None = None
     _cursor: str = ALL
     _streams: Streams = field(default_factory=dict)
     _entities: dict[str, tuple[Entity, ...]] = field(default_factory=dict)
@@ -124,8 +126,8 @@ class AgentFeed:
     def poll(self) -> None:
         try:
             body, self._cursor = self._fetch()
-        except (urllib.error.URLError, OSError, ValueError) as error:
-            self.reason = f"the agent at {self.address} did not answer: {reason_of(error)}"
+        except HttpFailed as error:
+            self.reason = f"the agent at {self.address} did not answer: {error.reason.lower()}"
             return
         decoder = Decoder()
         frames: list[Frame] = []
@@ -145,12 +147,14 @@ class AgentFeed:
         self._streams[run].add(self._same_sets(frame) for frame in frames)
 
     def _fetch(self) -> tuple[bytes, str]:
-        address = f"{self.address.rstrip('/')}/live?since={self._cursor}"
-        request = urllib.request.Request(address)  # noqa: S310 - given by the user
-        if self.token:
-            request.add_header("Authorization", f"Bearer {self.token}")
-        with urllib.request.urlopen(request, timeout=ANSWER_SECONDS, context=self.tls) as answer:  # noqa: S310
-            return answer.read(ANSWER_BYTES), answer.headers.get("Nodescope-Cursor") or ALL
+        if self._client is None:
+            endpoint = parse_endpoint(self.address, self.tls)
+            self._client = HttpClient(
+                endpoint, ANSWER_SECONDS, ANSWER_BYTES, SILENCE_SECONDS, silence_seconds=SILENCE_SECONDS
+            )
+        headers = {"Authorization": f"Bearer {self.token}"} if self.token else {}
+        answer = self._client.read(f"/live?since={self._cursor}", headers)
+        return answer.body, answer.headers.get("Nodescope-Cursor") or ALL
 
     def _same_sets(self, frame: Frame) -> Frame:
         """Every answer defines its sets anew; equal ones become one object again."""
@@ -165,13 +169,6 @@ class AgentFeed:
 
     def streams(self) -> Streams:
         return self._streams
-
-
-def reason_of(error: Exception) -> str:
-    if isinstance(error, urllib.error.HTTPError):
-        return f"it says {error.code}"
-    inner = getattr(error, "reason", None) or error
-    return str(getattr(inner, "strerror", None) or inner).lower()
 
 
 def join_streams(many: Iterable[Streams]) -> Streams:

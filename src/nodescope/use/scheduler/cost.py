@@ -5,19 +5,19 @@ For an FPGA pod, with S the mean length of a session in the cluster:
 
     reconfiguration   P(its bitstream is not there) * time to load it
     wait              S * rho / (1 - rho), rho = share of the window that the
-                      device was busy + what is on its way there (the ledger);
-                      of pods that are one session each, S * those that are there
+                      device was busy + the pods that are on their way there;
+                      for pods of one session each: S * the pods that are there
     host              S * slowdown: pressure, CPU and memory bandwidth of the
                       last 20 s, and health
 
-A GPU pod waits for the GPUs in place of the FPGA; a pod that asks for balance
-has the host part alone. S is then a second.
+A GPU pod waits for the GPUs in place of the FPGA; a `balance` pod has the host
+part alone. S is one second for both.
 
-What is not known of a node is the mean of what is known of the others,
-weighed by confidence:  term = c * own + (1 - c) * mean. So a node without an
-annotation, or with a stale or broken one, is never the best for what it does
-not say, and never out. One that carries the vendor's label and has reported
-nothing has a device that nobody used: it is idle, and known to be.
+A missing value is replaced by the mean of the other nodes, weighted by
+confidence:  term = c * own + (1 - c) * mean. So a node without an annotation,
+or with a stale or broken one, is neither preferred nor excluded. A node that
+carries the vendor's label and has reported nothing has a device that nobody
+used yet: it counts as idle.
 
     score = 10 / (1 + (cost - best) / S), rounded
 
@@ -30,23 +30,23 @@ from dataclasses import dataclass
 
 from nodescope.use.scheduler.freshness import judge_age
 from nodescope.use.scheduler.host_cost import FILLING, derive_queue
-from nodescope.use.scheduler.node import NO_STATE, NodeFpga, Recent, ScoredNode, is_measured
+from nodescope.use.scheduler.node import NO_STATE, AnnotatedNode, NodeFpga, Recent, is_measured
 from nodescope.use.scheduler.nodes import LoadTimes
 from nodescope.use.scheduler.placed_pods import Arriving, PlacedPods
 from nodescope.use.scheduler.pod_request import PodRequest
-from nodescope.use.scheduler.verdict import BEST, Verdict
+from nodescope.use.scheduler.rating import BEST, NodeRating
 
-# Where nobody has measured yet; guesses, replaced by the first reports.
+# Guesses, used until the first reports.
 SESSION_MS = 1000.0
 RECONFIGURATION_MS = 1000.0
-# What a pod that was just placed will keep busy of its device: a guess until
-# there are settled pods to learn it from, and then within these bounds.
+# Share of its device that a pod which was just placed will keep busy: a guess,
+# until it is learned from pods that run, and then within these bounds.
 SHARE = 0.25
 SHARE_BOUNDS = (0.05, 0.5)
-# A pod that asks for balance, of the node's cores; a guess.
+# CPU share assumed for a `balance` pod; a guess.
 BALANCE_SHARE = 0.05
-# A bitstream seen after ours may have taken its place, or another region of
-# the device; a guess that the replay bench bears out.
+# Chance that a bitstream is still loaded after another one came, which may be
+# in another region of the device; a guess that bench/scheduler_replay supports.
 KEPT_RATIO = 0.7
 GPU_MEMORY = 0.5
 
@@ -64,39 +64,39 @@ def derive_score(excess_ms: float, scale_ms: float) -> int:
 
 
 def judge_cost(
-    wish: PodRequest, nodes: Sequence[ScoredNode], ledger: PlacedPods, times: LoadTimes, now_ms: int
-) -> list[Verdict]:
-    """A verdict for every node, in the order given."""
-    verdicts = [Verdict(node.name) for node in nodes]
-    arriving = ledger.arriving(wish.kind)
-    if wish.kind == "fpga":
-        devices = FpgaPart(wish, nodes, ledger, times, now_ms, arriving)
+    pod: PodRequest, nodes: Sequence[AnnotatedNode], placed: PlacedPods, times: LoadTimes, now_ms: int
+) -> list[NodeRating]:
+    """A rating for every node, in the order given."""
+    ratings = [NodeRating(node.name) for node in nodes]
+    arriving = placed.arriving(pod.kind)
+    if pod.kind == "fpga":
+        devices = FpgaPart(pod, nodes, placed, times, now_ms, arriving)
         scale_ms, judge_device = devices.session_ms, devices.judge
     else:
         scale_ms, judge_device = SESSION_MS, GpuPart(now_ms, arriving).judge
     parts: list[list[CostPart]] = [
-        [judge_host(node, verdict, scale_ms, now_ms, arriving if wish.kind == "balance" else {})]
-        for node, verdict in zip(nodes, verdicts)
+        [judge_host(node, rating, scale_ms, now_ms, arriving if pod.kind == "balance" else {})]
+        for node, rating in zip(nodes, ratings)
     ]
-    if wish.kind != "balance":
-        for node, verdict, row in zip(nodes, verdicts, parts):
-            row.append(judge_device(node, verdict))
-    settle_costs(verdicts, parts, scale_ms)
-    settle_scores(verdicts, scale_ms)
-    return verdicts
+    if pod.kind != "balance":
+        for node, rating, row in zip(nodes, ratings, parts):
+            row.append(judge_device(node, rating))
+    settle_costs(ratings, parts, scale_ms)
+    settle_scores(ratings, scale_ms)
+    return ratings
 
 
-def settle_costs(verdicts: Sequence[Verdict], parts: Sequence[Sequence[CostPart]], scale_ms: float) -> None:
+def settle_costs(ratings: Sequence[NodeRating], parts: Sequence[Sequence[CostPart]], scale_ms: float) -> None:
     """
-    What is not known of a node is the mean of the others; the last part decides on confidence.
+    A missing part is the mean of the others; the last part decides on confidence.
 
     A node of which nothing is known is a tenth of a score behind the best of
-    the others. What is on its way comes on top of all: when the known ones
-    fill up, the unknown get their turn.
+    the others. Pods on their way are added last: when the known nodes fill up,
+    the unknown ones are chosen.
     """
     if not parts:
         return
-    # Column by column: nearly all parts are believed in full, and those are plain sums.
+    # Column by column: nearly all parts have confidence 1, and those are plain sums.
     costs = [0.0] * len(parts)
     for column in zip(*parts):
         weight = sum([part.confidence for part in column])
@@ -106,36 +106,36 @@ def settle_costs(verdicts: Sequence[Verdict], parts: Sequence[Sequence[CostPart]
             own = part.confidence
             costs[place] += part.cost_ms if own == 1 else own * part.cost_ms + (1 - own) * mean_ms
     best_ms = min((cost for cost, row in zip(costs, parts) if row[-1].confidence), default=None)
-    for verdict, row, cost_ms in zip(verdicts, parts, costs):
-        verdict.confidence = row[-1].confidence
-        if best_ms is not None and not verdict.confidence:
+    for rating, row, cost_ms in zip(ratings, parts, costs):
+        rating.confidence = row[-1].confidence
+        if best_ms is not None and not rating.confidence:
             cost_ms = max(cost_ms, best_ms + scale_ms / (BEST - 1))  # noqa: PLW2901
-        verdict.cost_ms = cost_ms + verdict.terms.get("arriving", 0.0)
+        rating.cost_ms = cost_ms + rating.terms.get("arriving", 0.0)
 
 
-def settle_scores(verdicts: Sequence[Verdict], scale_ms: float) -> None:
-    best_ms = min((verdict.cost_ms or 0.0 for verdict in verdicts), default=0.0)
-    for verdict in verdicts:
-        verdict.score = derive_score((verdict.cost_ms or 0.0) - best_ms, scale_ms)
+def settle_scores(ratings: Sequence[NodeRating], scale_ms: float) -> None:
+    best_ms = min((rating.cost_ms or 0.0 for rating in ratings), default=0.0)
+    for rating in ratings:
+        rating.score = derive_score((rating.cost_ms or 0.0) - best_ms, scale_ms)
 
 
 class FpgaPart:
-    """The device's part for FPGA pods."""
+    """The device's part of the cost, for FPGA pods."""
 
     def __init__(
         self,
-        wish: PodRequest,
-        nodes: Sequence[ScoredNode],
-        ledger: PlacedPods,
+        pod: PodRequest,
+        nodes: Sequence[AnnotatedNode],
+        placed: PlacedPods,
         times: LoadTimes,
         now_ms: int,
         arriving: Mapping[str, Arriving],
     ) -> None:
-        self._wish = wish
-        self._ledger = ledger
+        self._pod = pod
+        self._placed = placed
         self._now_ms = now_ms
         self._arriving = arriving
-        self._load_ms = times.find(wish.bitstream) or times.mean() or RECONFIGURATION_MS
+        self._load_ms = times.find(pod.bitstream) or times.mean() or RECONFIGURATION_MS
         usage_ms = sessions = share = 0.0
         settled = 0
         self._recent: dict[str, Recent] = {}
@@ -144,83 +144,85 @@ class FpgaPart:
                 recent = self._recent[node.name] = node.fpga.recent(now_ms)
                 usage_ms += recent.usage_ms
                 sessions += recent.sessions
-                pods = ledger.settled(node.name)
+                pods = placed.settled(node.name)
                 if pods:
                     settled += pods
                     share += recent.usage_ms / node.fpga.window_ms
         self.session_ms = max(1.0, usage_ms / sessions) if sessions > 0 and usage_ms > 0 else SESSION_MS
-        # The share of pods whose whole life is one session; none where nobody reported a session.
-        self._single = min(1.0, ledger.bound_lately() / sessions) if sessions > 0 else 0.0
+        # Share of pods that run one session each; 0 where no session was reported.
+        self._single = min(1.0, placed.bound_lately() / sessions) if sessions > 0 else 0.0
         low, high = SHARE_BOUNDS
         self._share = min(high, max(low, share / settled)) if settled else SHARE
 
-    def judge(self, node: ScoredNode, verdict: Verdict) -> CostPart:
+    def judge(self, node: AnnotatedNode, rating: NodeRating) -> CostPart:
         coming = self._arriving.get(node.name)
         pods = coming.pods if coming else 0.0
-        verdict.facts["in_flight"] = round(pods, 3)
+        rating.facts["in_flight"] = round(pods, 3)
         if node.fpga is None and node.vendor and node.fpga_reason == NO_STATE:
-            return self._unused(verdict, pods)
+            return self._unused(rating, pods)
         if node.fpga is None:
-            verdict.reasons += (node.fpga_reason,)
-            return self._unknown(verdict, pods)
+            rating.reasons += (node.fpga_reason,)
+            return self._unknown(rating, pods)
         confidence, reason = judge_age((self._now_ms - node.fpga.at_ms) / 1000)
         if reason:
-            verdict.reasons += (reason,)
+            rating.reasons += (reason,)
         if not confidence:
-            return self._unknown(verdict, pods)
+            return self._unknown(rating, pods)
         recent = self._recent[node.name]
         busy = (recent.usage_ms + recent.reconfiguration_ms) / node.fpga.window_ms
         quiet_ms = (1 - self._single) * self.session_ms * derive_queue(busy)
-        load_ms = self._judge_bitstream(node.name, node.fpga, coming, verdict)
-        verdict.facts["busy_ratio"] = busy
-        verdict.terms["reconfiguration"] = load_ms
-        verdict.terms["wait"] = quiet_ms
+        load_ms = self._judge_bitstream(node.name, node.fpga, coming, rating)
+        rating.facts["busy_ratio"] = busy
+        rating.terms["reconfiguration"] = load_ms
+        rating.terms["wait"] = quiet_ms
         if pods:
-            # What is on its way is known for sure, however old the annotation is.
-            verdict.terms["arriving"] = self._price(pods, busy)
+            # Pods on their way are known for sure, however old the annotation is.
+            rating.terms["arriving"] = self._price(pods, busy)
         return CostPart(quiet_ms + load_ms, confidence)
 
     def _price(self, pods: float, busy: float = 0.0) -> float:
         """
-        What pods on their way cost, in ms.
+        The cost of pods on their way, in ms.
 
-        A pod that is one session is waited for once; one of many keeps a
-        share of the device for good, and makes all after it wait longer.
+        A pod of one session is waited for once; a pod of many sessions keeps
+        a share of the device, and makes all later ones wait longer.
         """
         more = derive_queue(busy + pods * self._share) - derive_queue(busy)
         return self.session_ms * (self._single * pods + (1 - self._single) * more)
 
-    def _unused(self, verdict: Verdict, pods: float) -> CostPart:
-        verdict.reasons += ("no FPGA event yet, and its vendor's label says that it has a device: idle",)
-        load_ms = self._load_ms if self._wish.bitstream else 0.0
-        verdict.terms["reconfiguration"] = load_ms
-        verdict.terms["arriving"] = self._price(pods)
+    def _unused(self, rating: NodeRating, pods: float) -> CostPart:
+        rating.reasons += ("no FPGA event yet, and its vendor's label says that it has a device: idle",)
+        load_ms = self._load_ms if self._pod.bitstream else 0.0
+        rating.terms["reconfiguration"] = load_ms
+        rating.terms["arriving"] = self._price(pods)
         return CostPart(load_ms, 1.0)
 
-    def _unknown(self, verdict: Verdict, pods: float) -> CostPart:
-        verdict.terms["arriving"] = self._price(pods)
+    def _unknown(self, rating: NodeRating, pods: float) -> CostPart:
+        rating.terms["arriving"] = self._price(pods)
         return CostPart()
 
-    def _judge_bitstream(self, node: str, fpga: NodeFpga, coming: Arriving | None, verdict: Verdict) -> float:
+    def _judge_bitstream(
+        self, node: str, fpga: NodeFpga, coming: Arriving | None, rating: NodeRating
+    ) -> float:
         """P(cold) * time; nothing for a pod that does not say which bitstream it needs."""
-        name = self._wish.bitstream
+        name = self._pod.bitstream
         if not name:
             return 0.0
         there = fpga.bitstreams.get(name)
-        warm = derive_warm(name, fpga, self._ledger.sent(node))
+        warm = derive_warm(name, fpga, self._placed.sent(node))
         if coming and name in coming.bitstreams:
             warm = max(warm, KEPT_RATIO ** (len(coming.bitstreams) - 1))
         known_ms = there.reconfiguration_ms if there and is_measured(there.reconfiguration_ms) else None
-        verdict.facts["warm_ratio"] = warm
-        verdict.facts["load_ms"] = self._load_ms if known_ms is None else known_ms
-        return (1 - warm) * verdict.facts["load_ms"]
+        rating.facts["warm_ratio"] = warm
+        rating.facts["load_ms"] = self._load_ms if known_ms is None else known_ms
+        return (1 - warm) * rating.facts["load_ms"]
 
 
 def derive_warm(name: str, fpga: NodeFpga, sent: Mapping[str, int]) -> float:
     """
-    How likely a bitstream is still there: it was, and others came after it.
+    The chance that a bitstream is still loaded, by how many others came after it.
 
-    By what the node reported and by what was sent there since.
+    From what the node reported and from the pods that were bound there since.
     """
     there = fpga.bitstreams.get(name)
     if not sent:
@@ -236,49 +238,49 @@ def derive_warm(name: str, fpga: NodeFpga, sent: Mapping[str, int]) -> float:
 
 @dataclass(slots=True)
 class GpuPart:
-    """The device's part for GPU pods: how full the GPUs are, where the window says."""
+    """The device's part of the cost, for GPU pods: how full the GPUs are."""
 
     now_ms: int
     arriving: Mapping[str, Arriving]
 
-    def judge(self, node: ScoredNode, verdict: Verdict) -> CostPart:
+    def judge(self, node: AnnotatedNode, rating: NodeRating) -> CostPart:
         coming = self.arriving.get(node.name)
         pods = coming.pods if coming else 0.0
         ahead = pods * SHARE
-        verdict.facts["in_flight"] = round(pods, 3)
+        rating.facts["in_flight"] = round(pods, 3)
         busy = node.load.metrics.get("mean_gpu_util") if node.load else None
         if node.load is None or busy is None:
-            verdict.reasons += (node.load_reason or "its window has no GPU load",)
-            verdict.terms["arriving"] = SESSION_MS * derive_queue(ahead)
+            rating.reasons += (node.load_reason or "its window has no GPU load",)
+            rating.terms["arriving"] = SESSION_MS * derive_queue(ahead)
             return CostPart()
         confidence, reason = judge_age(self.now_ms / 1000 - node.load.at_seconds)
         if reason:
-            verdict.reasons += (reason,)
+            rating.reasons += (reason,)
         busy = min(1.0, max(0.0, busy))
         filled = min(1.0, max(0.0, node.load.metrics.get("mean_gpu_mem_util", 0.0)))
         quiet_ms = SESSION_MS * derive_queue(busy)
-        verdict.facts["gpu_util"] = busy
-        verdict.terms["wait"] = quiet_ms
-        verdict.terms["gpu_memory"] = SESSION_MS * GPU_MEMORY * filled
-        verdict.terms["arriving"] = SESSION_MS * derive_queue(busy + ahead) - quiet_ms
-        return CostPart(quiet_ms + verdict.terms["gpu_memory"], confidence)
+        rating.facts["gpu_util"] = busy
+        rating.terms["wait"] = quiet_ms
+        rating.terms["gpu_memory"] = SESSION_MS * GPU_MEMORY * filled
+        rating.terms["arriving"] = SESSION_MS * derive_queue(busy + ahead) - quiet_ms
+        return CostPart(quiet_ms + rating.terms["gpu_memory"], confidence)
 
 
 def judge_host(
-    node: ScoredNode, verdict: Verdict, work_ms: float, now_ms: int, arriving: Mapping[str, Arriving]
+    node: AnnotatedNode, rating: NodeRating, work_ms: float, now_ms: int, arriving: Mapping[str, Arriving]
 ) -> CostPart:
-    """The host's part: what its last 20 s cost everybody on it."""
+    """The host's part of the cost: what its last 20 s cost everybody on it."""
     coming = arriving.get(node.name)
     if coming:
-        verdict.facts["in_flight"] = round(coming.pods, 3)
+        rating.facts["in_flight"] = round(coming.pods, 3)
         busy = node.load.metrics.get("mean_cpu_util", 0.0) if node.load else 0.0
         more = derive_queue(busy + coming.pods * BALANCE_SHARE) - derive_queue(busy)
-        verdict.terms["arriving"] = work_ms * FILLING["cpu_util"] * more
+        rating.terms["arriving"] = work_ms * FILLING["cpu_util"] * more
     if node.load is None:
-        verdict.reasons += (node.load_reason,)
+        rating.reasons += (node.load_reason,)
         return CostPart()
     confidence, reason = judge_age(now_ms / 1000 - node.load.at_seconds)
     if reason:
-        verdict.reasons += (f"load: {reason}",)
-    verdict.host, verdict.work_ms = node.host, work_ms
+        rating.reasons += (f"load: {reason}",)
+    rating.host, rating.work_ms = node.host, work_ms
     return CostPart(work_ms * node.host_lost, confidence)

@@ -1,8 +1,8 @@
 """
-Why a pod was scored as it was: the newest decisions, kept for whoever asks.
+Why a pod was scored as it was: the newest decisions, kept for /explain.
 
-kube-scheduler logs an extender's scores at a level that nobody runs, and its
-errors as well. Bounded by rows, because a decision has one a node.
+kube-scheduler logs an extender's scores, and its errors, only at a level that
+nobody uses. Bounded by rows, because a decision has one per node.
 """
 
 import threading
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from nodescope.use.scheduler.pod_request import PodRequest
-from nodescope.use.scheduler.verdict import Verdict
+from nodescope.use.scheduler.rating import NodeRating
 
 # A row is some hundred bytes to half a KiB.
 ROWS = 20_000
@@ -22,15 +22,15 @@ ROWS = 20_000
 class Decision:
     """What was answered about one pod."""
 
-    wish: PodRequest
+    pod: PodRequest
     policy: str
     at_ms: int
     refused: Mapping[str, str] = field(default_factory=dict)
-    verdicts: Sequence[Verdict] = ()
+    ratings: Sequence[NodeRating] = ()
 
     @property
     def rows(self) -> int:
-        return 1 + len(self.refused) + len(self.verdicts)
+        return 1 + len(self.refused) + len(self.ratings)
 
 
 class Decisions:
@@ -41,13 +41,13 @@ class Decisions:
         self._kept: OrderedDict[str, Decision] = OrderedDict()
         self._rows = 0
 
-    def filtered(self, wish: PodRequest, policy: str, at_ms: int, refused: Mapping[str, str]) -> None:
-        self._keep(Decision(wish, policy, at_ms, dict(refused)))
+    def filtered(self, pod: PodRequest, policy: str, at_ms: int, refused: Mapping[str, str]) -> None:
+        self._keep(Decision(pod, policy, at_ms, dict(refused)))
 
-    def scored(self, wish: PodRequest, policy: str, at_ms: int, verdicts: Sequence[Verdict]) -> None:
-        before = self._kept.get(wish.key)
-        refused = before.refused if before is not None and before.wish.uid == wish.uid else {}
-        self._keep(Decision(wish, policy, at_ms, refused, verdicts))
+    def scored(self, pod: PodRequest, policy: str, at_ms: int, ratings: Sequence[NodeRating]) -> None:
+        before = self._kept.get(pod.key)
+        refused = before.refused if before is not None and before.pod.uid == pod.uid else {}
+        self._keep(Decision(pod, policy, at_ms, refused, ratings))
 
     def find(self, key: str) -> Decision | None:
         with self._lock:
@@ -60,9 +60,9 @@ class Decisions:
 
     def _keep(self, decision: Decision) -> None:
         with self._lock:
-            before = self._kept.pop(decision.wish.key, None)
+            before = self._kept.pop(decision.pod.key, None)
             self._rows += decision.rows - (before.rows if before else 0)
-            self._kept[decision.wish.key] = decision
+            self._kept[decision.pod.key] = decision
             while self._rows > ROWS and len(self._kept) > 1:
                 _, oldest = self._kept.popitem(last=False)
                 self._rows -= oldest.rows
@@ -70,44 +70,44 @@ class Decisions:
 
 def describe_decision(decision: Decision) -> dict[str, Any]:
     """For /explain: every node with every term, the best first."""
-    wish = decision.wish
-    ordered = sorted(decision.verdicts, key=lambda one: (-one.score, one.cost_ms or 0.0, one.node))
+    pod = decision.pod
+    ordered = sorted(decision.ratings, key=lambda one: (-one.score, one.cost_ms or 0.0, one.node))
     return {
-        "pod": wish.key,
-        "uid": wish.uid,
-        "kind": wish.kind,
-        "bitstream": wish.bitstream or None,
-        "vendor": wish.vendor or None,
+        "pod": pod.key,
+        "uid": pod.uid,
+        "kind": pod.kind,
+        "bitstream": pod.bitstream or None,
+        "vendor": pod.vendor or None,
         "policy": decision.policy,
         "at": decision.at_ms / 1000,
         "refused": dict(decision.refused),
-        "nodes": [describe_verdict(one) for one in ordered],
+        "nodes": [describe_rating(one) for one in ordered],
         "hint": "" if ordered else "one node was left, or none: kube-scheduler then asks for no scores",
     }
 
 
-def describe_verdict(verdict: Verdict) -> dict[str, Any]:
+def describe_rating(rating: NodeRating) -> dict[str, Any]:
     return {
-        "node": verdict.node,
-        "score": verdict.score,
-        "cost_ms": None if verdict.cost_ms is None else round(verdict.cost_ms, 3),
-        "confidence": round(verdict.confidence, 3),
-        "terms_ms": {name: round(value, 3) for name, value in verdict.all_terms().items()},
-        "facts": {name: round(value, 4) for name, value in verdict.facts.items()},
-        "why": describe_why(verdict),
+        "node": rating.node,
+        "score": rating.score,
+        "cost_ms": None if rating.cost_ms is None else round(rating.cost_ms, 3),
+        "confidence": round(rating.confidence, 3),
+        "terms_ms": {name: round(value, 3) for name, value in rating.all_terms().items()},
+        "facts": {name: round(value, 4) for name, value in rating.facts.items()},
+        "why": describe_why(rating),
     }
 
 
-def describe_why(verdict: Verdict) -> str:
+def describe_why(rating: NodeRating) -> str:
     """One sentence: what weighed most, and what was not known."""
-    parts = list(verdict.reasons)
-    terms = verdict.all_terms()
+    parts = list(rating.reasons)
+    terms = rating.all_terms()
     if terms:
         largest = max(terms, key=lambda name: terms[name])
         if terms[largest] > 0:
             parts.insert(0, f"{largest.replace('_', ' ')} costs {terms[largest]:.0f} ms")
         elif not parts:
             parts = ["nothing is in the way"]
-    if verdict.cost_ms is not None and not verdict.confidence:
+    if rating.cost_ms is not None and not rating.confidence:
         parts.append("taken as the average node, never as the best")
     return "; ".join(part for part in parts if part) or "ranked by what it reports"

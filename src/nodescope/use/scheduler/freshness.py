@@ -1,8 +1,8 @@
-"""How much an annotation is worth by its age: stale is not idle, and not busy either."""
+"""Confidence in an annotation by its age: a stale one means neither idle nor busy."""
 
 # The agent writes at least every 60 s, and a busy API server may take a while.
 FRESH_SECONDS = 90.0
-# By then nothing of a five-minute window is known any more.
+# By then a five-minute window has no part in common with the annotated one.
 STALE_SECONDS = 300.0
 # Clocks of machines in one cluster differ by less than this, or something is wrong.
 AHEAD_SECONDS = 60.0

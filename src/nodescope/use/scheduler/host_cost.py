@@ -1,17 +1,17 @@
 """
-What a node's last 20 s cost whoever runs on it: shares of a unit of work that are lost.
+What a node's last 20 s cost the pods that run on it: the shares of a unit of work that are lost.
 
 Pressure is lost time by definition: the kernel counts how long tasks were
 stalled. Cores and memory bandwidth make others wait as they fill up. Health is
-the node's own blend of all that.
+the node's own combination of these.
 """
 
 from collections.abc import Mapping
 
 from nodescope.fpga.node_load import NodeLoad
 
-# How much of a second each share of stalled time costs: memory stalls stop
-# everybody, a waiting disk only who waits for it.
+# Weight of each share of stalled time: memory stalls stop every task, a busy
+# disk only the tasks that wait for it.
 PRESSURES = {"cpu_pressure": 1.0, "mem_pressure": 2.0, "io_pressure": 0.5}
 # Shares that make others wait as they fill up.
 FILLING = {"cpu_util": 0.25, "mem_bw_util": 0.25}
@@ -30,7 +30,7 @@ def derive_queue(rho: float) -> float:
 
 
 def derive_host(load: NodeLoad) -> Mapping[str, float]:
-    """By cause; what was not measured is not among them."""
+    """By cause; without the causes that were not measured."""
     terms: dict[str, float] = {}
     for name, weight in PRESSURES.items():
         value = load.metrics.get(f"mean_{name}")

@@ -1,9 +1,9 @@
 """
-One node as its labels and annotations tell it, ready to be asked at any later moment.
+One node, parsed from its labels and annotations.
 
-A state that was written a while ago still says when what leaves the window:
-its buckets are kept by time with the sums from each on, so that "how much is
-recent now" is one search, whatever the node reported.
+A state that was written a while ago still says when each part leaves the
+window: its buckets are kept by time with the sums from each on, so that "how
+much is recent now" is one search, however much the node reported.
 """
 
 import math
@@ -31,13 +31,13 @@ class LoadedBitstream:
 
     seen_at_ms: int
     later: int
-    """How many others were seen after it: each may have taken its place."""
+    """Number of others seen after it: each may have replaced it."""
     reconfiguration_ms: float
-    """Mean time to load it there; NaN when nobody measured it."""
+    """Mean time to load it there; NaN when it was not measured."""
 
 
 class Recent(NamedTuple):
-    """The window's sums at one moment; made for every node of every question, so of the cheapest kind."""
+    """Sums of the window at one moment; a NamedTuple, because one is made for every node of every call."""
 
     usage_ms: float
     reconfiguration_ms: float
@@ -64,8 +64,8 @@ class NodeFpga:
 
 
 @dataclass(frozen=True, slots=True)
-class ScoredNode:
-    """One node; where a part is None its reason says why."""
+class AnnotatedNode:
+    """One node; where `fpga` or `load` is None its reason says why."""
 
     name: str
     vendor: str = ""
@@ -105,8 +105,8 @@ def derive_fpga(state: FpgaState, at_ms: int) -> NodeFpga:
     )
 
 
-def parse_node(item: Mapping[str, Any], now_ms: int, before: ScoredNode | None = None) -> ScoredNode:
-    """A Node, or its metadata alone; what did not change since `before` is not parsed again."""
+def parse_node(item: Mapping[str, Any], now_ms: int, before: AnnotatedNode | None = None) -> AnnotatedNode:
+    """A Node, or its metadata alone; annotations that did not change since `before` are not parsed again."""
     about = read_mapping(item, "metadata")
     annotations = read_mapping(about, "annotations")
     texts = (annotations.get(KEY), annotations.get(WINDOW_KEY))
@@ -116,10 +116,10 @@ def parse_node(item: Mapping[str, Any], now_ms: int, before: ScoredNode | None =
         return before if is_same else replace(before, name=name, vendor=vendor)
     fpga, fpga_reason = parse_fpga(texts[0], about, now_ms)
     if fpga is not None and before is not None and before.fpga is not None:
-        fpga = keep_resident(fpga, before.fpga)
+        fpga = keep_loaded(fpga, before.fpga)
     load, load_reason = parse_window(texts[1])
     host = derive_host(load) if load else {}
-    return ScoredNode(name, vendor, fpga, fpga_reason, load, load_reason, host, sum(host.values()), texts)
+    return AnnotatedNode(name, vendor, fpga, fpga_reason, load, load_reason, host, sum(host.values()), texts)
 
 
 def parse_fpga(text: object, about: Mapping[str, Any], now_ms: int) -> tuple[NodeFpga | None, str]:
@@ -147,7 +147,7 @@ def parse_window(text: object) -> tuple[NodeLoad | None, str]:
 
 
 def read_written_ms(about: Mapping[str, Any]) -> int | None:
-    """When the API server saw our key change last, by the object's managed fields."""
+    """When our key was last changed, by the object's managed fields."""
     found = None
     managers = about.get("managedFields")
     for manager in managers if isinstance(managers, list) else ():
@@ -168,18 +168,18 @@ def parse_moment_ms(text: str) -> int | None:
     return round(moment.timestamp() * 1000) if moment.tzinfo else None
 
 
-def keep_resident(now: NodeFpga, before: NodeFpga) -> NodeFpga:
+def keep_loaded(now: NodeFpga, before: NodeFpga) -> NodeFpga:
     """
-    A bitstream stays on its device until another takes its place.
+    A bitstream stays on its device until another replaces it.
 
-    The collector forgets it a minute after its last report; while the node has
-    reported no other, the newest one that we knew of is still there.
+    The collector drops it a minute after its last report; while the node has
+    reported no other, the newest known one is still loaded.
     """
     if now.bitstreams or not before.bitstreams:
         return now
     name, newest = min(before.bitstreams.items(), key=lambda item: item[1].later)
-    resident = {name: LoadedBitstream(newest.seen_at_ms, 0, newest.reconfiguration_ms)}
-    return replace(now, bitstreams=resident)
+    loaded = {name: LoadedBitstream(newest.seen_at_ms, 0, newest.reconfiguration_ms)}
+    return replace(now, bitstreams=loaded)
 
 
 def is_measured(value: float) -> bool:

@@ -10,12 +10,12 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from nodescope.base.clock import Clock
-from nodescope.use.scheduler.node import ScoredNode, is_measured, parse_node
+from nodescope.use.scheduler.node import AnnotatedNode, is_measured, parse_node
 from nodescope.use.scheduler.pod_request import read_mapping, read_text
 
-# Bitstreams whose time to load is remembered after the nodes forgot it.
+# Bitstreams whose time to load is kept after the nodes dropped it.
 BITSTREAMS = 4096
-# How much a new report of a bitstream's time counts against what was known.
+# Weight of a new report of a bitstream's time against the mean of earlier ones.
 NEWS_RATIO = 0.3
 
 
@@ -35,7 +35,7 @@ class LoadTimes:
         return self._known.get(name)
 
     def mean(self) -> float | None:
-        """Of all bitstreams: what to expect of one that nobody measured."""
+        """Of all bitstreams: the estimate for one that was never measured."""
         known = list(self._known.values())
         return sum(known) / len(known) if known else None
 
@@ -45,16 +45,16 @@ class Nodes:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._nodes: dict[str, ScoredNode] = {}
+        self._nodes: dict[str, AnnotatedNode] = {}
         self.times = LoadTimes()
 
     def __len__(self) -> int:
         return len(self._nodes)
 
-    def all(self) -> list[ScoredNode]:
+    def all(self) -> list[AnnotatedNode]:
         return list(self._nodes.values())
 
-    def find(self, name: str) -> ScoredNode | None:
+    def find(self, name: str) -> AnnotatedNode | None:
         return self._nodes.get(name)
 
     def replace(self, items: Iterable[Mapping[str, Any]]) -> None:
@@ -68,8 +68,8 @@ class Nodes:
     def remove(self, item: Mapping[str, Any]) -> None:
         self._nodes.pop(read_text(read_mapping(item, "metadata"), "name"), None)
 
-    def parse(self, item: Mapping[str, Any]) -> ScoredNode:
-        """A node that is not kept; what it measured is learned."""
+    def parse(self, item: Mapping[str, Any]) -> AnnotatedNode:
+        """A node that is not stored; the load times that it measured are."""
         before = self._nodes.get(read_text(read_mapping(item, "metadata"), "name"))
         node = parse_node(item, self._clock.wall_ns() // 1_000_000, before)
         if node.fpga is not None and (before is None or before.fpga is not node.fpga):

@@ -1,20 +1,20 @@
 """
 Pods that were placed and that no window shows yet.
 
-A node's annotation tells the past: ten pods within ten seconds would all find
-the same node idle. So what was just placed is counted here:
+A node's annotation describes the past: ten pods within ten seconds would all
+find the same node idle. So pods that were just placed are counted here:
 
-    asked    by our own answer: on the node that we scored best, until the
-             watch of pods says where it really went, or half a minute passed
-    bound    by the watch, weighing 1 at first and less as the node's own
-             window fills with what the pod does: 1 - age / horizon
+    expected   by our own answer: on the node that we scored best, until the
+               watch of pods shows where it really went, or half a minute passed
+    bound      by the watch, with weight 1 at first and less as the node's own
+               window fills with what the pod does: 1 - age / horizon
 
-Beside that it remembers which bitstreams were sent to each node last, also
-after their pods ended: a device keeps what it has until another comes, and
-the annotation tells it seconds later.
+It also keeps which bitstreams were sent to each node last, even after their
+pods ended: a device keeps a bitstream until another replaces it, and the
+annotation shows it only seconds later.
 
-A replica that starts anew, or a second one, learns all but the last
-milliseconds from the watch: there is no leader.
+A replica that restarts, or a second one, learns all but the last milliseconds
+from the watch: there is no leader.
 """
 
 import threading
@@ -26,16 +26,16 @@ from typing import Any
 from nodescope.base.clock import Clock
 from nodescope.base.errors import RequestRejected
 from nodescope.use.scheduler.node import parse_moment_ms
-from nodescope.use.scheduler.pod_request import KINDS, PodRequest, parse_wish, read_mapping, read_text
+from nodescope.use.scheduler.pod_request import KINDS, PodRequest, parse_pod_request, read_mapping, read_text
 
-# kube-scheduler binds within seconds or starts again with another question.
-ASKED_SECONDS = 30.0
+# kube-scheduler binds within seconds, or asks again.
+EXPECTED_SECONDS = 30.0
 # The windows that will show the pod: five minutes of FPGA usage; 20 s of load,
-# told at least once a minute.
+# written at least once a minute.
 HORIZON_SECONDS = {"fpga": 300.0, "gpu": 80.0, "balance": 80.0}
-# A device has a few regions: what was placed before this many others is gone.
-RESIDENTS = 8
-# More than a cluster places within a horizon; beyond it the oldest are let go.
+# A device has a few regions: a bitstream older than this many others is gone.
+BITSTREAMS_KEPT = 8
+# More than a cluster places within a horizon; beyond it the oldest are dropped.
 ENTRIES = 20_000
 ENDED = ("Succeeded", "Failed")
 
@@ -44,7 +44,7 @@ ENDED = ("Succeeded", "Failed")
 class PlacedPod:
     """One pod on its way."""
 
-    wish: PodRequest
+    pod: PodRequest
     node: str
     since_mono_ns: int
     is_bound: bool
@@ -52,8 +52,8 @@ class PlacedPod:
     def weight(self, now_mono_ns: int) -> float:
         age_seconds = (now_mono_ns - self.since_mono_ns) / 1e9
         if not self.is_bound:
-            return 1.0 if age_seconds < ASKED_SECONDS else 0.0
-        return max(0.0, 1.0 - max(0.0, age_seconds) / HORIZON_SECONDS[self.wish.kind])
+            return 1.0 if age_seconds < EXPECTED_SECONDS else 0.0
+        return max(0.0, 1.0 - max(0.0, age_seconds) / HORIZON_SECONDS[self.pod.kind])
 
 
 @dataclass(slots=True)
@@ -66,14 +66,14 @@ class Arriving:
 
 
 class PlacedPods:
-    """Told by the answers and by the watch of pods; any thread."""
+    """Fed by our answers and by the watch of pods; any thread."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._lock = threading.Lock()
         self._entries: dict[str, PlacedPod] = {}
         self._settled: dict[str, str] = {}
-        """FPGA pods whose work the windows show by now: uid -> node."""
+        """FPGA pods whose work the windows already show: uid -> node."""
         self._settled_count: Counter[str] = Counter()
         self._sent: dict[str, dict[str, int]] = {}
         """Node -> bitstream -> wall ms when a pod with it was last bound there, oldest first."""
@@ -83,36 +83,36 @@ class PlacedPods:
     def __len__(self) -> int:
         return len(self._entries)
 
-    def note(self, wish: PodRequest, node: str) -> None:
+    def note(self, pod: PodRequest, node: str) -> None:
         """Our answer favours this node for this pod."""
         with self._lock:
-            known = self._entries.get(wish.uid)
+            known = self._entries.get(pod.uid)
             if known is None or not known.is_bound:
-                self._put(PlacedPod(wish, node, self._clock.mono_ns(), is_bound=False))
+                self._put(PlacedPod(pod, node, self._clock.mono_ns(), is_bound=False))
 
     def arriving(self, kind: str) -> dict[str, Arriving]:
-        """By node: the pods of a kind that no window shows yet, but for the one asked about."""
+        """By node: the pods of a kind that no window shows yet."""
         now_mono_ns = self._clock.mono_ns()
         found: dict[str, Arriving] = {}
         with self._lock:
             self._prune(now_mono_ns)
             for entry in self._entries.values():
-                if entry.wish.kind == kind:
+                if entry.pod.kind == kind:
                     one = found.setdefault(entry.node, Arriving())
                     one.pods += entry.weight(now_mono_ns)
-                    if entry.wish.bitstream:
-                        one.bitstreams.add(entry.wish.bitstream)
+                    if entry.pod.bitstream:
+                        one.bitstreams.add(entry.pod.bitstream)
         return found
 
     def forget(self, uid: str) -> None:
-        """An answer that is asked for again counts anew."""
+        """Removes what our earlier answer about this pod expected."""
         with self._lock:
             known = self._entries.get(uid)
             if known is not None and not known.is_bound:
                 del self._entries[uid]
 
     def sent(self, node: str) -> Mapping[str, int]:
-        """The bitstreams of the pods bound to a node last, each with when (wall ms)."""
+        """The bitstreams of the pods bound to a node last -> when (wall ms)."""
         return self._sent.get(node, {})
 
     def settled(self, node: str) -> int:
@@ -130,7 +130,7 @@ class PlacedPods:
     # -- the watch of pods ------------------------------------------------
 
     def replace(self, items: Iterable[Mapping[str, Any]]) -> None:
-        """All pods there are; what we were only asked about stays."""
+        """All pods there are; expected ones stay."""
         with self._lock:
             self._entries = {uid: entry for uid, entry in self._entries.items() if not entry.is_bound}
             self._bound.clear()
@@ -141,48 +141,48 @@ class PlacedPods:
 
     def change(self, item: Mapping[str, Any]) -> None:
         try:
-            wish = parse_wish(item)
+            pod = parse_pod_request(item)
         except RequestRejected:
             return
-        if wish.kind not in KINDS:
+        if pod.kind not in KINDS:
             return
         node = read_text(read_mapping(item, "spec"), "nodeName")
         status = read_mapping(item, "status")
         with self._lock:
             if read_text(status, "phase") in ENDED:
-                self._drop(wish.uid)
+                self._drop(pod.uid)
             elif node:
-                self._bind(wish, node, status)
+                self._bind(pod, node, status)
 
     def remove(self, item: Mapping[str, Any]) -> None:
         try:
-            wish = parse_wish(item)
+            pod = parse_pod_request(item)
         except RequestRejected:
             return
         with self._lock:
-            self._drop(wish.uid)
+            self._drop(pod.uid)
 
-    def _bind(self, wish: PodRequest, node: str, status: Mapping[str, Any]) -> None:
-        known = self._entries.get(wish.uid)
-        if (known is not None and known.is_bound) or wish.uid in self._settled:
+    def _bind(self, pod: PodRequest, node: str, status: Mapping[str, Any]) -> None:
+        known = self._entries.get(pod.uid)
+        if (known is not None and known.is_bound) or pod.uid in self._settled:
             return
         age_ns = self._age_ns(status)
-        self._send(wish, node, (self._clock.wall_ns() - age_ns) // 1_000_000)
-        entry = PlacedPod(wish, node, self._clock.mono_ns() - age_ns, is_bound=True)
+        self._send(pod, node, (self._clock.wall_ns() - age_ns) // 1_000_000)
+        entry = PlacedPod(pod, node, self._clock.mono_ns() - age_ns, is_bound=True)
         if entry.weight(self._clock.mono_ns()) > 0:
             self._put(entry)
-            if wish.kind == "fpga":
+            if pod.kind == "fpga":
                 self._bound.append(entry.since_mono_ns)
         else:
-            self._entries.pop(wish.uid, None)
+            self._entries.pop(pod.uid, None)
             self._settle(entry)
 
-    def _send(self, wish: PodRequest, node: str, at_ms: int) -> None:
+    def _send(self, pod: PodRequest, node: str, at_ms: int) -> None:
         """Replaced as a whole, because readers hold no lock."""
-        if wish.bitstream:
+        if pod.bitstream:
             sent = dict(self._sent.get(node, {}))
-            sent[wish.bitstream] = max(at_ms, sent.pop(wish.bitstream, 0))
-            newest = sorted(sent.items(), key=lambda item: item[1])[-RESIDENTS:]
+            sent[pod.bitstream] = max(at_ms, sent.pop(pod.bitstream, 0))
+            newest = sorted(sent.items(), key=lambda item: item[1])[-BITSTREAMS_KEPT:]
             self._sent[node] = dict(newest)
 
     def _age_ns(self, status: Mapping[str, Any]) -> int:
@@ -196,7 +196,7 @@ class PlacedPods:
         return 0
 
     def _put(self, entry: PlacedPod) -> None:
-        self._entries[entry.wish.uid] = entry
+        self._entries[entry.pod.uid] = entry
         if len(self._entries) > ENTRIES:
             del self._entries[next(iter(self._entries))]
 
@@ -207,8 +207,8 @@ class PlacedPods:
             self._settled_count[node] -= 1
 
     def _settle(self, entry: PlacedPod) -> None:
-        if entry.wish.kind == "fpga" and entry.wish.uid not in self._settled:
-            self._settled[entry.wish.uid] = entry.node
+        if entry.pod.kind == "fpga" and entry.pod.uid not in self._settled:
+            self._settled[entry.pod.uid] = entry.node
             self._settled_count[entry.node] += 1
 
     def _prune(self, now_mono_ns: int) -> None:

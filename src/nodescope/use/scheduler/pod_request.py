@@ -5,7 +5,7 @@ What a pod asks of its node, from its labels and resources.
               fpga-enabled), with bitstream-identifier and fpga-vendor
     gpu       requests an extended resource that is a GPU
     balance   nodescope.io/balance: "true"
-    plain     none of them: we have no opinion
+    plain     none of them: not rated
 """
 
 from collections.abc import Iterator, Mapping
@@ -24,7 +24,7 @@ PLAIN = "plain"
 
 @dataclass(frozen=True, slots=True)
 class PodRequest:
-    """One pod, as far as we care."""
+    """One pod, reduced to what is rated."""
 
     namespace: str
     name: str
@@ -38,8 +38,8 @@ class PodRequest:
         return f"{self.namespace}/{self.name}"
 
 
-def parse_wish(pod: object) -> PodRequest:
-    """A Pod as the API has it; RequestRejected when it is none."""
+def parse_pod_request(pod: object) -> PodRequest:
+    """From a v1 Pod; RequestRejected when it is none."""
     if not isinstance(pod, Mapping):
         raise RequestRejected("Pod: is missing; accepted: a v1 Pod")
     about = pod.get("metadata")
@@ -47,7 +47,7 @@ def parse_wish(pod: object) -> PodRequest:
         raise RequestRejected("Pod.metadata: is missing; accepted: a v1 Pod")
     labels = read_mapping(about, "labels")
     namespace, name = read_text(about, "namespace") or "default", read_text(about, "name")
-    # A pod without a uid is one that no API server made; its name tells it apart.
+    # A pod without a uid was made by no API server; its name identifies it.
     uid = read_text(about, "uid") or f"{namespace}/{name}"
     if any(labels.get(key) == "true" for key in ENABLED):
         bitstream, vendor = read_text(labels, BITSTREAM), read_text(labels, VENDOR)

@@ -15,32 +15,32 @@ whose state is broken as well, where the original would not place the pod at all
 from bisect import bisect_left
 from collections.abc import Sequence
 
-from nodescope.use.scheduler.node import ScoredNode
+from nodescope.use.scheduler.node import AnnotatedNode
 from nodescope.use.scheduler.pod_request import PodRequest
-from nodescope.use.scheduler.verdict import BEST, Verdict
+from nodescope.use.scheduler.rating import BEST, NodeRating
 
 LOCALITY, USAGE, RECONFIGURATION = 1, 2, 2
 
 
-def judge_rank(wish: PodRequest, nodes: Sequence[ScoredNode], now_ms: int) -> list[Verdict]:
-    """A verdict for every node, in the order given."""
+def judge_rank(pod: PodRequest, nodes: Sequence[AnnotatedNode], now_ms: int) -> list[NodeRating]:
+    """A rating for every node, in the order given."""
     recent = {node.name: node.fpga.recent(now_ms) for node in nodes if node.fpga}
     usages = sorted(one.usage_ms for one in recent.values())
     loads = sorted(one.reconfiguration_ms for one in recent.values())
-    verdicts = []
+    ratings = []
     for node in nodes:
         one = recent.get(node.name)
         if one is None or node.fpga is None:
-            verdicts.append(Verdict(node.name, 0, confidence=0.0, reasons=(node.fpga_reason,)))
+            ratings.append(NodeRating(node.name, 0, confidence=0.0, reasons=(node.fpga_reason,)))
             continue
         usage = derive_share(usages, one.usage_ms)
         reconfiguration = derive_share(loads, one.reconfiguration_ms)
-        locality = float(not wish.bitstream or wish.bitstream in node.fpga.bitstreams)
+        locality = float(not pod.bitstream or pod.bitstream in node.fpga.bitstreams)
         points = LOCALITY * locality + USAGE * usage + RECONFIGURATION * reconfiguration
         percent = int(100 * points / (LOCALITY + USAGE + RECONFIGURATION))
         facts = {"locality": locality, "usage": usage, "reconfiguration": reconfiguration, "percent": percent}
-        verdicts.append(Verdict(node.name, round(percent * BEST / 100), facts=facts))
-    return verdicts
+        ratings.append(NodeRating(node.name, round(percent * BEST / 100), facts=facts))
+    return ratings
 
 
 def derive_share(ordered: Sequence[float], value: float) -> float:

@@ -1,29 +1,28 @@
 """What the extender counts about itself, as families for /metrics."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import product
 
 from nodescope import __version__
 from nodescope.base.clock import Clock, process_cpu_seconds
 from nodescope.base.self_counters import Histogram
-from nodescope.kube.watch import ObjectWatch
+from nodescope.kube.watch import ObjectWatch, WatchState
+from nodescope.serve.prometheus_text import MetricFamily, build_histogram, build_labelled, build_single
 from nodescope.use.scheduler.freshness import judge_age
 from nodescope.use.scheduler.node import NO_LOAD, NO_STATE
 from nodescope.use.scheduler.nodes import Nodes
 from nodescope.use.scheduler.placed_pods import PlacedPods
+from nodescope.use.scheduler.pod_request import KINDS, PLAIN
 
-# From an answer that needs no thought to kube-scheduler's usual patience.
+STATES = ("fresh", "ageing", "stale", "broken", "absent")
+# From an answer without any rating up to kube-scheduler's usual timeout.
 BOUNDS_SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0)
-
-Labels = tuple[tuple[str, str], ...]
-Samples = tuple[tuple[str, Labels, float], ...]
-Family = tuple[str, str, str, Samples]
-"""Name, type, sentence, samples of (suffix, labels, value)."""
 
 
 @dataclass(slots=True)
-class ExtenderTally:
+class ExtenderCounters:
     """Counters since the start."""
 
     requests: Counter[tuple[str, str]] = field(default_factory=Counter)
@@ -36,76 +35,68 @@ class ExtenderTally:
 
 
 def derive_families(
-    tally: ExtenderTally,
+    counters: ExtenderCounters,
     nodes: Nodes,
-    ledger: PlacedPods,
-    watches: dict[str, ObjectWatch],
+    placed: PlacedPods,
+    watches: Mapping[str, ObjectWatch],
     clock: Clock,
-    histogram_samples: Callable[[Histogram, Labels], Iterable[tuple[str, Labels, float]]],
-) -> list[Family]:
+) -> list[MetricFamily]:
+    verbs = list(counters.seconds)
     seen = count_annotations(nodes, clock.wall_ns() / 1e9)
-    current = {name: float(watch.state.status == "current") for name, watch in watches.items()}
-    errors = {name: float(watch.state.errors) for name, watch in watches.items()}
-    events = {name: float(watch.state.events) for name, watch in watches.items()}
     return [
-        (
+        build_labelled(
             "nodescope_extender_requests_total",
             "counter",
             "Calls of kube-scheduler, by verb and outcome.",
-            tuple(
-                ("", (("verb", verb), ("outcome", outcome)), float(tally.requests[verb, outcome]))
-                for verb in tally.seconds
-                for outcome in ("ok", "refused")
-            ),
+            ("verb", "outcome"),
+            {key: counters.requests[key] for key in product(verbs, ("ok", "refused"))},
         ),
-        (
+        build_labelled(
             "nodescope_extender_pods_total",
             "counter",
             "Pods that kube-scheduler asked about, by verb and by what they ask for.",
-            tuple(
-                ("", (("verb", verb), ("kind", kind)), float(tally.pods[verb, kind]))
-                for verb in tally.seconds
-                for kind in ("fpga", "gpu", "balance", "plain")
-            ),
+            ("verb", "kind"),
+            {key: counters.pods[key] for key in product(verbs, (*KINDS, PLAIN))},
         ),
-        (
+        build_histogram(
             "nodescope_extender_seconds",
-            "histogram",
             "Time from a whole request to its answer.",
-            tuple(
-                sample
-                for verb, histogram in tally.seconds.items()
-                for sample in histogram_samples(histogram, (("verb", verb),))
-            ),
+            {(("verb", verb),): histogram for verb, histogram in counters.seconds.items()},
         ),
-        one("nodescope_extender_nodes", "gauge", "Nodes that the watch knows.", len(nodes)),
-        one("nodescope_extender_pods_in_flight", "gauge", "Pods placed that no window shows.", len(ledger)),
-        (
+        build_single("nodescope_extender_nodes", "gauge", "Nodes that the watch knows.", len(nodes)),
+        build_single(
+            "nodescope_extender_pods_in_flight", "gauge", "Pods placed that no window shows.", len(placed)
+        ),
+        build_labelled(
             "nodescope_extender_annotations",
             "gauge",
             "Nodes by annotation and by what it is worth.",
-            tuple(
-                ("", (("annotation", which), ("state", state)), float(seen[which, state]))
-                for which in ("fpga", "window")
-                for state in ("fresh", "ageing", "stale", "broken", "absent")
-            ),
+            ("annotation", "state"),
+            {key: seen[key] for key in product(("fpga", "window"), STATES)},
         ),
-        by_resource("nodescope_extender_watch_current", "gauge", "1 while a watch is up to date.", current),
-        by_resource("nodescope_extender_watch_errors_total", "counter", "Interruptions of a watch.", errors),
-        by_resource("nodescope_extender_watch_events_total", "counter", "Changes that a watch told.", events),
-        one(
+        *watch_families({name: watch.state for name, watch in watches.items()}),
+        build_single(
             "nodescope_process_cpu_seconds_total",
             "counter",
             "CPU time of the extender.",
             process_cpu_seconds(),
         ),
-        (
-            "nodescope_build_info",
-            "gauge",
-            "Version of nodescope; always 1.",
-            (("", (("version", __version__),), 1.0),),
+        build_labelled(
+            "nodescope_build_info", "gauge", "Version of nodescope; always 1.", "version", {__version__: 1}
         ),
     ]
+
+
+def watch_families(states: Mapping[str, WatchState]) -> Iterable[MetricFamily]:
+    current = {name: state.status == "current" for name, state in states.items()}
+    errors = {name: state.errors for name, state in states.items()}
+    events = {name: state.events for name, state in states.items()}
+    for name, metric_type, sentence, values in (
+        ("nodescope_extender_watch_current", "gauge", "1 while a watch is up to date.", current),
+        ("nodescope_extender_watch_errors_total", "counter", "Interruptions of a watch.", errors),
+        ("nodescope_extender_watch_events_total", "counter", "Changes that a watch told.", events),
+    ):
+        yield build_labelled(name, metric_type, sentence, "resource", values)
 
 
 def count_annotations(nodes: Nodes, now_seconds: float) -> Counter[tuple[str, str]]:
@@ -125,12 +116,3 @@ def count_annotations(nodes: Nodes, now_seconds: float) -> Counter[tuple[str, st
 def name_state(age_seconds: float) -> str:
     confidence, _ = judge_age(age_seconds)
     return "fresh" if confidence == 1 else "ageing" if confidence else "stale"
-
-
-def one(name: str, metric_type: str, sentence: str, value: float) -> Family:
-    return name, metric_type, sentence, (("", (), float(value)),)
-
-
-def by_resource(name: str, metric_type: str, sentence: str, values: dict[str, float]) -> Family:
-    samples = tuple(("", (("resource", resource),), value) for resource, value in values.items())
-    return name, metric_type, sentence, samples

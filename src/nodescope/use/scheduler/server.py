@@ -6,142 +6,106 @@ The extender's HTTP: two verbs for kube-scheduler, the rest for people and probe
     GET  /metrics /healthz /readyz
 
 Plain ASGI: a cluster's scheduling waits for every call, and a router between
-would be half of what it costs. Bodies are bounded, one is taken apart at a time.
+would be half of what it costs. Bodies are bounded; one is parsed at a time.
 """
 
-import asyncio
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
 from urllib.parse import parse_qs
 
+from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from nodescope.base.clock import stopwatch_seconds
 from nodescope.base.errors import RequestRejected
 from nodescope.base.text import hint_nearest
+from nodescope.serve.body import read_body
+from nodescope.serve.gate import Admits, Gate
+from nodescope.serve.json_response import make_error, make_json, make_refusal
+from nodescope.serve.prometheus_text import TEXT
 from nodescope.use.scheduler.explain import describe_decision
 from nodescope.use.scheduler.extender import Extender
-from nodescope.use.scheduler.self_metrics import ExtenderTally
+from nodescope.use.scheduler.self_metrics import ExtenderCounters
 from nodescope.use.scheduler.wire import parse_call
 
 # A Node has 10 to 30 KB: some three hundred whole ones. NodeNames needs 100 KB for 5,000.
 BODY_BYTES = 8 * 2**20
-# Bodies being read at once; whoever is one more is told to come back.
+# Bodies being read at once; one more is answered 503.
 READERS = 8
-PROBES = ("/healthz", "/health", "/readyz")
 VERBS = ("filter", "prioritize")
 PATHS = ("/filter", "/prioritize", "/explain", "/metrics", "/healthz", "/readyz", "/")
-JSON = "application/json"
-PLAIN_TEXT = "text/plain; charset=utf-8"
-METRICS_TEXT = "text/plain; version=0.0.4; charset=utf-8"
-QUERY_BYTES = 4096
+INDEX = """nodescope extender
+
+POST /filter /prioritize
+/explain?pod=NAMESPACE/NAME
+/metrics /healthz /readyz
+"""
+QUERY_CHARACTERS = 4096
 EXPLAINED = 50
 
 
-class ExtenderBodyTooLarge(RequestRejected):
-    """More bytes than any question has."""
+def build_app(
+    extender: Extender,
+    counters: ExtenderCounters,
+    readiness: Callable[[], str],
+    render_metrics: Callable[[], str],
+    admits: Admits | None = None,
+) -> Gate:
+    return Gate(ExtenderApp(extender, counters, readiness, render_metrics), admits, QUERY_CHARACTERS)
 
 
-@dataclass(frozen=True, slots=True)
-class WireAnswer:
-    status: int
-    body: bytes
-    media_type: str = JSON
-    headers: tuple[tuple[bytes, bytes], ...] = ()
-
-
-def answer_json(content: object, status: int = 200, **headers: str) -> WireAnswer:
-    more = tuple((key.replace("_", "-").encode(), value.encode()) for key, value in headers.items())
-    # Whatever a pod is called, the answer can be encoded.
-    return WireAnswer(status, json.dumps(content).encode(), JSON, more)
-
-
-def answer_error(status: int, error: str, detail: str, hint: str = "", **headers: str) -> WireAnswer:
-    return answer_json({"error": error, "detail": detail, "hint": hint}, status, **headers)
-
-
+@dataclass(slots=True)
 class ExtenderApp:
-    """The ASGI application."""
+    """The ASGI application behind the gate."""
 
-    def __init__(
-        self,
-        extender: Extender,
-        tally: ExtenderTally,
-        readiness: Callable[[], str],
-        render_metrics: Callable[[], str],
-        admits: Callable[[str], bool] | None = None,
-    ) -> None:
-        self._extender = extender
-        self._tally = tally
-        self._readiness = readiness
-        self._render_metrics = render_metrics
-        self._admits = admits
-        self._readers = 0
+    _extender: Extender
+    _counters: ExtenderCounters
+    _readiness: Callable[[], str]
+    """Empty when ready, else why not."""
+    _render_metrics: Callable[[], str]
+    _readers: int = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            return
-        answer = await self._answer(scope, receive)
-        headers = [
-            (b"content-type", answer.media_type.encode()),
-            (b"content-length", str(len(answer.body)).encode()),
-            *answer.headers,
-        ]
-        await send({"type": "http.response.start", "status": answer.status, "headers": headers})
-        body = b"" if scope["method"] == "HEAD" else answer.body
-        await send({"type": "http.response.body", "body": body})
+        if scope["type"] == "http":
+            answer = await self._answer(scope, receive)
+            await answer(scope, receive, send)
 
-    async def _answer(self, scope: Scope, receive: Receive) -> WireAnswer:
+    async def _answer(self, scope: Scope, receive: Receive) -> Response:
         path, method = scope["path"], scope["method"]
-        if len(scope.get("query_string", b"")) > QUERY_BYTES:
-            return answer_error(414, "query too long", f"at most {QUERY_BYTES} characters are accepted")
-        if self._admits is not None and path not in PROBES and not self._admits(read_authorization(scope)):
-            return answer_error(
-                401,
-                "token required",
-                "send the header Authorization: Bearer TOKEN",
-                WWW_Authenticate="Bearer",
-            )
         # kube-scheduler's urlPrefix may have a path of its own.
         verb = path.rpartition("/")[2]
         if verb in VERBS:
             if method != "POST":
-                return answer_error(
-                    405, "method not allowed", f"{method} is not accepted; accepted: POST", Allow="POST"
-                )
-            return await self._ask(verb, scope, receive)
+                return refuse_method(f"{method} is not accepted; accepted: POST", "POST")
+            return await self._answer_verb(verb, scope, receive)
         if method not in ("GET", "HEAD"):
-            return answer_error(
-                405, "method not allowed", f"{method[:20]} is not accepted; accepted: GET", Allow="GET, HEAD"
-            )
-        return self._tell(path, scope)
+            return refuse_method(f"{method[:20]} is not accepted; accepted: GET", "GET, HEAD")
+        return self._answer_path(path, scope)
 
-    def _tell(self, path: str, scope: Scope) -> WireAnswer:
+    def _answer_path(self, path: str, scope: Scope) -> Response:
         if path in ("/healthz", "/health"):
-            return answer_json({"live": True})
+            return make_json({"live": True})
         if path == "/readyz":
             reason = self._readiness()
-            return answer_json({"ready": not reason, "reason": reason}, 503 if reason else 200)
+            return make_json({"ready": not reason, "reason": reason}, 503 if reason else 200)
         if path == "/metrics":
-            return WireAnswer(200, self._render_metrics().encode("utf-8", "replace"), METRICS_TEXT)
+            body = self._render_metrics().encode("utf-8", "replace")
+            return Response(body, headers={"Content-Type": TEXT})
         if path == "/explain":
             return self._explain(parse_qs(scope.get("query_string", b"").decode("latin-1")))
         if path == "/":
-            lines = ["nodescope extender", "", "POST /filter /prioritize", "/explain?pod=NAMESPACE/NAME"]
-            return WireAnswer(200, "\n".join([*lines, "/metrics /healthz /readyz", ""]).encode(), PLAIN_TEXT)
+            return Response(INDEX, media_type="text/plain")
         known = " ".join(PATHS)
-        return answer_error(
+        return make_error(
             404, "not found", f"no {path[:80]}{hint_nearest(path[:80], PATHS)} there are: {known}"
         )
 
-    def _explain(self, query: Mapping[str, list[str]]) -> WireAnswer:
+    def _explain(self, query: Mapping[str, list[str]]) -> Response:
         decisions = self._extender.decisions
         recent = decisions.keys()
         pod = query.get("pod", [""])[0]
         if not pod:
-            return answer_error(
+            return make_error(
                 400,
                 "pod is missing",
                 "accepted: /explain?pod=NAMESPACE/NAME",
@@ -152,60 +116,33 @@ class ExtenderApp:
         if decision is None:
             hint = hint_nearest(key[:300], recent).removeprefix("; ")
             detail = f"no decision about {key[:300]}: kube-scheduler did not ask, it asks for nothing of ours, or it was long ago"
-            return answer_error(404, "not found", detail, hint)
-        return answer_json(describe_decision(decision))
+            return make_error(404, "not found", detail, hint)
+        return make_json(describe_decision(decision))
 
-    async def _ask(self, verb: str, scope: Scope, receive: Receive) -> WireAnswer:
+    async def _answer_verb(self, verb: str, scope: Scope, receive: Receive) -> Response:
         if self._readers >= READERS:
-            return answer_error(503, "busy", f"{READERS} questions are being read", Retry_After="1")
+            detail = f"{READERS} questions are being read"
+            return make_error(503, "busy", detail, headers={"Retry-After": "1"})
         self._readers += 1
         try:
-            body = await read_body(scope, receive)
+            body = await read_body(scope, receive, BODY_BYTES)
             started = stopwatch_seconds()
             answer = self._decide(verb, body)
-            self._tally.seconds[verb].observe(stopwatch_seconds() - started)
-            self._tally.requests[verb, "ok"] += 1
-        except ExtenderBodyTooLarge as error:
-            self._tally.requests[verb, "refused"] += 1
-            return answer_error(413, "too large", str(error))
+            self._counters.seconds[verb].observe(stopwatch_seconds() - started)
+            self._counters.requests[verb, "ok"] += 1
         except RequestRejected as error:
-            self._tally.requests[verb, "refused"] += 1
-            return answer_error(400, "not accepted", str(error))
+            self._counters.requests[verb, "refused"] += 1
+            return make_refusal(error)
         finally:
             self._readers -= 1
         return answer
 
-    def _decide(self, verb: str, body: bytes) -> WireAnswer:
+    def _decide(self, verb: str, body: bytes) -> Response:
         call = parse_call(body)
-        self._tally.pods[verb, call.wish.kind] += 1
+        self._counters.pods[verb, call.pod.kind] += 1
         made = self._extender.filter(call) if verb == "filter" else self._extender.prioritize(call)
-        return WireAnswer(200, made)
+        return Response(made, media_type="application/json")
 
 
-def read_authorization(scope: Scope) -> str:
-    found: dict[bytes, bytes] = dict(scope["headers"])
-    return found.get(b"authorization", b"").decode("latin-1")
-
-
-async def read_body(scope: Scope, receive: Receive) -> bytes:
-    """The body, never more of it than we accept; the server bounds the time."""
-    headers: dict[bytes, bytes] = dict(scope["headers"])
-    declared = headers.get(b"content-length", b"0")
-    if declared.isdigit() and int(declared[:20]) > BODY_BYTES:
-        raise ExtenderBodyTooLarge(
-            f"the body has {int(declared[:20])} bytes; at most {BODY_BYTES} are accepted"
-        )
-    parts: list[bytes] = []
-    length = 0
-    while True:
-        message: Mapping[str, Any] = await receive()
-        if message["type"] == "http.disconnect":
-            raise RequestRejected("the connection was closed before the body was whole")
-        parts.append(message.get("body", b""))
-        length += len(parts[-1])
-        if length > BODY_BYTES:
-            raise ExtenderBodyTooLarge(f"the body is longer than the {BODY_BYTES} bytes that are accepted")
-        if not message.get("more_body"):
-            return b"".join(parts)
-        # A fast sender must not keep the others waiting.
-        await asyncio.sleep(0)
+def refuse_method(detail: str, accepted: str) -> Response:
+    return make_error(405, "method not allowed", detail, headers={"Allow": accepted})

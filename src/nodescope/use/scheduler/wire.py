@@ -17,18 +17,18 @@ from json.encoder import encode_basestring_ascii as quote
 from typing import Any
 
 from nodescope.base.errors import RequestRejected
-from nodescope.use.scheduler.pod_request import PodRequest, parse_wish
+from nodescope.use.scheduler.pod_request import PodRequest, parse_pod_request
 
-# Kubernetes itself promises 5,000 nodes; kwok clusters of tests have ten times that.
+# Kubernetes supports 5,000 nodes; kwok clusters of tests have ten times that.
 NODES = 50_000
 ACCEPTED = 'a JSON object {"Pod": ..., "NodeNames": [...]} or {"Pod": ..., "Nodes": {"items": [...]}}'
 
 
 @dataclass(frozen=True, slots=True)
 class ExtenderCall:
-    """One question about one pod."""
+    """One call of kube-scheduler, about one pod."""
 
-    wish: PodRequest
+    pod: PodRequest
     names: tuple[str, ...]
     nodes: Mapping[str, Mapping[str, Any]] | None = None
     """The nodes themselves, where kube-scheduler sent them."""
@@ -43,12 +43,12 @@ def parse_call(body: bytes) -> ExtenderCall:
     if not isinstance(content, dict):
         raise RequestRejected(f"the body is no object; accepted: {ACCEPTED}")
     given = {key.lower(): value for key, value in content.items()}
-    wish = parse_wish(given.get("pod"))
+    pod = parse_pod_request(given.get("pod"))
     if given.get("nodenames") is not None:
-        return ExtenderCall(wish, parse_names(given["nodenames"]))
+        return ExtenderCall(pod, parse_names(given["nodenames"]))
     if given.get("nodes") is not None:
         nodes = parse_nodes(given["nodes"])
-        return ExtenderCall(wish, tuple(nodes), nodes)
+        return ExtenderCall(pod, tuple(nodes), nodes)
     raise RequestRejected(f"neither NodeNames nor Nodes; accepted: {ACCEPTED}")
 
 
@@ -79,7 +79,7 @@ def parse_nodes(given: object) -> dict[str, Mapping[str, Any]]:
 
 
 def render_filtered(call: ExtenderCall, refused: Mapping[str, str]) -> bytes:
-    """Whoever is not refused passes; a refusal is one that no preemption cures."""
+    """Nodes that are not refused pass; no preemption can lift a refusal."""
     passed = [name for name in call.names if name not in refused]
     nodes = None
     if call.nodes is not None:

@@ -1,20 +1,18 @@
 """The viewer's HTTP API: one FastAPI application over the shelf."""
 
-from collections.abc import Callable
-
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.responses import Response
-from starlette.types import ASGIApp
 
 from nodescope import __version__
 from nodescope.base.errors import NodescopeError, NothingYet
 from nodescope.base.text import clean_text, nearest_name
+from nodescope.serve.gate import Admits, Gate
 from nodescope.use.viewer import shapes
-from nodescope.use.viewer.gate import ViewerGate, make_error
+from nodescope.use.viewer.gate import COOKIE, HEADERS, HINTS, QUERY_CHARACTERS, holds_data, make_error
 from nodescope.use.viewer.page import serve_page
 from nodescope.use.viewer.refusal import Refused
 from nodescope.use.viewer.request import Responses, Viewer
@@ -41,13 +39,20 @@ REFUSALS: Responses = {
 
 
 def build_app(
-    viewer: Viewer,
-    admits: Callable[[str], bool] | None = None,
-    *,
-    only_local: bool = True,
-    hosts: tuple[str, ...] = (),
-) -> ASGIApp:
-    return ViewerGate(build_api(viewer), admits, only_local=only_local, hosts=hosts)
+    viewer: Viewer, admits: Admits | None = None, *, only_local: bool = True, hosts: tuple[str, ...] = ()
+) -> Gate:
+    return Gate(
+        build_api(viewer),
+        admits,
+        QUERY_CHARACTERS,
+        needs_token=holds_data,
+        hosts=frozenset(name.lower() for name in hosts) if only_local else None,
+        cookie=COOKIE,
+        headers=HEADERS,
+        hints=HINTS,
+        server="viewer",
+        make_refusal=make_error,
+    )
 
 
 def build_api(viewer: Viewer) -> FastAPI:
@@ -105,9 +110,9 @@ def add_refusals(api: FastAPI) -> None:
             paths = " ".join(name for name in known if name.startswith("/api/"))
             hint = f"did you mean {near}?" if near else ""
             return make_error(404, "not found", f"no {clean_text(path, 80)}; there are: {paths}", hint)
-        refusal = make_error(
-            error.status_code, "refused", f"{request.method} is not accepted here; accepted: GET"
+        return make_error(
+            error.status_code,
+            "refused",
+            f"{request.method} is not accepted here; accepted: GET",
+            headers={"Allow": "GET"} if error.status_code == 405 else None,
         )
-        if error.status_code == 405:
-            refusal.headers["Allow"] = "GET"
-        return refusal

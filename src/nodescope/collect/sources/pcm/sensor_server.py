@@ -16,16 +16,16 @@ second is left out. `OS ID` is the number Linux gives the core.
 """
 
 import json
-import urllib.error
-import urllib.request
 from collections import Counter
+from contextlib import closing
 from typing import Any
 
 import numpy as np
 
-from nodescope.base.errors import ParseError, SourceFailed
+from nodescope.base.errors import HttpFailed, ParseError, SourceFailed
 from nodescope.collect.sources.pcm.cell import ANYTHING, NAN, SHARE, judge_number
 from nodescope.collect.sources.pcm.columns import GAUGES, PAIRS, STATES, Numbers, Pairs
+from nodescope.serve.http_client import HttpClient, parse_endpoint
 
 # The server answers from memory; a second and a half is one in trouble.
 ANSWER_SECONDS = 1.5
@@ -55,18 +55,13 @@ def read_server(url: str) -> bytes:
     address = url.rstrip("/") + "/persecond/1"
     if not address.startswith(("http://", "https://")):
         raise SourceFailed(f"pcm_url = {url!r} is not an address; accepted: http://HOST:9738")
-    request = urllib.request.Request(address, headers={"Accept": "application/json"})  # noqa: S310 - checked above
     try:
-        with urllib.request.urlopen(request, timeout=ANSWER_SECONDS) as answer:  # noqa: S310 - checked above
-            body: bytes = answer.read(ANSWER_BYTES + 1)
-    except urllib.error.HTTPError as error:
-        raise SourceFailed(f"{address} answered {error.code}: is this pcm-sensor-server?") from error
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "reason", error)
-        raise SourceFailed(f"{address}: {reason}; is pcm-sensor-server running there?") from error
-    if len(body) > ANSWER_BYTES:
-        raise SourceFailed(f"{address} answered more than {ANSWER_BYTES} bytes")
-    return body
+        with closing(HttpClient(parse_endpoint(url), ANSWER_SECONDS, ANSWER_BYTES)) as client:
+            return client.read("/persecond/1", {"Accept": "application/json"}).body
+    except HttpFailed as error:
+        if error.status:
+            raise SourceFailed(f"{address} answered {error.status}: is this pcm-sensor-server?") from error
+        raise SourceFailed(f"{address}: {error.reason}; is pcm-sensor-server running there?") from error
 
 
 class Reading:

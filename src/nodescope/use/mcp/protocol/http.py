@@ -6,8 +6,7 @@ checked (a page in somebody's browser must not reach a server on loopback),
 bodies are bounded, a token is asked for where one is set.
 """
 
-import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from mcp.server import Server
@@ -19,21 +18,18 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from nodescope import __version__
 from nodescope.base.text import clean_text
+from nodescope.serve.gate import PROBES, Admits, Gate
+from nodescope.serve.json_response import make_error, make_json
 from nodescope.use.mcp.nodes.fleet import Fleet
 from nodescope.use.mcp.protocol.errors import ToolMisused
 
-PROBES = frozenset({"/healthz", "/health", "/readyz"})
+PATHS = PROBES | {"/mcp"}
 # A call is a name and a few words; a thousand times that is no call.
 BODY_BYTES = 256 * 1024
 # A probe comes every few seconds, often from several sides.
 READY_NS = 2_000_000_000
 READY_SECONDS = 2.0
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
-Admits = Callable[[str], bool]
-
-
-def make_json(content: object, status: int = 200) -> Response:
-    return Response(json.dumps(content).encode(), status, media_type="application/json")
 
 
 class Readiness:
@@ -93,7 +89,16 @@ def build_app(server: Server[Any], fleet: Fleet, hosts: Sequence[str], admits: A
             Route("/readyz", ready),
         ],
     )
-    return McpGate(app, admits)
+    gate = Gate(app, admits)
+
+    async def refuse_unknown(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["path"] in PATHS:
+            await gate(scope, receive, send)
+            return
+        detail = f"no {clean_text(scope['path'], 80)}; there are: /mcp /healthz /readyz"
+        await make_error(404, "not found", detail, "the MCP endpoint is /mcp")(scope, receive, send)
+
+    return refuse_unknown
 
 
 def build_security(hosts: Sequence[str]) -> TransportSecuritySettings:
@@ -102,38 +107,3 @@ def build_security(hosts: Sequence[str]) -> TransportSecuritySettings:
     allowed = [form for name in names for form in (name, f"{name}:*")]
     origins = [f"{scheme}://{form}" for scheme in ("http", "https") for form in allowed]
     return TransportSecuritySettings(allowed_hosts=allowed, allowed_origins=origins)
-
-
-class McpGate:
-    """In front of everything: the token, and answers in JSON for paths that are not there."""
-
-    def __init__(self, app: ASGIApp, admits: Admits | None) -> None:
-        self._app = app
-        self._admits = admits
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        refusal = self._refuse(scope) if scope["type"] == "http" else None
-        await (refusal or self._app)(scope, receive, send)
-
-    def _refuse(self, scope: Scope) -> Response | None:
-        path = scope["path"]
-        if path not in PROBES and path != "/mcp":
-            return make_json(
-                {
-                    "error": "not found",
-                    "detail": f"no {clean_text(path, 80)}; there are: /mcp /healthz /readyz",
-                    "hint": "the MCP endpoint is /mcp",
-                },
-                404,
-            )
-        if self._admits is None or path in PROBES:
-            return None
-        given = dict(scope["headers"]).get(b"authorization", b"").decode("latin-1")
-        if self._admits(given):
-            return None
-        refusal = make_json(
-            {"error": "token required", "detail": "send the header Authorization: Bearer TOKEN", "hint": ""},
-            401,
-        )
-        refusal.headers["WWW-Authenticate"] = "Bearer"
-        return refusal

@@ -1,4 +1,4 @@
-"""What was made of each node for one pod, and why: the score and all that went into it."""
+"""The rating of one node for one pod: the score, and everything it was computed from."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,13 +8,13 @@ BEST = 10
 
 
 @dataclass(slots=True)
-class Verdict:
-    """One node for one pod."""
+class NodeRating:
+    """How good a node is for a pod."""
 
     node: str
     score: int = 0
     cost_ms: float | None = None
-    """Expected loss of time there; None where the policy does not reckon in time."""
+    """Expected loss of time there; None where the policy does not compute one."""
     terms: dict[str, float] = field(default_factory=dict)
     """What the cost is made of, in ms, before confidence."""
     facts: dict[str, float] = field(default_factory=dict)
@@ -23,7 +23,7 @@ class Verdict:
     """What the host costs, by cause, in shares of work_ms."""
     work_ms: float = 0.0
     confidence: float = 1.0
-    """1 believed as it is, 0 not at all: then the node is taken as the average one."""
+    """1: used as it is; 0: not used, the node counts as the average one."""
     reasons: tuple[str, ...] = ()
 
     def all_terms(self) -> dict[str, float]:
