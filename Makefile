@@ -44,8 +44,9 @@ ahead: setup
 bench: setup ## every figure we claim, in one table
 	@$(PY) -m bench $(ARGS)
 
-docs: setup ## renew the generated pages
+docs: setup ## renew the generated pages and the web page's types
 	@$(PY) -m tools.generate_docs
+	@$(PY) -m tools.generate_types
 
 dashboards: setup ## renew deploy/grafana from tools/dashboards
 	@$(PY) -m tools.generate_dashboards

@@ -1,17 +1,19 @@
-/** The one way to the server: same origin, a deadline on every request, errors as sentences. */
+/** The answers that the page needs, and the requests to the viewer: same origin, a deadline on every request. */
 
-import type { Containers, Events, Filters, Instance, LivePoints, LiveStatus, Metric, Study, StudyAnswer, Summary, Timeseries } from "./types";
 import type { Span } from "./time";
+import type {
+  ContainersJson, ErrorJson, EventsJson, FiltersJson, InstanceJson, LivePointsJson, LiveStatusJson, MetricJson, MetricsJson, StudiesJson, StudyJson, StudyRowJson, SummaryJson, TimeseriesJson,
+} from "./types";
 
 export const DEADLINE_MS = 15_000;
 
-/** What failed, in words: what, why, and what to do where the server says it. */
+/** What failed, why, and what to do where the server says it. */
 export class Failure extends Error {
   constructor(
     readonly title: string,
     readonly detail: string,
     readonly hint: string,
-    /** A request that was wrong stays wrong: only the others are tried again by themselves. */
+    /** Whether to try again: a request that was refused stays refused. */
     readonly again: boolean,
   ) {
     super(`${title}: ${detail}`);
@@ -36,141 +38,112 @@ export interface SeriesQuery {
   points: number;
 }
 
-export interface StudyQuery {
+export interface StudyQuery extends Omit<SeriesQuery, "points"> {
   study: string;
-  metric: string;
-  scope: string;
-  containers: string[];
-  span: Span;
 }
 
-export interface LiveQuery {
-  metrics: string[];
-  containers: string[];
-}
-
-export interface LiveEars {
-  points(points: LivePoints): void;
-  status(status: LiveStatus): void;
+export interface LiveListener {
+  points(points: LivePointsJson): void;
+  status(status: LiveStatusJson): void;
   lost(): void;
 }
 
-/** Where the page's data come from: the viewer's API, or the page itself. */
+/** Where the answers come from: the viewer's API, or a file that has them in itself. */
 export interface Source {
   readonly offline: boolean;
-  instance(signal?: AbortSignal): Promise<Instance>;
-  summary(span: Span, signal?: AbortSignal): Promise<Summary>;
-  metrics(signal?: AbortSignal): Promise<Metric[]>;
-  filters(signal?: AbortSignal): Promise<Filters>;
-  containers(query: ContainerQuery, signal?: AbortSignal): Promise<Containers>;
-  timeseries(query: SeriesQuery, signal?: AbortSignal): Promise<Timeseries>;
-  studies(signal?: AbortSignal): Promise<Study[]>;
-  study(query: StudyQuery, signal?: AbortSignal): Promise<StudyAnswer>;
-  events(span: Span, signal?: AbortSignal): Promise<Events>;
-  live(query: LiveQuery, ears: LiveEars): () => void;
+  instance(signal?: AbortSignal): Promise<InstanceJson>;
+  summary(span: Span, signal?: AbortSignal): Promise<SummaryJson>;
+  metrics(signal?: AbortSignal): Promise<MetricJson[]>;
+  filters(signal?: AbortSignal): Promise<FiltersJson>;
+  containers(query: ContainerQuery, signal?: AbortSignal): Promise<ContainersJson>;
+  timeseries(query: SeriesQuery, signal?: AbortSignal): Promise<TimeseriesJson>;
+  studies(signal?: AbortSignal): Promise<StudyRowJson[]>;
+  study(query: StudyQuery, signal?: AbortSignal): Promise<StudyJson>;
+  events(span: Span, signal?: AbortSignal): Promise<EventsJson>;
+  /** Opens the live stream; returns what closes it. */
+  live(query: { metrics: string[]; containers: string[] }, listener: LiveListener): () => void;
 }
 
-type Words = Record<string, string | number | undefined>;
+type Params = Record<string, string | number | undefined>;
 
-export function query(words: Words): string {
+export function renderQuery(params: Params): string {
   const out = new URLSearchParams();
-  for (const [key, value] of Object.entries(words)) if (value !== undefined && value !== "") out.set(key, String(value));
+  for (const [key, value] of Object.entries(params)) if (value !== undefined && value !== "") out.set(key, String(value));
   return out.toString();
 }
 
-export function spanWords(span: Span): Words {
+function spanParams(span: Span): Params {
   return { from: span.from.toFixed(3), to: span.to.toFixed(3) };
 }
 
-/** Containers are the server's own case: it is the scope that is not said. */
-export function seriesWords(asked: { metric: string; scope: string; containers: string[]; span: Span }): Words {
-  const own = asked.scope === "" || asked.scope === "container";
+/** Containers are what the server assumes: their scope is left out. */
+export function seriesParams({ metric, scope, containers, span }: Omit<SeriesQuery, "points">): Params {
+  const ofContainers = scope === "" || scope === "container";
   return {
-    metric: asked.metric,
-    scope: own ? undefined : asked.scope,
-    containers: own ? asked.containers.join(",") : undefined,
-    ...spanWords(asked.span),
+    metric,
+    scope: ofContainers ? undefined : scope,
+    containers: ofContainers ? containers.join(",") : undefined,
+    ...spanParams(span),
   };
 }
 
 export class Server implements Source {
   readonly offline = false;
 
-  constructor(
-    private readonly node: () => string,
-    private readonly base = "",
-  ) {}
+  /** The node that is looked at; empty for all. */
+  constructor(private readonly node: () => string) {}
 
-  instance(signal?: AbortSignal): Promise<Instance> {
-    return this.get("/api/instance", {}, signal);
+  instance = (signal?: AbortSignal) => this.get<InstanceJson>("/api/instance", {}, signal);
+  summary = (span: Span, signal?: AbortSignal) => this.get<SummaryJson>("/api/summary", spanParams(span), signal);
+  metrics = async (signal?: AbortSignal) => (await this.get<MetricsJson>("/api/metrics", {}, signal)).metrics;
+  filters = (signal?: AbortSignal) => this.get<FiltersJson>("/api/filters", {}, signal);
+  studies = async (signal?: AbortSignal) => (await this.get<StudiesJson>("/api/studies", {}, signal)).studies;
+  events = (span: Span, signal?: AbortSignal) => this.get<EventsJson>("/api/events", spanParams(span), signal);
+
+  containers({ qos, span, ...rest }: ContainerQuery, signal?: AbortSignal): Promise<ContainersJson> {
+    return this.get("/api/containers", { ...rest, qos_class: qos, ...spanParams(span) }, signal);
   }
 
-  summary(span: Span, signal?: AbortSignal): Promise<Summary> {
-    return this.get("/api/summary", spanWords(span), signal);
+  timeseries(query: SeriesQuery, signal?: AbortSignal): Promise<TimeseriesJson> {
+    return this.get("/api/timeseries", { ...seriesParams(query), max_points: query.points }, signal);
   }
 
-  async metrics(signal?: AbortSignal): Promise<Metric[]> {
-    return (await this.get<{ metrics: Metric[] }>("/api/metrics", {}, signal)).metrics;
+  study(query: StudyQuery, signal?: AbortSignal): Promise<StudyJson> {
+    return this.get(`/api/study/${encodeURIComponent(query.study)}`, seriesParams(query), signal, 4 * DEADLINE_MS);
   }
 
-  filters(signal?: AbortSignal): Promise<Filters> {
-    return this.get("/api/filters", {}, signal);
-  }
-
-  containers(asked: ContainerQuery, signal?: AbortSignal): Promise<Containers> {
-    const { metric, namespace, labels, search, limit, qos, span } = asked;
-    return this.get("/api/containers", { metric, namespace, labels, search, limit, qos_class: qos, ...spanWords(span) }, signal);
-  }
-
-  timeseries(asked: SeriesQuery, signal?: AbortSignal): Promise<Timeseries> {
-    return this.get("/api/timeseries", { ...seriesWords(asked), max_points: asked.points }, signal);
-  }
-
-  async studies(signal?: AbortSignal): Promise<Study[]> {
-    return (await this.get<{ studies: Study[] }>("/api/studies", {}, signal)).studies;
-  }
-
-  study(asked: StudyQuery, signal?: AbortSignal): Promise<StudyAnswer> {
-    return this.get(`/api/study/${encodeURIComponent(asked.study)}`, seriesWords(asked), signal, 4 * DEADLINE_MS);
-  }
-
-  events(span: Span, signal?: AbortSignal): Promise<Events> {
-    return this.get("/api/events", spanWords(span), signal);
-  }
-
-  live(asked: LiveQuery, ears: LiveEars): () => void {
-    const words = { metric: asked.metrics.join(","), containers: asked.containers.join(","), node: this.node() };
-    const stream = new EventSource(`${this.base}/api/live?${query(words)}`);
-    stream.addEventListener("points", (event) => ears.points(JSON.parse((event as MessageEvent<string>).data) as LivePoints));
-    stream.addEventListener("status", (event) => ears.status(JSON.parse((event as MessageEvent<string>).data) as LiveStatus));
-    stream.addEventListener("error", () => ears.lost());
+  live({ metrics, containers }: { metrics: string[]; containers: string[] }, listener: LiveListener): () => void {
+    const stream = new EventSource(this.address("/api/live", { metric: metrics.join(","), containers: containers.join(",") }));
+    stream.addEventListener("points", (event: MessageEvent<string>) => listener.points(JSON.parse(event.data) as LivePointsJson));
+    stream.addEventListener("status", (event: MessageEvent<string>) => listener.status(JSON.parse(event.data) as LiveStatusJson));
+    stream.addEventListener("error", () => listener.lost());
     return () => stream.close();
   }
 
-  address(path: string, words: Words): string {
-    const asked = query({ ...words, node: this.node() });
-    return `${this.base}${path}${asked ? `?${asked}` : ""}`;
+  private address(path: string, params: Params): string {
+    const query = renderQuery({ ...params, node: this.node() });
+    return query ? `${path}?${query}` : path;
   }
 
-  private async get<T>(path: string, words: Words, signal?: AbortSignal, deadline = DEADLINE_MS): Promise<T> {
+  private async get<T>(path: string, params: Params, signal?: AbortSignal, deadline = DEADLINE_MS): Promise<T> {
     const stop = new AbortController();
-    const late = setTimeout(() => stop.abort("late"), deadline);
-    const give = (): void => stop.abort("left");
-    signal?.addEventListener("abort", give, { once: true });
-    if (signal?.aborted) give();
+    const timer = setTimeout(() => stop.abort("late"), deadline);
+    const cancel = (): void => stop.abort("cancelled");
+    signal?.addEventListener("abort", cancel, { once: true });
+    if (signal?.aborted) cancel();
     try {
-      const answer = await fetch(this.address(path, words), { signal: stop.signal, headers: { accept: "application/json" } });
+      const answer = await fetch(this.address(path, params), { signal: stop.signal, headers: { accept: "application/json" } });
       if (!answer.ok) throw await readFailure(path, answer);
       return (await answer.json()) as T;
     } catch (error) {
-      if (error instanceof Failure || stop.signal.reason === "left") throw error;
+      if (error instanceof Failure || stop.signal.reason === "cancelled") throw error;
       if (stop.signal.reason === "late") {
         throw new Failure(`${path} did not answer`, `no answer within ${deadline / 1000} s`, "The server may be busy or gone.", true);
       }
       throw new Failure(`${path} could not be reached`, "the connection failed", "Is the viewer still running?", true);
     } finally {
-      clearTimeout(late);
-      signal?.removeEventListener("abort", give);
+      clearTimeout(timer);
+      signal?.removeEventListener("abort", cancel);
     }
   }
 }
@@ -178,14 +151,14 @@ export class Server implements Source {
 async function readFailure(path: string, answer: Response): Promise<Failure> {
   const again = answer.status >= 500 || answer.status === 429;
   try {
-    const body = (await answer.json()) as { error?: unknown; detail?: unknown; hint?: unknown };
-    const said = (value: unknown): string => (typeof value === "string" ? value : "");
-    return new Failure(said(body.error) || `${path} answered ${answer.status}`, said(body.detail), said(body.hint), again);
+    const body = (await answer.json()) as { [key in keyof ErrorJson]?: unknown };
+    const text = (value: unknown): string => (typeof value === "string" ? value : "");
+    return new Failure(text(body.error) || `${path} answered ${answer.status}`, text(body.detail), text(body.hint), again);
   } catch {
     return new Failure(`${path} answered ${answer.status}`, answer.statusText || "without a reason", "", again);
   }
 }
 
-export function isLeft(error: unknown): boolean {
-  return error === "left" || (error instanceof DOMException && error.name === "AbortError");
+export function isCancelled(error: unknown): boolean {
+  return error === "cancelled" || (error instanceof DOMException && error.name === "AbortError");
 }

@@ -1,6 +1,6 @@
-/** The page: bar, tiles, list, panels, drawer; and what is shown while there is nothing yet. */
+/** The page: top bar, tiles, list of containers, panels, drawer; and what is shown before there are data. */
 
-import { useEffect, useState } from "preact/hooks";
+import { useEffect } from "preact/hooks";
 import { Drawer } from "./drawer";
 import { Lane } from "./lane";
 import { ContainerList } from "./list";
@@ -8,38 +8,22 @@ import type { Model } from "./model";
 import { Overview } from "./overview";
 import { PanelView } from "./panel";
 import { Sheets } from "./sheets";
+import { useSignal } from "./signal";
 import { Trouble } from "./states";
 import { applyTheme } from "./theme";
 import { Tiles } from "./tiles";
+import { now } from "./timers";
 import { TopBar } from "./topbar";
-
-/** Draws again at most once a frame, however often the model changes. */
-export function useModel(model: Model): void {
-  const [, tick] = useState(0);
-  useEffect(() => {
-    let waiting = 0;
-    const stop = model.changed.on(() => {
-      waiting ||= requestAnimationFrame(() => {
-        waiting = 0;
-        tick((count) => count + 1);
-      });
-    });
-    return () => {
-      stop();
-      cancelAnimationFrame(waiting);
-    };
-  }, [model]);
-}
 
 function useTheme(model: Model): void {
   const { theme } = model.view;
   applyTheme(theme);
   useEffect(() => {
-    model.redraw();
+    model.panels.redraw();
     const media = window.matchMedia("(prefers-color-scheme: dark)");
     const follow = (): void => {
       applyTheme(model.view.theme);
-      model.redraw();
+      model.panels.redraw();
       model.changed.send();
     };
     media.addEventListener("change", follow);
@@ -48,9 +32,9 @@ function useTheme(model: Model): void {
 }
 
 export function App({ model }: { model: Model }) {
-  useModel(model);
+  useSignal(model.changed);
   useTheme(model);
-  const instance = model.instance.value;
+  const instance = model.data.instance.value;
   useEffect(() => {
     document.title = instance ? `${instance.node} - nodescope` : "nodescope";
   }, [instance?.node]);
@@ -69,24 +53,24 @@ export function App({ model }: { model: Model }) {
 }
 
 function Waiting({ model }: { model: Model }) {
-  const { trouble } = model.instance;
+  const { trouble } = model.data.instance;
   return (
     <main id="main" class="whole" tabIndex={-1}>
       {trouble
-        ? <Trouble trouble={trouble} retry={() => model.retry(model.instance)} />
-        : <p class="state" role="status">Asking the viewer what it has{since(model.instance.loadingSince)}</p>}
+        ? <Trouble trouble={trouble} retry={() => model.data.requests.retry(model.data.instance)} />
+        : <p class="state" role="status">Asking the viewer what it has{since(model.data.instance.loadingSince)}</p>}
     </main>
   );
 }
 
 function since(start: number): string {
-  const seconds = start ? Math.floor(Date.now() / 1000 - start) : 0;
+  const seconds = start ? Math.floor(now() - start) : 0;
   return seconds >= 2 ? `, for ${seconds} s now ...` : " ...";
 }
 
 function Body({ model }: { model: Model }) {
-  const { view, instance } = model;
-  if (instance.value?.to === null) return <Empty model={model} />;
+  const { view } = model;
+  if (model.data.instance.value?.to === null) return <Empty model={model} />;
   return (
     <div class={`body ${view.drawer ? "with-drawer" : ""}`}>
       <Tiles model={model} />
@@ -94,7 +78,7 @@ function Body({ model }: { model: Model }) {
       <main id="main" class="main" tabIndex={-1} aria-label="panels">
         <Lane model={model} />
         <div class="panels">
-          {model.panels.map((panel, index) => <PanelView key={panel.key} model={model} panel={panel} index={index} />)}
+          {model.panels.list.map((panel, index) => <PanelView key={panel.key} model={model} panel={panel} index={index} />)}
         </div>
         <Overview model={model} />
       </main>
@@ -103,16 +87,16 @@ function Body({ model }: { model: Model }) {
   );
 }
 
-/** Nothing recorded yet: why, and what to do next. */
+/** No sample was recorded yet: why, and what to do next. */
 function Empty({ model }: { model: Model }) {
-  const problems = model.instance.value?.problems ?? [];
+  const problems = model.data.instance.value?.problems ?? [];
   return (
     <main id="main" class="whole" tabIndex={-1}>
       <section class="state">
         <h2>There are no samples in this data folder yet</h2>
         <p>An agent writes its first file after about a minute and a half. Start one with <code>nodescope up</code>, or look at a made-up node with <code>nodescope demo</code>.</p>
         {problems.map((problem) => <p key={problem.file}><code>{problem.file}</code>: {problem.reason}</p>)}
-        <button type="button" onClick={() => model.retry(model.instance)}>look again</button>
+        <button type="button" onClick={() => model.data.requests.retry(model.data.instance)}>look again</button>
       </section>
     </main>
   );

@@ -1,16 +1,17 @@
-/** One panel's uPlot: made anew when its series change, moved in place when only time does. */
+/** The chart of one panel, drawn by uPlot: made anew when its series change, moved when only the time window does. */
 
 import uPlot from "uplot";
 import { axisFigures, axisSteps } from "./format";
-import type { Model, Panel } from "./model";
+import type { Model } from "./model";
+import type { Panel } from "./panels";
 import { drawGround, drawMarks, limitShown, type Drawn } from "./overlay";
 import { axisRange, bounds } from "./series";
 import { readLook, stroke, type Look } from "./theme";
 import { shift, tick, zoom, type Span } from "./time";
-import type { Series } from "./types";
+import type { SeriesJson } from "./types";
 
 export const AXIS_PIXELS = 64;
-/** Right of the plot, for the last label of the time axis. Lane and overview leave the same: one axis for all. */
+/** Room right of the plot, for the last label of the time axis. Events and overview leave the same, so that all share one axis. */
 export const RIGHT_PIXELS = 18;
 const FONT = "11px system-ui, sans-serif";
 
@@ -20,21 +21,21 @@ export class Chart {
   private quiet = false;
   private look: Look = readLook();
   private readonly stops: (() => void)[] = [];
-  private readonly sight: ResizeObserver;
+  private readonly observer: ResizeObserver;
 
   constructor(
     private readonly host: HTMLElement,
     private readonly model: Model,
     private panel: Panel,
   ) {
-    this.stops.push(model.windowMoved.on((span) => this.move(span)));
-    this.stops.push(model.cursorMoved.on((at) => this.point(at)));
-    this.sight = new ResizeObserver(() => this.resize());
-    this.sight.observe(host);
+    this.stops.push(model.time.moved.on((span) => this.move(span)));
+    this.stops.push(model.time.cursorMoved.on((at) => this.point(at)));
+    this.observer = new ResizeObserver(() => this.resize());
+    this.observer.observe(host);
     this.gestures();
   }
 
-  /** Everything that may have changed but the window and the cursor. */
+  /** Draws all that may have changed; window and cursor have signals of their own. */
   draw(panel: Panel): void {
     this.panel = panel;
     const answer = panel.slot.value;
@@ -43,23 +44,23 @@ export class Chart {
       return;
     }
     this.look = readLook();
-    const shown = answer.series.map((series) => [series.id, this.model.isShown(series), this.model.palette.ink(this.model.inkKey(series))]);
+    const shown = answer.series.map((series) => [series.id, this.model.selection.isShown(series), this.model.panels.palette.inkOf(series)]);
     const shape = JSON.stringify([shown, answer.unit, this.look.dark, this.model.view.utc]);
     const data = [answer.time, ...answer.series.map((series) => series.mean)] as uPlot.AlignedData;
     if (!this.plot || shape !== this.shape) {
       this.drop();
       this.shape = shape;
       this.plot = new uPlot(this.options(answer.series, answer.unit), data, this.host);
-      this.move(this.model.span);
+      this.move(this.model.time.span);
       return;
     }
     this.plot.setData(data, false);
-    this.move(this.model.span);
+    this.move(this.model.time.span);
   }
 
   destroy(): void {
     for (const stop of this.stops) stop();
-    this.sight.disconnect();
+    this.observer.disconnect();
     this.drop();
   }
 
@@ -67,7 +68,7 @@ export class Chart {
     return this.plot?.ctx.canvas ?? null;
   }
 
-  /** A row of the legend under the mouse: the other lines step back. */
+  /** Fades the other lines while the mouse is on one row of the legend. */
   accent(id: string | null): void {
     const index = this.panel.slot.value?.series.findIndex((series) => series.id === id) ?? -1;
     this.plot?.setSeries(index < 0 ? null : index + 1, { focus: index >= 0 }, false);
@@ -81,7 +82,7 @@ export class Chart {
 
   private move(span: Span): void {
     this.plot?.setScale("x", { min: span.from, max: span.to });
-    // For whoever looks from outside: tests, and a person with the inspector.
+    // Not used by the page: for tests, and for a person with the inspector.
     this.host.dataset["from"] = span.from.toFixed(3);
     this.host.dataset["to"] = span.to.toFixed(3);
   }
@@ -98,33 +99,38 @@ export class Chart {
   private resize(): void {
     const { clientWidth: width, clientHeight: height } = this.host;
     if (width > 0 && height > 0) this.plot?.setSize({ width, height });
-    if (width > AXIS_PIXELS) this.model.setWidth(width - AXIS_PIXELS - RIGHT_PIXELS);
+    if (width > AXIS_PIXELS) this.model.data.setWidth(width - AXIS_PIXELS - RIGHT_PIXELS);
   }
 
   private drawn(): Drawn | null {
     const { model, panel, look } = this;
     const answer = panel.slot.value;
     if (!answer) return null;
-    const chosen = model.chosenFinding;
+    const chosen = model.panels.chosenFinding;
     return {
       answer,
-      shown: answer.series.filter((series) => model.isShown(series)),
-      colour: (series) => stroke(model.palette.ink(model.inkKey(series)), look.dark),
-      found: panel.found,
+      shown: answer.series.filter((series) => model.selection.isShown(series)),
+      colour: (series) => stroke(model.panels.palette.inkOf(series), look.dark),
+      found: panel.findings,
       chosen: chosen?.panel === panel.key ? chosen : null,
       look,
       unit: answer.unit,
     };
   }
 
+  private paint(plot: uPlot, draw: (plot: uPlot, drawn: Drawn) => void): void {
+    const drawn = this.drawn();
+    if (drawn) draw(plot, drawn);
+  }
+
   private limits(): [number, number] {
     const drawn = this.drawn();
     if (!drawn) return [0, 1];
-    const found = bounds(drawn.answer, (series) => this.model.isShown(series), this.model.span);
+    const found = bounds(drawn.answer, (series) => this.model.selection.isShown(series), this.model.time.span);
     return axisRange(found, limitShown(drawn));
   }
 
-  private options(series: Series[], unit: string): uPlot.Options {
+  private options(series: SeriesJson[], unit: string): uPlot.Options {
     const { model, look } = this;
     const axis = { stroke: look.faint, font: FONT, grid: { stroke: look.grid, width: 1 }, ticks: { show: false } };
     return {
@@ -139,13 +145,13 @@ export class Chart {
         points: { size: 6, width: 2 },
         drag: { x: true, y: false, setScale: false, dist: 4 },
         bind: {
-          // Shift and the other buttons are ours: they pan.
+          // With Shift or another button the mouse pans: uPlot must not select.
           mousedown: (_plot, _target, handler) => (event) => {
             if (event.button === 0 && !event.shiftKey) handler(event);
             return null;
           },
           dblclick: () => () => {
-            model.reset();
+            model.time.goTo(null);
             return null;
           },
         },
@@ -168,10 +174,10 @@ export class Chart {
       series: [
         {},
         ...series.map((one): uPlot.Series => {
-          const ink = model.palette.ink(model.inkKey(one));
+          const ink = model.panels.palette.inkOf(one);
           return {
             label: one.id,
-            show: model.isShown(one),
+            show: model.selection.isShown(one),
             stroke: stroke(ink, look.dark),
             width: 1.5,
             dash: ink.dash,
@@ -181,23 +187,13 @@ export class Chart {
         }),
       ],
       hooks: {
-        drawAxes: [
-          (plot) => {
-            const drawn = this.drawn();
-            if (drawn) drawGround(plot, drawn);
-          },
-        ],
-        draw: [
-          (plot) => {
-            const drawn = this.drawn();
-            if (drawn) drawMarks(plot, drawn);
-          },
-        ],
+        drawAxes: [(plot) => this.paint(plot, drawGround)],
+        draw: [(plot) => this.paint(plot, drawMarks)],
         setCursor: [
           (plot) => {
             if (this.quiet) return;
             const left = plot.cursor.left ?? -10;
-            model.setCursor(left < 0 ? null : plot.posToVal(left, "x"));
+            model.time.setCursor(left < 0 ? null : plot.posToVal(left, "x"));
           },
         ],
         setSelect: [
@@ -206,7 +202,7 @@ export class Chart {
             if (width < 4) return;
             const span = { from: plot.posToVal(left, "x"), to: plot.posToVal(left + width, "x") };
             plot.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
-            model.goTo(span);
+            model.time.goTo(span);
           },
         ],
       },
@@ -216,15 +212,15 @@ export class Chart {
   // ---- wheel, shift-drag, fingers -------------------------------------------------
 
   private gestures(): void {
-    const on = <K extends keyof HTMLElementEventMap>(kind: K, ear: (event: HTMLElementEventMap[K]) => void, passive = true): void => {
-      this.host.addEventListener(kind, ear, { passive });
-      this.stops.push(() => this.host.removeEventListener(kind, ear));
+    const on = <K extends keyof HTMLElementEventMap>(kind: K, listener: (event: HTMLElementEventMap[K]) => void, passive = true): void => {
+      this.host.addEventListener(kind, listener, { passive });
+      this.stops.push(() => this.host.removeEventListener(kind, listener));
     };
     on("wheel", (event) => this.wheel(event), false);
     const fingers = new Map<number, number>();
     let start: { span: Span; fingers: Map<number, number> } | null = null;
     const begin = (): void => {
-      start = { span: { ...this.model.span }, fingers: new Map(fingers) };
+      start = { span: { ...this.model.time.span }, fingers: new Map(fingers) };
     };
     on("pointerdown", (event) => {
       const pans = event.pointerType === "touch" || event.shiftKey || event.button === 1;
@@ -236,7 +232,7 @@ export class Chart {
     on("pointermove", (event) => {
       if (!fingers.has(event.pointerId) || !start || !this.plot) return;
       fingers.set(event.pointerId, event.clientX);
-      this.model.drag(this.dragged(start.span, start.fingers, fingers));
+      this.model.time.drag(this.dragged(start.span, start.fingers, fingers));
     });
     const end = (event: PointerEvent): void => {
       if (!fingers.delete(event.pointerId)) return;
@@ -245,7 +241,7 @@ export class Chart {
         return;
       }
       start = null;
-      this.model.settle();
+      this.model.time.settle();
     };
     on("pointerup", end);
     on("pointercancel", end);
@@ -261,7 +257,7 @@ export class Chart {
     if (a === undefined || b === undefined) return span;
     const gap = (places: Map<number, number>): number => Math.max(Math.abs((places.get(a) ?? 0) - (places.get(b) ?? 0)), 10);
     const middle = ((before.get(a) ?? 0) + (before.get(b) ?? 0)) / 2 - box.left;
-    const all = this.model.bounds;
+    const all = this.model.time.bounds;
     return shift(zoom(span, gap(before) / gap(after), span.from + middle * perPixel, (all.to - all.from) * 1.5), (-(moved(a) + moved(b)) / 2) * perPixel);
   }
 
@@ -269,10 +265,10 @@ export class Chart {
     if (!this.plot || event.ctrlKey) return;
     event.preventDefault();
     if (event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY)) {
-      this.model.panBy(Math.sign(event.deltaX || event.deltaY) * 0.1);
+      this.model.time.panBy(Math.sign(event.deltaX || event.deltaY) * 0.1);
       return;
     }
     const box = this.plot.over.getBoundingClientRect();
-    this.model.zoomBy(event.deltaY > 0 ? 1.25 : 0.8, this.plot.posToVal(event.clientX - box.left, "x"));
+    this.model.time.zoomBy(event.deltaY > 0 ? 1.25 : 0.8, this.plot.posToVal(event.clientX - box.left, "x"));
   }
 }

@@ -1,8 +1,8 @@
 /**
- * Eight colours that survive colour blindness (after Okabe and Ito, darkened or
- * lightened until each has a contrast of 4.5 on its background). Red is left for harm.
- * The same container has the same colour in every panel and after a restart; from the
- * ninth on the colours come again with dashes.
+ * Colours of series: eight that colour-blind people can tell apart (after Okabe and Ito, darkened
+ * or lightened until each has a contrast of 4.5 on its background). Red is kept for harm.
+ * A container has the same colour in every panel and after a restart; from the ninth series on
+ * the colours are used again, with dashes.
  */
 
 export const LIGHT = ["#0067a8", "#9a5b00", "#00735a", "#a03c78", "#1d7a9c", "#6b5f00", "#5b4fb5", "#5a5f66"] as const;
@@ -25,7 +25,7 @@ export function hash(text: string): number {
 export class Palette {
   private readonly given = new Map<string, number>();
 
-  /** order: numbers given before, so that a reload gives the same. */
+  /** order: numbers that were given before. */
   constructor(order: Iterable<[string, number]> = []) {
     for (const [key, number] of order) if (Number.isInteger(number) && number >= 0) this.given.set(key, number);
   }
@@ -39,6 +39,10 @@ export class Palette {
     return { slot: number % 8, dash: DASHES[Math.floor(number / 8) % DASHES.length] ?? [] };
   }
 
+  inkOf(series: { id: string; name: string }): Ink {
+    return this.ink(colourKey(series));
+  }
+
   clear(): void {
     this.given.clear();
   }
@@ -47,28 +51,39 @@ export class Palette {
     return [...this.given];
   }
 
-  /** The colour its name asks for, or the next free one of the same round. */
+  /** The colour that follows from its name, or the next free one of the same round. */
   private choose(key: string): number {
     const taken = new Set(this.given.values());
-    const wish = hash(key) % 8;
+    const preferred = hash(key) % 8;
     for (let round = 0; ; round += 1) {
       for (let step = 0; step < 8; step += 1) {
-        const number = round * 8 + ((wish + step) % 8);
+        const number = round * 8 + ((preferred + step) % 8);
         if (!taken.has(number)) return number;
       }
     }
   }
 }
 
-export function luminance(colour: string): number {
-  const channel = (place: number): number => {
-    const value = parseInt(colour.slice(place, place + 2), 16) / 255;
-    return value <= 0.03928 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4;
-  };
-  return 0.2126 * channel(1) + 0.7152 * channel(3) + 0.0722 * channel(5);
+/** A container that was restarted has a new id and the old name: the name gives the colour. */
+export function colourKey(series: { id: string; name: string }): string {
+  return series.name.includes("/") ? series.name : series.id;
 }
 
-export function contrast(one: string, other: string): number {
-  const [high, low] = [luminance(one), luminance(other)].sort((a, b) => b - a) as [number, number];
-  return (high + 0.05) / (low + 0.05);
+const STORED = "nodescope-colours";
+
+/** The colours given earlier in this visit, so that a reload gives the same. */
+export function loadPalette(page: Window): Palette {
+  try {
+    return new Palette(JSON.parse(page.sessionStorage.getItem(STORED) ?? "[]") as [string, number][]);
+  } catch {
+    return new Palette();
+  }
+}
+
+export function savePalette(palette: Palette, page: Window): void {
+  try {
+    page.sessionStorage.setItem(STORED, JSON.stringify(palette.entries().slice(-500)));
+  } catch {
+    // A page from disk may have no storage; the colours then hold until it is closed.
+  }
 }

@@ -1,9 +1,9 @@
-/** "Copy as": the picture's question in the words of other tools. */
+/** "Copy as": the query behind a panel, written for other tools. */
 
-import { query, seriesWords } from "./api";
+import { renderQuery, seriesParams } from "./api";
 import { renderMoment, type Span } from "./time";
 
-export interface Asked {
+export interface PanelQuery {
   metric: string;
   scope: string;
   containers: { id: string; pod: string; container: string; namespace: string }[];
@@ -11,7 +11,7 @@ export interface Asked {
   origin: string;
 }
 
-/** Plain names in Prometheus' words: the name, and whether it is a counter. */
+/** By plain name: the name on /metrics, and whether it is a counter. */
 const PROMETHEUS: Record<string, [string, boolean]> = {
   cpu: ["container_cpu_usage_seconds_total", true],
   cpu_user: ["container_cpu_user_seconds_total", true],
@@ -37,12 +37,12 @@ const PROMETHEUS: Record<string, [string, boolean]> = {
 };
 
 /** Null when the metric has no series on /metrics. */
-export function promql(asked: Asked): string | null {
-  const known = PROMETHEUS[asked.metric];
+export function promql(query: PanelQuery): string | null {
+  const known = PROMETHEUS[query.metric];
   if (!known) return null;
   const [name, counter] = known;
-  const pods = [...new Set(asked.containers.map((one) => one.pod).filter(Boolean))];
-  const names = [...new Set(asked.containers.map((one) => one.container).filter(Boolean))];
+  const pods = [...new Set(query.containers.map((one) => one.pod).filter(Boolean))];
+  const names = [...new Set(query.containers.map((one) => one.container).filter(Boolean))];
   const selectors = [
     ...(pods.length ? [`pod=~${quoted(pods.map(escaped).join("|"))}`] : []),
     ...(names.length ? [`container=~${quoted(names.map(escaped).join("|"))}`] : []),
@@ -51,36 +51,36 @@ export function promql(asked: Asked): string | null {
   return counter ? `rate(${series}[1m])` : series;
 }
 
-export function curl(asked: Asked): string {
-  return `curl -sS ${shell(address(asked))}`;
+export function curl(query: PanelQuery): string {
+  return `curl -sS ${shell(address(query))}`;
 }
 
-export function python(asked: Asked): string {
+export function python(query: PanelQuery): string {
   return [
     "import json, urllib.request",
     "",
-    `url = ${JSON.stringify(address(asked))}`,
+    `url = ${JSON.stringify(address(query))}`,
     "answer = json.load(urllib.request.urlopen(url))",
     'for series in answer["series"]:',
     '    print(series["name"], list(zip(answer["time"], series["mean"]))[-1])',
   ].join("\n");
 }
 
-export function duckdb(asked: Asked): string {
-  const ids = asked.containers.map((one) => `'${one.id.replaceAll("'", "''")}'`);
+export function duckdb(query: PanelQuery): string {
+  const ids = query.containers.map((one) => `'${one.id.replaceAll("'", "''")}'`);
   return [
     "-- in the data folder; raw values as the kernel gave them",
     "SELECT time, l_pod_name, l_container_name, metric_name, value_float, value_int",
     "FROM read_parquet('**/*.parquet', hive_partitioning = true, union_by_name = true)",
-    `WHERE time BETWEEN TIMESTAMP '${stamp(asked.span.from)}' AND TIMESTAMP '${stamp(asked.span.to)}'`,
+    `WHERE time BETWEEN TIMESTAMP '${stamp(query.span.from)}' AND TIMESTAMP '${stamp(query.span.to)}'`,
     ...(ids.length ? [`  AND l_container_id IN (${ids.join(", ")})`] : []),
     "ORDER BY time;",
   ].join("\n");
 }
 
-export function address(asked: Asked): string {
-  const words = seriesWords({ ...asked, containers: asked.containers.map((one) => one.id.slice(0, 12)) });
-  return `${asked.origin}/api/timeseries?${query({ ...words, from: renderMoment(asked.span.from), to: renderMoment(asked.span.to) })}`;
+export function address(query: PanelQuery): string {
+  const params = seriesParams({ ...query, containers: query.containers.map((one) => one.id.slice(0, 12)) });
+  return `${query.origin}/api/timeseries?${renderQuery({ ...params, from: renderMoment(query.span.from), to: renderMoment(query.span.to) })}`;
 }
 
 function stamp(at: number): string {

@@ -4,7 +4,7 @@
  *   {"schema_version": 1, "name": "...", "containers": {"namespace", "label_selector", "name_pattern", "ids"},
  *    "time_range": {"range": "1h"} or {"from", "to"}, "panels": [{"metric", "scope", "title"}], "study": "trend"}
  *
- * ${NAME} in any text is replaced by the hash's own word `name`. What is not understood is refused by name.
+ * ${NAME} in any text is replaced by the parameter `name` of the hash. An unknown key is refused, and the message names it.
  */
 
 import { parseLength, parseMoment, type Range } from "./time";
@@ -35,7 +35,7 @@ function parseInline(text: string): unknown {
   }
 }
 
-/** Another origin could draw what it likes in our name. */
+/** Refuses other origins: they could show anything as if it came from this viewer. */
 export function sameOrigin(text: string, origin: string): string {
   const url = new URL(text, origin);
   if (url.origin !== origin) throw new Error(`${url.origin} is not this page's origin; accepted: a path here, or the JSON itself`);

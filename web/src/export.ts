@@ -1,21 +1,21 @@
-/** What leaves the page as a file: CSV of what is drawn, and a picture of the panels. */
+/** Files that the page makes by itself: CSV of what is drawn, and a picture of the panels. */
 
-import type { Series, Timeseries } from "./types";
+import type { SeriesJson, TimeseriesJson } from "./types";
 import { renderMoment, type Span } from "./time";
 
-/** RFC 4180, with a guard: a name that a spreadsheet would run as a formula is text. */
+/** A cell after RFC 4180. A quote is put before a name that a spreadsheet would run as a formula. */
 export function csvCell(text: string): string {
   const safe = /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;
   return /[",\n\r]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
 }
 
-export function csv(answer: Timeseries, shown: (series: Series) => boolean, span: Span): string {
+export function csv(answer: TimeseriesJson, shown: (series: SeriesJson) => boolean, span: Span): string {
   const rows = ["time,metric,unit,id,name,mean,min,max"];
   for (const series of answer.series.filter(shown)) {
     answer.time.forEach((at, place) => {
       if (at < span.from || at > span.to) return;
       const value = (from: (number | null)[]): string => String(from[place] ?? "");
-      // An empty cell is "not measured"; it is never 0.
+      // An empty cell means not measured.
       rows.push([renderMoment(at), csvCell(answer.metric), answer.unit, csvCell(series.id), csvCell(series.name), value(series.mean), value(series.min), value(series.max)].join(","));
     });
   }

@@ -1,4 +1,4 @@
-/** A search field with its list of hits: arrows move, Enter takes, Esc leaves. */
+/** A search field and the list of its hits: arrow keys move, Enter chooses, Esc clears. */
 
 import { useId, useState } from "preact/hooks";
 import { search } from "./fuzzy";
@@ -19,7 +19,7 @@ interface Props {
   label: string;
   placeholder: string;
   items: Item[];
-  /** Inside a sheet the hits are part of it and are there without a query. */
+  /** In a sheet: the hits are shown without a query as well. */
   open?: boolean;
   done?: () => void;
 }

@@ -1,25 +1,25 @@
-/** Findings as rows of one list, their order, the words beside a container, the span a click zooms to. */
+/** Findings as rows of one list: their order, which of them are drawn, and the span that a click zooms to. */
 
-import type { Finding, StudyAnswer, Timeseries } from "./types";
+import type { FindingJson, StudyJson, TimeseriesJson } from "./types";
 import type { Span } from "./time";
 
-export interface Found {
+export interface FindingRow {
   key: string;
   panel: string;
   metric: string;
   id: string;
   name: string;
   study: string;
-  finding: Finding;
-  /** A change that a cycle of the same series foretells. */
+  finding: FindingJson;
+  /** A change that is part of a cycle of the same series. */
   explained: boolean;
 }
 
-/** What hurts first: a limit that is coming, then what changed, then the rest. */
+/** Part of the urgency: a trend towards a limit first, then changes, then the rest. */
 const WEIGHT: Record<string, number> = { trend: 3, changepoint: 2, anomaly: 2, periodicity: 1, correlation: 0, summary: -1 };
 
-/** How much of the level it is: a change of one percent may be certain and still not matter. */
-export function effect(finding: Finding): number {
+/** The size of the change, as a share of the level: a change of one percent may be certain and still not matter. */
+export function effect(finding: FindingJson): number {
   if (finding.kind === "periodicity") return finding.strength ?? 0;
   const level = Math.max(Math.abs(finding.before ?? 0), Math.abs(finding.after ?? 0));
   if (level === 0) return finding.kind === "anomaly" ? 1 : 0;
@@ -27,20 +27,20 @@ export function effect(finding: Finding): number {
   return Math.min(step / level, 1);
 }
 
-/** Worth a mark on the chart, or the panel's sentence, without being asked for. */
-export function matters(found: Found): boolean {
+/** Whether it is marked on the chart and may be the panel's sentence before anybody chose it. */
+export function matters(found: FindingRow): boolean {
   return isEvent(found) && !found.explained && found.finding.confidence >= 0.8 && (effect(found.finding) >= 0.25 || limitAt(found.finding) !== null);
 }
 
-export function urgency(found: Found): number {
+export function urgency(found: FindingRow): number {
   const { finding } = found;
   const coming = finding.time_to_limit_seconds;
   const near = typeof coming === "number" && coming < 7 * 86400 ? 4 : 0;
   return (found.explained ? -8 : 0) + near + 4 * effect(finding) + (WEIGHT[finding.kind] ?? 0) / 2 + finding.confidence;
 }
 
-export function collect(panel: string, answer: StudyAnswer, drawn: Timeseries | null): Found[] {
-  const rows: Found[] = [];
+export function collect(panel: string, answer: StudyJson, drawn: TimeseriesJson | null): FindingRow[] {
+  const rows: FindingRow[] = [];
   for (const result of answer.results) {
     if (result.status !== "found") continue;
     const series = drawn?.series.find((one) => one.id === result.series.id) ?? drawn?.series.find((one) => one.name === result.series.container);
@@ -66,18 +66,18 @@ export function collect(panel: string, answer: StudyAnswer, drawn: Timeseries | 
   return rows.sort((a, b) => urgency(b) - urgency(a));
 }
 
-/** A summary describes; it is not something that happened. */
-export function isEvent(found: Found): boolean {
+/** A summary describes the series; all other findings are events. */
+export function isEvent(found: FindingRow): boolean {
   return found.finding.kind !== "summary";
 }
 
-export function limitAt(finding: Finding): number | null {
+export function limitAt(finding: FindingJson): number | null {
   const coming = finding.time_to_limit_seconds;
   return typeof coming === "number" && Number.isFinite(coming) ? finding.to + coming : null;
 }
 
-/** The finding with room around it; a trend is shown until its limit where that is not far. */
-export function spanOf(finding: Finding, bounds: Span): Span {
+/** The finding with room around it; a trend up to its limit if that is near. */
+export function spanOf(finding: FindingJson, bounds: Span): Span {
   const at = finding.at;
   if (at !== null && finding.kind !== "periodicity" && finding.kind !== "trend") {
     const room = Math.max(60, Math.min(600, (bounds.to - bounds.from) / 12));

@@ -1,9 +1,9 @@
-/** Numbers with the units a person uses; the exact value stays reachable. */
+/** Numbers, names and units as text for people. */
 
 const BINARY = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
 const DECIMAL: [number, string][] = [[1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"]];
 
-/** Three significant digits unless told, no exponent, no trailing zeros. */
+/** Three significant digits by default, no exponent, no trailing zeros. */
 export function figure(value: number, significant = 3): string {
   if (value === 0) return "0";
   const size = Math.abs(value);
@@ -18,7 +18,7 @@ function binary(value: number, significant: number): string {
     left /= 1024;
     step += 1;
   }
-  // 1023.9 of one unit is 1 of the next once rounded.
+  // 1023.9 KiB is rounded to 1024, which is 1 MiB.
   if (Number(figure(left)) >= 1024 && step < BINARY.length - 1) {
     left /= 1024;
     step += 1;
@@ -82,14 +82,14 @@ export function unitWords(unit: string): string {
   return UNIT_WORDS[unit] ?? unit;
 }
 
-// Units with a sign of a letter or two, or that change with the size.
+// Units that are short, or that are scaled with the value: an axis repeats them.
 const SIGNED = new Set(["bytes", "bytes/s", "ratio", "percent", "seconds", "celsius", "watts", "hertz"]);
 
 const AXIS_DIGITS = [3, 4, 5, 6, 7, 8, 9];
 
 /**
- * The ticks of a y axis: the unit stands in the panel's title, so only short and scaled units
- * repeat it. As many digits as it takes to tell two ticks apart.
+ * The labels of a y axis. The panel's title names the unit, so only short and scaled units are
+ * repeated. As many digits as are needed to tell two labels apart.
  */
 export function axisFigures(values: readonly number[], unit: string): string[] {
   const write = (digits: number): string[] => values.map((value) => (SIGNED.has(unit) ? quantity(value, unit, digits) : decimal(value, "", digits)));
@@ -126,7 +126,7 @@ export function words(metric: string): string {
 // What a Deployment or a DaemonSet adds to its pods' names.
 const POD_TAIL = /-(?:[0-9a-f]{8,10}-[0-9a-z]{5}|[bcdf-hj-np-tv-z2-9]{5})$/;
 
-/** "api-5ab43138c-8880a/api" to "api": the whole name is in the title and in the search. */
+/** "api-5ab43138c-8880a/api" to "api"; the tooltip has the whole name, and search finds it. */
 export function brief(name: string): string {
   const cut = name.lastIndexOf("/");
   if (cut < 0) return name;
@@ -135,7 +135,7 @@ export function brief(name: string): string {
   return workload === container ? container : `${workload}/${container}`;
 }
 
-/** Names are untrusted and may be a kilobyte: cut in the middle, the rest is in the title. */
+/** Cuts a text in the middle: names are untrusted and may have a kilobyte. */
 export function shorten(text: string, most: number): string {
   const points = [...text];
   if (points.length <= most) return text;
@@ -143,7 +143,7 @@ export function shorten(text: string, most: number): string {
   return `${points.slice(0, head).join("")}…${points.slice(points.length - (most - 1 - head)).join("")}`;
 }
 
-// Invisible steering characters would let a name rewrite its neighbours.
+// Invisible control characters: with them a name could change how the text beside it is shown.
 const STEERING = /[\u0000-\u001f\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g;
 
 export function plain(text: string): string {

@@ -12,32 +12,32 @@ export interface Key {
 
 export const KEYS: readonly Key[] = [
   { keys: ["/"], shown: "/", does: "search containers and metrics", run: () => focus("search") },
-  { keys: ["ArrowLeft"], shown: "← Left", does: "move the cursor; with Shift pan", run: (model, event) => (event.shiftKey ? model.panBy(-0.2) : model.stepCursor(-1)) },
-  { keys: ["ArrowRight"], shown: "→ Right", does: "move the cursor; with Shift pan", run: (model, event) => (event.shiftKey ? model.panBy(0.2) : model.stepCursor(1)) },
-  { keys: ["+", "="], shown: "+", does: "zoom in at the cursor", run: (model) => model.zoomBy(0.6) },
-  { keys: ["-", "_"], shown: "-", does: "zoom out", run: (model) => model.zoomBy(1 / 0.6) },
-  { keys: ["0"], shown: "0", does: "reset the range", run: (model) => model.reset() },
-  { keys: ["Backspace"], shown: "Backspace", does: "the view before this one", run: (model) => model.back() },
+  { keys: ["ArrowLeft"], shown: "← Left", does: "move the cursor; with Shift pan", run: (model, event) => step(model, event, -1) },
+  { keys: ["ArrowRight"], shown: "→ Right", does: "move the cursor; with Shift pan", run: (model, event) => step(model, event, 1) },
+  { keys: ["+", "="], shown: "+", does: "zoom in at the cursor", run: (model) => model.time.zoomBy(0.6) },
+  { keys: ["-", "_"], shown: "-", does: "zoom out", run: (model) => model.time.zoomBy(1 / 0.6) },
+  { keys: ["0"], shown: "0", does: "reset the range", run: (model) => model.time.goTo(null) },
+  { keys: ["Backspace"], shown: "Backspace", does: "the view before this one", run: (model) => goBack(model) },
   { keys: ["l"], shown: "l", does: "live or paused", run: (model) => model.toggleLive() },
-  { keys: ["1", "2", "3", "4", "5"], shown: "1 - 5", does: "go to a panel", run: (model, event) => model.focusPanel(Number(event.key) - 1) },
+  { keys: ["1", "2", "3", "4", "5"], shown: "1 - 5", does: "go to a panel", run: (model, event) => model.panels.focus(Number(event.key) - 1) },
   { keys: ["a"], shown: "a", does: "add a panel", run: (model) => model.openSheet("picker") },
-  { keys: ["x"], shown: "x", does: "remove the panel", run: (model) => model.removePanel(model.view.focus) },
-  { keys: ["["], shown: "[ ]", does: "move the panel up or down", run: (model) => model.movePanel(model.view.focus, -1) },
-  { keys: ["]"], shown: "", does: "", run: (model) => model.movePanel(model.view.focus, 1) },
+  { keys: ["x"], shown: "x", does: "remove the panel", run: (model) => model.panels.remove(model.view.focus) },
+  { keys: ["["], shown: "[ ]", does: "move the panel up or down", run: (model) => model.panels.move(model.view.focus, -1) },
+  { keys: ["]"], shown: "", does: "", run: (model) => model.panels.move(model.view.focus, 1) },
   { keys: ["c"], shown: "c", does: "the container list", run: (model) => goToList(model) },
   { keys: ["s"], shown: "s", does: "studies", run: (model) => toggleDrawer(model, "studies") },
   { keys: ["f"], shown: "f", does: "findings", run: (model) => toggleDrawer(model, "findings") },
   { keys: ["n"], shown: "n", does: "next finding", run: (model) => nextFinding(model) },
   { keys: ["e"], shown: "e", does: "export, copy as", run: (model) => model.openSheet("export") },
-  { keys: ["t"], shown: "t", does: "theme: system, light, dark", run: (model) => model.change({ theme: nextTheme(model.view.theme) }, false) },
-  { keys: ["u"], shown: "u", does: "UTC or local time", run: (model) => model.change({ utc: !model.view.utc }, false) },
+  { keys: ["t"], shown: "t", does: "theme: system, light, dark", run: (model) => model.address.change({ theme: nextTheme(model.view.theme) }, false) },
+  { keys: ["u"], shown: "u", does: "UTC or local time", run: (model) => model.address.change({ utc: !model.view.utc }, false) },
   { keys: ["?"], shown: "?", does: "this sheet", run: (model) => model.openSheet("help") },
   { keys: ["Escape"], shown: "Esc", does: "close, or let go", run: (model) => escape(model) },
 ];
 
 export function press(model: Model, event: KeyboardEvent): void {
   if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
-  // A field keeps its letters; an open sheet has its own keys.
+  // Letters typed into a field belong to it; an open sheet has keys of its own.
   const target = event.target instanceof Element ? event.target : null;
   const typing = target?.closest("input, select, textarea") !== null && target !== null;
   if ((typing && event.key !== "Escape") || document.querySelector("dialog[open]")) return;
@@ -47,13 +47,22 @@ export function press(model: Model, event: KeyboardEvent): void {
   row.run(model, event);
 }
 
+function step(model: Model, event: KeyboardEvent, by: number): void {
+  if (event.shiftKey) model.time.panBy(by * 0.2);
+  else model.time.stepCursor(by, model.panels.focused?.slot.value?.bucket_seconds);
+}
+
+function goBack(model: Model): void {
+  if (!model.address.back()) model.say("This is where you began.");
+}
+
 function focus(id: string): void {
   document.getElementById(id)?.focus();
 }
 
 function toggleDrawer(model: Model, which: "studies" | "findings"): void {
   const open = model.view.drawer === which;
-  model.change({ drawer: open ? "" : which }, false);
+  model.address.change({ drawer: open ? "" : which }, false);
   if (!open) setTimeout(() => document.querySelector<HTMLElement>(which === "studies" ? ".study" : ".finding, .drawer .close")?.focus(), 30);
 }
 
@@ -63,20 +72,20 @@ function goToList(model: Model): void {
     setTimeout(() => focus("filter"), 30);
     return;
   }
-  // At once: the next key of a quick typist belongs to the filter. The key itself
-  // must not, and is kept from it by the caller.
+  // Without a delay: the next key of a fast typist belongs to the filter. This key does not:
+  // the caller has called preventDefault.
   focus("filter");
 }
 
 function nextFinding(model: Model): void {
-  const all = model.found;
+  const all = model.panels.findings;
   if (all.length === 0) {
     model.say("Nothing was found in this range.");
     return;
   }
   const place = all.findIndex((one) => one.key === model.view.finding);
   const next = all[(place + 1) % all.length];
-  if (next) model.chooseFinding(next);
+  if (next) model.panels.chooseFinding(next);
 }
 
 function escape(model: Model): void {
@@ -86,11 +95,11 @@ function escape(model: Model): void {
     return;
   }
   if (model.sheet) model.openSheet("");
-  else if (model.isolated) model.isolate(model.isolated);
+  else if (model.selection.isolated) model.selection.isolate(model.selection.isolated);
   else if (model.view.finding) {
-    model.change({ finding: "" }, false);
-    model.redraw();
-  } else if (model.view.drawer) model.change({ drawer: "" }, false);
-  else if (model.cursor !== null) model.setCursor(null);
+    model.address.change({ finding: "" }, false);
+    model.panels.redraw();
+  } else if (model.view.drawer) model.address.change({ drawer: "" }, false);
+  else if (model.time.cursor !== null) model.time.setCursor(null);
   else model.say("");
 }

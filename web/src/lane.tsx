@@ -1,11 +1,11 @@
-/** What happened to whom: starts, exits, OOM kills and restarts on the same time axis. */
+/** The row of events above the panels: starts, exits, OOM kills and restarts of containers on the same time axis. */
 
-import { useEffect, useState } from "preact/hooks";
 import { AXIS_PIXELS, RIGHT_PIXELS } from "./chart";
 import { brief, plain, shorten } from "./format";
 import type { Model } from "./model";
+import { useSignal } from "./signal";
 import { clock, moment, zone, type Span } from "./time";
-import type { NodeEvent } from "./types";
+import type { EventJson } from "./types";
 
 export const SIGNS: Record<string, string> = { start: "▲", exit: "▽", oom: "✖", restart: "↻" };
 const RANK: Record<string, number> = { oom: 3, restart: 2, exit: 1, start: 0 };
@@ -13,7 +13,7 @@ const NEAR_PIXELS = 14;
 const NAME_LETTERS = 18;
 const LETTER_PIXELS = 7;
 const SIGN_PIXELS = 26;
-/** From here on a name stands left of its mark: at the right it would be cut off. */
+/** Share of the width from which names stand left of their marks: at the right they would be cut off. */
 const LEFT_FROM = 0.85;
 
 export interface Bunch {
@@ -22,11 +22,11 @@ export interface Bunch {
   named: boolean;
   left: boolean;
   share: number;
-  events: NodeEvent[];
+  events: EventJson[];
 }
 
-/** Events too near to tell apart become one mark that names the worst and counts the rest. */
-export function bunch(events: readonly NodeEvent[], span: Span, width = 1200): Bunch[] {
+/** Events too near each other become one mark, with the name of the worst and the number of the others. */
+export function bunch(events: readonly EventJson[], span: Span, width = 1200): Bunch[] {
   const out: Bunch[] = [];
   const inside = events.filter((event) => event.at >= span.from && event.at <= span.to).sort((a, b) => a.at - b.at);
   for (const event of inside) {
@@ -40,9 +40,9 @@ export function bunch(events: readonly NodeEvent[], span: Span, width = 1200): B
 }
 
 /**
- * The worst get their names first, to the right or to the left of their mark. A name that
- * would run into another mark is left to the title; an OOM kill is always named, and counts
- * the marks that its name would cover.
+ * The worst get their names first, right or left of their mark. A name that would run into another
+ * mark is shown in the tooltip only. An OOM kill always has its name; the marks that the name would
+ * cover are counted into it.
  */
 function nameThem(bunches: Bunch[], width: number): Bunch[] {
   const order = [...bunches].sort((a, b) => rankOf(b) - rankOf(a));
@@ -81,24 +81,18 @@ function rankOf(one: Bunch | undefined): number {
   return RANK[one?.events[0]?.kind ?? ""] ?? 0;
 }
 
-export function useSpan(model: Model): Span {
-  const [span, set] = useState(model.span);
-  useEffect(() => model.windowMoved.on((next) => set({ ...next })), [model]);
-  const { from, to } = model.span;
-  return span.from === from && span.to === to ? span : { from, to };
-}
-
 export function Lane({ model }: { model: Model }) {
-  const span = useSpan(model);
-  const { value, trouble } = model.events;
-  const bunches = bunch(value?.events ?? [], span, model.width);
+  useSignal(model.time.moved);
+  const { span } = model.time;
+  const { value, trouble } = model.data.events;
+  const bunches = bunch(value?.events ?? [], span, model.data.width);
   return (
     <section class="lane" aria-label="events" style={{ paddingRight: `calc(var(--legend) + ${RIGHT_PIXELS}px)` }}>
       <span class="lane-name" style={{ width: `${AXIS_PIXELS}px` }}>events</span>
       <div class="lane-marks">
         {bunches.map((one) => <Mark key={`${one.at} ${one.events[0]?.container}`} model={model} bunch={one} />)}
         {value && bunches.length === 0 && <span class="faint">no start, exit, restart or OOM kill in this range</span>}
-        {trouble && <span class="harm">events: {trouble.failure.title} <button type="button" onClick={() => model.retry(model.events)}>retry</button></span>}
+        {trouble && <span class="harm">events: {trouble.failure.title} <button type="button" onClick={() => model.data.requests.retry(model.data.events)}>retry</button></span>}
       </div>
       <Readout model={model} span={span} />
     </section>
@@ -110,7 +104,7 @@ function Mark({ model, bunch: { at, share, events, named, left } }: { model: Mod
   if (!worst) return null;
   const more = events.length - 1;
   const title = events.slice(0, 6).map((event) => plain(event.sentence)).join("\n") + (more > 5 ? `\nand ${more - 5} more` : "");
-  const zoomTo = (): void => model.goTo({ from: Math.min(at, ...events.map((event) => event.at)) - 150, to: Math.max(at, ...events.map((event) => event.at)) + 150 });
+  const zoomTo = (): void => model.time.goTo({ from: Math.min(at, ...events.map((event) => event.at)) - 150, to: Math.max(at, ...events.map((event) => event.at)) + 150 });
   return (
     <button type="button" class={`mark ${worst.kind} ${left ? "left" : ""}`} style={{ left: `${share * 100}%` }} title={title} aria-label={title} onClick={zoomTo}>
       <span aria-hidden="true">{SIGNS[worst.kind] ?? "•"}</span>
@@ -120,8 +114,8 @@ function Mark({ model, bunch: { at, share, events, named, left } }: { model: Mod
 }
 
 function Readout({ model, span }: { model: Model; span: Span }) {
-  const [at, set] = useState<number | null>(model.cursor);
-  useEffect(() => model.cursorMoved.on(set), [model]);
+  useSignal(model.time.cursorMoved);
+  const at = model.time.cursor;
   const { utc } = model.view;
   return <span class={at === null ? "readout" : "readout at"}>{at === null ? `${zone(utc, span.to)}` : span.to - span.from > 86400 ? moment(at, utc) : `${clock(at, utc)} ${zone(utc, at)}`}</span>;
 }

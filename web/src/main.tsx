@@ -1,3 +1,5 @@
+/** The start of the page, served or from a file. */
+
 import "uplot/dist/uPlot.min.css";
 import "./style.css";
 import { render } from "preact";
@@ -5,11 +7,10 @@ import { Server } from "./api";
 import { App } from "./app";
 import { press } from "./keys";
 import { Model } from "./model";
-import { Carrier, readCarried } from "./offline";
+import { OfflineSource, readOfflineAnswers } from "./offline";
 
-const carried = readCarried(document);
-// The server asks the model which node is looked at, and the model asks the server.
-const model: Model = new Model(carried ? new Carrier(carried) : new Server(() => model.view.node));
+const answers = readOfflineAnswers(document);
+const model: Model = new Model(answers ? new OfflineSource(answers) : new Server(() => model.view.node));
 const root = document.getElementById("app");
 if (root) {
   root.replaceChildren();

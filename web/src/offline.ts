@@ -1,17 +1,30 @@
-/** The page's own data, for export.html: the same questions, answered without a network. */
+/** Answers without a server: export.html has them in itself. */
 
-import { Failure, type ContainerQuery, type LiveEars, type LiveQuery, type SeriesQuery, type Source, type StudyQuery } from "./api";
-import type { Carried, Containers, Events, Filters, Instance, Metric, Study, StudyAnswer, Summary, Timeseries, Value } from "./types";
-import { places } from "./series";
+import { Failure, type ContainerQuery, type SeriesQuery, type Source, type StudyQuery } from "./api";
+import { places, type Value } from "./series";
 import type { Span } from "./time";
+import type { ContainersJson, EventsJson, FiltersJson, InstanceJson, MetricJson, MetricsJson, StudiesJson, StudyJson, SummaryJson, TimeseriesJson } from "./types";
 
-export function readCarried(page: Document): Carried | null {
-  const text = page.getElementById("nodescope-data")?.textContent ?? "null";
-  return JSON.parse(text) as Carried | null;
+/** What use/viewer/offline_page.py writes into #nodescope-data. */
+export interface OfflineAnswers {
+  instance: InstanceJson;
+  metrics: MetricsJson;
+  containers: ContainersJson;
+  filters: FiltersJson;
+  events: EventsJson;
+  summary: SummaryJson;
+  studies: StudiesJson;
+  timeseries: TimeseriesJson[];
+  findings: StudyJson[];
 }
 
-/** The server's downsampling, here: so many points of the span, each with its mean and its extremes. */
-export function rebucket(answer: Timeseries, span: Span, points: number): Timeseries {
+export function readOfflineAnswers(page: Document): OfflineAnswers | null {
+  const text = page.getElementById("nodescope-data")?.textContent ?? "null";
+  return JSON.parse(text) as OfflineAnswers | null;
+}
+
+/** Downsampling as the server does it: at most so many points in the span, each with its mean and its extremes. */
+export function rebucket(answer: TimeseriesJson, span: Span, points: number): TimeseriesJson {
   const [first, last] = places(answer.time, span);
   const each = Math.ceil((last - first + 1) / Math.max(points, 1));
   if (each <= 1) return answer;
@@ -35,64 +48,45 @@ export function rebucket(answer: Timeseries, span: Span, points: number): Timese
   };
 }
 
-export class Carrier implements Source {
+export class OfflineSource implements Source {
   readonly offline = true;
 
-  constructor(private readonly carried: Carried) {}
+  constructor(private readonly answers: OfflineAnswers) {}
 
-  instance(): Promise<Instance> {
-    return Promise.resolve({ ...this.carried.instance, live: false });
+  instance = () => Promise.resolve({ ...this.answers.instance, live: false });
+  summary = () => Promise.resolve(this.answers.summary);
+  filters = () => Promise.resolve(this.answers.filters);
+  studies = () => Promise.resolve(this.answers.studies.studies);
+  events = () => Promise.resolve(this.answers.events);
+  live = () => () => undefined;
+
+  metrics(): Promise<MetricJson[]> {
+    const known = new Set(this.answers.timeseries.map((answer) => answer.metric));
+    return Promise.resolve(this.answers.metrics.metrics.filter((metric) => known.has(metric.name)));
   }
 
-  summary(): Promise<Summary> {
-    return Promise.resolve(this.carried.summary);
-  }
-
-  metrics(): Promise<Metric[]> {
-    const held = new Set(this.carried.timeseries.map((answer) => answer.metric));
-    return Promise.resolve(this.carried.metrics.metrics.filter((metric) => held.has(metric.name)));
-  }
-
-  filters(): Promise<Filters> {
-    return Promise.resolve(this.carried.filters);
-  }
-
-  containers(asked: ContainerQuery): Promise<Containers> {
-    const kept = this.carried.containers.containers.filter(
-      (row) => (!asked.namespace || row.namespace === asked.namespace) && (!asked.qos || row.qos_class === asked.qos),
+  containers(query: ContainerQuery): Promise<ContainersJson> {
+    const kept = this.answers.containers.containers.filter(
+      (row) => (!query.namespace || row.namespace === query.namespace) && (!query.qos || row.qos_class === query.qos),
     );
-    return Promise.resolve({ ...this.carried.containers, containers: kept, total: kept.length });
+    return Promise.resolve({ ...this.answers.containers, containers: kept, total: kept.length });
   }
 
-  timeseries(asked: SeriesQuery): Promise<Timeseries> {
-    const answer = this.carried.timeseries.find((each) => each.metric === asked.metric);
+  timeseries(query: SeriesQuery): Promise<TimeseriesJson> {
+    const answer = this.answers.timeseries.find((each) => each.metric === query.metric);
     if (!answer) {
-      const held = this.carried.timeseries.map((each) => each.metric).join(", ");
-      return Promise.reject(new Failure(`this file does not carry ${asked.metric}`, `it carries ${held}`, "", false));
+      const known = this.answers.timeseries.map((each) => each.metric).join(", ");
+      return Promise.reject(new Failure(`this file does not carry ${query.metric}`, `it carries ${known}`, "", false));
     }
-    const wanted = asked.containers;
-    const series = wanted.length
-      ? answer.series.filter((each) => wanted.some((id) => each.id.startsWith(id)))
-      : answer.series;
-    return Promise.resolve(rebucket({ ...answer, series }, asked.span, asked.points));
+    const wanted = query.containers;
+    const series = wanted.length ? answer.series.filter((each) => wanted.some((id) => each.id.startsWith(id))) : answer.series;
+    return Promise.resolve(rebucket({ ...answer, series }, query.span, query.points));
   }
 
-  studies(): Promise<Study[]> {
-    return Promise.resolve(this.carried.studies.studies);
-  }
-
-  study(asked: StudyQuery): Promise<StudyAnswer> {
-    const results = this.carried.findings
+  study(query: StudyQuery): Promise<StudyJson> {
+    const results = this.answers.findings
       .flatMap((answer) => answer.results)
-      .filter((result) => result.series.metric === asked.metric && (asked.study === "all" || result.study === asked.study));
-    return Promise.resolve({ study: asked.study, results });
-  }
-
-  events(_span: Span): Promise<Events> {
-    return Promise.resolve(this.carried.events);
-  }
-
-  live(_asked: LiveQuery, _ears: LiveEars): () => void {
-    return () => undefined;
+      .filter((result) => result.series.metric === query.metric && (query.study === "all" || result.study === query.study));
+    return Promise.resolve({ study: query.study, results });
   }
 }

@@ -1,18 +1,18 @@
 /** What is drawn on a panel besides its lines: min/max bands, gaps, limits and findings. */
 
 import type uPlot from "uplot";
-import { limitAt, matters, type Found } from "./findings";
+import { limitAt, matters, type FindingRow } from "./findings";
 import { quantity } from "./format";
 import { places } from "./series";
 import type { Look } from "./theme";
-import type { Series, Timeseries } from "./types";
+import type { SeriesJson, TimeseriesJson } from "./types";
 
 export interface Drawn {
-  answer: Timeseries;
-  shown: Series[];
-  colour(series: Series): string;
-  found: Found[];
-  chosen: Found | null;
+  answer: TimeseriesJson;
+  shown: SeriesJson[];
+  colour(series: SeriesJson): string;
+  found: FindingRow[];
+  chosen: FindingRow | null;
   look: Look;
   unit: string;
 }
@@ -38,7 +38,7 @@ export function drawMarks(plot: uPlot, drawn: Drawn): void {
       if (!chosen && (drawn.chosen !== null || !matters(found))) continue;
       if (found.finding.kind === "changepoint") drawChange(plot, pen, drawn, found, chosen);
       if (found.finding.kind === "trend") drawTrend(plot, pen, drawn, found, chosen);
-      if (found.finding.kind === "anomaly" && chosen) drawSpell(plot, pen, drawn, found);
+      if (found.finding.kind === "anomaly" && chosen) drawAnomaly(plot, pen, drawn, found);
     }
   });
 }
@@ -66,7 +66,7 @@ function ratio(): number {
   return window.devicePixelRatio || 1;
 }
 
-function drawBand(plot: uPlot, pen: Pen, answer: Timeseries, series: Series, colour: string): void {
+function drawBand(plot: uPlot, pen: Pen, answer: TimeseriesJson, series: SeriesJson, colour: string): void {
   const [first, last] = places(answer.time, { from: plot.scales["x"]?.min ?? 0, to: plot.scales["x"]?.max ?? 0 });
   pen.fillStyle = colour;
   pen.globalAlpha = 0.18;
@@ -89,8 +89,8 @@ function drawBand(plot: uPlot, pen: Pen, answer: Timeseries, series: Series, col
   pen.globalAlpha = 1;
 }
 
-/** A sample with nothing on either side makes no line: it is shown as a dot. */
-function drawLone(plot: uPlot, pen: Pen, answer: Timeseries, series: Series, colour: string): void {
+/** A sample without neighbours makes no line: it is drawn as a dot. */
+function drawLone(plot: uPlot, pen: Pen, answer: TimeseriesJson, series: SeriesJson, colour: string): void {
   const [first, last] = places(answer.time, { from: plot.scales["x"]?.min ?? 0, to: plot.scales["x"]?.max ?? 0 });
   const size = 3 * ratio();
   pen.fillStyle = colour;
@@ -101,7 +101,7 @@ function drawLone(plot: uPlot, pen: Pen, answer: Timeseries, series: Series, col
   }
 }
 
-/** Where nobody was measured the whole height is hatched; one series' own gap is a strip at the foot. */
+/** A gap of all series is hatched over the whole height, a gap of one series as a strip at the bottom. */
 function drawGaps(plot: uPlot, pen: Pen, drawn: Drawn): void {
   const { top, height } = plot.bbox;
   const strip = 4 * ratio();
@@ -149,7 +149,7 @@ function drawPeriods(plot: uPlot, pen: Pen, drawn: Drawn): void {
   const start = Math.max(found.finding.from, (scale?.min ?? 0) - period);
   const end = Math.min(found.finding.to, scale?.max ?? 0);
   const skip = Math.floor((start - found.finding.from) / period);
-  // Narrower than three pixels the bands would be one grey.
+  // Bands narrower than three pixels would merge into one grey.
   if (x(plot, start + period) - x(plot, start) < 3 * ratio()) return;
   pen.fillStyle = drawn.look.note;
   pen.globalAlpha = 0.12;
@@ -163,47 +163,38 @@ function drawPeriods(plot: uPlot, pen: Pen, drawn: Drawn): void {
   pen.globalAlpha = 1;
 }
 
-function drawChange(plot: uPlot, pen: Pen, drawn: Drawn, found: Found, chosen: boolean): void {
+function drawChange(plot: uPlot, pen: Pen, drawn: Drawn, found: FindingRow, chosen: boolean): void {
   const { finding } = found;
   if (finding.at === null || !drawn.shown.some((series) => series.id === found.id)) return;
   const { top, height } = plot.bbox;
   const place = Math.round(x(plot, finding.at)) + 0.5;
-  line(pen, chosen ? drawn.look.text : drawn.look.note, chosen ? 1.5 : 1, chosen ? [] : [3, 3]);
-  pen.beginPath();
-  pen.moveTo(place, top);
-  pen.lineTo(place, top + height);
-  pen.stroke();
+  setLine(pen, chosen ? drawn.look.text : drawn.look.note, chosen ? 1.5 : 1, chosen ? [] : [3, 3]);
+  drawLine(pen, place, top, place, top + height);
   const up = (finding.after ?? 0) >= (finding.before ?? 0);
   triangle(pen, place, up ? top + 8 * ratio() : top + 2 * ratio(), up, drawn.look.note);
   if (!chosen) return;
   const room = 70 * ratio();
-  line(pen, drawn.look.text, 1.5, [5, 3]);
+  setLine(pen, drawn.look.text, 1.5, [5, 3]);
   if (finding.before !== null) level(plot, pen, place - room, place, finding.before, `before ${quantity(finding.before, drawn.unit)}`, "right", drawn.look);
   if (finding.after !== null) level(plot, pen, place, place + room, finding.after, `after ${quantity(finding.after, drawn.unit)}`, "left", drawn.look);
 }
 
 function level(plot: uPlot, pen: Pen, from: number, to: number, value: number, words: string, align: CanvasTextAlign, look: Look): void {
   const height = y(plot, value);
-  pen.beginPath();
-  pen.moveTo(from, height);
-  pen.lineTo(to, height);
-  pen.stroke();
+  drawLine(pen, from, height, to, height);
   label(pen, words, align === "right" ? to - 5 * ratio() : from + 5 * ratio(), Math.max(height - 7 * ratio(), plot.bbox.top + 8 * ratio()), align, look);
 }
 
-function drawTrend(plot: uPlot, pen: Pen, drawn: Drawn, found: Found, chosen: boolean): void {
+function drawTrend(plot: uPlot, pen: Pen, drawn: Drawn, found: FindingRow, chosen: boolean): void {
   const { finding } = found;
   const series = drawn.shown.find((one) => one.id === found.id);
-  if (!series || finding.slope_per_second === undefined || finding.before === null) return;
+  if (!series || finding.slope_per_second == null || finding.before === null) return;
   const slope = finding.slope_per_second;
   const reaches = limitAt(finding);
   const far = plot.scales["x"]?.max ?? finding.to;
   const end = reaches === null ? finding.to : Math.min(reaches, Math.max(far, finding.to));
-  line(pen, chosen ? drawn.look.text : drawn.colour(series), chosen ? 1.5 : 1, [6, 4]);
-  pen.beginPath();
-  pen.moveTo(x(plot, finding.from), y(plot, finding.before));
-  pen.lineTo(x(plot, end), y(plot, finding.before + slope * (end - finding.from)));
-  pen.stroke();
+  setLine(pen, chosen ? drawn.look.text : drawn.colour(series), chosen ? 1.5 : 1, [6, 4]);
+  drawLine(pen, x(plot, finding.from), y(plot, finding.before), x(plot, end), y(plot, finding.before + slope * (end - finding.from)));
   if (!chosen) return;
   if (reaches !== null && reaches <= far && finding.limit != null) {
     const place = x(plot, reaches);
@@ -215,7 +206,7 @@ function drawTrend(plot: uPlot, pen: Pen, drawn: Drawn, found: Found, chosen: bo
   }
 }
 
-function drawSpell(plot: uPlot, pen: Pen, drawn: Drawn, found: Found): void {
+function drawAnomaly(plot: uPlot, pen: Pen, drawn: Drawn, found: FindingRow): void {
   const left = x(plot, found.finding.from);
   pen.fillStyle = drawn.look.harm;
   pen.globalAlpha = 0.1;
@@ -223,11 +214,11 @@ function drawSpell(plot: uPlot, pen: Pen, drawn: Drawn, found: Found): void {
   pen.globalAlpha = 1;
 }
 
-/** The limit of one series is drawn when it is the one that is looked at. */
+/** The limit that is drawn: of the only series shown, or of the trend that was chosen. */
 export function limitShown(drawn: Pick<Drawn, "shown" | "chosen" | "answer">): number | null {
   const one = drawn.shown.length === 1 ? drawn.shown[0] : undefined;
   if (one?.limit != null && Number.isFinite(one.limit)) {
-    // Far below its limit, a curve would be pressed flat by it.
+    // An axis up to a limit far above the curve would make the curve flat.
     const high = one.max.reduce((most: number, value) => Math.max(most, value ?? 0), 0);
     if (high > one.limit * 0.4) return one.limit;
   }
@@ -240,15 +231,19 @@ function drawLimits(plot: uPlot, pen: Pen, drawn: Drawn): void {
   const limit = limitShown(drawn);
   if (limit === null) return;
   const height = Math.round(y(plot, limit)) + 0.5;
-  line(pen, drawn.look.harm, 1, [2, 3]);
-  pen.beginPath();
-  pen.moveTo(plot.bbox.left, height);
-  pen.lineTo(plot.bbox.left + plot.bbox.width, height);
-  pen.stroke();
+  setLine(pen, drawn.look.harm, 1, [2, 3]);
+  drawLine(pen, plot.bbox.left, height, plot.bbox.left + plot.bbox.width, height);
   label(pen, `limit ${quantity(limit, drawn.unit)}`, plot.bbox.left + 6 * ratio(), height + 9 * ratio(), "left", drawn.look, drawn.look.harm);
 }
 
-function line(pen: Pen, colour: string, width: number, dash: number[]): void {
+function drawLine(pen: Pen, fromX: number, fromY: number, toX: number, toY: number): void {
+  pen.beginPath();
+  pen.moveTo(fromX, fromY);
+  pen.lineTo(toX, toY);
+  pen.stroke();
+}
+
+function setLine(pen: Pen, colour: string, width: number, dash: number[]): void {
   pen.strokeStyle = colour;
   pen.lineWidth = width * ratio();
   pen.setLineDash(dash.map((part) => part * ratio()));

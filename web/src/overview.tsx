@@ -1,10 +1,10 @@
-/** Everything there is, and where in it you are: drag the window, its ends, or a new one. */
+/** The overview: all data there are, and the window that is drawn. Drag the window, one of its ends, or a new one. */
 
 import { useEffect, useRef } from "preact/hooks";
 import { AXIS_PIXELS, RIGHT_PIXELS } from "./chart";
-import { useSpan } from "./lane";
 import type { Model } from "./model";
 import { axisRange, bounds } from "./series";
+import { useSignal } from "./signal";
 import { isDark, stroke } from "./theme";
 import { clamp, renderSpan, shift, SHORTEST_SECONDS, type Span } from "./time";
 
@@ -13,16 +13,16 @@ type Grip = "move" | "from" | "to" | "new";
 export function Overview({ model }: { model: Model }) {
   const canvas = useRef<HTMLCanvasElement>(null);
   const track = useRef<HTMLDivElement>(null);
-  const span = useSpan(model);
-  const all = model.bounds;
+  useSignal(model.time.moved);
+  const { span, bounds: all } = model.time;
   const width = all.to - all.from;
   const share = (at: number): number => Math.min(Math.max((at - all.from) / width, 0), 1);
-  useEffect(() => paint(canvas.current, model), [model, model.overview.value, model.view.theme, model.events.value]);
+  useEffect(() => paint(canvas.current, model), [model, model.data.overview.value, model.view.theme, model.data.events.value]);
   useEffect(() => {
     if (!track.current) return;
-    const sight = new ResizeObserver(() => paint(canvas.current, model));
-    sight.observe(track.current);
-    return () => sight.disconnect();
+    const observer = new ResizeObserver(() => paint(canvas.current, model));
+    observer.observe(track.current);
+    return () => observer.disconnect();
   }, [model]);
   const left = share(span.from) * 100;
   const wide = Math.max(share(span.to) * 100 - left, 0.3);
@@ -47,16 +47,16 @@ function slide(event: KeyboardEvent, model: Model): void {
   if (!step) return;
   event.preventDefault();
   event.stopPropagation();
-  model.panBy(step);
+  model.time.panBy(step);
 }
 
 function grab(event: PointerEvent, model: Model, track: HTMLElement | null): void {
   if (!track || event.button !== 0) return;
   const grip = ((event.target as HTMLElement).dataset["grip"] ?? "new") as Grip;
   const box = track.getBoundingClientRect();
-  const all = model.bounds;
+  const all = model.time.bounds;
   const perPixel = (all.to - all.from) / box.width;
-  const start = { ...model.span };
+  const start = { ...model.time.span };
   const first = all.from + (event.clientX - box.left) * perPixel;
   let last = { ...start };
   let moved = false;
@@ -66,19 +66,19 @@ function grab(event: PointerEvent, model: Model, track: HTMLElement | null): voi
     moved ||= Math.abs(next.clientX - event.clientX) > 3;
     if (!moved) return;
     last = clamp(pulled(grip, start, first, by), all);
-    model.drag(last);
+    model.time.drag(last);
   };
+  const released = new AbortController();
+  const { signal } = released;
   const end = (): void => {
-    track.removeEventListener("pointermove", move);
-    track.removeEventListener("pointerup", end);
-    track.removeEventListener("pointercancel", end);
-    if (moved) model.settle();
-    // A click beside the window brings the window there.
-    else if (grip === "new") model.goTo(clamp(shift(start, first - (start.from + start.to) / 2), all));
+    released.abort();
+    if (moved) model.time.settle();
+    // A click beside the window moves the window there.
+    else if (grip === "new") model.time.goTo(clamp(shift(start, first - (start.from + start.to) / 2), all));
   };
-  track.addEventListener("pointermove", move);
-  track.addEventListener("pointerup", end);
-  track.addEventListener("pointercancel", end);
+  track.addEventListener("pointermove", move, { signal });
+  track.addEventListener("pointerup", end, { signal });
+  track.addEventListener("pointercancel", end, { signal });
 }
 
 export function pulled(grip: Grip, start: Span, first: number, by: number): Span {
@@ -95,7 +95,7 @@ export function pulled(grip: Grip, start: Span, first: number, by: number): Span
 }
 
 function paint(canvas: HTMLCanvasElement | null, model: Model): void {
-  const answer = model.overview.value;
+  const answer = model.data.overview.value;
   const box = canvas?.parentElement;
   if (!canvas || !box) return;
   const ratio = window.devicePixelRatio || 1;
@@ -103,13 +103,13 @@ function paint(canvas: HTMLCanvasElement | null, model: Model): void {
   canvas.height = Math.max(1, Math.round(box.clientHeight * ratio));
   const pen = canvas.getContext("2d");
   if (!pen || !answer) return;
-  const all = model.bounds;
+  const all = model.time.bounds;
   const [low, high] = axisRange(bounds(answer, () => true, all), null);
   const x = (at: number): number => ((at - all.from) / (all.to - all.from)) * canvas.width;
   const y = (value: number): number => canvas.height - ((value - low) / (high - low)) * canvas.height;
   pen.lineWidth = ratio;
   for (const series of answer.series) {
-    pen.strokeStyle = stroke(model.palette.ink(model.inkKey(series)), isDark(model.view.theme));
+    pen.strokeStyle = stroke(model.panels.palette.inkOf(series), isDark(model.view.theme));
     pen.beginPath();
     let down = false;
     answer.time.forEach((at, place) => {

@@ -1,16 +1,18 @@
-/** A panel: its name in words, one sentence, the chart, the legend, and its states. */
+/** A panel: title, one sentence, chart, legend; and what it shows while it has no data. */
 
 import { useEffect, useRef } from "preact/hooks";
 import { Chart } from "./chart";
 import { plain, shorten, unitWords, words } from "./format";
 import { Legend } from "./legend";
-import { now, type Model, type Panel } from "./model";
+import type { Model } from "./model";
+import type { Panel } from "./panels";
+import { now } from "./timers";
 import { hasValues } from "./series";
 import { sentence } from "./sentence";
 import { Trouble } from "./states";
-import type { Timeseries } from "./types";
+import type { TimeseriesJson } from "./types";
 
-/** For the picture export, which takes the canvases as they are. */
+/** The charts by panel, for the export as a picture. */
 export const charts = new Map<string, Chart>();
 
 export function PanelView({ model, panel, index }: { model: Model; panel: Panel; index: number }) {
@@ -27,21 +29,21 @@ export function PanelView({ model, panel, index }: { model: Model; panel: Panel;
       chart.current = null;
     };
   }, [model, panel]);
-  useEffect(() => chart.current?.draw(panel), [panel, panel.drawn, model.view.utc, model.view.theme, model.view.hidden, model.isolated, model.view.finding]);
+  useEffect(() => chart.current?.draw(panel), [panel, panel.version, model.view.utc, model.view.theme, model.view.hidden, model.selection.isolated, model.view.finding]);
 
   const { slot, choice } = panel;
-  const metric = model.metricOf(choice);
-  const said = slot.value ? plain(sentence(slot.value, panel.found, (series) => model.isShown(series), model.span, model.view.utc)) : "";
+  const metric = model.panels.metricOf(choice);
+  const said = slot.value ? plain(sentence(slot.value, panel.findings, (series) => model.selection.isShown(series), model.time.span, model.view.utc)) : "";
   const focused = model.view.focus === index;
   return (
-    <section class={`panel ${focused ? "focused" : ""}`} aria-label={`panel ${index + 1}: ${words(choice.metric)}`} onPointerDown={() => { if (!focused) model.focusPanel(index); }}>
+    <section class={`panel ${focused ? "focused" : ""}`} aria-label={`panel ${index + 1}: ${words(choice.metric)}`} onPointerDown={() => { if (!focused) model.panels.focus(index); }}>
       <header>
         <span class="number" aria-hidden="true">{index + 1}</span>
         <h2 title={metric?.help ?? ""}>{plain(choice.title || titleOf(choice.metric, choice.scope))} <span class="faint unit">({unitWords(slot.value?.unit ?? metric?.unit ?? "...")})</span></h2>
-        <p class="sentence" title={said} aria-live={model.isLive ? "off" : "polite"}>{said}</p>
+        <p class="sentence" title={said} aria-live={model.time.isLive ? "off" : "polite"}>{said}</p>
         <span class="tools">
-          <button type="button" class="plain" title="another metric here" aria-label={`change the metric of panel ${index + 1}`} onClick={() => { model.focusPanel(index); model.replacing = true; model.openSheet("picker"); }}>change</button>
-          <button type="button" class="plain" title="remove this panel (x)" aria-label={`remove panel ${index + 1}`} onClick={() => model.removePanel(index)}>×</button>
+          <button type="button" class="plain" title="another metric here" aria-label={`change the metric of panel ${index + 1}`} onClick={() => { model.panels.focus(index); model.replacing = true; model.openSheet("picker"); }}>change</button>
+          <button type="button" class="plain" title="remove this panel (x)" aria-label={`remove panel ${index + 1}`} onClick={() => model.panels.remove(index)}>×</button>
         </span>
       </header>
       <div class="plot">
@@ -59,7 +61,7 @@ function titleOf(metric: string, scope: string): string {
 
 function PanelState({ model, panel }: { model: Model; panel: Panel }) {
   const { slot } = panel;
-  if (slot.trouble) return <Trouble small={slot.value !== null} trouble={slot.trouble} retry={() => model.retry(slot)} />;
+  if (slot.trouble) return <Trouble small={slot.value !== null} trouble={slot.trouble} retry={() => model.data.requests.retry(slot)} />;
   const waits = slot.loadingSince ? now() - slot.loadingSince : 0;
   if (!slot.value) return <p class="state loading" role="status">{waits >= 2 ? `still waiting for ${panel.choice.metric}, ${Math.floor(waits)} s ...` : `loading ${panel.choice.metric} ...`}</p>;
   if (waits >= 2) return <p class="corner" role="status">finer data are on their way, {Math.floor(waits)} s ...</p>;
@@ -67,14 +69,14 @@ function PanelState({ model, panel }: { model: Model; panel: Panel }) {
   return null;
 }
 
-/** Never an empty chart without its reason. */
-function Nothing({ model, answer }: { model: Model; answer: Timeseries }) {
+/** Why the chart is empty. */
+function Nothing({ model, answer }: { model: Model; answer: TimeseriesJson }) {
   const reason = answer.missing[0]?.reason ?? answer.series.flatMap((series) => series.gaps)[0]?.reason;
   return (
     <div class="state small">
       <p>No sample of {shorten(words(answer.metric), 60)} in this range{reason ? `: ${reason}` : ""}.</p>
-      <button type="button" onClick={() => model.goTo({ all: true })}>show all there is</button>
-      {model.view.containers.length > 0 && <button type="button" onClick={() => model.chooseContainers([])}>show the busiest</button>}
+      <button type="button" onClick={() => model.time.goTo({ all: true })}>show all there is</button>
+      {model.view.containers.length > 0 && <button type="button" onClick={() => model.selection.clear()}>show the busiest</button>}
     </div>
   );
 }

@@ -1,20 +1,20 @@
-/** One sentence a panel: what its picture says, for the eye and for a screen reader. */
+/** The sentence of a panel: what its chart shows, also for a screen reader. */
 
-import { matters, type Found } from "./findings";
+import { matters, type FindingRow } from "./findings";
 import { brief, quantity, shorten } from "./format";
 import { bounds, newestReadings, oneEach, places } from "./series";
 import { clock, zone, type Span } from "./time";
-import type { Series, Timeseries } from "./types";
+import type { SeriesJson, TimeseriesJson } from "./types";
 
 const ADDS_UP = new Set(["cores", "bytes", "bytes/s", "millicores", "watts", "count"]);
 
-export function sentence(answer: Timeseries, found: Found[], shown: (series: Series) => boolean, span: Span, utc: boolean): string {
+export function sentence(answer: TimeseriesJson, found: FindingRow[], shown: (series: SeriesJson) => boolean, span: Span, utc: boolean): string {
   const first = found.find((one) => matters(one) && answer.series.some((series) => series.id === one.id && shown(series)));
   if (first) return `${shorten(brief(first.name), 48)}: ${first.finding.sentence}`;
   return describe(answer, shown, span, utc);
 }
 
-export function describe(answer: Timeseries, shown: (series: Series) => boolean, span: Span, utc: boolean): string {
+export function describe(answer: TimeseriesJson, shown: (series: SeriesJson) => boolean, span: Span, utc: boolean): string {
   const rows = oneEach(newestReadings(answer, span), (series) => series.name).filter((row) => shown(row.series) && row.value !== null);
   const [first] = rows;
   if (!first) return "Nothing was measured in this range.";
@@ -28,7 +28,7 @@ export function describe(answer: Timeseries, shown: (series: Series) => boolean,
   return `${total}${shorten(brief(first.series.name), 48)} ${rows.length > 1 ? "leads with" : "is at"} ${quantity(first.value, unit)}${top}.`;
 }
 
-function findPeak(answer: Timeseries, shown: (series: Series) => boolean, span: Span): { at: number; value: number; series: Series } | null {
+function findPeak(answer: TimeseriesJson, shown: (series: SeriesJson) => boolean, span: Span): { at: number; value: number; series: SeriesJson } | null {
   const found = bounds(answer, shown, span);
   if (!found) return null;
   const [first, last] = places(answer.time, span);

@@ -1,9 +1,12 @@
-/** A panel's columns: bounds, values under the cursor, and the live tail appended in place. */
+/** The columns of a panel's answer: bounds, values at the cursor, and live points appended in place. */
 
-import type { Series, Timeseries, Value } from "./types";
 import type { Span } from "./time";
+import type { SeriesJson, TimeseriesJson } from "./types";
 
-/** The place whose time is nearest; -1 when there is none. */
+/** null: not measured. */
+export type Value = number | null;
+
+/** The index of the nearest time; -1 when there is none. */
 export function nearest(time: readonly number[], at: number): number {
   if (time.length === 0) return -1;
   let low = 0;
@@ -17,7 +20,7 @@ export function nearest(time: readonly number[], at: number): number {
   return before !== undefined && at - before < (time[low] ?? Infinity) - at ? low - 1 : low;
 }
 
-/** First and last place inside a span, one beyond on each side so that lines run off the edge. */
+/** The first and last index inside a span, and one more on each side so that lines reach the edges. */
 export function places(time: readonly number[], span: Span): [number, number] {
   let first = 0;
   while (first < time.length && (time[first] ?? 0) < span.from) first += 1;
@@ -31,7 +34,7 @@ export interface Bounds {
   high: number;
 }
 
-export function bounds(answer: Timeseries, shown: (series: Series) => boolean, span: Span): Bounds | null {
+export function bounds(answer: TimeseriesJson, shown: (series: SeriesJson) => boolean, span: Span): Bounds | null {
   const [first, last] = places(answer.time, span);
   let low = Infinity;
   let high = -Infinity;
@@ -47,7 +50,7 @@ export function bounds(answer: Timeseries, shown: (series: Series) => boolean, s
   return high === -Infinity ? null : { low, high };
 }
 
-/** The axis: from zero unless the data live far above it, with air at the top. */
+/** The range of the y axis: from zero unless all values are far above it, with some room at the top. */
 export function axisRange(found: Bounds | null, limit: number | null): [number, number] {
   if (!found) return [0, 1];
   const high = limit !== null && Number.isFinite(limit) ? Math.max(found.high, limit) : found.high;
@@ -59,41 +62,40 @@ export function axisRange(found: Bounds | null, limit: number | null): [number, 
 }
 
 export interface Reading {
-  series: Series;
-  /** Where the value was found; -1 when there is none. */
+  series: SeriesJson;
+  /** The index of the value; -1 when there is none. */
   place: number;
   value: Value;
   low: Value;
   high: Value;
 }
 
-/** What each series says at a place, the largest first and the missing last. */
-export function readings(answer: Timeseries, place: number): Reading[] {
-  const rows = answer.series.map((series) => ({
-    series,
-    place: series.mean[place] == null ? -1 : place,
-    value: series.mean[place] ?? null,
-    low: series.min[place] ?? null,
-    high: series.max[place] ?? null,
-  }));
-  return rows.sort((a, b) => (b.value ?? -Infinity) - (a.value ?? -Infinity) || a.series.name.localeCompare(b.series.name));
+/** The value of each series at an index, the largest first and the missing last. */
+export function readings(answer: TimeseriesJson, place: number): Reading[] {
+  return largestFirst(answer.series.map((series) => readingAt(series, place)));
 }
 
-/** The newest value of each series inside the span: what the legend says with no cursor. */
-export function newestReadings(answer: Timeseries, span: Span): Reading[] {
+/** The newest value of each series inside the span, which the legend shows while there is no cursor. */
+export function newestReadings(answer: TimeseriesJson, span: Span): Reading[] {
   const [first, last] = places(answer.time, span);
-  const rows = answer.series.map((series) => {
-    for (let place = last; place >= first; place -= 1) {
-      const value = series.mean[place] ?? null;
-      if (value !== null) return { series, place, value, low: series.min[place] ?? null, high: series.max[place] ?? null };
-    }
-    return { series, place: -1, value: null, low: null, high: null };
-  });
+  return largestFirst(answer.series.map((series) => {
+    let place = last;
+    while (place >= first && series.mean[place] == null) place -= 1;
+    return readingAt(series, place < first ? -1 : place);
+  }));
+}
+
+function readingAt(series: SeriesJson, place: number): Reading {
+  const value = series.mean[place] ?? null;
+  return { series, place: value === null ? -1 : place, value, low: series.min[place] ?? null, high: series.max[place] ?? null };
+}
+
+function largestFirst(rows: Reading[]): Reading[] {
   return rows.sort((a, b) => (b.value ?? -Infinity) - (a.value ?? -Infinity) || a.series.name.localeCompare(b.series.name));
 }
 
-/** One row a name: of a container's lives the one that has a value, the newest of them. */
-export function oneEach(rows: Reading[], key: (series: Series) => string): Reading[] {
+/** One row for each key: of several runs of a container the newest that has a value. */
+export function oneEach(rows: Reading[], key: (series: SeriesJson) => string): Reading[] {
   const best = new Map<string, Reading>();
   for (const row of rows) {
     const had = best.get(key(row.series));
@@ -102,24 +104,24 @@ export function oneEach(rows: Reading[], key: (series: Series) => string): Readi
   return rows.filter((row) => best.get(key(row.series)) === row);
 }
 
-export function gapAt(series: Series, at: number): string {
+export function gapAt(series: SeriesJson, at: number): string {
   return series.gaps.find((gap) => gap.from <= at && at <= gap.to)?.reason ?? "";
 }
 
-/** One tick of the live tail, in place; what fell out on the left is dropped, so memory stays flat. */
-export function append(answer: Timeseries, at: number, values: Record<string, Value>, keepFrom: number): boolean {
+/** Appends one live sample in place and drops what is older than keepFrom, so that memory does not grow. */
+export function append(answer: TimeseriesJson, at: number, values: Record<string, Value>, keepFrom: number): boolean {
   const newest = answer.time[answer.time.length - 1];
   if (newest !== undefined && at <= newest) return false;
   answer.time.push(at);
   for (const series of answer.series) {
-    // Not named: nothing new (slow tables tick every five seconds). The line runs on;
-    // only a null is a gap.
+    // A series that is absent has nothing new (slow tables are sampled every five seconds):
+    // undefined lets the line run on, only null is a gap.
     const value = values[series.id] as Value;
     series.mean.push(value);
     series.min.push(value);
     series.max.push(value);
   }
-  // Dropping costs a move of the whole array: done by the sixteen.
+  // Dropping moves the whole array, so sixteen are dropped at once.
   let old = 0;
   while (old < answer.time.length - 2 && (answer.time[old + 1] ?? 0) < keepFrom) old += 1;
   if (old >= 16) {
@@ -135,6 +137,6 @@ export function append(answer: Timeseries, at: number, values: Record<string, Va
   return true;
 }
 
-export function hasValues(answer: Timeseries): boolean {
+export function hasValues(answer: TimeseriesJson): boolean {
   return answer.series.some((series) => series.mean.some((value) => value != null));
 }

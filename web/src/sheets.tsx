@@ -1,15 +1,16 @@
-/** The sheets over the page: keys, export, metric picker, and the list on a narrow screen. */
+/** The dialogs over the page: keys, export, metric picker, and the list of containers on a narrow screen. */
 
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";
-import { query, seriesWords } from "./api";
-import { curl, duckdb, promql, python, type Asked } from "./copy";
+import { renderQuery, seriesParams } from "./api";
+import { curl, duckdb, promql, python, type PanelQuery } from "./copy";
 import { csv, drawPicture, fileName, save, type Picture } from "./export";
 import { Finder, type Item } from "./finder";
 import { plain, quantity, unitWords, words } from "./format";
 import { KEYS } from "./keys";
 import { ContainerList } from "./list";
-import type { Model, Panel } from "./model";
+import type { Model } from "./model";
+import type { Panel } from "./panels";
 import { charts } from "./panel";
 import { newestReadings } from "./series";
 import { sentence } from "./sentence";
@@ -43,7 +44,7 @@ function Sheet({ model, title, children }: { model: Model; title: string; childr
   }, []);
   const mine = useRef(model.sheet);
   const close = (): void => {
-    // The browser tells of a close a moment later: by then a quick hand has opened another.
+    // The close event comes late: another sheet may have been opened since.
     if (model.sheet !== mine.current) return;
     model.replacing = false;
     model.openSheet("");
@@ -70,15 +71,13 @@ function Help() {
 function Picker({ model }: { model: Model }) {
   const focus = model.view.focus;
   const replacing = model.replacing;
-  const items: Item[] = [...model.metrics]
-    .sort((a, b) => Number(b.plain) - Number(a.plain) || (a.priority ?? 999) - (b.priority ?? 999))
-    .map((metric) => ({
-      key: `${metric.scope} ${metric.name}`,
-      group: metric.scope,
-      name: metric.name,
-      more: `${metric.help} (${unitWords(metric.unit)})`,
-      pick: () => (replacing ? model.replacePanel(focus, metric) : model.addPanel(metric)),
-    }));
+  const items: Item[] = model.panels.metrics.map((metric) => ({
+    key: `${metric.scope} ${metric.name}`,
+    group: metric.scope,
+    name: metric.name,
+    more: `${metric.help} (${unitWords(metric.unit)})`,
+    pick: () => (replacing ? model.panels.replace(focus, metric) : model.panels.add(metric)),
+  }));
   const done = (): void => {
     model.replacing = false;
     model.openSheet("");
@@ -89,13 +88,13 @@ function Picker({ model }: { model: Model }) {
 // ---- export ----------------------------------------------------------------------
 
 function Export({ model }: { model: Model }) {
-  const panel = model.panels[model.view.focus] ?? model.panels[0];
+  const panel = model.panels.focused;
   if (!panel?.slot.value) return <p>There is nothing drawn to export yet.</p>;
-  const asked = askedOf(model, panel);
-  const prom = promql(asked);
-  const span = model.span;
-  const words_ = seriesWords({ ...asked, containers: asked.containers.map((one) => one.id) });
-  const link = (format: string): string => `/api/export?${query({ ...words_, format, node: model.view.node })}`;
+  const query = queryOf(model, panel);
+  const prom = promql(query);
+  const span = model.time.span;
+  const params = seriesParams({ ...query, containers: query.containers.map((one) => one.id) });
+  const link = (format: string): string => `/api/export?${renderQuery({ ...params, format, node: model.view.node })}`;
   return (
     <>
       <p>Panel {model.view.focus + 1}, {words(panel.choice.metric)}, {renderSpan(span, model.view.utc)}.</p>
@@ -110,9 +109,9 @@ function Export({ model }: { model: Model }) {
       <h3>copy as</h3>
       <Copy model={model} name="link" text={window.location.href} />
       {prom ? <Copy model={model} name="PromQL" text={prom} /> : <p class="faint">PromQL: {panel.choice.metric} is not on /metrics under a name of its own.</p>}
-      <Copy model={model} name="curl" text={curl(asked)} />
-      <Copy model={model} name="Python" text={python(asked)} />
-      <Copy model={model} name="DuckDB" text={duckdb(asked)} />
+      <Copy model={model} name="curl" text={curl(query)} />
+      <Copy model={model} name="Python" text={python(query)} />
+      <Copy model={model} name="DuckDB" text={duckdb(query)} />
     </>
   );
 }
@@ -132,44 +131,44 @@ function Copy({ model, name, text }: { model: Model; name: string; text: string 
   );
 }
 
-function askedOf(model: Model, panel: Panel): Asked {
-  const series = panel.slot.value?.series.filter((one) => model.isShown(one)) ?? [];
+function queryOf(model: Model, panel: Panel): PanelQuery {
+  const series = panel.slot.value?.series.filter((one) => model.selection.isShown(one)) ?? [];
   const containers = panel.choice.scope ? [] : series.map((one) => ({
     id: one.id,
     pod: one.labels["pod_name"] ?? "",
     container: one.labels["container_name"] ?? "",
     namespace: one.labels["namespace"] ?? "",
   }));
-  return { metric: panel.choice.metric, scope: panel.choice.scope, containers, span: model.span, origin: window.location.origin };
+  return { metric: panel.choice.metric, scope: panel.choice.scope, containers, span: model.time.span, origin: window.location.origin };
 }
 
 function saveCsv(model: Model, panel: Panel): void {
   if (!panel.slot.value) return;
-  const text = csv(panel.slot.value, (series) => model.isShown(series), model.span);
-  save(fileName(model.instance.value?.node ?? "node", panel.choice.metric, model.span, "csv"), new Blob([text], { type: "text/csv" }));
+  const text = csv(panel.slot.value, (series) => model.selection.isShown(series), model.time.span);
+  save(fileName(model.data.instance.value?.node ?? "node", panel.choice.metric, model.time.span, "csv"), new Blob([text], { type: "text/csv" }));
 }
 
 async function savePicture(model: Model): Promise<void> {
   const look = readLook();
   const pictures: Picture[] = [];
-  for (const panel of model.panels) {
+  for (const panel of model.panels.list) {
     const canvas = charts.get(panel.key)?.canvas();
     const answer = panel.slot.value;
     if (!canvas || !answer) continue;
     pictures.push({
       title: `${words(panel.choice.metric)} (${unitWords(answer.unit)})`,
-      sentence: plain(sentence(answer, panel.found, (series) => model.isShown(series), model.span, model.view.utc)),
+      sentence: plain(sentence(answer, panel.findings, (series) => model.selection.isShown(series), model.time.span, model.view.utc)),
       canvas,
-      legend: newestReadings(answer, model.span).filter((row) => model.isShown(row.series)).map((row) => ({
+      legend: newestReadings(answer, model.time.span).filter((row) => model.selection.isShown(row.series)).map((row) => ({
         name: plain(row.series.name),
         value: quantity(row.value, answer.unit),
-        colour: stroke(model.palette.ink(model.inkKey(row.series)), look.dark),
+        colour: stroke(model.panels.palette.inkOf(row.series), look.dark),
       })),
     });
   }
   if (pictures.length === 0) return;
-  const node = model.instance.value?.node ?? "node";
-  const canvas = drawPicture(pictures, `${node}, ${renderSpan(model.span, model.view.utc)}`, look.text, look.ground);
+  const node = model.data.instance.value?.node ?? "node";
+  const canvas = drawPicture(pictures, `${node}, ${renderSpan(model.time.span, model.view.utc)}`, look.text, look.ground);
   const blob = await new Promise<Blob | null>((done) => canvas.toBlob(done, "image/png"));
-  if (blob) save(fileName(node, "panels", model.span, "png"), blob);
+  if (blob) save(fileName(node, "panels", model.time.span, "png"), blob);
 }

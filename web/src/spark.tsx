@@ -1,6 +1,6 @@
-/** A small curve; its words are beside it, so a screen reader passes it by. */
+/** A sparkline. The text beside it says the same, so it is hidden from screen readers. */
 
-import type { Value } from "./types";
+import type { Value } from "./series";
 
 export function sparkPath(values: readonly Value[], width: number, height: number): string {
   const known = values.filter((value): value is number => value !== null && Number.isFinite(value));

@@ -1,6 +1,7 @@
-/** Designed states: what failed, since when, what happens next. */
+/** A failed request: what failed, since when, and when it is tried again. */
 
-import { now, type Trouble as TroubleOf } from "./model";
+import type { Trouble as TroubleOf } from "./requests";
+import { now } from "./timers";
 import { clock, duration, zone } from "./time";
 
 export function Trouble({ trouble, retry, small = false }: { trouble: TroubleOf; retry: () => void; small?: boolean }) {

@@ -1,4 +1,4 @@
-/** Dark, light, or as the system has it; and the colours that a canvas cannot take from CSS. */
+/** The theme (dark, light, or that of the system), and its colours for a canvas, which cannot use CSS variables. */
 
 import { DARK, LIGHT, type Ink } from "./colour";
 import type { Theme } from "./view";

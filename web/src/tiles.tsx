@@ -1,14 +1,14 @@
-/** How the node is, before the first click. */
+/** The four tiles at the top: CPU, memory, pressure and containers of the node. */
 
 import { quantity } from "./format";
 import type { Model } from "./model";
 import { Spark } from "./spark";
 import { Trouble } from "./states";
-import type { Tile } from "./types";
+import type { TileJson } from "./types";
 
 export function Tiles({ model }: { model: Model }) {
-  const { value, trouble } = model.summary;
-  if (!value && trouble) return <section class="tiles" aria-label="the node"><Trouble small trouble={trouble} retry={() => model.retry(model.summary)} /></section>;
+  const { value, trouble } = model.data.summary;
+  if (!value && trouble) return <section class="tiles" aria-label="the node"><Trouble small trouble={trouble} retry={() => model.data.requests.retry(model.data.summary)} /></section>;
   const tiles = value?.tiles ?? [];
   return (
     <section class="tiles" aria-label="the node">
@@ -18,7 +18,7 @@ export function Tiles({ model }: { model: Model }) {
   );
 }
 
-function TileView({ tile, restarts, kills }: { tile: Tile; restarts: number; kills: number }) {
+function TileView({ tile, restarts, kills }: { tile: TileJson; restarts: number; kills: number }) {
   return (
     <div class="tile" title={tile.sentence}>
       <span class="title">{tile.title}{tile.resource ? `, ${tile.resource}` : ""}</span>
@@ -31,7 +31,7 @@ function TileView({ tile, restarts, kills }: { tile: Tile; restarts: number; kil
   );
 }
 
-function figureOf(tile: Tile): string {
+function figureOf(tile: TileJson): string {
   if (tile.value === null) return "not measured";
   if (tile.of === null || tile.unit === "ratio") return quantity(tile.value, tile.unit);
   return `${quantity(tile.value, tile.unit).replace(/ cores$/, "")} of ${quantity(tile.of, tile.unit)}`;

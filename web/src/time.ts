@@ -1,11 +1,11 @@
-/** Ranges and moments: what a person types, what the URL holds, what the page shows. */
+/** Times and ranges: parsed from the URL and from text, written for the URL and for people, zoomed and shifted. */
 
 export interface Span {
   from: number;
   to: number;
 }
 
-/** The view's range: the newest so many seconds, everything, or two fixed moments. */
+/** The newest seconds, all there is, or a fixed span. */
 export type Range = { last: number } | { all: true } | Span;
 
 const UNITS: Record<string, number> = { s: 1, m: 60, h: 3600, d: 86400, w: 604800 };
@@ -20,7 +20,7 @@ export const CHOICES: readonly { label: string; range: Range }[] = [
   { label: "all", range: { all: true } },
 ];
 
-/** "15m" to 900; null when it is no length of time. */
+/** "15m" to 900; null when it is not a duration. */
 export function parseLength(text: string): number | null {
   const found = /^(\d+(?:\.\d+)?)([smhdw])$/.exec(text.trim());
   if (!found) return null;
@@ -44,7 +44,7 @@ export function parseMoment(text: string): number | null {
   return Number.isFinite(at) ? at : null;
 }
 
-/** For the URL: to the millisecond, without zeros that say nothing. */
+/** ISO 8601 for the URL, with milliseconds only where there are any. */
 export function renderMoment(at: number): string {
   return new Date(Math.round(at * 1000)).toISOString().replace(/(?:\.000)?Z$/, "Z");
 }
@@ -61,7 +61,7 @@ export function resolve(range: Range, first: number, newest: number): Span {
 
 export const SHORTEST_SECONDS = 2;
 
-/** factor < 1 zooms in; what lies under `at` stays where it is. */
+/** factor < 1 zooms in; the time `at` keeps its place on the screen. */
 export function zoom(span: Span, factor: number, at: number, longest: number): Span {
   const width = span.to - span.from;
   const wanted = Math.min(Math.max(width * factor, SHORTEST_SECONDS), Math.max(longest, SHORTEST_SECONDS));
@@ -74,7 +74,7 @@ export function shift(span: Span, seconds: number): Span {
   return { from: span.from + seconds, to: span.to + seconds };
 }
 
-/** Moves a span so that it touches the data; its width is kept. */
+/** Moves a span back into the bounds; its width is kept. */
 export function clamp(span: Span, bounds: Span): Span {
   const width = span.to - span.from;
   if (span.to > bounds.to && span.from > bounds.from) {
@@ -116,7 +116,7 @@ export function moment(at: number, utc: boolean): string {
   return `${day(at, utc)} ${clock(at, utc)}`;
 }
 
-/** A tick of the time axis: as exact as the distance between two asks for, the day at midnight. */
+/** A label of the time axis, as exact as the step between two labels requires; at midnight the day. */
 export function tick(at: number, step: number, utc: boolean): string {
   const time = clock(at, utc);
   if (step >= 86400 || (time === "00:00:00" && step >= 60)) return day(at, utc).slice(5);
@@ -124,13 +124,13 @@ export function tick(at: number, step: number, utc: boolean): string {
   return step >= 1 ? time : `${time}${(at % 1).toFixed(3).slice(1)}`;
 }
 
-/** "03:10:00 - 03:25:00", with the day where the two differ or it is not today's. */
+/** "2026-03-01 03:10:00 - 03:25:00 UTC"; the second day only where it differs. */
 export function renderSpan(span: Span, utc: boolean): string {
   const same = day(span.from, utc) === day(span.to, utc);
   return `${moment(span.from, utc)} - ${same ? clock(span.to, utc) : moment(span.to, utc)} ${zone(utc, span.to)}`;
 }
 
-/** A length in words a person uses: "15 min", "1.5 h", "3 d". */
+/** A duration for people: "15 min", "1.5 h", "3 d". */
 export function duration(seconds: number): string {
   const rows: [number, string][] = [[86400, "d"], [3600, "h"], [60, "min"], [1, "s"]];
   for (const [size, unit] of rows) {

@@ -1,4 +1,4 @@
-/** Node, range, live, search, findings: the one row that is always there. */
+/** The top bar: node, range, live state, search, findings, export and display options. */
 
 import { Finder, type Item } from "./finder";
 import { plain, quantity } from "./format";
@@ -7,9 +7,10 @@ import { nextTheme } from "./theme";
 import { CHOICES, duration, isSpan, renderLength, renderSpan, type Range } from "./time";
 
 export function TopBar({ model }: { model: Model }) {
-  const { instance, view } = model;
-  const count = model.found.length;
-  const studying = model.panels.some((panel) => panel.studies.loadingSince > 0);
+  const { view } = model;
+  const { instance } = model.data;
+  const count = model.panels.findings.length;
+  const studying = model.panels.list.some((panel) => panel.studies.loadingSince > 0);
   return (
     <header class="top">
       <h1>nodescope</h1>
@@ -19,27 +20,23 @@ export function TopBar({ model }: { model: Model }) {
       <button type="button" class="list-opener" onClick={() => model.openSheet("list")}>containers</button>
       {instance.value && <Finder id="search" label="search containers and metrics" placeholder="/ search containers, metrics" items={searchItems(model)} />}
       <span class="spring" />
-      <button type="button" class={`findings-opener ${count ? "has" : ""}`} aria-expanded={view.drawer !== ""} onClick={() => model.change({ drawer: view.drawer ? "" : "findings" }, false)}>
+      <button type="button" class={`findings-opener ${count ? "has" : ""}`} aria-expanded={view.drawer !== ""} onClick={() => model.address.change({ drawer: view.drawer ? "" : "findings" }, false)}>
         {studying && count === 0 ? "studying ..." : `${count} finding${count === 1 ? "" : "s"}`}
       </button>
       <button type="button" title="export, copy as (e)" onClick={() => model.openSheet("export")}>export</button>
-      <button type="button" title="UTC or local time (u)" aria-pressed={view.utc} onClick={() => model.change({ utc: !view.utc }, false)}>{view.utc ? "UTC" : "local"}</button>
-      <button type="button" title="theme (t)" onClick={() => model.change({ theme: nextTheme(view.theme) }, false)}>{view.theme}</button>
+      <button type="button" title="UTC or local time (u)" aria-pressed={view.utc} onClick={() => model.address.change({ utc: !view.utc }, false)}>{view.utc ? "UTC" : "local"}</button>
+      <button type="button" title="theme (t)" onClick={() => model.address.change({ theme: nextTheme(view.theme) }, false)}>{view.theme}</button>
       <button type="button" title="keys (?)" aria-label="keyboard sheet" onClick={() => model.openSheet("help")}>?</button>
     </header>
   );
 }
 
 function NodeName({ model }: { model: Model }) {
-  const instance = model.instance.value;
+  const instance = model.data.instance.value;
   if (!instance) return null;
   if (instance.nodes.length < 2) return <span class="node" dir="auto">{plain(instance.node)}</span>;
-  const choose = (node: string): void => {
-    model.change({ node, containers: [], hidden: [] });
-    model.open();
-  };
   return (
-    <select aria-label="node" value={model.view.node} onChange={(event) => choose(event.currentTarget.value)}>
+    <select aria-label="node" value={model.view.node} onChange={(event) => model.address.change({ node: event.currentTarget.value, containers: [], hidden: [] })}>
       <option value="">all {instance.nodes.length} nodes</option>
       {instance.nodes.map((node) => <option key={node} value={node}>{plain(node)}</option>)}
     </select>
@@ -51,12 +48,12 @@ function word(range: Range): string {
 }
 
 function RangeChoice({ model }: { model: Model }) {
-  const { range, span } = model;
+  const { range, span } = model.time;
   const current = word(range);
   const known = CHOICES.some((choice) => word(choice.range) === current);
   const choose = (value: string): void => {
     const choice = CHOICES.find((one) => word(one.range) === value);
-    if (choice) model.goTo(choice.range);
+    if (choice) model.time.goTo(choice.range);
   };
   return (
     <span class="range">
@@ -71,16 +68,16 @@ function RangeChoice({ model }: { model: Model }) {
 
 function LiveBadge({ model }: { model: Model }) {
   const [word, kind] = liveWords(model);
-  if (model.liveState === "archive") return <span class="live archive">{word}</span>;
+  if (model.live.state === "archive") return <span class="live archive">{word}</span>;
   return (
-    <button type="button" class={`live ${kind}`} aria-pressed={model.isLive} title="live or paused (l)" onClick={() => model.toggleLive()}>
+    <button type="button" class={`live ${kind}`} aria-pressed={model.time.isLive} title="live or paused (l)" onClick={() => model.toggleLive()}>
       <span class="dot" aria-hidden="true" />{word}
     </button>
   );
 }
 
 export function liveWords(model: Model): [string, string] {
-  switch (model.liveState) {
+  switch (model.live.state) {
     case "archive":
       return [model.source.offline ? "file, offline" : "archive", "archive"];
     case "paused":
@@ -88,25 +85,25 @@ export function liveWords(model: Model): [string, string] {
     case "connecting":
       return ["live, connecting ...", "paused"];
     case "lost":
-      return [`live lost: newest sample is ${duration(Math.round(model.newestAge))} old${model.liveReason ? ` (${model.liveReason})` : ""}`, "lost"];
+      return [`live lost: newest sample is ${duration(Math.round(model.time.newestAge))} old${model.live.reason ? ` (${model.live.reason})` : ""}`, "lost"];
     case "live":
-      return [model.lag === null ? "live" : `live, ${model.lag.toFixed(1)} s behind`, "on"];
+      return [model.live.lag === null ? "live" : `live, ${model.live.lag.toFixed(1)} s behind`, "on"];
   }
 }
 
 function searchItems(model: Model): Item[] {
-  const metrics: Item[] = model.metrics.map((metric) => ({
+  const metrics: Item[] = model.panels.metrics.map((metric) => ({
     key: `metric ${metric.scope} ${metric.name}`,
     group: "metrics",
     name: metric.name,
     more: `${metric.scope} ${metric.help}`,
-    pick: () => model.addPanel(metric),
+    pick: () => model.panels.add(metric),
   }));
-  const containers: Item[] = (model.containers.value?.containers ?? []).map((row) => ({
+  const containers: Item[] = (model.data.containers.value?.containers ?? []).map((row) => ({
     key: `container ${row.id}`,
     group: "containers",
     name: plain(row.name),
-    more: `${row.namespace ?? ""} ${row.short_id} ${quantity(row.value, model.containers.value?.unit ?? "")}`,
+    more: `${row.namespace ?? ""} ${row.short_id} ${quantity(row.value, model.data.containers.value?.unit ?? "")}`,
     pick: () => model.toggleContainer(row),
   }));
   return [...containers, ...metrics];

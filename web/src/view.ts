@@ -1,4 +1,4 @@
-/** The view: everything a person chose. It is the URL's hash, whole, both ways. */
+/** The view: everything a person chose, and its text in the URL's hash. The two are converted without loss. */
 
 import { isSpan, parseLength, parseMoment, renderLength, renderMoment, type Range } from "./time";
 
@@ -7,9 +7,9 @@ export type Drawer = "" | "findings" | "studies";
 
 export interface PanelChoice {
   metric: string;
-  /** Empty: containers, the plain case. */
+  /** Empty means containers. */
   scope: string;
-  /** A title of its own, from a dashboard. */
+  /** Empty unless a dashboard gave one. */
   title: string;
 }
 
@@ -39,7 +39,7 @@ export const EMPTY: View = {
   panels: null,
   containers: [],
   hidden: [],
-  /** Empty: by what there is, CPU first. */
+  /** Empty: by the first metric that the server lists. */
   sort: "",
   search: "",
   namespace: "",
@@ -75,7 +75,7 @@ export function encode(view: View): string {
   put("finding", view.finding);
   put("theme", view.theme, EMPTY.theme);
   put("tz", view.utc ? "utc" : "");
-  // Readable where it may be: these characters need no escape in a fragment.
+  // These characters need no escape in a fragment, and are easier to read without.
   return out.toString().replaceAll("%2C", ",").replaceAll("%3A", ":").replaceAll("%2F", "/");
 }
 
@@ -95,7 +95,7 @@ const OWN_KEYS = new Set(
   "range from to panels containers hidden sort search namespace qos labels node focus drawer study finding theme tz dashboard".split(" "),
 );
 
-/** What the hash says; words it does not know are returned, for dashboards' variables. */
+/** The view that a hash names. Other parameters are returned as well: they are a dashboard's variables. */
 export function decode(hash: string): { view: View; dashboard: string; rest: Record<string, string> } {
   const read = new URLSearchParams(hash.replace(/^#/, ""));
   const text = (key: string): string => read.get(key) ?? "";

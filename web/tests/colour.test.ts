@@ -1,5 +1,18 @@
 import { describe, expect, it } from "vitest";
-import { contrast, DARK, LIGHT, Palette } from "../src/colour";
+import { DARK, LIGHT, Palette } from "../src/colour";
+
+function luminance(colour: string): number {
+  const channel = (place: number): number => {
+    const value = parseInt(colour.slice(place, place + 2), 16) / 255;
+    return value <= 0.03928 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4;
+  };
+  return 0.2126 * channel(1) + 0.7152 * channel(3) + 0.0722 * channel(5);
+}
+
+function contrast(one: string, other: string): number {
+  const [high, low] = [luminance(one), luminance(other)].sort((a, b) => b - a) as [number, number];
+  return (high + 0.05) / (low + 0.05);
+}
 
 describe("colours", () => {
   it("each has a contrast of 4.5 on its ground", () => {

@@ -2,14 +2,15 @@ import { describe, expect, it } from "vitest";
 import { collect, effect, limitAt, matters, spanOf } from "../src/findings";
 import { bunch } from "../src/lane";
 import { describe as say, sentence } from "../src/sentence";
-import type { Finding, StudyAnswer } from "../src/types";
+import type { EventJson, FindingJson, StudyJson } from "../src/types";
 import { answer } from "./answers";
 
-const BASE: Finding = { kind: "changepoint", from: 100, to: 100, at: 100, confidence: 0.98, magnitude: 1, unit: "bytes", before: 2, after: 3, sentence: "It rose." };
-const LEAK: Finding = { ...BASE, kind: "trend", at: null, from: 0, to: 1000, before: 100, after: 200, slope_per_second: 0.1, limit: 250, time_to_limit_seconds: 500, sentence: "It leaks." };
+const BASE: FindingJson = { kind: "changepoint", from: 100, to: 100, at: 100, confidence: 0.98, magnitude: 1, unit: "bytes", before: 2, after: 3, sentence: "It rose.", evidence: {} };
+const LEAK: FindingJson = { ...BASE, kind: "trend", at: null, from: 0, to: 1000, before: 100, after: 200, slope_per_second: 0.1, limit: 250, time_to_limit_seconds: 500, sentence: "It leaks." };
 
-function study(...findings: Finding[]): StudyAnswer {
-  return { study: "all", results: [{ study: "x", series: { metric: "cpu", container: "a", node: null, id: "a" }, status: "found", reason: null, findings }] };
+function study(...findings: FindingJson[]): StudyJson {
+  const series = { metric: "cpu", container: "a", node: null, id: "a" };
+  return { study: "all", results: [{ study: "x", version: 1, series, from: 0, to: 1, samples: 1, missing_share: 0, status: "found", reason: null, sentence: "", findings }] };
 }
 
 describe("findings", () => {
@@ -48,14 +49,14 @@ describe("findings", () => {
 });
 
 describe("the event lane", () => {
-  const event = (at: number, kind: string) => ({ at, kind, container: "x", name: "x", sentence: "" });
+  const event = (at: number, kind: EventJson["kind"]): EventJson => ({ at, kind, container: "x", name: "x", node: "n", sentence: "" });
 
   it("bunches what cannot be told apart, the worst first", () => {
     const rows = bunch([event(10, "exit"), event(11, "oom"), event(500, "start"), event(2000, "start")], { from: 0, to: 1000 });
     expect(rows.map((row) => row.events.map((one) => one.kind))).toEqual([["oom", "exit"], ["start"]]);
   });
 
-  const named = (at: number, kind: string) => ({ ...event(at, kind), name: "payment" });
+  const named = (at: number, kind: EventJson["kind"]) => ({ ...event(at, kind), name: "payment" });
 
   it("a name that would run into another mark is left out, or stands at its other side", () => {
     const rows = bunch([named(480, "restart"), named(500, "restart"), named(520, "restart"), named(700, "exit")], { from: 0, to: 1000 });

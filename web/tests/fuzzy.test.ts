@@ -15,10 +15,8 @@ describe("search", () => {
   it("without a query keeps everything in its order", () => expect(find("  ")).toEqual(names));
 
   it("a whole word beats scattered letters", () => {
-    expect((match("cat", "catalog")?.score ?? 0) > (match("cat", "cxaxt")?.score ?? 0)).toBe(true);
+    expect((match("cat", "catalog") ?? 0) > (match("cat", "cxaxt") ?? 0)).toBe(true);
   });
-
-  it("says which letters it found", () => expect(match("ab", "xaxb")?.at).toEqual([1, 3]));
 
   it("is not slow on a kilobyte of hostile text", () => {
     expect(match("a".repeat(200), `${"a".repeat(199)}${"b".repeat(1000)}`)).toBeNull();

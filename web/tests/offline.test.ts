@@ -1,6 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { Carrier, rebucket } from "../src/offline";
-import type { Carried } from "../src/types";
+import { OfflineSource, rebucket, type OfflineAnswers } from "../src/offline";
 import { answer } from "./answers";
 
 describe("the file's own downsampling", () => {
@@ -18,8 +17,8 @@ describe("the file's own downsampling", () => {
   });
 
   it("a metric that is not carried is refused by name", async () => {
-    const carrier = new Carrier({ timeseries: [answer({ a: [1] })] } as unknown as Carried);
-    const asked = { metric: "memory", scope: "", containers: [], span: { from: 0, to: 1 }, points: 10 };
-    await expect(carrier.timeseries(asked)).rejects.toMatchObject({ title: "this file does not carry memory", detail: "it carries cpu" });
+    const source = new OfflineSource({ timeseries: [answer({ a: [1] })] } as unknown as OfflineAnswers);
+    const query = { metric: "memory", scope: "", containers: [], span: { from: 0, to: 1 }, points: 10 };
+    await expect(source.timeseries(query)).rejects.toMatchObject({ title: "this file does not carry memory", detail: "it carries cpu" });
   });
 });

@@ -12,6 +12,7 @@ from starlette.background import BackgroundTask
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import FileResponse, Response, StreamingResponse
 
+from nodescope.use.viewer import shapes
 from nodescope.use.viewer.export_data import write_extract
 from nodescope.use.viewer.gate import make_error
 from nodescope.use.viewer.live import LISTENERS_MOST, METRICS_MOST, LiveListener, stream
@@ -30,7 +31,12 @@ from nodescope.use.viewer.request import NodeName, Responses, Viewer, ViewerRequ
 from nodescope.use.viewer.routes_facts import answer_instance
 
 FILES: Responses = {200: {"content": {"application/octet-stream": {}, "text/csv": {}, "text/html": {}}}}
-EVENTS: Responses = {200: {"content": {"text/event-stream": {}}}}
+EVENTS: Responses = {
+    200: {
+        "description": "events: the data of `points` is a LivePointsJson, of `status` a LiveStatusJson",
+        "content": {"text/event-stream": {}},
+    }
+}
 
 
 def add_streams(api: FastAPI, viewer: Viewer) -> None:
@@ -53,7 +59,13 @@ def add_streams(api: FastAPI, viewer: Viewer) -> None:
 
         return await work(viewer, answer)
 
-    @api.get("/api/live", response_class=Response, responses=EVENTS)
+    # The model is named for the document's list of shapes: what is sent is a stream of both.
+    @api.get(
+        "/api/live",
+        response_class=Response,
+        response_model=shapes.LivePointsJson | shapes.LiveStatusJson,
+        responses=EVENTS,
+    )
     async def live(
         *,
         metric: Words,

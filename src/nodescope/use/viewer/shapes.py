@@ -1,11 +1,12 @@
 """
-The shapes of all answers, for the OpenAPI document.
+The shapes of all answers, for the OpenAPI document and for web/src/types.ts, which is generated from it.
 
 Answers are rendered by hand (a panel has 24,000 numbers); tests hold them to
-these shapes. Times are epoch seconds; null is nothing measured, never zero.
+these shapes. Times are epoch seconds; null means not measured, never zero. A
+field with a default is absent from some answers.
 """
 
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -67,6 +68,8 @@ class TileJson(ShapeJson):
     unit: str
     sentence: str
     spark: Numbers
+    resource: Literal["memory", "cpu", "io"] | None = None
+    whose: str | None = None
 
 
 class SummaryJson(ShapeJson):
@@ -182,12 +185,44 @@ class StudiesJson(ShapeJson):
     studies: list[StudyRowJson]
 
 
+class FindingJson(ShapeJson):
+    """One finding. Each kind adds fields of its own; those that the page reads are listed last."""
+
+    model_config = ConfigDict(extra="allow")
+
+    kind: str
+    from_: float = Field(alias="from")
+    to: float
+    at: float | None
+    confidence: float
+    magnitude: float | None
+    unit: str
+    before: float | None
+    after: float | None
+    sentence: str
+    evidence: dict[str, float | str | None]
+    period_seconds: float | None = None
+    strength: float | None = None
+    slope_per_second: float | None = None
+    limit: float | None = None
+    time_to_limit_seconds: float | None = None
+
+
+class StudiedSeriesJson(ShapeJson):
+    """The series that a study looked at; its id is the one of /api/timeseries."""
+
+    id: str
+    metric: str
+    container: str | None
+    node: str | None
+
+
 class StudyResultJson(ShapeJson):
-    """The findings object; each kind of finding has fields of its own."""
+    """What one study says about one series."""
 
     study: str
     version: int
-    series: dict[str, str | None]
+    series: StudiedSeriesJson
     from_: float | None = Field(alias="from")
     to: float | None
     samples: int
@@ -195,7 +230,7 @@ class StudyResultJson(ShapeJson):
     status: Literal["found", "none", "not_enough_data", "not_collected"]
     reason: str | None
     sentence: str
-    findings: list[dict[str, Any]]
+    findings: list[FindingJson]
 
 
 class StudyJson(ShapeJson):
@@ -215,3 +250,19 @@ class EventJson(ShapeJson):
 class EventsJson(ShapeJson):
     events: list[EventJson]
     truncated: bool
+
+
+class LivePointsJson(ShapeJson):
+    """The data of a `points` event: by metric, then by series, the values that are new."""
+
+    at: float
+    lag_seconds: float | None
+    panels: dict[str, dict[str, float | None]]
+
+
+class LiveStatusJson(ShapeJson):
+    """The data of a `status` event."""
+
+    live: bool
+    reason: str
+    lag_seconds: float | None

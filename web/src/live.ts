@@ -1,0 +1,91 @@
+/** The live stream: new points are appended to the panels; a stream that fell silent is reported. */
+
+import type { Address } from "./address";
+import type { Source } from "./api";
+import type { Panels } from "./panels";
+import { append } from "./series";
+import { now } from "./timers";
+import type { InstanceJson, LivePointsJson } from "./types";
+import type { TimeWindow } from "./time-window";
+
+export type LiveState = "archive" | "live" | "paused" | "lost" | "connecting";
+
+const SILENT_SECONDS = 10;
+
+export class Live {
+  state: LiveState = "connecting";
+  reason = "";
+  /** Seconds between the newest sample and its arrival here. */
+  lag: number | null = null;
+  /** What the open stream carries; empty when none is open. */
+  private key = "";
+  private close: () => void = () => undefined;
+  private lastPoint = 0;
+
+  constructor(
+    private readonly source: Source,
+    private readonly address: Address,
+    private readonly time: TimeWindow,
+    private readonly panels: Panels,
+    /** Requests what is due, and draws. */
+    private readonly refresh: () => void,
+  ) {}
+
+  begin(instance: InstanceJson): void {
+    this.lag = instance.lag_seconds;
+    this.state = instance.live ? "live" : "archive";
+  }
+
+  /** Opens the stream of the series that are drawn, or closes it where none is wanted. */
+  listen(): void {
+    const loaded = this.panels.list.filter((panel) => panel.slot.value);
+    const metrics = loaded.map((panel) => panel.choice.metric);
+    const containers = [...new Set(loaded.flatMap((panel) => (panel.choice.scope ? [] : (panel.slot.value?.series.map((one) => one.id) ?? []))))];
+    const wanted = this.time.isLive && !this.source.offline && metrics.length > 0;
+    const key = wanted ? JSON.stringify([metrics, containers, this.address.view.node]) : "";
+    if (key === this.key) return;
+    this.key = key;
+    this.close();
+    this.close = () => undefined;
+    if (!key) {
+      this.state = this.time.live ? "paused" : "archive";
+      return;
+    }
+    if (this.state !== "live") this.state = "connecting";
+    this.close = this.source.live({ metrics, containers }, {
+      points: (points) => this.takePoints(points),
+      status: (status) => {
+        this.lag = status.lag_seconds ?? this.lag;
+        this.set(status.live ? "live" : "lost", status.reason);
+      },
+      lost: () => this.set("lost", "the connection to the viewer broke; trying again"),
+    });
+  }
+
+  /** True where the state must be drawn again: the age of the newest sample grows. */
+  check(): boolean {
+    if (this.state === "live" && this.time.isLive && this.lastPoint && now() - this.lastPoint > SILENT_SECONDS) {
+      this.set("lost", `no sample came for ${SILENT_SECONDS} s`);
+    }
+    return this.state === "lost";
+  }
+
+  private set(state: LiveState, reason: string): void {
+    this.state = state;
+    this.reason = reason;
+    this.refresh();
+  }
+
+  private takePoints(points: LivePointsJson): void {
+    this.lag = points.lag_seconds;
+    this.lastPoint = now();
+    this.time.newest = Math.max(this.time.newest, points.at);
+    const keepFrom = this.time.span.from - 5;
+    for (const panel of this.panels.list) {
+      const values = points.panels[panel.choice.metric];
+      if (values && panel.slot.value && append(panel.slot.value, points.at, values, keepFrom)) panel.version += 1;
+    }
+    if (this.time.isLive) this.time.sendMoved();
+    this.set("live", "");
+  }
+}

@@ -1,0 +1,178 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { Failure } from "../src/api";
+import { newestRuns, runsOf } from "../src/selection";
+import { container, makeModel, metric } from "./page";
+
+beforeEach(() => void vi.useFakeTimers({ now: 7_200_000 }));
+afterEach(() => void vi.useRealTimers());
+
+const METRICS = [metric("cpu"), metric("memory"), metric("pressure_memory"), metric("pressure_cpu"), metric("threads"), metric("cpu.load_1m", { scope: "node", plain: false })];
+const settled = (): Promise<unknown> => vi.advanceTimersByTimeAsync(2000);
+
+describe("the first view", () => {
+  it("requests the first panel alone, then the rest", async () => {
+    const { model, source } = makeModel(METRICS);
+    model.start();
+    await vi.advanceTimersByTimeAsync(0);
+    expect(source.requested.slice(0, 5)).toEqual(["instance", "metrics", "studies", "filters", "timeseries cpu"]);
+    await settled();
+    expect(model.panels.list.map((panel) => panel.choice.metric)).toEqual(["cpu", "memory", "pressure_cpu"]);
+    expect(source.requested.filter((name) => name.startsWith("timeseries"))).toEqual(["cpu", "memory", "pressure_cpu", "cpu"].map((name) => `timeseries ${name}`));
+  });
+
+  it("sorts by what the server lists first, and offers its order", async () => {
+    const { model, source } = makeModel([metric("memory"), metric("cpu"), metric("gpu_power", { scope: "gpu" })]);
+    model.start();
+    await settled();
+    expect(source.requested).toContain("containers by memory");
+    expect(model.panels.sorts).toEqual(["memory", "cpu"]);
+  });
+});
+
+describe("the address", () => {
+  it("gets a step for a change, and none where nothing changed", () => {
+    const { model, page } = makeModel(METRICS);
+    model.time.goTo({ last: 300 });
+    model.time.goTo({ last: 300 });
+    model.address.change({ utc: true }, false);
+    expect(page.addresses).toEqual(["#range=5m&tz=utc"]);
+  });
+
+  it("another node is opened", async () => {
+    const { model, source } = makeModel(METRICS);
+    model.start();
+    await settled();
+    source.requested.length = 0;
+    model.address.change({ node: "m" });
+    await settled();
+    expect(source.requested).toContain("instance");
+  });
+});
+
+describe("the window", () => {
+  it("is drawn while it is dragged, and requested once it rests", async () => {
+    const { model, page } = makeModel(METRICS);
+    model.start();
+    await settled();
+    const moved = vi.fn();
+    model.time.moved.on(moved);
+    model.time.panBy(-0.1);
+    model.time.panBy(-0.1);
+    expect(moved).toHaveBeenLastCalledWith({ from: 2880, to: 6480 });
+    expect(page.addresses).toEqual([]);
+    await settled();
+    expect(page.addresses).toHaveLength(1);
+    expect(model.view.range).toEqual({ from: 2880, to: 6480 });
+  });
+
+  it("gives up what was dragged when the range is chosen otherwise", async () => {
+    const { model } = makeModel(METRICS);
+    model.start();
+    await settled();
+    model.time.drag({ from: 1, to: 2 });
+    model.time.goTo(null);
+    expect(model.time.span).toEqual({ from: 3600, to: 7200 });
+    model.time.drag({ from: 1, to: 2 });
+    model.address.change({ range: { all: true } });
+    expect(model.time.span).toEqual({ from: 0, to: 7200 });
+  });
+});
+
+describe("panels", () => {
+  it("are added, moved and removed, five at most, one at least", () => {
+    const { model } = makeModel(METRICS);
+    model.panels.metrics = METRICS;
+    for (const name of ["threads", "pressure_memory", "a"]) model.panels.add(metric(name));
+    expect(model.view.panels?.map((one) => one.metric)).toEqual(["cpu", "memory", "pressure_cpu", "threads", "pressure_memory"]);
+    expect(model.notice).toContain("Five panels are the most");
+    model.panels.add(metric("cpu"));
+    expect(model.notice).toBe("cpu is shown already, as panel 1.");
+    model.panels.move(0, 1);
+    model.panels.replace(0, metric("b"));
+    expect(model.view.panels?.slice(0, 2).map((one) => one.metric)).toEqual(["b", "cpu"]);
+    for (let count = 0; count < 6; count += 1) model.panels.remove(0);
+    expect(model.view.panels?.map((one) => one.metric)).toEqual(["pressure_memory"]);
+  });
+});
+
+describe("requests", () => {
+  it("are tried again after a failure of the server, later each time, and not after a refusal", async () => {
+    const { model, source } = makeModel(METRICS);
+    const instance = vi.spyOn(source, "instance").mockRejectedValue(new Failure("busy", "", "", true));
+    model.start();
+    await vi.advanceTimersByTimeAsync(0);
+    expect(model.data.instance.trouble).toMatchObject({ againAt: 7202 });
+    await vi.advanceTimersByTimeAsync(2000);
+    expect(instance).toHaveBeenCalledTimes(2);
+    expect(model.data.instance.trouble).toMatchObject({ since: 7200, againAt: 7206 });
+    instance.mockRejectedValue(new Failure("no such node", "", "", false));
+    await vi.advanceTimersByTimeAsync(60_000);
+    expect(instance).toHaveBeenCalledTimes(3);
+    instance.mockRestore();
+    model.data.requests.retry(model.data.instance);
+    await settled();
+    expect(model.data.instance).toMatchObject({ trouble: null, value: { node: "n" } });
+  });
+
+  it("a study that failed is tried again as well", async () => {
+    const { model, source } = makeModel([metric("cpu")]);
+    const study = vi.spyOn(source, "study").mockRejectedValueOnce(new Failure("busy", "", "", true));
+    model.start();
+    await settled();
+    expect(model.panels.list[0]?.studies.trouble).not.toBeNull();
+    await settled();
+    expect(study).toHaveBeenCalledTimes(2);
+    expect(model.panels.list[0]?.studies).toMatchObject({ trouble: null, value: { study: "all" } });
+  });
+
+  it("an answer to an earlier question is not shown", async () => {
+    const { model } = makeModel(METRICS);
+    const slot = { key: "", value: null as number | null, trouble: null, loadingSince: 0 };
+    let first: (value: number) => void = () => undefined;
+    model.data.requests.load("x", "1", slot, () => new Promise<number>((done) => (first = done)));
+    model.data.requests.load("x", "2", slot, () => Promise.resolve(2));
+    first(1);
+    await vi.advanceTimersByTimeAsync(0);
+    expect(slot.value).toBe(2);
+  });
+});
+
+describe("the live stream", () => {
+  it("appends points, moves the window, and is reported when it falls silent", async () => {
+    const { model, source } = makeModel(METRICS, { live: true });
+    model.start();
+    await settled();
+    expect(source.listeners).toHaveLength(1);
+    source.listeners[0]?.points({ at: 7201, lag_seconds: 0.5, panels: { cpu: { a: 9 } } });
+    expect(model.panels.list[0]?.slot.value?.series[0]?.mean).toEqual([1, 2, 9]);
+    expect(model.time.span.to).toBe(7201);
+    expect(model.live).toMatchObject({ state: "live", lag: 0.5 });
+    await vi.advanceTimersByTimeAsync(12_000);
+    expect(model.live).toMatchObject({ state: "lost", reason: "no sample came for 10 s" });
+  });
+
+  it("is closed when the window is fixed", async () => {
+    const { model, source } = makeModel(METRICS, { live: true });
+    model.start();
+    await settled();
+    model.toggleLive();
+    expect([source.closed, model.live.state, model.view.range]).toEqual([1, "paused", { from: 6300, to: 7200 }]);
+  });
+});
+
+describe("restarted containers", () => {
+  const [old, short, young] = [container("a", "api", 0, 500), container("b", "api", 500, 510), container("c", "api", 510, 1000)];
+  const other = container("d", "web", 0, 1000);
+
+  it("are one row, the newest run", () => expect(newestRuns([old, young, other, short])).toEqual([young, other]));
+  it("are drawn with their long runs", () => expect(runsOf(young, [old, young, other, short], { from: 0, to: 1000 })).toEqual(["c", "a"]));
+
+  it("are chosen and left together", () => {
+    const { model } = makeModel(METRICS);
+    const toggle = (): void => model.selection.toggle(young, [old, young], { from: 0, to: 1000 });
+    toggle();
+    expect(model.view.containers).toEqual(["c", "a"]);
+    toggle();
+    expect(model.view.containers).toEqual([]);
+  });
+});

@@ -1,0 +1,77 @@
+/** A page and a source of answers without a browser and a server, for tests of the model. */
+
+import type { LiveListener, Source } from "../src/api";
+import { Model } from "../src/model";
+import type { ContainerJson, InstanceJson, MetricJson } from "../src/types";
+import { answer } from "./answers";
+
+export class FakePage {
+  innerWidth = 1440;
+  location = { hash: "", origin: "http://127.0.0.1:8050" };
+  addresses: string[] = [];
+  history = {
+    state: null as unknown,
+    pushState: (state: unknown, _: string, address: string): void => void (this.addresses.push(address), (this.history.state = state)),
+    replaceState: (state: unknown, _: string, address: string): void => void (this.addresses.splice(-1, 1, address), (this.history.state = state)),
+    back: (): void => undefined,
+  };
+  sessionStorage = { getItem: () => null, setItem: () => undefined };
+  addEventListener = (): void => undefined;
+  setTimeout = (run: () => void, milliseconds: number) => setTimeout(run, milliseconds);
+  clearTimeout = (id: number) => clearTimeout(id);
+  setInterval = (run: () => void, milliseconds: number) => setInterval(run, milliseconds);
+}
+
+export function metric(name: string, more: Partial<MetricJson> = {}): MetricJson {
+  return { name, scope: "container", plain: true, kind: "gauge", unit: "cores", help: "", priority: 0, ...more };
+}
+
+export function container(id: string, name: string, first_seen: number, last_seen: number): ContainerJson {
+  return {
+    id, short_id: id, name, scope: "container", container: null, pod: null, namespace: "shop", qos_class: null, node: "n", image: null, labels: {},
+    restarts: 0, first_seen, last_seen, state: "running", value: 1, last: 1, max: 1, spark: [], limit: null,
+  };
+}
+
+const INSTANCE: InstanceJson = {
+  version: "1", node: "n", nodes: ["n"], from: 0, to: 7200, live: false, lag_seconds: 1, agent: null, cores: 4, memory_bytes: 1, containers: 1,
+  limit: { panels: 5, max_points: 2000, containers: 50, studies: 16 }, problems: [],
+};
+
+export class FakeSource implements Source {
+  readonly offline = false;
+  requested: string[] = [];
+  listeners: LiveListener[] = [];
+  closed = 0;
+
+  constructor(
+    private readonly known: MetricJson[],
+    private readonly instanceOf: Partial<InstanceJson> = {},
+  ) {}
+
+  private answer<T>(name: string, value: T): Promise<T> {
+    this.requested.push(name);
+    return Promise.resolve(value);
+  }
+
+  instance = () => this.answer("instance", { ...INSTANCE, ...this.instanceOf });
+  metrics = () => this.answer("metrics", this.known);
+  studies = () => this.answer("studies", []);
+  filters = () => this.answer("filters", { namespaces: [], qos_classes: [], nodes: [], labels: {} });
+  summary = () => this.answer("summary", { tiles: [], restarts: 0, oom_kills: 0 });
+  events = () => this.answer("events", { events: [], truncated: false });
+  containers = ({ metric }: { metric: string }) => this.answer(`containers by ${metric}`, { containers: [], total: 0, truncated: false, metric, unit: "cores", ranked_from: 0, ranked_to: 1 });
+  timeseries = ({ metric }: { metric: string }) => this.answer(`timeseries ${metric}`, { ...answer({ a: [1, 2] }), metric });
+  study = ({ metric }: { metric: string }) => this.answer(`study ${metric}`, { study: "all", results: [] });
+
+  live(_: unknown, listener: LiveListener): () => void {
+    this.listeners.push(listener);
+    return () => void (this.closed += 1);
+  }
+}
+
+export function makeModel(known: MetricJson[], instance: Partial<InstanceJson> = {}): { model: Model; page: FakePage; source: FakeSource } {
+  const page = new FakePage();
+  const source = new FakeSource(known, instance);
+  return { model: new Model(source, page as unknown as Window), page, source };
+}
