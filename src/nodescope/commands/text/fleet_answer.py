@@ -3,11 +3,12 @@
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
+from nodescope.base.quantity import render_quantity, render_slope
+from nodescope.base.time_range import render_time
 from nodescope.commands.text.terminal import paint, render_table
 from nodescope.use.fleet.answer import FleetAnswer, Together, is_together
 from nodescope.use.fleet.compare import FleetPair
 from nodescope.use.fleet.group import Group, Spread
-from nodescope.use.studies.words import clock, per_time, quantity
 
 FAULTS_MOST = 20
 
@@ -44,10 +45,10 @@ def headline(answer: FleetAnswer) -> str:
 def spread_words(spread: Spread | None, unit: str) -> str:
     if spread is None:
         return "-"
-    middle = quantity(spread.middle, unit)
+    middle = render_quantity(spread.middle, unit)
     if spread.low == spread.high:
         return middle
-    return f"{middle} ({quantity(spread.low, unit)} to {quantity(spread.high, unit)})"
+    return f"{middle} ({render_quantity(spread.low, unit)} to {render_quantity(spread.high, unit)})"
 
 
 def unit_of(group: Group) -> str:
@@ -67,13 +68,15 @@ def render_leaks(answer: FleetAnswer, limit: int) -> str:
         left = [row for row in group.rows if row.get("time_to_limit_seconds") is not None]
         first = min(left, key=lambda row: row["to"] + row["time_to_limit_seconds"], default=None)
         soonest = (
-            f"{first['node']} {first['series']} at {clock(first['to'] + first['time_to_limit_seconds'])}"
+            f"{first['node']} {first['series']} at {render_time(first['to'] + first['time_to_limit_seconds'])}"
             if first
             else "-"
         )
-        pace = per_time(slope.middle, unit_of(group)) if slope else "-"
+        pace = render_slope(slope.middle, unit_of(group)) if slope else "-"
         if slope and slope.low != slope.high:
-            pace += f" ({per_time(slope.low, unit_of(group))} to {per_time(slope.high, unit_of(group))})"
+            pace += (
+                f" ({render_slope(slope.low, unit_of(group))} to {render_slope(slope.high, unit_of(group))})"
+            )
         rows.append([group.name, of_words(group), str(group.nodes), pace, soonest])
     return render_table([answer.by, "leaking", "nodes", "growth", "first at its limit"], rows)
 
@@ -81,7 +84,7 @@ def render_leaks(answer: FleetAnswer, limit: int) -> str:
 def render_changes(answer: FleetAnswer, limit: int) -> str:
     kept = [one for one in answer.together if is_together(one, answer.false_share)]
     if not kept:
-        return f"Nothing changed together at {clock(answer.at or 0.0)}.\n"
+        return f"Nothing changed together at {render_time(answer.at or 0.0)}.\n"
     rows = [change_row(one) for one in kept[:limit]]
     return render_table(["by", "what", "metric", "changed", "nodes", "at", "from, to"], rows)
 
@@ -101,7 +104,7 @@ def change_row(one: Together) -> list[str]:
         group.metric,
         of_words(group),
         str(group.nodes),
-        clock(at.middle) if at else "-",
+        render_time(at.middle) if at else "-",
         text,
     ]
 
@@ -118,7 +121,7 @@ def render_top(answer: FleetAnswer, limit: int) -> str:
                 str(group.looked_at),
                 str(group.nodes),
                 spread_words(group.spread("magnitude"), unit),
-                quantity(peak.high, unit) if (peak := group.spread("max")) else "-",
+                render_quantity(peak.high, unit) if (peak := group.spread("max")) else "-",
                 f"{busy_words(group)}{f' on {days} days' if days > 1 else ''}",
             ]
         )

@@ -23,11 +23,10 @@ from nodescope.use.fleet.chain import join, link
 from nodescope.use.fleet.chance import chance_of
 from nodescope.use.fleet.part import Job, Unit, UnitPart
 from nodescope.use.fleet.workload import Owner, owner_of
-from nodescope.use.studies import STUDIES
+from nodescope.use.studies import STUDIES, run_study
 from nodescope.use.studies.archive_series import POINTS, make_series, name_line, read_limits
 from nodescope.use.studies.changepoint import FEWEST_SAMPLES
 from nodescope.use.studies.changepoint import study as study_changes
-from nodescope.use.studies.command import answer_for
 from nodescope.use.studies.finding import StudyAnswer
 from nodescope.use.studies.maths.robust import block_medians
 from nodescope.use.studies.series import Series
@@ -184,7 +183,7 @@ def take(
         if job.question == "top":
             take_figures(part, owner, line, series)
         else:
-            take_study(part, job, owner, line, answer_for(study_of(job), series, everything))
+            take_study(part, job, owner, line, run_study(study_of(job), series, everything))
 
 
 def study_of(job: Job) -> str:

@@ -11,12 +11,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from nodescope.base.quantity import render_quantity
+from nodescope.base.text import capitalise
+from nodescope.base.time_range import render_time
 from nodescope.use.studies.finding import Finding, StudyAnswer, found, not_enough
 from nodescope.use.studies.maths.robust import is_flat, spread
 from nodescope.use.studies.maths.segment import Stretch, filled, segments_of
 from nodescope.use.studies.maths.tail_chance import Past
 from nodescope.use.studies.series import FloatArray, IntArray, Series
-from nodescope.use.studies.words import capitalised, clock, quantity
 
 NAME = "anomaly"
 
@@ -59,8 +61,8 @@ def study(series: Series, window_seconds: float | None = None) -> StudyAnswer:
         reason = f"a history of at least {FEWEST_HISTORY} samples before the window is needed."
         return not_enough(NAME, series, reason)
     finding = finding_in(whole, samples, series.name)
-    since = clock(float(whole.times_at[len(whole) - samples]))
-    nothing = f"{capitalised(series.name)} has been as usual since {since}."
+    since = render_time(float(whole.times_at[len(whole) - samples]))
+    nothing = f"{capitalise(series.name)} has been as usual since {since}."
     return found(NAME, series, [finding] if finding else [], nothing)
 
 
@@ -200,8 +202,8 @@ def described(
         before=before,
         after=after,
         sentence=(
-            f"{capitalised(name)} has been unusual since {clock(start_at)}: {quantity(after, whole.unit)} where "
-            f"{quantity(before, whole.unit)} is {compared}; less than one window in {odds} looks so by chance."
+            f"{capitalise(name)} has been unusual since {render_time(start_at)}: {render_quantity(after, whole.unit)} where "
+            f"{render_quantity(before, whole.unit)} is {compared}; less than one window in {odds} looks so by chance."
         ),
         measures={"chance": surprise.chance},
         evidence={

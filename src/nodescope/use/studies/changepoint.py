@@ -4,6 +4,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from nodescope.base.quantity import render_quantity, render_slope
+from nodescope.base.text import capitalise
+from nodescope.base.time_range import render_time
 from nodescope.use.studies.finding import Finding, StudyAnswer, found, not_enough
 from nodescope.use.studies.maths.change_search import ChangeCut, cuts_of
 from nodescope.use.studies.maths.confidence import changepoint_confidence
@@ -11,7 +14,6 @@ from nodescope.use.studies.maths.piecewise_fit import SHORTEST_PIECE
 from nodescope.use.studies.maths.robust import robust_slope, spread
 from nodescope.use.studies.maths.segment import Stretch, filled, segments_of
 from nodescope.use.studies.series import FloatArray, Series
-from nodescope.use.studies.words import capitalised, clock, per_time, quantity
 
 NAME = "changepoint"
 
@@ -43,7 +45,7 @@ def study(series: Series) -> StudyAnswer:
         for segment in segments
         for cut in cuts_of(filled(segment.values))
     ]
-    return found(NAME, series, findings, f"{capitalised(series.name)} did not change beyond its own noise.")
+    return found(NAME, series, findings, f"{capitalise(series.name)} did not change beyond its own noise.")
 
 
 def described(segment: Stretch, cut: ChangeCut, name: str) -> Finding:
@@ -110,20 +112,18 @@ def kind_of(cut: ChangeCut) -> str:
 
 
 def sentence_of(change: str, before: Side, after: Side, at: float, name: str, unit: str) -> str:
-    who = capitalised(name)
+    who = capitalise(name)
     if change == "noise":
         verb = "began to vary more" if after.noise > before.noise else "became steadier"
-        return f"{who} {verb} at {clock(at)}: by {quantity(after.noise, unit)} instead of {quantity(before.noise, unit)}."
+        return f"{who} {verb} at {render_time(at)}: by {render_quantity(after.noise, unit)} instead of {render_quantity(before.noise, unit)}."
     if change == "slope":
-        return f"{who} {moving(after, unit)} from {clock(at)}; before, it {moving(before, unit)}."
+        return f"{who} {moving(after, unit)} from {render_time(at)}; before, it {moving(before, unit)}."
     verb = "rose" if after.level > before.level else "fell"
-    return (
-        f"{who} {verb} from {quantity(before.level, unit)} to {quantity(after.level, unit)} at {clock(at)}."
-    )
+    return f"{who} {verb} from {render_quantity(before.level, unit)} to {render_quantity(after.level, unit)} at {render_time(at)}."
 
 
 def moving(side: Side, unit: str) -> str:
     if not side.moves:
-        return f"held at {quantity(side.level, unit)}"
+        return f"held at {render_quantity(side.level, unit)}"
     verb = "rose" if side.slope_per_second > 0 else "fell"
-    return f"{verb} by {per_time(abs(side.slope_per_second), unit)}"
+    return f"{verb} by {render_slope(abs(side.slope_per_second), unit)}"

@@ -13,11 +13,13 @@ from math import atanh, erfc, sqrt
 
 import numpy as np
 
+from nodescope.base.quantity import render_seconds
+from nodescope.base.text import capitalise
+from nodescope.base.time_range import render_time
 from nodescope.use.studies.finding import Finding, StudyAnswer, found, not_enough
 from nodescope.use.studies.maths.robust import is_flat, spread, without_line
 from nodescope.use.studies.maths.segment import Stretch, filled, segments_of
 from nodescope.use.studies.series import FloatArray, Series
-from nodescope.use.studies.words import capitalised, clock, duration
 
 NAME = "correlation"
 
@@ -198,9 +200,9 @@ def sentence_of(series: Series, target: Stretch, match: Match) -> str:
         when = "at the same time"
     else:
         order = "earlier" if match.lag_seconds > 0 else "later"
-        when = f"{duration(abs(match.lag_seconds))} {order}"
-    start, end = clock(float(target.times_at[0])), clock(float(target.times_at[-1]))
+        when = f"{render_seconds(abs(match.lag_seconds))} {order}"
+    start, end = render_time(float(target.times_at[0])), render_time(float(target.times_at[-1]))
     return (
-        f"{capitalised(match.other.name)} moved {way} {series.name}, {when} "
+        f"{capitalise(match.other.name)} moved {way} {series.name}, {when} "
         f"(correlation {match.correlation:.2f}, {start} to {end})."
     )

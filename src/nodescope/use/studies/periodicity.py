@@ -2,13 +2,15 @@
 
 import numpy as np
 
+from nodescope.base.quantity import render_quantity, render_seconds
+from nodescope.base.text import capitalise
+from nodescope.base.time_range import render_time
 from nodescope.use.studies.finding import Finding, StudyAnswer, found, not_enough
 from nodescope.use.studies.maths.local_period import Spell, holding, spells_of
 from nodescope.use.studies.maths.period_search import FEWEST_SAMPLES, periods_of, steadied
 from nodescope.use.studies.maths.phase_profile import profile
 from nodescope.use.studies.maths.segment import Stretch, segments_of
 from nodescope.use.studies.series import Series
-from nodescope.use.studies.words import capitalised, clock, duration, quantity
 
 NAME = "periodicity"
 
@@ -23,7 +25,7 @@ def study(series: Series) -> StudyAnswer:
     if not segments:
         return not_enough(NAME, series, f"a period needs at least {FEWEST_SAMPLES} samples in a row.")
     findings = [finding for segment in segments for finding in findings_in(segment, series.name)]
-    return found(NAME, series, findings, f"{capitalised(series.name)} does not repeat itself.")
+    return found(NAME, series, findings, f"{capitalise(series.name)} does not repeat itself.")
 
 
 def joined(segments: list[Stretch], series: Series) -> list[Stretch]:
@@ -78,8 +80,8 @@ def described(segment: Stretch, spell: Spell, name: str) -> Finding:
         magnitude=swing,
         unit=segment.unit,
         sentence=(
-            f"{capitalised(name)} repeats every {duration(period_seconds)}, "
-            f"swinging by {quantity(swing, segment.unit)}, from {clock(start_at)} to {clock(end_at)}."
+            f"{capitalise(name)} repeats every {render_seconds(period_seconds)}, "
+            f"swinging by {render_quantity(swing, segment.unit)}, from {render_time(start_at)} to {render_time(end_at)}."
         ),
         measures={
             "period_seconds": period_seconds,

@@ -6,7 +6,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from nodescope.use.studies.words import spoken
+from nodescope.base.text import render_metric
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -47,7 +47,7 @@ class Series:
     @property
     def name(self) -> str:
         """What a sentence calls it: its metric, and whose it is where that is known."""
-        return spoken(self.metric) if self.metric else "the value"
+        return render_metric(self.metric) if self.metric else "the value"
 
     def labels(self) -> dict[str, str | None]:
         named: dict[str, str | None] = {"metric": self.metric, "container": self.container, "node": self.node}

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from nodescope.base.quantity import render_quantity
+from nodescope.base.text import capitalise
 from nodescope.use.studies.finding import Finding, Measure, StudyAnswer, found, not_enough
 from nodescope.use.studies.maths.segment import segments_of
 from nodescope.use.studies.series import FloatArray, Series
 from nodescope.use.studies.trend import study as trend_study
-from nodescope.use.studies.words import capitalised, quantity
 
 NAME = "summary"
 
@@ -96,8 +97,8 @@ def share_words(share: float) -> str:
 def described(series: Series, figures: Figures, trend: str, saturation: str | None, count: int) -> Finding:
     unit = rate_unit(series)
     text = (
-        f"{capitalised(series.name)} is {quantity(figures.average, unit)} on average "
-        f"({quantity(figures.least, unit)} to {quantity(figures.most, unit)}, 95 % below {quantity(figures.p95, unit)}), "
+        f"{capitalise(series.name)} is {render_quantity(figures.average, unit)} on average "
+        f"({render_quantity(figures.least, unit)} to {render_quantity(figures.most, unit)}, 95 % below {render_quantity(figures.p95, unit)}), "
         f"{'trend not known yet' if trend == 'unknown' else trend}"
     )
     measures: dict[str, Measure] = {

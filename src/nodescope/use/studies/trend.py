@@ -5,12 +5,14 @@ from math import erf, sqrt
 
 import numpy as np
 
+from nodescope.base.quantity import render_seconds, render_slope
+from nodescope.base.text import capitalise
+from nodescope.base.time_range import render_time
 from nodescope.use.studies.finding import Finding, StudyAnswer, found, not_enough
 from nodescope.use.studies.maths.robust import is_flat
 from nodescope.use.studies.maths.segment import Stretch, segments_of
 from nodescope.use.studies.maths.trend_line import NORMAL_90, TrendLine, line_through
 from nodescope.use.studies.series import FloatArray, Series
-from nodescope.use.studies.words import capitalised, clock, duration, per_time
 
 NAME = "trend"
 
@@ -69,12 +71,12 @@ def study(series: Series) -> StudyAnswer:
         return not_enough(
             NAME,
             series,
-            f"a trend needs at least {FEWEST_SAMPLES} samples in a row over at least {duration(SHORTEST_SECONDS)}.",
+            f"a trend needs at least {FEWEST_SAMPLES} samples in a row over at least {render_seconds(SHORTEST_SECONDS)}.",
         )
     segment = segments[-1]
     finding = finding_in(segment, series)
     return found(
-        NAME, series, [finding] if finding else [], f"{capitalised(series.name)} neither rises nor falls."
+        NAME, series, [finding] if finding else [], f"{capitalise(series.name)} neither rises nor falls."
     )
 
 
@@ -207,20 +209,20 @@ def sentence_of(
     line: TrendLine, forecast: Forecast, verdict: str, span_at: tuple[float, float], series: Series, unit: str
 ) -> str:
     start_at, end_at = span_at
-    who = capitalised(series.name)
-    pace = per_time(abs(line.slope), unit)
+    who = capitalise(series.name)
+    pace = render_slope(abs(line.slope), unit)
     if verdict == "levels off":
         return f"{who} {'rose' if line.slope > 0 else 'fell'} by {pace} and is levelling off."
     verb = "rises steadily, as a leak does," if verdict == "leak" else "rises" if line.slope > 0 else "falls"
     text = f"{who} {verb} by {pace}"
     if verdict == "rising" and can_leak(series):
-        text += f" over {duration(end_at - start_at)}, too short to tell a leak from a start"
+        text += f" over {render_seconds(end_at - start_at)}, too short to tell a leak from a start"
     if forecast.likely is None:
         return text + "."
-    reached = clock(end_at + forecast.likely)
+    reached = render_time(end_at + forecast.likely)
     if forecast.likely < AT_LIMIT_SECONDS:
         return text + f", up to its limit at {reached}."
-    text += f" and reaches its limit in about {duration(forecast.likely)}, at {reached}"
+    text += f" and reaches its limit in about {render_seconds(forecast.likely)}, at {reached}"
     return text + f" (90 %: {bounds_of(forecast)})."
 
 
@@ -228,7 +230,7 @@ def bounds_of(forecast: Forecast) -> str:
     """From when to when; two ends that read the same are told as a margin."""
     low, likely = forecast.low or 0.0, forecast.likely or 0.0
     if forecast.high is None:
-        return f"{duration(low)} to open"
-    if duration(low) == duration(forecast.high):
-        return f"give or take {duration(max(likely - low, forecast.high - likely))}"
-    return f"{duration(low)} to {duration(forecast.high)}"
+        return f"{render_seconds(low)} to open"
+    if render_seconds(low) == render_seconds(forecast.high):
+        return f"give or take {render_seconds(max(likely - low, forecast.high - likely))}"
+    return f"{render_seconds(low)} to {render_seconds(forecast.high)}"
