@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 from nodescope.base.errors import ArchiveRefused
-from nodescope.commands.moment import render_moment
+from nodescope.base.time_range import render_moment
 from nodescope.commands.text.terminal import render_table
 from nodescope.keep.label_columns import LABELS, Subject
 from nodescope.read.files.catalog import Catalog, read_catalog

@@ -7,8 +7,8 @@ from pathlib import Path
 from nodescope.base.clock import SystemClock
 from nodescope.base.errors import RequestRejected
 from nodescope.base.quantity import render_bytes
+from nodescope.base.time_range import parse_moment
 from nodescope.commands.containers import say_refusals
-from nodescope.commands.moment import parse_moment
 
 EXAMPLE = """example:
   nodescope export demo --out cpu.csv --metric cpu --container api --from -1h

@@ -7,12 +7,14 @@ import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from nodescope.base.errors import RequestRejected, SettingsRejected
 from nodescope.base.quantity import parse_bytes, parse_seconds
-from nodescope.base.text import hint_nearest
-from nodescope.commands.moment import parse_moment
+from nodescope.base.text import hint_nearest, render_unknown
+from nodescope.base.time_range import parse_moment
+from nodescope.commands.options import add_span, read_quantity, read_span
+from nodescope.commands.text.progress import clear_progress, show_progress
 
 if TYPE_CHECKING:
     # Arrow and DuckDB are loaded when the question is asked, not for --help.
@@ -43,6 +45,7 @@ METRICS = {
 }
 _CLOCK = re.compile(r"(\d{1,2}):(\d{2})(?::(\d{2}))?")
 MS_PER_DAY = 86_400_000
+TIMES, SIZES = "90s, 2m, 1h, ...", "512MiB, 2GiB, ..."
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -55,8 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="data folders, folders of data folders, or s3:// gs:// abfs:// file:// addresses",
     )
     parser.add_argument("--metric", action="append", metavar="M", help="plain or raw name; may be repeated")
-    parser.add_argument("--from", dest="start", metavar="T", help="ISO 8601, epoch seconds, or -7d")
-    parser.add_argument("--to", dest="end", metavar="T", help="ISO 8601, epoch seconds, or -15m")
+    add_span(parser, "-7d")
     parser.add_argument("--at", metavar="T", help="the moment of `changes`; 14:05 is that of the newest day")
     parser.add_argument(
         "--within", default="2m", metavar="TIME", help="how near to --at a change must be; 2m unless given"
@@ -127,8 +129,7 @@ def check(options: argparse.Namespace) -> None:
 
     known = [*QUESTIONS, *STUDIES]
     if options.question not in known:
-        near = hint_nearest(options.question, known)
-        raise SettingsRejected(f'no question "{options.question}"{near} (accepted: {", ".join(known)})')
+        raise SettingsRejected(render_unknown("question", options.question, known))
     if options.by not in GROUPINGS:
         near = hint_nearest(options.by, GROUPINGS)
         raise SettingsRejected(f"--by {options.by} is not accepted{near} (accepted: {', '.join(GROUPINGS)})")
@@ -155,14 +156,7 @@ def list_files(survey: "Survey") -> int:
     return 0
 
 
-def seconds_of(name: str, text: str) -> float:
-    try:
-        return parse_seconds(text)
-    except ValueError as error:
-        raise SettingsRejected(f"--{name} {text}: {error}") from None
-
-
-def moment_of(text: str, newest_ms: int) -> int:
+def parse_clock_time(text: str, newest_ms: int) -> int:
     """A clock time alone is the newest one that the data reach."""
     match = _CLOCK.fullmatch(text)
     if not match:
@@ -172,13 +166,6 @@ def moment_of(text: str, newest_ms: int) -> int:
         raise RequestRejected(f"{text} is no time of day; accepted: 00:00 to 23:59:59")
     at_ms = newest_ms // MS_PER_DAY * MS_PER_DAY + ((hours * 60 + minutes) * 60 + seconds) * 1000
     return at_ms if at_ms <= newest_ms else at_ms - MS_PER_DAY
-
-
-def bytes_of(name: str, text: str) -> int:
-    try:
-        return parse_bytes(text)
-    except ValueError:
-        raise SettingsRejected(f"--{name} {text} is not accepted; accepted: 512MiB, 2GiB, ...") from None
 
 
 def check_metrics(names: Sequence[str], survey: "Survey") -> None:
@@ -204,13 +191,12 @@ def plan(options: argparse.Namespace, survey: "Survey") -> "tuple[Job, list[Unit
     from nodescope.use.fleet.part import Job, cut_units, window_units
 
     newest_ms = survey.to_ms or 0
-    from_ms = parse_moment(options.start, newest_ms) if options.start else None
-    to_ms = parse_moment(options.end, newest_ms) if options.end else None
+    from_ms, to_ms = read_span(options, newest_ms)
     metrics = tuple(dict.fromkeys(options.metric or METRICS[options.question]))
     check_metrics(metrics, survey)
-    at_ms = moment_of(options.at, newest_ms) if options.at else None
-    within_ms = round(seconds_of("within", options.within) * 1000)
-    span_ms = round(seconds_of("span", options.span) * 1000)
+    at_ms = parse_clock_time(options.at, newest_ms) if options.at else None
+    within_ms = round(read_quantity(options, "within", parse_seconds, TIMES) * 1000)
+    span_ms = round(read_quantity(options, "span", parse_seconds, TIMES) * 1000)
     if options.question == "changes":
         at = at_ms or 0
         if span_ms < 2 * within_ms:
@@ -228,7 +214,7 @@ def plan(options: argparse.Namespace, survey: "Survey") -> "tuple[Job, list[Unit
 
 
 def ask(options: argparse.Namespace, survey: "Survey", job: "Job", units: "list[Unit]") -> int:
-    from nodescope.commands.text.fleet_answer import render_answer, render_pairs
+    from nodescope.commands.text.fleet_answer import render_answer, render_pairs, summarize
     from nodescope.keep.copy.object_store import is_url
     from nodescope.read.files.sidecar_cache import SidecarCache, cache_folder
     from nodescope.use.fleet.answer import build_answer
@@ -239,13 +225,14 @@ def ask(options: argparse.Namespace, survey: "Survey", job: "Job", units: "list[
     if not units:
         raise RequestRejected("there is no data in this range")
     parts = []
-    bar = FleetProgress(len(units))
     workers = min(options.workers, len(units))
-    with open_cluster(options.scheduler, workers, bytes_of("memory", options.memory)) as client:
+    memory_bytes = read_quantity(options, "memory", parse_bytes, SIZES)
+    with open_cluster(options.scheduler, workers, memory_bytes) as client:
         for part in run_units(client, units, job):
             parts.append(part)
-            bar.show(len(parts), sum(len(one.rows) for one in parts))
-    bar.end()
+            findings = sum(len(one.rows) for one in parts)
+            show_progress(len(parts) / len(units), f"{len(parts)}/{len(units)} units, {findings} findings")
+    clear_progress()
     if any(is_url(root) for root in options.roots):
         SidecarCache(cache_folder(os.environ)).prune()
     answer = build_answer(parts, survey.faults, job, options.by, options.false_share)
@@ -262,79 +249,3 @@ def ask(options: argparse.Namespace, survey: "Survey", job: "Job", units: "list[
     if options.out and not options.json:
         sys.stdout.write(f"{len(answer.rows)} findings in {options.out}\n")
     return 0
-
-
-def summarize(answer: Any, pairs: Any) -> dict[str, Any]:
-    """All but the findings themselves, as JSON has it."""
-    from dataclasses import asdict
-
-    from nodescope.use.fleet.answer import is_together
-
-    content: dict[str, Any] = {
-        "question": answer.question if pairs is None else "compare",
-        "version": 1,
-        "nodes": answer.nodes,
-        "units": answer.units,
-        "series_looked_at": answer.series,
-        "series_too_short": answer.short,
-        "samples": answer.samples,
-        "false_share": answer.false_share,
-        "kept": len(answer.kept),
-        "at": answer.at,
-        "by": answer.by,
-        "fetched_bytes": answer.fetched_bytes,
-        "not_collected": answer.not_collected,
-        "not_looked_at": [asdict(fault) for fault in answer.faults],
-        "groups": [
-            {
-                "name": group.name,
-                "metric": group.metric,
-                "series": group.series,
-                "looked_at": group.looked_at,
-                "nodes": group.nodes,
-                "images": group.images(),
-                "magnitude": asdict(spread) if (spread := group.spread("magnitude")) else None,
-            }
-            for group in answer.groups
-        ],
-    }
-    if answer.together:
-        content["together"] = [
-            {
-                "by": one.by,
-                "name": one.group.name,
-                "metric": one.group.metric,
-                "series": one.group.series,
-                "looked_at": one.group.looked_at,
-                "chance": one.chance,
-                "chance_adjusted": one.adjusted,
-                "kept": is_together(one, answer.false_share),
-            }
-            for one in answer.together
-        ]
-    if pairs is not None:
-        content["pairs"] = [{**asdict(pair), "change": pair.change} for pair in pairs]
-    return content
-
-
-class FleetProgress:
-    """Units done and findings so far, on stderr; nothing when it is no terminal."""
-
-    WIDTH = 40
-
-    def __init__(self, whole: int) -> None:
-        self._whole = whole
-
-    def show(self, done: int, found: int) -> None:
-        if sys.stderr.isatty():
-            filled = round(done / self._whole * self.WIDTH)
-            line = (
-                f"[{'#' * filled}{'.' * (self.WIDTH - filled)}] {done}/{self._whole} units, {found} findings"
-            )
-            sys.stderr.write(f"\r{line}")
-            sys.stderr.flush()
-
-    @staticmethod
-    def end() -> None:
-        if sys.stderr.isatty():
-            sys.stderr.write("\r\x1b[2K")

@@ -1,11 +1,16 @@
 """Options that several commands share, derived from the settings themselves."""
 
 import argparse
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from nodescope.base.errors import SettingsRejected
 from nodescope.base.settings import FIELDS
+from nodescope.base.time_range import parse_moment
+
+if TYPE_CHECKING:
+    from nodescope.read.files.catalog import Catalog
 
 # Settings whose option has another name or form than --the-setting VALUE.
 SHORT = {"interval_seconds": "--interval", "ring_seconds": "--ring", "names": "--names"}
@@ -24,6 +29,52 @@ GUARDS = {
     "tls_key": "the certificate's key",
     "tls_client_ca": "ask clients for a certificate",
 }
+
+Number = TypeVar("Number", int, float)
+
+
+def add_paths(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("path", type=Path, nargs="+", metavar="PATH", help="a data folder, or Parquet files")
+
+
+def add_json(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="for scripts")
+
+
+def add_containers(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--container", action="append", metavar="C", help="id, its beginning, or a name; may be repeated"
+    )
+
+
+def read_container_ids(options: argparse.Namespace, catalog: "Catalog") -> list[str] | None:
+    """The ids of every life of the containers that were named; None where none was."""
+    if not options.container:
+        return None
+    return [one for text in options.container for one in catalog.resolve_lives(text)]
+
+
+def add_span(parser: argparse.ArgumentParser, example: str = "-15m") -> None:
+    parser.add_argument("--from", dest="start", metavar="T", help=f"ISO 8601, epoch seconds, or {example}")
+    parser.add_argument("--to", dest="end", metavar="T", help="ISO 8601, epoch seconds, or -15m")
+
+
+def read_span(options: argparse.Namespace, newest_ms: int) -> tuple[int | None, int | None]:
+    """From and to, each None unless given; relative times count from the newest sample."""
+    from_ms = parse_moment(options.start, newest_ms) if options.start else None
+    to_ms = parse_moment(options.end, newest_ms) if options.end else None
+    return from_ms, to_ms
+
+
+def read_quantity(
+    options: argparse.Namespace, name: str, parse: Callable[[str], Number], examples: str
+) -> Number:
+    """An option such as 2m or 1GiB, as a number."""
+    text: str = getattr(options, name)
+    try:
+        return parse(text)
+    except ValueError:
+        raise SettingsRejected(f"--{name} {text} is not accepted; accepted: {examples}") from None
 
 
 def add_address(parser: argparse.ArgumentParser, port: int) -> None:

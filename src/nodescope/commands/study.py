@@ -8,7 +8,7 @@ from typing import TextIO
 
 from nodescope.base.errors import RequestRejected, SettingsRejected
 from nodescope.base.text import render_unknown
-from nodescope.base.time_range import parse_moment
+from nodescope.commands.options import add_containers, add_span, read_container_ids, read_span
 from nodescope.commands.text.study_answer import print_answer
 from nodescope.commands.text.terminal import has_colour
 from nodescope.use.studies import STUDIES, run_study
@@ -31,12 +31,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "paths", metavar="PATH", nargs="+", type=Path, help="a data folder or Parquet files, or CSV files"
     )
-    parser.add_argument(
-        "--container", action="append", metavar="C", help="id, its beginning, or a name; may be repeated"
-    )
+    add_containers(parser)
     parser.add_argument("--metric", metavar="M", help="plain or raw name, for a data folder")
-    parser.add_argument("--from", dest="start", metavar="T", help="ISO 8601, epoch seconds, or -15m")
-    parser.add_argument("--to", dest="end", metavar="T", help="ISO 8601, epoch seconds, or -15m")
+    add_span(parser)
     parser.add_argument(
         "--kind", choices=("gauge", "counter"), default="gauge", help="of a CSV file; gauge unless given"
     )
@@ -81,14 +78,8 @@ def study_archive(options: argparse.Namespace) -> int:
     newest_ms = catalog.to_ms
     if newest_ms is None:
         raise RequestRejected(f"{options.paths[0]}: there is no data here yet")
-    from_ms = parse_moment(options.start, newest_ms) if options.start else None
-    to_ms = parse_moment(options.end, newest_ms) if options.end else None
-    ids = (
-        [one for text in options.container for one in catalog.resolve_lives(text)]
-        if options.container
-        else None
-    )
-    everything = read_archive_series(catalog, options.metric, ids, from_ms, to_ms)
+    ids = read_container_ids(options, catalog)
+    everything = read_archive_series(catalog, options.metric, ids, *read_span(options, newest_ms))
     for series in everything:
         answer = run_study(options.name, series, everything)
         print_answer(answer, series, sys.stdout, json_output=options.json, colour=has_colour())

@@ -1,10 +1,11 @@
 """The answer of a fleet for a terminal: a headline, a ranked table, and what was not looked at."""
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from dataclasses import asdict
+from typing import Any
 
 from nodescope.base.quantity import render_quantity, render_slope
-from nodescope.base.time_range import render_time
+from nodescope.base.time_range import render_time, render_time_of_day
 from nodescope.commands.text.terminal import paint, render_table
 from nodescope.use.fleet.answer import FleetAnswer, Together, is_together
 from nodescope.use.fleet.compare import FleetPair
@@ -139,11 +140,7 @@ def busy_words(group: Group) -> str:
     starts = sorted(row["busy_from"] for row in busiest)
     ends = sorted(row["busy_to"] for row in busiest)
     first, last = (times[len(times) // 2] for times in (starts, ends))
-    return f"{time_of_day(first)} to {time_of_day(last)} UTC"
-
-
-def time_of_day(at: float) -> str:
-    return datetime.fromtimestamp(at, UTC).strftime("%H:%M")
+    return f"{render_time_of_day(first)} to {render_time_of_day(last)} UTC"
 
 
 def render_findings(answer: FleetAnswer, limit: int) -> str:
@@ -193,3 +190,52 @@ def render_rest(answer: FleetAnswer) -> str:
     if len(answer.faults) > FAULTS_MOST:
         lines.append(f"and {len(answer.faults) - FAULTS_MOST} more (--json has all)")
     return "".join(f"{line}\n" for line in lines)
+
+
+def summarize(answer: FleetAnswer, pairs: Sequence[FleetPair] | None) -> dict[str, Any]:
+    """All but the findings themselves, as JSON has it."""
+    content: dict[str, Any] = {
+        "question": answer.question if pairs is None else "compare",
+        "version": 1,
+        "nodes": answer.nodes,
+        "units": answer.units,
+        "series_looked_at": answer.series,
+        "series_too_short": answer.short,
+        "samples": answer.samples,
+        "false_share": answer.false_share,
+        "kept": len(answer.kept),
+        "at": answer.at,
+        "by": answer.by,
+        "fetched_bytes": answer.fetched_bytes,
+        "not_collected": answer.not_collected,
+        "not_looked_at": [asdict(fault) for fault in answer.faults],
+        "groups": [
+            {
+                "name": group.name,
+                "metric": group.metric,
+                "series": group.series,
+                "looked_at": group.looked_at,
+                "nodes": group.nodes,
+                "images": group.images(),
+                "magnitude": asdict(spread) if (spread := group.spread("magnitude")) else None,
+            }
+            for group in answer.groups
+        ],
+    }
+    if answer.together:
+        content["together"] = [
+            {
+                "by": one.by,
+                "name": one.group.name,
+                "metric": one.group.metric,
+                "series": one.group.series,
+                "looked_at": one.group.looked_at,
+                "chance": one.chance,
+                "chance_adjusted": one.adjusted,
+                "kept": is_together(one, answer.false_share),
+            }
+            for one in answer.together
+        ]
+    if pairs is not None:
+        content["pairs"] = [{**asdict(pair), "change": pair.change} for pair in pairs]
+    return content
