@@ -6,31 +6,33 @@ from nodescope.base.quantity import render_quantity, render_seconds
 from nodescope.base.text import capitalise
 from nodescope.base.time_range import render_time
 from nodescope.use.studies.finding import Finding, StudyAnswer, found, not_enough
-from nodescope.use.studies.maths.local_period import Spell, holding, spells_of
-from nodescope.use.studies.maths.period_search import FEWEST_SAMPLES, periods_of, steadied
-from nodescope.use.studies.maths.phase_profile import profile
-from nodescope.use.studies.maths.segment import Stretch, segments_of
+from nodescope.use.studies.maths.local_period import LocalPeriod, extent_of, find_local_periods
+from nodescope.use.studies.maths.period_search import FEWEST_SAMPLES, find_periods, standardised
+from nodescope.use.studies.maths.phase_profile import mean_cycle
+from nodescope.use.studies.maths.segment import SeriesSegment, split_segments
 from nodescope.use.studies.series import Series
 
 NAME = "periodicity"
 
-# A gap of at most this share of both sides' span is drawn over: the phase of
-# a cron job survives it. A longer one, and every restart, splits the question.
+# A gap of at most this share of both sides' span is bridged: a cron job keeps
+# its phase across it. A longer gap, and every restart, separates two series.
 JOINABLE_SHARE = 0.25
 
 
 def study(series: Series) -> StudyAnswer:
-    """Every period from two samples to a third of the span, each with the stretch in which it holds."""
-    segments = [segment for segment in joined(segments_of(series), series) if len(segment) >= FEWEST_SAMPLES]
+    """Every period from two samples to a third of the span, each with the part in which it holds."""
+    segments = [
+        segment for segment in joined(split_segments(series), series) if len(segment) >= FEWEST_SAMPLES
+    ]
     if not segments:
         return not_enough(NAME, series, f"a period needs at least {FEWEST_SAMPLES} samples in a row.")
     findings = [finding for segment in segments for finding in findings_in(segment, series.name)]
     return found(NAME, series, findings, f"{capitalise(series.name)} does not repeat itself.")
 
 
-def joined(segments: list[Stretch], series: Series) -> list[Stretch]:
-    """Segments that only a short gap keeps apart, as one with the gap missing."""
-    result: list[Stretch] = []
+def joined(segments: list[SeriesSegment], series: Series) -> list[SeriesSegment]:
+    """Segments with only a short gap between them as one, the gap's samples missing."""
+    result: list[SeriesSegment] = []
     for segment in segments:
         if result and is_joinable(result[-1], segment, series):
             result[-1] = bridged(result[-1], segment)
@@ -39,7 +41,7 @@ def joined(segments: list[Stretch], series: Series) -> list[Stretch]:
     return result
 
 
-def is_joinable(left: Stretch, right: Stretch, series: Series) -> bool:
+def is_joinable(left: SeriesSegment, right: SeriesSegment, series: Series) -> bool:
     if series.kind == "counter" and right.times_at[0] - left.times_at[-1] <= 2 * left.interval_seconds:
         return True
     if any(left.times_at[-1] < restart <= right.times_at[0] for restart in series.restarts_at):
@@ -48,10 +50,10 @@ def is_joinable(left: Stretch, right: Stretch, series: Series) -> bool:
     return gap_seconds <= JOINABLE_SHARE * (left.span_seconds + right.span_seconds)
 
 
-def bridged(left: Stretch, right: Stretch) -> Stretch:
+def bridged(left: SeriesSegment, right: SeriesSegment) -> SeriesSegment:
     absent = max(0, round(float(right.times_at[0] - left.times_at[-1]) / left.interval_seconds) - 1)
     between = np.linspace(left.times_at[-1], right.times_at[0], absent + 2)[1:-1]
-    return Stretch(
+    return SeriesSegment(
         np.concatenate((left.times_at, between, right.times_at)),
         np.concatenate((left.values, np.full(absent, np.nan), right.values)),
         left.interval_seconds,
@@ -59,24 +61,25 @@ def bridged(left: Stretch, right: Stretch) -> Stretch:
     )
 
 
-def findings_in(segment: Stretch, name: str) -> list[Finding]:
-    periods = periods_of(segment.values)
-    spells = [holding(period, len(segment)) for period in periods] + spells_of(segment.values, periods)
-    return [described(segment, spell, name) for spell in spells]
+def findings_in(segment: SeriesSegment, name: str) -> list[Finding]:
+    periods = find_periods(segment.values)
+    whole = [extent_of(period, len(segment)) for period in periods]
+    local = find_local_periods(segment.values, periods)
+    return [build_finding(segment, one, name) for one in whole + local]
 
 
-def described(segment: Stretch, spell: Spell, name: str) -> Finding:
-    fold = spell.period.fold
-    period_seconds = fold.period * segment.interval_seconds
-    start_at = float(segment.times_at[spell.start])
-    end_at = float(segment.times_at[min(spell.end, len(segment)) - 1])
-    swing = swing_of(segment, spell)
-    matches = fold.matches[np.isfinite(fold.matches)]
+def build_finding(segment: SeriesSegment, local: LocalPeriod, name: str) -> Finding:
+    fit = local.period.fit
+    period_seconds = fit.period * segment.interval_seconds
+    start_at = float(segment.times_at[local.start])
+    end_at = float(segment.times_at[min(local.end, len(segment)) - 1])
+    swing = swing_of(segment, local)
+    correlations = fit.correlations[np.isfinite(fit.correlations)]
     return Finding(
         kind=NAME,
         start_at=start_at,
         end_at=end_at,
-        confidence=confidence_of(spell),
+        confidence=confidence_of(local),
         magnitude=swing,
         unit=segment.unit,
         sentence=(
@@ -85,41 +88,41 @@ def described(segment: Stretch, spell: Spell, name: str) -> Finding:
         ),
         measures={
             "period_seconds": period_seconds,
-            "strength": min(max(fold.strength, 0.0), 1.0),
-            "stability": float(np.clip(np.median(matches), 0.0, 1.0)),
+            "strength": min(max(fit.strength, 0.0), 1.0),
+            "stability": float(np.clip(np.median(correlations), 0.0, 1.0)),
         },
         evidence={
-            "samples": int(np.isfinite(segment.values[spell.start : spell.end]).sum()),
+            "samples": int(np.isfinite(segment.values[local.start : local.end]).sum()),
             "cycles": (end_at - start_at) / period_seconds,
-            "peak_over_noise": spell.period.ratio,
-            "agreement_t": fold.agreement,
+            "peak_over_noise": local.period.ratio,
+            "agreement_t": fit.t_value,
         },
     )
 
 
-def swing_of(segment: Stretch, spell: Spell) -> float:
-    """Highest less lowest point of the mean cycle, in the metric's unit."""
-    part = segment.values[spell.start : spell.end]
-    calm = steadied(part)
-    if calm is None:
+def swing_of(segment: SeriesSegment, local: LocalPeriod) -> float:
+    """Highest minus lowest point of the mean cycle, in the metric's unit."""
+    part = segment.values[local.start : local.end]
+    standard = standardised(part)
+    if standard is None:
         return 0.0
     measured = np.isfinite(part)
-    cycle = profile(np.where(measured, part, np.nanmedian(part)), measured, spell.period.length)
+    cycle = mean_cycle(np.where(measured, part, np.nanmedian(part)), measured, local.period.length)
     return float(cycle.max() - cycle.min())
 
 
-def confidence_of(spell: Spell) -> float:
+def confidence_of(local: LocalPeriod) -> float:
     """
-    From the fold's t value: 3 gives 0.85, 6 gives 0.95.
+    From the t value of the cycles' fit: 3 gives 0.85, 6 gives 0.95.
 
-    On the generated set fewer than 1 in 200 reports were on series without a
-    period, so this is a lower bound, kept modest for periods of few cycles.
+    On the generated set fewer than 1 in 200 findings were on series without a
+    period, so this is a lower bound; periods of few cycles get less.
     """
     return float(
         min(
             0.999,
             1
-            - 0.5 * np.exp(-0.4 * max(spell.period.fold.agreement, 0.0))
-            - 0.25 / max(spell.period.fold.cycles, 1.0),
+            - 0.5 * np.exp(-0.4 * max(local.period.fit.t_value, 0.0))
+            - 0.25 / max(local.period.fit.cycles, 1.0),
         )
     )

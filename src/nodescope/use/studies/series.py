@@ -17,11 +17,11 @@ Kind = Literal["counter", "gauge"]
 @dataclass(frozen=True)
 class Series:
     """
-    One metric of one thing over time.
+    One metric of one container, process, device or node over time.
 
     times_at are epoch seconds and need be neither sorted nor evenly spaced; a
-    value that is NaN was due and is missing. restarts_at are moments the caller
-    knows a new life began (a container restart): no study looks across one.
+    value that is NaN was due and is missing. restarts_at are the container restarts
+    that the caller knows: no study looks across one.
     """
 
     times_at: FloatArray

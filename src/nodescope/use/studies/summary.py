@@ -11,7 +11,7 @@ import numpy as np
 from nodescope.base.quantity import render_quantity
 from nodescope.base.text import capitalise
 from nodescope.use.studies.finding import Finding, Measure, StudyAnswer, found, not_enough
-from nodescope.use.studies.maths.segment import segments_of
+from nodescope.use.studies.maths.segment import split_segments
 from nodescope.use.studies.series import FloatArray, Series
 from nodescope.use.studies.trend import study as trend_study
 
@@ -23,11 +23,11 @@ NEAR_LIMIT_SHARE = 0.9
 STALLED_SHARE = 0.1
 
 # A spread of more than three tenths of the mean is volatile, as the seed's
-# agent interface has it; a trend is looked for first, so a leak is never
+# agent interface has it. A trend is looked for first, so that a leak is never
 # volatile.
 VOLATILE_SHARE = 0.3
 
-# Names and units of the shares that mean waiting, not working.
+# In names and units of shares of time that were spent waiting.
 STALL_WORDS = ("pressure", "throttled", "stalled")
 
 
@@ -47,12 +47,12 @@ def study(series: Series) -> StudyAnswer:
     figures = figures_of(values)
     trend = trend_class(series, figures)
     saturation = saturation_of(series, values)
-    return found(NAME, series, [described(series, figures, trend, saturation, len(values))], "")
+    return found(NAME, series, [build_finding(series, figures, trend, saturation, len(values))], "")
 
 
 def measured(series: Series) -> FloatArray:
-    """Every measured value, a counter as its rate; gaps and restarts add nothing."""
-    parts = [segment.values[np.isfinite(segment.values)] for segment in segments_of(series)]
+    """Every measured value, a counter as its rate."""
+    parts = [segment.values[np.isfinite(segment.values)] for segment in split_segments(series)]
     return np.concatenate(parts) if parts else np.empty(0)
 
 
@@ -94,7 +94,9 @@ def share_words(share: float) -> str:
     return "less than 1 %" if share < 0.01 else f"{100 * share:.0f} %"
 
 
-def described(series: Series, figures: Figures, trend: str, saturation: str | None, count: int) -> Finding:
+def build_finding(
+    series: Series, figures: Figures, trend: str, saturation: str | None, count: int
+) -> Finding:
     unit = rate_unit(series)
     text = (
         f"{capitalise(series.name)} is {render_quantity(figures.average, unit)} on average "

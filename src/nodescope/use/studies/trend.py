@@ -10,51 +10,51 @@ from nodescope.base.text import capitalise
 from nodescope.base.time_range import render_time
 from nodescope.use.studies.finding import Finding, StudyAnswer, found, not_enough
 from nodescope.use.studies.maths.robust import is_flat
-from nodescope.use.studies.maths.segment import Stretch, segments_of
-from nodescope.use.studies.maths.trend_line import NORMAL_90, TrendLine, line_through
+from nodescope.use.studies.maths.segment import SeriesSegment, split_segments
+from nodescope.use.studies.maths.trend_line import NORMAL_90, TrendLine, fit_line
 from nodescope.use.studies.series import FloatArray, Series
 
 NAME = "trend"
 
 FEWEST_SAMPLES = 20
 
-# And a minute: within seconds every start rises and every end falls.
+# And a minute: within seconds, every start is a rise and every end is a fall.
 SHORTEST_SECONDS = 60.0
 
-# Warming up takes minutes: a rise over less than five of them may be a start as
-# well as a leak, and is told as a rise. The shortest leak of the evaluation
+# Warming up takes minutes: a rise over less than five of them may be a start and
+# is reported as rising, not as a leak. The shortest leak of the evaluation
 # (tools/eval_studies.py) takes ten.
 LEAK_SECONDS = 300.0
 
-# A trend is told when the 90 % interval of its slope excludes 0 by far: Kendall's
-# z beyond 3.3 is one false trend in a thousand series of noise.
+# A trend is reported when Kendall's z is beyond 3.3: one false trend in a
+# thousand series of noise.
 LEAST_Z = 3.3
 
-# Or when nine in ten pairs of buckets agree: a smooth curve remembers so much
-# that no z value can speak for it.
+# Or when nine in ten pairs of buckets agree: a smooth curve is so autocorrelated
+# that its z value stays low.
 NEARLY_ALWAYS = 0.9
 
-# And when it moved the value, over the whole stretch, by as much as its noise.
+# And when it moved the value, over the whole segment, by as much as its noise.
 LEAST_RISE = 1.0
 
 # A leak still grows at the end: the last third's slope is at least half of
 # the first two thirds'. A cache that fills levels off long before.
 STILL_GROWING = 0.5
 
-# What is per time or per whole does not pile up.
+# Rates and shares do not accumulate.
 FLOWING_UNITS = frozenset({"cores", "millicores", "ratio", "percent", "celsius", "watts", "hertz"})
 
-# Beyond ten times the time looked at, a straight line is no forecast.
+# Beyond ten times the time that was observed, a straight line is no forecast.
 FARTHEST = 10.0
 
-# Nearer than this nobody can act any more: it is where the rise ended, as a
-# kill for memory ends it.
+# Nearer than this the limit is where the rise ended, as with an OOM kill:
+# nobody can act any more.
 AT_LIMIT_SECONDS = 10.0
 
 
 @dataclass(frozen=True)
 class Forecast:
-    """Seconds from the last sample until the limit; None is beyond what the data can say."""
+    """Seconds from the last sample until the limit; None where the data do not allow a forecast."""
 
     likely: float | None
     low: float | None
@@ -65,8 +65,8 @@ NO_FORECAST = Forecast(None, None, None)
 
 
 def study(series: Series) -> StudyAnswer:
-    """The newest stretch only: what was before a gap or a restart is another story."""
-    segments = [segment for segment in segments_of(series) if is_long_enough(segment)]
+    """The newest segment only: what was before a gap or a restart may have another cause."""
+    segments = [segment for segment in split_segments(series) if is_long_enough(segment)]
     if not segments:
         return not_enough(
             NAME,
@@ -80,26 +80,26 @@ def study(series: Series) -> StudyAnswer:
     )
 
 
-def is_long_enough(segment: Stretch) -> bool:
-    # The first of sixty samples a second apart is 59 s before the last, and stands for a second, too.
+def is_long_enough(segment: SeriesSegment) -> bool:
+    # Sixty samples a second apart cover a minute, though the first is 59 s before the last.
     covered_seconds = segment.span_seconds + segment.interval_seconds
     return segment.present >= FEWEST_SAMPLES and covered_seconds >= SHORTEST_SECONDS
 
 
-def finding_in(segment: Stretch, series: Series) -> Finding | None:
+def finding_in(segment: SeriesSegment, series: Series) -> Finding | None:
     held = np.isfinite(segment.values)
     values = segment.values[held]
     times = segment.times_at[held] - segment.times_at[0]
     if is_flat(values):
         return None
-    line = line_through(times, values)
+    line = fit_line(times, values)
     if line is None or not is_trend(line, float(times[-1])):
         return None
-    early, late = halves(times, values)
+    early, late = early_and_late(times, values)
     verdict = verdict_of(line, early, late, series, segment.span_seconds)
     newest = late if late is not None and early is not None and is_faster(late, early, times) else line
     forecast = NO_FORECAST if verdict == "levels off" else forecast_of(newest, float(times[-1]), series.limit)
-    return described(segment, series, newest, forecast, verdict)
+    return build_finding(segment, series, newest, forecast, verdict)
 
 
 def is_trend(line: TrendLine, span_seconds: float) -> bool:
@@ -107,14 +107,14 @@ def is_trend(line: TrendLine, span_seconds: float) -> bool:
     return sure and line.low * line.high > 0 and abs(line.slope) * span_seconds >= LEAST_RISE * line.noise
 
 
-def halves(times: FloatArray, values: FloatArray) -> tuple[TrendLine | None, TrendLine | None]:
+def early_and_late(times: FloatArray, values: FloatArray) -> tuple[TrendLine | None, TrendLine | None]:
     """A line through the first two thirds and one through the last."""
-    cut = len(values) * 2 // 3
-    return line_through(times[:cut], values[:cut]), line_through(times[cut:], values[cut:])
+    middle = len(values) * 2 // 3
+    return fit_line(times[:middle], values[:middle]), fit_line(times[middle:], values[middle:])
 
 
 def is_faster(late: TrendLine, early: TrendLine, times: FloatArray) -> bool:
-    """The last third grows at more than twice the earlier pace: the forecast is its own."""
+    """The last third grows more than twice as fast as before: then it alone makes the forecast."""
     if early.slope * late.slope > 0 and abs(late.slope) <= 2 * abs(early.slope):
         return False
     return late.low > max(early.high, 0.0) and is_trend(late, float(times[-1]) / 3)
@@ -170,7 +170,9 @@ def forecast_of(line: TrendLine, now: float, limit: float | None) -> Forecast:
     return Forecast(*bounds)
 
 
-def described(segment: Stretch, series: Series, line: TrendLine, forecast: Forecast, verdict: str) -> Finding:
+def build_finding(
+    segment: SeriesSegment, series: Series, line: TrendLine, forecast: Forecast, verdict: str
+) -> Finding:
     start_at, end_at = float(segment.times_at[0]), float(segment.times_at[-1])
     span_seconds = end_at - start_at
     before, after = line.at(0.0), line.at(span_seconds)
@@ -183,7 +185,7 @@ def described(segment: Stretch, series: Series, line: TrendLine, forecast: Forec
         unit=segment.unit,
         before=before,
         after=after,
-        sentence=sentence_of(line, forecast, verdict, (start_at, end_at), series, segment.unit),
+        sentence=render_sentence(line, forecast, verdict, (start_at, end_at), series, segment.unit),
         measures={
             "slope_per_second": line.slope,
             "slope_low": line.low,
@@ -205,7 +207,7 @@ def described(segment: Stretch, series: Series, line: TrendLine, forecast: Forec
     )
 
 
-def sentence_of(
+def render_sentence(
     line: TrendLine, forecast: Forecast, verdict: str, span_at: tuple[float, float], series: Series, unit: str
 ) -> str:
     start_at, end_at = span_at
@@ -227,7 +229,7 @@ def sentence_of(
 
 
 def bounds_of(forecast: Forecast) -> str:
-    """From when to when; two ends that read the same are told as a margin."""
+    """From when to when; a margin where both ends are written alike."""
     low, likely = forecast.low or 0.0, forecast.likely or 0.0
     if forecast.high is None:
         return f"{render_seconds(low)} to open"
