@@ -76,7 +76,7 @@ def tail_shape(beyond: FloatArray, excess: float) -> float:
 
 
 def student_tail(t: float, freedom: int) -> float:
-    """Two-sided, by Wallace's normal approximation (1959): within 1 % from 5 degrees on."""
+    """Two-sided, by Wallace's normal approximation (1959): within 3 % from 5 degrees of freedom on, for t up to 4."""
     freedom = max(freedom, 1)
     z = (8 * freedom + 1) / (8 * freedom + 3) * sqrt(freedom * log(1 + t * t / freedom))
     return erfc(z / sqrt(2))
