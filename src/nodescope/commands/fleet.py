@@ -19,7 +19,7 @@ from nodescope.commands.text.progress import clear_progress, show_progress
 if TYPE_CHECKING:
     # Arrow and DuckDB are loaded when the question is asked, not for --help.
     from nodescope.read.files.file_survey import Survey
-    from nodescope.use.fleet.part import Job, Unit
+    from nodescope.use.fleet.unit import Job, Unit
 
 EXAMPLE = """questions:
   leaks        memory that grows and keeps growing, by workload
@@ -101,7 +101,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     from nodescope.read.files.file_survey import survey_roots
-    from nodescope.use.fleet.out import check_ending
+    from nodescope.use.fleet.findings_file import check_ending
 
     check(options)
     if options.out:
@@ -188,7 +188,7 @@ def check_metrics(names: Sequence[str], survey: "Survey") -> None:
 
 def plan(options: argparse.Namespace, survey: "Survey") -> "tuple[Job, list[Unit]]":
     from nodescope.read.files.file_survey import survey_roots
-    from nodescope.use.fleet.part import Job, cut_units, window_units
+    from nodescope.use.fleet.unit import Job, split_by_day, units_around
 
     newest_ms = survey.to_ms or 0
     from_ms, to_ms = read_span(options, newest_ms)
@@ -201,15 +201,18 @@ def plan(options: argparse.Namespace, survey: "Survey") -> "tuple[Job, list[Unit
         at = at_ms or 0
         if span_ms < 2 * within_ms:
             raise SettingsRejected("--span must be at least twice --within: what is usual is seen around it")
-        units = window_units(survey, metrics, at - span_ms, at + span_ms)
+        units = units_around(survey, metrics, at - span_ms, at + span_ms)
         return Job("changes", at, within_ms), units
     if options.question != "compare":
-        return Job(options.question), cut_units(survey, metrics, from_ms, to_ms)
+        return Job(options.question), split_by_day(survey, metrics, from_ms, to_ms)
     if at_ms is not None:
-        before = cut_units(survey, metrics, at_ms - span_ms, at_ms - 1, "A")
-        return Job("top"), [*before, *cut_units(survey, metrics, at_ms, at_ms + span_ms, "B")]
+        before = split_by_day(survey, metrics, at_ms - span_ms, at_ms - 1, "A")
+        return Job("top"), [*before, *split_by_day(survey, metrics, at_ms, at_ms + span_ms, "B")]
     first, second = (survey_roots([root]) for root in options.roots)
-    sides = (cut_units(first, metrics, from_ms, to_ms, "A"), cut_units(second, metrics, from_ms, to_ms, "B"))
+    sides = (
+        split_by_day(first, metrics, from_ms, to_ms, "A"),
+        split_by_day(second, metrics, from_ms, to_ms, "B"),
+    )
     return Job("top"), [*sides[0], *sides[1]]
 
 
@@ -220,7 +223,7 @@ def ask(options: argparse.Namespace, survey: "Survey", job: "Job", units: "list[
     from nodescope.use.fleet.answer import build_answer
     from nodescope.use.fleet.cluster import open_cluster, run_units
     from nodescope.use.fleet.compare import compare
-    from nodescope.use.fleet.out import write_out
+    from nodescope.use.fleet.findings_file import write_findings
 
     if not units:
         raise RequestRejected("there is no data in this range")
@@ -239,7 +242,7 @@ def ask(options: argparse.Namespace, survey: "Survey", job: "Job", units: "list[
     pairs = compare(answer.rows, options.by) if options.question == "compare" else None
     summary = summarize(answer, pairs)
     if options.out:
-        write_out(options.out, answer.rows, summary)
+        write_findings(options.out, answer.rows, summary)
     if options.json:
         sys.stdout.write(json.dumps({**summary, "findings": answer.rows}, ensure_ascii=False) + "\n")
     elif pairs is not None:

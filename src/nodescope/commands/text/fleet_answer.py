@@ -7,7 +7,7 @@ from typing import Any
 from nodescope.base.quantity import render_quantity, render_slope
 from nodescope.base.time_range import render_time, render_time_of_day
 from nodescope.commands.text.terminal import paint, render_table
-from nodescope.use.fleet.answer import FleetAnswer, Together, is_together
+from nodescope.use.fleet.answer import FleetAnswer, GroupTest, is_common
 from nodescope.use.fleet.compare import FleetPair
 from nodescope.use.fleet.group import Group, Spread
 
@@ -83,14 +83,14 @@ def render_leaks(answer: FleetAnswer, limit: int) -> str:
 
 
 def render_changes(answer: FleetAnswer, limit: int) -> str:
-    kept = [one for one in answer.together if is_together(one, answer.false_share)]
+    kept = [one for one in answer.group_tests if is_common(one, answer.false_share)]
     if not kept:
         return f"Nothing changed together at {render_time(answer.at or 0.0)}.\n"
     rows = [change_row(one) for one in kept[:limit]]
     return render_table(["by", "what", "metric", "changed", "nodes", "at", "from, to"], rows)
 
 
-def change_row(one: Together) -> list[str]:
+def change_row(one: GroupTest) -> list[str]:
     group = one.group
     unit = unit_of(group)
     at = group.spread("at")
@@ -222,7 +222,7 @@ def summarize(answer: FleetAnswer, pairs: Sequence[FleetPair] | None) -> dict[st
             for group in answer.groups
         ],
     }
-    if answer.together:
+    if answer.group_tests:
         content["together"] = [
             {
                 "by": one.by,
@@ -232,9 +232,9 @@ def summarize(answer: FleetAnswer, pairs: Sequence[FleetPair] | None) -> dict[st
                 "looked_at": one.group.looked_at,
                 "chance": one.chance,
                 "chance_adjusted": one.adjusted,
-                "kept": is_together(one, answer.false_share),
+                "kept": is_common(one, answer.false_share),
             }
-            for one in answer.together
+            for one in answer.group_tests
         ]
     if pairs is not None:
         content["pairs"] = [{**asdict(pair), "change": pair.change} for pair in pairs]
