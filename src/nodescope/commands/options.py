@@ -3,14 +3,11 @@
 import argparse
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from nodescope.base.errors import SettingsRejected
 from nodescope.base.settings import FIELDS
 from nodescope.base.time_range import parse_moment
-
-if TYPE_CHECKING:
-    from nodescope.read.files.catalog import Catalog
 
 # Settings whose option has another name or form than --the-setting VALUE.
 SHORT = {"interval_seconds": "--interval", "ring_seconds": "--ring", "names": "--names"}
@@ -45,13 +42,6 @@ def add_containers(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--container", action="append", metavar="C", help="id, its beginning, or a name; may be repeated"
     )
-
-
-def read_container_ids(options: argparse.Namespace, catalog: "Catalog") -> list[str] | None:
-    """The ids of every life of the containers that were named; None where none was."""
-    if not options.container:
-        return None
-    return [one for text in options.container for one in catalog.resolve_lives(text)]
 
 
 def add_span(parser: argparse.ArgumentParser, example: str = "-15m") -> None:

@@ -8,7 +8,7 @@ from typing import TextIO
 
 from nodescope.base.errors import RequestRejected, SettingsRejected
 from nodescope.base.text import render_unknown
-from nodescope.commands.options import add_containers, add_span, read_container_ids, read_span
+from nodescope.commands.options import add_containers, add_span, read_span
 from nodescope.commands.text.study_answer import print_answer
 from nodescope.commands.text.terminal import has_colour
 from nodescope.use.studies import STUDIES, run_study
@@ -78,7 +78,11 @@ def study_archive(options: argparse.Namespace) -> int:
     newest_ms = catalog.to_ms
     if newest_ms is None:
         raise RequestRejected(f"{options.paths[0]}: there is no data here yet")
-    ids = read_container_ids(options, catalog)
+    ids = (
+        [one for text in options.container for one in catalog.resolve_lives(text)]
+        if options.container
+        else None
+    )
     everything = read_archive_series(catalog, options.metric, ids, *read_span(options, newest_ms))
     for series in everything:
         answer = run_study(options.name, series, everything)

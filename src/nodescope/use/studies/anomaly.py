@@ -17,7 +17,7 @@ from nodescope.base.text import capitalise
 from nodescope.base.time_range import render_time
 from nodescope.use.studies.finding import Finding, StudyAnswer, found, not_enough
 from nodescope.use.studies.maths.robust import is_flat, robust_deviation
-from nodescope.use.studies.maths.segment import SeriesSegment, interpolated, split_segments
+from nodescope.use.studies.maths.stretch import Stretch, interpolated, split_stretches
 from nodescope.use.studies.maths.tail_probability import TailModel
 from nodescope.use.studies.series import FloatArray, IntArray, Series
 
@@ -53,8 +53,8 @@ class UnusualPiece:
 
 def study(series: Series, window_seconds: float | None = None) -> StudyAnswer:
     """The last window_seconds, or the last tenth, against everything before it since the last restart."""
-    segments = [segment for segment in split_segments(series) if segment.present]
-    whole = joined_segments(segments, series)
+    stretches = [stretch for stretch in split_stretches(series) if stretch.present]
+    whole = joined_stretches(stretches, series)
     if whole is None:
         return not_enough(NAME, series, "no sample was measured.")
     samples = window_samples(whole, window_seconds)
@@ -67,27 +67,27 @@ def study(series: Series, window_seconds: float | None = None) -> StudyAnswer:
     return found(NAME, series, [finding] if finding else [], nothing)
 
 
-def joined_segments(segments: list[SeriesSegment], series: Series) -> SeriesSegment | None:
-    """All segments since the last restart the caller named, one after the other."""
+def joined_stretches(stretches: list[Stretch], series: Series) -> Stretch | None:
+    """All stretches since the last restart the caller named, one after the other."""
     newest = max(series.restarts_at, default=-np.inf)
-    kept = [segment for segment in segments if segment.times_at[-1] >= newest]
+    kept = [stretch for stretch in stretches if stretch.times_at[-1] >= newest]
     if not kept:
         return None
-    return SeriesSegment(
-        np.concatenate([segment.times_at for segment in kept]),
-        np.concatenate([interpolated(segment.values) for segment in kept]),
+    return Stretch(
+        np.concatenate([stretch.times_at for stretch in kept]),
+        np.concatenate([interpolated(stretch.values) for stretch in kept]),
         kept[0].interval_seconds,
         kept[0].unit,
     )
 
 
-def window_samples(whole: SeriesSegment, window_seconds: float | None) -> int:
+def window_samples(whole: Stretch, window_seconds: float | None) -> int:
     if window_seconds is None:
         return max(1, int(WINDOW_SHARE * len(whole)))
     return int(np.sum(whole.times_at > whole.times_at[-1] - window_seconds))
 
 
-def finding_in(whole: SeriesSegment, samples: int, name: str) -> Finding | None:
+def finding_in(whole: Stretch, samples: int, name: str) -> Finding | None:
     history = len(whole) - samples
     usual, by_hour = usual_values(whole, history)
     residuals = whole.values - usual
@@ -99,7 +99,7 @@ def finding_in(whole: SeriesSegment, samples: int, name: str) -> Finding | None:
     return build_finding(whole, piece, usual, by_hour, name, robust_deviation(residuals[:history]))
 
 
-def usual_values(whole: SeriesSegment, history: int) -> tuple[FloatArray, bool]:
+def usual_values(whole: Stretch, history: int) -> tuple[FloatArray, bool]:
     """What is usual at each sample; by hour of day where history has two days and the hour matters."""
     past = whole.values[:history]
     plain = np.full(len(whole), float(np.median(past)))
@@ -186,7 +186,7 @@ def piece_means(values: FloatArray, length: int) -> FloatArray:
 
 
 def build_finding(
-    whole: SeriesSegment, piece: UnusualPiece, usual: FloatArray, by_hour: bool, name: str, noise: float
+    whole: Stretch, piece: UnusualPiece, usual: FloatArray, by_hour: bool, name: str, noise: float
 ) -> Finding:
     place = slice(piece.start, min(piece.end, len(whole)))
     start_at = float(whole.times_at[piece.start])

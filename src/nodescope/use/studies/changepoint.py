@@ -12,7 +12,7 @@ from nodescope.use.studies.maths.change_search import SeriesChange, find_changes
 from nodescope.use.studies.maths.confidence import changepoint_confidence
 from nodescope.use.studies.maths.piecewise_fit import SHORTEST_PIECE
 from nodescope.use.studies.maths.robust import robust_deviation, robust_slope
-from nodescope.use.studies.maths.segment import SeriesSegment, interpolated, split_segments
+from nodescope.use.studies.maths.stretch import Stretch, interpolated, split_stretches
 from nodescope.use.studies.series import FloatArray, Series
 
 NAME = "changepoint"
@@ -36,28 +36,28 @@ class Side:
 
 
 def study(series: Series) -> StudyAnswer:
-    """Every change within a segment; none is looked for across a gap or a restart."""
-    segments = [segment for segment in split_segments(series) if segment.present >= FEWEST_SAMPLES]
-    if not segments:
+    """Every change within a stretch; none is looked for across a gap or a restart."""
+    stretches = [stretch for stretch in split_stretches(series) if stretch.present >= FEWEST_SAMPLES]
+    if not stretches:
         return not_enough(NAME, series, f"a change needs at least {FEWEST_SAMPLES} samples in a row.")
     findings = [
-        build_finding(segment, change, series.name)
-        for segment in segments
-        for change in find_changes(interpolated(segment.values))
+        build_finding(stretch, change, series.name)
+        for stretch in stretches
+        for change in find_changes(interpolated(stretch.values))
     ]
     return found(NAME, series, findings, f"{capitalise(series.name)} did not change beyond its own noise.")
 
 
-def build_finding(segment: SeriesSegment, change: SeriesChange, name: str) -> Finding:
-    index = first_measured(segment, change)
-    before = side_of(segment, change.start, change.index, edge_last=True)
-    after = side_of(segment, change.index, change.end, edge_last=False)
+def build_finding(stretch: Stretch, change: SeriesChange, name: str) -> Finding:
+    index = first_measured(stretch, change)
+    before = side_of(stretch, change.start, change.index, edge_last=True)
+    after = side_of(stretch, change.index, change.end, edge_last=False)
     kind = kind_of(change)
     if kind == "level" and (before.moves or after.moves):
         # The drop of a sawtooth is from peak to trough, not between the medians.
         before, after = replace(before, level=before.edge), replace(after, level=after.edge)
     magnitude = after.noise - before.noise if kind == "noise" else after.level - before.level
-    at = float(segment.times_at[index])
+    at = float(stretch.times_at[index])
     return Finding(
         kind=NAME,
         start_at=at,
@@ -65,14 +65,14 @@ def build_finding(segment: SeriesSegment, change: SeriesChange, name: str) -> Fi
         at=at,
         confidence=changepoint_confidence(change.gain_nats, change.autocorrelation),
         magnitude=magnitude,
-        unit=segment.unit,
+        unit=stretch.unit,
         before=before.level,
         after=after.level,
-        sentence=render_sentence(kind, before, after, at, name, segment.unit),
+        sentence=render_sentence(kind, before, after, at, name, stretch.unit),
         evidence={
             "change": kind,
-            "samples_before": int(np.isfinite(segment.values[change.start : change.index]).sum()),
-            "samples_after": int(np.isfinite(segment.values[change.index : change.end]).sum()),
+            "samples_before": int(np.isfinite(stretch.values[change.start : change.index]).sum()),
+            "samples_after": int(np.isfinite(stretch.values[change.index : change.end]).sum()),
             "gain_nats": change.gain_nats,
             "noise_memory": change.autocorrelation,
             "level_in_noise": change.effect.level,
@@ -84,14 +84,14 @@ def build_finding(segment: SeriesSegment, change: SeriesChange, name: str) -> Fi
     )
 
 
-def first_measured(segment: SeriesSegment, change: SeriesChange) -> int:
+def first_measured(stretch: Stretch, change: SeriesChange) -> int:
     """The first measured sample from the change on."""
-    later = np.flatnonzero(np.isfinite(segment.values[change.index :]))
+    later = np.flatnonzero(np.isfinite(stretch.values[change.index :]))
     return change.index + int(later[0]) if len(later) else change.index
 
 
-def side_of(segment: SeriesSegment, start: int, end: int, *, edge_last: bool) -> Side:
-    part: FloatArray = segment.values[start:end]
+def side_of(stretch: Stretch, start: int, end: int, *, edge_last: bool) -> Side:
+    part: FloatArray = stretch.values[start:end]
     part = part[np.isfinite(part)]
     if len(part) == 0:
         return Side(float("nan"), float("nan"), 0.0, 0.0, moves=False)
@@ -100,7 +100,7 @@ def side_of(segment: SeriesSegment, start: int, end: int, *, edge_last: bool) ->
     noise = robust_deviation(flat)
     edge = float(np.median(flat)) + (slope * (len(part) - 1) if edge_last else 0.0)
     moves = abs(slope) * len(part) > LEAST_SLOPE * noise
-    return Side(float(np.median(part)), edge, slope / segment.interval_seconds, noise, moves)
+    return Side(float(np.median(part)), edge, slope / stretch.interval_seconds, noise, moves)
 
 
 def kind_of(change: SeriesChange) -> str:

@@ -18,7 +18,7 @@ from nodescope.base.text import capitalise
 from nodescope.base.time_range import render_time
 from nodescope.use.studies.finding import Finding, StudyAnswer, found, not_enough
 from nodescope.use.studies.maths.robust import is_flat, robust_deviation, without_line
-from nodescope.use.studies.maths.segment import SeriesSegment, interpolated, split_segments
+from nodescope.use.studies.maths.stretch import Stretch, interpolated, split_stretches
 from nodescope.use.studies.series import FloatArray, Series
 
 NAME = "correlation"
@@ -70,23 +70,23 @@ def study(series: Series, others: Sequence[Series] = (), around_at: float | None
     return found(NAME, series, findings, nothing)
 
 
-def compared_part(series: Series, around_at: float | None) -> SeriesSegment | None:
-    """The longest segment; around the moment if one is named."""
-    segments = [segment for segment in split_segments(series) if segment.present >= FEWEST_SAMPLES]
+def compared_part(series: Series, around_at: float | None) -> Stretch | None:
+    """The longest stretch; around the moment if one is named."""
+    stretches = [stretch for stretch in split_stretches(series) if stretch.present >= FEWEST_SAMPLES]
     if around_at is not None:
-        segments = [
-            within(segment, around_at - AROUND_SECONDS, around_at + AROUND_SECONDS) for segment in segments
+        stretches = [
+            within(stretch, around_at - AROUND_SECONDS, around_at + AROUND_SECONDS) for stretch in stretches
         ]
-        segments = [segment for segment in segments if segment.present >= FEWEST_SAMPLES]
-    return max(segments, key=len) if segments else None
+        stretches = [stretch for stretch in stretches if stretch.present >= FEWEST_SAMPLES]
+    return max(stretches, key=len) if stretches else None
 
 
-def within(segment: SeriesSegment, start_at: float, end_at: float) -> SeriesSegment:
-    kept = (segment.times_at >= start_at) & (segment.times_at <= end_at)
-    return SeriesSegment(segment.times_at[kept], segment.values[kept], segment.interval_seconds, segment.unit)
+def within(stretch: Stretch, start_at: float, end_at: float) -> Stretch:
+    kept = (stretch.times_at >= start_at) & (stretch.times_at <= end_at)
+    return Stretch(stretch.times_at[kept], stretch.values[kept], stretch.interval_seconds, stretch.unit)
 
 
-def match_of(target: SeriesSegment, other: Series) -> Match | None:
+def match_of(target: Stretch, other: Series) -> Match | None:
     """None where the two share too few samples or one of them is constant."""
     left, right, interval_seconds = aligned(target, other)
     if len(left) < FEWEST_SAMPLES or is_flat(left) or is_flat(right):
@@ -102,9 +102,9 @@ def match_of(target: SeriesSegment, other: Series) -> Match | None:
     return Match(other, value, (place - most) * interval_seconds, independent, chance)
 
 
-def aligned(target: SeriesSegment, other: Series) -> tuple[FloatArray, FloatArray, float]:
+def aligned(target: Stretch, other: Series) -> tuple[FloatArray, FloatArray, float]:
     """Both on the target's grid where both were measured, averaged to at most MOST_SAMPLES."""
-    pieces = split_segments(other)
+    pieces = split_stretches(other)
     right = np.full(len(target), np.nan)
     for piece in pieces:
         inside = (target.times_at >= piece.times_at[0]) & (target.times_at <= piece.times_at[-1])
@@ -168,7 +168,7 @@ def discoveries(matches: list[Match]) -> list[Match]:
     return ranked[:kept]
 
 
-def build_finding(series: Series, target: SeriesSegment, match: Match, compared: int) -> Finding:
+def build_finding(series: Series, target: Stretch, match: Match, compared: int) -> Finding:
     chance = min(1.0, match.chance * compared)
     return Finding(
         kind=NAME,
@@ -194,7 +194,7 @@ def build_finding(series: Series, target: SeriesSegment, match: Match, compared:
     )
 
 
-def render_sentence(series: Series, target: SeriesSegment, match: Match) -> str:
+def render_sentence(series: Series, target: Stretch, match: Match) -> str:
     way = "with" if match.correlation > 0 else "against"
     if abs(match.lag_seconds) < target.interval_seconds:
         when = "at the same time"

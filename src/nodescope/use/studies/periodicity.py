@@ -9,7 +9,7 @@ from nodescope.use.studies.finding import Finding, StudyAnswer, found, not_enoug
 from nodescope.use.studies.maths.local_period import LocalPeriod, extent_of, find_local_periods
 from nodescope.use.studies.maths.period_search import FEWEST_SAMPLES, find_periods, standardised
 from nodescope.use.studies.maths.phase_profile import mean_cycle
-from nodescope.use.studies.maths.segment import SeriesSegment, split_segments
+from nodescope.use.studies.maths.stretch import Stretch, split_stretches
 from nodescope.use.studies.series import Series
 
 NAME = "periodicity"
@@ -21,27 +21,27 @@ JOINABLE_SHARE = 0.25
 
 def study(series: Series) -> StudyAnswer:
     """Every period from two samples to a third of the span, each with the part in which it holds."""
-    segments = [
-        segment for segment in joined(split_segments(series), series) if len(segment) >= FEWEST_SAMPLES
+    stretches = [
+        stretch for stretch in joined(split_stretches(series), series) if len(stretch) >= FEWEST_SAMPLES
     ]
-    if not segments:
+    if not stretches:
         return not_enough(NAME, series, f"a period needs at least {FEWEST_SAMPLES} samples in a row.")
-    findings = [finding for segment in segments for finding in findings_in(segment, series.name)]
+    findings = [finding for stretch in stretches for finding in findings_in(stretch, series.name)]
     return found(NAME, series, findings, f"{capitalise(series.name)} does not repeat itself.")
 
 
-def joined(segments: list[SeriesSegment], series: Series) -> list[SeriesSegment]:
-    """Segments with only a short gap between them as one, the gap's samples missing."""
-    result: list[SeriesSegment] = []
-    for segment in segments:
-        if result and is_joinable(result[-1], segment, series):
-            result[-1] = bridged(result[-1], segment)
+def joined(stretches: list[Stretch], series: Series) -> list[Stretch]:
+    """Stretches with only a short gap between them as one, the gap's samples missing."""
+    result: list[Stretch] = []
+    for stretch in stretches:
+        if result and is_joinable(result[-1], stretch, series):
+            result[-1] = bridged(result[-1], stretch)
         else:
-            result.append(segment)
+            result.append(stretch)
     return result
 
 
-def is_joinable(left: SeriesSegment, right: SeriesSegment, series: Series) -> bool:
+def is_joinable(left: Stretch, right: Stretch, series: Series) -> bool:
     if series.kind == "counter" and right.times_at[0] - left.times_at[-1] <= 2 * left.interval_seconds:
         return True
     if any(left.times_at[-1] < restart <= right.times_at[0] for restart in series.restarts_at):
@@ -50,10 +50,10 @@ def is_joinable(left: SeriesSegment, right: SeriesSegment, series: Series) -> bo
     return gap_seconds <= JOINABLE_SHARE * (left.span_seconds + right.span_seconds)
 
 
-def bridged(left: SeriesSegment, right: SeriesSegment) -> SeriesSegment:
+def bridged(left: Stretch, right: Stretch) -> Stretch:
     absent = max(0, round(float(right.times_at[0] - left.times_at[-1]) / left.interval_seconds) - 1)
     between = np.linspace(left.times_at[-1], right.times_at[0], absent + 2)[1:-1]
-    return SeriesSegment(
+    return Stretch(
         np.concatenate((left.times_at, between, right.times_at)),
         np.concatenate((left.values, np.full(absent, np.nan), right.values)),
         left.interval_seconds,
@@ -61,19 +61,19 @@ def bridged(left: SeriesSegment, right: SeriesSegment) -> SeriesSegment:
     )
 
 
-def findings_in(segment: SeriesSegment, name: str) -> list[Finding]:
-    periods = find_periods(segment.values)
-    whole = [extent_of(period, len(segment)) for period in periods]
-    local = find_local_periods(segment.values, periods)
-    return [build_finding(segment, one, name) for one in whole + local]
+def findings_in(stretch: Stretch, name: str) -> list[Finding]:
+    periods = find_periods(stretch.values)
+    whole = [extent_of(period, len(stretch)) for period in periods]
+    local = find_local_periods(stretch.values, periods)
+    return [build_finding(stretch, one, name) for one in whole + local]
 
 
-def build_finding(segment: SeriesSegment, local: LocalPeriod, name: str) -> Finding:
+def build_finding(stretch: Stretch, local: LocalPeriod, name: str) -> Finding:
     fit = local.period.fit
-    period_seconds = fit.period * segment.interval_seconds
-    start_at = float(segment.times_at[local.start])
-    end_at = float(segment.times_at[min(local.end, len(segment)) - 1])
-    swing = swing_of(segment, local)
+    period_seconds = fit.period * stretch.interval_seconds
+    start_at = float(stretch.times_at[local.start])
+    end_at = float(stretch.times_at[min(local.end, len(stretch)) - 1])
+    swing = swing_of(stretch, local)
     correlations = fit.correlations[np.isfinite(fit.correlations)]
     return Finding(
         kind=NAME,
@@ -81,10 +81,10 @@ def build_finding(segment: SeriesSegment, local: LocalPeriod, name: str) -> Find
         end_at=end_at,
         confidence=confidence_of(local),
         magnitude=swing,
-        unit=segment.unit,
+        unit=stretch.unit,
         sentence=(
             f"{capitalise(name)} repeats every {render_seconds(period_seconds)}, "
-            f"swinging by {render_quantity(swing, segment.unit)}, from {render_time(start_at)} to {render_time(end_at)}."
+            f"swinging by {render_quantity(swing, stretch.unit)}, from {render_time(start_at)} to {render_time(end_at)}."
         ),
         measures={
             "period_seconds": period_seconds,
@@ -92,7 +92,7 @@ def build_finding(segment: SeriesSegment, local: LocalPeriod, name: str) -> Find
             "stability": float(np.clip(np.median(correlations), 0.0, 1.0)),
         },
         evidence={
-            "samples": int(np.isfinite(segment.values[local.start : local.end]).sum()),
+            "samples": int(np.isfinite(stretch.values[local.start : local.end]).sum()),
             "cycles": (end_at - start_at) / period_seconds,
             "peak_over_noise": local.period.ratio,
             "agreement_t": fit.t_value,
@@ -100,9 +100,9 @@ def build_finding(segment: SeriesSegment, local: LocalPeriod, name: str) -> Find
     )
 
 
-def swing_of(segment: SeriesSegment, local: LocalPeriod) -> float:
+def swing_of(stretch: Stretch, local: LocalPeriod) -> float:
     """Highest minus lowest point of the mean cycle, in the metric's unit."""
-    part = segment.values[local.start : local.end]
+    part = stretch.values[local.start : local.end]
     standard = standardised(part)
     if standard is None:
         return 0.0

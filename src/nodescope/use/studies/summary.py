@@ -11,7 +11,7 @@ import numpy as np
 from nodescope.base.quantity import render_quantity
 from nodescope.base.text import capitalise
 from nodescope.use.studies.finding import Finding, Measure, StudyAnswer, found, not_enough
-from nodescope.use.studies.maths.segment import split_segments
+from nodescope.use.studies.maths.stretch import split_stretches
 from nodescope.use.studies.series import FloatArray, Series
 from nodescope.use.studies.trend import study as trend_study
 
@@ -52,7 +52,7 @@ def study(series: Series) -> StudyAnswer:
 
 def measured(series: Series) -> FloatArray:
     """Every measured value, a counter as its rate."""
-    parts = [segment.values[np.isfinite(segment.values)] for segment in split_segments(series)]
+    parts = [stretch.values[np.isfinite(stretch.values)] for stretch in split_stretches(series)]
     return np.concatenate(parts) if parts else np.empty(0)
 
 

@@ -10,7 +10,7 @@ from nodescope.base.text import capitalise
 from nodescope.base.time_range import render_time
 from nodescope.use.studies.finding import Finding, StudyAnswer, found, not_enough
 from nodescope.use.studies.maths.robust import is_flat
-from nodescope.use.studies.maths.segment import SeriesSegment, split_segments
+from nodescope.use.studies.maths.stretch import Stretch, split_stretches
 from nodescope.use.studies.maths.trend_line import NORMAL_90, TrendLine, fit_line
 from nodescope.use.studies.series import FloatArray, Series
 
@@ -34,7 +34,7 @@ LEAST_Z = 3.3
 # that its z value stays low.
 NEARLY_ALWAYS = 0.9
 
-# And when it moved the value, over the whole segment, by as much as its noise.
+# And when it moved the value, over the whole stretch, by as much as its noise.
 LEAST_RISE = 1.0
 
 # A leak still grows at the end: the last third's slope is at least half of
@@ -65,41 +65,41 @@ NO_FORECAST = Forecast(None, None, None)
 
 
 def study(series: Series) -> StudyAnswer:
-    """The newest segment only: what was before a gap or a restart may have another cause."""
-    segments = [segment for segment in split_segments(series) if is_long_enough(segment)]
-    if not segments:
+    """The newest stretch only: what was before a gap or a restart may have another cause."""
+    stretches = [stretch for stretch in split_stretches(series) if is_long_enough(stretch)]
+    if not stretches:
         return not_enough(
             NAME,
             series,
             f"a trend needs at least {FEWEST_SAMPLES} samples in a row over at least {render_seconds(SHORTEST_SECONDS)}.",
         )
-    segment = segments[-1]
-    finding = finding_in(segment, series)
+    stretch = stretches[-1]
+    finding = finding_in(stretch, series)
     return found(
         NAME, series, [finding] if finding else [], f"{capitalise(series.name)} neither rises nor falls."
     )
 
 
-def is_long_enough(segment: SeriesSegment) -> bool:
+def is_long_enough(stretch: Stretch) -> bool:
     # Sixty samples a second apart cover a minute, though the first is 59 s before the last.
-    covered_seconds = segment.span_seconds + segment.interval_seconds
-    return segment.present >= FEWEST_SAMPLES and covered_seconds >= SHORTEST_SECONDS
+    covered_seconds = stretch.span_seconds + stretch.interval_seconds
+    return stretch.present >= FEWEST_SAMPLES and covered_seconds >= SHORTEST_SECONDS
 
 
-def finding_in(segment: SeriesSegment, series: Series) -> Finding | None:
-    held = np.isfinite(segment.values)
-    values = segment.values[held]
-    times = segment.times_at[held] - segment.times_at[0]
+def finding_in(stretch: Stretch, series: Series) -> Finding | None:
+    held = np.isfinite(stretch.values)
+    values = stretch.values[held]
+    times = stretch.times_at[held] - stretch.times_at[0]
     if is_flat(values):
         return None
     line = fit_line(times, values)
     if line is None or not is_trend(line, float(times[-1])):
         return None
     early, late = early_and_late(times, values)
-    verdict = verdict_of(line, early, late, series, segment.span_seconds)
+    verdict = verdict_of(line, early, late, series, stretch.span_seconds)
     newest = late if late is not None and early is not None and is_faster(late, early, times) else line
     forecast = NO_FORECAST if verdict == "levels off" else forecast_of(newest, float(times[-1]), series.limit)
-    return build_finding(segment, series, newest, forecast, verdict)
+    return build_finding(stretch, series, newest, forecast, verdict)
 
 
 def is_trend(line: TrendLine, span_seconds: float) -> bool:
@@ -171,9 +171,9 @@ def forecast_of(line: TrendLine, now: float, limit: float | None) -> Forecast:
 
 
 def build_finding(
-    segment: SeriesSegment, series: Series, line: TrendLine, forecast: Forecast, verdict: str
+    stretch: Stretch, series: Series, line: TrendLine, forecast: Forecast, verdict: str
 ) -> Finding:
-    start_at, end_at = float(segment.times_at[0]), float(segment.times_at[-1])
+    start_at, end_at = float(stretch.times_at[0]), float(stretch.times_at[-1])
     span_seconds = end_at - start_at
     before, after = line.at(0.0), line.at(span_seconds)
     return Finding(
@@ -182,10 +182,10 @@ def build_finding(
         end_at=end_at,
         confidence=min(0.999, max(erf(abs(line.z) / sqrt(2)), abs(line.tau))),
         magnitude=after - before,
-        unit=segment.unit,
+        unit=stretch.unit,
         before=before,
         after=after,
-        sentence=render_sentence(line, forecast, verdict, (start_at, end_at), series, segment.unit),
+        sentence=render_sentence(line, forecast, verdict, (start_at, end_at), series, stretch.unit),
         measures={
             "slope_per_second": line.slope,
             "slope_low": line.low,
@@ -197,7 +197,7 @@ def build_finding(
             "verdict": verdict,
         },
         evidence={
-            "samples": segment.present,
+            "samples": stretch.present,
             "kendall_z": line.z,
             "kendall_tau": line.tau,
             "noise": line.noise,

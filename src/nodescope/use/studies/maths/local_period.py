@@ -19,8 +19,8 @@ from nodescope.use.studies.maths.period_search import (
 )
 from nodescope.use.studies.maths.phase_profile import fit_cycles, resolutions_of
 from nodescope.use.studies.maths.robust import NORMAL_MAD
-from nodescope.use.studies.maths.segment import interpolated
 from nodescope.use.studies.maths.spectrum import between_bins, chance_ratio, power_of, ratios_of
+from nodescope.use.studies.maths.stretch import interpolated
 from nodescope.use.studies.series import FloatArray, IntArray
 
 # Windows shrink by four, not two: a window of half the length changes a peak

@@ -20,8 +20,8 @@ from nodescope.use.studies.maths.phase_profile import (
     resolutions_of,
 )
 from nodescope.use.studies.maths.robust import ROUNDING_SHARE, robust_deviation, robust_slope, without_line
-from nodescope.use.studies.maths.segment import interpolated
 from nodescope.use.studies.maths.spectrum import FEWEST_CYCLES, Peak, chance_ratio, comb_of, peaks_of
+from nodescope.use.studies.maths.stretch import interpolated
 from nodescope.use.studies.series import BoolArray, FloatArray
 
 # Samples further than 6 robust deviations from the median are clipped: one

@@ -1,7 +1,7 @@
 """
-The segments of a series within which samples may be compared.
+The stretches of a series within which samples may be compared.
 
-A segment ends at a time gap, at a restart the caller named, and where a
+A stretch ends at a time gap, at a restart the caller named, and where a
 counter was reset. Its samples are on an even grid, missing ones are NaN: every
 study works on this form and on nothing else.
 """
@@ -22,7 +22,7 @@ UNEVEN_SHARE = 0.1
 
 
 @dataclass(frozen=True)
-class SeriesSegment:
+class Stretch:
     """
     Samples on an even grid.
 
@@ -47,8 +47,8 @@ class SeriesSegment:
         return float(self.times_at[-1] - self.times_at[0]) if len(self) else 0.0
 
 
-def split_segments(series: Series) -> list[SeriesSegment]:
-    """Every segment of the series in order of time, a counter as its rate."""
+def split_stretches(series: Series) -> list[Stretch]:
+    """Every stretch of the series in order of time, a counter as its rate."""
     series = ordered(series)
     times_at, values, unit = series.times_at, series.values, series.unit
     held = np.isfinite(values)
@@ -90,16 +90,14 @@ def rates(times_at: FloatArray, counted: FloatArray) -> tuple[FloatArray, FloatA
     return times_at[1:], np.diff(counted) / np.diff(times_at)
 
 
-def put_on_grid(
-    times_at: FloatArray, values: FloatArray, interval_seconds: float, unit: str
-) -> SeriesSegment:
+def put_on_grid(times_at: FloatArray, values: FloatArray, interval_seconds: float, unit: str) -> Stretch:
     index = grid_index(times_at, interval_seconds)
     count = int(index[-1]) + 1
     on_grid = np.full(count, np.nan)
     on_grid[index] = values
     grid_times_at = np.interp(np.arange(count), index, times_at)
     mean_interval = (times_at[-1] - times_at[0]) / (count - 1) if count > 1 else interval_seconds
-    return SeriesSegment(grid_times_at, on_grid, float(mean_interval), unit)
+    return Stretch(grid_times_at, on_grid, float(mean_interval), unit)
 
 
 def grid_index(times_at: FloatArray, interval_seconds: float) -> IntArray:
