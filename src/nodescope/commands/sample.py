@@ -56,7 +56,7 @@ def run_ticks(parts: Parts, seconds: float) -> None:
 
     def is_done() -> bool:
         elapsed_seconds = (parts.clock.mono_ns() - started_ns) / 1e9
-        if parts.sampler.tally.ticks < 2 or elapsed_seconds < seconds:
+        if parts.sampler.counters.ticks < 2 or elapsed_seconds < seconds:
             return False
         is_answered = all(outcome.reason != NOT_ASKED for outcome in parts.sampler.outcomes.values())
         return is_answered or elapsed_seconds > seconds + PATIENCE_SECONDS

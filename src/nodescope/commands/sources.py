@@ -28,10 +28,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     parts = sample_for(options, "error")
-    condition = parts.sampler.condition()
-    ticks = max(1, condition.tally.ticks)
-    costs = {name: condition.tally.cost_seconds[name] / ticks for name in condition.outcomes}
-    rows = sorted(condition.outcomes.items())
+    status = parts.sampler.status()
+    ticks = max(1, status.counters.ticks)
+    costs = {name: status.counters.cost_seconds[name] / ticks for name in status.outcomes}
+    rows = sorted(status.outcomes.items())
     annotations = describe_annotations(parts)
     if options.json:
         content = [
@@ -71,7 +71,7 @@ def describe_annotations(parts: Parts) -> str:
     if annotator is None:
         return "none are written: no account at an API server, or --annotate names none"
     refusal = annotator.rehearse()
-    keys = " ".join(annotator.tally.keys)
+    keys = " ".join(annotator.counters.keys)
     return f"refused: {refusal}" if refusal else f"{keys} may be written to node {annotator.node}"
 
 
