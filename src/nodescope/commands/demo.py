@@ -10,9 +10,9 @@ from nodescope.base.clock import SystemClock
 from nodescope.base.errors import RequestRejected
 from nodescope.base.log import set_up_logging
 from nodescope.base.time_range import parse_moment
-from nodescope.commands.options import add_address
+from nodescope.commands.options import add_address, read_guards
 from nodescope.commands.text.progress import clear_progress, show_progress
-from nodescope.commands.viewer import PORT, claim, read_guards, serve
+from nodescope.commands.viewer import PORT, claim, serve
 from nodescope.wiring import choose_data, read_settings
 
 EXAMPLE = """example:
@@ -90,7 +90,7 @@ def run(options: argparse.Namespace) -> int:
     sys.stdout.flush()
     if options.no_serve:
         return 0
-    return serve(options, read_guards(options), [data])
+    return serve(options, read_guards(options).settings, [data])
 
 
 def check(options: argparse.Namespace) -> None:

@@ -1,12 +1,14 @@
 """Options that several commands share, derived from the settings themselves."""
 
 import argparse
+import os
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
 from nodescope.base.errors import SettingsRejected
 from nodescope.base.settings import FIELDS
+from nodescope.base.settings_load import LoadedSettings
 from nodescope.base.time_range import parse_moment
 
 # Settings whose option has another name or form than --the-setting VALUE.
@@ -83,6 +85,15 @@ def add_address(parser: argparse.ArgumentParser, port: int) -> None:
     for name, about in GUARDS.items():
         parser.add_argument(f"--{name.replace('_', '-')}", type=Path, metavar="FILE", help=about)
     parser.add_argument("--config", type=Path, metavar="FILE", help="a TOML file with settings")
+
+
+def read_guards(options: argparse.Namespace, *more: str) -> LoadedSettings:
+    """Token and TLS as the agent has them, from flags, environment and TOML; more names further options."""
+    # Everything that an agent is made of: commands that serve nothing start without it.
+    from nodescope.wiring import read_settings
+
+    flags = {name: getattr(options, name) for name in (*GUARDS, *more) if getattr(options, name)}
+    return read_settings(flags, options.config, os.environ, {"log_level": "warning"})
 
 
 def add_settings(parser: argparse.ArgumentParser, *, port: bool = True) -> None:

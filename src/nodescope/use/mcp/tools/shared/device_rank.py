@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from nodescope.base.quantity import render_quantity
+from nodescope.base.quantity import render_count, render_quantity
 from nodescope.base.time_range import TimeRange
 from nodescope.use.mcp.nodes.backend import Thing
 from nodescope.use.mcp.protocol.answer import NextCall, ToolAnswer, ToolFinding
@@ -57,7 +57,7 @@ def rank_things(parts: Mapping[str, Measured], limit: int, away: Mapping[str, st
 
 
 def count_nodes(parts: Mapping[str, Measured]) -> str:
-    return "1 node" if len(parts) == 1 else f"{len(parts)} nodes"
+    return render_count(len(parts), "node")
 
 
 def tell(node: str, thing: Thing, part: Measured, place: int) -> ToolFinding:
