@@ -43,6 +43,18 @@ METRICS = {
     "top": ("cpu",),
     "compare": ("cpu", "memory"),
 }
+# Option, default, what stands for its value, and its help.
+VALUES = (
+    ("--at", None, "T", "the moment of `changes`; 14:05 is that of the newest day"),
+    ("--within", "2m", "TIME", "how near to --at a change must be; 2m unless given"),
+    ("--span", "30m", "TIME", "how much before and after --at is read; 30m unless given"),
+    ("--by", "workload", "GROUP", "workload, namespace, image or node"),
+    ("--scheduler", None, "ADDRESS", "a Dask scheduler, tcp://host:8786; else workers are started here"),
+    ("--workers", os.cpu_count() or 1, "N", "workers started here; one a core"),
+    ("--memory", "1GiB", "BYTES", "the most a worker started here may take; 1GiB"),
+    ("--false-share", 0.05, "Q", "of the findings that are kept, how many may be false; 0.05 unless given"),
+    ("--limit", 20, "N", "lines of the summary; 20"),
+)
 _CLOCK = re.compile(r"(\d{1,2}):(\d{2})(?::(\d{2}))?")
 MS_PER_DAY = 86_400_000
 TIMES, SIZES = "90s, 2m, 1h, ...", "512MiB, 2GiB, ..."
@@ -59,42 +71,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--metric", action="append", metavar="M", help="plain or raw name; may be repeated")
     add_span(parser, "-7d")
-    parser.add_argument("--at", metavar="T", help="the moment of `changes`; 14:05 is that of the newest day")
-    parser.add_argument(
-        "--within", default="2m", metavar="TIME", help="how near to --at a change must be; 2m unless given"
-    )
-    parser.add_argument(
-        "--span",
-        default="30m",
-        metavar="TIME",
-        help="how much before and after --at is read; 30m unless given",
-    )
-    parser.add_argument(
-        "--by", default="workload", metavar="GROUP", help="workload, namespace, image or node"
-    )
-    parser.add_argument(
-        "--scheduler",
-        metavar="ADDRESS",
-        help="a Dask scheduler, tcp://host:8786; else workers are started here",
-    )
-    parser.add_argument(
-        "--workers",
-        type=int,
-        default=os.cpu_count() or 1,
-        metavar="N",
-        help="workers started here; one a core",
-    )
-    parser.add_argument(
-        "--memory", default="1GiB", metavar="BYTES", help="the most a worker started here may take; 1GiB"
-    )
-    parser.add_argument(
-        "--false-share",
-        type=float,
-        default=0.05,
-        metavar="Q",
-        help="of the findings that are kept, how many may be false; 0.05 unless given",
-    )
-    parser.add_argument("--limit", type=int, default=20, metavar="N", help="lines of the summary; 20")
+    for name, default, metavar, about in VALUES:
+        parse = str if default is None else type(default)
+        parser.add_argument(name, default=default, type=parse, metavar=metavar, help=about)
     parser.add_argument("--out", type=Path, metavar="FILE", help="all findings as .parquet, .csv or .json")
     parser.add_argument("--json", action="store_true", help="the answer as one JSON object")
 

@@ -192,6 +192,15 @@ def render_rest(answer: FleetAnswer) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
+def count_series(group: Group) -> dict[str, Any]:
+    return {
+        "name": group.name,
+        "metric": group.metric,
+        "series": group.series,
+        "looked_at": group.looked_at,
+    }
+
+
 def summarize(answer: FleetAnswer, pairs: Sequence[FleetPair] | None) -> dict[str, Any]:
     """All but the findings themselves, as JSON has it."""
     content: dict[str, Any] = {
@@ -211,10 +220,7 @@ def summarize(answer: FleetAnswer, pairs: Sequence[FleetPair] | None) -> dict[st
         "not_looked_at": [asdict(fault) for fault in answer.faults],
         "groups": [
             {
-                "name": group.name,
-                "metric": group.metric,
-                "series": group.series,
-                "looked_at": group.looked_at,
+                **count_series(group),
                 "nodes": group.nodes,
                 "images": group.images(),
                 "magnitude": asdict(spread) if (spread := group.spread("magnitude")) else None,
@@ -226,10 +232,7 @@ def summarize(answer: FleetAnswer, pairs: Sequence[FleetPair] | None) -> dict[st
         content["together"] = [
             {
                 "by": one.by,
-                "name": one.group.name,
-                "metric": one.group.metric,
-                "series": one.group.series,
-                "looked_at": one.group.looked_at,
+                **count_series(one.group),
                 "chance": one.chance,
                 "chance_adjusted": one.adjusted,
                 "kept": is_common(one, answer.false_share),

@@ -118,8 +118,12 @@ def add_trends(
     """
     long = [line for line in lines if job.question != "leaks" or may_leak(line)]
     part.short += len(lines) - len(long)
-    found = [line for line in long if has_trend(line, part.unit.metric, unit)]
-    count_without_trend(part, long, found)
+    found = []
+    for line in long:
+        if has_trend(line, part.unit.metric, unit):
+            found.append(line)
+        else:
+            part.looked[owner_of(line, part.unit.node)] += 1
     ids = sorted({line.subject.label("l_container_id") or "" for line in found} - {""})
     add_answers(part, job, found, unit, limits_for(ids) if ids else {})
 
@@ -137,13 +141,6 @@ def may_leak(line: QueryLine) -> bool:
 def has_trend(line: QueryLine, metric: str, unit: str) -> bool:
     """There is a trend, or too little data to say."""
     return STUDIES["trend"].run(make_series(line, metric, unit, None)).status != "none"
-
-
-def count_without_trend(part: UnitAnswer, lines: Sequence[QueryLine], found: Sequence[QueryLine]) -> None:
-    with_trend = {id(line) for line in found}
-    for line in lines:
-        if id(line) not in with_trend:
-            part.looked[owner_of(line, part.unit.node)] += 1
 
 
 def batch_containers(

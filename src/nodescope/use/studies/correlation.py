@@ -35,9 +35,6 @@ MOST_LAG_SHARE = 0.1
 # precise to 10 s.
 MOST_SAMPLES = 8640
 
-# What is compared around a moment that the caller names, to both sides.
-AROUND_SECONDS = 600.0
-
 # Findings at most; the surest first.
 MOST_FINDINGS = 10
 
@@ -54,9 +51,10 @@ class Match:
     chance: float
 
 
-def study(series: Series, others: Sequence[Series] = (), around_at: float | None = None) -> StudyAnswer:
+def study(series: Series, others: Sequence[Series] = ()) -> StudyAnswer:
     """Which of the others moved with this series; lag is positive when the other moved first."""
-    target = compared_part(series, around_at)
+    long = (stretch for stretch in split_stretches(series) if stretch.present >= FEWEST_SAMPLES)
+    target = max(long, key=len, default=None)
     if target is None:
         return not_enough(NAME, series, f"a correlation needs at least {FEWEST_SAMPLES} samples in a row.")
     if not others:
@@ -68,22 +66,6 @@ def study(series: Series, others: Sequence[Series] = (), around_at: float | None
     findings = [build_finding(series, target, match, len(matches)) for match in kept]
     nothing = f"None of {len(matches)} other series moved with {series.name} beyond chance."
     return found(NAME, series, findings, nothing)
-
-
-def compared_part(series: Series, around_at: float | None) -> Stretch | None:
-    """The longest stretch; around the moment if one is named."""
-    stretches = [stretch for stretch in split_stretches(series) if stretch.present >= FEWEST_SAMPLES]
-    if around_at is not None:
-        stretches = [
-            within(stretch, around_at - AROUND_SECONDS, around_at + AROUND_SECONDS) for stretch in stretches
-        ]
-        stretches = [stretch for stretch in stretches if stretch.present >= FEWEST_SAMPLES]
-    return max(stretches, key=len) if stretches else None
-
-
-def within(stretch: Stretch, start_at: float, end_at: float) -> Stretch:
-    kept = (stretch.times_at >= start_at) & (stretch.times_at <= end_at)
-    return Stretch(stretch.times_at[kept], stretch.values[kept], stretch.interval_seconds, stretch.unit)
 
 
 def match_of(target: Stretch, other: Series) -> Match | None:

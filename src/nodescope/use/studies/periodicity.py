@@ -118,11 +118,6 @@ def confidence_of(local: LocalPeriod) -> float:
     On the generated set fewer than 1 in 200 findings were on series without a
     period, so this is a lower bound; periods of few cycles get less.
     """
-    return float(
-        min(
-            0.999,
-            1
-            - 0.5 * np.exp(-0.4 * max(local.period.fit.t_value, 0.0))
-            - 0.25 / max(local.period.fit.cycles, 1.0),
-        )
-    )
+    fit = local.period.fit
+    of_few_cycles = 0.25 / max(fit.cycles, 1.0)
+    return float(min(0.999, 1 - 0.5 * np.exp(-0.4 * max(fit.t_value, 0.0)) - of_few_cycles))

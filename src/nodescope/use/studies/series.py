@@ -66,8 +66,4 @@ def ordered(series: Series) -> Series:
         last_of_equal = np.append(np.diff(times_at) > 0, [True])
         times_at, values = times_at[last_of_equal], values[last_of_equal]
     values = np.where(np.isfinite(values), values, np.nan)
-    return with_values(series, times_at, values)
-
-
-def with_values(series: Series, times_at: FloatArray, values: FloatArray) -> Series:
     return replace(series, times_at=times_at, values=values)

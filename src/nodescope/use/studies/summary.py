@@ -4,13 +4,13 @@ What is there to say about this series at one glance: its figures, its trend cla
 The one implementation behind viewer, command line and MCP.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
 
 import numpy as np
 
 from nodescope.base.quantity import render_quantity
 from nodescope.base.text import capitalise
-from nodescope.use.studies.finding import Finding, Measure, StudyAnswer, found, not_enough
+from nodescope.use.studies.finding import Finding, StudyAnswer, found, not_enough
 from nodescope.use.studies.maths.stretch import split_stretches
 from nodescope.use.studies.series import FloatArray, Series
 from nodescope.use.studies.trend import study as trend_study
@@ -31,50 +31,36 @@ VOLATILE_SHARE = 0.3
 STALL_WORDS = ("pressure", "throttled", "stalled")
 
 
-@dataclass(frozen=True)
-class Figures:
-    average: float
-    least: float
-    most: float
-    p95: float
-    deviation: float
-
-
 def study(series: Series) -> StudyAnswer:
-    values = measured(series)
-    if len(values) == 0:
+    stretches = split_stretches(series)
+    if not stretches:
         return not_enough(NAME, series, "no sample was measured.")
+    values = np.concatenate([stretch.values[np.isfinite(stretch.values)] for stretch in stretches])
     figures = figures_of(values)
     trend = trend_class(series, figures)
     saturation = saturation_of(series, values)
-    return found(NAME, series, [build_finding(series, figures, trend, saturation, len(values))], "")
+    finding = build_finding(series, stretches[0].unit, figures, trend, saturation, len(values))
+    return found(NAME, series, [finding], "")
 
 
-def measured(series: Series) -> FloatArray:
-    """Every measured value, a counter as its rate."""
-    parts = [stretch.values[np.isfinite(stretch.values)] for stretch in split_stretches(series)]
-    return np.concatenate(parts) if parts else np.empty(0)
+def figures_of(values: FloatArray) -> dict[str, float]:
+    return {
+        "average": float(values.mean()),
+        "min": float(values.min()),
+        "max": float(values.max()),
+        "p95": float(np.quantile(values, 0.95)),
+        "stddev": float(values.std(ddof=1)) if len(values) > 1 else 0.0,
+    }
 
 
-def figures_of(values: FloatArray) -> Figures:
-    deviation = float(values.std(ddof=1)) if len(values) > 1 else 0.0
-    return Figures(
-        float(values.mean()),
-        float(values.min()),
-        float(values.max()),
-        float(np.quantile(values, 0.95)),
-        deviation,
-    )
-
-
-def trend_class(series: Series, figures: Figures) -> str:
+def trend_class(series: Series, figures: Mapping[str, float]) -> str:
     """increasing, decreasing, volatile, stable; unknown with too few samples to say."""
     trend = trend_study(series)
     if trend.status == "not_enough_data":
         return "unknown"
     if trend.findings:
         return "increasing" if trend.findings[0].magnitude > 0 else "decreasing"
-    return "volatile" if figures.deviation > VOLATILE_SHARE * abs(figures.average) else "stable"
+    return "volatile" if figures["stddev"] > VOLATILE_SHARE * abs(figures["average"]) else "stable"
 
 
 def saturation_of(series: Series, values: FloatArray) -> str | None:
@@ -95,39 +81,24 @@ def share_words(share: float) -> str:
 
 
 def build_finding(
-    series: Series, figures: Figures, trend: str, saturation: str | None, count: int
+    series: Series, unit: str, figures: Mapping[str, float], trend: str, saturation: str | None, samples: int
 ) -> Finding:
-    unit = rate_unit(series)
+    average, least, most, p95 = (
+        render_quantity(figures[name], unit) for name in ("average", "min", "max", "p95")
+    )
     text = (
-        f"{capitalise(series.name)} is {render_quantity(figures.average, unit)} on average "
-        f"({render_quantity(figures.least, unit)} to {render_quantity(figures.most, unit)}, 95 % below {render_quantity(figures.p95, unit)}), "
+        f"{capitalise(series.name)} is {average} on average ({least} to {most}, 95 % below {p95}), "
         f"{'trend not known yet' if trend == 'unknown' else trend}"
     )
-    measures: dict[str, Measure] = {
-        "average": figures.average,
-        "min": figures.least,
-        "max": figures.most,
-        "p95": figures.p95,
-        "stddev": figures.deviation,
-        "trend": trend,
-        "saturation": saturation,
-        "limit": series.limit,
-    }
     times_at = series.times_at[np.isfinite(series.times_at)]
     return Finding(
         kind=NAME,
         start_at=float(times_at.min()),
         end_at=float(times_at.max()),
         confidence=1.0,
-        magnitude=figures.average,
+        magnitude=figures["average"],
         unit=unit,
         sentence=f"{text}; {saturation}." if saturation else f"{text}.",
-        measures=measures,
-        evidence={"samples": count},
+        measures={**figures, "trend": trend, "saturation": saturation, "limit": series.limit},
+        evidence={"samples": samples},
     )
-
-
-def rate_unit(series: Series) -> str:
-    if series.kind == "gauge":
-        return series.unit
-    return f"{series.unit}/s" if series.unit else "1/s"
