@@ -136,10 +136,10 @@ def plain_loop(data: Path) -> tuple[int, float]:
 def study_rows(data: Path) -> list[Row]:
     from nodescope.read.files.file_survey import survey_roots
     from nodescope.use.fleet.cluster import open_cluster, run_units
-    from nodescope.use.fleet.part import Job, cut_units
+    from nodescope.use.fleet.unit import Job, split_by_day
 
     loop_series, loop_seconds = plain_loop(data)
-    units = cut_units(survey_roots([str(data)]), [STUDIED], None, None)
+    units = split_by_day(survey_roots([str(data)]), [STUDIED], None, None)
     walls: dict[int, float] = {}
     cpu = peak = 0.0
     series = 0
@@ -258,7 +258,7 @@ def fetch_rows(url: str, server: Any) -> list[Row]:
 
     from nodescope.read.files.file_survey import open_files, survey_roots
     from nodescope.read.query.engine import Engine
-    from nodescope.use.fleet.part import by_node
+    from nodescope.use.fleet.unit import by_node
 
     survey = survey_roots([url])
     before = sent_bytes(server)

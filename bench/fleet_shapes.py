@@ -20,8 +20,8 @@ from nodescope.keep.label_columns import LABELS, Subject
 from nodescope.read.query.bucket import Points
 from nodescope.read.query.engine import QueryLine
 from nodescope.use.fleet.answer import FleetAnswer, build_answer
-from nodescope.use.fleet.part import Job, Unit, UnitPart
-from nodescope.use.fleet.task import take_changes, take_trends
+from nodescope.use.fleet.unit import Job, Unit, UnitAnswer
+from nodescope.use.fleet.worker import add_changes, add_trends
 from nodescope.use.studies.series import FloatArray
 
 MIB = 2.0**20
@@ -167,7 +167,7 @@ def ask_leaks(seed: int, nodes: int, hours: float) -> Fleet:
     dice = np.random.default_rng(seed)
     time_ms = seconds_ms(round(hours * 3600))
     job = Job("leaks")
-    parts: list[UnitPart] = []
+    parts: list[UnitAnswer] = []
     planted: dict[tuple[str, str], str] = {}
     for number in range(nodes):
         node = f"node-{number + 1}"
@@ -178,8 +178,8 @@ def ask_leaks(seed: int, nodes: int, hours: float) -> Fleet:
             lines.append(make_line(node, shape, dice, size, time_ms))
             if leaks:
                 planted[key_of(lines[-1])] = shape
-        part = UnitPart(Unit(node, "2026-03-01", "memory_anon", START_MS, int(time_ms[-1]), ()))
-        take_trends(part, job, lines, "bytes", lambda _: {})
+        part = UnitAnswer(Unit(node, "2026-03-01", "memory_anon", START_MS, int(time_ms[-1]), ()))
+        add_trends(part, job, lines, "bytes", lambda _: {})
         parts.append(part)
     return Fleet(build_answer(parts, [], job, "workload", FALSE_SHARE), planted)
 
@@ -192,7 +192,7 @@ def ask_changes(seed: int, nodes: int) -> Fleet:
     job = Job("changes", at_ms, 120_000)
     rolled = str(dice.choice(list(OTHERS)))
     factor = 1 + rise(dice, 0.15, 1.0)
-    parts: list[UnitPart] = []
+    parts: list[UnitAnswer] = []
     planted: dict[tuple[str, str], str] = {}
     for number in range(nodes):
         node = f"node-{number + 1}"
@@ -208,7 +208,7 @@ def ask_changes(seed: int, nodes: int) -> Fleet:
             size = base * factor * sizes[start:]
             lines.append(make_line(node, shape, dice, size, time_ms[start:], version=2))
             planted[key_of(lines[-1])] = shape
-        part = UnitPart(Unit(node, "2026-03-01", "memory", START_MS, int(time_ms[-1]), ()))
-        take_changes(part, job, lines, "bytes")
+        part = UnitAnswer(Unit(node, "2026-03-01", "memory", START_MS, int(time_ms[-1]), ()))
+        add_changes(part, job, lines, "bytes")
         parts.append(part)
     return Fleet(build_answer(parts, [], job, "workload", FALSE_SHARE), planted)

@@ -24,8 +24,8 @@ from nodescope.keep.demo.plan import Planter, plant_crash_loop, plant_cron
 from nodescope.keep.demo.story import DemoRequest
 from nodescope.read.files.file_survey import Survey, survey_roots
 from nodescope.use.fleet.answer import FleetAnswer, build_answer
-from nodescope.use.fleet.part import Job, Unit, cut_units, window_units
-from nodescope.use.fleet.task import run_unit
+from nodescope.use.fleet.unit import Job, Unit, split_by_day, units_around
+from nodescope.use.fleet.worker import run_unit
 
 END_MS = 1_772_366_400_000
 NODES, CONTAINERS = 10, 10
@@ -94,12 +94,12 @@ def run_here(units: Sequence[Unit], job: Job, survey: Survey) -> FleetAnswer:
 
 
 def ask_leaks(survey: Survey) -> tuple[Sequence[Unit], Job]:
-    return cut_units(survey, ["memory_anon"], None, None), Job("leaks")
+    return split_by_day(survey, ["memory_anon"], None, None), Job("leaks")
 
 
 def ask_changes(survey: Survey, at_ms: int) -> tuple[Sequence[Unit], Job]:
     """Both metrics that the command looks at."""
-    units = window_units(survey, ["memory", "cpu"], at_ms - SPAN_MS, at_ms + SPAN_MS)
+    units = units_around(survey, ["memory", "cpu"], at_ms - SPAN_MS, at_ms + SPAN_MS)
     return units, Job("changes", at_ms, WITHIN_MS)
 
 

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from nodescope.use.studies import STUDIES, Series, StudyAnswer, anomaly, correlation
 from nodescope.use.studies.csv_series import read_series
-from nodescope.use.studies.maths.change_search import cuts_of
+from nodescope.use.studies.maths.change_search import find_changes
 
 FloatArray = NDArray[np.float64]
 START_AT = 1_700_000_000.0
@@ -201,7 +201,7 @@ def print_false_changes(random: np.random.Generator, size: int) -> None:
     print(f"\nFalse change points per 1,200 samples ({size // 20} series each): nodescope, plain BOCPD")
     for name, maker in sets.BACKGROUNDS.items():
         made = [maker(random, 1200) for _ in range(size // 20)]
-        ours = np.mean([len(cuts_of(values)) for values in made])
+        ours = np.mean([len(find_changes(values)) for values in made])
         plain = np.mean([len(BASELINES["plain BOCPD"](values)) for values in made[:3]])
         print(f"  {name:28} {ours:6.2f} {plain:8.1f}")
 

@@ -23,7 +23,7 @@ from nodescope.base import settings as settings_module
 from nodescope.base.block import Block, Table
 from nodescope.base.clock import SystemClock
 from nodescope.base.frame import OK, Event, Frame
-from nodescope.base.self_counters import Tally
+from nodescope.base.self_counters import SamplerCounters
 from nodescope.base.settings import FIELDS
 from nodescope.base.settings_load import PREFIX, SEED_NAMES, load_settings
 from nodescope.collect.run.call_runner import CallRunner
@@ -137,8 +137,8 @@ def gather_own() -> list[MetricFamily]:
     obituaries = Obituaries()
     facts = dict.fromkeys(("cpu_seconds", "memory_peak_bytes", "oom_kills", "lifetime_seconds"), 1.0)
     obituaries.accept(Frame(0, 0, 0, (), {}, (Event("exit", 0, "container", ("x",), (), facts),)))
-    tally = Tally(newest_mono_ns=0)
-    return SelfMetrics(tally, ring, obituaries, (("your_key", "your value"),)).families({"cpu": OK}, 0)
+    counters = SamplerCounters(newest_mono_ns=0)
+    return SelfMetrics(counters, ring, obituaries, (("your_key", "your value"),)).families({"cpu": OK}, 0)
 
 
 def render_cell(text: str) -> str:

@@ -94,12 +94,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     run: Callable[[argparse.Namespace], int] = module.run
     try:
         return run(options)
-    except SettingsRejected as error:
-        sys.stderr.write(f"nodescope {options.command}: {error}\n")
-        return 2
     except NodescopeError as error:
         sys.stderr.write(f"nodescope {options.command}: {error}\n")
-        return 1
+        return 2 if isinstance(error, SettingsRejected) else 1
     except BrokenPipeError:
         # The reader of our output left; that is its right.
         sys.stderr.close()

@@ -22,7 +22,7 @@ from nodescope import __version__
 from nodescope.base.clock import Clock, SystemClock
 from nodescope.base.errors import SettingsRejected
 from nodescope.base.log import Log
-from nodescope.base.perf_requests import Wishes
+from nodescope.base.perf_requests import PerfRequests
 from nodescope.base.settings import Settings
 from nodescope.base.settings_load import LoadedSettings, load_settings
 from nodescope.base.text import hint_nearest
@@ -127,7 +127,7 @@ def build_context(
     clock: Clock | None = None,
     fpga: FpgaTracker | None = None,
     kubernetes: Access | None = None,
-    wishes: Wishes | None = None,
+    perf_requests: PerfRequests | None = None,
 ) -> Context:
     if not settings.root.is_dir():
         raise SettingsRejected(f"root = {str(settings.root)!r} is not accepted: no such folder")
@@ -149,7 +149,7 @@ def build_context(
         node=node,
         clock=clock or SystemClock(),
         kubernetes=kubernetes or Access(),
-        wishes=wishes or Wishes(),
+        perf_requests=perf_requests or PerfRequests(),
     )
 
 
@@ -239,14 +239,14 @@ def build_parts(
     fpga = FpgaTracker(clock, settings.fpga_window_seconds, settings.fpga_bitstream_seconds)
     check_annotate(settings)
     access = find_access(loaded, environment)
-    context = build_context(settings, node, clock, fpga, access, Wishes(clock))
+    context = build_context(settings, node, clock, fpga, access, PerfRequests(clock))
     ring = Ring(settings.ring_seconds, settings.ring_bytes, settings.interval_seconds)
     obituaries = Obituaries()
     batch, calls = choose_sources(settings)
     callers = [CallRunner(source, context, clock) for source in calls]
     sampler = Sampler(batch, callers, [ring, obituaries], context, clock)
     labels = tuple(parse_label(text) for text in settings.label)
-    own = SelfMetrics(sampler.tally, ring, obituaries, labels)
+    own = SelfMetrics(sampler.counters, ring, obituaries, labels)
     scrape = Scrape(ring, own, clock, settings.names)
     run_id = uuid.uuid4().hex[:12]
     live = Live(ring, run_id, node)
@@ -258,11 +258,11 @@ def build_parts(
         own,
         live,
         clock,
-        sampler.condition,
+        sampler.status,
         read_permissions,
         describe_reader(settings.reader),
         fpga,
-        context.wishes,
+        context.perf_requests,
     )
     contents: dict[str, AnnotationContent[Any]] = {
         "fpga": build_fpga_content(fpga),
@@ -313,7 +313,7 @@ def connect_archive(parts: Parts, environment: Mapping[str, str]) -> None:
     keeper = Keeper(folder, session, plan, parts.clock, Disk())
     parts.keeper = keeper
     parts.sampler.connect(keeper)
-    parts.own.archive = keeper.condition
+    parts.own.archive = keeper.status
 
 
 def build_agent_app(parts: Parts) -> Any:

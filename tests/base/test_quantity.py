@@ -1,16 +1,23 @@
 """Numbers as people write and read them."""
 
+import re
+from pathlib import Path
+
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+import nodescope
 from nodescope.base.quantity import (
     DURATIONS,
     SIZES,
     parse_bytes,
     parse_seconds,
     render_bytes,
+    render_count,
+    render_quantity,
     render_seconds,
+    render_slope,
 )
 
 
@@ -57,9 +64,12 @@ def test_any_text_is_a_finite_quantity_or_refused(text: str) -> None:
     [
         (0, "0 B"),
         (999, "999 B"),
+        (999.7, "1000 B"),
+        (1010, "1010 B"),
         (1024, "1 KiB"),
         (2.04e9, "1.9 GiB"),
         (5 * 2.0**40, "5 TiB"),
+        (3 * 2.0**60, "3072 PiB"),
         (float("inf"), "unlimited"),
     ],
 )
@@ -70,13 +80,46 @@ def test_bytes_as_people_read_them(count: float, text: str) -> None:
 @pytest.mark.parametrize(
     ("seconds", "text"),
     [
+        (0, "0 s"),
         (3.2e-6, "3.2 us"),
         (0.0032, "3.2 ms"),
+        (0.25, "0.25 s"),
         (41, "41 s"),
-        (7500, "2 h 5 min"),
+        (45, "45 s"),
+        (5400, "90 min"),
+        (7500, "2.08 h"),
         (7200, "2 h"),
-        (200000, "2 d 7 h"),
+        (200_000, "2.31 days"),
+        (300_000, "3.47 days"),
+        (-45, "-45 s"),
     ],
 )
 def test_seconds_as_people_read_them(seconds: float, text: str) -> None:
     assert render_seconds(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (render_quantity(2_040_109_466.0, "bytes"), "1.9 GiB"),
+        (render_quantity(2_040_109_466.0, "bytes/s"), "1.9 GiB/s"),
+        (render_quantity(0.42, "cores"), "0.42 cores"),
+        (render_quantity(0.041, "share of time stalled"), "4.1 %"),
+        (render_quantity(90, "seconds"), "90 s"),
+        (render_quantity(12_345, ""), "12 345"),
+        (render_slope(38 * 2**20 / 3600, "bytes"), "38 MiB/h"),
+        (render_slope(2.94 / 3600, "ratio"), "4.9 %/min"),
+        (render_slope(0.05 / 3600, "share of time"), "5 %/h"),
+        (render_count(1, "container"), "1 container"),
+        (render_count(0, "OOM kill"), "0 OOM kills"),
+    ],
+)
+def test_numbers_are_written_as_a_person_would(text: str, expected: str) -> None:
+    assert text == expected
+
+
+def test_only_one_module_writes_bytes_for_people() -> None:
+    """A second one would spell them in a second way; parsing another tool's units is no writing."""
+    sources = Path(nodescope.__file__).parent
+    writers = [path for path in sources.rglob("*.py") if re.search(r'[{}] ?[KMGT]iB|"PiB"', path.read_text())]
+    assert [str(path.relative_to(sources)) for path in writers] == ["base/quantity.py"]

@@ -2,11 +2,12 @@
 
 import os
 
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.strategies import HOSTILE, examples
 
-from nodescope.base.text import clean_text, hint_nearest, nearest_name
+from nodescope.base.text import clean_text, hint_nearest, nearest_name, render_metric
 
 ANY_TEXT = HOSTILE | st.text(st.characters(), max_size=400) | st.binary(max_size=40).map(os.fsdecode)
 
@@ -47,3 +48,19 @@ def test_the_nearest_name_is_offered_and_a_far_one_is_not() -> None:
     assert nearest_name("memroy", known) == "memory"
     assert hint_nearest("contaner", known) == '; did you mean "container"?'
     assert hint_nearest("zzz", known) == ""
+
+
+@pytest.mark.parametrize(
+    ("metric", "said"),
+    [
+        ("cpu", "CPU"),
+        ("memory_working_set", "memory working set"),
+        ("pressure_cpu", "CPU pressure"),
+        ("gpu_utilization", "GPU utilization"),
+        ("oom_kills", "OOM kills"),
+        ("cgroup.v2.memory.current", "cgroup.v2.memory.current"),
+        ("memory.MemAvailable", "memory.MemAvailable"),
+    ],
+)
+def test_a_plain_name_is_said_as_words_and_a_raw_one_as_it_is(metric: str, said: str) -> None:
+    assert render_metric(metric) == said

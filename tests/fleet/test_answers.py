@@ -8,10 +8,10 @@ from tests.fleet.conftest import Dask, Fleet
 
 from nodescope.read.files.catalog import read_catalog
 from nodescope.read.files.file_survey import Survey, survey_roots
-from nodescope.use.fleet.answer import FleetAnswer, build_answer, is_together
+from nodescope.use.fleet.answer import FleetAnswer, build_answer, is_common
 from nodescope.use.fleet.cluster import open_cluster, run_units
-from nodescope.use.fleet.part import Job, Unit, cut_units, window_units
-from nodescope.use.fleet.task import is_leak, is_material
+from nodescope.use.fleet.unit import Job, Unit, split_by_day, units_around
+from nodescope.use.fleet.worker import is_leak, is_material
 from nodescope.use.studies import STUDIES
 from nodescope.use.studies.archive_series import read_archive_series
 from nodescope.use.studies.series import Series
@@ -31,14 +31,14 @@ def ask(dask: Dask, survey: Survey, units: Sequence[Unit], job: Job) -> FleetAns
 @pytest.fixture(scope="module")
 def leaks(fleet: Fleet, dask: Dask) -> FleetAnswer:
     survey = survey_roots([str(fleet.path)])
-    return ask(dask, survey, cut_units(survey, ["memory_anon"], None, None), Job("leaks"))
+    return ask(dask, survey, split_by_day(survey, ["memory_anon"], None, None), Job("leaks"))
 
 
 @pytest.fixture(scope="module")
 def changes(fleet: Fleet, dask: Dask) -> FleetAnswer:
     survey = survey_roots([str(fleet.path)])
     at_ms = round(fleet.truth("bad_image")[0]["minute"] * 1000)
-    units = window_units(survey, ["memory"], at_ms - SPAN_MS, at_ms + SPAN_MS)
+    units = units_around(survey, ["memory"], at_ms - SPAN_MS, at_ms + SPAN_MS)
     return ask(dask, survey, units, Job("changes", at_ms, WITHIN_MS))
 
 
@@ -103,10 +103,10 @@ def test_changes_are_the_bad_image_on_a_third_of_the_nodes(fleet: Fleet, changes
         f"false {len(found - planted)} of {len(found)}, {changes.series} series looked at"
     )
     assert found == planted
-    best = changes.together[0]
+    best = changes.group_tests[0]
     assert (best.by, best.group.name) == ("image", truth[0]["image_after"])
     assert best.group.series == best.group.looked_at == len(truth) == 3
-    assert is_together(best, 0.05)
+    assert is_common(best, 0.05)
     moments = {one["node"]: one["at"] for one in truth}
     assert all(abs(row["at"] - moments[row["node"]]) <= 2 for row in changes.kept)
 
@@ -145,7 +145,7 @@ def test_changes_are_those_of_the_one_node_study_run_one_by_one(fleet: Fleet, ch
 
 def test_the_nightly_throttled_are_found_with_their_time(fleet: Fleet, dask: Dask) -> None:
     survey = survey_roots([str(fleet.path)])
-    answer = ask(dask, survey, cut_units(survey, ["cpu_throttled"], None, None), Job("top"))
+    answer = ask(dask, survey, split_by_day(survey, ["cpu_throttled"], None, None), Job("top"))
     truth = {one["node"]: one["spans"][0] for one in fleet.truth("nightly_throttling")}
     hit = {row["node"]: row for row in answer.rows if row["magnitude"] > 0.01}
     assert set(hit) == set(truth)
@@ -157,7 +157,7 @@ def test_the_nightly_throttled_are_found_with_their_time(fleet: Fleet, dask: Das
 
 def test_the_bucket_gives_the_answers_of_the_disk(copied: str, dask: Dask, leaks: FleetAnswer) -> None:
     survey = survey_roots([copied])
-    units = cut_units(survey, ["memory_anon"], None, None)
+    units = split_by_day(survey, ["memory_anon"], None, None)
     answer = ask(dask, survey, units, Job("leaks"))
     assert plain(answer.rows) == plain(leaks.rows)
     assert (answer.series, answer.samples) == (leaks.series, leaks.samples)

@@ -20,8 +20,8 @@ from tests.s3.server import S3
 from nodescope.keep.copy.manifest import parse_manifest
 from nodescope.keep.copy.object_store import open_store
 from nodescope.read.files.file_survey import survey_roots
-from nodescope.use.fleet.part import Job, cut_units
-from nodescope.use.fleet.task import run_unit
+from nodescope.use.fleet.unit import Job, split_by_day
+from nodescope.use.fleet.worker import run_unit
 
 pytestmark = [pytest.mark.real, pytest.mark.filterwarnings("ignore")]
 KILLS = 8
@@ -141,7 +141,7 @@ def copy_once(data: Path, url: str) -> float:
 
 
 def answer_of(root: str) -> list[tuple[object, ...]]:
-    units = cut_units(survey_roots([root]), ["memory_anon"], None, None)
+    units = split_by_day(survey_roots([root]), ["memory_anon"], None, None)
     parts = [run_unit(unit, Job("leaks")) for unit in units]
     assert not any(part.faults for part in parts)
     return sorted(

@@ -12,15 +12,15 @@ from tests.fleet.conftest import Fleet, start_dask
 
 from nodescope.read.files.file_survey import survey_roots
 from nodescope.use.fleet.cluster import open_cluster, run_units
-from nodescope.use.fleet.part import Job, cut_units
-from nodescope.use.fleet.task import run_unit
+from nodescope.use.fleet.unit import Job, split_by_day
+from nodescope.use.fleet.worker import run_unit
 
 pytestmark = [pytest.mark.real, pytest.mark.filterwarnings("ignore")]
 
 
 def test_a_worker_killed_in_the_middle_changes_nothing(fleet: Fleet, tmp_path: Path) -> None:
     survey = survey_roots([str(fleet.path)])
-    units = cut_units(survey, ["memory_anon"], None, None)
+    units = split_by_day(survey, ["memory_anon"], None, None)
     job = Job("trend")
     expected = {unit.name: run_unit(unit, job).rows for unit in units}
     running = start_dask(tmp_path, 3)

@@ -151,7 +151,7 @@ def test_a_bad_file_source_does_not_stop_the_tick(manner: str) -> None:
     plant(parts, BatchFake("bad", read, refresh))
     with serving(parts) as client:
         tick(parts, 5)
-        assert parts.sampler.tally.ticks == 5
+        assert parts.sampler.counters.ticks == 5
         check_visible(client, "bad")
         assert count_errors(client, "bad") >= 5
         frames = parts.ring.headers(0, 1 << 62)
@@ -226,7 +226,7 @@ def test_bad_call_sources_do_not_delay_the_others() -> None:
     gaps = np.diff([frame.mono_ns for frame in frames]) / 1e9
     assert len(frames) >= 3
     assert gaps.max() < 1.0
-    assert parts.sampler.tally.missed == 0
+    assert parts.sampler.counters.missed == 0
 
 
 # -- budget ----------------------------------------------------------------------------
@@ -275,7 +275,7 @@ def test_a_costly_source_is_slowed_in_real_time_and_no_tick_is_missed() -> None:
         wait_for(
             lambda: is_slowed(client, "costly") and is_slowed(client, "calling"), "both slowed", seconds=29
         )
-        wait_for(lambda: parts.sampler.tally.ticks >= 12, "twelve ticks")
+        wait_for(lambda: parts.sampler.counters.ticks >= 12, "twelve ticks")
         status = client.get("/status").json()
         assert status["ticks"]["missed"] == 0
         read = parts.ring.moments("memory", 0, 1 << 62)[1]

@@ -116,9 +116,9 @@ def test_a_thousand_open_files_do_not_hide_a_new_container(cgroups: Cgroups) -> 
         try:
             tick(parts, 2)
             group = cgroups.container()
-            deadline = parts.sampler.tally.ticks + RESCAN_TICKS // 2
+            deadline = parts.sampler.counters.ticks + RESCAN_TICKS // 2
             while group.path not in str(parts.ring.latest()["container"].block.entities):
-                assert parts.sampler.tally.ticks < deadline
+                assert parts.sampler.counters.ticks < deadline
                 time.sleep(0.1)
                 tick(parts, 1)
         finally:
@@ -167,9 +167,9 @@ def test_a_folder_made_again_under_the_same_name_is_watched_again(cgroups: Cgrou
     parts = make_parts(TurnableClock())
 
     def tick_until_seen(group: Group) -> None:
-        deadline = parts.sampler.tally.ticks + RESCAN_TICKS // 2
+        deadline = parts.sampler.counters.ticks + RESCAN_TICKS // 2
         while group.path not in str(parts.ring.latest()["container"].block.entities):
-            assert parts.sampler.tally.ticks < deadline
+            assert parts.sampler.counters.ticks < deadline
             time.sleep(0.1)
             tick(parts, 1)
 

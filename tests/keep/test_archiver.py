@@ -68,7 +68,7 @@ def test_what_was_accepted_is_in_the_archive_after_stop(make: Make) -> None:
         keeper.accept(frame_at(number))
     keeper.stop()
     assert archived_times(keeper.folder) == [0, 1, 2, 3, 4]
-    assert keeper.condition().rows > 0
+    assert keeper.status().rows > 0
     assert not list(keeper.folder.wal.glob("*.log"))
 
 
@@ -101,15 +101,15 @@ def test_a_disk_that_fails_pauses_the_archive_and_resumes_it(make: Make, code: i
     for number in range(3, 6):
         keeper.accept(frame_at(number))
     wait_written(keeper, 5)
-    condition = keeper.condition()
-    assert condition.state == "paused"
-    assert condition.reason
-    assert condition.frames_lost == 3
+    status = keeper.status()
+    assert status.state == "paused"
+    assert status.reason
+    assert status.frames_lost == 3
     broken.error = None
     for number in range(20, 23):
         keeper.accept(frame_at(number))
     wait_written(keeper, 8)
-    assert keeper.condition().state == "writing"
+    assert keeper.status().state == "writing"
     keeper.stop()
     assert archived_times(keeper.folder) == [0, 1, 2, 20, 21, 22]
 
@@ -123,8 +123,8 @@ def test_a_folder_that_vanishes_is_waited_for_not_made_anew(make: Make, tmp_path
     keeper.folder.path.rename(tmp_path / "away")
     keeper.accept(frame_at(1))
     wait_written(keeper, 1)
-    assert keeper.condition().state == "paused"
-    assert "gone" in keeper.condition().reason
+    assert keeper.status().state == "paused"
+    assert "gone" in keeper.status().reason
     assert not keeper.folder.path.exists()
     (tmp_path / "away").rename(keeper.folder.path)
     keeper.accept(frame_at(20))
@@ -151,7 +151,7 @@ def test_a_full_queue_loses_and_counts_and_returns_at_once(make: Make) -> None:
     keeper = make()
     for number in range(100):
         keeper.accept(frame_at(number))
-    assert keeper.condition().frames_lost == 40
+    assert keeper.status().frames_lost == 40
 
 
 def test_what_a_crash_left_open_is_archived_at_the_next_start(make: Make) -> None:
@@ -178,19 +178,19 @@ def test_too_little_free_space_pauses_before_the_disk_is_full(make: Make) -> Non
     plan = ArchivePlan(1000.0, 5.0, 7 * 86400.0, 2**32, 2**62, 90 * 86400.0)
     keeper = make(plan=plan)
     keeper.start()
-    assert "retention_free_bytes" in keeper.condition().reason
+    assert "retention_free_bytes" in keeper.status().reason
 
 
 def test_the_lag_of_the_copy_is_published(make: Make) -> None:
     """From the consolidator's file; nothing is told where nothing is copied."""
     keeper = make()
-    assert keeper.condition().copy is None
-    names = {family.name for family in archive_families(keeper.condition())}
+    assert keeper.status().copy is None
+    names = {family.name for family in archive_families(keeper.status())}
     assert "nodescope_copy_lag_seconds" not in names
     oldest_ms = START_NS // 1_000_000 - 7_200_000
     status = Status("s3://bucket", oldest_ms, 3, 4096, 1, 100, 2, "refused", 1, 55, 4)
     write_status(Disk(), keeper.folder, status)
-    told = {family.name: family.samples[0][2] for family in archive_families(keeper.condition())}
+    told = {family.name: family.samples[0][2] for family in archive_families(keeper.status())}
     assert told["nodescope_copy_lag_seconds"] == 7200.0
     assert told["nodescope_copy_waiting_files"] == 3
     assert told["nodescope_copy_failures_total"] == 2

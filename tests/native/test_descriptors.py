@@ -64,7 +64,7 @@ def test_what_is_kept_open_and_what_is_not_adds_up() -> None:
     descriptors = parts.context.descriptors
     descriptors.limit = 10
     parts.sampler.tick()
-    files = parts.sampler.condition().files
+    files = parts.sampler.status().files
     assert files.kept_open == 10
     assert files.reopened == sum(count for _, count in files.tables.values()) > 0
     parts.sampler.stop()

@@ -10,7 +10,7 @@ from nodescope.base.errors import KubernetesAway, KubernetesRefused
 from nodescope.fpga.node_load import NodeLoad
 from nodescope.fpga.state import KEY, STATE_BYTES
 from nodescope.fpga.tracker import FpgaEvent, FpgaTracker
-from nodescope.publish.annotation import AnnotationTally, Annotator
+from nodescope.publish.annotation import AnnotationCounters, Annotator
 from nodescope.publish.annotation_content import build_fpga_content, build_window_content, differs
 
 SECOND = 1_000_000_000
@@ -54,7 +54,7 @@ class Scene:
         self.tracker = FpgaTracker(self.clock)
         client: Any = node
         self.annotator = Annotator(
-            client, "n", [build_fpga_content(self.tracker)], self.clock, AnnotationTally(), lambda: chance
+            client, "n", [build_fpga_content(self.tracker)], self.clock, AnnotationCounters(), lambda: chance
         )
 
     def use(self, usage_ms: float, bitstream: str = "") -> None:
@@ -151,7 +151,7 @@ def test_without_the_right_it_says_what_is_needed_and_asks_seldom() -> None:
     pauses = [scene.annotator.step() for _ in range(8)]
     assert pauses[0] <= 1
     assert pauses[-1] >= 30
-    assert "get and patch on nodes" in scene.annotator.tally.reason
+    assert "get and patch on nodes" in scene.annotator.counters.reason
 
 
 def load(at_seconds: float = 1.0, health: float | None = 8.0, **metrics: float) -> NodeLoad:
@@ -205,4 +205,4 @@ def test_both_notes_go_out_in_one_write() -> None:
     scene.use(5)
     scene.run(15)
     assert set(scene.node.annotations) == {KEY, "nodescope.io/window"}
-    assert scene.annotator.tally.written == 2
+    assert scene.annotator.counters.written == 2

@@ -19,7 +19,7 @@ def test_a_window_with_perf_is_a_wish(node: FixtureNode) -> None:
         node.parts, ["/window?scope=container", "/window?scope=container&perf=web&perf=shop/*"]
     )
     assert plain.json()["entities"] == wished.json()["entities"]
-    assert node.parts.context.wishes.current() == ("web", "shop/*")
+    assert node.parts.context.perf_requests.current() == ("web", "shop/*")
 
 
 @pytest.mark.parametrize(
@@ -35,4 +35,4 @@ def test_a_wish_that_cannot_be_is_refused_by_name(node: FixtureNode, query: str,
     (refused,) = request_all(node.parts, [f"/window?{query}"])
     assert refused.status_code == 400
     assert said in refused.json()["detail"]
-    assert node.parts.context.wishes.current() == ()
+    assert node.parts.context.perf_requests.current() == ()

@@ -15,7 +15,7 @@ from nodescope.base.entity import NODE
 from nodescope.base.errors import RequestRejected
 from nodescope.base.frame import OK, Event, Frame, Outcome
 from nodescope.base.metric import Metric
-from nodescope.base.self_counters import Tally
+from nodescope.base.self_counters import SamplerCounters
 from nodescope.hold.ring import Ring
 from nodescope.publish.scrape import Scrape, compress, expand_sources, prefers_openmetrics
 from nodescope.publish.self_metrics import OBITUARIES, Obituaries, SelfMetrics
@@ -65,7 +65,7 @@ def test_groups_are_resolved_and_a_wrong_source_is_refused_by_name() -> None:
 
 def make_scrape() -> Scrape:
     ring = Ring(120.0, 10**9, 1.0)
-    return Scrape(ring, SelfMetrics(Tally(), ring, Obituaries()), SystemClock(), "compatible")
+    return Scrape(ring, SelfMetrics(SamplerCounters(), ring, Obituaries()), SystemClock(), "compatible")
 
 
 def make_frame(sequence: int, outcomes: dict[str, Outcome]) -> Frame:

@@ -24,9 +24,6 @@ class Log:
     def __init__(self, name: str) -> None:
         self._logger = logging.getLogger(f"nodescope.{name}")
 
-    def debug(self, event: str, **facts: Any) -> None:
-        self._write(logging.DEBUG, event, facts)
-
     def info(self, event: str, **facts: Any) -> None:
         self._write(logging.INFO, event, facts)
 

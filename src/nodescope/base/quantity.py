@@ -1,4 +1,9 @@
-"""Numbers as people write and read them: 500ms, 64MiB, 1.9 GiB, 38 MiB/h."""
+"""
+Quantities as people write and read them: 500ms and 64MiB in, 1.9 GiB, 38 MiB/h and 3.5 h out.
+
+The one place that writes bytes, durations, rates and counts, so that every
+answer spells them alike; times are in time_range.py, names in text.py.
+"""
 
 import math
 import re
@@ -24,6 +29,17 @@ SIZES = {
     "GIB": 2.0**30,
     "TIB": 2.0**40,
 }
+BINARY_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
+# The shortest duration that is written in a unit, the unit, and its seconds:
+# two of a unit at least, so that 90 s and 90 min keep their precision.
+DURATION_UNITS = (
+    (172_800.0, "days", 86_400.0),
+    (7200.0, "h", 3600.0),
+    (120.0, "min", 60.0),
+    (0.1, "s", 1.0),
+    (1e-3, "ms", 1e-3),
+    (1e-9, "us", 1e-6),
+)
 _QUANTITY = re.compile(r"\s*([0-9]*\.?[0-9]+(?:[eE][+-]?[0-9]+)?)\s*([A-Za-z]*)\s*")
 
 
@@ -53,29 +69,59 @@ def parse_bytes(text: str) -> int:
     return round(number * SIZES.get(unit.upper(), 1.0))
 
 
+def render_number(value: float) -> str:
+    """Three significant figures, without an exponent where a person would not write one."""
+    if value == 0:
+        return "0"
+    if not 1e-4 <= abs(value) < 1e7:
+        return f"{value:.3g}"
+    if abs(value) >= 100:
+        return f"{value:,.0f}".replace(",", " ") if abs(value) >= 10000 else f"{value:.0f}"
+    return f"{value:.3g}"
+
+
 def render_bytes(count: float) -> str:
-    """`1.9 GiB`: three figures at the most, the unit a person would use."""
-    if not math.isfinite(count):
+    """1.9 GiB; a limit that is not there is unlimited."""
+    if math.isinf(count):
         return "unlimited"
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if abs(count) < 1000:
-            return f"{count:.3g} {unit}"
-        count /= 1024
-    return f"{count:.4g} TiB"
+    step = 0
+    while abs(count) >= 1024 and step + 1 < len(BINARY_UNITS):
+        count, step = count / 1024, step + 1
+    return f"{render_number(count)} {BINARY_UNITS[step]}"
 
 
 def render_seconds(seconds: float) -> str:
-    """`3.2 ms`, `41 s`, `2 h 5 min`."""
-    if seconds < 1e-3:
-        return f"{seconds * 1e6:.3g} us"
-    if seconds < 1:
-        return f"{seconds * 1e3:.3g} ms"
-    if seconds < 120:
-        return f"{seconds:.3g} s"
-    minutes = round(seconds / 60)
-    if minutes < 120:
-        return f"{minutes} min"
-    hours, minutes = divmod(minutes, 60)
-    if hours < 48:
-        return f"{hours} h {minutes} min" if minutes else f"{hours} h"
-    return f"{hours // 24} d {hours % 24} h"
+    """3.2 ms, 0.5 s, 45 s, 12 min, 3.5 h, 2.1 days."""
+    fitting = (unit for unit in DURATION_UNITS if abs(seconds) >= unit[0])
+    _, word, unit_seconds = next(fitting, (0.0, "s", 1.0))
+    return f"{render_number(seconds / unit_seconds)} {word}"
+
+
+def is_share(unit: str) -> bool:
+    """Written in percent."""
+    return unit in {"ratio", "share"} or unit.startswith("share of ")
+
+
+def render_quantity(value: float, unit: str) -> str:
+    """1.9 GiB, 0.42 cores, 38 %: the unit a person would use."""
+    if unit in {"bytes", "bytes/s"}:
+        return render_bytes(value) + ("/s" if unit.endswith("/s") else "")
+    if is_share(unit):
+        return f"{render_number(100 * value)} %"
+    if unit in {"seconds", "s"}:
+        return render_seconds(value)
+    return f"{render_number(value)} {unit}".rstrip()
+
+
+def render_slope(slope_per_second: float, unit: str) -> str:
+    """38 MiB/h: per second, minute or hour, whichever is the first to reach 1; bytes per hour."""
+    shown = abs(100 * slope_per_second if is_share(unit) else slope_per_second)
+    steps = ((1.0, "s"), (60.0, "min"), (3600.0, "h"))
+    fitting = (step for step in steps if shown * step[0] >= 1 and unit != "bytes")
+    per_seconds, word = next(fitting, steps[-1])
+    return f"{render_quantity(slope_per_second * per_seconds, unit)}/{word}"
+
+
+def render_count(count: int, noun: str) -> str:
+    """1 container, 2 containers."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

@@ -1,10 +1,10 @@
-"""What the sampler counts about itself; read by publish, never by a decision."""
+"""What the sampler counts about itself, for publish; nothing is decided by it."""
 
 from bisect import bisect_left
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 
-# Late by less than a scheduler quantum up to a whole tick and beyond.
+# How late a tick may be: from less than a scheduler quantum to a whole tick.
 LATE_BOUNDS_SECONDS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0)
 
 
@@ -29,7 +29,7 @@ class Histogram:
 
 
 @dataclass(slots=True)
-class Tally:
+class SamplerCounters:
     """Counters since the agent's start."""
 
     ticks: int = 0
@@ -38,11 +38,10 @@ class Tally:
     cost_seconds: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
     errors: Counter[tuple[str, str]] = field(default_factory=Counter)
     dropped: Counter[str] = field(default_factory=Counter)
-    """Entities over their scope's limit, once for every tick: its rate is how many are left out."""
+    """Entities over their scope's limit, counted at every tick: the rate is how many are left out."""
     over_limit: dict[str, int] = field(default_factory=dict)
     """The same, of the last tick alone."""
-    events: Counter[tuple[str, str]] = field(default_factory=Counter)
     last_ok_mono_ns: dict[str, int] = field(default_factory=dict)
     newest_mono_ns: int | None = None
     loop_mono_ns: int | None = None
-    """When the loop last came round, whether or not it sampled."""
+    """When the loop last ran, whether or not it sampled."""

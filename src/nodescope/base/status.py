@@ -1,14 +1,14 @@
-"""How the sampler stands: a snapshot that /status, health and the terminal read."""
+"""The state of the sampler, the archive and the copy at one moment, for /status, health and the terminal."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from nodescope.base.frame import Outcome
-from nodescope.base.self_counters import Tally
+from nodescope.base.self_counters import SamplerCounters
 
 
 @dataclass(frozen=True, slots=True)
-class TableCondition:
+class TableStatus:
     """One table: how often it is read, what it costs, what went wrong in it."""
 
     every_ticks: int
@@ -18,44 +18,44 @@ class TableCondition:
 
 
 @dataclass(frozen=True, slots=True)
-class FilesCondition:
-    """Files of the node: those that stay open, and those there was no descriptor for."""
+class OpenFilesStatus:
+    """The node's files: how many stay open, and how many do not for want of a descriptor."""
 
     limit: int
     kept_open: int
     reopened: int
-    """Opened and closed at each reading: three times as dear, the same values."""
+    """Opened and closed at each reading: three times the cost, the same values."""
     tables: Mapping[str, tuple[int, int]]
-    """Where some are reopened: how many stay open, how many do not."""
+    """For tables with reopened files: how many stay open, how many do not."""
 
 
 @dataclass(frozen=True, slots=True)
-class Condition:
+class SamplerStatus:
     """The sampler at one moment."""
 
     interval_seconds: float
     outcomes: Mapping[str, Outcome]
-    tables: Mapping[str, TableCondition]
+    tables: Mapping[str, TableStatus]
     load_ratio: float
     """CPU time of reading, as a share of one core."""
-    tally: Tally
-    files: FilesCondition
+    counters: SamplerCounters
+    files: OpenFilesStatus
 
 
 @dataclass(frozen=True, slots=True)
-class ArchiveCondition:
+class ArchiveStatus:
     """The archive at one moment."""
 
     data: str
     state: str
     """writing, or paused."""
     reason: str
-    """Why it is paused, and what would end it; empty while writing."""
+    """Why it is paused, and how to end that; empty while writing."""
     written_sequence: int
-    """The newest frame that the kernel has; -1 before the first."""
+    """The newest frame handed to the kernel; -1 before the first."""
     frames: int
     frames_lost: int
-    """Not kept: the disk was full or gone, or could not follow."""
+    """Not kept: the disk was full, missing or too slow."""
     log_bytes: int
     """Bytes appended to the log since the start."""
     log_seconds: float
@@ -69,12 +69,12 @@ class ArchiveCondition:
     removed_bytes: int
     failures: int
     last_failure: str
-    copy: "CopyCondition | None" = None
+    copy: "CopyStatus | None" = None
     """None where nothing is copied to an object store."""
 
 
 @dataclass(frozen=True, slots=True)
-class CopyCondition:
+class CopyStatus:
     """The copy to an object store at one moment."""
 
     lag_seconds: float
@@ -84,6 +84,6 @@ class CopyCondition:
     copied_bytes: int
     failures: int
     lost_bytes: int
-    """Removed for want of free space before they were copied."""
+    """Removed before they were copied, because the disk was full."""
     vanished_files: int
-    """Copied, and later no longer found in the store; sent again while they are here."""
+    """Copied, but later not found in the store; sent again while they are on this node."""

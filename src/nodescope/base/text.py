@@ -1,7 +1,7 @@
-"""Words for people: cleaning what tenants wrote, and the nearest valid name on a miss."""
+"""Names: cleaning what tenants wrote, the nearest valid name on a miss, and a metric in a sentence."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from difflib import get_close_matches
 
 # A Kubernetes name has at most 253 characters; a kernel path component 255.
@@ -9,6 +9,8 @@ from difflib import get_close_matches
 TEXT_CHARACTERS = 256
 # Surrogates that stand for no byte: JSON may carry them, no encoding can.
 _LONE_SURROGATE = re.compile("[\ud800-\udc7f\udd00-\udfff]")
+# Words of a metric's name that a sentence writes in another way.
+ABBREVIATIONS = {"cpu": "CPU", "gpu": "GPU", "oom": "OOM", "pss": "PSS", "io": "I/O"}
 
 
 def clean_text(text: str, limit_characters: int = TEXT_CHARACTERS) -> str:
@@ -37,3 +39,21 @@ def hint_nearest(wrong: str, known: Iterable[str]) -> str:
     """`; did you mean "memory"?`, or nothing when no name is near."""
     near = nearest_name(wrong, known)
     return f'; did you mean "{near}"?' if near else ""
+
+
+def render_unknown(what: str, name: str, known: Collection[str]) -> str:
+    """One line for an error: what was wrong, the nearest name, and what is accepted."""
+    return f'no {what} "{name}"{hint_nearest(name, known)} (accepted: {", ".join(known)})'
+
+
+def render_metric(name: str) -> str:
+    """A plain name as a sentence has it: pressure_cpu is CPU pressure; a raw name stays as it is."""
+    if not name.replace("_", "").isalpha() or not name.islower():
+        return name
+    first, *rest = name.split("_")
+    words = [*rest, first] if first == "pressure" else [first, *rest]
+    return " ".join(ABBREVIATIONS.get(word, word) for word in words)
+
+
+def capitalise(text: str) -> str:
+    return text[:1].upper() + text[1:]

@@ -1,4 +1,4 @@
-"""Times as people give them: ISO 8601, epoch seconds, or relative such as -15m."""
+"""Times as people give them (ISO 8601, epoch seconds, or relative such as -15m) and read them, in UTC."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -46,5 +46,17 @@ def _parse(text: str, now_ms: int) -> int:
     return round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
 
 
-def render_moment(time_ms: int) -> str:
-    return datetime.fromtimestamp(time_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+def render_moment(time_ms: float) -> str:
+    return render_time(time_ms / 1000)
+
+
+def render_time(at_seconds: float) -> str:
+    """2026-01-31 12:00:00 UTC; what no calendar has, in seconds."""
+    try:
+        return datetime.fromtimestamp(at_seconds, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    except (OverflowError, ValueError, OSError):
+        return f"{at_seconds:g} s"
+
+
+def render_time_of_day(at_seconds: float) -> str:
+    return datetime.fromtimestamp(at_seconds, UTC).strftime("%H:%M")

@@ -62,5 +62,5 @@ def serve(parts: Parts) -> int:
             parts.keeper.stop()
         for listener in sockets:
             listener.close()
-    log.info("agent stopped", ticks=parts.sampler.tally.ticks)
+    log.info("agent stopped", ticks=parts.sampler.counters.ticks)
     return 0

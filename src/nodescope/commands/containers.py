@@ -2,10 +2,10 @@
 
 import argparse
 import sys
-from pathlib import Path
 
 from nodescope.base.errors import ArchiveRefused
-from nodescope.commands.moment import render_moment
+from nodescope.base.time_range import render_moment
+from nodescope.commands.options import add_json, add_paths
 from nodescope.commands.text.terminal import render_table
 from nodescope.keep.label_columns import LABELS, Subject
 from nodescope.read.files.catalog import Catalog, read_catalog
@@ -19,8 +19,8 @@ EXAMPLE = """example:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EXAMPLE
-    parser.add_argument("path", type=Path, nargs="+", metavar="PATH", help="a data folder, or Parquet files")
-    parser.add_argument("--json", action="store_true", help="for scripts")
+    add_paths(parser)
+    add_json(parser)
 
 
 def run(options: argparse.Namespace) -> int:

@@ -9,9 +9,10 @@ from nodescope import __version__
 from nodescope.base.clock import SystemClock
 from nodescope.base.errors import RequestRejected
 from nodescope.base.log import set_up_logging
-from nodescope.commands.moment import parse_moment
-from nodescope.commands.options import add_address
-from nodescope.commands.viewer import PORT, claim, read_guards, serve
+from nodescope.base.time_range import parse_moment
+from nodescope.commands.options import add_address, read_guards
+from nodescope.commands.text.progress import clear_progress, show_progress
+from nodescope.commands.viewer import PORT, claim, serve
 from nodescope.wiring import choose_data, read_settings
 
 EXAMPLE = """example:
@@ -74,19 +75,22 @@ def run(options: argparse.Namespace) -> int:
             number,
             options.nodes,
         )
-        bar = DemoProgress(number, options.nodes)
+
+        def show(share: float, done: int = number) -> None:
+            show_progress((done + share) / options.nodes)
+
         planters = plan_fleet(wish) if options.nodes > 1 else None
-        made = write_node(wish, __version__, bar.show, planters=planters)
+        made = write_node(wish, __version__, show, planters=planters)
         rows += made.rows
         planted += [{"node": node, **one} for one in made.truth]
         most.append({"node": node, **made.most})
-    DemoProgress.end()
+    clear_progress()
     (data / "truth.json").write_bytes(render_truth(wish, planted, most))
     sys.stdout.write(f"{rows:,} samples in {data}; what was planted is in {data / 'truth.json'}\n")
     sys.stdout.flush()
     if options.no_serve:
         return 0
-    return serve(options, read_guards(options), [data])
+    return serve(options, read_guards(options).settings, [data])
 
 
 def check(options: argparse.Namespace) -> None:
@@ -95,24 +99,3 @@ def check(options: argparse.Namespace) -> None:
             raise RequestRejected(
                 f"--{name} {getattr(options, name)} is not accepted; accepted: {least} or more"
             )
-
-
-class DemoProgress:
-    """Progress on stderr; nothing when it is no terminal."""
-
-    WIDTH = 40
-
-    def __init__(self, done: int, whole: int) -> None:
-        self._done, self._whole = done, whole
-
-    def show(self, share: float) -> None:
-        if sys.stderr.isatty():
-            total = (self._done + share) / self._whole
-            filled = round(total * self.WIDTH)
-            sys.stderr.write(f"\r[{'#' * filled}{'.' * (self.WIDTH - filled)}] {total:4.0%}")
-            sys.stderr.flush()
-
-    @staticmethod
-    def end() -> None:
-        if sys.stderr.isatty():
-            sys.stderr.write("\n")

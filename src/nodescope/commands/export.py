@@ -8,7 +8,7 @@ from nodescope.base.clock import SystemClock
 from nodescope.base.errors import RequestRejected
 from nodescope.base.quantity import render_bytes
 from nodescope.commands.containers import say_refusals
-from nodescope.commands.moment import parse_moment
+from nodescope.commands.options import add_containers, add_paths, add_span, read_span
 
 EXAMPLE = """example:
   nodescope export demo --out cpu.csv --metric cpu --container api --from -1h
@@ -20,7 +20,7 @@ FORMATS = (".parquet", ".csv", ".html")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EXAMPLE
-    parser.add_argument("path", type=Path, nargs="+", metavar="PATH", help="a data folder, or Parquet files")
+    add_paths(parser)
     parser.add_argument(
         "--out", type=Path, required=True, metavar="FILE", help="ends in .parquet, .csv or .html"
     )
@@ -30,11 +30,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="M",
         help="plain or raw name; may be repeated; all raw ones unless given",
     )
-    parser.add_argument(
-        "--container", action="append", metavar="C", help="id, its beginning, or a name; may be repeated"
-    )
-    parser.add_argument("--from", dest="start", metavar="T", help="ISO 8601, epoch seconds, or -15m")
-    parser.add_argument("--to", dest="end", metavar="T", help="ISO 8601, epoch seconds, or -15m")
+    add_containers(parser)
+    add_span(parser)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -51,8 +48,7 @@ def run(options: argparse.Namespace) -> int:
     say_refusals(catalog)
     # Relative times count from the newest sample: an archive may be old.
     now_ms = catalog.to_ms or SystemClock().wall_ns() // 1_000_000
-    from_ms = parse_moment(options.start, now_ms) if options.start else None
-    to_ms = parse_moment(options.end, now_ms) if options.end else None
+    from_ms, to_ms = read_span(options, now_ms)
     ids = (
         [one for text in options.container for one in catalog.resolve_lives(text)]
         if options.container

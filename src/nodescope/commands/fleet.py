@@ -7,17 +7,19 @@ import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from nodescope.base.errors import RequestRejected, SettingsRejected
 from nodescope.base.quantity import parse_bytes, parse_seconds
-from nodescope.base.text import hint_nearest
-from nodescope.commands.moment import parse_moment
+from nodescope.base.text import hint_nearest, render_unknown
+from nodescope.base.time_range import parse_moment
+from nodescope.commands.options import add_span, read_quantity, read_span
+from nodescope.commands.text.progress import clear_progress, show_progress
 
 if TYPE_CHECKING:
     # Arrow and DuckDB are loaded when the question is asked, not for --help.
     from nodescope.read.files.file_survey import Survey
-    from nodescope.use.fleet.part import Job, Unit
+    from nodescope.use.fleet.unit import Job, Unit
 
 EXAMPLE = """questions:
   leaks        memory that grows and keeps growing, by workload
@@ -41,8 +43,21 @@ METRICS = {
     "top": ("cpu",),
     "compare": ("cpu", "memory"),
 }
+# Option, default, what stands for its value, and its help.
+VALUES = (
+    ("--at", None, "T", "the moment of `changes`; 14:05 is that of the newest day"),
+    ("--within", "2m", "TIME", "how near to --at a change must be; 2m unless given"),
+    ("--span", "30m", "TIME", "how much before and after --at is read; 30m unless given"),
+    ("--by", "workload", "GROUP", "workload, namespace, image or node"),
+    ("--scheduler", None, "ADDRESS", "a Dask scheduler, tcp://host:8786; else workers are started here"),
+    ("--workers", os.cpu_count() or 1, "N", "workers started here; one a core"),
+    ("--memory", "1GiB", "BYTES", "the most a worker started here may take; 1GiB"),
+    ("--false-share", 0.05, "Q", "of the findings that are kept, how many may be false; 0.05 unless given"),
+    ("--limit", 20, "N", "lines of the summary; 20"),
+)
 _CLOCK = re.compile(r"(\d{1,2}):(\d{2})(?::(\d{2}))?")
 MS_PER_DAY = 86_400_000
+TIMES, SIZES = "90s, 2m, 1h, ...", "512MiB, 2GiB, ..."
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -55,51 +70,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="data folders, folders of data folders, or s3:// gs:// abfs:// file:// addresses",
     )
     parser.add_argument("--metric", action="append", metavar="M", help="plain or raw name; may be repeated")
-    parser.add_argument("--from", dest="start", metavar="T", help="ISO 8601, epoch seconds, or -7d")
-    parser.add_argument("--to", dest="end", metavar="T", help="ISO 8601, epoch seconds, or -15m")
-    parser.add_argument("--at", metavar="T", help="the moment of `changes`; 14:05 is that of the newest day")
-    parser.add_argument(
-        "--within", default="2m", metavar="TIME", help="how near to --at a change must be; 2m unless given"
-    )
-    parser.add_argument(
-        "--span",
-        default="30m",
-        metavar="TIME",
-        help="how much before and after --at is read; 30m unless given",
-    )
-    parser.add_argument(
-        "--by", default="workload", metavar="GROUP", help="workload, namespace, image or node"
-    )
-    parser.add_argument(
-        "--scheduler",
-        metavar="ADDRESS",
-        help="a Dask scheduler, tcp://host:8786; else workers are started here",
-    )
-    parser.add_argument(
-        "--workers",
-        type=int,
-        default=os.cpu_count() or 1,
-        metavar="N",
-        help="workers started here; one a core",
-    )
-    parser.add_argument(
-        "--memory", default="1GiB", metavar="BYTES", help="the most a worker started here may take; 1GiB"
-    )
-    parser.add_argument(
-        "--false-share",
-        type=float,
-        default=0.05,
-        metavar="Q",
-        help="of the findings that are kept, how many may be false; 0.05 unless given",
-    )
-    parser.add_argument("--limit", type=int, default=20, metavar="N", help="lines of the summary; 20")
+    add_span(parser, "-7d")
+    for name, default, metavar, about in VALUES:
+        parse = str if default is None else type(default)
+        parser.add_argument(name, default=default, type=parse, metavar=metavar, help=about)
     parser.add_argument("--out", type=Path, metavar="FILE", help="all findings as .parquet, .csv or .json")
     parser.add_argument("--json", action="store_true", help="the answer as one JSON object")
 
 
 def run(options: argparse.Namespace) -> int:
     from nodescope.read.files.file_survey import survey_roots
-    from nodescope.use.fleet.out import check_ending
+    from nodescope.use.fleet.findings_file import check_ending
 
     check(options)
     if options.out:
@@ -127,8 +108,7 @@ def check(options: argparse.Namespace) -> None:
 
     known = [*QUESTIONS, *STUDIES]
     if options.question not in known:
-        near = hint_nearest(options.question, known)
-        raise SettingsRejected(f'no question "{options.question}"{near} (accepted: {", ".join(known)})')
+        raise SettingsRejected(render_unknown("question", options.question, known))
     if options.by not in GROUPINGS:
         near = hint_nearest(options.by, GROUPINGS)
         raise SettingsRejected(f"--by {options.by} is not accepted{near} (accepted: {', '.join(GROUPINGS)})")
@@ -155,14 +135,7 @@ def list_files(survey: "Survey") -> int:
     return 0
 
 
-def seconds_of(name: str, text: str) -> float:
-    try:
-        return parse_seconds(text)
-    except ValueError as error:
-        raise SettingsRejected(f"--{name} {text}: {error}") from None
-
-
-def moment_of(text: str, newest_ms: int) -> int:
+def parse_clock_time(text: str, newest_ms: int) -> int:
     """A clock time alone is the newest one that the data reach."""
     match = _CLOCK.fullmatch(text)
     if not match:
@@ -172,13 +145,6 @@ def moment_of(text: str, newest_ms: int) -> int:
         raise RequestRejected(f"{text} is no time of day; accepted: 00:00 to 23:59:59")
     at_ms = newest_ms // MS_PER_DAY * MS_PER_DAY + ((hours * 60 + minutes) * 60 + seconds) * 1000
     return at_ms if at_ms <= newest_ms else at_ms - MS_PER_DAY
-
-
-def bytes_of(name: str, text: str) -> int:
-    try:
-        return parse_bytes(text)
-    except ValueError:
-        raise SettingsRejected(f"--{name} {text} is not accepted; accepted: 512MiB, 2GiB, ...") from None
 
 
 def check_metrics(names: Sequence[str], survey: "Survey") -> None:
@@ -201,58 +167,61 @@ def check_metrics(names: Sequence[str], survey: "Survey") -> None:
 
 def plan(options: argparse.Namespace, survey: "Survey") -> "tuple[Job, list[Unit]]":
     from nodescope.read.files.file_survey import survey_roots
-    from nodescope.use.fleet.part import Job, cut_units, window_units
+    from nodescope.use.fleet.unit import Job, split_by_day, units_around
 
     newest_ms = survey.to_ms or 0
-    from_ms = parse_moment(options.start, newest_ms) if options.start else None
-    to_ms = parse_moment(options.end, newest_ms) if options.end else None
+    from_ms, to_ms = read_span(options, newest_ms)
     metrics = tuple(dict.fromkeys(options.metric or METRICS[options.question]))
     check_metrics(metrics, survey)
-    at_ms = moment_of(options.at, newest_ms) if options.at else None
-    within_ms = round(seconds_of("within", options.within) * 1000)
-    span_ms = round(seconds_of("span", options.span) * 1000)
+    at_ms = parse_clock_time(options.at, newest_ms) if options.at else None
+    within_ms = round(read_quantity(options, "within", parse_seconds, TIMES) * 1000)
+    span_ms = round(read_quantity(options, "span", parse_seconds, TIMES) * 1000)
     if options.question == "changes":
         at = at_ms or 0
         if span_ms < 2 * within_ms:
             raise SettingsRejected("--span must be at least twice --within: what is usual is seen around it")
-        units = window_units(survey, metrics, at - span_ms, at + span_ms)
+        units = units_around(survey, metrics, at - span_ms, at + span_ms)
         return Job("changes", at, within_ms), units
     if options.question != "compare":
-        return Job(options.question), cut_units(survey, metrics, from_ms, to_ms)
+        return Job(options.question), split_by_day(survey, metrics, from_ms, to_ms)
     if at_ms is not None:
-        before = cut_units(survey, metrics, at_ms - span_ms, at_ms - 1, "A")
-        return Job("top"), [*before, *cut_units(survey, metrics, at_ms, at_ms + span_ms, "B")]
+        before = split_by_day(survey, metrics, at_ms - span_ms, at_ms - 1, "A")
+        return Job("top"), [*before, *split_by_day(survey, metrics, at_ms, at_ms + span_ms, "B")]
     first, second = (survey_roots([root]) for root in options.roots)
-    sides = (cut_units(first, metrics, from_ms, to_ms, "A"), cut_units(second, metrics, from_ms, to_ms, "B"))
+    sides = (
+        split_by_day(first, metrics, from_ms, to_ms, "A"),
+        split_by_day(second, metrics, from_ms, to_ms, "B"),
+    )
     return Job("top"), [*sides[0], *sides[1]]
 
 
 def ask(options: argparse.Namespace, survey: "Survey", job: "Job", units: "list[Unit]") -> int:
-    from nodescope.commands.text.fleet_answer import render_answer, render_pairs
+    from nodescope.commands.text.fleet_answer import render_answer, render_pairs, summarize
     from nodescope.keep.copy.object_store import is_url
     from nodescope.read.files.sidecar_cache import SidecarCache, cache_folder
     from nodescope.use.fleet.answer import build_answer
     from nodescope.use.fleet.cluster import open_cluster, run_units
     from nodescope.use.fleet.compare import compare
-    from nodescope.use.fleet.out import write_out
+    from nodescope.use.fleet.findings_file import write_findings
 
     if not units:
         raise RequestRejected("there is no data in this range")
     parts = []
-    bar = FleetProgress(len(units))
     workers = min(options.workers, len(units))
-    with open_cluster(options.scheduler, workers, bytes_of("memory", options.memory)) as client:
+    memory_bytes = read_quantity(options, "memory", parse_bytes, SIZES)
+    with open_cluster(options.scheduler, workers, memory_bytes) as client:
         for part in run_units(client, units, job):
             parts.append(part)
-            bar.show(len(parts), sum(len(one.rows) for one in parts))
-    bar.end()
+            findings = sum(len(one.rows) for one in parts)
+            show_progress(len(parts) / len(units), f"{len(parts)}/{len(units)} units, {findings} findings")
+    clear_progress()
     if any(is_url(root) for root in options.roots):
         SidecarCache(cache_folder(os.environ)).prune()
     answer = build_answer(parts, survey.faults, job, options.by, options.false_share)
     pairs = compare(answer.rows, options.by) if options.question == "compare" else None
     summary = summarize(answer, pairs)
     if options.out:
-        write_out(options.out, answer.rows, summary)
+        write_findings(options.out, answer.rows, summary)
     if options.json:
         sys.stdout.write(json.dumps({**summary, "findings": answer.rows}, ensure_ascii=False) + "\n")
     elif pairs is not None:
@@ -262,79 +231,3 @@ def ask(options: argparse.Namespace, survey: "Survey", job: "Job", units: "list[
     if options.out and not options.json:
         sys.stdout.write(f"{len(answer.rows)} findings in {options.out}\n")
     return 0
-
-
-def summarize(answer: Any, pairs: Any) -> dict[str, Any]:
-    """All but the findings themselves, as JSON has it."""
-    from dataclasses import asdict
-
-    from nodescope.use.fleet.answer import is_together
-
-    content: dict[str, Any] = {
-        "question": answer.question if pairs is None else "compare",
-        "version": 1,
-        "nodes": answer.nodes,
-        "units": answer.units,
-        "series_looked_at": answer.series,
-        "series_too_short": answer.short,
-        "samples": answer.samples,
-        "false_share": answer.false_share,
-        "kept": len(answer.kept),
-        "at": answer.at,
-        "by": answer.by,
-        "fetched_bytes": answer.fetched_bytes,
-        "not_collected": answer.not_collected,
-        "not_looked_at": [asdict(fault) for fault in answer.faults],
-        "groups": [
-            {
-                "name": group.name,
-                "metric": group.metric,
-                "series": group.series,
-                "looked_at": group.looked_at,
-                "nodes": group.nodes,
-                "images": group.images(),
-                "magnitude": asdict(spread) if (spread := group.spread("magnitude")) else None,
-            }
-            for group in answer.groups
-        ],
-    }
-    if answer.together:
-        content["together"] = [
-            {
-                "by": one.by,
-                "name": one.group.name,
-                "metric": one.group.metric,
-                "series": one.group.series,
-                "looked_at": one.group.looked_at,
-                "chance": one.chance,
-                "chance_adjusted": one.adjusted,
-                "kept": is_together(one, answer.false_share),
-            }
-            for one in answer.together
-        ]
-    if pairs is not None:
-        content["pairs"] = [{**asdict(pair), "change": pair.change} for pair in pairs]
-    return content
-
-
-class FleetProgress:
-    """Units done and findings so far, on stderr; nothing when it is no terminal."""
-
-    WIDTH = 40
-
-    def __init__(self, whole: int) -> None:
-        self._whole = whole
-
-    def show(self, done: int, found: int) -> None:
-        if sys.stderr.isatty():
-            filled = round(done / self._whole * self.WIDTH)
-            line = (
-                f"[{'#' * filled}{'.' * (self.WIDTH - filled)}] {done}/{self._whole} units, {found} findings"
-            )
-            sys.stderr.write(f"\r{line}")
-            sys.stderr.flush()
-
-    @staticmethod
-    def end() -> None:
-        if sys.stderr.isatty():
-            sys.stderr.write("\r\x1b[2K")

@@ -18,11 +18,11 @@ from nodescope.base.log import set_up_logging
 from nodescope.base.quantity import parse_seconds
 from nodescope.base.settings import Settings
 from nodescope.base.settings_load import LoadedSettings
-from nodescope.commands.options import GUARDS, add_address
+from nodescope.commands.options import add_address, read_guards
 from nodescope.serve.server import build_server as build_http
 from nodescope.serve.server import open_socket
 from nodescope.serve.token import Token
-from nodescope.wiring import choose_data, find_access, read_settings
+from nodescope.wiring import choose_data, find_access
 
 if TYPE_CHECKING:
     from nodescope.use.mcp.nodes.fleet import Fleet, NodeRoster
@@ -79,8 +79,7 @@ def add_nodes(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     check_kubernetes(options)
-    flags = {name: getattr(options, name) for name in (*GUARDS, "kubeconfig") if getattr(options, name)}
-    loaded = read_settings(flags, options.config, os.environ, {"log_level": "warning"})
+    loaded = read_guards(options, "kubeconfig")
     settings = loaded.settings
     set_up_logging(settings.log_level)
     # The SDK tells every request, and repeats what strangers sent.

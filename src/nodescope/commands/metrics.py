@@ -2,12 +2,12 @@
 
 import argparse
 import sys
-from pathlib import Path
 
 from nodescope.base.errors import RequestRejected
 from nodescope.base.metric import Metric
 from nodescope.base.metric_names import ROWS
 from nodescope.commands.containers import say_refusals
+from nodescope.commands.options import add_json, add_paths
 from nodescope.commands.text.terminal import render_table
 from nodescope.read.files.catalog import read_catalog
 from nodescope.read.query.resolve import resolve_plain
@@ -21,8 +21,8 @@ EXAMPLE = """example:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EXAMPLE
-    parser.add_argument("path", type=Path, nargs="+", metavar="PATH", help="a data folder, or Parquet files")
-    parser.add_argument("--json", action="store_true", help="for scripts")
+    add_paths(parser)
+    add_json(parser)
 
 
 def run(options: argparse.Namespace) -> int:

@@ -1,11 +1,15 @@
 """Options that several commands share, derived from the settings themselves."""
 
 import argparse
-from collections.abc import Iterator, Mapping
+import os
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+from nodescope.base.errors import SettingsRejected
 from nodescope.base.settings import FIELDS
+from nodescope.base.settings_load import LoadedSettings
+from nodescope.base.time_range import parse_moment
 
 # Settings whose option has another name or form than --the-setting VALUE.
 SHORT = {"interval_seconds": "--interval", "ring_seconds": "--ring", "names": "--names"}
@@ -25,6 +29,45 @@ GUARDS = {
     "tls_client_ca": "ask clients for a certificate",
 }
 
+Number = TypeVar("Number", int, float)
+
+
+def add_paths(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("path", type=Path, nargs="+", metavar="PATH", help="a data folder, or Parquet files")
+
+
+def add_json(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="for scripts")
+
+
+def add_containers(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--container", action="append", metavar="C", help="id, its beginning, or a name; may be repeated"
+    )
+
+
+def add_span(parser: argparse.ArgumentParser, example: str = "-15m") -> None:
+    parser.add_argument("--from", dest="start", metavar="T", help=f"ISO 8601, epoch seconds, or {example}")
+    parser.add_argument("--to", dest="end", metavar="T", help="ISO 8601, epoch seconds, or -15m")
+
+
+def read_span(options: argparse.Namespace, newest_ms: int) -> tuple[int | None, int | None]:
+    """From and to, each None unless given; relative times count from the newest sample."""
+    from_ms = parse_moment(options.start, newest_ms) if options.start else None
+    to_ms = parse_moment(options.end, newest_ms) if options.end else None
+    return from_ms, to_ms
+
+
+def read_quantity(
+    options: argparse.Namespace, name: str, parse: Callable[[str], Number], examples: str
+) -> Number:
+    """An option such as 2m or 1GiB, as a number."""
+    text: str = getattr(options, name)
+    try:
+        return parse(text)
+    except ValueError:
+        raise SettingsRejected(f"--{name} {text} is not accepted; accepted: {examples}") from None
+
 
 def add_address(parser: argparse.ArgumentParser, port: int) -> None:
     """Where to listen, and who may ask."""
@@ -42,6 +85,15 @@ def add_address(parser: argparse.ArgumentParser, port: int) -> None:
     for name, about in GUARDS.items():
         parser.add_argument(f"--{name.replace('_', '-')}", type=Path, metavar="FILE", help=about)
     parser.add_argument("--config", type=Path, metavar="FILE", help="a TOML file with settings")
+
+
+def read_guards(options: argparse.Namespace, *more: str) -> LoadedSettings:
+    """Token and TLS as the agent has them, from flags, environment and TOML; more names further options."""
+    # Everything that an agent is made of: commands that serve nothing start without it.
+    from nodescope.wiring import read_settings
+
+    flags = {name: getattr(options, name) for name in (*GUARDS, *more) if getattr(options, name)}
+    return read_settings(flags, options.config, os.environ, {"log_level": "warning"})
 
 
 def add_settings(parser: argparse.ArgumentParser, *, port: bool = True) -> None:

@@ -32,11 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    flags = gather_flags(options)
-    loaded = read_settings(flags, options.config, os.environ, {"log_level": "warning"})
-    set_up_logging(loaded.settings.log_level)
-    parts = build_parts(loaded, environment=os.environ)
-    look(parts, options.seconds)
+    parts = sample_for(options, "warning")
     if options.format == "json":
         sys.stdout.buffer.write(render_json(to_json(parts)) + b"\n")
     else:
@@ -44,14 +40,23 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def look(parts: Parts, seconds: float) -> None:
-    """Tick for a while; at least twice, so that there is a rate to tell."""
+def sample_for(options: argparse.Namespace, log_level: str) -> Parts:
+    """The agent's parts by the command's settings, after --seconds of ticks."""
+    loaded = read_settings(gather_flags(options), options.config, os.environ, {"log_level": log_level})
+    set_up_logging(loaded.settings.log_level)
+    parts = build_parts(loaded, environment=os.environ)
+    run_ticks(parts, options.seconds)
+    return parts
+
+
+def run_ticks(parts: Parts, seconds: float) -> None:
+    """Tick for so long, and at least twice: a rate needs two samples."""
     parts.sampler.start()
     started_ns = parts.clock.mono_ns()
 
     def is_done() -> bool:
         elapsed_seconds = (parts.clock.mono_ns() - started_ns) / 1e9
-        if parts.sampler.tally.ticks < 2 or elapsed_seconds < seconds:
+        if parts.sampler.counters.ticks < 2 or elapsed_seconds < seconds:
             return False
         is_answered = all(outcome.reason != NOT_ASKED for outcome in parts.sampler.outcomes.values())
         return is_answered or elapsed_seconds > seconds + PATIENCE_SECONDS

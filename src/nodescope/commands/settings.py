@@ -5,7 +5,7 @@ import dataclasses
 import os
 import sys
 
-from nodescope.commands.options import add_settings, gather_flags
+from nodescope.commands.options import add_json, add_settings, gather_flags
 from nodescope.commands.text.terminal import render_table
 from nodescope.serve.json_text import render_json
 from nodescope.wiring import read_settings
@@ -18,7 +18,7 @@ EXAMPLE = """example:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EXAMPLE
     add_settings(parser)
-    parser.add_argument("--json", action="store_true", help="for scripts")
+    add_json(parser)
 
 
 def run(options: argparse.Namespace) -> int:

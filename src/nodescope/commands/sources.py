@@ -1,16 +1,14 @@
 """nodescope sources: what this machine offers, what it costs, what is missing and why."""
 
 import argparse
-import os
 import sys
 
-from nodescope.base.log import set_up_logging
 from nodescope.base.quantity import render_seconds
-from nodescope.commands.options import add_settings, gather_flags
-from nodescope.commands.sample import look
+from nodescope.commands.options import add_json, add_settings
+from nodescope.commands.sample import sample_for
 from nodescope.commands.text.terminal import paint, render_table
 from nodescope.serve.json_text import render_json
-from nodescope.wiring import Parts, build_parts, read_permissions, read_settings
+from nodescope.wiring import Parts, read_permissions
 
 EXAMPLE = """example:
   nodescope sources
@@ -22,22 +20,18 @@ COLOURS = {"ok": "green", "absent": "dim", "failed": "red"}
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EXAMPLE
     add_settings(parser)
-    parser.add_argument("--json", action="store_true", help="for scripts")
+    add_json(parser)
     parser.add_argument(
         "--seconds", type=float, default=2.0, metavar="N", help="how long to look; 2 unless given"
     )
 
 
 def run(options: argparse.Namespace) -> int:
-    flags = gather_flags(options)
-    loaded = read_settings(flags, options.config, os.environ, {"log_level": "error"})
-    set_up_logging(loaded.settings.log_level)
-    parts = build_parts(loaded, environment=os.environ)
-    look(parts, options.seconds)
-    condition = parts.sampler.condition()
-    ticks = max(1, condition.tally.ticks)
-    costs = {name: condition.tally.cost_seconds[name] / ticks for name in condition.outcomes}
-    rows = sorted(condition.outcomes.items())
+    parts = sample_for(options, "error")
+    status = parts.sampler.status()
+    ticks = max(1, status.counters.ticks)
+    costs = {name: status.counters.cost_seconds[name] / ticks for name in status.outcomes}
+    rows = sorted(status.outcomes.items())
     annotations = describe_annotations(parts)
     if options.json:
         content = [
@@ -77,7 +71,7 @@ def describe_annotations(parts: Parts) -> str:
     if annotator is None:
         return "none are written: no account at an API server, or --annotate names none"
     refusal = annotator.rehearse()
-    keys = " ".join(annotator.tally.keys)
+    keys = " ".join(annotator.counters.keys)
     return f"refused: {refusal}" if refusal else f"{keys} may be written to node {annotator.node}"
 
 

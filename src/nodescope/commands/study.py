@@ -1,14 +1,19 @@
 """nodescope study: a question asked of a series, answered in one sentence with its evidence."""
 
 import argparse
-import os
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TextIO
 
 from nodescope.base.errors import RequestRejected, SettingsRejected
-from nodescope.use.studies import STUDIES
-from nodescope.use.studies.command import answer_for, is_colourful, print_answer, run_study_command
-from nodescope.use.studies.words import unknown_name
+from nodescope.base.text import render_unknown
+from nodescope.commands.options import add_containers, add_span, read_span
+from nodescope.commands.text.study_answer import print_answer
+from nodescope.commands.text.terminal import has_colour
+from nodescope.use.studies import STUDIES, run_study
+from nodescope.use.studies.csv_series import SeriesRefused, read_series
+from nodescope.use.studies.series import Kind, Series
 
 EXAMPLE = """example:
   nodescope study trend ~/.local/state/nodescope --container api --metric memory --from -1h
@@ -26,12 +31,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "paths", metavar="PATH", nargs="+", type=Path, help="a data folder or Parquet files, or CSV files"
     )
-    parser.add_argument(
-        "--container", action="append", metavar="C", help="id, its beginning, or a name; may be repeated"
-    )
+    add_containers(parser)
     parser.add_argument("--metric", metavar="M", help="plain or raw name, for a data folder")
-    parser.add_argument("--from", dest="start", metavar="T", help="ISO 8601, epoch seconds, or -15m")
-    parser.add_argument("--to", dest="end", metavar="T", help="ISO 8601, epoch seconds, or -15m")
+    add_span(parser)
     parser.add_argument(
         "--kind", choices=("gauge", "counter"), default="gauge", help="of a CSV file; gauge unless given"
     )
@@ -43,11 +45,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     if options.limit is not None and options.limit <= 0:
         raise SettingsRejected(f"--limit {options.limit:g} is not accepted; accepted: a number above 0")
+    if options.name not in STUDIES:
+        raise SettingsRejected(render_unknown("study", options.name, STUDIES))
     if is_archive(options.paths):
         return study_archive(options)
     if options.container or options.metric:
         raise SettingsRejected("--container and --metric are for a data folder; a CSV file is one series")
-    return run_study_command(
+    return study_files(
         options.name,
         options.paths,
         json_output=options.json,
@@ -64,28 +68,55 @@ def is_archive(paths: list[Path]) -> bool:
 def study_archive(options: argparse.Namespace) -> int:
     """The study on every series that was asked for, one answer each."""
     from nodescope.commands.containers import say_refusals
-    from nodescope.commands.moment import parse_moment
-    from nodescope.use.studies.archive_series import open_catalog, read_archive_series
+    from nodescope.read.files.catalog import read_catalog
+    from nodescope.use.studies.archive_series import read_archive_series
 
-    if options.name not in STUDIES:
-        raise SettingsRejected(unknown_name("study", options.name, list(STUDIES)))
     if not options.metric:
         raise SettingsRejected("--metric is needed for a data folder; nodescope metrics PATH lists them")
-    catalog = open_catalog(options.paths)
+    catalog = read_catalog(options.paths)
     say_refusals(catalog)
     newest_ms = catalog.to_ms
     if newest_ms is None:
         raise RequestRejected(f"{options.paths[0]}: there is no data here yet")
-    from_ms = parse_moment(options.start, newest_ms) if options.start else None
-    to_ms = parse_moment(options.end, newest_ms) if options.end else None
     ids = (
         [one for text in options.container for one in catalog.resolve_lives(text)]
         if options.container
         else None
     )
-    everything = read_archive_series(catalog, options.metric, ids, from_ms, to_ms)
-    colour = is_colourful(sys.stdout, os.environ)
+    everything = read_archive_series(catalog, options.metric, ids, *read_span(options, newest_ms))
     for series in everything:
-        answer = answer_for(options.name, series, everything)
-        print_answer(answer, series, sys.stdout, json_output=options.json, colour=colour)
+        answer = run_study(options.name, series, everything)
+        print_answer(answer, series, sys.stdout, json_output=options.json, colour=has_colour())
     return 0
+
+
+def study_files(
+    name: str,
+    files: Sequence[Path],
+    *,
+    json_output: bool = False,
+    kind: Kind = "gauge",
+    unit: str = "",
+    limit: float | None = None,
+    out: TextIO | None = None,
+    err: TextIO | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> int:
+    """
+    The exit code: 0 done, 1 a file could not be read, with one line why.
+
+    A file that is refused does not stop the others. `correlation` compares
+    every file with all the others.
+    """
+    out, err = out or sys.stdout, err or sys.stderr
+    everything: list[Series] = []
+    for file in files:
+        try:
+            everything.append(read_series(file, kind, unit, limit))
+        except SeriesRefused as refusal:
+            print(refusal, file=err)
+    colour = has_colour(out, environment)
+    for series in everything:
+        answer = run_study(name, series, everything)
+        print_answer(answer, series, out, json_output=json_output, colour=colour)
+    return 0 if len(everything) == len(files) else 1

@@ -14,7 +14,7 @@ from urllib.parse import urlencode
 
 from nodescope.base.clock import SystemClock
 from nodescope.base.errors import HttpFailed, NodescopeError, RequestRejected
-from nodescope.base.quantity import render_seconds
+from nodescope.base.quantity import render_count, render_seconds
 from nodescope.base.text import clean_text
 from nodescope.base.time_range import render_moment
 from nodescope.commands.text.top_table import FIGURES, render_rows
@@ -201,7 +201,7 @@ def render(fetch: Fetch, sort: str, screen: os.terminal_size | None) -> str:
 
 
 def count(containers: int) -> str:
-    return "1 container" if containers == 1 else f"{containers} containers"
+    return render_count(containers, "container")
 
 
 def render_age(answer: dict[str, Any]) -> str:

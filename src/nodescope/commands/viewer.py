@@ -14,12 +14,12 @@ from nodescope.base.clock import SystemClock
 from nodescope.base.errors import SettingsRejected
 from nodescope.base.log import set_up_logging
 from nodescope.base.settings import Settings
-from nodescope.commands.options import GUARDS, add_address
+from nodescope.commands.options import add_address, read_guards
 from nodescope.read.live.follow import AgentFeed
 from nodescope.serve.gate import is_local
 from nodescope.serve.server import build_server, open_socket
 from nodescope.serve.token import Token
-from nodescope.wiring import choose_data, read_settings
+from nodescope.wiring import choose_data
 
 EXAMPLE = """example:
   nodescope viewer ~/.local/state/nodescope --agent http://127.0.0.1:9100
@@ -45,17 +45,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    settings = read_guards(options)
+    settings = read_guards(options).settings
     set_up_logging(settings.log_level)
     # An agent alone is enough to look at: its ring holds the last minutes.
     paths = options.path or ([] if options.agent else [choose_data(settings, os.environ)])
     return serve(options, settings, paths)
-
-
-def read_guards(options: argparse.Namespace) -> Settings:
-    """Token and TLS as the agent has them, from flags, environment and TOML."""
-    flags = {name: getattr(options, name) for name in GUARDS if getattr(options, name)}
-    return read_settings(flags, options.config, os.environ, {"log_level": "warning"}).settings
 
 
 def serve(options: argparse.Namespace, settings: Settings, paths: Sequence[Path]) -> int:

@@ -25,7 +25,7 @@ from nodescope.base.clock import Clock
 from nodescope.base.errors import ArchiveBusy
 from nodescope.base.frame import Frame
 from nodescope.base.log import Log
-from nodescope.base.status import ArchiveCondition, CopyCondition
+from nodescope.base.status import ArchiveStatus, CopyStatus
 from nodescope.keep.copy.copied_files import read_status
 from nodescope.keep.disk import Disk
 from nodescope.keep.folder import CLOSED, OPEN, DataFolder
@@ -140,11 +140,11 @@ class Keeper:
         if self._thread:
             self._thread.join(timeout=STOP_SECONDS)
 
-    def condition(self) -> ArchiveCondition:
+    def status(self) -> ArchiveStatus:
         counts = self.counts
         oldest_ns = self._waiting_since_ns
         age_seconds = (self.clock.mono_ns() - oldest_ns) / 1e9 if oldest_ns is not None else 0.0
-        return ArchiveCondition(
+        return ArchiveStatus(
             str(self.folder.path),
             "paused" if self.reason else "writing",
             self.reason,
@@ -163,14 +163,14 @@ class Keeper:
             self._copy_condition(),
         )
 
-    def _copy_condition(self) -> CopyCondition | None:
+    def _copy_condition(self) -> CopyStatus | None:
         """From the file that the consolidator leaves after each pass."""
         status = read_status(self.folder)
         if status is None:
             return None
         oldest_ms = status.oldest_waiting_ms
         lag_ms = 0 if oldest_ms is None else self.clock.wall_ns() // 1_000_000 - oldest_ms
-        return CopyCondition(
+        return CopyStatus(
             max(0, lag_ms) / 1000,
             status.waiting_files,
             status.waiting_bytes,

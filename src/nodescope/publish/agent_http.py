@@ -22,9 +22,9 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from nodescope.base.clock import Clock, stopwatch_seconds
 from nodescope.base.errors import RequestRejected, SettingsRejected
-from nodescope.base.perf_requests import Wishes
+from nodescope.base.perf_requests import PerfRequests
 from nodescope.base.settings_load import LoadedSettings
-from nodescope.base.status import Condition
+from nodescope.base.status import SamplerStatus
 from nodescope.base.text import nearest_name
 from nodescope.fpga.tracker import FpgaTracker
 from nodescope.hold.ring import Ring
@@ -82,12 +82,12 @@ class Agent:
     own: SelfMetrics
     frames: Live
     clock: Clock
-    condition: Callable[[], Condition]
+    sampler_status: Callable[[], SamplerStatus]
     permissions: Callable[[], dict[str, Any]]
     reader: str
     """How files are read, in words."""
     fpga: FpgaTracker
-    wishes: Wishes
+    perf_requests: PerfRequests
 
     def metrics(self, request: Request) -> Response:
         given = next((name for name in WINDOW_PARAMETERS if name in request.query_params), None)
@@ -132,23 +132,23 @@ class Agent:
                 raise RequestRejected(
                     f"perf={pattern[:40]!r} is not accepted; accepted: namespace/pod/container, a name, or an id; * stands for anything"
                 )
-            self.wishes.add(pattern)
+            self.perf_requests.add(pattern)
 
     async def health(self, request: Request) -> Response:
         del request
-        health = judge_health(self.condition(), self.clock.mono_ns())
+        health = judge_health(self.sampler_status(), self.clock.mono_ns())
         return make_json(asdict(health), 200 if health.live else 503)
 
     async def ready(self, request: Request) -> Response:
         del request
-        health = judge_health(self.condition(), self.clock.mono_ns())
+        health = judge_health(self.sampler_status(), self.clock.mono_ns())
         return make_json(asdict(health), 200 if health.ready else 503)
 
     def status(self, request: Request) -> Response:
         del request
         now_ns = self.clock.mono_ns()
         content = answer_status(
-            self.condition(), self.ring, self.loaded, now_ns, self.node, self.permissions()
+            self.sampler_status(), self.ring, self.loaded, now_ns, self.node, self.permissions()
         )
         if self.own.archive:
             content["archive"] = asdict(self.own.archive())

@@ -11,7 +11,7 @@ from nodescope.base.entity import SCOPES
 from nodescope.base.errors import RequestRejected
 from nodescope.base.frame import Outcome
 from nodescope.base.settings_load import LoadedSettings
-from nodescope.base.status import Condition
+from nodescope.base.status import SamplerStatus
 from nodescope.base.text import hint_nearest
 from nodescope.hold.core_window import add_core_features, list_known_cores, parse_cores
 from nodescope.hold.ring import Ring
@@ -126,12 +126,12 @@ class AgentHealth:
     newest_seconds: float | None
 
 
-def judge_health(condition: Condition, now_mono_ns: int) -> AgentHealth:
+def judge_health(status: SamplerStatus, now_mono_ns: int) -> AgentHealth:
     """Live while the loop comes round within ten intervals; ready within three of a sample."""
-    loop_ns, newest_ns = condition.tally.loop_mono_ns, condition.tally.newest_mono_ns
+    loop_ns, newest_ns = status.counters.loop_mono_ns, status.counters.newest_mono_ns
     loop_seconds = None if loop_ns is None else (now_mono_ns - loop_ns) / 1e9
     newest_seconds = None if newest_ns is None else (now_mono_ns - newest_ns) / 1e9
-    interval_seconds = condition.interval_seconds
+    interval_seconds = status.interval_seconds
     # Ten intervals, at least ten seconds: a machine under heavy load is slow, not dead.
     live = loop_seconds is None or loop_seconds < max(10.0, 10 * interval_seconds)
     ready = newest_seconds is not None and newest_seconds < 3 * interval_seconds
@@ -147,7 +147,7 @@ def judge_health(condition: Condition, now_mono_ns: int) -> AgentHealth:
 
 
 def answer_status(
-    condition: Condition,
+    status: SamplerStatus,
     ring: Ring,
     loaded: LoadedSettings,
     now_mono_ns: int,
@@ -155,22 +155,22 @@ def answer_status(
     permissions: Mapping[str, Any],
 ) -> dict[str, Any]:
     """Every source with outcome, reason and cost; what is slowed, dropped, in force."""
-    tally = condition.tally
+    counters = status.counters
     return {
         "node": node,
         "version": __version__,
-        "health": asdict(judge_health(condition, now_mono_ns)),
+        "health": asdict(judge_health(status, now_mono_ns)),
         "sources": {
-            name: _source_json(name, outcome, condition, now_mono_ns)
-            for name, outcome in sorted(condition.outcomes.items())
+            name: _source_json(name, outcome, status, now_mono_ns)
+            for name, outcome in sorted(status.outcomes.items())
         },
-        "tables": {name: asdict(table) for name, table in condition.tables.items()},
+        "tables": {name: asdict(table) for name, table in status.tables.items()},
         "budget": {
             "ratio": loaded.settings.budget_ratio,
-            "used_ratio": condition.load_ratio,
-            "slowed": {name: table.every_ticks for name, table in condition.tables.items() if table.slowed},
+            "used_ratio": status.load_ratio,
+            "slowed": {name: table.every_ticks for name, table in status.tables.items() if table.slowed},
         },
-        "files": asdict(condition.files),
+        "files": asdict(status.files),
         "ring": {
             "frames": ring.frame_count,
             "bytes": ring.used_bytes,
@@ -179,8 +179,8 @@ def answer_status(
                 scope: ring.accepted_seconds(scope) for scope in ("node", "container", "process")
             },
         },
-        "ticks": {"taken": tally.ticks, "missed": tally.missed},
-        "series_over_limit": {scope: count for scope, count in tally.over_limit.items() if count},
+        "ticks": {"taken": counters.ticks, "missed": counters.missed},
+        "series_over_limit": {scope: count for scope, count in counters.over_limit.items() if count},
         "permissions": dict(permissions),
         "settings": {
             key: {
@@ -192,8 +192,8 @@ def answer_status(
     }
 
 
-def _source_json(name: str, outcome: Outcome, condition: Condition, now_mono_ns: int) -> dict[str, Any]:
-    last_ns = condition.tally.last_ok_mono_ns.get(name)
+def _source_json(name: str, outcome: Outcome, status: SamplerStatus, now_mono_ns: int) -> dict[str, Any]:
+    last_ns = status.counters.last_ok_mono_ns.get(name)
     return {
         "state": outcome.state,
         "reason": outcome.reason,
@@ -202,7 +202,7 @@ def _source_json(name: str, outcome: Outcome, condition: Condition, now_mono_ns:
         "last_success_seconds": None if last_ns is None else (now_mono_ns - last_ns) / 1e9,
         "errors": {
             reason: count
-            for (source, reason), count in condition.tally.errors.copy().items()
+            for (source, reason), count in status.counters.errors.copy().items()
             if source == name
         },
     }

@@ -37,7 +37,7 @@ REFUSED_PAUSE_SECONDS = 60.0
 
 
 @dataclass(slots=True)
-class AnnotationTally:
+class AnnotationCounters:
     """What became of the writes, for /metrics and /status."""
 
     keys: tuple[str, ...] = ()
@@ -59,7 +59,7 @@ class Annotator:
     node: str
     contents: Sequence[AnnotationContent[Any]]
     clock: Clock
-    tally: AnnotationTally
+    counters: AnnotationCounters
     chance: Callable[[], float] = random.random
     _is_restored: bool = False
     _written_mono_ns: int | None = None
@@ -70,7 +70,7 @@ class Annotator:
     _thread: threading.Thread | None = None
 
     def __post_init__(self) -> None:
-        self.tally.keys = tuple(content.key for content in self.contents)
+        self.counters.keys = tuple(content.key for content in self.contents)
 
     def start(self) -> None:
         self._thread = threading.Thread(target=self.run, name="annotation", daemon=True)
@@ -101,7 +101,7 @@ class Annotator:
             self._count_failure(self._explain(error))
             return self._pause(REFUSED_PAUSE_SECONDS)
         self._failures = 0
-        self.tally.reason = ""
+        self.counters.reason = ""
         return LOOK_SECONDS
 
     def rehearse(self) -> str:
@@ -139,7 +139,7 @@ class Annotator:
         self._is_restored = True
         for content in self.contents:
             if content.key in annotations:
-                self.tally.restored += content.restore(str(annotations[content.key]))
+                self.counters.restored += content.restore(str(annotations[content.key]))
 
     def _write_if_due(self) -> None:
         """All annotations in one write when any is due: a write costs more than its length."""
@@ -153,8 +153,8 @@ class Annotator:
         for content in self.contents:
             if content.key in texts:
                 content.settle()
-        self.tally.written += 1
-        self.tally.bytes = sum(len(text.encode()) for text in texts.values())
+        self.counters.written += 1
+        self.counters.bytes = sum(len(text.encode()) for text in texts.values())
 
     def _is_due(self, texts: Mapping[str, str]) -> bool:
         if self._written_mono_ns is None or not self._written_keys >= texts.keys():
@@ -168,7 +168,7 @@ class Annotator:
         return any(content.is_material() for content in self.contents if content.key in texts)
 
     def _count_failure(self, reason: str) -> None:
-        self.tally.failed += 1
-        if reason != self.tally.reason:
+        self.counters.failed += 1
+        if reason != self.counters.reason:
             log.warning("annotation not written", node=self.node, reason=reason)
-        self.tally.reason = reason
+        self.counters.reason = reason

@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 from nodescope import __version__
 from nodescope.base.clock import process_cpu_seconds
 from nodescope.base.frame import Event, Frame, Outcome
-from nodescope.base.self_counters import Histogram, Tally
-from nodescope.base.status import ArchiveCondition
+from nodescope.base.self_counters import Histogram, SamplerCounters
+from nodescope.base.status import ArchiveStatus
 from nodescope.hold.ring import Ring
-from nodescope.publish.annotation import AnnotationTally
+from nodescope.publish.annotation import AnnotationCounters
 from nodescope.serve.prometheus_text import (
     Labels,
     MetricFamily,
@@ -54,13 +54,13 @@ class Obituaries:
 class SelfMetrics:
     """Gathers what the parts of the agent count."""
 
-    tally: Tally
+    counters: SamplerCounters
     ring: Ring
     obituaries: Obituaries
     user_labels: Labels = ()
     latency: dict[str, Histogram] = field(default_factory=dict)
-    annotation: AnnotationTally = field(default_factory=AnnotationTally)
-    archive: Callable[[], ArchiveCondition] | None = None
+    annotation: AnnotationCounters = field(default_factory=AnnotationCounters)
+    archive: Callable[[], ArchiveStatus] | None = None
     """Set where samples are kept on disk."""
 
     def observe_request(self, path: str, seconds: float) -> None:
@@ -81,10 +81,10 @@ class SelfMetrics:
     def _sample_families(self, now_mono_ns: int) -> Iterable[MetricFamily]:
         frames = self.ring.frame_count
         yield build_single("metrics_samples_available", "gauge", "Frames that the ring holds.", frames)
-        if self.tally.newest_mono_ns is not None:
-            age_seconds = (now_mono_ns - self.tally.newest_mono_ns) / 1e9
+        if self.counters.newest_mono_ns is not None:
+            age_seconds = (now_mono_ns - self.counters.newest_mono_ns) / 1e9
             yield build_single("metrics_newest_seconds", "gauge", "Age of the newest sample.", age_seconds)
-        failed = sum(count for (name, _), count in self.tally.errors.copy().items() if name == "pcm")
+        failed = sum(count for (name, _), count in self.counters.errors.copy().items() if name == "pcm")
         yield build_single(
             "pcm_errors_total", "counter", "Readings of hardware counters that failed.", failed
         )
@@ -108,9 +108,9 @@ class SelfMetrics:
             "counter",
             "CPU time spent on the source.",
             "source",
-            {name: self.tally.cost_seconds[name] for name in names},
+            {name: self.counters.cost_seconds[name] for name in names},
         )
-        errors = {**{(name, "failed"): 0 for name in names}, **self.tally.errors.copy()}
+        errors = {**{(name, "failed"): 0 for name in names}, **self.counters.errors.copy()}
         yield build_labelled(
             "nodescope_source_errors_total",
             "counter",
@@ -120,13 +120,13 @@ class SelfMetrics:
         )
 
     def _tick_families(self) -> Iterable[MetricFamily]:
-        tally = self.tally
+        counters = self.counters
         yield build_histogram(
-            "nodescope_tick_late_seconds", "How late ticks started.", {(): tally.late_seconds}
+            "nodescope_tick_late_seconds", "How late ticks started.", {(): counters.late_seconds}
         )
-        yield build_single("nodescope_ticks_total", "counter", "Ticks taken.", tally.ticks)
+        yield build_single("nodescope_ticks_total", "counter", "Ticks taken.", counters.ticks)
         yield build_single(
-            "nodescope_ticks_missed_total", "counter", "Ticks that could not be taken.", tally.missed
+            "nodescope_ticks_missed_total", "counter", "Ticks that could not be taken.", counters.missed
         )
         series = dict(sorted(self._count_series().items()))
         yield build_labelled("nodescope_series", "gauge", "Live series by scope.", "scope", series)
@@ -135,7 +135,7 @@ class SelfMetrics:
             "counter",
             "Entities left out because their scope is over its limit, counted again at every tick.",
             "scope",
-            {scope: tally.dropped[scope] for scope in sorted({*tally.dropped, "container"})},
+            {scope: counters.dropped[scope] for scope in sorted({*counters.dropped, "container"})},
         )
 
     def _count_series(self) -> dict[str, int]:
@@ -207,7 +207,7 @@ EXIT_METRICS = {
     "oom_kills": "Processes killed for memory in a container that ended; shown for a minute.",
     "lifetime_seconds": "How long nodescope saw a container that ended; shown for a minute.",
 }
-# Field of the archive's condition -> metric, type, sentence.
+# Field of the archive's status -> metric, type, sentence.
 ARCHIVE_METRICS = {
     "archive_bytes": ("nodescope_archive_bytes", "gauge", "Size of the archive on disk."),
     "rows": ("nodescope_archive_rows_total", "counter", "Samples turned into Parquet."),
@@ -244,14 +244,14 @@ COPY_METRICS = {
 }
 
 
-def archive_families(condition: ArchiveCondition) -> Iterable[MetricFamily]:
+def archive_families(status: ArchiveStatus) -> Iterable[MetricFamily]:
     for attribute, described in ARCHIVE_METRICS.items():
-        yield build_single(*described, getattr(condition, attribute))
-    paused = condition.state == "paused"
+        yield build_single(*described, getattr(status, attribute))
+    paused = status.state == "paused"
     yield build_single("nodescope_archive_paused", "gauge", "1 while the archive cannot be written.", paused)
-    if condition.copy:
+    if status.copy:
         for attribute, described in COPY_METRICS.items():
-            yield build_single(*described, getattr(condition.copy, attribute))
+            yield build_single(*described, getattr(status.copy, attribute))
 
 
 def exit_labels(event: Event) -> Labels:

@@ -178,7 +178,7 @@ def test_without_a_descriptor_for_the_parent_everybody_is_asked(tmp_path: Path) 
     tree.kills[0] = 9
     tree.write(0)
     assert tree.read() == [9, 0]
-    assert tree.descriptors.condition().reopened == 0
+    assert tree.descriptors.status().reopened == 0
     tree.grid.close()
     assert tree.descriptors.pinned == 0
 

@@ -125,8 +125,8 @@ def test_ticks_are_taken_at_absolute_deadlines(bench: MakeBench) -> None:
     parts.clock.ends_ns = 10 * SECOND
     parts.sampler.run()
     assert [frame.mono_ns for frame in parts.kept.frames] == [n * SECOND for n in range(10)]
-    assert parts.sampler.tally.missed == 0
-    assert parts.sampler.tally.late_seconds.total == 0.0
+    assert parts.sampler.counters.missed == 0
+    assert parts.sampler.counters.late_seconds.total == 0.0
 
 
 def test_a_late_tick_does_not_move_the_next(bench: MakeBench) -> None:
@@ -138,8 +138,8 @@ def test_a_late_tick_does_not_move_the_next(bench: MakeBench) -> None:
     parts.sampler.run()
     # The tick at 1 s took 1.4 s: the one of 2 s starts at 2.4 s, the one of 3 s on time.
     assert [frame.mono_ns / SECOND for frame in parts.kept.frames] == [0, 1, 2.4, 3, 4]
-    assert parts.sampler.tally.missed == 0
-    assert parts.sampler.tally.late_seconds.total == pytest.approx(0.4)
+    assert parts.sampler.counters.missed == 0
+    assert parts.sampler.counters.late_seconds.total == pytest.approx(0.4)
 
 
 def test_ticks_that_could_not_be_taken_are_counted_not_caught_up_with(bench: MakeBench) -> None:
@@ -151,8 +151,8 @@ def test_ticks_that_could_not_be_taken_are_counted_not_caught_up_with(bench: Mak
     parts.sampler.run()
     # Begun at 1 s, done at 4.5 s: those of 2 s and 3 s are lost, that of 4 s is late.
     assert [frame.mono_ns / SECOND for frame in parts.kept.frames] == [0, 1, 4.5, 5, 6]
-    assert parts.sampler.tally.missed == 2
-    assert parts.sampler.tally.ticks == 5
+    assert parts.sampler.counters.missed == 2
+    assert parts.sampler.counters.ticks == 5
 
 
 def test_a_source_that_is_absent_is_asked_again_after_a_while(bench: MakeBench) -> None:
@@ -204,7 +204,7 @@ def test_a_source_that_raises_while_reading_stops_nobody(bench: MakeBench) -> No
         assert frame.outcomes["bad"].state == "failed"
         assert "a bug" in frame.outcomes["bad"].reason
         assert [block.table.name for block in frame.blocks] == ["good"]
-    assert parts.sampler.tally.errors["bad", "raised"] >= 3
+    assert parts.sampler.counters.errors["bad", "raised"] >= 3
     bad.segment.before_read = nothing
     assert parts.sampler.tick().outcomes["bad"].state == "ok"
 
@@ -223,11 +223,11 @@ def test_a_file_that_is_gone_is_no_failure_and_one_that_breaks_is(bench: MakeBen
     parts = bench(source)
     source.segment.meets = [FileFault("x", "gone", "no such device")]
     assert parts.sampler.tick().outcomes["a"].state == "ok"
-    assert not parts.sampler.condition().tables["a"].faults
+    assert not parts.sampler.status().tables["a"].faults
     source.segment.meets = [FileFault("x", "failed", "input/output error")]
     parts.sampler.tick()
-    assert parts.sampler.tally.errors["a", "failed"] >= 1
-    assert parts.sampler.condition().tables["a"].faults == ("x: input/output error",)
+    assert parts.sampler.counters.errors["a", "failed"] >= 1
+    assert parts.sampler.status().tables["a"].faults == ("x: input/output error",)
 
 
 def test_a_slow_table_is_in_some_frames_only(bench: MakeBench) -> None:
@@ -241,10 +241,10 @@ def test_a_slow_table_is_in_some_frames_only(bench: MakeBench) -> None:
 def test_the_condition_is_a_snapshot_of_everything(bench: MakeBench) -> None:
     parts = bench(simple("a"))
     parts.sampler.tick()
-    condition = parts.sampler.condition()
-    assert condition.outcomes["a"].state == "ok"
-    assert condition.tables["a"].every_ticks == 1
-    assert condition.tally.last_ok_mono_ns["a"] == 0
+    status = parts.sampler.status()
+    assert status.outcomes["a"].state == "ok"
+    assert status.tables["a"].every_ticks == 1
+    assert status.counters.last_ok_mono_ns["a"] == 0
 
 
 def test_what_is_left_out_is_counted_at_every_tick(bench: Callable[..., Bench]) -> None:
@@ -253,5 +253,5 @@ def test_what_is_left_out_is_counted_at_every_tick(bench: Callable[..., Bench]) 
     sampler = bench(source).sampler
     for source.left_out in (3, 3, 1, 0):
         sampler.tick()
-    assert sampler.tally.dropped["node"] == 7
-    assert sampler.tally.over_limit == {"node": 0}
+    assert sampler.counters.dropped["node"] == 7
+    assert sampler.counters.over_limit == {"node": 0}

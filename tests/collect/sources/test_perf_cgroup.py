@@ -18,7 +18,7 @@ from tests.integration.agents import TurnableClock, wait_for
 
 from nodescope.base.entity import Entity
 from nodescope.base.errors import SourceAbsent, SourceFailed
-from nodescope.base.perf_requests import WISH_SECONDS, WISHES, Wishes
+from nodescope.base.perf_requests import MOST_REQUESTS, REQUEST_SECONDS, PerfRequests
 from nodescope.collect.containers.cgroup_path import CgroupName
 from nodescope.collect.containers.live_containers import LiveContainer
 from nodescope.collect.files.roots import NodeRoot
@@ -105,10 +105,10 @@ def test_nothing_is_counted_unless_somebody_asks(node: Path) -> None:
 def test_a_wish_opens_and_its_end_closes(node: Path) -> None:
     kernel = CgroupKernel()
     source, context = open_source(node, kernel)
-    context.wishes.add("web")
+    context.perf_requests.add("web")
     assert names(source) == ["web"]
     assert len(kernel.leaders(node / "sys/fs/cgroup/kubepods/web", 0)) == 2
-    context.wishes._until_mono_ns.clear()
+    context.perf_requests._until_mono_ns.clear()
     assert names(source) == []
     assert sorted(kernel.closed) == sorted(kernel.opened)
 
@@ -136,7 +136,7 @@ def test_cores_are_summed_and_each_interval_scaled(node: Path) -> None:
 
 
 def test_the_budget_is_descriptors(node: Path) -> None:
-    """Two cores, two pairs: eight a container. The first in the order of the wishes fit."""
+    """Two cores, two pairs: eight a container. The first in the order of the perf_requests fit."""
     kernel = CgroupKernel()
     source, _ = open_source(node, kernel, perf_containers=("database", "*"), perf_descriptors=17)
     assert names(source) == ["database", "web"]
@@ -225,16 +225,16 @@ def test_containers_are_meant_by_name_or_id(pattern: str, found: list[str]) -> N
 
 def test_a_wish_ends_by_itself_and_there_are_not_many() -> None:
     clock = TurnableClock()
-    wishes = Wishes(clock)
-    wishes.add("a")
-    clock.turn(WISH_SECONDS / 2)
-    wishes.add("b")
-    clock.turn(WISH_SECONDS / 2)
-    assert wishes.current() == ("b",)
-    for number in range(2 * WISHES):
-        wishes.add(str(number))
-    assert len(wishes.current()) == WISHES
-    assert wishes.current()[-1] == str(2 * WISHES - 1)
+    perf_requests = PerfRequests(clock)
+    perf_requests.add("a")
+    clock.turn(REQUEST_SECONDS / 2)
+    perf_requests.add("b")
+    clock.turn(REQUEST_SECONDS / 2)
+    assert perf_requests.current() == ("b",)
+    for number in range(2 * MOST_REQUESTS):
+        perf_requests.add(str(number))
+    assert len(perf_requests.current()) == MOST_REQUESTS
+    assert perf_requests.current()[-1] == str(2 * MOST_REQUESTS - 1)
 
 
 # -- the real kernel ----------------------------------------------------------------

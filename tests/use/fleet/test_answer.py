@@ -14,12 +14,15 @@ from nodescope.cli import main
 from nodescope.keep.demo.archive import write_node
 from nodescope.keep.demo.story import DemoRequest
 from nodescope.read.files.file_survey import SurveyFault, survey_roots
-from nodescope.use.fleet.answer import FleetAnswer, build_answer, is_together
+from nodescope.use.fleet.answer import FleetAnswer, build_answer, is_common
 from nodescope.use.fleet.compare import compare
-from nodescope.use.fleet.out import write_out
-from nodescope.use.fleet.part import Job, Key, Unit, UnitPart, cut_units
-from nodescope.use.fleet.task import run_unit
+from nodescope.use.fleet.findings_file import write_findings
+from nodescope.use.fleet.unit import Job, Unit, UnitAnswer, split_by_day
+from nodescope.use.fleet.worker import run_unit
+from nodescope.use.fleet.workload import Owner
 
+Key = tuple[str, str, str]
+"""Namespace, workload, image."""
 API: Key = ("shop", "shop/api", "api:2")
 CRON: Key = ("batch", "batch/cron", "cron:1")
 
@@ -61,14 +64,16 @@ def row(node: str, key: Key, chance: float = 1e-9, **more: Any) -> dict[str, Any
     }
 
 
-def part(number: int, rows: list[dict[str, Any]], elsewhere: dict[Key, int] | None = None) -> UnitPart:
-    made = UnitPart(unit(f"n{number}"), rows, Counter({API: 1, CRON: 1}))
-    made.elsewhere = Counter(elsewhere or {})
-    made.seconds_elsewhere = {API: 3360.0, CRON: 3360.0}
+def part(number: int, rows: list[dict[str, Any]], elsewhere: dict[Key, int] | None = None) -> UnitAnswer:
+    node = f"n{number}"
+    api, cron = Owner(node, *API), Owner(node, *CRON)
+    made = UnitAnswer(unit(node), rows, Counter({api: 1, cron: 1}))
+    made.elsewhere = Counter({Owner(node, *key): count for key, count in (elsewhere or {}).items()})
+    made.seconds_elsewhere = {api: 3360.0, cron: 3360.0}
     return made
 
 
-def changes(parts: list[UnitPart]) -> FleetAnswer:
+def changes(parts: list[UnitAnswer]) -> FleetAnswer:
     return build_answer(parts, [], Job("changes", 1_800_000, 120_000), "workload", 0.05)
 
 
@@ -78,7 +83,7 @@ def test_what_changed_together_stands_out_and_habit_does_not() -> None:
         part(number, [row(f"n{number}", API), row(f"n{number}", CRON)], {CRON: 22}) for number in range(8)
     ]
     answer = changes(parts)
-    together = [one for one in answer.together if is_together(one, 0.05)]
+    together = [one for one in answer.group_tests if is_common(one, 0.05)]
     assert {(one.by, one.group.name) for one in together if one.by in ("workload", "image")} == {
         ("workload", "shop/api"),
         ("image", "api:2"),
@@ -98,7 +103,7 @@ def test_replicas_that_agree_are_kept_where_one_alone_would_not_be() -> None:
     weak = [part(number, [row(f"n{number}", API, chance=0.03)]) for number in range(8)]
     more = [part(number, []) for number in range(8, 200)]
     for one in more:
-        one.looked = Counter({CRON: 1})
+        one.looked = Counter({Owner(one.unit.node, *CRON): 1})
     lonely = part(500, [row("n500", CRON, chance=0.03)])
     answer = build_answer([*weak, *more, lonely], [], Job("periodicity"), "workload", 0.05)
     assert {one["workload"] for one in answer.kept} == {"shop/api"}
@@ -126,7 +131,7 @@ def test_two_sides_are_compared_by_their_middle() -> None:
 def test_the_table_is_the_same_in_every_format(tmp_path: Path) -> None:
     answer = changes([part(number, [row(f"n{number}", API, period_seconds=3.0)]) for number in range(4)])
     for ending in ("parquet", "csv", "json"):
-        write_out(tmp_path / f"out.{ending}", answer.rows, {"question": "changes"})
+        write_findings(tmp_path / f"out.{ending}", answer.rows, {"question": "changes"})
     table = pq.read_table(tmp_path / "out.parquet").to_pylist()
     with (tmp_path / "out.csv").open() as file:
         lines = list(csv.DictReader(file))
@@ -135,7 +140,7 @@ def test_the_table_is_the_same_in_every_format(tmp_path: Path) -> None:
     assert [one["node"] for one in table] == [one["node"] for one in content["findings"]]
     assert json.loads(table[0]["measures"])["period_seconds"] == 3.0
     with pytest.raises(RequestRejected, match=r"\.parquet, \.csv, \.json"):
-        write_out(tmp_path / "out.xlsx", answer.rows, {})
+        write_findings(tmp_path / "out.xlsx", answer.rows, {})
 
 
 @pytest.mark.parametrize(
@@ -191,7 +196,7 @@ def test_what_only_the_data_can_refuse_is_one_clear_line_too(
 
 def test_three_minutes_are_too_short_to_leak(node: Path) -> None:
     """Counted as such, neither found nor cleared."""
-    units = cut_units(survey_roots([str(node)]), ["memory_anon"], None, None)
+    units = split_by_day(survey_roots([str(node)]), ["memory_anon"], None, None)
     (part,) = (run_unit(one, Job("leaks")) for one in units)
     assert part.rows == []
     assert part.looked.total() == 0

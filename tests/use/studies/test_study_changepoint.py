@@ -9,7 +9,7 @@ import pytest
 from bench import studies_sets as sets
 
 from nodescope.use.studies import Series, StudyAnswer, changepoint
-from nodescope.use.studies.maths.change_search import cuts_of
+from nodescope.use.studies.maths.change_search import find_changes
 from nodescope.use.studies.maths.piecewise_fit import RunningSums, log_evidence, log_gamma
 
 MakeSeries = Callable[..., Series]
@@ -57,18 +57,18 @@ def test_stationary_cpu_does_not_change(series: MakeSeries) -> None:
 def test_noise_is_not_change(background: str) -> None:
     """At most one false change in twelve series of 1,200 samples (goal 0; measured 0 to 0.1 per series)."""
     random = np.random.default_rng(4)
-    assert sum(len(cuts_of(sets.BACKGROUNDS[background](random, 1200))) for _ in range(12)) <= 2
+    assert sum(len(find_changes(sets.BACKGROUNDS[background](random, 1200))) for _ in range(12)) <= 2
 
 
 def test_strongly_remembering_noise_gives_at_most_one_change_a_series() -> None:
     random = np.random.default_rng(5)
-    found = [len(cuts_of(sets.BACKGROUNDS["autoregressive 0.9"](random, 1200))) for _ in range(15)]
+    found = [len(find_changes(sets.BACKGROUNDS["autoregressive 0.9"](random, 1200))) for _ in range(15)]
     assert np.mean(found) <= 1.0
 
 
 def test_a_sine_is_one_period_and_not_twenty_changes() -> None:
     random = np.random.default_rng(6)
-    assert cuts_of(np.sin(2 * np.pi * np.arange(1200) / 120) + 0.3 * random.standard_normal(1200)) == []
+    assert find_changes(np.sin(2 * np.pi * np.arange(1200) / 120) + 0.3 * random.standard_normal(1200)) == []
 
 
 def test_a_step_under_a_period_is_still_found(series: MakeSeries) -> None:

@@ -7,7 +7,7 @@ import pytest
 from bench import studies_sets as sets
 
 from nodescope.use.studies import STUDIES, Series, anomaly, correlation, summary
-from nodescope.use.studies.maths.tail_chance import student_tail
+from nodescope.use.studies.maths.tail_probability import student_tail
 from nodescope.use.studies.series import FloatArray
 
 MakeSeries = Callable[..., Series]

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from nodescope.base.status import FilesCondition
+from nodescope.base.status import OpenFilesStatus
 from nodescope.collect.files.native import Native, Pidlist
 
 # A file of the node larger than this is not one we know how to read; /proc
@@ -178,6 +178,6 @@ class Descriptors:
         """A file is no longer read."""
         (self.kept if kept else self.reopened)[table] -= 1
 
-    def condition(self) -> FilesCondition:
+    def status(self) -> OpenFilesStatus:
         tables = {name: (self.kept[name], count) for name, count in sorted(self.reopened.items()) if count}
-        return FilesCondition(self.limit, self.pinned, sum(self.reopened.values()), tables)
+        return OpenFilesStatus(self.limit, self.pinned, sum(self.reopened.values()), tables)

@@ -18,8 +18,8 @@ from nodescope.base.block import Block
 from nodescope.base.clock import Clock, thread_cpu_ns
 from nodescope.base.frame import OK, Event, Frame, Outcome
 from nodescope.base.log import Log
-from nodescope.base.self_counters import Tally
-from nodescope.base.status import Condition, TableCondition
+from nodescope.base.self_counters import SamplerCounters
+from nodescope.base.status import SamplerStatus, TableStatus
 from nodescope.collect.files.batch import FileFault, ReadSegment, read_segments
 from nodescope.collect.run.budget import Budget
 from nodescope.collect.run.call_runner import CallRunner
@@ -79,7 +79,7 @@ class Sampler:
         context: Context,
         clock: Clock,
     ) -> None:
-        self.tally = Tally()
+        self.counters = SamplerCounters()
         self.interval_ns = round(context.settings.interval_seconds * 1e9)
         self.budget = Budget(context.settings.budget_ratio * context.settings.interval_seconds)
         self.outcomes: dict[str, Outcome] = {}
@@ -121,24 +121,24 @@ class Sampler:
         deadline_ns = self._clock.mono_ns()
         while not self._clock.wait_until(deadline_ns, self.stopping):
             late_ns = self._clock.mono_ns() - deadline_ns
-            self.tally.late_seconds.observe(late_ns / 1e9)
+            self.counters.late_seconds.observe(late_ns / 1e9)
             _, outcome = run_guarded("tick", self.tick, None)
             if outcome.state != OK.state:
                 # The next one may do better; this one is lost, and counted.
-                self.tally.missed += 1
+                self.counters.missed += 1
             deadline_ns += self.interval_ns
             behind_ns = self._clock.mono_ns() - deadline_ns
             if behind_ns > 0:
                 # Whole ticks that have passed meanwhile; the grid stays.
                 skipped = behind_ns // self.interval_ns
-                self.tally.missed += skipped
+                self.counters.missed += skipped
                 deadline_ns += skipped * self.interval_ns
 
-    def condition(self) -> Condition:
+    def status(self) -> SamplerStatus:
         """A snapshot for whoever asks, from any thread."""
         slowed = self.budget.slowed()
         tables = {
-            name: TableCondition(
+            name: TableStatus(
                 pace.tier,
                 pace.cost_seconds,
                 name in slowed,
@@ -148,14 +148,14 @@ class Sampler:
         }
         interval_seconds = self.interval_ns / 1e9
         load_ratio = self.budget.load_seconds / interval_seconds
-        files = self._context.descriptors.condition()
-        return Condition(interval_seconds, dict(self.outcomes), tables, load_ratio, self.tally, files)
+        files = self._context.descriptors.status()
+        return SamplerStatus(interval_seconds, dict(self.outcomes), tables, load_ratio, self.counters, files)
 
     # -- one tick ---------------------------------------------------------
 
     def tick(self) -> Frame:
         tick = Tick(self._number, self._clock.wall_ns(), self._clock.mono_ns())
-        self.tally.loop_mono_ns = tick.mono_ns
+        self.counters.loop_mono_ns = tick.mono_ns
         events = self._refresh(tick)
         due = self._due(tick.number)
         read_segments([segment for _, segment in due])
@@ -196,7 +196,7 @@ class Sampler:
     def _note_outcome(self, name: str, outcome: Outcome) -> None:
         self.outcomes[name] = outcome
         if outcome.state == "failed":
-            self.tally.errors[name, outcome.detail] += 1
+            self.counters.errors[name, outcome.detail] += 1
 
     def _register(self, opened: Opened) -> None:
         if opened.is_open:
@@ -246,7 +246,7 @@ class Sampler:
         if not loud:
             return
         for fault in loud:
-            self.tally.errors[opened.source.name, fault.status] += 1
+            self.counters.errors[opened.source.name, fault.status] += 1
         first, _ = next(iter(opened.source.segments()))
         if segment is first and (block is None or np.isnan(block.values).all()):
             more = f" (and {len(loud) - 1} more)" if len(loud) > 1 else ""
@@ -266,7 +266,7 @@ class Sampler:
     def _note_call(self, caller: CallRunner, outcome: Outcome) -> None:
         name = caller.source.name
         if outcome.state == "failed":
-            self.tally.errors[name, outcome.detail] += 1
+            self.counters.errors[name, outcome.detail] += 1
         if outcome.detail == "hung":
             # What it costs is not known before it answers.
             return
@@ -274,7 +274,7 @@ class Sampler:
         # Per tick of its own pace, so that calls and files share one scale.
         share = self.interval_ns / 1e9 / max(caller.source.pace_seconds, self.interval_ns / 1e9)
         self.budget.note(name, outcome.cost_seconds * share)
-        self.tally.cost_seconds[name] += outcome.cost_seconds
+        self.counters.cost_seconds[name] += outcome.cost_seconds
 
     def _apply_pace(self, table: str, tier: int) -> None:
         for caller in self._callers:
@@ -285,19 +285,17 @@ class Sampler:
         )
 
     def _count(self, frame: Frame) -> None:
-        tally = self.tally
-        tally.ticks += 1
-        tally.newest_mono_ns = frame.mono_ns
+        counters = self.counters
+        counters.ticks += 1
+        counters.newest_mono_ns = frame.mono_ns
         for opened in self._opened:
             name = opened.source.name
             outcome = frame.outcomes[name]
-            tally.cost_seconds[name] += outcome.cost_seconds
+            counters.cost_seconds[name] += outcome.cost_seconds
             if opened.is_open:
                 for scope, count in opened.source.dropped().items():
-                    tally.over_limit[scope] = count
-                    tally.dropped[scope] += count
+                    counters.over_limit[scope] = count
+                    counters.dropped[scope] += count
         for name, outcome in frame.outcomes.items():
             if outcome.state == OK.state:
-                tally.last_ok_mono_ns[name] = frame.mono_ns
-        for event in frame.events:
-            tally.events[event.scope, event.kind] += 1
+                counters.last_ok_mono_ns[name] = frame.mono_ns

@@ -17,7 +17,7 @@ from nodescope.base.clock import Clock, SystemClock
 from nodescope.base.entity import LIMITS, NODE, Entity
 from nodescope.base.errors import SourceAbsent, SourceFailed
 from nodescope.base.frame import Event
-from nodescope.base.perf_requests import Wishes
+from nodescope.base.perf_requests import PerfRequests
 from nodescope.base.settings import Settings
 from nodescope.collect.containers.live_containers import LiveContainers
 from nodescope.collect.containers.names import ContainerNames
@@ -49,7 +49,7 @@ class Context:
     """This node's name, as the API server knows it."""
     clock: Clock = field(default_factory=SystemClock)
     kubernetes: Access = field(default_factory=Access)
-    wishes: Wishes = field(default_factory=Wishes)
+    perf_requests: PerfRequests = field(default_factory=PerfRequests)
     """Containers whose hardware counters somebody asked for."""
 
     def limit(self, scope: str) -> int:

@@ -1,13 +1,15 @@
 """The answer of a fleet for a terminal: a headline, a ranked table, and what was not looked at."""
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from dataclasses import asdict
+from typing import Any
 
+from nodescope.base.quantity import render_quantity, render_slope
+from nodescope.base.time_range import render_time, render_time_of_day
 from nodescope.commands.text.terminal import paint, render_table
-from nodescope.use.fleet.answer import FleetAnswer, Together, is_together
+from nodescope.use.fleet.answer import FleetAnswer, GroupTest, is_common
 from nodescope.use.fleet.compare import FleetPair
 from nodescope.use.fleet.group import Group, Spread
-from nodescope.use.studies.words import clock, per_time, quantity
 
 FAULTS_MOST = 20
 
@@ -44,10 +46,10 @@ def headline(answer: FleetAnswer) -> str:
 def spread_words(spread: Spread | None, unit: str) -> str:
     if spread is None:
         return "-"
-    middle = quantity(spread.middle, unit)
+    middle = render_quantity(spread.middle, unit)
     if spread.low == spread.high:
         return middle
-    return f"{middle} ({quantity(spread.low, unit)} to {quantity(spread.high, unit)})"
+    return f"{middle} ({render_quantity(spread.low, unit)} to {render_quantity(spread.high, unit)})"
 
 
 def unit_of(group: Group) -> str:
@@ -67,26 +69,28 @@ def render_leaks(answer: FleetAnswer, limit: int) -> str:
         left = [row for row in group.rows if row.get("time_to_limit_seconds") is not None]
         first = min(left, key=lambda row: row["to"] + row["time_to_limit_seconds"], default=None)
         soonest = (
-            f"{first['node']} {first['series']} at {clock(first['to'] + first['time_to_limit_seconds'])}"
+            f"{first['node']} {first['series']} at {render_time(first['to'] + first['time_to_limit_seconds'])}"
             if first
             else "-"
         )
-        pace = per_time(slope.middle, unit_of(group)) if slope else "-"
+        pace = render_slope(slope.middle, unit_of(group)) if slope else "-"
         if slope and slope.low != slope.high:
-            pace += f" ({per_time(slope.low, unit_of(group))} to {per_time(slope.high, unit_of(group))})"
+            pace += (
+                f" ({render_slope(slope.low, unit_of(group))} to {render_slope(slope.high, unit_of(group))})"
+            )
         rows.append([group.name, of_words(group), str(group.nodes), pace, soonest])
     return render_table([answer.by, "leaking", "nodes", "growth", "first at its limit"], rows)
 
 
 def render_changes(answer: FleetAnswer, limit: int) -> str:
-    kept = [one for one in answer.together if is_together(one, answer.false_share)]
+    kept = [one for one in answer.group_tests if is_common(one, answer.false_share)]
     if not kept:
-        return f"Nothing changed together at {clock(answer.at or 0.0)}.\n"
+        return f"Nothing changed together at {render_time(answer.at or 0.0)}.\n"
     rows = [change_row(one) for one in kept[:limit]]
     return render_table(["by", "what", "metric", "changed", "nodes", "at", "from, to"], rows)
 
 
-def change_row(one: Together) -> list[str]:
+def change_row(one: GroupTest) -> list[str]:
     group = one.group
     unit = unit_of(group)
     at = group.spread("at")
@@ -101,7 +105,7 @@ def change_row(one: Together) -> list[str]:
         group.metric,
         of_words(group),
         str(group.nodes),
-        clock(at.middle) if at else "-",
+        render_time(at.middle) if at else "-",
         text,
     ]
 
@@ -118,7 +122,7 @@ def render_top(answer: FleetAnswer, limit: int) -> str:
                 str(group.looked_at),
                 str(group.nodes),
                 spread_words(group.spread("magnitude"), unit),
-                quantity(peak.high, unit) if (peak := group.spread("max")) else "-",
+                render_quantity(peak.high, unit) if (peak := group.spread("max")) else "-",
                 f"{busy_words(group)}{f' on {days} days' if days > 1 else ''}",
             ]
         )
@@ -136,11 +140,7 @@ def busy_words(group: Group) -> str:
     starts = sorted(row["busy_from"] for row in busiest)
     ends = sorted(row["busy_to"] for row in busiest)
     first, last = (times[len(times) // 2] for times in (starts, ends))
-    return f"{time_of_day(first)} to {time_of_day(last)} UTC"
-
-
-def time_of_day(at: float) -> str:
-    return datetime.fromtimestamp(at, UTC).strftime("%H:%M")
+    return f"{render_time_of_day(first)} to {render_time_of_day(last)} UTC"
 
 
 def render_findings(answer: FleetAnswer, limit: int) -> str:
@@ -190,3 +190,55 @@ def render_rest(answer: FleetAnswer) -> str:
     if len(answer.faults) > FAULTS_MOST:
         lines.append(f"and {len(answer.faults) - FAULTS_MOST} more (--json has all)")
     return "".join(f"{line}\n" for line in lines)
+
+
+def count_series(group: Group) -> dict[str, Any]:
+    return {
+        "name": group.name,
+        "metric": group.metric,
+        "series": group.series,
+        "looked_at": group.looked_at,
+    }
+
+
+def summarize(answer: FleetAnswer, pairs: Sequence[FleetPair] | None) -> dict[str, Any]:
+    """All but the findings themselves, as JSON has it."""
+    content: dict[str, Any] = {
+        "question": answer.question if pairs is None else "compare",
+        "version": 1,
+        "nodes": answer.nodes,
+        "units": answer.units,
+        "series_looked_at": answer.series,
+        "series_too_short": answer.short,
+        "samples": answer.samples,
+        "false_share": answer.false_share,
+        "kept": len(answer.kept),
+        "at": answer.at,
+        "by": answer.by,
+        "fetched_bytes": answer.fetched_bytes,
+        "not_collected": answer.not_collected,
+        "not_looked_at": [asdict(fault) for fault in answer.faults],
+        "groups": [
+            {
+                **count_series(group),
+                "nodes": group.nodes,
+                "images": group.images(),
+                "magnitude": asdict(spread) if (spread := group.spread("magnitude")) else None,
+            }
+            for group in answer.groups
+        ],
+    }
+    if answer.group_tests:
+        content["together"] = [
+            {
+                "by": one.by,
+                **count_series(one.group),
+                "chance": one.chance,
+                "chance_adjusted": one.adjusted,
+                "kept": is_common(one, answer.false_share),
+            }
+            for one in answer.group_tests
+        ]
+    if pairs is not None:
+        content["pairs"] = [{**asdict(pair), "change": pair.change} for pair in pairs]
+    return content

@@ -5,18 +5,22 @@ import re
 import shutil
 import sys
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import TextIO
 
 CODES = {"green": "32", "red": "31", "yellow": "33", "dim": "2", "bold": "1"}
 _PAINT = re.compile(r"\x1b\[[0-9;]*m")
 
 
-def has_colour() -> bool:
-    return sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+def has_colour(out: TextIO | None = None, environment: Mapping[str, str] | None = None) -> bool:
+    """Only on a terminal, and never when NO_COLOR is set (https://no-color.org)."""
+    environment = os.environ if environment is None else environment
+    return (out or sys.stdout).isatty() and not environment.get("NO_COLOR")
 
 
-def paint(text: str, colour: str) -> str:
-    return f"\x1b[{CODES[colour]}m{text}\x1b[0m" if has_colour() else text
+def paint(text: str, colour: str, *, wanted: bool | None = None) -> str:
+    wanted = has_colour() if wanted is None else wanted
+    return f"\x1b[{CODES[colour]}m{text}\x1b[0m" if wanted else text
 
 
 def width_of(text: str) -> int:

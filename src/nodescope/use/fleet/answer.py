@@ -1,31 +1,33 @@
 """
-From the parts to the answer: what is kept, in which groups, and what was not looked at.
+From the answers of all units to the answer: what is kept, in which groups, what was not looked at.
 
-Findings are kept or not by their chance among all series that were looked
-at; those that are not kept stay in the table, marked, and are counted.
+A finding is kept if it is significant among all series that were looked at;
+the others stay in the table, marked, and are counted.
 """
 
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from math import exp
 from statistics import median
 from typing import Any
 
 from nodescope.read.files.file_survey import SurveyFault
-from nodescope.use.fleet.chance import adjust, binomial_tail, surprise
 from nodescope.use.fleet.group import Group, count_looked, group_of, group_rows
-from nodescope.use.fleet.part import Job, UnitPart
-from nodescope.use.fleet.workload import GROUPINGS, Owner
+from nodescope.use.fleet.significance import adjust_p_values, binomial_tail, log_likelihood_ratio
+from nodescope.use.fleet.unit import Job, UnitAnswer
+from nodescope.use.fleet.workload import GROUPINGS
 
-# Workloads and images are what a team can act on.
+# A finding may be kept together with its workload or image: a team can act on those.
 COMMON = ("workload", "image")
+# The weight of the median group's rate of changes in every group's own rate.
 PRIOR_SECONDS = 1800.0
 
 
 @dataclass(slots=True)
-class Together:
-    """Changes at one moment that a group has in common."""
+class GroupTest:
+    """Whether a group has more findings than usual: the binomial test of one group."""
 
     by: str
     group: Group
@@ -33,7 +35,7 @@ class Together:
     adjusted: float
     nats: float
     expected: float
-    """Of its hits, the share that would be there anyhow."""
+    """The share of its findings that would be there by chance."""
 
     @property
     def share(self) -> float:
@@ -49,13 +51,13 @@ class FleetAnswer:
     nodes: int
     units: int
     series: int
-    """Series with enough samples to say something."""
+    """Series with enough samples."""
     short: int
     samples: int
     false_share: float
     rows: list[dict[str, Any]] = field(default_factory=list)
     groups: list[Group] = field(default_factory=list)
-    together: list[Together] = field(default_factory=list)
+    group_tests: list[GroupTest] = field(default_factory=list)
     faults: list[SurveyFault] = field(default_factory=list)
     not_collected: list[str] = field(default_factory=list)
     at: float | None = None
@@ -67,7 +69,7 @@ class FleetAnswer:
 
 
 def build_answer(
-    parts: Sequence[UnitPart], faults: Sequence[SurveyFault], job: Job, by: str, false_share: float
+    parts: Sequence[UnitAnswer], faults: Sequence[SurveyFault], job: Job, by: str, false_share: float
 ) -> FleetAnswer:
     answer = FleetAnswer(
         job.question,
@@ -94,28 +96,20 @@ def build_answer(
     return answer
 
 
-def missing_metrics(parts: Sequence[UnitPart]) -> list[str]:
+def missing_metrics(parts: Sequence[UnitAnswer]) -> list[str]:
     asked = {part.unit.metric for part in parts}
     return sorted(asked - {part.unit.metric for part in parts if part.collected})
 
 
-def judge_findings(answer: FleetAnswer, parts: Sequence[UnitPart]) -> None:
+def judge_findings(answer: FleetAnswer, parts: Sequence[UnitAnswer]) -> None:
     """
-    Kept: what is too strong for chance alone, or what a workload's or image's series have in common.
+    Kept: what is significant by itself, or what the series of a workload or image have in common.
 
-    A hundred replicas that all show a little say more than one of them: a
-    group has it together when more of it has it than of the rest of the fleet.
+    A hundred replicas with weak findings are more evidence than one of them: a
+    finding is common to a group when more of the group has it than of the rest.
     """
-    own = adjust([row["chance"] for row in answer.rows], answer.series)
-    shared = {
-        (one.by, one.group.name, one.group.metric): one.adjusted
-        for one in test_groups(answer, parts, COMMON, rest_share)
-        if is_together(one, answer.false_share)
-    }
-    for row, adjusted in zip(answer.rows, own):
-        in_groups = [shared.get((by, group_of(row, by), row["metric"]), 1.0) for by in COMMON]
-        row["chance_adjusted"] = min(adjusted, *in_groups)
-        row["kept"] = row["chance_adjusted"] <= answer.false_share
+    own = adjust_p_values([row["chance"] for row in answer.rows], answer.series)
+    mark_rows(answer, own, test_groups(answer, parts, COMMON, partial(rest_share, answer, parts)))
 
     def rank(group: Group) -> Any:
         soonest = group.spread("time_to_limit_seconds")
@@ -128,60 +122,81 @@ def judge_findings(answer: FleetAnswer, parts: Sequence[UnitPart]) -> None:
     answer.groups = group_rows(answer.kept, count_looked(parts, answer.by), answer.by, rank)
 
 
-Usual = Callable[[str, Group], float]
+def mark_rows(answer: FleetAnswer, own: Sequence[float], tests: Sequence[GroupTest]) -> None:
+    """
+    Each row with its adjusted p-value, its own or that of its workload or image.
+
+    A node's or a namespace's test says that something is there, not that it is
+    this series.
+    """
+    shared = {
+        (one.by, one.group.name, one.group.metric): one.adjusted
+        for one in tests
+        if one.by in COMMON and is_common(one, answer.false_share)
+    }
+    for row, adjusted in zip(answer.rows, own):
+        in_groups = [shared.get((by, group_of(row, by), row["metric"]), 1.0) for by in COMMON]
+        row["chance_adjusted"] = min(adjusted, *in_groups)
+        row["kept"] = row["chance_adjusted"] <= answer.false_share
+
+
+UsualShare = Callable[[Group], float]
+"""The probability that a series of the group has a finding by chance."""
 
 
 def test_groups(
     answer: FleetAnswer,
-    parts: Sequence[UnitPart],
+    parts: Sequence[UnitAnswer],
     groupings: Sequence[str],
-    usual: "Callable[[FleetAnswer, Sequence[UnitPart], str], Usual]",
-) -> list[Together]:
-    """Every group with a finding against the share that is usual, over all groups that there are."""
-    found: list[Together] = []
+    usual_share: Callable[[str], UsualShare],
+) -> list[GroupTest]:
+    """Every group with a finding against the usual share, adjusted for the number of all groups."""
+    found: list[GroupTest] = []
     tried = 0
     for by in groupings:
         looked = count_looked(parts, by)
         tried += len(looked)
-        share_of = usual(answer, parts, by)
+        share_of = usual_share(by)
         for group in group_rows(answer.rows, looked, by, lambda one: one.name):
             tries = max(group.looked_at, group.series)
-            share = share_of(by, group)
+            share = share_of(group)
             tail = binomial_tail(group.series, tries, share)
             expected = tries * share / group.series
-            found.append(Together(by, group, tail, 1.0, surprise(group.series, tries, share), expected))
-    for one, adjusted in zip(found, adjust([one.chance for one in found], tried)):
+            found.append(
+                GroupTest(by, group, tail, 1.0, log_likelihood_ratio(group.series, tries, share), expected)
+            )
+    for one, adjusted in zip(found, adjust_p_values([one.chance for one in found], tried)):
         one.adjusted = adjusted
     return found
 
 
-def is_together(one: Together, false_share: float) -> bool:
-    """More than chance, and so much more that few of its members are there by chance."""
+def is_common(one: GroupTest, false_share: float) -> bool:
+    """Significant, and with few members that are there by chance."""
     return one.adjusted <= false_share and one.expected <= false_share
 
 
-def rest_share(answer: FleetAnswer, parts: Sequence[UnitPart], by: str) -> Usual:
-    """How many series outside of the group have a finding of this metric."""
+def rest_share(answer: FleetAnswer, parts: Sequence[UnitAnswer], by: str) -> UsualShare:
+    """The share of series outside of the group that have a finding of this metric."""
     looked = count_looked(parts, by)
     hit: Counter[tuple[str, str]] = Counter()
     for group in group_rows(answer.rows, looked, by, lambda one: one.name):
         hit[group.name, group.metric] = group.series
 
-    def share(_: str, group: Group) -> float:
+    def share(group: Group) -> float:
         tries = sum(
             count for (name, metric), count in looked.items() if metric == group.metric and name != group.name
         )
         hits = sum(
             count for (name, metric), count in hit.items() if metric == group.metric and name != group.name
         )
-        # Half a finding more than were seen: none so far does not make it impossible.
+        # Half a finding is added: none so far does not make it impossible.
         return min(0.5, (hits + 0.5) / (tries + 1))
 
     return share
 
 
-def judge_figures(answer: FleetAnswer, parts: Sequence[UnitPart]) -> None:
-    """Figures are no tests: all are kept, the greatest first."""
+def judge_figures(answer: FleetAnswer, parts: Sequence[UnitAnswer]) -> None:
+    """Figures are not tested: all are kept, the largest first."""
     for row in answer.rows:
         row["chance_adjusted"], row["kept"] = row["chance"], True
 
@@ -191,55 +206,39 @@ def judge_figures(answer: FleetAnswer, parts: Sequence[UnitPart]) -> None:
     answer.groups = group_rows(answer.rows, count_looked(parts, answer.by), answer.by, rank)
 
 
-def judge_changes(answer: FleetAnswer, parts: Sequence[UnitPart], job: Job) -> None:
+def judge_changes(answer: FleetAnswer, parts: Sequence[UnitAnswer], job: Job) -> None:
     """
-    What changed together: more of a group than its own habit would have.
+    What changed together: in more series of a group than usual for this group.
 
-    A cron job changes every five minutes, and that is no news: a group is
-    measured by how often its series change elsewhere in the same stretch.
+    A cron job changes every five minutes, which is nothing new: a group is
+    compared with how often its series change at other times.
     """
-
-    def usual(_: FleetAnswer, parts: Sequence[UnitPart], by: str) -> Usual:
-        return usual_share(parts, job, by)
-
-    answer.together = test_groups(answer, parts, GROUPINGS, usual)
-    answer.together.sort(
-        key=lambda one: (not is_together(one, answer.false_share), -one.nats, one.by, one.group.name)
+    answer.group_tests = test_groups(answer, parts, GROUPINGS, partial(change_share, parts, job))
+    answer.group_tests.sort(
+        key=lambda one: (not is_common(one, answer.false_share), -one.nats, one.by, one.group.name)
     )
-    # A row is kept with its workload or image: a node's or namespace's share
-    # says that something is there, not that it is this series.
-    shared = {
-        (one.by, one.group.name, one.group.metric): one.adjusted
-        for one in answer.together
-        if one.by in COMMON and is_together(one, answer.false_share)
-    }
-    for row in answer.rows:
-        in_groups = [shared.get((by, group_of(row, by), row["metric"]), 1.0) for by in COMMON]
-        row["chance_adjusted"] = min(in_groups)
-        row["kept"] = row["chance_adjusted"] <= answer.false_share
+    mark_rows(answer, [1.0] * len(answer.rows), answer.group_tests)
     answer.groups = group_rows(
         answer.kept, count_looked(parts, answer.by), answer.by, lambda group: -group.series
     )
 
 
-def usual_share(parts: Sequence[UnitPart], job: Job, by: str) -> Usual:
-    """The chance that a series of the group changes in a stretch as long as the one asked for."""
+def change_share(parts: Sequence[UnitAnswer], job: Job, by: str) -> UsualShare:
+    """The probability that a series of the group changes in a span as long as the one in question."""
     changes: Counter[tuple[str, str]] = Counter()
     seconds: dict[tuple[str, str], float] = {}
     for part in parts:
-        for key, span in part.seconds_elsewhere.items():
-            group = Owner(part.unit.node, *key).group(by), part.unit.metric
-            changes[group] += part.elsewhere[key]
+        for owner, span in part.seconds_elsewhere.items():
+            group = owner.group(by), part.unit.metric
+            changes[group] += part.elsewhere[owner]
             seconds[group] = seconds.get(group, 0.0) + span
-
     rates: dict[str, list[float]] = {}
     for group_key, span in seconds.items():
         rates.setdefault(group_key[1], []).append((changes[group_key] + 0.5) / max(1.0, span))
     middle = {metric: median(found) for metric, found in rates.items()}
 
-    def share(_: str, group: Group) -> float:
-        # The middle group's rate weighs as much as half an hour of one series:
-        # a group with little history of its own is taken to be like the others.
+    def share(group: Group) -> float:
+        # A group with little history of its own is taken to be like the others.
         key = group.name, group.metric
         rate = (changes[key] + middle[group.metric] * PRIOR_SECONDS) / (seconds.get(key, 0.0) + PRIOR_SECONDS)
         return min(0.5, 1 - exp(-rate * 2 * job.within_ms / 1000))

@@ -1,10 +1,9 @@
 """
-Units on Dask: an embedded cluster of this machine, or one that is there already.
+Units on Dask: a cluster of processes on this machine, or a scheduler that is running already.
 
-Units are handed out a few for each worker, and an answer that comes in makes
-room for the next: the scheduler never holds a million of them. A worker that
-is lost has its units done by another; a unit that kills four workers in a row
-is named, and left.
+A few units per worker are submitted at a time, the next when an answer comes
+in: the scheduler never holds a million of them. The units of a lost worker are
+done by another one; a unit that kills four workers in a row is named and left out.
 """
 
 import logging
@@ -15,8 +14,8 @@ from typing import Any
 from nodescope import __version__
 from nodescope.base.errors import RequestRejected
 from nodescope.read.files.file_survey import SurveyFault
-from nodescope.use.fleet.part import Job, Unit, UnitPart
-from nodescope.use.fleet.task import run_unit
+from nodescope.use.fleet.unit import Job, Unit, UnitAnswer
+from nodescope.use.fleet.worker import run_unit
 
 # Enough that no worker waits for the network between two units.
 AHEAD = 4
@@ -26,7 +25,7 @@ CONNECT_SECONDS = 10
 @contextmanager
 def open_cluster(scheduler: str | None, workers: int, memory_bytes: int) -> Iterator[Any]:
     """A Dask client; the embedded cluster ends with it."""
-    # Two seconds of import: nobody pays them who asks nothing of a fleet.
+    # Two seconds of import that other commands do not need.
     from distributed import Client, LocalCluster  # noqa: PLC0415
 
     logging.getLogger("distributed").setLevel(logging.ERROR)
@@ -59,14 +58,14 @@ def connect(client: Callable[..., Any], scheduler: str) -> Any:
         ) from error
 
 
-def tell_version() -> str:
+def read_version() -> str:
     return __version__
 
 
 def check_versions(client: Any, scheduler: str) -> None:
-    """Workers run the same studies, or the answer would not be one answer."""
+    """All workers must run the same version of the studies."""
     try:
-        found = client.run(tell_version)
+        found = client.run(read_version)
     except ModuleNotFoundError as error:
         raise RequestRejected(
             f"the workers of {scheduler} have no nodescope; install {__version__}"
@@ -80,8 +79,8 @@ def check_versions(client: Any, scheduler: str) -> None:
         )
 
 
-def run_units(client: Any, units: Sequence[Unit], job: Job) -> Iterator[UnitPart]:
-    """Answers as they come in, in no order."""
+def run_units(client: Any, units: Sequence[Unit], job: Job) -> Iterator[UnitAnswer]:
+    """Answers as they come in, in any order."""
     from distributed import as_completed  # noqa: PLC0415
 
     waiting = iter(units)
@@ -100,18 +99,18 @@ def run_units(client: Any, units: Sequence[Unit], job: Job) -> Iterator[UnitPart
     done = as_completed(first)
     for future in done:
         unit = running.pop(future)
-        yield take(future, unit)
+        yield read_result(future, unit)
         following = start()
         if following is not None:
             done.add(following)
 
 
-def take(future: Any, unit: Unit) -> UnitPart:
+def read_result(future: Any, unit: Unit) -> UnitAnswer:
     error = future.exception()
     if error is None:
-        part: UnitPart = future.result()
+        part: UnitAnswer = future.result()
         return part
     reason = (str(error).splitlines() or [type(error).__name__])[0]
     if type(error).__name__ == "KilledWorker":
         reason = "four workers were lost while working on it; give them more memory (--memory)"
-    return UnitPart(unit, faults=[SurveyFault(unit.name, f"{type(error).__name__}: {reason}")])
+    return UnitAnswer(unit, faults=[SurveyFault(unit.name, f"{type(error).__name__}: {reason}")])

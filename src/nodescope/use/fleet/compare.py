@@ -1,4 +1,4 @@
-"""Two sides of a fleet, side by side: two archives, or before and after a moment."""
+"""Two sides of a fleet compared: two archives, or before and after a moment."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,21 +21,21 @@ class FleetPair:
 
     @property
     def change(self) -> float | None:
-        """Of the middle, as a share of the first's; None where there is nothing to compare."""
+        """Of the median, as a share of the first's; None where there is nothing to compare."""
         if self.first is None or self.second is None or not self.first.middle:
             return None
         return self.second.middle / self.first.middle - 1.0
 
     @property
     def is_apart(self) -> bool:
-        """The two spreads do not even touch."""
+        """The two ranges do not overlap."""
         if self.first is None or self.second is None:
             return False
         return self.first.high < self.second.low or self.second.high < self.first.low
 
 
 def compare(rows: Sequence[dict[str, Any]], by: str) -> list[FleetPair]:
-    """The greatest change first, those whose spreads touch behind the others."""
+    """The largest change first; pairs whose ranges overlap come after the others."""
     sides: dict[tuple[str, str, str], dict[str, list[dict[str, Any]]]] = {}
     for row in rows:
         key = group_of(row, by), row["metric"], row["unit"]

@@ -1,4 +1,4 @@
-"""Rows to groups: 500 replicas of one Deployment are one line with a spread."""
+"""Rows in groups: the 500 replicas of a Deployment are one line with median and range."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
 
-from nodescope.use.fleet.part import UnitPart
+from nodescope.use.fleet.unit import UnitAnswer
 from nodescope.use.fleet.workload import Owner
 
 Row = Mapping[str, Any]
@@ -14,7 +14,7 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """Least, middle, most."""
+    """Least, median, most."""
 
     low: float
     middle: float
@@ -51,12 +51,11 @@ class Group:
         return sorted({row["image"] for row in self.rows if row["image"]})
 
 
-def count_looked(parts: Sequence[UnitPart], by: str) -> Counter[tuple[str, str]]:
+def count_looked(parts: Sequence[UnitAnswer], by: str) -> Counter[tuple[str, str]]:
     """(group, metric) -> series that were looked at."""
     looked: Counter[tuple[str, str]] = Counter()
     for part in parts:
-        for (namespace, workload, image), count in part.looked.items():
-            owner = Owner(part.unit.node, namespace, workload, image)
+        for owner, count in part.looked.items():
             looked[owner.group(by), part.unit.metric] += count
     return looked
 

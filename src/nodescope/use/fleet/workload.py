@@ -1,4 +1,4 @@
-"""Whose container it is: the workload that 500 replicas have in common."""
+"""The workload that a container belongs to: the one that all its replicas have in common."""
 
 import re
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ GROUPINGS = ("workload", "namespace", "image", "node")
 
 
 def strip_pod(pod: str) -> str:
-    """From a pod's name what its owner is called, as far as a name can tell."""
+    """The owner's name, guessed from the pod's name."""
     for ending in _ENDINGS:
         if ending.search(pod):
             return ending.sub("", pod)
@@ -29,7 +29,7 @@ def strip_pod(pod: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """What a series belongs to, in each way of grouping."""
+    """What a series belongs to, for each way of grouping."""
 
     node: str
     namespace: str

@@ -4,14 +4,14 @@ Studies: questions asked of a series, each answered with findings a person can t
 One file per study; a study is added by writing its file and one row here.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from nodescope.use.studies import anomaly, changepoint, correlation, periodicity, summary, trend
 from nodescope.use.studies.finding import Finding, StudyAnswer
 from nodescope.use.studies.series import Series
 
-__all__ = ["STUDIES", "Finding", "Series", "Study", "StudyAnswer"]
+__all__ = ["STUDIES", "Finding", "Series", "Study", "StudyAnswer", "run_study"]
 
 
 @dataclass(frozen=True)
@@ -34,3 +34,10 @@ STUDIES: dict[str, Study] = {
         Study("correlation", "Which other series moved together with it?", correlation.study),
     )
 }
+
+
+def run_study(name: str, series: Series, everything: Sequence[Series]) -> StudyAnswer:
+    """The study's answer about one series; `correlation` compares it with the others of everything."""
+    if name == correlation.NAME:
+        return correlation.study(series, [other for other in everything if other is not series])
+    return STUDIES[name].run(series)

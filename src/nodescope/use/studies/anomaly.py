@@ -1,22 +1,25 @@
 """
-Is the newest stretch of this series unusual against its own history: how much, and since when?
+Is the newest part of this series unusual against its own history: how much, and since when?
 
-History is the same hour of earlier days where there are at least two of them
-and the hour matters, and all that came before otherwise. The stretch is compared
-at several lengths, from one sample to its whole, each with as long pieces of
-the history; the smallest chance is told, after the price of looking several times.
+The history is the same hour of earlier days if there are at least two days and
+the hour matters, otherwise everything before. The newest part is compared in
+pieces of several lengths, from one sample to its whole, with pieces of the same
+length of the history. The smallest probability counts, corrected for the number
+of lengths tried.
 """
 
 from dataclasses import dataclass, replace
 
 import numpy as np
 
+from nodescope.base.quantity import render_quantity
+from nodescope.base.text import capitalise
+from nodescope.base.time_range import render_time
 from nodescope.use.studies.finding import Finding, StudyAnswer, found, not_enough
-from nodescope.use.studies.maths.robust import is_flat, spread
-from nodescope.use.studies.maths.segment import Stretch, filled, segments_of
-from nodescope.use.studies.maths.tail_chance import Past
+from nodescope.use.studies.maths.robust import is_flat, robust_deviation
+from nodescope.use.studies.maths.stretch import Stretch, interpolated, split_stretches
+from nodescope.use.studies.maths.tail_probability import TailModel
 from nodescope.use.studies.series import FloatArray, IntArray, Series
-from nodescope.use.studies.words import capitalised, clock, quantity
 
 NAME = "anomaly"
 
@@ -24,34 +27,34 @@ NAME = "anomaly"
 # stationary noise by tools/eval_studies.py.
 FALSE_ALARMS = 0.01
 
-# The newest tenth is asked about unless the caller names a window.
+# The window is the newest tenth unless the caller names one.
 WINDOW_SHARE = 0.1
 FEWEST_HISTORY = 60
 FEWEST_PIECES = 10
 HOUR_SECONDS, DAY_SECONDS = 3600.0, 86400.0
 
-# The hour of day is used where it takes away a tenth of the deviation: not of the
-# robust spread, which an hour in twenty-four does not move.
+# The hour of day is used where it reduces the standard deviation by a tenth; the
+# robust deviation does not see one hour in twenty-four.
 HOUR_GAIN = 0.9
 
 
 @dataclass(frozen=True)
-class Surprise:
-    """The least probable piece of the window: [start, end) in samples, its chance, and its distance."""
+class UnusualPiece:
+    """The least probable piece of the window: samples [start, end), its probability, its distance from usual."""
 
     chance: float
     start: int
     end: int
     away: float
     usual: float
-    piece: int
-    pieces: int
+    length: int
+    history_pieces: int
 
 
 def study(series: Series, window_seconds: float | None = None) -> StudyAnswer:
-    """The last window_seconds, or the last tenth, against everything before on this side of a restart."""
-    segments = [segment for segment in segments_of(series) if segment.present]
-    whole = stitched(segments, series)
+    """The last window_seconds, or the last tenth, against everything before it since the last restart."""
+    stretches = [stretch for stretch in split_stretches(series) if stretch.present]
+    whole = joined_stretches(stretches, series)
     if whole is None:
         return not_enough(NAME, series, "no sample was measured.")
     samples = window_samples(whole, window_seconds)
@@ -59,20 +62,20 @@ def study(series: Series, window_seconds: float | None = None) -> StudyAnswer:
         reason = f"a history of at least {FEWEST_HISTORY} samples before the window is needed."
         return not_enough(NAME, series, reason)
     finding = finding_in(whole, samples, series.name)
-    since = clock(float(whole.times_at[len(whole) - samples]))
-    nothing = f"{capitalised(series.name)} has been as usual since {since}."
+    since = render_time(float(whole.times_at[len(whole) - samples]))
+    nothing = f"{capitalise(series.name)} has been as usual since {since}."
     return found(NAME, series, [finding] if finding else [], nothing)
 
 
-def stitched(segments: list[Stretch], series: Series) -> Stretch | None:
-    """All segments since the last restart the caller named, one after the other."""
+def joined_stretches(stretches: list[Stretch], series: Series) -> Stretch | None:
+    """All stretches since the last restart the caller named, one after the other."""
     newest = max(series.restarts_at, default=-np.inf)
-    kept = [segment for segment in segments if segment.times_at[-1] >= newest]
+    kept = [stretch for stretch in stretches if stretch.times_at[-1] >= newest]
     if not kept:
         return None
     return Stretch(
-        np.concatenate([segment.times_at for segment in kept]),
-        np.concatenate([filled(segment.values) for segment in kept]),
+        np.concatenate([stretch.times_at for stretch in kept]),
+        np.concatenate([interpolated(stretch.values) for stretch in kept]),
         kept[0].interval_seconds,
         kept[0].unit,
     )
@@ -87,13 +90,13 @@ def window_samples(whole: Stretch, window_seconds: float | None) -> int:
 def finding_in(whole: Stretch, samples: int, name: str) -> Finding | None:
     history = len(whole) - samples
     usual, by_hour = usual_values(whole, history)
-    rest = whole.values - usual
-    if is_flat(rest[:history]) and is_flat(rest):
+    residuals = whole.values - usual
+    if is_flat(residuals[:history]) and is_flat(residuals):
         return None
-    surprise = greatest_surprise(rest, history)
-    if surprise is None or surprise.chance > FALSE_ALARMS:
+    piece = least_probable_piece(residuals, history)
+    if piece is None or piece.chance > FALSE_ALARMS:
         return None
-    return described(whole, surprise, usual, by_hour, name, spread(rest[:history]))
+    return build_finding(whole, piece, usual, by_hour, name, robust_deviation(residuals[:history]))
 
 
 def usual_values(whole: Stretch, history: int) -> tuple[FloatArray, bool]:
@@ -108,8 +111,8 @@ def usual_values(whole: Stretch, history: int) -> tuple[FloatArray, bool]:
     hours: IntArray = ((whole.times_at % DAY_SECONDS) // HOUR_SECONDS).astype(np.int64)
     medians = np.array([hour_median(past, hours[:history], hour, plain[0]) for hour in range(24)])
     stepped, drawn = medians[hours], between_hours(whole.times_at, medians)
-    # A job at the full hour is a step, the day's load a curve: whichever
-    # leaves less in the tail.
+    # A job at the full hour is a step, the load of a day a curve: the one with
+    # the smaller tail of residuals is used.
     hourly = min(stepped, drawn, key=lambda usual: float(np.quantile(np.abs(past - usual[:history]), 0.99)))
     if float(np.std(past - hourly[:history])) < HOUR_GAIN * float(np.std(past)):
         return hourly, True
@@ -122,19 +125,19 @@ def hour_median(past: FloatArray, hours: IntArray, hour: int, otherwise: float) 
 
 
 def between_hours(times_at: FloatArray, medians: FloatArray) -> FloatArray:
-    """Hourly medians drawn from half hour to half hour, around midnight too."""
+    """Hourly medians interpolated from half hour to half hour, across midnight too."""
     places = np.arange(-1, 25) + 0.5
     around = np.concatenate(([medians[-1]], medians, [medians[0]]))
     return np.interp((times_at % DAY_SECONDS) / HOUR_SECONDS, places, around)
 
 
-def greatest_surprise(rest: FloatArray, history: int) -> Surprise | None:
-    """The smallest chance over all lengths, each multiplied by what was tried."""
-    lengths = piece_lengths(len(rest) - history, history)
-    surprises = [surprise_at(rest, history, length) for length in lengths]
-    if not surprises:
+def least_probable_piece(residuals: FloatArray, history: int) -> UnusualPiece | None:
+    """The smallest probability over all lengths, multiplied by the number of lengths."""
+    lengths = piece_lengths(len(residuals) - history, history)
+    pieces = [compare_pieces(residuals, history, length) for length in lengths]
+    if not pieces:
         return None
-    least = min(surprises, key=lambda surprise: surprise.chance)
+    least = min(pieces, key=lambda piece: piece.chance)
     return replace(least, chance=min(1.0, least.chance * len(lengths)))
 
 
@@ -146,31 +149,33 @@ def piece_lengths(window: int, history: int) -> list[int]:
     return lengths
 
 
-def surprise_at(rest: FloatArray, history: int, length: int) -> Surprise:
-    past = piece_means(rest[:history][::-1], length)
-    now = piece_means(rest[history:], length)
-    seen = Past.of(past)
-    place = int(np.argmax(np.abs(now - seen.middle)))
-    first = first_as_odd(now, seen, place)
-    # The chance that any of so many independent pieces is that far out.
-    one = min(seen.improbability(float(now[place])), 1 - 1e-12)
+def compare_pieces(residuals: FloatArray, history: int, length: int) -> UnusualPiece:
+    past = piece_means(residuals[:history][::-1], length)
+    now = piece_means(residuals[history:], length)
+    history_tail = TailModel.fit(past)
+    place = int(np.argmax(np.abs(now - history_tail.middle)))
+    first = first_unusual(now, history_tail, place)
+    # The probability that any of so many independent pieces is that extreme.
+    one = min(history_tail.probability_beyond(float(now[place])), 1 - 1e-12)
     chance = float(-np.expm1(len(now) * np.log1p(-one)))
-    return Surprise(
+    return UnusualPiece(
         chance=chance,
         start=history + first * length,
         end=history + (place + 1) * length,
-        away=float(now[place] - seen.middle),
-        usual=seen.middle,
-        piece=length,
-        pieces=len(past),
+        away=float(now[place] - history_tail.middle),
+        usual=history_tail.middle,
+        length=length,
+        history_pieces=len(past),
     )
 
 
-def first_as_odd(now: FloatArray, seen: Past, place: int) -> int:
-    """Since when: the first piece on the same side that would have been told by itself."""
-    side = np.sign(now[place] - seen.middle)
-    for index in np.flatnonzero(side * (now - seen.middle) >= 0.5 * abs(now[place] - seen.middle)):
-        if seen.improbability(float(now[index])) * len(now) <= FALSE_ALARMS:
+def first_unusual(now: FloatArray, history_tail: TailModel, place: int) -> int:
+    """Since when: the first piece on the same side that would be a finding by itself."""
+    side = np.sign(now[place] - history_tail.middle)
+    for index in np.flatnonzero(
+        side * (now - history_tail.middle) >= 0.5 * abs(now[place] - history_tail.middle)
+    ):
+        if history_tail.probability_beyond(float(now[index])) * len(now) <= FALSE_ALARMS:
             return int(index)
     return place
 
@@ -180,36 +185,36 @@ def piece_means(values: FloatArray, length: int) -> FloatArray:
     return np.asarray(values[: count * length].reshape(count, -1).mean(axis=1))
 
 
-def described(
-    whole: Stretch, surprise: Surprise, usual: FloatArray, by_hour: bool, name: str, noise: float
+def build_finding(
+    whole: Stretch, piece: UnusualPiece, usual: FloatArray, by_hour: bool, name: str, noise: float
 ) -> Finding:
-    place = slice(surprise.start, min(surprise.end, len(whole)))
-    start_at = float(whole.times_at[surprise.start])
-    before = float(np.mean(usual[place])) + surprise.usual
-    after = before + surprise.away
-    odds = "a million" if surprise.chance < 1e-6 else f"{1 / surprise.chance:,.0f}".replace(",", " ")
+    place = slice(piece.start, min(piece.end, len(whole)))
+    start_at = float(whole.times_at[piece.start])
+    before = float(np.mean(usual[place])) + piece.usual
+    after = before + piece.away
+    odds = "a million" if piece.chance < 1e-6 else f"{1 / piece.chance:,.0f}".replace(",", " ")
     compared = "the same hour of earlier days" if by_hour else "what was usual before"
     return Finding(
         kind=NAME,
         start_at=start_at,
         end_at=float(whole.times_at[-1]),
         at=start_at,
-        confidence=min(0.999, 1 - surprise.chance),
-        magnitude=surprise.away,
+        confidence=min(0.999, 1 - piece.chance),
+        magnitude=piece.away,
         unit=whole.unit,
         before=before,
         after=after,
         sentence=(
-            f"{capitalised(name)} has been unusual since {clock(start_at)}: {quantity(after, whole.unit)} where "
-            f"{quantity(before, whole.unit)} is {compared}; less than one window in {odds} looks so by chance."
+            f"{capitalise(name)} has been unusual since {render_time(start_at)}: {render_quantity(after, whole.unit)} where "
+            f"{render_quantity(before, whole.unit)} is {compared}; less than one window in {odds} looks so by chance."
         ),
-        measures={"chance": surprise.chance},
+        measures={"chance": piece.chance},
         evidence={
-            "history_samples": surprise.start,
-            "history_pieces": surprise.pieces,
-            "piece_samples": surprise.piece,
+            "history_samples": piece.start,
+            "history_pieces": piece.history_pieces,
+            "piece_samples": piece.length,
             "compared_with": "same hour of earlier days" if by_hour else "all history",
-            "distance_in_spreads": abs(surprise.away) / noise if noise > 0 else None,
+            "distance_in_spreads": abs(piece.away) / noise if noise > 0 else None,
             "stated_false_alarms": FALSE_ALARMS,
         },
     )

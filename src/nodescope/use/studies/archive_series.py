@@ -1,12 +1,11 @@
 """Series of an archive as the studies take them: one per container, with its real limit."""
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 
 from nodescope.base.errors import RequestRejected
-from nodescope.read.files.catalog import Catalog, describe, read_catalog
+from nodescope.read.files.catalog import Catalog, describe
 from nodescope.read.query.engine import Engine, QueryLine
 from nodescope.use.studies.series import Series
 
@@ -71,7 +70,3 @@ def make_series(line: QueryLine, metric: str, unit: str, limit: float | None) ->
         container=name_line(line),
         node=line.subject.label("l_node_name"),
     )
-
-
-def open_catalog(paths: Sequence[Path]) -> Catalog:
-    return read_catalog(list(paths))

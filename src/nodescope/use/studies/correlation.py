@@ -1,10 +1,10 @@
 """
 Which other series moved together with this one, by how many seconds earlier or later?
 
-Two series that remember their past correlate by chance; so a correlation is
-judged by the number of independent samples they really share (Bartlett), at the
-best of all lags tried, and over many series at a false discovery rate of 5 %
-(Benjamini and Hochberg).
+Autocorrelated series correlate by chance. So the significance is computed from
+the effective number of independent samples (Bartlett), corrected for the number
+of lags tried, and over many series at a false discovery rate of 5 % (Benjamini
+and Hochberg).
 """
 
 from collections.abc import Sequence
@@ -13,34 +13,33 @@ from math import atanh, erfc, sqrt
 
 import numpy as np
 
+from nodescope.base.quantity import render_seconds
+from nodescope.base.text import capitalise
+from nodescope.base.time_range import render_time
 from nodescope.use.studies.finding import Finding, StudyAnswer, found, not_enough
-from nodescope.use.studies.maths.robust import is_flat, spread, without_line
-from nodescope.use.studies.maths.segment import Stretch, filled, segments_of
+from nodescope.use.studies.maths.robust import is_flat, robust_deviation, without_line
+from nodescope.use.studies.maths.stretch import Stretch, interpolated, split_stretches
 from nodescope.use.studies.series import FloatArray, Series
-from nodescope.use.studies.words import capitalised, clock, duration
 
 NAME = "correlation"
 
 FEWEST_SAMPLES = 30
 FALSE_DISCOVERIES = 0.05
 
-# A minute to both sides, at our pace, and never more than a tenth of the
-# samples: further apart, one thing rarely causes another.
+# A minute to both sides, and never more than a tenth of the samples: beyond
+# that, one rarely causes the other.
 MOST_LAG_SECONDS = 60.0
 MOST_LAG_SHARE = 0.1
 
-# Longer series are averaged to this many samples first: the lag of a day is
-# then good to 10 s.
+# Longer series are averaged to this many samples first: a day's lags are then
+# precise to 10 s.
 MOST_SAMPLES = 8640
 
-# Around a moment the caller names: ten minutes to both sides.
-AROUND_SECONDS = 600.0
+# Findings at most; the surest first.
+MOST_FINDINGS = 10
 
-# Told at most; ranked by how sure.
-MOST_TOLD = 10
-
-# Wild samples are drawn in to 5 spreads, so that one common glitch is no proof.
-CLIP_SPREADS = 5.0
+# Outliers are clipped at 5 robust deviations, so that one common spike is no proof.
+CLIP_DEVIATIONS = 5.0
 
 
 @dataclass(frozen=True)
@@ -52,9 +51,10 @@ class Match:
     chance: float
 
 
-def study(series: Series, others: Sequence[Series] = (), around_at: float | None = None) -> StudyAnswer:
+def study(series: Series, others: Sequence[Series] = ()) -> StudyAnswer:
     """Which of the others moved with this series; lag is positive when the other moved first."""
-    target = newest_part(series, around_at)
+    long = (stretch for stretch in split_stretches(series) if stretch.present >= FEWEST_SAMPLES)
+    target = max(long, key=len, default=None)
     if target is None:
         return not_enough(NAME, series, f"a correlation needs at least {FEWEST_SAMPLES} samples in a row.")
     if not others:
@@ -62,34 +62,18 @@ def study(series: Series, others: Sequence[Series] = (), around_at: float | None
     matches = [match for other in others if (match := match_of(target, other)) is not None]
     if not matches:
         return not_enough(NAME, series, "no other series has samples at the same time.")
-    told = discoveries(matches)[:MOST_TOLD]
-    findings = [described(series, target, match, len(matches)) for match in told]
+    kept = discoveries(matches)[:MOST_FINDINGS]
+    findings = [build_finding(series, target, match, len(matches)) for match in kept]
     nothing = f"None of {len(matches)} other series moved with {series.name} beyond chance."
     return found(NAME, series, findings, nothing)
 
 
-def newest_part(series: Series, around_at: float | None) -> Stretch | None:
-    """The longest stretch, or what lies around the moment of the stretch that holds it."""
-    segments = [segment for segment in segments_of(series) if segment.present >= FEWEST_SAMPLES]
-    if around_at is not None:
-        segments = [
-            within(segment, around_at - AROUND_SECONDS, around_at + AROUND_SECONDS) for segment in segments
-        ]
-        segments = [segment for segment in segments if segment.present >= FEWEST_SAMPLES]
-    return max(segments, key=len) if segments else None
-
-
-def within(segment: Stretch, start_at: float, end_at: float) -> Stretch:
-    kept = (segment.times_at >= start_at) & (segment.times_at <= end_at)
-    return Stretch(segment.times_at[kept], segment.values[kept], segment.interval_seconds, segment.unit)
-
-
 def match_of(target: Stretch, other: Series) -> Match | None:
-    """None where the two share too few samples or one of them does not move."""
+    """None where the two share too few samples or one of them is constant."""
     left, right, interval_seconds = aligned(target, other)
     if len(left) < FEWEST_SAMPLES or is_flat(left) or is_flat(right):
         return None
-    left, right = calm(left), calm(right)
+    left, right = clipped(left), clipped(right)
     most = max(1, min(int(MOST_LAG_SECONDS / interval_seconds), int(MOST_LAG_SHARE * len(left))))
     correlations = lagged(left, right, most)
     place = int(np.argmax(np.abs(correlations)))
@@ -102,16 +86,16 @@ def match_of(target: Stretch, other: Series) -> Match | None:
 
 def aligned(target: Stretch, other: Series) -> tuple[FloatArray, FloatArray, float]:
     """Both on the target's grid where both were measured, averaged to at most MOST_SAMPLES."""
-    pieces = segments_of(other)
+    pieces = split_stretches(other)
     right = np.full(len(target), np.nan)
     for piece in pieces:
         inside = (target.times_at >= piece.times_at[0]) & (target.times_at <= piece.times_at[-1])
-        right[inside] = np.interp(target.times_at[inside], piece.times_at, filled(piece.values))
+        right[inside] = np.interp(target.times_at[inside], piece.times_at, interpolated(piece.values))
     held = np.isfinite(right)
     if int(held.sum()) < FEWEST_SAMPLES:
         return np.empty(0), np.empty(0), target.interval_seconds
     first, last = int(np.argmax(held)), len(held) - int(np.argmax(held[::-1]))
-    left, right = filled(target.values)[first:last], filled(right[first:last])
+    left, right = interpolated(target.values)[first:last], interpolated(right[first:last])
     size = -(-len(left) // MOST_SAMPLES)
     count = len(left) // size
     return (
@@ -121,10 +105,10 @@ def aligned(target: Stretch, other: Series) -> tuple[FloatArray, FloatArray, flo
     )
 
 
-def calm(values: FloatArray) -> FloatArray:
-    """Without its line, wild samples drawn in, unit variance."""
+def clipped(values: FloatArray) -> FloatArray:
+    """Less its straight line, outliers clipped, unit variance."""
     level = without_line(values)
-    reach = CLIP_SPREADS * spread(level)
+    reach = CLIP_DEVIATIONS * robust_deviation(level)
     level = np.clip(level, -reach, reach) if reach > 0 else level
     level = level - level.mean()
     return np.asarray(level / max(float(level.std()), np.finfo(np.float64).tiny))
@@ -144,7 +128,7 @@ def independent_samples(left: FloatArray, right: FloatArray) -> float:
     count = len(left)
     reach = count // 4
     product = autocorrelation(left, reach) * autocorrelation(right, reach)
-    # Summed until it first falls to nothing: what follows is noise.
+    # Summed until it first falls to zero: what follows is noise.
     ended = np.flatnonzero(product < 0.01)
     total = 1 + 2 * float(np.sum(product[: ended[0] if len(ended) else reach]))
     return count / max(total, 1.0)
@@ -159,14 +143,14 @@ def autocorrelation(values: FloatArray, reach: int) -> FloatArray:
 
 
 def discoveries(matches: list[Match]) -> list[Match]:
-    """The matches that hold at the false discovery rate, surest first."""
+    """The matches that are significant at the false discovery rate, surest first."""
     ranked = sorted(matches, key=lambda match: (match.chance, -abs(match.correlation)))
     allowed = [FALSE_DISCOVERIES * (place + 1) / len(ranked) for place in range(len(ranked))]
     kept = max((place + 1 for place, match in enumerate(ranked) if match.chance <= allowed[place]), default=0)
     return ranked[:kept]
 
 
-def described(series: Series, target: Stretch, match: Match, compared: int) -> Finding:
+def build_finding(series: Series, target: Stretch, match: Match, compared: int) -> Finding:
     chance = min(1.0, match.chance * compared)
     return Finding(
         kind=NAME,
@@ -175,7 +159,7 @@ def described(series: Series, target: Stretch, match: Match, compared: int) -> F
         confidence=max(0.0, min(0.999, 1 - chance)),
         magnitude=abs(match.correlation),
         unit="",
-        sentence=sentence_of(series, target, match),
+        sentence=render_sentence(series, target, match),
         measures={
             "other": match.other.metric,
             "other_container": match.other.container,
@@ -192,15 +176,15 @@ def described(series: Series, target: Stretch, match: Match, compared: int) -> F
     )
 
 
-def sentence_of(series: Series, target: Stretch, match: Match) -> str:
+def render_sentence(series: Series, target: Stretch, match: Match) -> str:
     way = "with" if match.correlation > 0 else "against"
     if abs(match.lag_seconds) < target.interval_seconds:
         when = "at the same time"
     else:
         order = "earlier" if match.lag_seconds > 0 else "later"
-        when = f"{duration(abs(match.lag_seconds))} {order}"
-    start, end = clock(float(target.times_at[0])), clock(float(target.times_at[-1]))
+        when = f"{render_seconds(abs(match.lag_seconds))} {order}"
+    start, end = render_time(float(target.times_at[0])), render_time(float(target.times_at[-1]))
     return (
-        f"{capitalised(match.other.name)} moved {way} {series.name}, {when} "
+        f"{capitalise(match.other.name)} moved {way} {series.name}, {when} "
         f"(correlation {match.correlation:.2f}, {start} to {end})."
     )

@@ -18,8 +18,8 @@ from pathlib import Path
 
 import numpy as np
 
+from nodescope.base.text import render_unknown
 from nodescope.use.studies.series import FloatArray, Kind, Series
-from nodescope.use.studies.words import unknown_name
 
 TIME_COLUMNS = ("time", "timestamp", "at", "date")
 VALUE_COLUMNS = ("value",)
@@ -73,7 +73,7 @@ def columns_of(header: list[str], name: str) -> tuple[int, int, int]:
         return times[0], values[0], 1
     if len(header) >= 2 and is_time(words[0]):
         return 0, 1, 0
-    problem = unknown_name("column", words[0] if times == [] else words[-1], ["time", "value"])
+    problem = render_unknown("column", words[0] if times == [] else words[-1], ["time", "value"])
     raise SeriesRefused(f"{name} line 1: {problem}")
 
 

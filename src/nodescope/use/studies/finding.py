@@ -19,7 +19,7 @@ Evidence = Mapping[str, Measure]
 @dataclass(frozen=True)
 class Finding:
     """
-    One thing that was seen: when, how much, how sure, and the sentence a person reads.
+    One finding: when, how much, how sure, and the sentence a person reads.
 
     measures are the fields only this kind of finding has (period_seconds,
     slope_per_second, ...); in JSON they stand beside the others.

@@ -2,38 +2,42 @@
 
 import numpy as np
 
+from nodescope.base.quantity import render_quantity, render_seconds
+from nodescope.base.text import capitalise
+from nodescope.base.time_range import render_time
 from nodescope.use.studies.finding import Finding, StudyAnswer, found, not_enough
-from nodescope.use.studies.maths.local_period import Spell, holding, spells_of
-from nodescope.use.studies.maths.period_search import FEWEST_SAMPLES, periods_of, steadied
-from nodescope.use.studies.maths.phase_profile import profile
-from nodescope.use.studies.maths.segment import Stretch, segments_of
+from nodescope.use.studies.maths.local_period import LocalPeriod, extent_of, find_local_periods
+from nodescope.use.studies.maths.period_search import FEWEST_SAMPLES, find_periods, standardised
+from nodescope.use.studies.maths.phase_profile import mean_cycle
+from nodescope.use.studies.maths.stretch import Stretch, split_stretches
 from nodescope.use.studies.series import Series
-from nodescope.use.studies.words import capitalised, clock, duration, quantity
 
 NAME = "periodicity"
 
-# A gap of at most this share of both sides' span is drawn over: the phase of
-# a cron job survives it. A longer one, and every restart, splits the question.
+# A gap of at most this share of both sides' span is bridged: a cron job keeps
+# its phase across it. A longer gap, and every restart, separates two series.
 JOINABLE_SHARE = 0.25
 
 
 def study(series: Series) -> StudyAnswer:
-    """Every period from two samples to a third of the span, each with the stretch in which it holds."""
-    segments = [segment for segment in joined(segments_of(series), series) if len(segment) >= FEWEST_SAMPLES]
-    if not segments:
+    """Every period from two samples to a third of the span, each with the part in which it holds."""
+    stretches = [
+        stretch for stretch in joined(split_stretches(series), series) if len(stretch) >= FEWEST_SAMPLES
+    ]
+    if not stretches:
         return not_enough(NAME, series, f"a period needs at least {FEWEST_SAMPLES} samples in a row.")
-    findings = [finding for segment in segments for finding in findings_in(segment, series.name)]
-    return found(NAME, series, findings, f"{capitalised(series.name)} does not repeat itself.")
+    findings = [finding for stretch in stretches for finding in findings_in(stretch, series.name)]
+    return found(NAME, series, findings, f"{capitalise(series.name)} does not repeat itself.")
 
 
-def joined(segments: list[Stretch], series: Series) -> list[Stretch]:
-    """Segments that only a short gap keeps apart, as one with the gap missing."""
+def joined(stretches: list[Stretch], series: Series) -> list[Stretch]:
+    """Stretches with only a short gap between them as one, the gap's samples missing."""
     result: list[Stretch] = []
-    for segment in segments:
-        if result and is_joinable(result[-1], segment, series):
-            result[-1] = bridged(result[-1], segment)
+    for stretch in stretches:
+        if result and is_joinable(result[-1], stretch, series):
+            result[-1] = bridged(result[-1], stretch)
         else:
-            result.append(segment)
+            result.append(stretch)
     return result
 
 
@@ -57,67 +61,63 @@ def bridged(left: Stretch, right: Stretch) -> Stretch:
     )
 
 
-def findings_in(segment: Stretch, name: str) -> list[Finding]:
-    periods = periods_of(segment.values)
-    spells = [holding(period, len(segment)) for period in periods] + spells_of(segment.values, periods)
-    return [described(segment, spell, name) for spell in spells]
+def findings_in(stretch: Stretch, name: str) -> list[Finding]:
+    periods = find_periods(stretch.values)
+    whole = [extent_of(period, len(stretch)) for period in periods]
+    local = find_local_periods(stretch.values, periods)
+    return [build_finding(stretch, one, name) for one in whole + local]
 
 
-def described(segment: Stretch, spell: Spell, name: str) -> Finding:
-    fold = spell.period.fold
-    period_seconds = fold.period * segment.interval_seconds
-    start_at = float(segment.times_at[spell.start])
-    end_at = float(segment.times_at[min(spell.end, len(segment)) - 1])
-    swing = swing_of(segment, spell)
-    matches = fold.matches[np.isfinite(fold.matches)]
+def build_finding(stretch: Stretch, local: LocalPeriod, name: str) -> Finding:
+    fit = local.period.fit
+    period_seconds = fit.period * stretch.interval_seconds
+    start_at = float(stretch.times_at[local.start])
+    end_at = float(stretch.times_at[min(local.end, len(stretch)) - 1])
+    swing = swing_of(stretch, local)
+    correlations = fit.correlations[np.isfinite(fit.correlations)]
     return Finding(
         kind=NAME,
         start_at=start_at,
         end_at=end_at,
-        confidence=confidence_of(spell),
+        confidence=confidence_of(local),
         magnitude=swing,
-        unit=segment.unit,
+        unit=stretch.unit,
         sentence=(
-            f"{capitalised(name)} repeats every {duration(period_seconds)}, "
-            f"swinging by {quantity(swing, segment.unit)}, from {clock(start_at)} to {clock(end_at)}."
+            f"{capitalise(name)} repeats every {render_seconds(period_seconds)}, "
+            f"swinging by {render_quantity(swing, stretch.unit)}, from {render_time(start_at)} to {render_time(end_at)}."
         ),
         measures={
             "period_seconds": period_seconds,
-            "strength": min(max(fold.strength, 0.0), 1.0),
-            "stability": float(np.clip(np.median(matches), 0.0, 1.0)),
+            "strength": min(max(fit.strength, 0.0), 1.0),
+            "stability": float(np.clip(np.median(correlations), 0.0, 1.0)),
         },
         evidence={
-            "samples": int(np.isfinite(segment.values[spell.start : spell.end]).sum()),
+            "samples": int(np.isfinite(stretch.values[local.start : local.end]).sum()),
             "cycles": (end_at - start_at) / period_seconds,
-            "peak_over_noise": spell.period.ratio,
-            "agreement_t": fold.agreement,
+            "peak_over_noise": local.period.ratio,
+            "agreement_t": fit.t_value,
         },
     )
 
 
-def swing_of(segment: Stretch, spell: Spell) -> float:
-    """Highest less lowest point of the mean cycle, in the metric's unit."""
-    part = segment.values[spell.start : spell.end]
-    calm = steadied(part)
-    if calm is None:
+def swing_of(stretch: Stretch, local: LocalPeriod) -> float:
+    """Highest minus lowest point of the mean cycle, in the metric's unit."""
+    part = stretch.values[local.start : local.end]
+    standard = standardised(part)
+    if standard is None:
         return 0.0
     measured = np.isfinite(part)
-    cycle = profile(np.where(measured, part, np.nanmedian(part)), measured, spell.period.length)
+    cycle = mean_cycle(np.where(measured, part, np.nanmedian(part)), measured, local.period.length)
     return float(cycle.max() - cycle.min())
 
 
-def confidence_of(spell: Spell) -> float:
+def confidence_of(local: LocalPeriod) -> float:
     """
-    From the fold's t value: 3 gives 0.85, 6 gives 0.95.
+    From the t value of the cycles' fit: 3 gives 0.85, 6 gives 0.95.
 
-    On the generated set fewer than 1 in 200 reports were on series without a
-    period, so this is a lower bound, kept modest for periods of few cycles.
+    On the generated set fewer than 1 in 200 findings were on series without a
+    period, so this is a lower bound; periods of few cycles get less.
     """
-    return float(
-        min(
-            0.999,
-            1
-            - 0.5 * np.exp(-0.4 * max(spell.period.fold.agreement, 0.0))
-            - 0.25 / max(spell.period.fold.cycles, 1.0),
-        )
-    )
+    fit = local.period.fit
+    of_few_cycles = 0.25 / max(fit.cycles, 1.0)
+    return float(min(0.999, 1 - 0.5 * np.exp(-0.4 * max(fit.t_value, 0.0)) - of_few_cycles))

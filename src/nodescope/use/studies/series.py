@@ -6,7 +6,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from nodescope.use.studies.words import spoken
+from nodescope.base.text import render_metric
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -17,11 +17,11 @@ Kind = Literal["counter", "gauge"]
 @dataclass(frozen=True)
 class Series:
     """
-    One metric of one thing over time.
+    One metric of one container, process, device or node over time.
 
     times_at are epoch seconds and need be neither sorted nor evenly spaced; a
-    value that is NaN was due and is missing. restarts_at are moments the caller
-    knows a new life began (a container restart): no study looks across one.
+    value that is NaN was due and is missing. restarts_at are the container restarts
+    that the caller knows: no study looks across one.
     """
 
     times_at: FloatArray
@@ -47,7 +47,7 @@ class Series:
     @property
     def name(self) -> str:
         """What a sentence calls it: its metric, and whose it is where that is known."""
-        return spoken(self.metric) if self.metric else "the value"
+        return render_metric(self.metric) if self.metric else "the value"
 
     def labels(self) -> dict[str, str | None]:
         named: dict[str, str | None] = {"metric": self.metric, "container": self.container, "node": self.node}
@@ -66,8 +66,4 @@ def ordered(series: Series) -> Series:
         last_of_equal = np.append(np.diff(times_at) > 0, [True])
         times_at, values = times_at[last_of_equal], values[last_of_equal]
     values = np.where(np.isfinite(values), values, np.nan)
-    return with_values(series, times_at, values)
-
-
-def with_values(series: Series, times_at: FloatArray, values: FloatArray) -> Series:
     return replace(series, times_at=times_at, values=values)

@@ -4,15 +4,16 @@ What is there to say about this series at one glance: its figures, its trend cla
 The one implementation behind viewer, command line and MCP.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
 
 import numpy as np
 
-from nodescope.use.studies.finding import Finding, Measure, StudyAnswer, found, not_enough
-from nodescope.use.studies.maths.segment import segments_of
+from nodescope.base.quantity import render_quantity
+from nodescope.base.text import capitalise
+from nodescope.use.studies.finding import Finding, StudyAnswer, found, not_enough
+from nodescope.use.studies.maths.stretch import split_stretches
 from nodescope.use.studies.series import FloatArray, Series
 from nodescope.use.studies.trend import study as trend_study
-from nodescope.use.studies.words import capitalised, quantity
 
 NAME = "summary"
 
@@ -22,58 +23,44 @@ NEAR_LIMIT_SHARE = 0.9
 STALLED_SHARE = 0.1
 
 # A spread of more than three tenths of the mean is volatile, as the seed's
-# agent interface has it; a trend is looked for first, so a leak is never
+# agent interface has it. A trend is looked for first, so that a leak is never
 # volatile.
 VOLATILE_SHARE = 0.3
 
-# Names and units of the shares that mean waiting, not working.
+# In names and units of shares of time that were spent waiting.
 STALL_WORDS = ("pressure", "throttled", "stalled")
 
 
-@dataclass(frozen=True)
-class Figures:
-    average: float
-    least: float
-    most: float
-    p95: float
-    deviation: float
-
-
 def study(series: Series) -> StudyAnswer:
-    values = measured(series)
-    if len(values) == 0:
+    stretches = split_stretches(series)
+    if not stretches:
         return not_enough(NAME, series, "no sample was measured.")
+    values = np.concatenate([stretch.values[np.isfinite(stretch.values)] for stretch in stretches])
     figures = figures_of(values)
     trend = trend_class(series, figures)
     saturation = saturation_of(series, values)
-    return found(NAME, series, [described(series, figures, trend, saturation, len(values))], "")
+    finding = build_finding(series, stretches[0].unit, figures, trend, saturation, len(values))
+    return found(NAME, series, [finding], "")
 
 
-def measured(series: Series) -> FloatArray:
-    """Every measured value, a counter as its rate; gaps and restarts add nothing."""
-    parts = [segment.values[np.isfinite(segment.values)] for segment in segments_of(series)]
-    return np.concatenate(parts) if parts else np.empty(0)
+def figures_of(values: FloatArray) -> dict[str, float]:
+    return {
+        "average": float(values.mean()),
+        "min": float(values.min()),
+        "max": float(values.max()),
+        "p95": float(np.quantile(values, 0.95)),
+        "stddev": float(values.std(ddof=1)) if len(values) > 1 else 0.0,
+    }
 
 
-def figures_of(values: FloatArray) -> Figures:
-    deviation = float(values.std(ddof=1)) if len(values) > 1 else 0.0
-    return Figures(
-        float(values.mean()),
-        float(values.min()),
-        float(values.max()),
-        float(np.quantile(values, 0.95)),
-        deviation,
-    )
-
-
-def trend_class(series: Series, figures: Figures) -> str:
+def trend_class(series: Series, figures: Mapping[str, float]) -> str:
     """increasing, decreasing, volatile, stable; unknown with too few samples to say."""
     trend = trend_study(series)
     if trend.status == "not_enough_data":
         return "unknown"
     if trend.findings:
         return "increasing" if trend.findings[0].magnitude > 0 else "decreasing"
-    return "volatile" if figures.deviation > VOLATILE_SHARE * abs(figures.average) else "stable"
+    return "volatile" if figures["stddev"] > VOLATILE_SHARE * abs(figures["average"]) else "stable"
 
 
 def saturation_of(series: Series, values: FloatArray) -> str | None:
@@ -93,38 +80,25 @@ def share_words(share: float) -> str:
     return "less than 1 %" if share < 0.01 else f"{100 * share:.0f} %"
 
 
-def described(series: Series, figures: Figures, trend: str, saturation: str | None, count: int) -> Finding:
-    unit = rate_unit(series)
+def build_finding(
+    series: Series, unit: str, figures: Mapping[str, float], trend: str, saturation: str | None, samples: int
+) -> Finding:
+    average, least, most, p95 = (
+        render_quantity(figures[name], unit) for name in ("average", "min", "max", "p95")
+    )
     text = (
-        f"{capitalised(series.name)} is {quantity(figures.average, unit)} on average "
-        f"({quantity(figures.least, unit)} to {quantity(figures.most, unit)}, 95 % below {quantity(figures.p95, unit)}), "
+        f"{capitalise(series.name)} is {average} on average ({least} to {most}, 95 % below {p95}), "
         f"{'trend not known yet' if trend == 'unknown' else trend}"
     )
-    measures: dict[str, Measure] = {
-        "average": figures.average,
-        "min": figures.least,
-        "max": figures.most,
-        "p95": figures.p95,
-        "stddev": figures.deviation,
-        "trend": trend,
-        "saturation": saturation,
-        "limit": series.limit,
-    }
     times_at = series.times_at[np.isfinite(series.times_at)]
     return Finding(
         kind=NAME,
         start_at=float(times_at.min()),
         end_at=float(times_at.max()),
         confidence=1.0,
-        magnitude=figures.average,
+        magnitude=figures["average"],
         unit=unit,
         sentence=f"{text}; {saturation}." if saturation else f"{text}.",
-        measures=measures,
-        evidence={"samples": count},
+        measures={**figures, "trend": trend, "saturation": saturation, "limit": series.limit},
+        evidence={"samples": samples},
     )
-
-
-def rate_unit(series: Series) -> str:
-    if series.kind == "gauge":
-        return series.unit
-    return f"{series.unit}/s" if series.unit else "1/s"

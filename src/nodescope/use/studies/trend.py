@@ -5,31 +5,33 @@ from math import erf, sqrt
 
 import numpy as np
 
+from nodescope.base.quantity import render_seconds, render_slope
+from nodescope.base.text import capitalise
+from nodescope.base.time_range import render_time
 from nodescope.use.studies.finding import Finding, StudyAnswer, found, not_enough
 from nodescope.use.studies.maths.robust import is_flat
-from nodescope.use.studies.maths.segment import Stretch, segments_of
-from nodescope.use.studies.maths.trend_line import NORMAL_90, TrendLine, line_through
+from nodescope.use.studies.maths.stretch import Stretch, split_stretches
+from nodescope.use.studies.maths.trend_line import NORMAL_90, TrendLine, fit_line
 from nodescope.use.studies.series import FloatArray, Series
-from nodescope.use.studies.words import capitalised, clock, duration, per_time
 
 NAME = "trend"
 
 FEWEST_SAMPLES = 20
 
-# And a minute: within seconds every start rises and every end falls.
+# And a minute: within seconds, every start is a rise and every end is a fall.
 SHORTEST_SECONDS = 60.0
 
-# Warming up takes minutes: a rise over less than five of them may be a start as
-# well as a leak, and is told as a rise. The shortest leak of the evaluation
+# Warming up takes minutes: a rise over less than five of them may be a start and
+# is reported as rising, not as a leak. The shortest leak of the evaluation
 # (tools/eval_studies.py) takes ten.
 LEAK_SECONDS = 300.0
 
-# A trend is told when the 90 % interval of its slope excludes 0 by far: Kendall's
-# z beyond 3.3 is one false trend in a thousand series of noise.
+# A trend is reported when Kendall's z is beyond 3.3: one false trend in a
+# thousand series of noise.
 LEAST_Z = 3.3
 
-# Or when nine in ten pairs of buckets agree: a smooth curve remembers so much
-# that no z value can speak for it.
+# Or when nine in ten pairs of buckets agree: a smooth curve is so autocorrelated
+# that its z value stays low.
 NEARLY_ALWAYS = 0.9
 
 # And when it moved the value, over the whole stretch, by as much as its noise.
@@ -39,20 +41,20 @@ LEAST_RISE = 1.0
 # the first two thirds'. A cache that fills levels off long before.
 STILL_GROWING = 0.5
 
-# What is per time or per whole does not pile up.
+# Rates and shares do not accumulate.
 FLOWING_UNITS = frozenset({"cores", "millicores", "ratio", "percent", "celsius", "watts", "hertz"})
 
-# Beyond ten times the time looked at, a straight line is no forecast.
+# Beyond ten times the time that was observed, a straight line is no forecast.
 FARTHEST = 10.0
 
-# Nearer than this nobody can act any more: it is where the rise ended, as a
-# kill for memory ends it.
+# Nearer than this the limit is where the rise ended, as with an OOM kill:
+# nobody can act any more.
 AT_LIMIT_SECONDS = 10.0
 
 
 @dataclass(frozen=True)
 class Forecast:
-    """Seconds from the last sample until the limit; None is beyond what the data can say."""
+    """Seconds from the last sample until the limit; None where the data do not allow a forecast."""
 
     likely: float | None
     low: float | None
@@ -63,41 +65,41 @@ NO_FORECAST = Forecast(None, None, None)
 
 
 def study(series: Series) -> StudyAnswer:
-    """The newest stretch only: what was before a gap or a restart is another story."""
-    segments = [segment for segment in segments_of(series) if is_long_enough(segment)]
-    if not segments:
+    """The newest stretch only: what was before a gap or a restart may have another cause."""
+    stretches = [stretch for stretch in split_stretches(series) if is_long_enough(stretch)]
+    if not stretches:
         return not_enough(
             NAME,
             series,
-            f"a trend needs at least {FEWEST_SAMPLES} samples in a row over at least {duration(SHORTEST_SECONDS)}.",
+            f"a trend needs at least {FEWEST_SAMPLES} samples in a row over at least {render_seconds(SHORTEST_SECONDS)}.",
         )
-    segment = segments[-1]
-    finding = finding_in(segment, series)
+    stretch = stretches[-1]
+    finding = finding_in(stretch, series)
     return found(
-        NAME, series, [finding] if finding else [], f"{capitalised(series.name)} neither rises nor falls."
+        NAME, series, [finding] if finding else [], f"{capitalise(series.name)} neither rises nor falls."
     )
 
 
-def is_long_enough(segment: Stretch) -> bool:
-    # The first of sixty samples a second apart is 59 s before the last, and stands for a second, too.
-    covered_seconds = segment.span_seconds + segment.interval_seconds
-    return segment.present >= FEWEST_SAMPLES and covered_seconds >= SHORTEST_SECONDS
+def is_long_enough(stretch: Stretch) -> bool:
+    # Sixty samples a second apart cover a minute, though the first is 59 s before the last.
+    covered_seconds = stretch.span_seconds + stretch.interval_seconds
+    return stretch.present >= FEWEST_SAMPLES and covered_seconds >= SHORTEST_SECONDS
 
 
-def finding_in(segment: Stretch, series: Series) -> Finding | None:
-    held = np.isfinite(segment.values)
-    values = segment.values[held]
-    times = segment.times_at[held] - segment.times_at[0]
+def finding_in(stretch: Stretch, series: Series) -> Finding | None:
+    held = np.isfinite(stretch.values)
+    values = stretch.values[held]
+    times = stretch.times_at[held] - stretch.times_at[0]
     if is_flat(values):
         return None
-    line = line_through(times, values)
+    line = fit_line(times, values)
     if line is None or not is_trend(line, float(times[-1])):
         return None
-    early, late = halves(times, values)
-    verdict = verdict_of(line, early, late, series, segment.span_seconds)
+    early, late = early_and_late(times, values)
+    verdict = verdict_of(line, early, late, series, stretch.span_seconds)
     newest = late if late is not None and early is not None and is_faster(late, early, times) else line
     forecast = NO_FORECAST if verdict == "levels off" else forecast_of(newest, float(times[-1]), series.limit)
-    return described(segment, series, newest, forecast, verdict)
+    return build_finding(stretch, series, newest, forecast, verdict)
 
 
 def is_trend(line: TrendLine, span_seconds: float) -> bool:
@@ -105,14 +107,14 @@ def is_trend(line: TrendLine, span_seconds: float) -> bool:
     return sure and line.low * line.high > 0 and abs(line.slope) * span_seconds >= LEAST_RISE * line.noise
 
 
-def halves(times: FloatArray, values: FloatArray) -> tuple[TrendLine | None, TrendLine | None]:
+def early_and_late(times: FloatArray, values: FloatArray) -> tuple[TrendLine | None, TrendLine | None]:
     """A line through the first two thirds and one through the last."""
-    cut = len(values) * 2 // 3
-    return line_through(times[:cut], values[:cut]), line_through(times[cut:], values[cut:])
+    middle = len(values) * 2 // 3
+    return fit_line(times[:middle], values[:middle]), fit_line(times[middle:], values[middle:])
 
 
 def is_faster(late: TrendLine, early: TrendLine, times: FloatArray) -> bool:
-    """The last third grows at more than twice the earlier pace: the forecast is its own."""
+    """The last third grows more than twice as fast as before: then it alone makes the forecast."""
     if early.slope * late.slope > 0 and abs(late.slope) <= 2 * abs(early.slope):
         return False
     return late.low > max(early.high, 0.0) and is_trend(late, float(times[-1]) / 3)
@@ -168,8 +170,10 @@ def forecast_of(line: TrendLine, now: float, limit: float | None) -> Forecast:
     return Forecast(*bounds)
 
 
-def described(segment: Stretch, series: Series, line: TrendLine, forecast: Forecast, verdict: str) -> Finding:
-    start_at, end_at = float(segment.times_at[0]), float(segment.times_at[-1])
+def build_finding(
+    stretch: Stretch, series: Series, line: TrendLine, forecast: Forecast, verdict: str
+) -> Finding:
+    start_at, end_at = float(stretch.times_at[0]), float(stretch.times_at[-1])
     span_seconds = end_at - start_at
     before, after = line.at(0.0), line.at(span_seconds)
     return Finding(
@@ -178,10 +182,10 @@ def described(segment: Stretch, series: Series, line: TrendLine, forecast: Forec
         end_at=end_at,
         confidence=min(0.999, max(erf(abs(line.z) / sqrt(2)), abs(line.tau))),
         magnitude=after - before,
-        unit=segment.unit,
+        unit=stretch.unit,
         before=before,
         after=after,
-        sentence=sentence_of(line, forecast, verdict, (start_at, end_at), series, segment.unit),
+        sentence=render_sentence(line, forecast, verdict, (start_at, end_at), series, stretch.unit),
         measures={
             "slope_per_second": line.slope,
             "slope_low": line.low,
@@ -193,7 +197,7 @@ def described(segment: Stretch, series: Series, line: TrendLine, forecast: Forec
             "verdict": verdict,
         },
         evidence={
-            "samples": segment.present,
+            "samples": stretch.present,
             "kendall_z": line.z,
             "kendall_tau": line.tau,
             "noise": line.noise,
@@ -203,32 +207,32 @@ def described(segment: Stretch, series: Series, line: TrendLine, forecast: Forec
     )
 
 
-def sentence_of(
+def render_sentence(
     line: TrendLine, forecast: Forecast, verdict: str, span_at: tuple[float, float], series: Series, unit: str
 ) -> str:
     start_at, end_at = span_at
-    who = capitalised(series.name)
-    pace = per_time(abs(line.slope), unit)
+    who = capitalise(series.name)
+    pace = render_slope(abs(line.slope), unit)
     if verdict == "levels off":
         return f"{who} {'rose' if line.slope > 0 else 'fell'} by {pace} and is levelling off."
     verb = "rises steadily, as a leak does," if verdict == "leak" else "rises" if line.slope > 0 else "falls"
     text = f"{who} {verb} by {pace}"
     if verdict == "rising" and can_leak(series):
-        text += f" over {duration(end_at - start_at)}, too short to tell a leak from a start"
+        text += f" over {render_seconds(end_at - start_at)}, too short to tell a leak from a start"
     if forecast.likely is None:
         return text + "."
-    reached = clock(end_at + forecast.likely)
+    reached = render_time(end_at + forecast.likely)
     if forecast.likely < AT_LIMIT_SECONDS:
         return text + f", up to its limit at {reached}."
-    text += f" and reaches its limit in about {duration(forecast.likely)}, at {reached}"
+    text += f" and reaches its limit in about {render_seconds(forecast.likely)}, at {reached}"
     return text + f" (90 %: {bounds_of(forecast)})."
 
 
 def bounds_of(forecast: Forecast) -> str:
-    """From when to when; two ends that read the same are told as a margin."""
+    """From when to when; a margin where both ends are written alike."""
     low, likely = forecast.low or 0.0, forecast.likely or 0.0
     if forecast.high is None:
-        return f"{duration(low)} to open"
-    if duration(low) == duration(forecast.high):
-        return f"give or take {duration(max(likely - low, forecast.high - likely))}"
-    return f"{duration(low)} to {duration(forecast.high)}"
+        return f"{render_seconds(low)} to open"
+    if render_seconds(low) == render_seconds(forecast.high):
+        return f"give or take {render_seconds(max(likely - low, forecast.high - likely))}"
+    return f"{render_seconds(low)} to {render_seconds(forecast.high)}"

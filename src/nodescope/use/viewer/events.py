@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-from nodescope.base.time_range import TimeRange
+from nodescope.base.quantity import render_bytes, render_seconds
+from nodescope.base.time_range import TimeRange, render_time
 from nodescope.read.query.events import Happening, read_events
 from nodescope.read.series_name import id_of, name_of
-from nodescope.use.studies.words import byte_quantity, clock, duration
 from nodescope.use.viewer.question import suffix_of
 from nodescope.use.viewer.render import Json
 from nodescope.use.viewer.snapshots import ServedNode, Snapshot
@@ -48,13 +48,13 @@ def answer_events(
 
 def tell(happening: Happening) -> str:
     """What happened, in one sentence with its figures."""
-    name, at = name_of(happening.subject), clock(happening.at_ms / 1000)
+    name, at = name_of(happening.subject), render_time(happening.at_ms / 1000)
     facts = happening.facts
     life = facts.get("lifetime_seconds")
-    after = f" after {duration(float(life))}" if isinstance(life, (int, float)) else ""
+    after = f" after {render_seconds(float(life))}" if isinstance(life, (int, float)) else ""
     if happening.kind == "oom":
         limit = facts.get("memory_limit_bytes")
-        of = f" of {byte_quantity(float(limit))}" if isinstance(limit, (int, float)) and limit < 2**60 else ""
+        of = f" of {render_bytes(float(limit))}" if isinstance(limit, (int, float)) and limit < 2**60 else ""
         return f"{name} was killed for memory at {at}{after}; its limit{of} was reached."
     if happening.kind == "exit":
         return f"{name} ended at {at}{after}."

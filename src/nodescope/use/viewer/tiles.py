@@ -7,10 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nodescope.base.errors import RequestRejected
+from nodescope.base.quantity import render_count, render_quantity
 from nodescope.base.time_range import TimeRange
 from nodescope.read.query.engine import Engine, QueryLine
 from nodescope.read.series_name import name_of, scope_of
-from nodescope.use.studies.words import quantity
 from nodescope.use.viewer.events import happened
 from nodescope.use.viewer.ranking import shorten
 from nodescope.use.viewer.render import Json, number, numbers
@@ -122,8 +122,8 @@ def cpu_tile(engine: Engine, nodes: Sequence[ServedNode], span: TimeRange) -> Js
     if tile.value is None:
         return render("cpu", "CPU", tile, "cores", "CPU use was not measured in this range.")
     if tile.of is None:
-        return render("cpu", "CPU", tile, "cores", f"Containers use {quantity(tile.value, 'cores')}.")
-    words = f"{quantity(tile.value, '')} of {quantity(tile.of, 'cores')} in use."
+        return render("cpu", "CPU", tile, "cores", f"Containers use {render_quantity(tile.value, 'cores')}.")
+    words = f"{render_quantity(tile.value, '')} of {render_quantity(tile.of, 'cores')} in use."
     return render("cpu", "CPU", tile, "cores", words)
 
 
@@ -161,8 +161,10 @@ def memory_tile(engine: Engine, nodes: Sequence[ServedNode], span: TimeRange) ->
     if tile.value is None:
         return render("memory", "memory", tile, "bytes", "Memory was not measured in this range.")
     if tile.of is None:
-        return render("memory", "memory", tile, "bytes", f"Containers use {quantity(tile.value, 'bytes')}.")
-    words = f"{quantity(tile.value, 'bytes')} of {quantity(tile.of, 'bytes')} in use."
+        return render(
+            "memory", "memory", tile, "bytes", f"Containers use {render_quantity(tile.value, 'bytes')}."
+        )
+    words = f"{render_quantity(tile.value, 'bytes')} of {render_quantity(tile.of, 'bytes')} in use."
     return render("memory", "memory", tile, "bytes", words)
 
 
@@ -198,7 +200,7 @@ def pressure_tile(engine: Engine, nodes: Sequence[ServedNode], span: TimeRange) 
         )
     value, resource, tile, whose = worst
     of = f" in {whose}" if whose else ""
-    sentence = f"Tasks wait for {resource} {quantity(value, 'ratio')} of the time{of}."
+    sentence = f"Tasks wait for {resource} {render_quantity(value, 'ratio')} of the time{of}."
     return render("pressure", "pressure", tile, "ratio", sentence, resource=resource, whose=whose or None)
 
 
@@ -225,9 +227,7 @@ def containers_tile(nodes: Sequence[ServedNode], span: TimeRange, restarts: int,
             alive += (edges >= subject.first_ms) & (edges <= subject.last_ms + 1000)
     what = "containers" if "container" in scopes or not scopes else "services"
     tile = TileValue(alive)
-    sentence = f"{alive[-1]:.0f} {what}, {plural(restarts, 'restart')}, {plural(kills, 'OOM kill')}."
+    sentence = (
+        f"{alive[-1]:.0f} {what}, {render_count(restarts, 'restart')}, {render_count(kills, 'OOM kill')}."
+    )
     return render("containers", what, tile, "count", sentence)
-
-
-def plural(count: int, word: str) -> str:
-    return f"{count} {word}" if count == 1 else f"{count} {word}s"

@@ -179,7 +179,7 @@ class PerfCgroupSource:
 
     def _settle(self, context: Context) -> None:
         """Open for who is asked for now, close for who no longer is."""
-        patterns = (*context.settings.perf_containers, *context.wishes.current())
+        patterns = (*context.settings.perf_containers, *context.perf_requests.current())
         needed = 2 * len(self._events) * max(1, len(self._online))
         limit = context.settings.perf_descriptors // needed
         chosen, left_out = choose(context.roster.members, patterns, limit)

@@ -4,6 +4,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from nodescope.base.quantity import render_quantity, render_seconds
+from nodescope.base.text import capitalise, render_metric
 from nodescope.base.time_range import render_moment
 from nodescope.use.mcp.nodes.backend import Backend, NodeEvent, StudyAnswer
 from nodescope.use.mcp.nodes.fleet import Fleet
@@ -26,7 +28,6 @@ from nodescope.use.mcp.tools.shared.metric_name import COUNTED_SCOPES, NotCollec
 from nodescope.use.mcp.tools.shared.restart import tell_restarts
 from nodescope.use.mcp.tools.shared.time_text import render_before, render_iso
 from nodescope.use.studies import STUDIES
-from nodescope.use.studies.words import capitalised, duration, quantity, spoken
 
 # What a study is most often asked about.
 USUAL_METRIC = {"periodicity": "cpu", "anomaly": "cpu", "correlation": "cpu"}
@@ -138,7 +139,7 @@ def tell_periodicity(
     merged = replace(merged, findings=tuple(one for one in merged.findings if one in held))
     best = merged.findings[0]
     period = float(best.get("period_seconds") or 0)
-    swing = quantity(abs(float(best["magnitude"])), str(best.get("unit") or ""))
+    swing = render_quantity(abs(float(best["magnitude"])), str(best.get("unit") or ""))
     return replace(
         answer,
         headline=(
@@ -174,8 +175,8 @@ def is_same_period(finding: dict[str, Any], other: dict[str, Any]) -> bool:
 
 def tell_period(seconds: float) -> str:
     """As people say it, and where that hides seconds, in seconds: 60 s, 5 min (300 s), 97.3 s."""
-    spoken, exact = duration(seconds), f"{seconds:.1f} s".replace(".0 s", " s")
-    return exact if spoken.endswith(" s") else f"{spoken} ({exact})"
+    rounded, exact = render_seconds(seconds), f"{seconds:.1f} s".replace(".0 s", " s")
+    return exact if rounded.endswith(" s") else f"{rounded} ({exact})"
 
 
 def tell_changes(
@@ -219,7 +220,7 @@ def tell_trend(answer: ToolAnswer, resident: Resident, studied: Studied, merged:
     told = tuple(
         replace(
             one,
-            sentence=f"{capitalised(tell_growth(finding, spoken(studied.metric)))}; that life ended then.",
+            sentence=f"{capitalise(tell_growth(finding, render_metric(studied.metric)))}; that life ended then.",
         )
         if finding in past and finding.get("verdict") in GROWING
         else one

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from math import erf
 
 from nodescope.base.errors import RequestRejected
+from nodescope.base.quantity import render_quantity
 from nodescope.base.time_range import TimeRange, render_moment
 from nodescope.use.mcp.nodes.backend import About, Backend
 from nodescope.use.mcp.nodes.fleet import Fleet
@@ -25,7 +26,6 @@ from nodescope.use.mcp.tools.shared.time_text import (
     tell_alike,
     tell_clipped,
 )
-from nodescope.use.studies.words import quantity
 
 METRICS = ("cpu", "memory", "cpu_throttled", "pressure_cpu", "pressure_memory", "pressure_io", "disk_write")
 # Less than a tenth is told as "about the same".
@@ -279,7 +279,7 @@ def tell(pair: WindowPair, part: Compared) -> ToolFinding:
     times = "once" if pair.restarts == 1 else f"{pair.restarts} times"
     restarted = f"; it was restarted {times} meanwhile" if pair.restarts else ""
     return ToolFinding(
-        f"{pair.metric} of {who} {verb} from {quantity(first, pair.unit)} to {quantity(second, pair.unit)}{ratio}{restarted}.",
+        f"{pair.metric} of {who} {verb} from {render_quantity(first, pair.unit)} to {render_quantity(second, pair.unit)}{ratio}{restarted}.",
         "difference",
         node=pair.node,
         container=pair.container,

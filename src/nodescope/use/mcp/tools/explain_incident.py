@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from nodescope.base.errors import RequestRejected
+from nodescope.base.quantity import render_seconds
 from nodescope.base.time_range import TimeRange, render_moment
 from nodescope.use.mcp.nodes.backend import Backend, MetricLevel, NodeEvent
 from nodescope.use.mcp.nodes.fleet import Fleet
@@ -17,7 +18,6 @@ from nodescope.use.mcp.tools.shared.leak import find_leaks
 from nodescope.use.mcp.tools.shared.merge_lives import is_material, merge_answers, tell_finding
 from nodescope.use.mcp.tools.shared.restart import MOST_TOLD, tell_restarts
 from nodescope.use.mcp.tools.shared.time_text import newest_of, read_moment, render_at, render_iso
-from nodescope.use.studies.words import duration
 
 METRICS = ("memory", "cpu", "cpu_throttled", "pressure_memory", "pressure_cpu", "pressure_io")
 USUAL_MINUTES = 15
@@ -293,7 +293,7 @@ def tell_headline(
     told: list[ToolFinding], chosen: list[ToolFinding], part: NodeIncident, nodes: list[str], count: int
 ) -> str:
     where = nodes[0] if len(nodes) == 1 else f"{len(nodes)} nodes"
-    around = f"within {duration((part.span.to_ms - part.span.from_ms) / 2000)} of {render_at(part.at_ms, part.newest_ms)}"
+    around = f"within {render_seconds((part.span.to_ms - part.span.from_ms) / 2000)} of {render_at(part.at_ms, part.newest_ms)}"
     if not told:
         return f"No: nothing changed on {where} {around}, in {part.containers} containers."
     things = "thing" if count == 1 else "things"

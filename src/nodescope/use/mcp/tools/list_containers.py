@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from nodescope.base.quantity import render_quantity
 from nodescope.use.mcp.nodes.backend import About, ArchivedLife, Backend
 from nodescope.use.mcp.nodes.fleet import Fleet
 from nodescope.use.mcp.protocol.answer import MOST_FINDINGS, NextCall, ToolAnswer, ToolFinding
@@ -11,7 +12,6 @@ from nodescope.use.mcp.protocol.tool import Tool
 from nodescope.use.mcp.tools.shared.container import Resident, gather_residents
 from nodescope.use.mcp.tools.shared.metric_name import choose_metric
 from nodescope.use.mcp.tools.shared.time_text import choose_span, render_at
-from nodescope.use.studies.words import quantity
 
 # A container not seen for this long before the newest data has gone.
 GONE_MS = 5_000
@@ -93,7 +93,7 @@ def tell(one: Resident, about: About, mean: float | None, unit: str) -> ToolFind
     running = one.last_ms >= newest_ms - GONE_MS
     state = "running" if running else f"last seen {render_at(one.last_ms, newest_ms)}"
     restarts = f", restarted {one.restarts} x" if one.restarts else ""
-    used = f", {quantity(mean, unit)} on average in the last hour" if mean is not None else ""
+    used = f", {render_quantity(mean, unit)} on average in the last hour" if mean is not None else ""
     return ToolFinding(
         f'"{one.full_name}" on {one.node}: {one.qos_class or "QoS not known"}, {state}{restarts}{used}.',
         "container",

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from nodescope.base.quantity import render_quantity
 from nodescope.use.mcp.nodes.backend import Backend, NodeEvent, StudyAnswer
 from nodescope.use.mcp.nodes.fleet import Fleet
 from nodescope.use.mcp.protocol.answer import Fact, NextCall, ToolAnswer, ToolFinding
@@ -19,7 +20,6 @@ from nodescope.use.mcp.tools.shared.merge_lives import (
 )
 from nodescope.use.mcp.tools.shared.restart import tell_restarts
 from nodescope.use.mcp.tools.shared.time_text import render_iso
-from nodescope.use.studies.words import quantity
 
 METRICS = (
     "cpu",
@@ -88,7 +88,7 @@ def tell_headline(
     resident: Resident, seen: NodeSummary, figures: dict[str, dict[str, Fact]], worries: list[ToolFinding]
 ) -> str:
     used = [
-        f"{quantity(float(figures[name]['avg'] or 0), str(figures[name].get('unit') or ''))} {word}"
+        f"{render_quantity(float(figures[name]['avg'] or 0), str(figures[name].get('unit') or ''))} {word}"
         for name, word in (("cpu", "of CPU"), ("memory", "of memory"))
         if figures.get(name)
     ]
@@ -166,9 +166,9 @@ def tell_metric(name: str, figures: dict[str, Fact]) -> ToolFinding:
     unit = str(figures.get("unit") or "")
     average, least, most = (float(figures[key] or 0) for key in ("avg", "min", "max"))
     limit = figures.get("limit")
-    of = f", limit {quantity(float(limit), unit)}" if limit else ""
+    of = f", limit {render_quantity(float(limit), unit)}" if limit else ""
     return ToolFinding(
-        f"{name}: {quantity(average, unit)} on average, {quantity(least, unit)} to {quantity(most, unit)}, "
+        f"{name}: {render_quantity(average, unit)} on average, {render_quantity(least, unit)} to {render_quantity(most, unit)}, "
         f"{figures.get('trend') or 'unknown'}{of}.",
         "summary",
         metric=name,

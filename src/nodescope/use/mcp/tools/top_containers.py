@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from nodescope.base.quantity import render_quantity, render_seconds
 from nodescope.base.time_range import TimeRange, render_moment
 from nodescope.use.mcp.nodes.backend import Backend
 from nodescope.use.mcp.nodes.fleet import Fleet
@@ -22,7 +23,6 @@ from nodescope.use.mcp.tools.shared.time_text import (
     tell_alike,
     tell_clipped,
 )
-from nodescope.use.studies.words import duration, quantity
 
 USUAL_LIMIT = 5
 # From so many missing samples on a mean is told with them.
@@ -123,7 +123,7 @@ def tell_headline(rows: list[LevelRow], part: RankedName, parts: dict[str, Ranke
     where = f"on {top.resident.node}" if len(parts) == 1 else f"on {top.resident.node}, of {len(parts)} nodes"
     return (
         f'"{top.resident.name}" ({top.resident.namespace or "no namespace"}) has the most {part.metric} {where}: '
-        f"{quantity(top.mean, part.unit)} on average, of {len(rows)} containers, in {render_span(part.span, part.newest_ms)}."
+        f"{render_quantity(top.mean, part.unit)} on average, of {len(rows)} containers, in {render_span(part.span, part.newest_ms)}."
     )
 
 
@@ -133,8 +133,8 @@ def tell(row: LevelRow, part: RankedName, place: int) -> ToolFinding:
     if row.missing_share >= MISSING_SHARE:
         partly += f", {100 * row.missing_share:.0f} % of its samples missing"
     return ToolFinding(
-        f'{place}. "{resident.full_name}" on {resident.node}: {quantity(row.mean, part.unit)} on average '
-        f"({quantity(row.least, part.unit)} to {quantity(row.most, part.unit)}){partly}.",
+        f'{place}. "{resident.full_name}" on {resident.node}: {render_quantity(row.mean, part.unit)} on average '
+        f"({render_quantity(row.least, part.unit)} to {render_quantity(row.most, part.unit)}){partly}.",
         "rank",
         node=resident.node,
         container=resident.name,
@@ -172,7 +172,7 @@ def tell_gaps(parts: dict[str, RankedName]) -> tuple[str, ...]:
         if behind_seconds >= OLD_SECONDS:
             told.append(
                 f"{node} is ranked by older data: its newest is of {render_moment(part.newest_ms)}, "
-                f"{duration(behind_seconds)} before the others'"
+                f"{render_seconds(behind_seconds)} before the others'"
             )
     unmeasured = sum(part.unmeasured for part in parts.values())
     if unmeasured:

@@ -1,36 +1,40 @@
 """
 How long a period is, to the resolution of the samples.
 
-Whether there is a period is decided on a coarse grid of lengths. Here the length
-that is already known to a twentieth of a spectral bin is measured: at the right
-one the cycles lie exactly on each other, so the mean cycle has the most variance.
-Pulses of a second are then on each other to a fraction of a second, whatever
-their number; a smooth wave in noise to what its noise allows.
+Whether there is a period is decided on a grid of lengths a twentieth of a
+spectral bin apart. Here its length is measured: at the true length the cycles
+are aligned, so that the mean cycle has the most variance. Pulses of one second
+are timed to a fraction of a second, whatever their number; a smooth wave as
+precisely as its noise allows.
 """
 
 import numpy as np
 
-from nodescope.use.studies.maths.phase_profile import MOST_PHASES, edgeless, layers_of, without_level
+from nodescope.use.studies.maths.phase_profile import (
+    MOST_PHASES,
+    edge_weights,
+    resolutions_of,
+    without_moving_average,
+)
 from nodescope.use.studies.series import BoolArray, FloatArray
 
-# Lengths tried to each side, and how far they reach, in bins of the spectrum
-# (one cycle more or less over the whole series). The grid before was 0.05 wide
-# and may be off by some more; then once more around what was found.
+# How far to each side lengths are tried, in spectral bins (one cycle more or less
+# over the whole series), and in how many steps. The grid before was 0.05 wide
+# and may be off by a little more; the second round is around the first's result.
 REACHES = (0.1, 0.02)
 STEPS = 10
 
-# Where a twentieth of a bin is less than a twentieth of a sample there is
-# nothing to gain: sqrt(samples), a minute in an hour.
+# Nothing is gained where a twentieth of a bin is less than a twentieth of a
+# sample: below a period of sqrt(samples), a minute in an hour.
 WORTH_SAMPLES = 0.05
 WORTH_BINS = 0.05
 
 # The peak over the tried lengths is a triangle for pulses and a parabola for
-# waves: its centre of weight is its place for both. Raised so that the
-# foot, which is noise, has no say.
+# waves; for both its weighted centre is the length. Weights are raised to this
+# power, so that the foot of the peak, which is noise, does not count.
 SHARPNESS = 4
 
-# Heights that differ by no more than the last bits of their sums are one
-# plateau: its centre is the middle, not where the rounding happens to be largest.
+# Heights that differ by rounding only are a plateau: its middle is the length.
 FLAT = 1e-9
 
 
@@ -39,13 +43,15 @@ def exact_length(values: FloatArray, measured: BoolArray, length: float) -> floa
     bin_width = length * length / len(values)
     if WORTH_BINS * bin_width < WORTH_SAMPLES:
         return length
-    layer = next(
-        layer for layer in reversed(layers_of(values, measured)) if is_fine_enough(length, layer.scale)
+    resolution = next(
+        resolution
+        for resolution in reversed(resolutions_of(values, measured))
+        if is_fine_enough(length, resolution.scale)
     )
-    centred = without_level(layer.values, length / layer.scale)
-    weights = edgeless(layer.measured, length / layer.scale)
-    phases = min(MOST_PHASES, round(length / layer.scale))
-    ticks = np.arange(len(centred)) * float(layer.scale)
+    centred = without_moving_average(resolution.values, length / resolution.scale)
+    weights = edge_weights(resolution.measured, length / resolution.scale)
+    phases = min(MOST_PHASES, round(length / resolution.scale))
+    ticks = np.arange(len(centred)) * float(resolution.scale)
     for reach in REACHES:
         tried = length + bin_width * reach * np.linspace(-1, 1, 2 * STEPS + 1)
         heights = np.array([mean_cycle_energy(centred, weights, ticks / one, phases) for one in tried])

@@ -1,9 +1,9 @@
 """
-A series laid over itself, cycle upon cycle: does each cycle foretell the others?
+The mean cycle of a series at a given period, and how well each cycle is predicted by the others.
 
-A peak in the spectrum only says that power is there. A period is real when
-a cycle left out is predicted by the rest, which neither a ramp, a random walk
-nor a burst survives.
+A peak of the spectrum only says that there is power at a frequency. A period is
+accepted when each cycle, left out in turn, is predicted by the mean of the
+rest; ramps, random walks and bursts fail this test.
 """
 
 from dataclasses import dataclass, replace
@@ -16,99 +16,102 @@ from nodescope.use.studies.series import BoolArray, FloatArray, IntArray
 # period do not change a verdict.
 PHASES = 64
 
-# Ten times a harmonic's, where its fundamental is folded as finely.
+# Ten times as many where a fundamental is compared with its harmonic: both
+# need phases of the same length.
 MOST_PHASES = 640
 
-# A long period is folded at a coarser step, with this many samples or more:
-# a minute of seconds stays as it is, so that work of one second is seen.
+# A long period is fitted to averaged samples, of which it has at least so
+# many: a minute of seconds is not averaged, so that work of one second is seen.
 PERIOD_SAMPLES = 48
 
-# From so many cycles on the two half ones at the ends can be spared.
+# With so many cycles the half ones at both ends are left out.
 EDGE_CYCLES = 8
 
 # Short cycles are judged in groups of at least six samples, because the
-# correlation of two or three samples says nothing; and into at most 256
-# groups, which bounds the cost of a long series.
+# correlation of two or three samples says nothing; and in at most 256 groups,
+# which bounds the cost of a long series.
 GROUP_SAMPLES = 6
 GROUPS = 256
 
-# The floor under the spread of the cycles' correlations: identical cycles
-# would otherwise be infinitely sure.
-LEAST_SPREAD = 0.05
+# The least standard deviation of the cycles' correlations: identical cycles
+# would otherwise have an infinite t value.
+LEAST_DEVIATION = 0.05
 
 
 @dataclass(frozen=True)
-class Fold:
+class CycleFit:
     """
-    What folding at one period shows.
+    How well cycles of one period predict each other.
 
-    explained   share of the whole series' variance that the left-out cycles' prediction takes away
-    strength    the same share, of the variance within cycles
-    agreement   t value of the correlation of each cycle with the rest
-    matches     that correlation, group of cycles by group; NaN where too little was measured
-    group_samples   how long such a group is
+    explained      share of the series' variance that the prediction of left-out cycles removes
+    strength       the same share, of the variance within cycles
+    t_value        of the correlation of each cycle with the mean of the others
+    correlations   that correlation for each group of cycles; NaN where too little was measured
+    group_samples  length of such a group
     """
 
     period: float
     cycles: float
     explained: float
     strength: float
-    agreement: float
-    matches: FloatArray
+    t_value: float
+    correlations: FloatArray
     group_samples: float
 
 
 @dataclass(frozen=True)
-class Layer:
-    """The series at a coarser step: means of scale samples, and which of them were measured."""
+class Resolution:
+    """The series as means of scale samples each, and which of them were measured."""
 
     values: FloatArray
     measured: BoolArray
     scale: int
 
 
-def layers_of(values: FloatArray, measured: BoolArray) -> list[Layer]:
-    """Each layer half as long as the one before, so that long periods fold as fast as short ones."""
-    layers = [Layer(values, measured, 1)]
-    while len(layers[-1].values) >= 2 * PHASES:
-        finer = layers[-1]
+def resolutions_of(values: FloatArray, measured: BoolArray) -> list[Resolution]:
+    """Each half as long as the one before, so that long periods are fitted as fast as short ones."""
+    resolutions = [Resolution(values, measured, 1)]
+    while len(resolutions[-1].values) >= 2 * PHASES:
+        finer = resolutions[-1]
         even = len(finer.values) // 2 * 2
         halved = (finer.values[:even:2] + finer.values[1:even:2]) / 2
-        layers.append(Layer(halved, finer.measured[:even:2] | finer.measured[1:even:2], finer.scale * 2))
-    return layers
+        resolutions.append(
+            Resolution(halved, finer.measured[:even:2] | finer.measured[1:even:2], finer.scale * 2)
+        )
+    return resolutions
 
 
-def folded(layers: list[Layer], period: float, like: float | None = None) -> Fold:
+def fit_cycles(resolutions: list[Resolution], period: float, like: float | None = None) -> CycleFit:
     """
-    The fold at a period; with the resolution of a fold at another one, if like names it.
+    The fit at a period; at the resolution used for the period `like`, if given.
 
-    A pulse narrower than a phase is blurred, the more the longer the period:
-    only folds of one resolution may be compared.
+    A pulse narrower than a phase is blurred, more so for longer periods: only
+    fits of the same resolution may be compared.
     """
-    layer = fitting_layer(layers, like or period)
-    length = period / layer.scale
-    centred = without_level(layer.values, length)
-    weights = edgeless(layer.measured, length)
+    resolution = choose_resolution(resolutions, like or period)
+    length = period / resolution.scale
+    centred = without_moving_average(resolution.values, length)
+    weights = edge_weights(resolution.measured, length)
     phases = phase_count(length, len(centred))
     if like is not None:
-        phases = min(MOST_PHASES, round(phase_count(like / layer.scale, len(centred)) * period / like))
+        phases = min(MOST_PHASES, round(phase_count(like / resolution.scale, len(centred)) * period / like))
     per_group = cycles_per_group(len(centred), length)
-    slot = slots(len(centred), length, phases, per_group)
-    shape = (int(slot[-1]) // phases + 1, phases)
-    counts = np.bincount(slot, weights, shape[0] * phases).reshape(shape).astype(np.float64)
-    sums = np.bincount(slot, weights * centred, shape[0] * phases).reshape(shape).astype(np.float64)
+    place = phase_bins(len(centred), length, phases, per_group)
+    shape = (int(place[-1]) // phases + 1, phases)
+    counts = np.bincount(place, weights, shape[0] * phases).reshape(shape).astype(np.float64)
+    sums = np.bincount(place, weights * centred, shape[0] * phases).reshape(shape).astype(np.float64)
     energy = float(np.sum(weights * centred * centred))
     cycles = len(centred) / length
-    frame = Fold(period, cycles, 0.0, 0.0, 0.0, np.full(len(counts), np.nan), per_group * period)
-    return judged(frame, counts, sums, energy, float(weights.sum()))
+    unscored = CycleFit(period, cycles, 0.0, 0.0, 0.0, np.full(len(counts), np.nan), per_group * period)
+    return score_cycles(unscored, counts, sums, energy, float(weights.sum()))
 
 
-def edgeless(measured: BoolArray, length: float) -> FloatArray:
+def edge_weights(measured: BoolArray, length: float) -> FloatArray:
     """
-    1 where a sample counts; half a cycle at both ends does not.
+    1 where a sample counts; half a cycle at both ends does not, if there are many cycles.
 
-    There the moving average sees less than a cycle and leaves a slope, which
-    pulls the period off by a tenth of a bin. With few cycles they are needed.
+    At the ends the moving average covers less than a cycle and leaves a slope,
+    which biases the period by a tenth of a spectral bin.
     """
     weights = measured.astype(np.float64)
     half = round(length / 2)
@@ -118,14 +121,14 @@ def edgeless(measured: BoolArray, length: float) -> FloatArray:
     return weights
 
 
-def fitting_layer(layers: list[Layer], period: float) -> Layer:
-    """The coarsest layer that still gives a period enough samples."""
-    fitting = [layer for layer in layers if period / layer.scale >= PERIOD_SAMPLES]
-    return fitting[-1] if fitting else layers[0]
+def choose_resolution(resolutions: list[Resolution], period: float) -> Resolution:
+    """The coarsest one with enough samples per period."""
+    fitting = [resolution for resolution in resolutions if period / resolution.scale >= PERIOD_SAMPLES]
+    return fitting[-1] if fitting else resolutions[0]
 
 
 def phase_count(length: float, count: int) -> int:
-    """One phase per sample; up to four where many cycles of an uneven length fill them."""
+    """One phase per sample; up to four where there are enough cycles, of a length that is no whole number, to fill them."""
     cycles = count / length
     finer = min(4.0, max(1.0, cycles / 16))
     return int(min(max(2.0, np.floor(length * finer)), PHASES))
@@ -135,8 +138,8 @@ def cycles_per_group(count: int, length: float) -> int:
     return max(1, int(np.ceil(GROUP_SAMPLES / length)), int(np.ceil(count / length / GROUPS)))
 
 
-def slots(count: int, length: float, phases: int, per_group: int) -> IntArray:
-    """Where every sample falls in the table of groups and phases, row by row."""
+def phase_bins(count: int, length: float, phases: int, per_group: int) -> IntArray:
+    """The cell of each sample in the table of groups and phases, counted row by row."""
     tick = (np.arange(count) * (phases / length)).astype(np.int64)
     if per_group == 1:
         return tick
@@ -144,11 +147,11 @@ def slots(count: int, length: float, phases: int, per_group: int) -> IntArray:
     return np.asarray(cycle // per_group * phases + phase)
 
 
-def without_level(values: FloatArray, length: float) -> FloatArray:
+def without_moving_average(values: FloatArray, length: float) -> FloatArray:
     """
-    The series less its moving average over one cycle: what is slower than a cycle is gone.
+    The series less its moving average over one cycle, which removes everything slower.
 
-    At the ends the average is over what there is of the cycle.
+    At the ends the average is over the part of the cycle that exists.
     """
     half = min(round(length / 2), (len(values) - 1) // 2)
     total = np.concatenate(([0.0], np.cumsum(values)))
@@ -161,44 +164,50 @@ def without_level(values: FloatArray, length: float) -> FloatArray:
     return values - level
 
 
-def judged(frame: Fold, counts: FloatArray, sums: FloatArray, energy: float, samples: float) -> Fold:
-    """The frame with its figures filled in, from the sums of each group and phase."""
+def score_cycles(
+    unscored: CycleFit, counts: FloatArray, sums: FloatArray, energy: float, samples: float
+) -> CycleFit:
+    """The fit with its figures, from the sums of each group and phase; unchanged where there is too little."""
     enough = counts.sum(axis=1) >= 0.5 * counts.sum(axis=1).max()
     kept, kept_counts = sums[enough], counts[enough]
     if len(kept) < 3 or energy <= 0:
-        return frame
+        return unscored
     rest = (kept.sum(axis=0) - kept) / np.maximum(kept_counts.sum(axis=0) - kept_counts, 1.0)
-    foretold = np.sum(kept_counts * rest * rest, axis=1)
+    predicted = np.sum(kept_counts * rest * rest, axis=1)
     own = np.sum(kept * kept / np.maximum(kept_counts, 1.0), axis=1)
     both = np.sum(rest * kept, axis=1)
-    match = both / np.sqrt(np.maximum(foretold * own, np.finfo(np.float64).tiny))
-    # Per sample kept: whether the last, broken cycle counts must not decide
-    # between two lengths.
-    won = float(np.sum(2 * both - foretold)) / float(kept_counts.sum())
-    matches = frame.matches.copy()
-    matches[enough] = match
-    agreement = match.mean() / max(float(match.std(ddof=1)), LEAST_SPREAD) * np.sqrt(len(match))
+    correlation = both / np.sqrt(np.maximum(predicted * own, np.finfo(np.float64).tiny))
+    # Per sample kept, so that an incomplete last cycle does not decide between
+    # two lengths.
+    won = float(np.sum(2 * both - predicted)) / float(kept_counts.sum())
+    correlations = unscored.correlations.copy()
+    correlations[enough] = correlation
+    t_value = (
+        correlation.mean() / max(float(correlation.std(ddof=1)), LEAST_DEVIATION) * np.sqrt(len(correlation))
+    )
     return replace(
-        frame,
+        unscored,
         explained=won,
         strength=won * samples / energy,
-        agreement=float(agreement),
-        matches=matches,
+        t_value=float(t_value),
+        correlations=correlations,
     )
 
 
-def profile(values: FloatArray, measured: BoolArray, period: float) -> FloatArray:
-    """The mean cycle, drawn over the whole length of the series, with mean 0."""
+def mean_cycle(values: FloatArray, measured: BoolArray, period: float) -> FloatArray:
+    """The mean cycle repeated over the whole length of the series, with mean 0."""
     phases = phase_count(period, len(values))
     turns = np.arange(len(values)) / period
     place = np.minimum(((turns % 1) * phases).astype(np.int64), phases - 1)
-    weights = edgeless(measured, period)
+    weights = edge_weights(measured, period)
     counts = np.bincount(place, weights, phases)
-    means = np.bincount(place, weights * without_level(values, period), phases) / np.maximum(counts, 1.0)
+    means = np.bincount(place, weights * without_moving_average(values, period), phases) / np.maximum(
+        counts, 1.0
+    )
     means -= means.mean()
     if period <= PHASES:
         return means[place]
-    # Long cycles have more samples than phases: drawn between phase centres.
+    # Long cycles have more samples than phases: interpolated between phase centres.
     centres = np.arange(-1, phases + 1) + 0.5
     around = np.concatenate(([means[-1]], means, [means[0]]))
     return np.interp((turns % 1) * phases, centres, around)

@@ -1,5 +1,5 @@
 """
-Cuts a series into the straight pieces it was most probably made of.
+The most probable division of a series into straight pieces.
 
 Bayesian online change point detection after Adams and MacKay (2007): sample
 by sample, every possible start of the current piece keeps its probability,
@@ -9,7 +9,7 @@ from the textbook, and both were measured on labelled public data (decision
 
 * a piece is a straight line, not a constant, so a ramp is one piece and not
   a staircase:   x = level + rise * u + noise,   u = centred time / length
-* what is read out is the single most probable cut of the whole series, by
+* the result is the single most probable division of the whole series, by
   back-pointers, not the most probable piece at each moment.
 
 The noise variance of a piece has an inverse gamma prior, level and rise are
@@ -24,19 +24,19 @@ import numpy as np
 
 from nodescope.use.studies.series import FloatArray, IntArray
 
-# Inverse gamma (1, 1) on the variance and a tenth of a sample of belief in
-# level 0 and rise 0. Chosen from a grid on 25 public series; 88 % of that
-# grid beats every published default, so the exact values matter little.
+# The prior: inverse gamma (1, 1) for the variance, and level 0 and rise 0 with
+# the weight of a tenth of a sample. Chosen from a grid on 25 public series; 88 %
+# of that grid beats every published default, so the exact values matter little.
 VARIANCE_SHAPE = 1.0
 VARIANCE_SCALE = 1.0
-BELIEF_SAMPLES = 0.1
+PRIOR_SAMPLES = 0.1
 
 # A line through fewer points than this fits anything. 2 to 10 measured equal.
 SHORTEST_PIECE = 5
 
-# A start this far (in nats, e^-30) below the best one cannot win any more, in
-# practice; 200 starts bound the cost of one step.
-HOPELESS_NATS = 30.0
+# A start that is this far (e^-30) below the best one is dropped: it does not
+# win any more in practice. 200 starts bound the cost of one step.
+DROPPED_NATS = 30.0
 STARTS_KEPT = 200
 
 
@@ -68,15 +68,15 @@ def length_constants(longest: int) -> FloatArray:
     shape = VARIANCE_SHAPE + length / 2
     return (
         -length / 2 * log(2 * pi)
-        + 0.5 * np.log(BELIEF_SAMPLES / (BELIEF_SAMPLES + length))
-        + 0.5 * np.log(BELIEF_SAMPLES / (BELIEF_SAMPLES + ramp_energy(length)))
+        + 0.5 * np.log(PRIOR_SAMPLES / (PRIOR_SAMPLES + length))
+        + 0.5 * np.log(PRIOR_SAMPLES / (PRIOR_SAMPLES + ramp_energy(length)))
         + VARIANCE_SHAPE * log(VARIANCE_SCALE)
         + log_gamma(shape)
     )
 
 
 def ramp_energy(length: FloatArray) -> FloatArray:
-    """The sum of u^2 over a piece: u runs from about -1/2 to 1/2."""
+    """The sum of u^2 over a piece; u runs from about -1/2 to 1/2."""
     return (length * length - 1) / (12 * length)
 
 
@@ -104,19 +104,19 @@ def log_evidence(sums: RunningSums, start: IntArray | int, end: IntArray | int) 
     tilt = (ramped - middle * total) / length
     unexplained = (
         energy
-        - total * total / (BELIEF_SAMPLES + length)
-        - tilt * tilt / (BELIEF_SAMPLES + ramp_energy(length.astype(np.float64)))
+        - total * total / (PRIOR_SAMPLES + length)
+        - tilt * tilt / (PRIOR_SAMPLES + ramp_energy(length.astype(np.float64)))
     )
     scale = VARIANCE_SCALE + 0.5 * np.maximum(unexplained, 0.0)
     return np.asarray(sums.constants[length] - (VARIANCE_SHAPE + length / 2) * np.log(scale))
 
 
-def most_probable_cuts(values: FloatArray, shortest: int = SHORTEST_PIECE) -> list[int]:
+def most_probable_changes(values: FloatArray, shortest: int = SHORTEST_PIECE) -> list[int]:
     """
-    The first index of every piece but the first, in the most probable cut.
+    The first index of every piece but the first, in the most probable division.
 
     score[e] = max over s of score[s] + log hazard + log evidence of [s, e).
-    A survival factor is the same for every cut up to 1/n and is left out.
+    The survival factor is the same for every division up to 1/n and is left out.
     """
     count = len(values)
     if count < 2 * shortest:
@@ -132,35 +132,35 @@ def most_probable_cuts(values: FloatArray, shortest: int = SHORTEST_PIECE) -> li
         best = int(np.argmax(reached))
         score[end] = reached[best]
         came_from[end] = starts[best]
-        starts = hopeful(starts, reached)
+        starts = promising(starts, reached)
         newest = end - shortest + 1
         if newest >= shortest:
             starts = np.append(starts, newest)
-    return walk_back(came_from)
+    return trace_back(came_from)
 
 
-def hopeful(starts: IntArray, reached: FloatArray) -> IntArray:
-    keep = reached > reached.max() - HOPELESS_NATS
+def promising(starts: IntArray, reached: FloatArray) -> IntArray:
+    keep = reached > reached.max() - DROPPED_NATS
     if int(keep.sum()) > STARTS_KEPT:
         keep &= reached >= np.partition(reached, -STARTS_KEPT)[-STARTS_KEPT]
     return np.asarray(starts[keep])
 
 
-def walk_back(came_from: IntArray) -> list[int]:
-    cuts: list[int] = []
+def trace_back(came_from: IntArray) -> list[int]:
+    changes: list[int] = []
     end = int(came_from[-1])
     while end > 0:
-        cuts.append(end)
+        changes.append(end)
         end = int(came_from[end])
-    return cuts[::-1]
+    return changes[::-1]
 
 
-def gain_of(sums: RunningSums, before: int, cut: IntArray | int, after: int) -> FloatArray:
-    """Nats won by cutting [before, after) at cut, the price of a change included."""
+def gain_of(sums: RunningSums, before: int, change: IntArray | int, after: int) -> FloatArray:
+    """By how many nats two pieces that meet at change are more probable than one; the prior of a change included."""
     count = len(sums.plain) - 1
     return np.asarray(
-        log_evidence(sums, before, cut)
-        + log_evidence(sums, cut, after)
+        log_evidence(sums, before, change)
+        + log_evidence(sums, change, after)
         - log_evidence(sums, before, after)
         - log(count)
     )

@@ -1,4 +1,4 @@
-"""Location, spread and smoothing that a few wild samples cannot move."""
+"""Location, deviation and smoothing that a few outliers cannot move."""
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
@@ -14,52 +14,41 @@ NORMAL_MAD = 1.4826
 ROUNDING_SHARE = 1e-9
 
 
-def spread(values: FloatArray) -> float:
+def robust_deviation(values: FloatArray) -> float:
     """
-    Standard deviation as the middle half of the samples sees it.
+    Standard deviation, estimated from the median absolute deviation.
 
     Where more than half of the samples are equal that is 0, and the mean
-    absolute deviation stands in (1.2533 of it, as for a normal distribution).
+    absolute deviation is used instead (times 1.2533, as for a normal distribution).
     """
-    middle = middle_spread(values)
+    middle = mad_deviation(values)
     return middle if middle > 0 else float(np.mean(np.abs(values - np.median(values)))) * 1.2533
 
 
-def middle_spread(values: FloatArray) -> float:
-    """The same without the stand-in: 0 where more than half of the samples are equal."""
+def mad_deviation(values: FloatArray) -> float:
+    """From the median absolute deviation alone: 0 where more than half of the samples are equal."""
     return float(np.median(np.abs(values - np.median(values)))) * NORMAL_MAD
 
 
-def step_noise(values: FloatArray) -> float:
-    """
-    Standard deviation of the noise from neighbouring differences.
-
-    Levels and slow trends cancel; only what changes from sample to sample is left.
-    """
-    if len(values) < 2:
-        return 0.0
-    return spread(np.diff(values)) / float(np.sqrt(2))
-
-
 def is_flat(values: FloatArray) -> bool:
-    """Nothing but rounding moves."""
+    """The values differ by rounding only."""
     low, high = float(np.min(values)), float(np.max(values))
     return high - low <= ROUNDING_SHARE * max(abs(low), abs(high))
 
 
 def without_spikes(values: FloatArray, longest: int = 2) -> FloatArray:
     """
-    Lone wild samples, in runs of at most longest, set to their local median.
+    Outliers in runs of at most longest samples, set to their local median.
 
-    A wild sample is 4 spreads away from the running median of seven, which a
+    An outlier is 4 deviations away from the running median of seven, which a
     run of three cannot move.
     """
     if len(values) < 9:
         return values
     local = np.median(sliding_window_view(np.pad(values, 3, mode="edge"), 7), axis=1)
     away = values - local
-    # The mean absolute deviation, doubled, where most samples equal their
-    # local median: only then is a spread of 0 no measure.
+    # Where most samples equal their local median the median deviation is 0;
+    # then twice the mean absolute deviation is used.
     scale = float(np.median(np.abs(away))) * NORMAL_MAD or 2 * float(np.mean(np.abs(away)))
     lone = short_runs(np.abs(away) > 4 * scale, longest)
     return np.where(lone, local, values)
@@ -68,7 +57,7 @@ def without_spikes(values: FloatArray, longest: int = 2) -> FloatArray:
 def without_line(values: FloatArray) -> FloatArray:
     """The series less its mean and its least-squares slope."""
     time = np.arange(len(values)) - (len(values) - 1) / 2
-    # Sums, not matrix products: those wake a thread per core for nothing.
+    # Sums, because a matrix product would start a thread per core.
     slope = float(np.sum(time * values)) / max(float(np.sum(time * time)), 1.0)
     return np.asarray(values - values.mean() - slope * time)
 
@@ -91,7 +80,7 @@ def short_runs(marked: BoolArray, longest: int) -> BoolArray:
 
 
 def trimmed_blocks(values: FloatArray, size: int) -> FloatArray:
-    """Means of blocks of size samples, a tenth of each block cut at both ends."""
+    """Means of blocks of size samples, each without its lowest and highest tenth."""
     if size <= 1:
         return values
     count = len(values) // size
@@ -113,13 +102,13 @@ def block_medians(values: FloatArray, size: int) -> FloatArray:
     return np.where(present > 0, middle, np.nan)
 
 
-def remembered_samples(values: FloatArray, longest: int) -> int:
+def decorrelation_samples(values: FloatArray, longest: int) -> int:
     """
-    After how many samples the series has forgotten its past, at most longest.
+    How many samples apart two samples are uncorrelated, at most longest.
 
     The typical squared difference of two samples grows with their distance
     until they are independent; the first doubling of the distance that adds
-    less than 15 % ends the search. Medians, so that steps do not count.
+    less than 15 % ends the search. Medians are used, so that steps do not count.
     """
     distance, seen = 1, typical_difference(values, 1)
     while distance < longest and 2 * distance < len(values) // 4:

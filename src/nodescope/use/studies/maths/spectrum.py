@@ -18,18 +18,18 @@ from nodescope.use.studies.series import FloatArray
 FLOOR_REACH = 0.4
 FLOOR_BINS = 6
 
-# The floor is taken at four places per factor e of frequency, and drawn
-# between them: finer changed no result.
+# The floor is computed at four places per factor e of frequency, and
+# interpolated between them: finer changed no result.
 FLOOR_SPACING = 0.25
 
 # A median of so many bins is within 6 % of that of all of them.
 FLOOR_SAMPLE = 512
 
-# Three cycles are the fewest that can be told from a bend.
+# With fewer cycles a period cannot be distinguished from a curve.
 FEWEST_CYCLES = 3
 
-# A comb has at least four teeth, each within 1.5 bins and a tenth of their
-# spacing of its place: peaks of noise are on a coarse comb by chance.
+# A comb (equally spaced peaks) has at least four teeth, each within 1.5 bins and
+# within a tenth of the spacing: peaks of noise fit a looser comb by chance.
 COMB_PEAKS = 4
 COMB_BINS = 1.5
 COMB_SHARE = 0.1
@@ -63,7 +63,7 @@ def floor_of(power: FloatArray) -> FloatArray:
     centres = np.minimum(centres, bins - 1)
     logs = np.log(power + ROUNDING_POWER * power.max(axis=-1, keepdims=True) + np.finfo(np.float64).tiny)
     medians = np.stack([np.median(logs[..., near(centre, bins)], axis=-1) for centre in centres], axis=-1)
-    return np.asarray(np.exp(drawn_between(np.log(centres), medians, bins)) / np.log(2))
+    return np.asarray(np.exp(interpolate_floor(np.log(centres), medians, bins)) / np.log(2))
 
 
 def near(centre: float, bins: int) -> slice:
@@ -72,7 +72,7 @@ def near(centre: float, bins: int) -> slice:
     return slice(low, high, max(1, (high - low) // FLOOR_SAMPLE))
 
 
-def drawn_between(places: FloatArray, heights: FloatArray, bins: int) -> FloatArray:
+def interpolate_floor(places: FloatArray, heights: FloatArray, bins: int) -> FloatArray:
     """Linear interpolation of every row of heights onto the logarithms of the bin numbers."""
     wanted = np.log(np.maximum(np.arange(bins), 1))
     right = np.clip(np.searchsorted(places, wanted), 1, len(places) - 1)

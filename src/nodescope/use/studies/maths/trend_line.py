@@ -1,10 +1,10 @@
 """
-A straight line that wild samples cannot tilt, with an honest interval for its slope.
+A straight line that outliers cannot tilt, with a confidence interval for its slope.
 
 Theil and Sen: the median of the slopes between all pairs of points, here of the
 medians of buckets, so that a day costs as much as an hour. The interval is Sen's
-(1968), from the variance of Kendall's S, widened where the residuals remember
-their past: neighbours that repeat each other are fewer samples than they seem.
+(1968), from the variance of Kendall's S, widened where the residuals are
+autocorrelated: there the samples are fewer than they seem.
 """
 
 from dataclasses import dataclass
@@ -14,8 +14,8 @@ import numpy as np
 from nodescope.use.studies.maths.robust import block_medians
 from nodescope.use.studies.series import FloatArray
 
-# 200 buckets make 19,900 pairs: 5 ms, and the slope is 98 % as sharp as from
-# all samples.
+# 200 buckets make 19,900 pairs: 5 ms, and 98 % of the precision that all
+# samples would give.
 BUCKETS = 200
 
 # Two-sided 90 % of a normal distribution.
@@ -41,7 +41,7 @@ class TrendLine:
         return self.level + self.slope * (time - self.middle)
 
 
-def line_through(times: FloatArray, values: FloatArray) -> TrendLine | None:
+def fit_line(times: FloatArray, values: FloatArray) -> TrendLine | None:
     """None where fewer than five buckets hold a sample."""
     size = -(-len(values) // BUCKETS)
     heights, places = block_medians(values, size), block_medians(times, size)
@@ -53,14 +53,14 @@ def line_through(times: FloatArray, values: FloatArray) -> TrendLine | None:
     rises = heights[second] - heights[first]
     slopes = np.sort(rises / (places[second] - places[first]))
     slope = float(np.median(slopes))
-    rest = heights - slope * places
-    error = kendall_error(len(heights), memory_of(rest))
+    residuals = heights - slope * places
+    error = kendall_error(len(heights), lag_one_correlation(residuals))
     low, high = interval(slopes, error)
     kendall = float(np.sum(np.sign(rises)))
     middle = float(np.mean(places))
-    level = float(np.median(rest)) + slope * middle
-    noise = float(np.std(rest))
-    level_error = noise * np.sqrt(1.5708 * inflation(memory_of(rest)) / len(heights))
+    level = float(np.median(residuals)) + slope * middle
+    noise = float(np.std(residuals))
+    level_error = noise * np.sqrt(1.5708 * variance_inflation(lag_one_correlation(residuals)) / len(heights))
     return TrendLine(
         slope=slope,
         low=low,
@@ -75,28 +75,28 @@ def line_through(times: FloatArray, values: FloatArray) -> TrendLine | None:
     )
 
 
-def kendall_error(count: int, memory: float) -> float:
-    """Standard deviation of Kendall's S for noise whose neighbours correlate by memory."""
-    return float(np.sqrt(count * (count - 1) * (2 * count + 5) / 18 * inflation(memory)))
+def kendall_error(count: int, correlation: float) -> float:
+    """Standard deviation of Kendall's S for noise with this correlation of neighbours."""
+    return float(np.sqrt(count * (count - 1) * (2 * count + 5) / 18 * variance_inflation(correlation)))
 
 
-def inflation(memory: float) -> float:
-    """How many remembering samples make one independent one."""
-    return (1 + memory) / (1 - memory)
+def variance_inflation(correlation: float) -> float:
+    """How many autocorrelated samples are worth one independent sample."""
+    return (1 + correlation) / (1 - correlation)
 
 
-def memory_of(rest: FloatArray) -> float:
+def lag_one_correlation(residuals: FloatArray) -> float:
     """Correlation of neighbours; 0 to 0.95, corrected for the bias of short series (about 1/n)."""
-    centred = rest - rest.mean()
+    centred = residuals - residuals.mean()
     energy = float(np.sum(centred * centred))
     if energy <= 0:
         return 0.0
-    seen = float(np.sum(centred[1:] * centred[:-1])) / energy + 1 / len(rest)
+    seen = float(np.sum(centred[1:] * centred[:-1])) / energy + 1 / len(residuals)
     return min(max(seen, 0.0), 0.95)
 
 
 def interval(slopes: FloatArray, error: float) -> tuple[float, float]:
-    """Sen's: so many ranks to both sides of the middle."""
+    """Sen's: a number of ranks to both sides of the median slope."""
     reach = NORMAL_90 * error / 2
     last = len(slopes) - 1
     middle = len(slopes) / 2

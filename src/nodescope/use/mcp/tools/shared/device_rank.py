@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from nodescope.base.quantity import render_count, render_quantity
 from nodescope.base.time_range import TimeRange
 from nodescope.use.mcp.nodes.backend import Thing
 from nodescope.use.mcp.protocol.answer import NextCall, ToolAnswer, ToolFinding
 from nodescope.use.mcp.tools.shared.time_text import render_span, tell_alike
-from nodescope.use.studies.words import quantity
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ def rank_things(parts: Mapping[str, Measured], limit: int, away: Mapping[str, st
     return ToolAnswer(
         headline=(
             f'"{top.name}" on {node} has the most {first.metric}, which is measured per {first.scope}: '
-            f"{quantity(top.level.mean, first.unit)} on average, of {len(rows)} on {count_nodes(parts)}, in {span}."
+            f"{render_quantity(top.level.mean, first.unit)} on average, of {len(rows)} on {count_nodes(parts)}, in {span}."
         ),
         findings=findings,
         left_out=len(rows) - len(findings),
@@ -57,14 +57,14 @@ def rank_things(parts: Mapping[str, Measured], limit: int, away: Mapping[str, st
 
 
 def count_nodes(parts: Mapping[str, Measured]) -> str:
-    return "1 node" if len(parts) == 1 else f"{len(parts)} nodes"
+    return render_count(len(parts), "node")
 
 
 def tell(node: str, thing: Thing, part: Measured, place: int) -> ToolFinding:
     level = thing.level
     return ToolFinding(
-        f'{place}. "{thing.name}" on {node}: {quantity(level.mean, part.unit)} on average '
-        f"({quantity(level.least, part.unit)} to {quantity(level.most, part.unit)}).",
+        f'{place}. "{thing.name}" on {node}: {render_quantity(level.mean, part.unit)} on average '
+        f"({render_quantity(level.least, part.unit)} to {render_quantity(level.most, part.unit)}).",
         "rank",
         node=node,
         metric=part.metric,

@@ -9,12 +9,12 @@ that was killed is looked at from its own beginning.
 from collections.abc import Sequence
 from typing import Any
 
+from nodescope.base.quantity import render_quantity, render_slope
 from nodescope.base.time_range import TimeRange, render_moment
 from nodescope.use.mcp.nodes.backend import ArchivedLife, Backend, NodeEvent
 from nodescope.use.mcp.protocol.answer import ToolFinding
 from nodescope.use.mcp.tools.shared.container import Resident
 from nodescope.use.mcp.tools.shared.time_text import render_at
-from nodescope.use.studies.words import per_time, quantity
 
 # A leak of days is a leak in its last hours, too; these are 21,600 samples.
 LOOK_BACK_MS = 6 * 3_600_000
@@ -80,10 +80,10 @@ def tell_growth(finding: dict[str, Any], what: str) -> str:
     unit, limit = str(finding.get("unit") or ""), finding.get("limit")
     before, after = float(finding["before"]), float(finding["after"])
     start = render_moment(round(float(finding["from"]) * 1000))
-    end = quantity(after, unit)
+    end = render_quantity(after, unit)
     if limit:
-        full = quantity(float(limit), unit)
+        full = render_quantity(float(limit), unit)
         end = f"its limit of {full}" if after >= NEARLY_FULL * limit else f"{end} (limit {full})"
     like = ", as a leak does" if finding.get("verdict") == "leak" else ""
-    pace = per_time(abs(float(finding.get("slope_per_second") or 0)), unit)
-    return f"{what} rose steadily by {pace}{like}, from {quantity(before, unit)} at {start} to {end}"
+    pace = render_slope(abs(float(finding.get("slope_per_second") or 0)), unit)
+    return f"{what} rose steadily by {pace}{like}, from {render_quantity(before, unit)} at {start} to {end}"

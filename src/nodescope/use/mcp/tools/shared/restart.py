@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from itertools import pairwise
 
+from nodescope.base.quantity import render_seconds
 from nodescope.base.time_range import render_moment
 from nodescope.use.mcp.nodes.backend import ArchivedLife, NodeEvent
 from nodescope.use.mcp.protocol.answer import ToolFinding
 from nodescope.use.mcp.tools.shared.container import Resident
 from nodescope.use.mcp.tools.shared.time_text import render_at
-from nodescope.use.studies.words import duration
 
 # More than this and it is one finding: a loop.
 MOST_TOLD = 3
@@ -33,7 +33,7 @@ def tell_one(
     gap_seconds = max(0.0, (after.first_ms - before.last_ms) / 1000)
     return ToolFinding(
         f'"{resident.name}" {why} at {render_moment(before.last_ms)} and started again '
-        f"{duration(gap_seconds)} later, at {render_moment(after.first_ms)}.",
+        f"{render_seconds(gap_seconds)} later, at {render_moment(after.first_ms)}.",
         "oom_kill" if was_killed else "restart",
         node=resident.node,
         container=resident.name,

@@ -8,10 +8,10 @@ from now: an archive of last week answers "-15m" as it would have then.
 from collections.abc import Sequence
 
 from nodescope.base.errors import RequestRejected
+from nodescope.base.quantity import render_seconds
 from nodescope.base.time_range import TimeRange, parse_moment, render_moment
 from nodescope.use.mcp.nodes.backend import About
 from nodescope.use.mcp.protocol.errors import NodeAway, ToolMisused
-from nodescope.use.studies.words import duration
 
 # What is looked at when nobody says: an hour, as the viewer shows.
 USUAL_MS = 3_600_000
@@ -91,21 +91,21 @@ def render_before(time_ms: float, newest_ms: float) -> str:
     seconds = round((newest_ms - time_ms) / 1000)
     if seconds <= 0:
         return "the newest data"
-    return f"{duration(float(seconds))} before the newest data"
+    return f"{render_seconds(float(seconds))} before the newest data"
 
 
 def render_age(newest_ms: int, now_ms: int) -> str:
     """How old the newest sample is, where that is worth a word."""
     seconds = (now_ms - newest_ms) / 1000
     if seconds < -OLD_SECONDS:
-        return f"{duration(-seconds)} ahead of this machine's clock"
+        return f"{render_seconds(-seconds)} ahead of this machine's clock"
     if seconds < OLD_SECONDS:
         return "live"
-    return f"{duration(seconds)} old"
+    return f"{render_seconds(seconds)} old"
 
 
 def render_span(span: TimeRange, newest_ms: int) -> str:
-    length = duration(span.seconds)
+    length = render_seconds(span.seconds)
     if span.to_ms >= newest_ms - 1000:
         return f"the last {length} of data, {render_moment(span.from_ms)} to {render_moment(span.to_ms)}"
     return f"{render_moment(span.from_ms)} to {render_moment(span.to_ms)} ({length})"

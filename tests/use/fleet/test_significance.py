@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from nodescope.use.fleet.chance import adjust, binomial_tail, chance_of, surprise
+from nodescope.use.fleet.significance import adjust_p_values, binomial_tail, log_likelihood_ratio, p_value_of
 
 
 def test_the_textbook_example() -> None:
@@ -12,24 +12,26 @@ def test_the_textbook_example() -> None:
         0.0001, 0.0004, 0.0019, 0.0095, 0.0201, 0.0278, 0.0298, 0.0344,
         0.0459, 0.3240, 0.4262, 0.5719, 0.6528, 0.7590, 1.000,
     ]  # fmt: skip
-    assert sum(one <= 0.05 for one in adjust(chances, 15)) == 4
+    assert sum(one <= 0.05 for one in adjust_p_values(chances, 15)) == 4
 
 
 def test_series_without_a_finding_count() -> None:
     """The same chance is something among ten series and nothing among a million."""
-    assert adjust([1e-4], 10)[0] <= 0.05
-    assert adjust([1e-4], 1_000_000)[0] > 0.05
+    assert adjust_p_values([1e-4], 10)[0] <= 0.05
+    assert adjust_p_values([1e-4], 1_000_000)[0] > 0.05
 
 
 def test_noise_gives_nothing() -> None:
     dice = np.random.default_rng(4)
-    kept = [sum(one <= 0.05 for one in adjust(list(dice.random(1000)), 1000)) > 0 for _ in range(100)]
+    kept = [
+        sum(one <= 0.05 for one in adjust_p_values(list(dice.random(1000)), 1000)) > 0 for _ in range(100)
+    ]
     assert sum(kept) <= 12
 
 
 def test_the_order_stays() -> None:
-    assert adjust([0.5, 0.001, 0.02], 3) == pytest.approx([0.5, 0.003, 0.03])
-    assert adjust([], 0) == []
+    assert adjust_p_values([0.5, 0.001, 0.02], 3) == pytest.approx([0.5, 0.003, 0.03])
+    assert adjust_p_values([], 0) == []
 
 
 def test_a_binomial_tail_is_the_sum_of_its_terms() -> None:
@@ -41,10 +43,15 @@ def test_a_binomial_tail_is_the_sum_of_its_terms() -> None:
 
 
 def test_a_pure_group_surprises_more_than_the_one_around_it() -> None:
-    assert surprise(3, 3, 0.01) > surprise(3, 10, 0.01) > surprise(3, 50, 0.01) > surprise(1, 50, 0.02)
+    assert (
+        log_likelihood_ratio(3, 3, 0.01)
+        > log_likelihood_ratio(3, 10, 0.01)
+        > log_likelihood_ratio(3, 50, 0.01)
+        > log_likelihood_ratio(1, 50, 0.02)
+    )
 
 
 def test_a_trend_has_the_chance_of_its_z() -> None:
     finding = {"confidence": 0.999, "evidence": {"kendall_z": 6.0}}
-    assert chance_of("trend", finding) == pytest.approx(1.97e-9, rel=0.01)
-    assert chance_of("changepoint", {"confidence": 0.98, "evidence": {}}) == pytest.approx(0.02)
+    assert p_value_of("trend", finding) == pytest.approx(1.97e-9, rel=0.01)
+    assert p_value_of("changepoint", {"confidence": 0.98, "evidence": {}}) == pytest.approx(0.02)

@@ -6,7 +6,7 @@ import pytest
 from nodescope.keep.label_columns import LABELS, Subject
 from nodescope.read.query.bucket import Points
 from nodescope.read.query.engine import QueryLine
-from nodescope.use.fleet.chain import join, link
+from nodescope.use.fleet.restart_chain import join_series, link_restarts
 from nodescope.use.fleet.workload import Owner, owner_of, strip_pod
 
 
@@ -32,30 +32,30 @@ def owned(*lines: QueryLine) -> list[tuple[Owner, QueryLine]]:
 
 def test_a_rollout_is_one_chain_and_its_step_is_told_in_real_time() -> None:
     old, new = line("bbbbb1", 1000, 100, 5.0, "api:1"), line("ccccc2", 1160, 100, 9.0, "api:2")
-    chains = link(owned(new, old))
+    chains = link_restarts(owned(new, old))
     assert [[one.subject.label("l_container_id") for one in chain.lines] for chain in chains] == [
         ["bbbbb1", "ccccc2"]
     ]
-    joined = join(chains[0], "memory", "bytes")
+    joined = join_series(chains[0], "memory", "bytes")
     assert np.diff(joined.series.times_at).max() == pytest.approx(1.0)
     first_of_new = joined.series.times_at[100]
-    assert joined.real(float(first_of_new)) == 1160.0
+    assert joined.real_time(float(first_of_new)) == 1160.0
     assert [owner.image for owner in chains[0].owners] == ["api:1", "api:2"]
 
 
 def test_replicas_side_by_side_stay_apart() -> None:
-    chains = link(owned(line("bbbbb1", 1000, 100, 5.0), line("ccccc2", 1050, 100, 9.0)))
+    chains = link_restarts(owned(line("bbbbb1", 1000, 100, 5.0), line("ccccc2", 1050, 100, 9.0)))
     assert len(chains) == 2
 
 
 def test_a_container_hours_later_is_something_else() -> None:
-    chains = link(owned(line("bbbbb1", 1000, 100, 5.0), line("ccccc2", 9000, 100, 9.0)))
+    chains = link_restarts(owned(line("bbbbb1", 1000, 100, 5.0), line("ccccc2", 9000, 100, 9.0)))
     assert len(chains) == 2
 
 
 def test_a_life_of_its_own_is_studied_as_it_is() -> None:
     alone = line("bbbbb1", 1000, 100, 5.0)
-    joined = join(link(owned(alone))[0], "memory", "bytes")
+    joined = join_series(link_restarts(owned(alone))[0], "memory", "bytes")
     assert (joined.series.times_at == alone.points.time_ms / 1000).all()
 
 

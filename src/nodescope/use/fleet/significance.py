@@ -1,10 +1,9 @@
 """
-How much of what was found in very many series is there by chance.
+Which of the findings in very many series are significant.
 
-Benjamini and Hochberg (1995): among the findings that are kept, at most the
-given share is expected to be false, however many series were looked at. A
-finding's chance is the one that a series of nothing shows as much: from
-Kendall's z for a trend, one less its confidence elsewhere.
+Benjamini and Hochberg (1995): of the findings that are kept, at most the given
+share is expected to be false, however many series were looked at. A finding's
+p-value comes from Kendall's z for a trend, and is 1 - confidence otherwise.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,7 +13,7 @@ from typing import Any
 SMALLEST = 1e-300
 
 
-def chance_of(study: str, finding: Mapping[str, Any]) -> float:
+def p_value_of(study: str, finding: Mapping[str, Any]) -> float:
     evidence = finding.get("evidence") or {}
     z = evidence.get("kendall_z")
     if study == "trend" and z is not None:
@@ -22,20 +21,20 @@ def chance_of(study: str, finding: Mapping[str, Any]) -> float:
     return max(SMALLEST, 1.0 - float(finding["confidence"]))
 
 
-def adjust(chances: Sequence[float], looked_at: int) -> list[float]:
-    """For each the smallest share of false ones at which it would be kept."""
-    order = sorted(range(len(chances)), key=lambda place: chances[place])
-    adjusted = [1.0] * len(chances)
+def adjust_p_values(p_values: Sequence[float], looked_at: int) -> list[float]:
+    """For each the smallest false discovery rate at which it would be kept."""
+    order = sorted(range(len(p_values)), key=lambda place: p_values[place])
+    adjusted = [1.0] * len(p_values)
     least = 1.0
     for rank in range(len(order), 0, -1):
         place = order[rank - 1]
-        least = min(least, chances[place] * max(looked_at, len(chances)) / rank)
+        least = min(least, p_values[place] * max(looked_at, len(p_values)) / rank)
         adjusted[place] = least
     return adjusted
 
 
 def binomial_tail(hits: int, tries: int, share: float) -> float:
-    """The chance of so many hits or more."""
+    """The probability of so many hits or more."""
     if hits <= 0:
         return 1.0
     if share <= 0.0:
@@ -46,7 +45,7 @@ def binomial_tail(hits: int, tries: int, share: float) -> float:
     for count in range(hits, tries + 1):
         term = exp(log_choose(tries, count) + count * log(share) + (tries - count) * log1p(-share))
         total += term
-        # Past the middle the terms fall fast.
+        # Beyond the mean the terms fall fast.
         if count > tries * share and term < total * 1e-12:
             break
     return min(1.0, max(SMALLEST, total))
@@ -56,8 +55,8 @@ def log_choose(whole: int, part: int) -> float:
     return lgamma(whole + 1) - lgamma(part + 1) - lgamma(whole - part + 1)
 
 
-def surprise(hits: int, tries: int, share: float) -> float:
-    """Nats by which the group's own share explains it better than everybody's does."""
+def log_likelihood_ratio(hits: int, tries: int, share: float) -> float:
+    """In nats: how much better the group's own share explains its hits than the usual share does."""
     own = hits / tries
-    told = hits * log(own / share) if hits else 0.0
-    return told + ((tries - hits) * log((1 - own) / (1 - share)) if hits < tries else 0.0)
+    of_hits = hits * log(own / share) if hits else 0.0
+    return of_hits + ((tries - hits) * log((1 - own) / (1 - share)) if hits < tries else 0.0)

@@ -1,8 +1,8 @@
 """
-What is asked, in which pieces it is worked on, and what one piece answers.
+The units of work of a question, and the answer of one unit.
 
 A unit is one metric of one node on one day, all of its containers together.
-All of it is plain data that travels between processes.
+Units and answers are plain data that is sent between processes.
 """
 
 from collections import Counter
@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from nodescope.read.files.file_survey import FileRef, Survey, SurveyFault
+from nodescope.use.fleet.workload import Owner
 
 MS_PER_DAY = 86_400_000
 # A counter's first rate needs the sample before; see read/query/engine.py.
@@ -29,7 +30,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """One piece of work."""
+    """One metric of one node on one day."""
 
     node: str
     day: str
@@ -38,40 +39,36 @@ class Unit:
     to_ms: int
     files: tuple[FileRef, ...]
     side: str = ""
-    """Which of two that are compared; empty where there is one."""
+    """A or B where two are compared; else empty."""
 
     @property
     def name(self) -> str:
         return f"{self.node} {self.day} {self.metric}"
 
 
-Key = tuple[str, str, str]
-"""Namespace, workload, image."""
-
-
 @dataclass(slots=True)
-class UnitPart:
+class UnitAnswer:
     """The answer of one unit."""
 
     unit: Unit
     rows: list[dict[str, Any]] = field(default_factory=list)
-    looked: Counter[Key] = field(default_factory=Counter)
-    """Series with enough samples to say something, by whose they are."""
+    looked: Counter[Owner] = field(default_factory=Counter)
+    """Series with enough samples, by owner."""
     short: int = 0
     """Series with too few samples."""
-    elsewhere: Counter[Key] = field(default_factory=Counter)
-    """Changes outside of the moment that was asked for: what is usual."""
-    seconds_elsewhere: dict[Key, float] = field(default_factory=dict)
+    elsewhere: Counter[Owner] = field(default_factory=Counter)
+    """Changes at other times than the moment in question: how often is usual."""
+    seconds_elsewhere: dict[Owner, float] = field(default_factory=dict)
     collected: bool = True
     samples: int = 0
     fetched_bytes: int = 0
     faults: list[SurveyFault] = field(default_factory=list)
 
 
-def cut_units(
+def split_by_day(
     survey: Survey, metrics: Sequence[str], from_ms: int | None, to_ms: int | None, side: str = ""
 ) -> list[Unit]:
-    """By node and day; a day's unit also holds the file before, for the first rate."""
+    """By node and day; a day's unit also has the file before, for the first rate."""
     units: list[Unit] = []
     for node, files in by_node(survey.files).items():
         first = max(min(file.from_ms for file in files), from_ms or 0)
@@ -94,8 +91,8 @@ def make_units(
     return [Unit(node, day, metric, from_ms, to_ms, inside, side) for metric in metrics]
 
 
-def window_units(survey: Survey, metrics: Sequence[str], from_ms: int, to_ms: int) -> list[Unit]:
-    """One stretch around a moment, whatever midnight lies in it."""
+def units_around(survey: Survey, metrics: Sequence[str], from_ms: int, to_ms: int) -> list[Unit]:
+    """One unit per node and metric around a moment, also across midnight."""
     return [
         unit
         for node, files in by_node(survey.files).items()

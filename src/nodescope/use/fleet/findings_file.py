@@ -47,7 +47,7 @@ def check_ending(path: Path) -> None:
         raise RequestRejected(f"--out {path.name}: accepted endings: {', '.join(ENDINGS)}")
 
 
-def write_out(path: Path, rows: Sequence[Mapping[str, Any]], summary: Mapping[str, Any]) -> None:
+def write_findings(path: Path, rows: Sequence[Mapping[str, Any]], summary: Mapping[str, Any]) -> None:
     check_ending(path)
     try:
         if path.suffix == ".json":

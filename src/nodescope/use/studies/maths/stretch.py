@@ -2,23 +2,22 @@
 The stretches of a series within which samples may be compared.
 
 A stretch ends at a time gap, at a restart the caller named, and where a
-counter was reset. Inside it samples sit on an even grid, and what is missing
-is NaN: every study works on this form and on nothing else.
+counter was reset. Its samples are on an even grid, missing ones are NaN: every
+study works on this form and on nothing else.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
 
-from nodescope.use.studies.series import FloatArray, IntArray, Series, ordered
+from nodescope.use.studies.series import BoolArray, FloatArray, IntArray, Series, ordered
 
-# More than half a minute without a sample, at our one-second pace, is longer
-# than a slow scrape or a paused agent; what was before may not hold any more.
+# At one-second samples, half a minute: longer than a slow scrape or a paused
+# agent; what was true before may not be true any more.
 GAP_STEPS = 30
 
-# A step of 1.5 intervals or more hides a missing sample; below, it is jitter.
 # Above this share of steps that are no whole number of intervals, the sampling
-# has no pace and samples are put on the grid by their time.
+# is irregular and samples are put on the grid by their time.
 UNEVEN_SHARE = 0.1
 
 
@@ -48,8 +47,8 @@ class Stretch:
         return float(self.times_at[-1] - self.times_at[0]) if len(self) else 0.0
 
 
-def segments_of(series: Series) -> list[Stretch]:
-    """Every stretch of the series, a counter as its rate; in order of time."""
+def split_stretches(series: Series) -> list[Stretch]:
+    """Every stretch of the series in order of time, a counter as its rate."""
     series = ordered(series)
     times_at, values, unit = series.times_at, series.values, series.unit
     held = np.isfinite(values)
@@ -66,7 +65,7 @@ def segments_of(series: Series) -> list[Stretch]:
     pieces = [(times_at[start:end], values[start:end]) for start, end in bounds if end > start]
     if series.kind == "counter":
         pieces = [rates(*piece) for piece in pieces if len(piece[0]) > 1]
-    return [gridded(*piece, interval_seconds, unit) for piece in pieces]
+    return [put_on_grid(*piece, interval_seconds, unit) for piece in pieces]
 
 
 def usual_interval(times_at: FloatArray) -> float:
@@ -74,14 +73,12 @@ def usual_interval(times_at: FloatArray) -> float:
     return float(np.median(steps)) if len(steps) else 1.0
 
 
-def gap_breaks(times_at: FloatArray, interval_seconds: float) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+def gap_breaks(times_at: FloatArray, interval_seconds: float) -> BoolArray:
     steps = np.diff(times_at, prepend=times_at[0])
     return np.asarray(steps > GAP_STEPS * interval_seconds)
 
 
-def restart_breaks(
-    times_at: FloatArray, restarts_at: tuple[float, ...]
-) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+def restart_breaks(times_at: FloatArray, restarts_at: tuple[float, ...]) -> BoolArray:
     breaks = np.zeros(len(times_at) + 1, dtype=bool)
     breaks[np.searchsorted(times_at, np.asarray(restarts_at, dtype=np.float64))] = True
     breaks[0] = False
@@ -93,7 +90,7 @@ def rates(times_at: FloatArray, counted: FloatArray) -> tuple[FloatArray, FloatA
     return times_at[1:], np.diff(counted) / np.diff(times_at)
 
 
-def gridded(times_at: FloatArray, values: FloatArray, interval_seconds: float, unit: str) -> Stretch:
+def put_on_grid(times_at: FloatArray, values: FloatArray, interval_seconds: float, unit: str) -> Stretch:
     index = grid_index(times_at, interval_seconds)
     count = int(index[-1]) + 1
     on_grid = np.full(count, np.nan)
@@ -108,8 +105,8 @@ def grid_index(times_at: FloatArray, interval_seconds: float) -> IntArray:
     Each sample's place on the grid.
 
     Steps are rounded one by one, so that months of 28 to 31 days, a drifting
-    timer and jitter keep one place per sample. Without any pace the nearest
-    place by time is taken, and the last sample of a place wins.
+    timer and jitter keep one place per sample. Irregular samples take the
+    nearest place by time, and the last sample of a place is kept.
     """
     steps = np.diff(times_at) / interval_seconds
     whole = np.maximum(1, np.round(steps)).astype(np.int64)
@@ -119,8 +116,8 @@ def grid_index(times_at: FloatArray, interval_seconds: float) -> IntArray:
     return np.concatenate(([0], np.cumsum(whole)))
 
 
-def filled(values: FloatArray) -> FloatArray:
-    """Missing samples drawn straight between their neighbours."""
+def interpolated(values: FloatArray) -> FloatArray:
+    """Missing samples interpolated linearly."""
     held = np.isfinite(values)
     if held.all():
         return values

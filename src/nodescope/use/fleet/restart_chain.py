@@ -1,11 +1,11 @@
 """
-A workload's container on one node through restarts and rollouts: one line of successive lives.
+Containers of one workload on one node that replaced each other, as one series.
 
-A container that starts when another of the same workload has ended takes its
-place: memory before and after a new image are one story, though they are two
-containers. The pause between them is closed, so that the study sees a step
-and not a hole, and what it finds is told in real time again. A container that
-lives throughout is a chain of its own, and its answer is the one-node study's.
+A container that starts when another of the same workload has ended replaces
+it: memory before and after a new image is one series, though of two containers.
+The pause between them is removed, so that the study sees a step and not a gap;
+its findings get their real times back. A container that was never replaced is
+a chain of its own, and its answer is that of the study on one node.
 """
 
 from collections.abc import Sequence
@@ -20,13 +20,13 @@ from nodescope.use.fleet.workload import Owner
 from nodescope.use.studies.archive_series import make_series
 from nodescope.use.studies.series import FloatArray, Series
 
-# An image is pulled and a container started within this; later it is something else.
+# Within this time an image is pulled and a container started; a later one is no replacement.
 HANDOVER_MS = 300_000
 
 
 @dataclass(slots=True)
-class Chain:
-    """Lives that follow each other, in order of time."""
+class RestartChain:
+    """Containers that replaced each other, in order of time."""
 
     lines: list[QueryLine]
     owners: list[Owner]
@@ -36,9 +36,9 @@ class Chain:
         return int(self.lines[-1].points.time_ms[-1])
 
 
-def link(lines: Sequence[tuple[Owner, QueryLine]]) -> list[Chain]:
-    """Each line goes on the chain of its workload that ended last before it starts."""
-    chains: dict[str, list[Chain]] = {}
+def link_restarts(lines: Sequence[tuple[Owner, QueryLine]]) -> list[RestartChain]:
+    """Each line continues the chain of its workload that ended last before the line starts."""
+    chains: dict[str, list[RestartChain]] = {}
     for owner, line in sorted(lines, key=lambda one: int(one[1].points.time_ms[0])):
         start_ms = int(line.points.time_ms[0])
         open_chains = [
@@ -51,23 +51,23 @@ def link(lines: Sequence[tuple[Owner, QueryLine]]) -> list[Chain]:
             chain.lines.append(line)
             chain.owners.append(owner)
         else:
-            chains[owner.workload].append(Chain([line], [owner]))
+            chains[owner.workload].append(RestartChain([line], [owner]))
     return [chain for group in chains.values() for chain in group]
 
 
 @dataclass(frozen=True, slots=True)
-class Joined:
-    """A chain as the studies take it, and the real times of its samples."""
+class JoinedSeries:
+    """A chain as one series without pauses, and the real times of its samples."""
 
     series: Series
     real_at: FloatArray
 
-    def real(self, at: float) -> float:
+    def real_time(self, at: float) -> float:
         place = min(int(np.searchsorted(self.series.times_at, at)), len(self.real_at) - 1)
         return float(self.real_at[place])
 
 
-def join(chain: Chain, metric: str, unit: str) -> Joined:
+def join_series(chain: RestartChain, metric: str, unit: str) -> JoinedSeries:
     parts = [line.points.time_ms / 1000.0 for line in chain.lines]
     values = np.concatenate([line.points.mean for line in chain.lines])
     real_at = np.concatenate(parts)
@@ -87,4 +87,4 @@ def join(chain: Chain, metric: str, unit: str) -> Joined:
         container=plain.container,
         node=plain.node,
     )
-    return Joined(series, real_at)
+    return JoinedSeries(series, real_at)

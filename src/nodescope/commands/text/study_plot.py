@@ -2,9 +2,10 @@
 
 import numpy as np
 
+from nodescope.base.quantity import render_quantity
+from nodescope.base.time_range import render_time
 from nodescope.use.studies.finding import Finding
 from nodescope.use.studies.series import FloatArray, Series
-from nodescope.use.studies.words import clock, quantity
 
 HEIGHT = 8
 LEAST_WIDTH, MOST_WIDTH = 30, 120
@@ -22,7 +23,7 @@ def render_plot(series: Series, findings: tuple[Finding, ...], width: int) -> li
         return []
     times_at, values = series.times_at[held], series.values[held]
     low, high = float(values.min()), float(values.max())
-    labels = [quantity(high, series.unit), quantity(low, series.unit)]
+    labels = [render_quantity(high, series.unit), render_quantity(low, series.unit)]
     margin = max(len(label) for label in labels)
     columns = max(LEAST_WIDTH, min(MOST_WIDTH, width)) - margin - 2
     start_at, end_at = float(times_at.min()), float(times_at.max())
@@ -32,7 +33,7 @@ def render_plot(series: Series, findings: tuple[Finding, ...], width: int) -> li
     lines = [f"{label:>{margin}} |{row}".rstrip() for label, row in zip(left, rows)]
     marks = render_marks(findings, columns, start_at, end_at)
     lines += [f"{'':>{margin}} +{marks}"]
-    return [*lines, f"{'':>{margin}}  {clock(start_at)} to {clock(end_at)}"]
+    return [*lines, f"{'':>{margin}}  {render_time(start_at)} to {render_time(end_at)}"]
 
 
 def bars_of(

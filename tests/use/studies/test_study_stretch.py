@@ -9,39 +9,39 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nodescope.use.studies import STUDIES, Series, changepoint, trend
-from nodescope.use.studies.maths.segment import filled, segments_of
+from nodescope.use.studies.maths.stretch import interpolated, split_stretches
 
 MakeSeries = Callable[..., Series]
 
 
 def test_a_time_gap_starts_a_new_segment() -> None:
     times_at = np.concatenate((np.arange(100.0), 500 + np.arange(100.0)))
-    assert [len(segment) for segment in segments_of(Series(times_at, np.ones(200)))] == [100, 100]
+    assert [len(stretch) for stretch in split_stretches(Series(times_at, np.ones(200)))] == [100, 100]
 
 
 def test_a_run_of_missing_values_is_a_gap_too(series: MakeSeries) -> None:
     values = np.ones(300)
     values[100:200] = np.nan
-    assert [len(segment) for segment in segments_of(series(values))] == [100, 100]
+    assert [len(stretch) for stretch in split_stretches(series(values))] == [100, 100]
 
 
 def test_a_few_missing_samples_stay_inside_as_missing(series: MakeSeries) -> None:
     values = np.arange(50.0)
     values[10:15] = np.nan
-    (segment,) = segments_of(series(values))
-    assert (len(segment), segment.present) == (50, 45)
-    assert filled(segment.values) == pytest.approx(np.arange(50.0))
+    (stretch,) = split_stretches(series(values))
+    assert (len(stretch), stretch.present) == (50, 45)
+    assert interpolated(stretch.values) == pytest.approx(np.arange(50.0))
 
 
 def test_a_named_restart_starts_a_new_segment() -> None:
     times_at = np.arange(100.0)
-    parts = segments_of(Series(times_at, np.ones(100), restarts_at=(40.0,)))
+    parts = split_stretches(Series(times_at, np.ones(100), restarts_at=(40.0,)))
     assert [(part.times_at[0], part.times_at[-1]) for part in parts] == [(0, 39), (40, 99)]
 
 
 def test_a_counter_is_its_rate_and_a_reset_a_new_segment() -> None:
     counted = np.concatenate((np.arange(0, 100, 2.0), np.arange(0, 100, 2.0)))
-    parts = segments_of(Series(np.arange(100.0), counted, "counter", "bytes"))
+    parts = split_stretches(Series(np.arange(100.0), counted, "counter", "bytes"))
     assert [len(part) for part in parts] == [49, 49]
     assert all(np.all(part.values == 2.0) for part in parts)
     assert parts[0].unit == "bytes/s"
@@ -49,8 +49,8 @@ def test_a_counter_is_its_rate_and_a_reset_a_new_segment() -> None:
 
 def test_months_are_evenly_spaced() -> None:
     months = np.arange("2000-01", "2020-01", dtype="datetime64[M]").astype("datetime64[s]").astype(np.float64)
-    (segment,) = segments_of(Series(months, np.ones(len(months))))
-    assert len(segment) == 240
+    (stretch,) = split_stretches(Series(months, np.ones(len(months))))
+    assert len(stretch) == 240
 
 
 def test_a_level_across_a_gap_is_no_change_within_one(series: MakeSeries) -> None:

@@ -1,9 +1,9 @@
 """
-How improbable a value is, judged from the values seen before it.
+How probable a value as extreme as this one is, estimated from the values before it.
 
-With forty values or more the far tail is extrapolated from the upper tenth (peaks
-over a threshold, a generalised Pareto tail whose shape comes from its mean and
-its Gini mean difference); with fewer a Student t stands in.
+With forty values or more the tail is extrapolated from the upper tenth (peaks over
+a threshold, a generalised Pareto tail whose shape comes from its mean and its
+Gini mean difference); with fewer, Student's t distribution is used.
 """
 
 from dataclasses import dataclass
@@ -11,16 +11,16 @@ from math import erfc, log, sqrt
 
 import numpy as np
 
-from nodescope.use.studies.maths.robust import spread
+from nodescope.use.studies.maths.robust import robust_deviation
 from nodescope.use.studies.series import FloatArray
 
 ENOUGH_FOR_A_TAIL = 40
 TAIL_SHARE = 0.1
 
-# A tail drawn from a few dozen values looks lighter than it is; a tenth more
-# holds the stated rate on Student's t with 3 degrees. Heavier than 1/2 has no
-# variance, and no monitoring metric needs it; lighter than exponential would
-# claim impossibility from a few samples.
+# The shape of a tail fitted to a few dozen values is too light; 0.1 more holds
+# the stated rate of false alarms on Student's t with 3 degrees of freedom. A
+# shape above 1/2 has no variance, and no metric needs it; a tail lighter than
+# exponential would call values impossible after a few samples.
 LEAST_SHAPE = 0.1
 HEAVIEST = 0.5
 
@@ -28,8 +28,8 @@ TINY = 1e-300
 
 
 @dataclass(frozen=True)
-class Past:
-    """What was seen before: distances from the middle, and how their tail falls."""
+class TailModel:
+    """The distribution of earlier values: their distances from the median, and the tail of those."""
 
     middle: float
     scale: float
@@ -39,7 +39,7 @@ class Past:
     shape: float
 
     @classmethod
-    def of(cls, values: FloatArray) -> "Past":
+    def fit(cls, values: FloatArray) -> "TailModel":
         middle = float(np.median(values))
         away = np.sort(np.abs(values - middle))
         kept = max(8, int(TAIL_SHARE * len(away)))
@@ -47,15 +47,15 @@ class Past:
         excess = float(np.mean(beyond))
         return cls(
             middle=middle,
-            scale=max(spread(values), float(values.std(ddof=1))),
+            scale=max(robust_deviation(values), float(values.std(ddof=1))),
             count=len(values),
             threshold=float(away[-min(kept + 1, len(away))]),
             excess=excess,
             shape=tail_shape(beyond, excess),
         )
 
-    def improbability(self, value: float) -> float:
-        """The chance of one further value at least this far from the middle."""
+    def probability_beyond(self, value: float) -> float:
+        """The probability of one further value at least this far from the median."""
         away = abs(value - self.middle)
         if self.count < ENOUGH_FOR_A_TAIL:
             return student_tail(away / max(self.scale * sqrt(1 + 1 / self.count), TINY), self.count - 1)
@@ -76,7 +76,7 @@ def tail_shape(beyond: FloatArray, excess: float) -> float:
 
 
 def student_tail(t: float, freedom: int) -> float:
-    """Two-sided, by Wallace's normal approximation (1959): within 1 % from 5 degrees on."""
+    """Two-sided, by Wallace's normal approximation (1959): within 3 % from 5 degrees of freedom on, for t up to 4."""
     freedom = max(freedom, 1)
     z = (8 * freedom + 1) / (8 * freedom + 3) * sqrt(freedom * log(1 + t * t / freedom))
     return erfc(z / sqrt(2))
