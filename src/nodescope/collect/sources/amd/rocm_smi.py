@@ -1,5 +1,5 @@
 """
-rocm-smi's answers, of every generation: JSON, CSV and the lines of its text form.
+rocm-smi's JSON, of every generation.
 
     {"card0": {"GPU use (%)": "37", "Average Graphics Package Power (W)": "39.0", "Unique ID": "0x79cc"},
      "system": {"Driver version": "6.8.5", "PID4242": "python, 1, 1073741824, 5, 10"}}
@@ -11,8 +11,6 @@ is not ours. The exit code says nothing: 5.2.3 exits with 2 and is right, and
 exits with 0 without a driver. So the answer is judged by what can be read of it.
 """
 
-import csv
-import io
 import json
 import re
 from collections.abc import Mapping
@@ -40,7 +38,6 @@ ARGUMENTS = (
     "--json",
 )
 _CARD = re.compile(r"card(\d+)")
-_TEXT_LINE = re.compile(r"^GPU\[(\d+)\]\s*:\s*(.+?)\s*:\s+(.*?)\s*$")
 _NUMBER = re.compile(r"\(?(-?\d+(?:\.\d+)?)\s*(?:%|c|w|mhz|rpm|b|uj)?\)?", re.IGNORECASE)
 _MHZ = re.compile(r"(\d+(?:\.\d+)?)\s*mhz", re.IGNORECASE)
 _POWER = re.compile(r"(average|current)\b.*\bpower \(w\)")
@@ -84,7 +81,7 @@ FACTS = (
 def parse_rocm_smi(stdout: str, stderr: str = "") -> dict[str, Any]:
     """{"driver", "gpus", "processes"}; ParseError with the reason when there is no reading."""
     text = stdout.strip()
-    tables = find_json(text) or find_csv(text) or find_lines(text)
+    tables = find_json(text)
     if tables is None:
         raise ParseError(f"rocm-smi: {explain(stdout, stderr)}")
     system = tables.get("system", {})
@@ -118,31 +115,6 @@ def find_json(text: str) -> dict[str, dict[str, Any]] | None:
             return answer
         place = text.find("{", place + 1)
     return None
-
-
-def find_csv(text: str) -> dict[str, dict[str, Any]] | None:
-    start = text.find("device,")
-    if start < 0 or (start and text[start - 1] != "\n"):
-        return None
-    rows = csv.DictReader(io.StringIO(text[start:]))
-    tables = {
-        row["device"]: {key: value for key, value in row.items() if key and isinstance(value, str)}
-        for row in rows
-        if row.get("device") and _CARD.fullmatch(row["device"])
-    }
-    return tables or None
-
-
-def find_lines(text: str) -> dict[str, dict[str, Any]] | None:
-    """`GPU[0]  : Unique ID: 0x8d14`, as it is printed without --json."""
-    tables: dict[str, dict[str, Any]] = {}
-    for line in text.splitlines():
-        match = _TEXT_LINE.match(line)
-        if match:
-            tables.setdefault(f"card{match[1]}", {})[match[2]] = match[3]
-        elif line.startswith("Driver version:"):
-            tables.setdefault("system", {})["Driver version"] = line.partition(":")[2].strip()
-    return tables if any(_CARD.fullmatch(key) for key in tables) else None
 
 
 def parse_number(value: Any) -> float | None:
@@ -241,6 +213,7 @@ REASONS = (
     ("unable to detect any gpu", "it found no GPU"),
     ("concise info", "the concise table of its text form, which is for people; ask with --json"),
     ("kfd processes", "the process table of its text form, which is for people; ask with --json"),
+    ("device,gpu use", "CSV; ask with --json"),
     ("low-power state", "every card is in a low-power state"),
     ("data is inaccessible", "every card is in a low-power state"),
 )
