@@ -14,14 +14,13 @@ from dataclasses import dataclass, field
 
 from nodescope.base.block import Block, Table
 from nodescope.base.entity import Entity
-from nodescope.base.frame import Frame
+from nodescope.base.frame import ENDS, Frame
 
 # What a generation of entities costs beside its numbers: labels, tuples and
 # their strings, measured on containers with Kubernetes names.
 ENTITY_BYTES = 1200
 BLOCK_BYTES = 200
-# Events that end an entity, and the scopes that have them.
-ENDS = frozenset({"exit", "oom_exit"})
+# Scopes whose entities end by an event.
 ENDING_SCOPES = frozenset({"container", "service"})
 # The slowest source answers within a minute of having looked.
 ENDED_SECONDS = 120

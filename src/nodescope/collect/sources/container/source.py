@@ -24,9 +24,10 @@ import threading
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from nodescope.base.cgroup_metrics import BY_V2_NAME, list_raw_names
 from nodescope.base.entity import Entity
 from nodescope.base.errors import SourceAbsent
-from nodescope.base.frame import Event
+from nodescope.base.frame import EXIT, OOM_EXIT, START, Event
 from nodescope.base.text import clean_text
 from nodescope.collect.containers.cgroup_path import NOTHING, CgroupName, parse_cgroup_path
 from nodescope.collect.containers.live_containers import LiveContainer
@@ -38,16 +39,15 @@ from nodescope.collect.sources.container.discovery import Discovery
 from nodescope.collect.sources.container.metrics import PARENT, CgroupFile, choose_files, make_table
 
 TIERS_BY_TABLE = {"container": 1, "container.memory_stat": 1, "container.limits": 5}
-# What an obituary tells, by the plain end of the archive's name.
+# What is kept of an ended container, by its name in cgroup v2.
 FACTS = {
-    "cpu_seconds": (("cgroup.v2.cpu.stat.usage_usec", 1e-6), ("cgroup.v1.cpuacct.usage", 1e-9)),
-    "memory_bytes": (("cgroup.v2.memory.current", 1.0), ("cgroup.v1.memory.usage_in_bytes", 1.0)),
-    "oom_kills": (("cgroup.v2.memory.events.oom_kill", 1.0), ("cgroup.v1.memory.oom_control.oom_kill", 1.0)),
-    "memory_peak_bytes": (("cgroup.v2.memory.peak", 1.0), ("cgroup.v1.memory.max_usage_in_bytes", 1.0)),
-    "memory_limit_bytes": (("cgroup.v2.memory.max", 1.0), ("cgroup.v1.memory.limit_in_bytes", 1.0)),
+    "cpu_seconds": "cpu.stat.usage_usec",
+    "memory_bytes": "memory.current",
+    "oom_kills": "memory.events.oom_kill",
+    "memory_peak_bytes": "memory.peak",
+    "memory_limit_bytes": "memory.max",
 }
-
-OOM_KILLS = "cgroup.v2.memory.events.oom_kill"
+OOM_KILLS = list_raw_names(FACTS["oom_kills"])[0]
 
 
 @dataclass(slots=True)
@@ -162,7 +162,7 @@ class ContainerSource:
                 life = self._welcome(path, hierarchies, tick)
                 if life is not None:
                     events.append(
-                        Event("start", tick.at_ns, life.entity.scope, life.entity.ids, life.entity.labels)
+                        Event(START, tick.at_ns, life.entity.scope, life.entity.ids, life.entity.labels)
                     )
             elif hierarchies - life.hierarchies:
                 self._reopen(life, hierarchies)
@@ -222,7 +222,9 @@ class ContainerSource:
                 for file in self._files[table]
                 if file.hierarchy in life.hierarchies and not file.unless & life.hierarchies
             }
-            witnesses = {path: self._witness(file, life.path) for path, file in files.items() if file.told_by}
+            witnesses = {
+                path: self._witness(file, life.path) for path, file in files.items() if file.unchanged_with
+            }
             grid.add(life.entity, [(path, file.layout) for path, file in files.items()], witnesses)
         self._members.add(life.entity, life.folder)
 
@@ -231,8 +233,8 @@ class ContainerSource:
         if self._context.root.is_fixture:
             # Two moments of a node that were saved file by file.
             return ""
-        if file.told_by != PARENT:
-            return file.told_by
+        if file.unchanged_with != PARENT:
+            return file.unchanged_with
         top, _, below = path.partition("/")
         return f"{self._paths[file.hierarchy]}/{top}/{file.name}" if below else ""
 
@@ -339,9 +341,9 @@ class ContainerSource:
             known.update(grid.last_row(life.entity))
         known.update(life.last or {})
         facts: dict[str, float | str] = {}
-        for fact, candidates in FACTS.items():
-            for name, scale in candidates:
-                if name in known and math.isfinite(known[name]):
+        for fact, v2_name in FACTS.items():
+            for name, scale in BY_V2_NAME[v2_name].raw:
+                if scale and math.isfinite(known.get(name, math.nan)):
                     facts[fact] = known[name] * scale
                     break
         missed = self._missed_kills(life, facts.get("oom_kills", 0.0))
@@ -352,7 +354,7 @@ class ContainerSource:
         facts["last_look"] = "at exit" if life.last else "last tick"
         self._close(life.entity)
         self._names.forget(life.cgroup)
-        kind = "oom_exit" if facts.get("oom_kills") else "exit"
+        kind = OOM_EXIT if facts.get("oom_kills") else EXIT
         return Event(
             kind,
             tick.at_ns,
