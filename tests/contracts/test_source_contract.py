@@ -89,14 +89,14 @@ def metrics_of(runs: Runs) -> Iterator[Metric]:
 
 def test_sources_are_the_files_of_the_folder() -> None:
     """A source that is written but not listed would never be asked."""
-    listed = [make().name for make in BATCH_SOURCES] + [make().name for make in CALL_SOURCES]
+    listed = [make.name for make in BATCH_SOURCES] + [make.name for make in CALL_SOURCES]
     assert sorted(listed) == NAMES
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_source_is_called_like_its_file(name: str) -> None:
     """File name = Source.name = settings key = docs heading."""
-    assert module_of(name).make().name == name
+    assert module_of(name).make.name == name
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -10,7 +10,7 @@ What was not measured is absent and explained, never 0.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 import numpy as np
@@ -99,20 +99,18 @@ class Look:
         if table not in self._taken:
             before, inside = self.ring.moments(table, self.after_ns, self.until_ns)
             if self.cores is not None:
-                before = self._narrow(before) if before else None
-                inside = [self._narrow(moment) for moment in inside]
+                before = narrow(before, self.cores) if before else None
+                inside = [narrow(moment, self.cores) for moment in inside]
             self._taken[table] = before, inside
         return self._taken[table]
 
-    def _narrow(self, moment: Moment) -> Moment:
-        assert self.cores is not None  # noqa: S101 - asked for by cores only
-        block = moment.block
-        rows = [
-            row for row, entity in enumerate(block.entities) if entity.ids and entity.ids[-1] in self.cores
-        ]
-        entities = tuple(block.entities[row] for row in rows)
-        narrow = Block(block.table, entities, block.values[rows], block.mono_ns)
-        return Moment(moment.sequence, moment.at_ns, moment.mono_ns, narrow)
+
+def narrow(moment: Moment, cores: frozenset[str]) -> Moment:
+    """Only the rows of these cores."""
+    block = moment.block
+    rows = [row for row, entity in enumerate(block.entities) if entity.ids and entity.ids[-1] in cores]
+    entities = tuple(block.entities[row] for row in rows)
+    return replace(moment, block=Block(block.table, entities, block.values[rows], block.mono_ns))
 
 
 def add_feature(window: NodeWindow, name: str, feature: Feature, look: Look) -> None:

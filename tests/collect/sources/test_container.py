@@ -47,8 +47,7 @@ def node(tmp_path: Path) -> Node:
 
 def open_source(node: Node, settings: Settings | None = None) -> tuple[ContainerSource, Context]:
     context = node.context(settings)
-    source = ContainerSource()
-    source.open(context)
+    source = ContainerSource(context)
     return source, context
 
 
@@ -150,8 +149,7 @@ def test_the_roster_follows_processes_that_come_and_go(node: Node) -> None:
     (node.path.parent / "node.toml").unlink()
     write_container(node, 1, pids="10\n11\n")
     context = node.context()
-    source = ContainerSource()
-    source.open(context)
+    source = ContainerSource(context)
     # As where inotify stands: only what changed is walked.
     look(source, 0)
     assert context.roster.members[0].pids == (10, 11)
@@ -187,7 +185,7 @@ def test_services_are_shown_while_there_is_no_container(node: Node) -> None:
 
 def test_without_cgroups_the_source_is_absent(tmp_path: Path) -> None:
     with pytest.raises(SourceAbsent):
-        ContainerSource().open(Node(tmp_path).context())
+        ContainerSource(Node(tmp_path).context())
 
 
 # -- the trees --------------------------------------------------------------------

@@ -68,9 +68,10 @@ def tool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Tool:
 
 def open_source(folder: Path, **settings: Any) -> NvidiaSource:
     root = NodeRoot(folder)
-    source = NvidiaSource(str(folder / "no-such-library.so"))
-    source.open(Context(root, Descriptors(100), Settings(**settings), ContainerNames(root), LiveContainers()))
-    return source
+    return NvidiaSource(
+        Context(root, Descriptors(100), Settings(**settings), ContainerNames(root), LiveContainers()),
+        str(folder / "no-such-library.so"),
+    )
 
 
 def take(source: NvidiaSource) -> dict[str, Block]:

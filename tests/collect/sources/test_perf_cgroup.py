@@ -83,8 +83,7 @@ def make_member(name: str) -> LiveContainer:
 def open_source(node: Path, kernel: FakeKernel, **settings: Any) -> tuple[PerfCgroupSource, Context]:
     context = make_context(node, **settings)
     context.roster.replace(tuple(make_member(name) for name in CONTAINERS))
-    source = PerfCgroupSource(kernel.open, kernel.read, kernel.close)
-    source.open(context)
+    source = PerfCgroupSource(context, kernel.open, kernel.read, kernel.close)
     return source, context
 
 
@@ -202,7 +201,7 @@ def test_a_processor_without_cache_events_still_has_cycles(node: Path) -> None:
 
 def test_no_tree_for_perf_is_absent(tmp_path: Path) -> None:
     with pytest.raises(SourceAbsent, match="perf_event"):
-        PerfCgroupSource().open(make_context(tmp_path))
+        PerfCgroupSource(make_context(tmp_path))
 
 
 @pytest.mark.parametrize(
@@ -298,9 +297,8 @@ def test_software_events_of_a_cgroup_are_counted_really(groups: list[Path]) -> N
         for folder in groups
     )
     context.roster.replace(members)
-    source = PerfCgroupSource(kind=SOFTWARE, groups={"clock": (CPU_CLOCK, CONTEXT_SWITCHES)})
     try:
-        source.open(context)
+        source = PerfCgroupSource(context, kind=SOFTWARE, groups={"clock": (CPU_CLOCK, CONTEXT_SWITCHES)})
     except (SourceAbsent, SourceFailed) as error:
         pytest.skip(f"software events are refused here: {error}")
     try:

@@ -46,8 +46,7 @@ def node(tmp_path: Path) -> Node:
 def open_source(node: Node, *members: LiveContainer) -> tuple[PodSource, Context]:
     context = node.context()
     context.roster.replace(members)
-    source = PodSource()
-    source.open(context)
+    source = PodSource(context)
     return source, context
 
 

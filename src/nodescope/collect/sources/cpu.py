@@ -113,5 +113,4 @@ def declare(context: Context) -> Iterator[Declared]:
     yield DeviceFile("proc/stat", cores, "cpu", name_core)
 
 
-def make() -> FileSource:
-    return FileSource("cpu", declare, absent="no /proc/stat: this is not Linux")
+make = FileSource("cpu", declare, absent="no /proc/stat: this is not Linux")

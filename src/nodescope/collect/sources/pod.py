@@ -212,10 +212,7 @@ class PodSource:
 
     name = "pod"
 
-    def __init__(self) -> None:
-        self._segment: PodNetwork | None = None
-
-    def open(self, context: Context) -> None:
+    def __init__(self, context: Context) -> None:
         if not context.root.exists("proc/stat"):
             raise SourceAbsent("no /proc: this is not Linux")
         self._context = context
@@ -225,7 +222,6 @@ class PodSource:
         self._owners: dict[int, str] = {}
 
     def refresh(self, tick: Tick) -> Iterable[Event]:
-        assert self._segment is not None  # noqa: S101 - open comes first
         members = self._context.roster.members
         lost = any(fault.status == "gone" for fault in self._segment.faults)
         if members is self._members and not lost and tick.number % LOOK_TICKS:
@@ -255,7 +251,6 @@ class PodSource:
         return ()
 
     def _still_speaks(self, pod: str, pods: dict[str, list[LiveContainer]]) -> bool:
-        assert self._segment is not None  # noqa: S101 - open comes first
         speaker = self._segment.speakers[pod]
         for member in pods.get(pod, ()):
             if speaker.pid in self._pids(member):
@@ -286,7 +281,6 @@ class PodSource:
         return None
 
     def _find_speaker(self, pod: str, containers: list[LiveContainer]) -> None:
-        assert self._segment is not None  # noqa: S101 - open comes first
         for member in containers:
             for pid in self._pids(member)[:4]:
                 try:
@@ -300,15 +294,13 @@ class PodSource:
                 return
 
     def segments(self) -> Iterable[tuple[ReadSegment, int]]:
-        return [(self._segment, 1)] if self._segment else []
+        return [(self._segment, 1)]
 
     def dropped(self) -> dict[str, int]:
-        return {"pod": self._segment.dropped if self._segment else 0}
+        return {"pod": self._segment.dropped}
 
     def close(self) -> None:
-        if self._segment:
-            self._segment.close()
-        self._segment = None
+        self._segment.close()
 
 
 make = PodSource

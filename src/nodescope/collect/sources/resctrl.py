@@ -70,16 +70,10 @@ class ResctrlSource:
     pace_seconds = 1.0
     deadline_seconds = 10.0
 
-    def __init__(self) -> None:
-        self._context: Context | None = None
-        self._domains: tuple[str, ...] = ()
-        self._entities: tuple[Entity, ...] = ()
-        self._growth = CounterSum()
-
-    def open(self, context: Context) -> None:
-        self._context = context
+    def __init__(self, context: Context) -> None:
         self.pace_seconds = context.settings.interval_seconds
-        root = context.root
+        self._growth = CounterSum()
+        self._root = root = context.root
         if not root.exists(FOLDER):
             raise SourceAbsent(NO_HARDWARE)
         if not root.exists(f"{FOLDER}/info"):
@@ -94,10 +88,8 @@ class ResctrlSource:
 
     def read(self) -> Any:
         """{domain: {file: bytes, or the word that stands there}}."""
-        assert self._context is not None  # noqa: S101 - open comes first
-        root = self._context.root
         answer = {
-            domain: {file: root.read_text(f"{FOLDER}/mon_data/{domain}/{file}") for file, *_ in FILES}
+            domain: {file: self._root.read_text(f"{FOLDER}/mon_data/{domain}/{file}") for file, *_ in FILES}
             for domain in self._domains
         }
         words = [text for files in answer.values() for text in files.values()]
@@ -123,7 +115,7 @@ class ResctrlSource:
         return (Block(TABLE, self._entities, values, mono_ns),)
 
     def close(self) -> None:
-        self._domains = ()
+        """Nothing is kept open."""
 
 
 make = ResctrlSource

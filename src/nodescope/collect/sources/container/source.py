@@ -74,10 +74,9 @@ class ContainerSource:
 
     name = "container"
 
-    def __init__(self) -> None:
+    def __init__(self, context: Context) -> None:
         self._lives: dict[str, ContainerLife] = {}
         self._grids: dict[str, FileGrid] = {}
-        self._files: dict[str, list[CgroupFile]] = {}
         self._dropped = {"container": 0, "service": 0}
         self._lock = threading.Lock()
         self._names_version = -1
@@ -85,10 +84,6 @@ class ContainerSource:
         self._members_version = 0
         self._ended_kills: dict[str, float] = {}
         """OOM kills of containers that ended, by pod that still has others."""
-
-    # -- opening ----------------------------------------------------------
-
-    def open(self, context: Context) -> None:
         self._context = context
         self._names = context.names
         self._discovery = Discovery(context.root, self._look_last)
@@ -108,7 +103,7 @@ class ContainerSource:
         grids: list[tuple[ReadSegment, int]] = [
             (grid, TIERS_BY_TABLE[name]) for name, grid in self._grids.items()
         ]
-        return [*grids, (self._members, 5)] if self._grids else []
+        return [*grids, (self._members, 5)]
 
     def dropped(self) -> dict[str, int]:
         return self._dropped
@@ -416,14 +411,11 @@ class ContainerSource:
 
     def close(self) -> None:
         # Before the lock: the watching thread may wait for it to take its last look.
-        if hasattr(self, "_discovery"):
-            self._discovery.close()
+        self._discovery.close()
         with self._lock:
             for segment, _ in self.segments():
                 segment.close()
             self._lives.clear()
-            self._grids.clear()
-            self._entities = ()
 
 
 make = ContainerSource

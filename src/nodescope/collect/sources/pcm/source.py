@@ -56,14 +56,16 @@ class PcmSource:
     """Rows of pcm, or answers of its server, into one account."""
 
     name = "pcm"
+    pace_seconds = 0.0
     deadline_seconds = 30.0
 
-    def __init__(self, find_rivals: Callable[..., list[tuple[int, str]]] = find_rivals) -> None:
-        self.pace_seconds = 0.0
+    def __init__(
+        self, context: Context, find_rivals: Callable[..., list[tuple[int, str]]] = find_rivals
+    ) -> None:
         self.note = ""
+        self._context = context
         self._find_rivals = find_rivals
-        self._context: Context | None = None
-        self._account = PcmTotals()
+        self._account = PcmTotals(context.settings.mem_bw_peak_bytes or None)
         self._clock = IntervalClock()
         self._process: PcmProcess | None = None
         self._program: list[str] = []
@@ -78,21 +80,16 @@ class PcmSource:
         self._mark: tuple[float, ...] = ()
         self._newest_mono_ns = 0
         self._is_stopping = False
-
-    # -- what is asked ------------------------------------------------------
-
-    def open(self, context: Context) -> None:
-        settings = context.settings
-        if self._context is None and settings.mem_bw_peak_bytes:
-            self._account.peak_bytes_per_second = float(settings.mem_bw_peak_bytes)
-        self._context = context
         if context.root.is_fixture:
             if not context.root.exists("calls/pcm.json"):
                 raise SourceAbsent("not captured on this fixture node")
-        elif not settings.pcm_url:
-            self._find_pcm(shlex.split(settings.pcm_command))
+        elif not context.settings.pcm_url:
+            self._find_pcm()
 
-    def _find_pcm(self, command: list[str]) -> None:
+    # -- what is asked ------------------------------------------------------
+
+    def _find_pcm(self) -> None:
+        command = shlex.split(self._context.settings.pcm_command)
         found = find_program(command) if command else None
         if found is None:
             raise SourceAbsent(NOT_INSTALLED)
@@ -106,11 +103,9 @@ class PcmSource:
 
     def read(self) -> Any:
         """{"tables": [{"header": [...], "rows": [...]}]} of pcm, {"server": text} of its server."""
-        assert self._context is not None  # noqa: S101 - open comes first
         return self._context.root.call("pcm", self._ask)
 
     def _ask(self) -> dict[str, Any]:
-        assert self._context is not None  # noqa: S101 - open comes first
         settings = self._context.settings
         if settings.pcm_url:
             self.pace_seconds = settings.interval_seconds
@@ -127,15 +122,13 @@ class PcmSource:
     # -- pcm as a process ---------------------------------------------------
 
     def _start(self) -> PcmProcess:
-        assert self._context is not None  # noqa: S101 - open comes first
         settings = self._context.settings
+        self._find_pcm()
         self._refuse_rivals(None)
         command = build_command(
             self._program, self._version, settings.interval_seconds, per_core=settings.pcm_per_core
         )
-        process = PcmProcess(command, settings.interval_seconds)
-        process.start()
-        self._process = process
+        process = self._process = PcmProcess(command, settings.interval_seconds)
         self._rows_of_run = 0
         self._runs += 1
         self._account.restarts = self._runs - 1
@@ -149,7 +142,6 @@ class PcmSource:
             self._pause_seconds = FIRST_PAUSE_SECONDS
 
     def _refuse_rivals(self, own_pid: int | None) -> None:
-        assert self._context is not None  # noqa: S101 - open comes first
         rivals = self._find_rivals(self._context.root, own_pid)
         if rivals:
             self._end_run()
@@ -177,7 +169,6 @@ class PcmSource:
 
     def _describe_leftovers(self) -> str:
         """A pcm that was killed could not tidy up."""
-        assert self._context is not None  # noqa: S101 - open comes first
         groups = [
             name for name in self._context.root.folders("sys/fs/resctrl/mon_groups") if name.startswith("pcm")
         ]
@@ -217,7 +208,7 @@ class PcmSource:
 
         Two blocks of one table never have one time; the archive would have a row twice.
         """
-        length_ns = round((self._context.settings.interval_seconds if self._context else 1.0) * 1e9)
+        length_ns = round(self._context.settings.interval_seconds * 1e9)
         start_ns = max(self._newest_mono_ns, mono_ns - count * length_ns)
         self._newest_mono_ns = mono_ns
         return [start_ns + (mono_ns - start_ns) * (number + 1) // count for number in range(count)]

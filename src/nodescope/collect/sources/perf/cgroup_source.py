@@ -103,29 +103,24 @@ class PerfCgroupSource:
 
     def __init__(
         self,
+        context: Context,
         open_event: Open = open_by_system_call,
         read: Read = read_descriptor,
         close: Callable[[int], None] = close_descriptor,
         kind: int = HARDWARE,
         groups: dict[str, tuple[int, int]] | None = None,
     ) -> None:
+        self.pace_seconds = context.settings.interval_seconds
         self.note = ""
+        self._context = context
         self._open_event = open_event
         self._read = read
         self._close = close
         self._kind = kind
         self._events = groups or GROUPS
-        self._context: Context | None = None
-        self._base = ""
-        self._online: list[int] = []
         self._opened: dict[Entity, dict[Key, list[int]]] = {}
         self._sums: dict[Entity, dict[Key, Sum]] = {}
         self._failed: dict[Entity, str] = {}
-
-    def open(self, context: Context) -> None:
-        self.close()
-        self._context = context
-        self.pace_seconds = context.settings.interval_seconds
         if context.root.is_fixture:
             raise SourceAbsent("not captured on this fixture node")
         base = next((one for one in BASES if context.root.exists(f"{one}/cgroup.procs")), None)
@@ -133,23 +128,23 @@ class PerfCgroupSource:
             raise SourceAbsent(NO_TREE)
         self._base = base
         self._online = list_online(context)
-        self._try(context)
+        self._try()
 
-    def _try(self, context: Context) -> None:
+    def _try(self) -> None:
         """One pair on one core for the whole tree: what it says, all would."""
         try:
-            opened = self._open_cgroup(context, self._base, self._online[:1])
+            opened = self._open_cgroup(self._base, self._online[:1])
         except OSError as error:
-            raise explain(error, context.root) from error
+            raise explain(error, self._context.root) from error
         if not opened:
             raise SourceAbsent(NO_PMU)
         self._close_all(opened)
 
-    def _open_cgroup(self, context: Context, folder: str, cores: list[int]) -> dict[Key, list[int]]:
+    def _open_cgroup(self, folder: str, cores: list[int]) -> dict[Key, list[int]]:
         """Every pair that the processor has; the first refusal where it has none."""
         opened: dict[Key, list[int]] = {}
         refusal: OSError | None = None
-        cgroup = context.root.open(folder)
+        cgroup = self._context.root.open(folder)
         try:
             for core in cores:
                 for name, events in self._events.items():
@@ -167,18 +162,17 @@ class PerfCgroupSource:
 
     def read(self) -> Any:
         """{entity: {(core, group): [enabled ns, running ns, first, second]}}."""
-        assert self._context is not None  # noqa: S101 - open comes first
-        context = self._context
-        online = list_online(context)
+        online = list_online(self._context)
         if online != self._online:
             # A core came or went: the sums stay, the counters are opened anew.
             self._leave(self._opened)
             self._online = online
-        self._settle(context)
+        self._settle()
         return {entity: self._ask(groups) for entity, groups in self._opened.items()}
 
-    def _settle(self, context: Context) -> None:
+    def _settle(self) -> None:
         """Open for who is asked for now, close for who no longer is."""
+        context = self._context
         patterns = (*context.settings.perf_containers, *context.wishes.current())
         needed = 2 * len(self._events) * max(1, len(self._online))
         limit = context.settings.perf_descriptors // needed
@@ -189,14 +183,12 @@ class PerfCgroupSource:
         self._failed = {entity: why for entity, why in self._failed.items() if entity in entities}
         for member in chosen:
             if member.entity not in self._opened:
-                self._enter(context, member)
+                self._enter(member)
         self.note = self._describe(patterns, left_out, limit)
 
-    def _enter(self, context: Context, member: LiveContainer) -> None:
+    def _enter(self, member: LiveContainer) -> None:
         try:
-            self._opened[member.entity] = self._open_cgroup(
-                context, f"{self._base}/{member.path}", self._online
-            )
+            self._opened[member.entity] = self._open_cgroup(f"{self._base}/{member.path}", self._online)
             self._failed.pop(member.entity, None)
         except OSError as error:
             # Gone meanwhile, or in another hierarchy only; tried again with the next reading.

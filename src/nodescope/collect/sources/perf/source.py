@@ -99,32 +99,28 @@ class PerfSource:
 
     def __init__(
         self,
+        context: Context,
         open_event: Open = open_by_system_call,
         read: Read = read_descriptor,
         close: Callable[[int], None] = close_descriptor,
     ) -> None:
+        self.pace_seconds = context.settings.interval_seconds
+        self._context = context
         self._open_event = open_event
         self._read = read
         self._close = close
-        self._context: Context | None = None
         self._groups: dict[tuple[str, str], list[int]] = {}
         self._sums: dict[tuple[str, str], Sum] = {}
         self._entities: tuple[Entity, ...] = ()
         self._online: list[int] = []
+        if not context.root.is_fixture:
+            self._open_cores()
+        elif not context.root.exists("calls/perf.json"):
+            raise SourceAbsent("not captured on this fixture node")
 
-    def open(self, context: Context) -> None:
-        self.close()
-        self._context = context
-        self.pace_seconds = context.settings.interval_seconds
-        if context.root.is_fixture:
-            if not context.root.exists("calls/perf.json"):
-                raise SourceAbsent("not captured on this fixture node")
-            return
-        self._open_cores(context)
-
-    def _open_cores(self, context: Context) -> None:
+    def _open_cores(self) -> None:
         faults: list[OSError] = []
-        self._online = list_online(context)
+        self._online = list_online(self._context)
         for core in self._online:
             for name, events in GROUPS.items():
                 try:
@@ -135,19 +131,18 @@ class PerfSource:
             if not self._groups:
                 break
         if not self._groups:
-            raise explain(faults[0], context.root) if faults else SourceAbsent("no core is online")
+            self._online = []
+            raise explain(faults[0], self._context.root) if faults else SourceAbsent("no core is online")
 
     def read(self) -> Any:
         """{core: {group: [enabled ns, running ns, first, second] or None}}."""
-        assert self._context is not None  # noqa: S101 - open comes first
         return self._context.root.call("perf", self._ask)
 
     def _ask(self) -> dict[str, dict[str, list[int] | None]]:
-        assert self._context is not None  # noqa: S101 - open comes first
         if list_online(self._context) != self._online:
             # A core came or went: the sums stay, the counters are opened anew.
             self.close()
-            self._open_cores(self._context)
+            self._open_cores()
         answer: dict[str, dict[str, list[int] | None]] = {}
         for (core, name), descriptors in self._groups.items():
             try:

@@ -33,7 +33,6 @@ from nodescope.collect.containers.cgroup_path import parse_cgroup_path
 from nodescope.collect.files.batch import FileFault, ReadSegment
 from nodescope.collect.files.file_rows import Roll
 from nodescope.collect.files.layout import ProcessStat
-from nodescope.collect.files.native import Pidlist
 from nodescope.collect.run.source import Context, Tick
 from nodescope.collect.sources.process.new_pids import Births
 
@@ -151,14 +150,7 @@ class ProcessSource:
 
     name = "process"
 
-    def __init__(self) -> None:
-        self._order: list[Process] = []
-        """By row."""
-        self._everyone: Everyone | None = None
-        self._pidlist: Pidlist | None = None
-        self._births: Births | None = None
-
-    def open(self, context: Context) -> None:
+    def __init__(self, context: Context) -> None:
         if not context.root.exists("proc/stat"):
             raise SourceAbsent("no /proc: this is not Linux")
         self._context = context
@@ -169,8 +161,9 @@ class ProcessSource:
         self._layout = ProcessStat(dict(zip(FIELDS, metrics)))
         table = Table("process", "process", ("process",), metrics, INFO)
         self._everyone = Everyone(context, table, self._layout, self._due, self._choose)
+        self._order: list[Process] = []
+        """By row."""
         # Beside the rows: recent CPU use, the last reading, and who is shown.
-        self._order = []
         self._heat = np.empty(0)
         self._cpu_before = np.empty(0)
         self._inside = np.empty(0, dtype=np.bool_)
@@ -188,7 +181,6 @@ class ProcessSource:
 
     def refresh(self, tick: Tick) -> Iterable[Event]:
         """Who came and who went: told by pids given out, or by the names in /proc."""
-        assert self._everyone is not None and self._births is not None  # noqa: PT018, S101 - open comes first
         self._tick_number = tick.number
         roll = self._everyone.roll
         born = self._births.read()
@@ -203,7 +195,6 @@ class ProcessSource:
         return ()
 
     def _list(self) -> None:
-        assert self._everyone is not None and self._pidlist is not None  # noqa: PT018, S101 - open comes first
         gone = self._everyone.roll.gone
         pids = self._pidlist.read()
         if pids == self._pids and not gone and self._is_complete:
@@ -217,7 +208,6 @@ class ProcessSource:
 
     def _change(self, kept: list[int], pids: list[int]) -> None:
         """These rows stay; these pids may be processes that we do not know."""
-        assert self._everyone is not None  # noqa: S101 - open comes first
         came = [new for pid in pids if (new := self._meet(pid))]
         if not came and len(kept) == len(self._order):
             return
@@ -256,7 +246,6 @@ class ProcessSource:
 
     def _choose(self, values: Values) -> None:
         """The top by CPU and the top by memory; insiders have a head start."""
-        assert self._everyone is not None  # noqa: S101 - open comes first
         everyone = self._everyone
         others = values[:, START] != self._starts
         if others.any():
@@ -354,22 +343,14 @@ class ProcessSource:
         return tuple((label, "") for label in INFO.labels)
 
     def segments(self) -> Iterable[tuple[ReadSegment, int]]:
-        return [(self._everyone, 1)] if self._everyone else []
+        return [(self._everyone, 1)]
 
     def dropped(self) -> dict[str, int]:
-        shown = len(self._everyone.chosen) if self._everyone else 0
-        return {"process": max(0, len(self._order) - shown) if self._everyone else 0}
+        return {"process": max(0, len(self._order) - len(self._everyone.chosen))}
 
     def close(self) -> None:
-        if self._everyone:
-            self._everyone.close()
-        for opened in (self._pidlist, self._births):
-            if opened:
-                opened.close()
-        self._order = []
-        self._everyone = None
-        self._pidlist = None
-        self._births = None
+        for opened in (self._everyone, self._pidlist, self._births):
+            opened.close()
 
 
 def _largest(scores: Values, count: int) -> NDArray[np.intp]:
