@@ -174,11 +174,6 @@ class Ring:
         with self._lock:
             return dict(self._latest)
 
-    def forget(self, table: str) -> None:
-        """A source that went absent is no longer shown."""
-        with self._lock:
-            self._latest.pop(table, None)
-
     def headers(self, after_mono_ns: int, until_mono_ns: int) -> list[Frame]:
         """Frames with time in (after, until]."""
         with self._lock:

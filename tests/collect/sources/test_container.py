@@ -226,5 +226,5 @@ def test_without_inotify_every_refresh_walks(node: Node) -> None:
     node.remove(f"{BASE}/{path_of(3)}")
     discovery.refresh(3)
     assert discovery.containers() == {}
-    assert discovery.watch_count == 0
+    assert discovery._watched == {}
     discovery.close()

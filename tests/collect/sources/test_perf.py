@@ -13,7 +13,13 @@ from hypothesis import strategies as st
 from tests.collect.hardware import make_context, value, write_files
 
 from nodescope.base.errors import SourceAbsent, SourceFailed
-from nodescope.collect.sources.perf.perf_event import ATTRIBUTES_BYTES, Count, build_attributes, parse_count
+from nodescope.collect.sources.perf.perf_event import (
+    ATTRIBUTES_BYTES,
+    Count,
+    PerfCalls,
+    build_attributes,
+    parse_count,
+)
 from nodescope.collect.sources.perf.source import PerfSource, Sum
 
 
@@ -57,7 +63,7 @@ def node(tmp_path: Path) -> Path:
 
 
 def make_source(kernel: FakeKernel, node: Path) -> PerfSource:
-    return PerfSource(make_context(node), kernel.open, kernel.read, kernel.close)
+    return PerfSource(make_context(node), PerfCalls(kernel.open, kernel.read, kernel.close))
 
 
 def test_two_pairs_are_opened_on_every_online_core(node: Path) -> None:

@@ -24,7 +24,7 @@ from nodescope.collect.containers.live_containers import LiveContainer
 from nodescope.collect.files.roots import NodeRoot
 from nodescope.collect.run.source import Context
 from nodescope.collect.sources.perf.cgroup_source import NOBODY_ASKED, PerfCgroupSource, choose
-from nodescope.collect.sources.perf.perf_event import SOFTWARE
+from nodescope.collect.sources.perf.perf_event import SOFTWARE, PerfCalls
 
 SECOND = 10**9
 CONTAINERS = ("web", "database", "batch")
@@ -83,7 +83,7 @@ def make_member(name: str) -> LiveContainer:
 def open_source(node: Path, kernel: FakeKernel, **settings: Any) -> tuple[PerfCgroupSource, Context]:
     context = make_context(node, **settings)
     context.roster.replace(tuple(make_member(name) for name in CONTAINERS))
-    source = PerfCgroupSource(context, kernel.open, kernel.read, kernel.close)
+    source = PerfCgroupSource(context, PerfCalls(kernel.open, kernel.read, kernel.close))
     return source, context
 
 

@@ -214,9 +214,6 @@ class FileGrid:
         if old in self._open_faults:
             self._open_faults[new] = self._open_faults.pop(old)
 
-    def holds(self, entity: Entity) -> bool:
-        return entity in self._rows
-
     def arrange(self, entities: tuple[Entity, ...]) -> None:
         """Fix the order of the rows; call once after the set changed."""
         if len(self._flat):
@@ -256,7 +253,9 @@ class FileGrid:
 
     def read(self) -> None:
         turn = self._witnesses.next_turn()
-        values, faults = self._read_natively(turn) if self._native else self._read_all_plainly(turn)
+        values, faults = (
+            self._read_natively(self._native, turn) if self._native else self._read_all_plainly(turn)
+        )
         if turn:
             values[turn.kept_cells] = self._flat[turn.kept_cells]
         if faults:
@@ -268,9 +267,8 @@ class FileGrid:
         """Witnesses or not: every file is read by the next reading."""
         self._witnesses.doubt()
 
-    def _read_natively(self, turn: Turn | None) -> tuple[Values, list[FileFault]]:
-        assert self._native is not None  # noqa: S101 - asked for only where there is one
-        values, unread = self._native.read(len(self._entities) * self.width, turn and turn.files)
+    def _read_natively(self, native: NativeGrid, turn: Turn | None) -> tuple[Values, list[FileFault]]:
+        values, unread = native.read(len(self._entities) * self.width, turn and turn.files)
         faults = []
         for number, code in unread:
             if code > 0:

@@ -15,9 +15,8 @@ on the core: running < enabled is a core that took turns between counters, and
 the growth of that interval is scaled by enabled / running.
 """
 
-import contextlib
 import fnmatch
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -34,15 +33,11 @@ from nodescope.collect.sources.perf.perf_event import (
     HARDWARE,
     NO_PMU,
     OF_CGROUP,
+    SYSTEM_CALLS,
     Count,
-    Open,
-    Read,
+    PerfCalls,
     close_descriptor,
     explain,
-    open_by_system_call,
-    open_group,
-    parse_count,
-    read_descriptor,
 )
 from nodescope.collect.sources.perf.source import COLUMNS, Sum, list_online
 
@@ -104,18 +99,14 @@ class PerfCgroupSource:
     def __init__(
         self,
         context: Context,
-        open_event: Open = open_by_system_call,
-        read: Read = read_descriptor,
-        close: Callable[[int], None] = close_descriptor,
+        calls: PerfCalls = SYSTEM_CALLS,
         kind: int = HARDWARE,
         groups: dict[str, tuple[int, int]] | None = None,
     ) -> None:
         self.pace_seconds = context.settings.interval_seconds
         self.note = ""
         self._context = context
-        self._open_event = open_event
-        self._read = read
-        self._close = close
+        self._calls = calls
         self._kind = kind
         self._events = groups or GROUPS
         self._opened: dict[Entity, dict[Key, list[int]]] = {}
@@ -138,7 +129,7 @@ class PerfCgroupSource:
             raise explain(error, self._context.root) from error
         if not opened:
             raise SourceAbsent(NO_PMU)
-        self._close_all(opened)
+        self._calls.close_groups(opened.values())
 
     def _open_cgroup(self, folder: str, cores: list[int]) -> dict[Key, list[int]]:
         """Every pair that the processor has; the first refusal where it has none."""
@@ -149,8 +140,8 @@ class PerfCgroupSource:
             for core in cores:
                 for name, events in self._events.items():
                     try:
-                        opened[str(core), name] = open_group(
-                            self._open_event, self._close, core, events, cgroup, OF_CGROUP, self._kind
+                        opened[str(core), name] = self._calls.open_group(
+                            core, events, cgroup, OF_CGROUP, self._kind
                         )
                     except OSError as error:
                         refusal = refusal or error
@@ -204,13 +195,7 @@ class PerfCgroupSource:
         return "; ".join(words)
 
     def _ask(self, groups: dict[Key, list[int]]) -> dict[Key, list[int]]:
-        answer = {}
-        for key, descriptors in groups.items():
-            with contextlib.suppress(OSError):
-                count = parse_count(self._read(descriptors[0]))
-                if count:
-                    answer[key] = [count.enabled_ns, count.running_ns, count.first, count.second]
-        return answer
+        return {key: found for key, group in groups.items() if (found := self._calls.read_group(group))}
 
     def parse(self, answer: Any, mono_ns: int) -> tuple[Block, ...]:
         values = np.full((len(answer), len(TABLE.metrics)), NAN)
@@ -228,15 +213,10 @@ class PerfCgroupSource:
 
     def _leave(self, entities: Iterable[Entity]) -> None:
         for entity in list(entities):
-            self._close_all(self._opened.pop(entity))
+            self._calls.close_groups(self._opened.pop(entity).values())
             for sums in self._sums.get(entity, {}).values():
                 # Counters that are opened anew start at 0.
                 sums.before = Count(0, 0, 0, 0)
-
-    def _close_all(self, groups: dict[Key, list[int]]) -> None:
-        for descriptors in groups.values():
-            for descriptor in descriptors:
-                self._close(descriptor)
 
     def close(self) -> None:
         self._leave(self._opened)
