@@ -142,7 +142,7 @@ def build_context(
         descriptors=Descriptors(raise_descriptor_limit()),
         settings=settings,
         names=ContainerNames(root),
-        roster=LiveContainers(),
+        live_containers=LiveContainers(),
         page_bytes=read_page_bytes(settings.root),
         ticks_per_second=os.sysconf("SC_CLK_TCK"),
         fpga=fpga,

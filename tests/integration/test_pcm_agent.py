@@ -200,15 +200,15 @@ def test_two_pcms_at_once_are_detected_before_and_while_running() -> None:
     """Ours gives way and says which one is in its way."""
     with running_agent("--pcm-command", fake("--loop", "--stamp", "now")) as agent:
         wait_for(lambda: agent.pcm()["state"] == "ok", "pcm is ok")
-        rival = subprocess.Popen(
+        conflict = subprocess.Popen(
             [str(FAKE), "--loop", "1", "-csv"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
         try:
-            wait_for(lambda: f"pid {rival.pid}" in agent.pcm()["reason"], "the rival is seen", 25)
+            wait_for(lambda: f"pid {conflict.pid}" in agent.pcm()["reason"], "the conflict is seen", 25)
             assert find_pcm(agent) == 0
         finally:
-            rival.terminate()
-            rival.wait()
+            conflict.terminate()
+            conflict.wait()
         wait_for(lambda: agent.pcm()["state"] == "ok", "pcm is back", 40)
 
 

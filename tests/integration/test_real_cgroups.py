@@ -361,7 +361,7 @@ def test_nothing_inside_the_agent_remembers_a_removed_cgroup(cgroups: Cgroups) -
         held = [grid._rows for grid in source._grids.values()]
         assert only("\n".join(str(entity) for rows in held for entity in rows), groups) == ""
         assert only("\n".join(map(str, source._lives)), groups) == ""
-        assert only("\n".join(map(str, source._members._pids)), groups) == ""
+        assert only("\n".join(map(str, source._pids._pids)), groups) == ""
         watches = source._discovery._event_watches
         assert only("\n".join(watches), groups) == ""
         held_moments = [

@@ -144,7 +144,7 @@ def test_a_folder_made_again_under_the_same_name_is_another_container(node: Node
     source.close()
 
 
-def test_the_roster_follows_processes_that_come_and_go(node: Node) -> None:
+def test_the_live_containers_follow_processes_that_come_and_go(node: Node) -> None:
     """Sources that ask by pid must not ask those of an hour ago."""
     (node.path.parent / "node.toml").unlink()
     write_container(node, 1, pids="10\n11\n")
@@ -152,11 +152,11 @@ def test_the_roster_follows_processes_that_come_and_go(node: Node) -> None:
     source = ContainerSource(context)
     # As where inotify stands: only what changed is walked.
     look(source, 0)
-    assert context.roster.members[0].pids == (10, 11)
+    assert context.live_containers.members[0].pids == (10, 11)
     write_container(node, 1, pids="11\n12\n")
     for number in range(1, 7):
         look(source, number)
-    assert context.roster.members[0].pids == (11, 12)
+    assert context.live_containers.members[0].pids == (11, 12)
     source.close()
 
 

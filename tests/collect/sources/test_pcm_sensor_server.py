@@ -78,7 +78,7 @@ def test_one_sample_is_counted_once() -> None:
     source.parse({"server": make_answer(1)}, 0)
     source.parse({"server": make_answer()}, 1)
     assert source.parse({"server": make_answer()}, 2) == ()
-    assert source._account.dropped["duplicate"] == 1
+    assert source._totals.dropped["duplicate"] == 1
 
 
 def test_disturbed_counters_are_missing_here_too() -> None:

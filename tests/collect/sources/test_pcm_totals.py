@@ -204,7 +204,7 @@ def test_bandwidth_is_held_against_the_highest_seen_or_the_configured_peak() -> 
     )
     assert "highest seen, 2 GB/s" in source.note
     source = make_pcm()
-    source._account.peak_bytes_per_second = 20e9
+    source._totals.peak_bytes_per_second = 20e9
     system = source.parse(make_answer(row_at(0), row_at(1)), 0)[-2]
     assert value(system, "pcm.memory_share") / value(system, "pcm.memory_share.capacity") == pytest.approx(
         0.1

@@ -82,7 +82,7 @@ def make_member(name: str) -> LiveContainer:
 
 def open_source(node: Path, kernel: FakeKernel, **settings: Any) -> tuple[PerfCgroupSource, Context]:
     context = make_context(node, **settings)
-    context.roster.replace(tuple(make_member(name) for name in CONTAINERS))
+    context.live_containers.replace(tuple(make_member(name) for name in CONTAINERS))
     source = PerfCgroupSource(context, PerfCalls(kernel.open, kernel.read, kernel.close))
     return source, context
 
@@ -147,7 +147,7 @@ def test_a_container_that_goes_is_closed_and_one_that_comes_is_opened(node: Path
     kernel = CgroupKernel()
     source, context = open_source(node, kernel, perf_containers=("*",))
     assert names(source) == list(CONTAINERS)
-    context.roster.replace((make_member("batch"),))
+    context.live_containers.replace((make_member("batch"),))
     assert names(source) == ["batch"]
     assert len(kernel.opened) - len(kernel.closed) == 8
 
@@ -296,7 +296,7 @@ def test_software_events_of_a_cgroup_are_counted_really(groups: list[Path]) -> N
         )
         for folder in groups
     )
-    context.roster.replace(members)
+    context.live_containers.replace(members)
     try:
         source = PerfCgroupSource(context, kind=SOFTWARE, groups={"clock": (CPU_CLOCK, CONTEXT_SWITCHES)})
     except (SourceAbsent, SourceFailed) as error:

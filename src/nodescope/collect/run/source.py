@@ -44,7 +44,7 @@ class Context:
     descriptors: Descriptors
     settings: Settings
     names: ContainerNames
-    roster: LiveContainers
+    live_containers: LiveContainers
     page_bytes: int = 4096
     ticks_per_second: int = 100
     """USER_HZ, in which the kernel writes CPU time into /proc."""

@@ -62,9 +62,9 @@ NODE_ENTITIES = (NODE,)
 class PodNames:
     """Puts what the watch tells into the names; on the watching thread."""
 
-    def __init__(self, names: ContainerNames, roster: LiveContainers) -> None:
+    def __init__(self, names: ContainerNames, live_containers: LiveContainers) -> None:
         self._names = names
-        self._roster = roster
+        self._live_containers = live_containers
         self.pods: dict[str, tuple[str, ...]] = {}
         """Container ids by pod UID."""
 
@@ -93,7 +93,7 @@ class PodNames:
         return uid
 
     def _forget(self, uid: str) -> None:
-        living = self._roster.by_container
+        living = self._live_containers.by_container
         self._names.unlearn([one for one in self.pods.pop(uid, ()) if one not in living], uid)
 
 
@@ -159,7 +159,7 @@ class KubernetesSource:
         account = context.kubernetes.account
         if account is None:
             raise SourceAbsent(context.kubernetes.absent)
-        self._listener = PodNames(context.names, context.roster)
+        self._listener = PodNames(context.names, context.live_containers)
         query = {"fieldSelector": f"spec.nodeName={context.node}"}
         self._watch = ObjectWatch(Client(account), "/api/v1/pods", query, self._listener, context.clock)
         self._watch.start()

@@ -131,7 +131,7 @@ class SmapsRollupSource:
         """{entity: [kB, ...] or None}, largest container first."""
         reader = Reader(self._context, self._rest)
         answers: dict[Entity, list[float] | None] = {}
-        for member in sorted(self._context.roster.members, key=lambda one: -len(one.pids)):
+        for member in sorted(self._context.live_containers.members, key=lambda one: -len(one.pids)):
             if reader.rested_seconds > ROUND_SECONDS:
                 break
             answers[member.entity] = reader.read_sums(member.pids)

@@ -15,7 +15,7 @@ One file, cpu.stat of a v2 container with a CPU quota:
     throttled_usec 3112831
 
 Containers are found by their folder's name, whatever made them. When one goes
-its obituary is kept: the last good reading with its age, peak, OOM kills,
+an event keeps its last good reading with its age, peak, OOM kills and
 lifetime. While a node has no container, its services are shown instead.
 """
 
@@ -34,7 +34,7 @@ from nodescope.collect.containers.live_containers import LiveContainer
 from nodescope.collect.containers.names import Name
 from nodescope.collect.files.batch import FileGrid, ReadSegment
 from nodescope.collect.run.source import Context, Tick
-from nodescope.collect.sources.container.container_pids import Members
+from nodescope.collect.sources.container.container_pids import ContainerPids
 from nodescope.collect.sources.container.discovery import Discovery
 from nodescope.collect.sources.container.metrics import PARENT, CgroupFile, choose_files, make_table
 
@@ -64,7 +64,7 @@ class ContainerLife:
     folder: str
     is_sandbox: bool = False
     first: Mapping[str, float] | None = None
-    """Read at its birth: it may not live to the next turn of a slow tier."""
+    """Read at its start: it may not run until the next turn of a slow tier."""
     last: Mapping[str, float] | None = None
     """The last look, when its last process had just left."""
 
@@ -81,7 +81,7 @@ class ContainerSource:
         self._lock = threading.Lock()
         self._names_version = -1
         self._entities: tuple[Entity, ...] = ()
-        self._members_version = 0
+        self._pids_version = 0
         self._ended_kills: dict[str, float] = {}
         """OOM kills of containers that ended, by pod that still has others."""
         self._context = context
@@ -97,13 +97,13 @@ class ContainerSource:
             self._grids[table] = FileGrid(
                 make_table(table, files), layouts, context.root, context.descriptors
             )
-        self._members = Members(context.root, context.descriptors)
+        self._pids = ContainerPids(context.root, context.descriptors)
 
     def segments(self) -> Iterable[tuple[ReadSegment, int]]:
         grids: list[tuple[ReadSegment, int]] = [
             (grid, TIERS_BY_TABLE[name]) for name, grid in self._grids.items()
         ]
-        return [*grids, (self._members, 5)]
+        return [*grids, (self._pids, 5)]
 
     def dropped(self) -> dict[str, int]:
         return self._dropped
@@ -111,13 +111,13 @@ class ContainerSource:
     # -- the set ----------------------------------------------------------
 
     def refresh(self, tick: Tick) -> Iterable[Event]:
-        """Births and deaths since the last tick, and names that arrived meanwhile."""
+        """Containers that came and went since the last tick, and names that arrived meanwhile."""
         self._note_gone()
         changed = self._discovery.refresh(tick.number)
         self._names.refresh()
         if not changed and self._names.version == self._names_version:
-            if self._members.version != self._members_version:
-                self._call_roll()
+            if self._pids.version != self._pids_version:
+                self._publish_containers()
             return ()
         with self._lock:
             return self._apply(self._wanted(), tick)
@@ -149,12 +149,12 @@ class ContainerSource:
 
     def _apply(self, wanted: Mapping[str, frozenset[str]], tick: Tick) -> list[Event]:
         ended = [path for path in self._lives if path not in wanted or self._is_another(path)]
-        events = [self._bury(self._lives.pop(path), tick) for path in ended]
+        events = [self._end_life(self._lives.pop(path), tick) for path in ended]
         reopened = False
         for path, hierarchies in wanted.items():
             life = self._lives.get(path)
             if life is None:
-                life = self._welcome(path, hierarchies, tick)
+                life = self._add_life(path, hierarchies, tick)
                 if life is not None:
                     events.append(
                         Event(START, tick.at_ns, life.entity.scope, life.entity.ids, life.entity.labels)
@@ -174,7 +174,7 @@ class ContainerSource:
         inode = self._context.root.inode(life.folder)
         return inode is not None and str(inode) != life.inode
 
-    def _welcome(self, path: str, hierarchies: frozenset[str], tick: Tick) -> ContainerLife | None:
+    def _add_life(self, path: str, hierarchies: frozenset[str], tick: Tick) -> ContainerLife | None:
         folder = self._folder(path, hierarchies)
         inode = self._context.root.inode(folder)
         if inode is None:
@@ -217,14 +217,16 @@ class ContainerSource:
                 for file in self._files[table]
                 if file.hierarchy in life.hierarchies and not file.unless & life.hierarchies
             }
-            witnesses = {
-                path: self._witness(file, life.path) for path, file in files.items() if file.unchanged_with
+            parents = {
+                path: self._find_parent(file, life.path)
+                for path, file in files.items()
+                if file.unchanged_with
             }
-            grid.add(life.entity, [(path, file.layout) for path, file in files.items()], witnesses)
-        self._members.add(life.entity, life.folder)
+            grid.add(life.entity, [(path, file.layout) for path, file in files.items()], parents)
+        self._pids.add(life.entity, life.folder)
 
-    def _witness(self, file: CgroupFile, path: str) -> str:
-        """The file that stands still when this container's does; empty where there is none."""
+    def _find_parent(self, file: CgroupFile, path: str) -> str:
+        """The file that is unchanged while this container's is; empty where there is none."""
         if self._context.root.is_fixture:
             # Two moments of a node that were saved file by file.
             return ""
@@ -242,7 +244,7 @@ class ContainerSource:
     def _close(self, entity: Entity) -> None:
         for grid in self._grids.values():
             grid.remove(entity)
-        self._members.remove(entity)
+        self._pids.remove(entity)
 
     # -- names ------------------------------------------------------------
 
@@ -288,7 +290,7 @@ class ContainerSource:
             if entity != life.entity:
                 for grid in self._grids.values():
                     grid.replace(life.entity, entity)
-                self._members.replace(life.entity, entity)
+                self._pids.replace(life.entity, entity)
                 life.entity = entity
 
     def _arrange(self, entities: tuple[Entity, ...]) -> None:
@@ -298,16 +300,16 @@ class ContainerSource:
         self._entities = entities
         for grid in self._grids.values():
             grid.arrange(entities)
-        self._members.arrange(entities)
-        self._call_roll()
+        self._pids.arrange(entities)
+        self._publish_containers()
 
-    def _call_roll(self) -> None:
-        """Who is there, with which processes, for the sources that ask by pid."""
-        self._members_version = self._members.version
-        self._context.roster.replace(
+    def _publish_containers(self) -> None:
+        """The containers that run now, with their processes, for the sources that need them."""
+        self._pids_version = self._pids.version
+        self._context.live_containers.replace(
             tuple(
                 LiveContainer(
-                    life.entity, life.cgroup, life.path, life.folder, self._members.pids_of(life.entity)
+                    life.entity, life.cgroup, life.path, life.folder, self._pids.pids_of(life.entity)
                 )
                 for life in self._lives.values()
             )
@@ -329,8 +331,8 @@ class ContainerSource:
             values.update({metric.name: value for metric, value in found if not math.isnan(value)})
         return values
 
-    def _bury(self, life: ContainerLife, tick: Tick) -> Event:
-        """The obituary: the newest of the last look and the last good tick."""
+    def _end_life(self, life: ContainerLife, tick: Tick) -> Event:
+        """The event of its end, with the newest of the last look and the last good tick."""
         known = dict(life.first or {})
         for grid in self._grids.values():
             known.update(grid.last_row(life.entity))

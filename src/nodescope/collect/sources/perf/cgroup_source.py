@@ -167,7 +167,7 @@ class PerfCgroupSource:
         patterns = (*context.settings.perf_containers, *context.wishes.current())
         needed = 2 * len(self._events) * max(1, len(self._online))
         limit = context.settings.perf_descriptors // needed
-        chosen, left_out = choose(context.roster.members, patterns, limit)
+        chosen, left_out = choose(context.live_containers.members, patterns, limit)
         entities = {member.entity for member in chosen}
         self._leave([entity for entity in self._opened if entity not in entities])
         self._sums = {entity: sums for entity, sums in self._sums.items() if entity in entities}
