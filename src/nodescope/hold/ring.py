@@ -10,7 +10,7 @@ so that a thousand containers never shorten the node's own window.
 import threading
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from nodescope.base.block import Block, Table
 from nodescope.base.entity import Entity
@@ -114,7 +114,7 @@ class Ring:
             return moment
         entities = tuple(block.entities[number] for number in alive)
         rest = Block(block.table, entities, block.values[alive], block.mono_ns)
-        return Moment(moment.sequence, moment.at_ns, moment.mono_ns, rest)
+        return replace(moment, block=rest)
 
     @staticmethod
     def _cost(moment: Moment, before: tuple[Entity, ...]) -> int:

@@ -20,7 +20,7 @@ from nodescope.base.entity import Entity
 from nodescope.base.errors import NothingYet, RequestRejected
 from nodescope.base.frame import Frame, Outcome
 from nodescope.base.metric import Metric
-from nodescope.base.rates import derive_increase
+from nodescope.base.rates import derive_elapsed_seconds, derive_increase
 from nodescope.base.text import hint_nearest
 from nodescope.hold.feature import FEATURES, Feature, Way, Weights
 from nodescope.hold.ring import Moment, Ring
@@ -428,8 +428,8 @@ def _add_metric(
     if metric.kind == "counter":
         # Resets and wraps are told in the kernel's unit; the scale comes after.
         grown = derive_increase(column, metric) * metric.scale
-        elapsed = np.diff(times_ns) / 1e9
-        known = ~np.isnan(grown) & (elapsed > 0)
+        elapsed = derive_elapsed_seconds(times_ns)
+        known = ~np.isnan(grown) & ~np.isnan(elapsed)
         values = grown[known] / elapsed[known]
         rate = float(grown[known].sum() / elapsed[known].sum()) if known.any() else None
     else:

@@ -19,7 +19,7 @@ import numpy as np
 from nodescope.base.block import Block, Table
 from nodescope.base.entity import Entity
 from nodescope.base.errors import SourceAbsent, SourceFailed
-from nodescope.base.metric import Metric
+from nodescope.base.metric import Kind, Metric
 from nodescope.collect.files.layout import NAN
 from nodescope.collect.run.counter_sum import CounterSum
 from nodescope.collect.run.source import Context
@@ -28,7 +28,7 @@ FOLDER = "sys/fs/resctrl"
 NOT_MOUNTED = "resctrl is not mounted: mount -t resctrl resctrl /sys/fs/resctrl"
 NO_HARDWARE = "no resctrl in this kernel: needs Intel RDT or AMD QoS, and virtual machines have none"
 NO_MONITORING = "resctrl is mounted, but this processor cannot monitor (no mon_data/mon_L3_*)"
-FILES = (
+FILES: tuple[tuple[str, Kind, str, str], ...] = (
     ("llc_occupancy", "gauge", "resctrl_llc_occupancy_bytes", "Last-level cache in use."),
     ("mbm_total_bytes", "counter", "resctrl_memory_bytes_total", "Bytes moved between cache and memory."),
     (
@@ -44,13 +44,7 @@ TABLE = Table(
     ("pcm",),
     (
         *(
-            Metric(
-                f"resctrl.{file}",
-                "counter" if kind == "counter" else "gauge",
-                sentence,
-                published,
-                unit="bytes",
-            )
+            Metric(f"resctrl.{file}", kind, sentence, published, unit="bytes")
             for file, kind, published, sentence in FILES
         ),
         Metric("resctrl.memory", "counter", "Bytes moved, resets counted out.", unit="bytes"),

@@ -2,7 +2,7 @@
 rocm-smi's JSON, of every generation.
 
     {"card0": {"GPU use (%)": "37", "Average Graphics Package Power (W)": "39.0", "Unique ID": "0x79cc"},
-     "system": {"Driver version": "6.8.5", "PID4242": "python, 1, 1073741824, 5, 10"}}
+     "system": {"Driver version": "6.8.5"}}
 
 All values are text. Keys changed with ROCm 4.3, 5.0, 6.0, 6.1.1 and 6.1.2; a
 card's number is its place on the bus. "GPU memory use (%)" is how busy the
@@ -32,7 +32,6 @@ ARGUMENTS = (
     "--showuniqueid",
     "--showbus",
     "--showproductname",
-    "--showdriverversion",
     "--showmeminfo",
     "vram",
     "--json",
@@ -79,24 +78,21 @@ FACTS = (
 
 
 def parse_rocm_smi(stdout: str, stderr: str = "") -> dict[str, Any]:
-    """{"driver", "gpus", "processes"}; ParseError with the reason when there is no reading."""
+    """{"gpus": [...]}; ParseError with the reason when there is no reading."""
     text = stdout.strip()
     tables = find_json(text)
     if tables is None:
         raise ParseError(f"rocm-smi: {explain(stdout, stderr)}")
-    system = tables.get("system", {})
-    driver = next((str(value) for key, value in system.items() if key.lower() == "driver version"), "")
     numbered = [(int(match[1]), card) for key, card in tables.items() if (match := _CARD.fullmatch(key))]
     gpus = [{"index": index, **parse_card(card)} for index, card in sorted(numbered)]
-    return {"driver": clean_text(driver), "gpus": gpus, "processes": parse_processes(system)}
+    return {"gpus": gpus}
 
 
 def is_answer(value: Any) -> bool:
-    """A dict with at least one card, or with processes; other JSON is not rocm-smi's."""
+    """A dict with at least one card; other JSON is not rocm-smi's."""
     if not isinstance(value, dict) or not all(isinstance(part, dict) for part in value.values()):
         return False
-    has_processes = any(str(key).startswith("PID") for key in value.get("system", {}))
-    return has_processes or any(_CARD.fullmatch(key) for key in value)
+    return any(_CARD.fullmatch(key) for key in value)
 
 
 def find_json(text: str) -> dict[str, dict[str, Any]] | None:
@@ -178,25 +174,6 @@ def first_fact(keys: Mapping[str, Any], names: tuple[str, ...]) -> str:
     words = [clean_text(str(keys.get(name, "")).strip()) for name in names]
     given = [word for word in words if word.lower() not in MISSING and not word.lower().startswith("n/a")]
     return next((word for word in given if not word.startswith("0x")), given[0] if given else "")
-
-
-def parse_processes(system: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """`PID4242: name, GPUs, bytes, us, occupancy`; a name may hold commas, so from the right."""
-    found = []
-    for key, value in system.items():
-        parts = [part.strip() for part in str(value).rsplit(",", 4)]
-        if not (key.startswith("PID") and key[3:].isdigit() and len(parts) == 5):
-            continue
-        name, gpus, memory, sdma_us, occupancy = parts
-        numbers = {
-            "gpus": parse_number(gpus),
-            "memory": parse_number(memory),
-            "sdma": None if (us := parse_number(sdma_us)) is None else us / 1e6,
-            "cu_occupancy": parse_number(occupancy),
-        }
-        known = {key: number for key, number in numbers.items() if number is not None}
-        found.append({"pid": int(key[3:]), "name": clean_text(name), **known})
-    return found
 
 
 # Words in what was printed -> what it means.
