@@ -77,8 +77,7 @@ def working(count: int) -> Iterator[None]:
 
 @contextlib.contextmanager
 def opened(native: Native | None) -> Iterator[ProcessSource]:
-    source = ProcessSource()
-    source.open(build_context(native))
+    source = ProcessSource(build_context(native))
     source.refresh(FIRST)
     try:
         yield source

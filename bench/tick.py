@@ -26,7 +26,7 @@ from nodescope.collect.files.batch import FileGrid, ReadSegment, read_segments
 from nodescope.collect.files.native import Native, load_native
 from nodescope.collect.files.roots import Descriptors, NodeRoot
 from nodescope.collect.run.sampler import Sampler
-from nodescope.collect.run.source import BatchSource, Context, Tick
+from nodescope.collect.run.source import BatchSource, Context, MakeBatchSource, Tick
 from nodescope.collect.sources import BATCH_SOURCES
 
 CONTAINERS = 200
@@ -50,7 +50,7 @@ def run(options: Options) -> list[Row]:
     raise_descriptor_limit()
     with containers(CONTAINERS):
         everything = measure(options.rounds, readers, lambda _: True)
-        only = measure(options.rounds, readers, lambda source: source.name == "container")
+        only = measure(options.rounds, readers, lambda make: make.name == "container")
         ticks = {name: measure_ticks(native) for name, native in readers.items()}
     what = f"tick, {CONTAINERS} containers x {PROCESSES} processes"
     rows = []
@@ -88,12 +88,13 @@ def raise_descriptor_limit() -> None:
 
 
 def measure(
-    rounds: int, readers: Mapping[str, Native | None], wanted: Callable[[BatchSource], bool]
+    rounds: int, readers: Mapping[str, Native | None], wanted: Callable[[MakeBatchSource], bool]
 ) -> Turns:
-    sources = {name: [source for make in BATCH_SOURCES if wanted(source := make())] for name in readers}
+    sources: dict[str, list[BatchSource]] = {name: [] for name in readers}
     try:
         for name, native in readers.items():
-            open_sources(sources[name], build_context(native))
+            context = build_context(native)
+            sources[name] += [make(context) for make in BATCH_SOURCES if wanted(make)]
         segments = {name: due_segments(sources[name]) for name in readers}
         # Only the plain reader can be watched; the native one reads the same.
         with Floor(files_read(segments["plain"])) as floor:
@@ -118,11 +119,6 @@ def measure(
 def build_context(native: Native | None) -> Context:
     root = NodeRoot(Path("/"), native=native)
     return Context(root, Descriptors(DESCRIPTORS), Settings(), ContainerNames(root), LiveContainers())
-
-
-def open_sources(sources: Sequence[BatchSource], context: Context) -> None:
-    for source in sources:
-        source.open(context)
 
 
 def due_segments(sources: Sequence[BatchSource]) -> list[ReadSegment]:
@@ -150,7 +146,7 @@ def files_read(segments: Sequence[ReadSegment]) -> list[str]:
 
 def measure_ticks(native: Native | None, count: int = 30) -> float:
     """CPU seconds of a whole tick, the mean over one round of all tiers."""
-    sampler = Sampler([make() for make in BATCH_SOURCES], [], [], build_context(native), SystemClock())
+    sampler = Sampler(BATCH_SOURCES, [], [], build_context(native), SystemClock())
     sampler.tick()
     start = thread_cpu_ns()
     for _ in range(count):

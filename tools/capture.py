@@ -94,13 +94,13 @@ def build_sampler(
         descriptors=Descriptors(raise_descriptor_limit()),
         settings=settings,
         names=ContainerNames(root),
-        roster=LiveContainers(),
+        live_containers=LiveContainers(),
         page_bytes=os.sysconf("SC_PAGE_SIZE"),
         ticks_per_second=os.sysconf("SC_CLK_TCK"),
     )
     batch, calls = choose_sources(settings)
     callers = [CallRunner(source, context, clock) for source in calls]
-    return Sampler(batch, callers, [], context, clock), callers, context.roster
+    return Sampler(batch, callers, [], context, clock), callers, context.live_containers
 
 
 @dataclass
@@ -136,9 +136,9 @@ class Choice:
         return not path.startswith(CGROUP) or not any(other in path for other in self.left_out)
 
 
-def choose(root: RecordingRoot, roster: LiveContainers, containers: int) -> Choice:
+def choose(root: RecordingRoot, live_containers: LiveContainers, containers: int) -> Choice:
     """The first containers with their processes, and the processes that the agent shows."""
-    members = roster.members
+    members = live_containers.members
     kept, others = (members[:containers], members[containers:]) if containers else (members, ())
     strangers = {str(pid) for member in others for pid in member.pids}
     shown = {path.split("/")[1] for path in root.asked if re.fullmatch(r"proc/\d+/cgroup", path)}
@@ -372,13 +372,13 @@ def find_leaks(folder: Path, scrub: Scrub) -> list[str]:
 def capture(name: str, root: Path, out: Path, processes: int, containers: int, clock: Clock) -> int:
     """Two instants into out/name; 1 when a name that was to be replaced is still there."""
     recording = RecordingRoot(root)
-    sampler, callers, roster = build_sampler(recording, clock, processes)
+    sampler, callers, live_containers = build_sampler(recording, clock, processes)
     learn(sampler, callers)
-    instants = [take(recording, choose(recording, roster, containers), clock.mono_ns())]
+    instants = [take(recording, choose(recording, live_containers, containers), clock.mono_ns())]
     clock.wait_until(instants[0].mono_ns + SECOND_NS, threading.Event())
     # Whatever was born meanwhile is asked for, too.
     sampler.tick()
-    instants.append(take(recording, choose(recording, roster, containers), clock.mono_ns()))
+    instants.append(take(recording, choose(recording, live_containers, containers), clock.mono_ns()))
     sampler.stop()
 
     folder = out / name

@@ -32,7 +32,7 @@ from nodescope.collect.files.native import describe_reader, load_native
 from nodescope.collect.files.roots import Descriptors, open_root
 from nodescope.collect.run.call_runner import CallRunner
 from nodescope.collect.run.sampler import Sampler
-from nodescope.collect.run.source import BatchSource, CallSource, Context
+from nodescope.collect.run.source import Context, MakeBatchSource, MakeCallSource
 from nodescope.collect.sources import BATCH_SOURCES, CALL_SOURCES
 from nodescope.fpga.tracker import FpgaTracker
 from nodescope.hold.ring import Ring
@@ -142,7 +142,7 @@ def build_context(
         descriptors=Descriptors(raise_descriptor_limit()),
         settings=settings,
         names=ContainerNames(root),
-        roster=LiveContainers(),
+        live_containers=LiveContainers(),
         page_bytes=read_page_bytes(settings.root),
         ticks_per_second=os.sysconf("SC_CLK_TCK"),
         fpga=fpga,
@@ -186,19 +186,17 @@ def read_page_bytes(root: Path) -> int:
     return resource.getpagesize()
 
 
-def choose_sources(settings: Settings) -> tuple[list[BatchSource], list[CallSource]]:
+def choose_sources(settings: Settings) -> tuple[list[MakeBatchSource], list[MakeCallSource]]:
     """Every source but the excluded; an exclusion that names none is refused."""
-    batch = [make() for make in BATCH_SOURCES]
-    calls = [make() for make in CALL_SOURCES]
-    known = [*(source.name for source in batch), *(source.name for source in calls)]
+    known = [*(make.name for make in BATCH_SOURCES), *(make.name for make in CALL_SOURCES)]
     for name in settings.sources_exclude:
         if name not in known:
             raise SettingsRejected(
                 f'sources_exclude: no source "{name}"{hint_nearest(name, known)} accepted: {", ".join(known)}'
             )
     return (
-        [source for source in batch if source.name not in settings.sources_exclude],
-        [source for source in calls if source.name not in settings.sources_exclude],
+        [make for make in BATCH_SOURCES if make.name not in settings.sources_exclude],
+        [make for make in CALL_SOURCES if make.name not in settings.sources_exclude],
     )
 
 
@@ -243,7 +241,7 @@ def build_parts(
     ring = Ring(settings.ring_seconds, settings.ring_bytes, settings.interval_seconds)
     obituaries = Obituaries()
     batch, calls = choose_sources(settings)
-    callers = [CallRunner(source, context, clock) for source in calls]
+    callers = [CallRunner(make, context, clock) for make in calls]
     sampler = Sampler(batch, callers, [ring, obituaries], context, clock)
     labels = tuple(parse_label(text) for text in settings.label)
     own = SelfMetrics(sampler.counters, ring, obituaries, labels)

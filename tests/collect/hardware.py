@@ -9,11 +9,17 @@ from nodescope.collect.containers.live_containers import LiveContainers
 from nodescope.collect.containers.names import ContainerNames
 from nodescope.collect.files.roots import Descriptors, NodeRoot
 from nodescope.collect.run.source import Context
+from nodescope.collect.sources.pcm.source import PcmSource
 
 
 def make_context(folder: Path, faults: dict[str, int] | None = None, **settings: Any) -> Context:
     root = NodeRoot(folder, faults)
     return Context(root, Descriptors(64), Settings(**settings), ContainerNames(root), LiveContainers())
+
+
+def make_pcm(**settings: Any) -> PcmSource:
+    """A source that is only asked to parse; its server is never reached."""
+    return PcmSource(make_context(Path("/nonexistent"), pcm_url="http://127.0.0.1:1", **settings))
 
 
 def write_files(folder: Path, files: dict[str, object]) -> None:

@@ -10,6 +10,7 @@ from types import ModuleType
 import pytest
 from tests.support import FixtureNode, list_nodes, read_faults
 
+from nodescope.base.block import Table
 from nodescope.base.frame import Frame
 from nodescope.base.metric import Metric
 from nodescope.base.unit_guess import NOT_KNOWN, unit_of
@@ -89,14 +90,14 @@ def metrics_of(runs: Runs) -> Iterator[Metric]:
 
 def test_sources_are_the_files_of_the_folder() -> None:
     """A source that is written but not listed would never be asked."""
-    listed = [make().name for make in BATCH_SOURCES] + [make().name for make in CALL_SOURCES]
+    listed = [make.name for make in BATCH_SOURCES] + [make.name for make in CALL_SOURCES]
     assert sorted(listed) == NAMES
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_source_is_called_like_its_file(name: str) -> None:
     """File name = Source.name = settings key = docs heading."""
-    assert module_of(name).make().name == name
+    assert module_of(name).make.name == name
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -200,3 +201,121 @@ def test_a_name_without_its_sidecar_has_its_unit_or_none(runs: Runs) -> None:
         else:
             assert told.scale == 1.0, metric.name
     assert unsure <= {"cpu", "process", "memory", "cgroup"}
+
+
+# -- a simple source is known to its own file and to the list of sources --------
+
+SIMPLE = sorted(path.stem for path in FOLDER.glob("*.py") if path.stem != "__init__")
+SOURCE_TREE = FOLDER.parents[1]
+# Names of sources that are other words as well: scopes, cgroup controllers, settings, options.
+# Their tables and metrics are looked for all the same, and so are imports.
+COMMON_WORDS = {
+    *("cpu", "disk", "filesystem", "fpga", "host", "kernel", "kubernetes", "memory", "network", "pod"),
+    "pressure",
+}
+# Modules that know simple sources, which sources, and why. Whoever adds a source adds nothing here.
+KNOWN_BY: dict[str, tuple[set[str], str]] = {
+    "base/metric_names.py": (
+        {"cpu", "disk", "memory", "network", "pod", "pressure", "smaps_rollup", "vmstat"},
+        "plain names are made of raw ones",
+    ),
+    "collect/run/budget.py": ({"cpu"}, "what is slowed last"),
+    "collect/sources/host.py": (
+        {"cpu", "disk", "memory", "network"},
+        "macOS: the series that the Linux sources have, under their names",
+    ),
+    "collect/sources/pod.py": ({"network"}, "the layout of net/dev, which is the same in every namespace"),
+    "hold/core_window.py": ({"cpu", "cpufreq", "cpuidle"}, "tables with a row per core"),
+    "hold/feature.py": (
+        {"cpu", "cpufreq", "cpuidle", "memory", "pressure", "rapl", "resctrl"},
+        "the scheduler's features",
+    ),
+    "keep/demo/samples.py": ({"cpu", "memory"}, "the demo writes an archive of them"),
+    "publish/derived.py": ({"cpu", "memory", "pressure"}, "the health score"),
+    "use/viewer/tiles.py": ({"memory"}, "the node's tile shows its memory"),
+}
+
+
+def list_names(name: str, runs: Runs) -> set[str]:
+    """A source's tables and metrics: from every fixture node, and from its module where no node has it."""
+    tables = {block.table for first, second, _ in runs.values() for block in (*first.blocks, *second.blocks)}
+    tables |= {value for value in vars(module_of(name)).values() if isinstance(value, Table)}
+    mine = [table for table in tables if table.source == name]
+    found = {table.name for table in mine} | {metric.name for table in mine for metric in table.metrics}
+    # `host` gives the series of other sources, under their names.
+    return {one for one in found if one.partition(".")[0] == name}
+
+
+def list_texts(tree: ast.Module) -> Iterator[tuple[str, bool]]:
+    """(text, whether it is the beginning of an f-string) of the code's strings; docstrings are none."""
+    beginnings = {
+        id(node.values[0]) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) and node.values
+    }
+    comments = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in comments:
+            yield node.value, id(node) in beginnings
+
+
+def list_imported(tree: ast.Module) -> set[str]:
+    """Simple sources that a module imports, whole or in part."""
+    package = "nodescope.collect.sources"
+    froms = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+    whole = {alias.name for node in froms if node.module == package for alias in node.names}
+    return whole | {str(node.module).removeprefix(f"{package}.") for node in froms}
+
+
+def is_named(source: str, names: set[str], text: str, *, is_beginning: bool) -> bool:
+    if text == source and source not in COMMON_WORDS:
+        return True
+    if is_beginning:
+        return text.startswith(f"{source}.") and any(name.startswith(text) for name in names)
+    return "." in text and text in names
+
+
+def find_knowing(runs: Runs) -> dict[str, set[str]]:
+    """Module -> simple sources that it names, by import, by name, by a table or by a metric."""
+    names = {source: list_names(source, runs) for source in SIMPLE}
+    knowing: dict[str, set[str]] = {}
+    for path in sorted(SOURCE_TREE.rglob("*.py")):
+        own = path.stem if path.parent == FOLDER else ""
+        if own == "__init__":
+            continue
+        tree = ast.parse(path.read_text())
+        texts, imported = list(list_texts(tree)), list_imported(tree)
+        found = {
+            source
+            for source in SIMPLE
+            if source != own
+            if source in imported
+            or any(is_named(source, names[source], text, is_beginning=first) for text, first in texts)
+        }
+        if found:
+            knowing[path.relative_to(SOURCE_TREE).as_posix()] = found
+    return knowing
+
+
+def test_a_simple_source_is_named_by_its_own_file_and_the_list_alone(runs: Runs) -> None:
+    """
+    A new source costs the seven files of CONTRIBUTING and not an eighth.
+
+    Everything behind the source is generic: ring, archive, /metrics, queries and
+    pages see tables and metrics, not sources. This fails as soon as a module
+    imports a simple source, or holds its name or the name of one of its tables
+    or metrics as a string, and is not listed above with a reason; and when a
+    module that is listed no longer does, so that the list stays true.
+    """
+    assert find_knowing(runs) == {module: sources for module, (sources, _) in KNOWN_BY.items()}
+
+
+def test_the_search_for_names_finds_an_eighth_file() -> None:
+    """An import, a name, a metric and the beginning of one; a docstring or another word does not count."""
+    names = {"rapl", "rapl.package.energy", "cpu", "cpu.idle"}
+    assert is_named("rapl", names, "rapl", is_beginning=False)
+    assert is_named("rapl", names, "rapl.package.energy", is_beginning=False)
+    assert is_named("cpu", names, "cpu.", is_beginning=True)
+    assert not is_named("cpu", names, "cpu", is_beginning=False)
+    assert not is_named("cpu", names, "cpu.stat", is_beginning=True)
+    tree = ast.parse('"""rapl"""\nfrom nodescope.collect.sources import rapl\nname = "x"')
+    assert [text for text, _ in list_texts(tree)] == ["x"]
+    assert "rapl" in list_imported(tree)

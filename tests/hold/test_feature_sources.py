@@ -5,16 +5,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.collect.hardware import make_context, write_files
+from tests.collect.hardware import make_context, make_pcm, write_files
 from tests.collect.sources.test_pcm_totals import COLUMNS, GOOD, make_answer, row_at, with_cell
 
 from nodescope.base.block import Block
 from nodescope.base.entity import Entity
 from nodescope.base.errors import RequestRejected
 from nodescope.base.frame import OK, Frame, Outcome
-from nodescope.collect.run.source import CallSource
+from nodescope.collect.run.source import MakeCallSource
 from nodescope.collect.sources import cpufreq, cpuidle, rapl, resctrl
-from nodescope.collect.sources.pcm.source import PcmSource
 from nodescope.collect.sources.pcm.totals import TABLES
 from nodescope.collect.sources.perf import source as perf
 from nodescope.hold.core_window import parse_cores
@@ -57,7 +56,7 @@ def make_ring() -> Ring:
 
 
 def pcm_frames(rows: list[tuple[str, ...]]) -> list[list[Block]]:
-    source = PcmSource()
+    source = make_pcm()
     return [list(source.parse(make_answer(row), number * SECOND)) for number, row in enumerate(rows)]
 
 
@@ -136,7 +135,6 @@ def test_pcm_is_preferred_while_it_has_samples_in_the_window() -> None:
 
 def test_files_of_the_kernel_give_power_bandwidth_frequency_and_residency(tmp_path: Path) -> None:
     """rapl, resctrl, cpufreq and cpuidle, from their files to the window."""
-    sources: list[CallSource] = [rapl.make(), resctrl.make(), cpufreq.make(), cpuidle.make()]
     base = "sys/devices/system/cpu"
 
     def write(number: int) -> None:
@@ -164,8 +162,8 @@ def test_files_of_the_kernel_give_power_bandwidth_frequency_and_residency(tmp_pa
     write(0)
     context = make_context(tmp_path)
     frames = []
-    for source in sources:
-        source.open(context)
+    makes: list[MakeCallSource] = [rapl.make, resctrl.make, cpufreq.make, cpuidle.make]
+    sources = [make(context) for make in makes]
     for number in range(6):
         write(number)
         frames.append([block for source in sources for block in source.parse(source.read(), number * SECOND)])
@@ -213,7 +211,7 @@ def core_ring() -> Ring:
         "20.00",
     )
     columns = (*COLUMNS[:2], *CORES)
-    source = PcmSource()
+    source = make_pcm()
     ring = make_ring()
     fill(
         ring,

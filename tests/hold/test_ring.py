@@ -197,13 +197,6 @@ def test_a_source_that_opened_anew_starts_a_new_history() -> None:
     assert len(ring.moments("node", -1, 10 * SECOND)[1]) == 1
 
 
-def test_a_table_that_was_forgotten_is_no_longer_shown() -> None:
-    ring = Ring(60.0, 10**9, 1.0)
-    fill(ring, 1)
-    ring.forget("node")
-    assert not ring.latest()
-
-
 def test_a_block_is_immutable_and_checked() -> None:
     block = make_block(TABLES[0], SETS[1], 0)
     with pytest.raises(ValueError, match="read-only"):

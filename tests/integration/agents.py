@@ -27,8 +27,8 @@ import httpx
 
 from nodescope.base.settings_load import load_settings
 from nodescope.collect.run.call_runner import CallRunner
-from nodescope.collect.run.sampler import Opened
-from nodescope.collect.run.source import BatchSource, CallSource
+from nodescope.collect.run.sampler import SourceSlot
+from nodescope.collect.run.source import MakeBatchSource, MakeCallSource
 from nodescope.serve.server import build_server, open_socket
 from nodescope.wiring import Parts, build_agent_app, build_parts
 
@@ -203,13 +203,13 @@ def make_parts(clock: Any = None, **settings: Any) -> Parts:
     return build_parts(load_settings(settings, {}, {}), clock)
 
 
-def plant(parts: Parts, *sources: BatchSource | CallSource) -> None:
+def plant(parts: Parts, *sources: MakeBatchSource | MakeCallSource) -> None:
     """More sources for an agent that has not been started."""
     for source in sources:
         if hasattr(source, "pace_seconds"):
             parts.sampler._callers.append(CallRunner(source, parts.context, parts.clock))  # type: ignore[arg-type]
         else:
-            parts.sampler._opened.append(Opened(source))
+            parts.sampler._slots.append(SourceSlot(source))
 
 
 def tick(parts: Parts, count: int, seconds: float = 1.0) -> None:

@@ -45,8 +45,9 @@ class CallFake:
         self._table = make_table(name)
         self._read = read
 
-    def open(self, context: Context) -> None:
+    def __call__(self, context: Context) -> "CallFake":
         del context
+        return self
 
     def read(self) -> Any:
         return self._read()
@@ -91,8 +92,9 @@ class BatchFake:
         self._segment = SegmentFake(make_table(name), read)
         self._refresh = refresh
 
-    def open(self, context: Context) -> None:
+    def __call__(self, context: Context) -> "BatchFake":
         del context
+        return self
 
     def refresh(self, tick: Tick) -> Iterable[Event]:
         del tick
@@ -306,8 +308,9 @@ class Crowd:
         )
         self._segment = CrowdSegment(self._entities)
 
-    def open(self, context: Context) -> None:
+    def __call__(self, context: Context) -> "Crowd":
         del context
+        return self
 
     def refresh(self, tick: Tick) -> Iterable[Event]:
         del tick

@@ -146,7 +146,6 @@ def test_a_row_is_seen_before_the_next_is_written() -> None:
     """Newline-first: a reader of lines would have it one interval late."""
     command = build_command([str(FAKE), "--loop", "--stamp", "now"], 202302, 1.0, per_core=True)
     process = PcmProcess(command, 1.0)
-    process.start()
     try:
         for _ in range(4):
             rows = process.read()
@@ -201,15 +200,15 @@ def test_two_pcms_at_once_are_detected_before_and_while_running() -> None:
     """Ours gives way and says which one is in its way."""
     with running_agent("--pcm-command", fake("--loop", "--stamp", "now")) as agent:
         wait_for(lambda: agent.pcm()["state"] == "ok", "pcm is ok")
-        rival = subprocess.Popen(
+        conflict = subprocess.Popen(
             [str(FAKE), "--loop", "1", "-csv"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
         try:
-            wait_for(lambda: f"pid {rival.pid}" in agent.pcm()["reason"], "the rival is seen", 25)
+            wait_for(lambda: f"pid {conflict.pid}" in agent.pcm()["reason"], "the conflict is seen", 25)
             assert find_pcm(agent) == 0
         finally:
-            rival.terminate()
-            rival.wait()
+            conflict.terminate()
+            conflict.wait()
         wait_for(lambda: agent.pcm()["state"] == "ok", "pcm is back", 40)
 
 
@@ -230,7 +229,6 @@ def test_pcm_ends_with_the_agent_even_if_that_is_killed() -> None:
 def test_a_fault_costs_one_row_at_the_most(fault: str) -> None:
     command = [str(FAKE), "--loop", "--stamp", "now", "--rows", "6", "--fault", fault, "0.2", "-csv", "-f"]
     process = PcmProcess(command, 0.2)
-    process.start()
     try:
         rows = 0
         while isinstance(found := process.read(), list):
@@ -244,7 +242,6 @@ def test_a_fault_costs_one_row_at_the_most(fault: str) -> None:
 def test_signals_write_into_the_data_and_harm_nothing() -> None:
     """SIGSTOP and SIGCONT, as a debugger does: DEBUG text in the CSV."""
     process = PcmProcess([str(FAKE), "--loop", "--stamp", "now", "0.2", "-csv", "-f"], 0.2)
-    process.start()
     try:
         assert isinstance(process.read(), list)
         assert process.pid
@@ -261,7 +258,6 @@ def test_signals_write_into_the_data_and_harm_nothing() -> None:
 def test_without_flushing_rows_come_in_bursts_and_all_are_counted() -> None:
     """Blocks of 4 KiB: what is torn by a block is whole with the next."""
     process = PcmProcess([str(FAKE), "--loop", "--stamp", "now", "--rows", "60", "0.02", "-csv"], 0.02)
-    process.start()
     bursts = []
     while isinstance(found := process.read(), list):
         bursts.append(len(found))
@@ -278,7 +274,6 @@ def test_every_sample_is_replayed_as_it_is_read() -> None:
         data = path.read_bytes()
         expected = [row.fields for row in stream.feed(data) + stream.finish()]
         process = PcmProcess([str(FAKE), "--replay", str(path), "--speed", "0", "1", "-csv", "-f"], 1.0)
-        process.start()
         rows = []
         while isinstance(found := process.read(), list):
             rows += [row.fields for row in found]

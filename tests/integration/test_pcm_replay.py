@@ -5,11 +5,11 @@ import os
 from pathlib import Path
 
 import pytest
-from tests.collect.hardware import make_context, value
+from tests.collect.hardware import make_pcm, value
 
 from nodescope.base.frame import OK, Frame
 from nodescope.collect.sources.pcm.process import PcmProcess
-from nodescope.collect.sources.pcm.source import PcmSource, group_rows
+from nodescope.collect.sources.pcm.source import group_rows
 from nodescope.hold.ring import Ring
 
 FAKE = Path(__file__).parents[1] / "fakes" / "pcm"
@@ -46,11 +46,9 @@ def resident_bytes() -> int:
 
 def replay(path: Path, rows: int, tmp_path: Path) -> tuple[int, float, float, float]:
     """Through a pipe, the parser, the account and the ring; growth of memory behind the first tenth."""
-    source = PcmSource()
-    source._context = make_context(tmp_path)
+    source = make_pcm()
     ring = Ring(120.0, 64 * MEBIBYTE, 1.0)
     process = PcmProcess([str(FAKE), "--replay", str(path), "--speed", "0", "1", "-csv", "-f"], 1.0)
-    process.start()
     seen = sequence = settled = 0
     newest = None
     while isinstance(found := process.read(), list):

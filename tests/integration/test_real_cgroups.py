@@ -11,6 +11,7 @@ import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -356,12 +357,12 @@ def test_nothing_inside_the_agent_remembers_a_removed_cgroup(cgroups: Cgroups) -
         tick(parts, 3, OBITUARY_SECONDS)
         assert only(client.get("/metrics").text, groups) == ""
         assert only(client.get("/window?scope=container&seconds=100").text, groups) == ""
-        source = next(opened.source for opened in parts.sampler._opened if opened.source.name == "container")
-        held = [grid._rows for grid in source._grids.values()]  # type: ignore[attr-defined]
+        source: Any = next(slot.source for slot in parts.sampler._slots if slot.name == "container")
+        held = [grid._rows for grid in source._grids.values()]
         assert only("\n".join(str(entity) for rows in held for entity in rows), groups) == ""
-        assert only("\n".join(map(str, source._lives)), groups) == ""  # type: ignore[attr-defined]
-        assert only("\n".join(map(str, source._members._pids)), groups) == ""  # type: ignore[attr-defined]
-        watches = source._discovery._event_watches  # type: ignore[attr-defined]
+        assert only("\n".join(map(str, source._lives)), groups) == ""
+        assert only("\n".join(map(str, source._pids._pids)), groups) == ""
+        watches = source._discovery._event_watches
         assert only("\n".join(watches), groups) == ""
         held_moments = [
             str(moment.block.entities) for track in parts.ring._tracks.values() for moment in track.moments

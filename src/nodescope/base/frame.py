@@ -33,11 +33,18 @@ class Outcome:
 OK = Outcome("ok")
 
 
+# The kinds of events, as they stand in archives.
+START, EXIT, OOM_EXIT = "start", "exit", "oom_exit"
+# Events that end an entity.
+ENDS = frozenset({EXIT, OOM_EXIT})
+
+
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something that happened to an entity: start, exit, oom, rename."""
+    """Something that happened to an entity."""
 
     kind: str
+    """START, EXIT or OOM_EXIT."""
     at_ns: int
     scope: str
     ids: tuple[str, ...]

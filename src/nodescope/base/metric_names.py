@@ -26,6 +26,8 @@ up or are averaged.
 from dataclasses import dataclass
 from typing import Literal
 
+from nodescope.base.cgroup_metrics import list_raw_names
+
 Form = Literal["value", "rate", "rates", "left", "share", "used", "rate_share", "part"]
 Join = Literal["sum", "mean"]
 
@@ -47,111 +49,81 @@ class Plain:
     join: Join = "sum"
 
 
-USAGE = ("cgroup.v2.cpu.stat.usage_usec", "cgroup.v1.cpuacct.usage")
-MEMORY = ("cgroup.v2.memory.current", "cgroup.v1.memory.usage_in_bytes")
-LIMIT = ("cgroup.v2.memory.max", "cgroup.v1.memory.limit_in_bytes")
-QUOTA = ("cgroup.v2.cpu.max.quota", "cgroup.v1.cpu.cfs_quota_us")
-PERIOD = ("cgroup.v2.cpu.max.period", "cgroup.v1.cpu.cfs_period_us")
+def container_row(name: str, unit: str, form: Form, *v2_names: str, words: str, factor: float = 1.0) -> Plain:
+    return Plain(name, unit, form, tuple(list_raw_names(one) for one in v2_names), words, factor)
+
+
+USAGE, QUOTA, PERIOD = "cpu.stat.usage_usec", "cpu.max.quota", "cpu.max.period"
+MEMORY, LIMIT = "memory.current", "memory.max"
 
 ROWS = (
-    Plain("cpu", "cores", "rate", (USAGE,), "CPU time used per second."),
-    Plain(
-        "cpu_user",
-        "cores",
+    container_row("cpu", "cores", "rate", USAGE, words="CPU time used per second."),
+    container_row(
+        "cpu_user", "cores", "rate", "cpu.stat.user_usec", words="CPU time used in user mode per second."
+    ),
+    container_row(
+        "cpu_system", "cores", "rate", "cpu.stat.system_usec", words="CPU time used in the kernel per second."
+    ),
+    container_row(
+        "cpu_millicores",
+        "millicores",
         "rate",
-        (("cgroup.v2.cpu.stat.user_usec", "cgroup.v1.cpuacct.stat.user"),),
-        "CPU time used in user mode per second.",
+        USAGE,
+        words="CPU time used, in thousandths of a core.",
+        factor=1000.0,
     ),
-    Plain(
-        "cpu_system",
-        "cores",
-        "rate",
-        (("cgroup.v2.cpu.stat.system_usec", "cgroup.v1.cpuacct.stat.system"),),
-        "CPU time used in the kernel per second.",
+    container_row(
+        "cpu_limit_share", "ratio", "rate_share", USAGE, QUOTA, PERIOD, words="CPU used of the CPU granted."
     ),
-    Plain(
-        "cpu_millicores", "millicores", "rate", (USAGE,), "CPU time used, in thousandths of a core.", 1000.0
-    ),
-    Plain("cpu_limit_share", "ratio", "rate_share", (USAGE, QUOTA, PERIOD), "CPU used of the CPU granted."),
-    Plain(
+    container_row(
         "cpu_throttled",
         "ratio",
         "part",
-        (
-            ("cgroup.v2.cpu.stat.nr_throttled", "cgroup.v1.cpu.stat.nr_throttled"),
-            ("cgroup.v2.cpu.stat.nr_periods", "cgroup.v1.cpu.stat.nr_periods"),
-        ),
-        "Share of scheduler periods in which the quota ran out.",
+        "cpu.stat.nr_throttled",
+        "cpu.stat.nr_periods",
+        words="Share of scheduler periods in which the quota ran out.",
     ),
-    Plain("memory", "bytes", "value", (MEMORY,), "Memory in use, page cache included."),
-    Plain(
+    container_row("memory", "bytes", "value", MEMORY, words="Memory in use, page cache included."),
+    container_row(
         "memory_working_set",
         "bytes",
         "left",
-        (
-            MEMORY,
-            ("cgroup.v2.memory.stat.inactive_file", "cgroup.v1.memory.stat.total_inactive_file"),
-        ),
-        "Memory in use less the page cache that may be dropped first.",
+        MEMORY,
+        "memory.stat.inactive_file",
+        words="Memory in use less the page cache that may be dropped first.",
     ),
-    Plain(
-        "memory_anon",
-        "bytes",
-        "value",
-        (("cgroup.v2.memory.stat.anon", "cgroup.v1.memory.stat.total_rss"),),
-        "Anonymous memory.",
-    ),
-    Plain(
-        "memory_file",
-        "bytes",
-        "value",
-        (("cgroup.v2.memory.stat.file", "cgroup.v1.memory.stat.total_cache"),),
-        "Page cache.",
-    ),
+    container_row("memory_anon", "bytes", "value", "memory.stat.anon", words="Anonymous memory."),
+    container_row("memory_file", "bytes", "value", "memory.stat.file", words="Page cache."),
     Plain("memory_pss", "bytes", "value", (("smaps_rollup.pss",),), "Proportional share of memory."),
-    Plain(
-        "memory_peak",
-        "bytes",
-        "value",
-        (("cgroup.v2.memory.peak", "cgroup.v1.memory.max_usage_in_bytes"),),
-        "The most memory that was in use.",
-    ),
-    Plain("memory_limit", "bytes", "value", (LIMIT,), "Memory limit."),
-    Plain("memory_limit_share", "ratio", "share", (MEMORY, LIMIT), "Memory used of its limit."),
-    Plain(
+    container_row("memory_peak", "bytes", "value", "memory.peak", words="The most memory that was in use."),
+    container_row("memory_limit", "bytes", "value", LIMIT, words="Memory limit."),
+    container_row("memory_limit_share", "ratio", "share", MEMORY, LIMIT, words="Memory used of its limit."),
+    container_row(
         "pressure_cpu",
         "ratio",
         "rate",
-        (("cgroup.v2.cpu.pressure.some.total",),),
-        "Share of time in which a task waited for CPU.",
+        "cpu.pressure.some.total",
+        words="Share of time in which a task waited for CPU.",
     ),
-    Plain(
+    container_row(
         "pressure_memory",
         "ratio",
         "rate",
-        (("cgroup.v2.memory.pressure.some.total",),),
-        "Share of time in which a task waited for memory.",
+        "memory.pressure.some.total",
+        words="Share of time in which a task waited for memory.",
     ),
-    Plain(
+    container_row(
         "pressure_io",
         "ratio",
         "rate",
-        (("cgroup.v2.io.pressure.some.total",),),
-        "Share of time in which a task waited for I/O.",
+        "io.pressure.some.total",
+        words="Share of time in which a task waited for I/O.",
     ),
-    Plain(
-        "disk_read",
-        "bytes/s",
-        "rate",
-        (("cgroup.v2.io.stat.rbytes", "cgroup.v1.blkio.throttle.io_service_bytes.read"),),
-        "Bytes read from block devices per second.",
+    container_row(
+        "disk_read", "bytes/s", "rate", "io.stat.rbytes", words="Bytes read from block devices per second."
     ),
-    Plain(
-        "disk_write",
-        "bytes/s",
-        "rate",
-        (("cgroup.v2.io.stat.wbytes", "cgroup.v1.blkio.throttle.io_service_bytes.write"),),
-        "Bytes written to block devices per second.",
+    container_row(
+        "disk_write", "bytes/s", "rate", "io.stat.wbytes", words="Bytes written to block devices per second."
     ),
     Plain(
         "network_receive",
@@ -169,21 +141,11 @@ ROWS = (
         "Bytes that the container's pod sent per second.",
         of="pod",
     ),
-    Plain(
-        "oom_kills",
-        "count",
-        "value",
-        (("cgroup.v2.memory.events.oom_kill", "cgroup.v1.memory.oom_control.oom_kill"),),
-        "Processes killed for memory.",
+    container_row(
+        "oom_kills", "count", "value", "memory.events.oom_kill", words="Processes killed for memory."
     ),
     Plain("processes", "count", "value", (("container.processes",),), "Processes that run in it."),
-    Plain(
-        "threads",
-        "count",
-        "value",
-        (("cgroup.v2.pids.current", "cgroup.v1.pids.current"),),
-        "Threads that run in it.",
-    ),
+    container_row("threads", "count", "value", "pids.current", words="Threads that run in it."),
     Plain(
         "gpu_utilization",
         "ratio",

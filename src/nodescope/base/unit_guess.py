@@ -11,6 +11,8 @@ systems, and a number that is a thousand times too large is worse than none.
 import re
 from dataclasses import dataclass
 
+from nodescope.base.cgroup_metrics import CGROUP_METRICS, CLOCK_TICKS
+
 NOT_KNOWN = "unit not known"
 
 
@@ -33,14 +35,12 @@ RULES = tuple(
         (r"process\.(cpu|utime|stime|rss)", UNKNOWN),
         (r"memory\.HugePages_\w+", COUNT),
         (r"memory\..+", UNKNOWN),
-        (r"cgroup\.v1\.cpuacct\.stat\.(user|system)", UNKNOWN),
-        (r"cgroup\.v1\.(cpuacct\.usage|cpu\.stat\.throttled_time)", KernelUnit("seconds", 1e-9)),
+        # What other programs read of the files whose declared names are in DECLARED.
         (r"cgroup\.v2\.cpu\.stat\.\w+_usec", KernelUnit("seconds", 1e-6)),
-        (r"(cgroup\.v2\.\w+\.)?pressure\.(\w+\.)?(some|full)\.total", KernelUnit("seconds", 1e-6)),
+        (r"pressure\.\w+\.(some|full)\.total", KernelUnit("seconds", 1e-6)),
         (r"pressure\.\w+\.(some|full)\.avg10", KernelUnit("percent")),
         (r"cgroup\.v2\.memory\.(current|max|peak|swap\.current|stat\.\w+)", KernelUnit("bytes")),
         (r"cgroup\.v1\.memory\.(\w+_in_bytes|stat\.total_\w+)", KernelUnit("bytes")),
-        (r"cgroup\.(v2\.io\.stat\.[rw]bytes|v1\.blkio\..*_bytes\.\w+)", KernelUnit("bytes")),
         (r"smaps_rollup\.pss\w*", KernelUnit("bytes", 1024.0)),
         (r"disk\.sectors_(read|written)", KernelUnit("bytes", 512.0)),
         (r"(disk|fpga)\.[\w.]+_ms", KernelUnit("seconds", 1e-3)),
@@ -58,6 +58,15 @@ RULES = tuple(
 )
 
 
+DECLARED = {
+    name: UNKNOWN if scale is CLOCK_TICKS else KernelUnit(row.unit, scale)
+    for row in CGROUP_METRICS
+    for name, scale in row.raw
+}
+
+
 def unit_of(name: str) -> KernelUnit:
     """A name that no rule has is taken as it is: a count, or in its base unit already."""
+    if name in DECLARED:
+        return DECLARED[name]
     return next((unit for pattern, unit in RULES if pattern.fullmatch(name)), COUNT)

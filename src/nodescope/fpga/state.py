@@ -80,7 +80,7 @@ class FpgaState:
 
     @property
     def newest_at_ms(self) -> int | None:
-        """When it was written at the earliest: what it says, else its newest event."""
+        """Write time if stated, else time of the newest event."""
         if self.updated_at_ms is not None:
             return self.updated_at_ms
         seen = [event[0] for event in self.events or ()]

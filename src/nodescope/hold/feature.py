@@ -18,13 +18,14 @@ Bottom = Weights | Literal["elapsed", "one", "rows"]
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """One more source of a feature, and how it gives it."""
+    """One source of a feature, and how it gives it."""
 
     source: str
     table: str
     top: Weights
     bottom: Bottom = "one"
     complement: bool = False
+    """1 - top / bottom."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,33 +35,10 @@ class Feature:
     name: str
     unit: str
     help: str
-    sources: tuple[str, ...]
-    """Who could give it, best first."""
-    table: str = ""
-    """Empty while no table of this build gives it."""
-    top: Weights = ()
-    bottom: Bottom = "one"
-    complement: bool = False
-    """1 - top / bottom."""
-    otherwise: tuple[Way, ...] = ()
-    """What is tried when the first source gave nothing in the window, in this order."""
-    pooled: bool = False
+    ways: tuple[Way, ...]
+    """Best first: the first that gave something in the window counts."""
+    is_pooled: bool = False
     """The ways do not stand in for each other: a mean over the rows of all of them."""
-
-    @property
-    def ways(self) -> tuple[Way, ...]:
-        """Every way, best first; none for a feature that no table of this build gives."""
-        if not self.table:
-            return self.otherwise
-        first = Way(self.sources[0], self.table, self.top, self.bottom, self.complement)
-        return (first, *self.otherwise)
-
-
-MODES = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
-
-
-def stalled(resource: str) -> Weights:
-    return ((f"pressure.{resource}.some.total", 1e-6),)
 
 
 def pair(top: str, bottom: str, scale: float = 1.0) -> tuple[Weights, Weights]:
@@ -68,166 +46,111 @@ def pair(top: str, bottom: str, scale: float = 1.0) -> tuple[Weights, Weights]:
     return ((top, scale),), ((bottom, 1.0),)
 
 
-PERF_IPC = Way("perf", "perf", *pair("perf.instructions", "perf.cycles"))
-PERF_CACHE = Way("perf", "perf", *pair("perf.cache_misses", "perf.cache_references"))
-PERF_MISSES = Way("perf", "perf", *pair("perf.cache_misses", "perf.cache.seconds"))
-CPUFREQ = Way("cpufreq", "cpufreq", (("cpufreq.scaling_cur_freq", 1e-6),), "rows")
-CPUIDLE = Way("cpuidle", "cpuidle", *pair("cpuidle.asleep", "cpuidle.seconds"), complement=True)
-COUNTERS = ("pcm", "perf")
-POWER = ("pcm", "rapl")
-GPUS = ("nvidia", "amd")
+def pcm(top: str, bottom: str, scale: float = 1.0, table: str = "pcm") -> Way:
+    return Way("pcm", table, *pair(f"{table}.{top}", f"{table}.{bottom}", scale))
+
+
+def stalled(name: str, resource: str, words: str) -> Feature:
+    top = ((f"pressure.{resource}.some.total", 1e-6),)
+    sentence = f"Share of the window in which some task waited for {words}."
+    return Feature(name, "ratio", sentence, (Way("pressure", "pressure", top, "elapsed"),))
 
 
 def of_gpus(name: str, unit: str, sentence: str, column: str, scale: float) -> Feature:
     """A mean over the GPUs that measured it, whoever made them; the vendors' tables have the same columns."""
-    top = ((column, scale),)
-    first, *others = (Way(vendor, vendor, top, "rows") for vendor in GPUS)
-    return Feature(name, unit, sentence, GPUS, first.table, top, "rows", otherwise=tuple(others), pooled=True)
+    ways = tuple(Way(vendor, vendor, ((column, scale),), "rows") for vendor in GPUS)
+    return Feature(name, unit, sentence, ways, is_pooled=True)
 
 
+MODES = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
+GPUS = ("nvidia", "amd")
+NOT_IDLE = Way(
+    "cpu",
+    "cpu.cpu",
+    (("cpu.idle", 1.0), ("cpu.iowait", 1.0)),
+    tuple((f"cpu.{mode}", 1.0) for mode in MODES),
+    complement=True,
+)
+MEMORY = Way(
+    "memory", "memory", (("memory.MemAvailable", 1.0),), (("memory.MemTotal", 1.0),), complement=True
+)
+PERF_IPC = Way("perf", "perf", *pair("perf.instructions", "perf.cycles"))
+PERF_CACHE = Way("perf", "perf", *pair("perf.cache_misses", "perf.cache_references"))
+PERF_MISSES = Way("perf", "perf", *pair("perf.cache_misses", "perf.cache.seconds"))
+PERF_NODE_MISSES = Way("perf", "perf", *pair("perf.cache_misses", "perf.cache.node_seconds"))
+CPUFREQ = Way("cpufreq", "cpufreq", (("cpufreq.scaling_cur_freq", 1e-6),), "rows")
+CPUIDLE = Way("cpuidle", "cpuidle", *pair("cpuidle.asleep", "cpuidle.seconds"), complement=True)
+RESCTRL = Way("resctrl", "resctrl", *pair("resctrl.memory", "resctrl.memory.seconds", 1e-9))
+RAPL = Way("rapl", "rapl", *pair("rapl.package.energy", "rapl.package.seconds"))
+
+CPU_UTIL = Feature(
+    "cpu_util",
+    "ratio",
+    "Share of all cores' time that was not idle; waiting for I/O counts as idle.",
+    (NOT_IDLE,),
+)
 FEATURES: tuple[Feature, ...] = (
-    Feature(
-        "cpu_util",
-        "ratio",
-        "Share of all cores' time that was not idle; waiting for I/O counts as idle.",
-        ("cpu",),
-        "cpu.cpu",
-        (("cpu.idle", 1.0), ("cpu.iowait", 1.0)),
-        tuple((f"cpu.{mode}", 1.0) for mode in MODES),
-        complement=True,
-    ),
-    Feature("load_1m", "", "Load average over one minute.", ("cpu",), "cpu", (("cpu.load_1m", 1.0),)),
-    Feature(
-        "mem_util",
-        "ratio",
-        "1 - available / total memory.",
-        ("memory",),
-        "memory",
-        (("memory.MemAvailable", 1.0),),
-        (("memory.MemTotal", 1.0),),
-        complement=True,
-    ),
-    Feature(
-        "cpu_pressure",
-        "ratio",
-        "Share of the window in which some task waited for a CPU.",
-        ("pressure",),
-        "pressure",
-        stalled("cpu"),
-        "elapsed",
-    ),
-    Feature(
-        "mem_pressure",
-        "ratio",
-        "Share of the window in which some task waited for memory.",
-        ("pressure",),
-        "pressure",
-        stalled("memory"),
-        "elapsed",
-    ),
-    Feature(
-        "io_pressure",
-        "ratio",
-        "Share of the window in which some task waited for I/O.",
-        ("pressure",),
-        "pressure",
-        stalled("io"),
-        "elapsed",
-    ),
-    Feature(
-        "ipc",
-        "ratio",
-        "Instructions per cycle.",
-        COUNTERS,
-        "pcm",
-        *pair("pcm.ipc.instructions", "pcm.ipc.cycles"),
-        otherwise=(PERF_IPC,),
-    ),
+    CPU_UTIL,
+    Feature("load_1m", "", "Load average over one minute.", (Way("cpu", "cpu", (("cpu.load_1m", 1.0),)),)),
+    Feature("mem_util", "ratio", "1 - available / total memory.", (MEMORY,)),
+    stalled("cpu_pressure", "cpu", "a CPU"),
+    stalled("mem_pressure", "memory", "memory"),
+    stalled("io_pressure", "io", "I/O"),
+    Feature("ipc", "ratio", "Instructions per cycle.", (pcm("ipc.instructions", "ipc.cycles"), PERF_IPC)),
     Feature(
         "cache_miss",
         "ratio",
         "Share of last-level cache references that missed.",
-        COUNTERS,
-        "pcm",
-        *pair("pcm.cache.missed", "pcm.cache.lookups"),
-        otherwise=(PERF_CACHE,),
+        (pcm("cache.missed", "cache.lookups"), PERF_CACHE),
     ),
     Feature(
         "l3_miss_rate",
         "1/s",
         "Last-level cache misses per second.",
-        COUNTERS,
-        "pcm",
-        *pair("pcm.l3_misses", "pcm.l3_misses.seconds"),
-        otherwise=(Way("perf", "perf", *pair("perf.cache_misses", "perf.cache.node_seconds")),),
+        (pcm("l3_misses", "l3_misses.seconds"), PERF_NODE_MISSES),
     ),
     Feature(
         "l2_miss_rate",
         "1/s",
         "Second-level cache misses per second.",
-        ("pcm",),
-        "pcm",
-        *pair("pcm.l2_misses", "pcm.l2_misses.seconds"),
+        (pcm("l2_misses", "l2_misses.seconds"),),
     ),
     Feature(
         "mem_bw",
         "GB/s",
         "Memory bandwidth, read and write.",
-        ("pcm", "resctrl"),
-        "pcm",
-        *pair("pcm.memory", "pcm.memory.seconds", 1e-9),
-        otherwise=(Way("resctrl", "resctrl", *pair("resctrl.memory", "resctrl.memory.seconds", 1e-9)),),
+        (pcm("memory", "memory.seconds", 1e-9), RESCTRL),
     ),
     Feature(
         "mem_read_bw",
         "GB/s",
         "Memory read bandwidth.",
-        ("pcm",),
-        "pcm",
-        *pair("pcm.memory_read", "pcm.memory_read.seconds", 1e-9),
+        (pcm("memory_read", "memory_read.seconds", 1e-9),),
     ),
     Feature(
         "mem_write_bw",
         "GB/s",
         "Memory write bandwidth.",
-        ("pcm",),
-        "pcm",
-        *pair("pcm.memory_written", "pcm.memory_written.seconds", 1e-9),
+        (pcm("memory_written", "memory_written.seconds", 1e-9),),
     ),
     Feature(
         "mem_bw_util",
         "ratio",
         "Memory bandwidth against its peak: configured, else the highest seen.",
-        ("pcm",),
-        "pcm",
-        *pair("pcm.memory_share", "pcm.memory_share.capacity"),
+        (pcm("memory_share", "memory_share.capacity"),),
     ),
     Feature(
         "freq_ghz",
         "GHz",
         "Mean core frequency.",
-        ("pcm", "cpufreq"),
-        "pcm",
-        *pair("pcm.frequency.hertz_seconds", "pcm.frequency.seconds", 1e-9),
-        otherwise=(CPUFREQ,),
+        (pcm("frequency.hertz_seconds", "frequency.seconds", 1e-9), CPUFREQ),
     ),
-    Feature(
-        "power_watts",
-        "watts",
-        "Power of the processors.",
-        POWER,
-        "pcm",
-        *pair("pcm.energy", "pcm.energy.seconds"),
-        otherwise=(Way("rapl", "rapl", *pair("rapl.package.energy", "rapl.package.seconds")),),
-    ),
+    Feature("power_watts", "watts", "Power of the processors.", (pcm("energy", "energy.seconds"), RAPL)),
     Feature(
         "c0_residency",
         "ratio",
         "Share of time the cores were awake.",
-        ("pcm", "cpuidle"),
-        "pcm",
-        *pair("pcm.c0.in_state", "pcm.c0.seconds"),
-        otherwise=(CPUIDLE,),
+        (pcm("c0.in_state", "c0.seconds"), CPUIDLE),
     ),
     of_gpus("gpu_util", "ratio", "Mean utilisation of the GPUs.", "gpu.utilization", 0.01),
     of_gpus(
@@ -239,14 +162,12 @@ FEATURES: tuple[Feature, ...] = (
 
 def of_core(name: str, unit: str, sentence: str, top: str, bottom: str, scale: float, *ways: Way) -> Feature:
     """A feature of one core, from PCM or its fallbacks."""
-    formula = pair(f"pcm.core.{top}", f"pcm.core.{bottom}", scale)
-    sources = ("pcm", *(way.source for way in ways))
-    return Feature(name, unit, sentence, sources, "pcm.core", *formula, otherwise=ways)
+    return Feature(name, unit, sentence, (pcm(top, bottom, scale, "pcm.core"), *ways))
 
 
-# What is told of single cores, on request. Over a set of cores these are means per core.
+# Features of single cores, on request. Over a set of cores these are means per core.
 CORE_FEATURES: tuple[Feature, ...] = (
-    FEATURES[0],
+    CPU_UTIL,
     of_core("ipc", "ratio", "Instructions per cycle.", "ipc.instructions", "ipc.cycles", 1.0, PERF_IPC),
     of_core("cache_miss", "ratio", "L3 miss ratio.", "cache.missed", "cache.lookups", 1.0, PERF_CACHE),
     of_core(

@@ -10,18 +10,17 @@ so that a thousand containers never shorten the node's own window.
 import threading
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from nodescope.base.block import Block, Table
 from nodescope.base.entity import Entity
-from nodescope.base.frame import Frame
+from nodescope.base.frame import ENDS, Frame
 
 # What a generation of entities costs beside its numbers: labels, tuples and
 # their strings, measured on containers with Kubernetes names.
 ENTITY_BYTES = 1200
 BLOCK_BYTES = 200
-# Events that end an entity, and the scopes that have them.
-ENDS = frozenset({"exit", "oom_exit"})
+# Scopes whose entities end by an event.
 ENDING_SCOPES = frozenset({"container", "service"})
 # The slowest source answers within a minute of having looked.
 ENDED_SECONDS = 120
@@ -115,7 +114,7 @@ class Ring:
             return moment
         entities = tuple(block.entities[number] for number in alive)
         rest = Block(block.table, entities, block.values[alive], block.mono_ns)
-        return Moment(moment.sequence, moment.at_ns, moment.mono_ns, rest)
+        return replace(moment, block=rest)
 
     @staticmethod
     def _cost(moment: Moment, before: tuple[Entity, ...]) -> int:
@@ -174,11 +173,6 @@ class Ring:
         """The newest moment of every table, slow tables included."""
         with self._lock:
             return dict(self._latest)
-
-    def forget(self, table: str) -> None:
-        """A source that went absent is no longer shown."""
-        with self._lock:
-            self._latest.pop(table, None)
 
     def headers(self, after_mono_ns: int, until_mono_ns: int) -> list[Frame]:
         """Frames with time in (after, until]."""

@@ -10,7 +10,7 @@ What was not measured is absent and explained, never 0.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 import numpy as np
@@ -20,7 +20,7 @@ from nodescope.base.entity import Entity
 from nodescope.base.errors import NothingYet, RequestRejected
 from nodescope.base.frame import Frame, Outcome
 from nodescope.base.metric import Metric
-from nodescope.base.rates import derive_increase
+from nodescope.base.rates import derive_elapsed_seconds, derive_increase
 from nodescope.base.text import hint_nearest
 from nodescope.hold.feature import FEATURES, Feature, Way, Weights
 from nodescope.hold.ring import Moment, Ring
@@ -99,25 +99,23 @@ class Look:
         if table not in self._taken:
             before, inside = self.ring.moments(table, self.after_ns, self.until_ns)
             if self.cores is not None:
-                before = self._narrow(before) if before else None
-                inside = [self._narrow(moment) for moment in inside]
+                before = narrow(before, self.cores) if before else None
+                inside = [narrow(moment, self.cores) for moment in inside]
             self._taken[table] = before, inside
         return self._taken[table]
 
-    def _narrow(self, moment: Moment) -> Moment:
-        assert self.cores is not None  # noqa: S101 - asked for by cores only
-        block = moment.block
-        rows = [
-            row for row, entity in enumerate(block.entities) if entity.ids and entity.ids[-1] in self.cores
-        ]
-        entities = tuple(block.entities[row] for row in rows)
-        narrow = Block(block.table, entities, block.values[rows], block.mono_ns)
-        return Moment(moment.sequence, moment.at_ns, moment.mono_ns, narrow)
+
+def narrow(moment: Moment, cores: frozenset[str]) -> Moment:
+    """Only the rows of these cores."""
+    block = moment.block
+    rows = [row for row, entity in enumerate(block.entities) if entity.ids and entity.ids[-1] in cores]
+    entities = tuple(block.entities[row] for row in rows)
+    return replace(moment, block=Block(block.table, entities, block.values[rows], block.mono_ns))
 
 
 def add_feature(window: NodeWindow, name: str, feature: Feature, look: Look) -> None:
     """A feature from the first source that has it, or why none of them has."""
-    if feature.pooled:
+    if feature.is_pooled:
         add_pooled(window, name, feature, look)
         return
     reasons: dict[str, str] = {}
@@ -187,7 +185,7 @@ def add_statistics(window: NodeWindow, name: str, source: str, taken: FeatureVal
 def explain_missing(feature: Feature, outcomes: Mapping[str, Outcome], reasons: Mapping[str, str]) -> str:
     """Why, in the words of the sources that could have given it."""
     words = []
-    for source in feature.sources:
+    for source in (way.source for way in feature.ways):
         outcome = outcomes.get(source)
         if outcome is None:
             words.append(f"{source} absent: no such source runs on this node")
@@ -207,11 +205,9 @@ class Intervals:
     is_counter: bool
 
 
-def take_feature(
-    feature: Feature | Way, before: Moment | None, inside: Sequence[Moment]
-) -> FeatureValues | str:
+def take_feature(way: Way, before: Moment | None, inside: Sequence[Moment]) -> FeatureValues | str:
     """The feature's values in the window, or why there are none."""
-    found = take_intervals(feature, before, inside)
+    found = take_intervals(way, before, inside)
     if isinstance(found, str):
         return found
     good = ~np.isnan(found.tops) & ~np.isnan(found.bottoms) & (found.bottoms > 0)
@@ -220,46 +216,44 @@ def take_feature(
     tops, bottoms = found.tops[good], found.bottoms[good]
     values = tops / bottoms
     mean = float(tops.sum() / bottoms.sum()) if found.is_counter else float(values.mean())
-    return FeatureValues(1 - values, 1 - mean) if feature.complement else FeatureValues(values, mean)
+    return FeatureValues(1 - values, 1 - mean) if way.complement else FeatureValues(values, mean)
 
 
-def take_intervals(
-    feature: Feature | Way, before: Moment | None, inside: Sequence[Moment]
-) -> Intervals | str:
+def take_intervals(way: Way, before: Moment | None, inside: Sequence[Moment]) -> Intervals | str:
     """The numbers of every interval in the window, or why there are none."""
-    if not feature.table or not inside:
+    if not inside:
         return "has no sample in the window"
     table = inside[-1].block.table
-    weights = [*feature.top, *(feature.bottom if isinstance(feature.bottom, tuple) else ())]
+    weights = [*way.top, *(way.bottom if isinstance(way.bottom, tuple) else ())]
     absent = [name for name, _ in weights if name not in table.columns]
     if absent:
         return f"does not offer {absent[0]}"
-    if table.metrics[table.columns[feature.top[0][0]]].kind == "counter":
+    if table.metrics[table.columns[way.top[0][0]]].kind == "counter":
         moments = [before, *inside] if before else list(inside)
         if len(moments) < 2:
             return "needs a second sample"
-        return Intervals(*_interval_sums(feature, moments), is_counter=True)
-    tops = np.array([_weigh(moment.block.values, moment.block, feature.top) for moment in inside])
-    return Intervals(tops, _gauge_bottoms(feature, inside), is_counter=False)
+        return Intervals(*_interval_sums(way, moments), is_counter=True)
+    tops = np.array([_weigh(moment.block.values, moment.block, way.top) for moment in inside])
+    return Intervals(tops, _gauge_bottoms(way, inside), is_counter=False)
 
 
-def _interval_sums(feature: Feature | Way, moments: Sequence[Moment]) -> tuple[Column, Column]:
+def _interval_sums(way: Way, moments: Sequence[Moment]) -> tuple[Column, Column]:
     """Top and bottom of every interval, from increases."""
     tops, bottoms = [], []
     for earlier, later in pairwise(moments):
         grown = increase_between(earlier.block, later.block)
-        tops.append(_weigh(grown, later.block, feature.top))
+        tops.append(_weigh(grown, later.block, way.top))
         elapsed = (later.block.mono_ns - earlier.block.mono_ns) / 1e9
-        bottoms.append(elapsed if feature.bottom == "elapsed" else _weigh(grown, later.block, feature.bottom))
+        bottoms.append(elapsed if way.bottom == "elapsed" else _weigh(grown, later.block, way.bottom))
     return np.array(tops), np.array(bottoms)
 
 
-def _gauge_bottoms(feature: Feature | Way, inside: Sequence[Moment]) -> Column:
-    if feature.bottom == "rows":
-        return np.array([_count_rows(moment.block, feature.top) for moment in inside], dtype=np.float64)
-    if not isinstance(feature.bottom, tuple):
+def _gauge_bottoms(way: Way, inside: Sequence[Moment]) -> Column:
+    if way.bottom == "rows":
+        return np.array([_count_rows(moment.block, way.top) for moment in inside], dtype=np.float64)
+    if not isinstance(way.bottom, tuple):
         return np.ones(len(inside))
-    return np.array([_weigh(moment.block.values, moment.block, feature.bottom) for moment in inside])
+    return np.array([_weigh(moment.block.values, moment.block, way.bottom) for moment in inside])
 
 
 def _weigh(values: Values, block: Block, weights: object) -> float:
@@ -434,8 +428,8 @@ def _add_metric(
     if metric.kind == "counter":
         # Resets and wraps are told in the kernel's unit; the scale comes after.
         grown = derive_increase(column, metric) * metric.scale
-        elapsed = np.diff(times_ns) / 1e9
-        known = ~np.isnan(grown) & (elapsed > 0)
+        elapsed = derive_elapsed_seconds(times_ns)
+        known = ~np.isnan(grown) & ~np.isnan(elapsed)
         values = grown[known] / elapsed[known]
         rate = float(grown[known].sum() / elapsed[known].sum()) if known.any() else None
     else:

@@ -10,9 +10,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from nodescope.base.block import Block, Table
+from nodescope.base.cgroup_metrics import list_raw_names
 from nodescope.base.entity import NODE
 from nodescope.base.metric import Metric
-from nodescope.hold.feature import FEATURES, GPUS
+from nodescope.hold.feature import GPUS, NOT_IDLE
 from nodescope.hold.ring import Moment, Ring
 from nodescope.hold.window import align_rows, take_feature
 from nodescope.publish.health_score import HealthInputs, derive_health_score
@@ -52,12 +53,9 @@ WORKING_SET = Metric(
     plain="memory_working_set",
 )
 CONTAINER_TABLE = Table("derived.container", "container", ("container", "service"), (WORKING_SET,))
-WORKING_SET_INPUTS = (
-    ("cgroup.v2.memory.current", "cgroup.v2.memory.stat.inactive_file"),
-    ("cgroup.v1.memory.usage_in_bytes", "cgroup.v1.memory.stat.total_inactive_file"),
-)
+# Usage and inactive page cache of v2, then of v1.
+WORKING_SET_INPUTS = tuple(zip(list_raw_names("memory.current"), list_raw_names("memory.stat.inactive_file")))
 GPU_COLUMN = "gpu.utilization"
-CPU_FEATURE = next(feature for feature in FEATURES if feature.name == "cpu_util")
 
 
 @dataclass(slots=True)
@@ -87,9 +85,7 @@ class EdgeDeriver:
 
     def cpu_utilization(self, now_mono_ns: int) -> float | None:
         span_ns = round(UTILIZATION_INTERVALS * self.ring.interval_seconds * 1e9)
-        taken = take_feature(
-            CPU_FEATURE, *self.ring.moments(CPU_FEATURE.table, now_mono_ns - span_ns, now_mono_ns)
-        )
+        taken = take_feature(NOT_IDLE, *self.ring.moments(NOT_IDLE.table, now_mono_ns - span_ns, now_mono_ns))
         return None if isinstance(taken, str) else taken.mean
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from nodescope import __version__
 from nodescope.base.clock import process_cpu_seconds
-from nodescope.base.frame import Event, Frame, Outcome
+from nodescope.base.frame import ENDS, Event, Frame, Outcome
 from nodescope.base.self_counters import Histogram, SamplerCounters
 from nodescope.base.status import ArchiveStatus
 from nodescope.hold.ring import Ring
@@ -43,7 +43,7 @@ class Obituaries:
 
     def accept(self, frame: Frame) -> None:
         for event in frame.events:
-            if event.kind in ("exit", "oom_exit") and event.scope == "container":
+            if event.kind in ENDS and event.scope == "container":
                 self.kept.append((frame.mono_ns, event))
                 self.total += 1
         while self.kept and frame.mono_ns - self.kept[0][0] > OBITUARY_SECONDS * 1e9:

@@ -1,4 +1,4 @@
-"""Witnesses: what a parent says spares its children a reading, and costs nobody a change."""
+"""Unchanged parents: their children are not read, and no change is missed."""
 
 import math
 import os
@@ -186,9 +186,9 @@ def test_without_a_descriptor_for_the_parent_everybody_is_asked(tmp_path: Path) 
 def test_a_parent_that_fails_later_is_not_believed(tree: Tree) -> None:
     tree.read()
     # Its descriptor becomes a folder's: reading it is an error for both readers.
-    witness = tree.grid._witnesses._open[TOP]
+    parent = tree.grid._parents._open[TOP]
     folder = os.open(tree.node.path, os.O_RDONLY)
-    os.dup2(folder, witness)
+    os.dup2(folder, parent)
     os.close(folder)
     for kills in range(1, 2 * TRUST_READINGS):
         tree.kills[0] = kills

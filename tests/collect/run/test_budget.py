@@ -62,6 +62,15 @@ def test_tables_come_back_when_there_is_room(tables: dict[str, tuple[int, float]
 @given(COSTS)
 @examples(120)
 @example({"container.limits": (1, 0.9), "cpu": (1, 0.018), "disk.disk": (1, 0.0), "pod": (1, 0.06)})
+@example(
+    {
+        "container": (1, 0.1875),
+        "cpu": (1, 0.0390625),
+        "memory": (1, 0.04296875),
+        "process.all": (1, 0.009765625),
+        "container.limits": (1, 0.0546875),
+    }
+)
 def test_no_table_stays_slow_that_would_fit_comfortably(tables: dict[str, tuple[int, float]]) -> None:
     """At rest, one step faster for any slowed table would take more than the comfortable share."""
     budget, costs = make(tables)

@@ -61,9 +61,10 @@ class Asked:
         self.opened = 0
         self.closed = threading.Event()
 
-    def open(self, context: Context) -> None:
+    def __call__(self, context: Context) -> "Asked":
         self.opened += 1
         self.on_open()
+        return self
 
     def read(self) -> Any:
         return self.answer()
@@ -144,6 +145,31 @@ def test_an_absent_source_is_asked_again_slowly_and_opened_again(tmp_path: Path)
     end(caller, gate, source)
 
 
+def test_a_source_that_went_absent_is_kept_and_asked_again_slowly(tmp_path: Path) -> None:
+    """What it has counted, and a watch it has begun, outlive the absence: it is not made anew."""
+    answers: Iterator[Exception | float] = iter([1.0, SourceAbsent("driver unloaded"), 3.0])
+
+    def answer() -> float:
+        found = next(answers)
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    source = Asked(answer)
+    caller, gate = make(source, tmp_path)
+    caller.start()
+    states = []
+    for _ in range(3):
+        gate.wait_for_answer()
+        states.append(caller.take().outcome.state)
+        gate.let_through()
+    gate.wait_for_answer()
+    assert states == ["ok", "absent", "ok"]
+    assert gate.deadlines[:3] == [2 * SECOND, round(ABSENT_PACE_SECONDS * SECOND), 2 * SECOND]
+    assert source.opened == 1
+    end(caller, gate, source)
+
+
 def test_a_source_that_could_not_be_opened_is_opened_again(tmp_path: Path) -> None:
     """Failed while opening is not open: reading it would be a bug of ours."""
 
@@ -219,10 +245,11 @@ def test_a_prompt_source_is_asked_by_the_tick_itself(tmp_path: Path) -> None:
 
 def test_entities_that_did_not_change_stay_the_same_object(tmp_path: Path) -> None:
     """A source that names its entities anew each time costs nobody anything downstream."""
-    caller, _ = make(Asked(lambda: 1.0), tmp_path)
+    source = Asked(lambda: 1.0)
+    caller, _ = make(source, tmp_path)
     sets = []
     for number in (0, 0, 1):
-        caller.source.parse = lambda answer, mono_ns, number=number: (  # type: ignore[method-assign, misc]
+        source.parse = lambda answer, mono_ns, number=number: (  # type: ignore[method-assign, misc]
             Block(TABLE, (Entity("node", (str(number),)),), np.array([[answer]]), mono_ns),
         )
         caller.ask()

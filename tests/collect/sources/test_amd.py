@@ -28,8 +28,7 @@ from nodescope.collect.sources.gpu.vendor_tool import run_tool
 
 def open_source(folder: Path, faults: dict[str, int] | None = None, **settings: Any) -> AmdSource:
     root = NodeRoot(folder, faults)
-    source = AmdSource()
-    source.open(
+    return AmdSource(
         Context(
             root,
             Descriptors(100),
@@ -38,7 +37,6 @@ def open_source(folder: Path, faults: dict[str, int] | None = None, **settings: 
             LiveContainers(),
         )
     )
-    return source
 
 
 def take(source: AmdSource) -> dict[str, Block]:

@@ -47,8 +47,7 @@ def node(tmp_path: Path) -> Node:
 
 def open_source(node: Node, settings: Settings | None = None) -> tuple[ContainerSource, Context]:
     context = node.context(settings)
-    source = ContainerSource()
-    source.open(context)
+    source = ContainerSource(context)
     return source, context
 
 
@@ -145,20 +144,19 @@ def test_a_folder_made_again_under_the_same_name_is_another_container(node: Node
     source.close()
 
 
-def test_the_roster_follows_processes_that_come_and_go(node: Node) -> None:
+def test_the_live_containers_follow_processes_that_come_and_go(node: Node) -> None:
     """Sources that ask by pid must not ask those of an hour ago."""
     (node.path.parent / "node.toml").unlink()
     write_container(node, 1, pids="10\n11\n")
     context = node.context()
-    source = ContainerSource()
-    source.open(context)
+    source = ContainerSource(context)
     # As where inotify stands: only what changed is walked.
     look(source, 0)
-    assert context.roster.members[0].pids == (10, 11)
+    assert context.live_containers.members[0].pids == (10, 11)
     write_container(node, 1, pids="11\n12\n")
     for number in range(1, 7):
         look(source, number)
-    assert context.roster.members[0].pids == (11, 12)
+    assert context.live_containers.members[0].pids == (11, 12)
     source.close()
 
 
@@ -187,7 +185,7 @@ def test_services_are_shown_while_there_is_no_container(node: Node) -> None:
 
 def test_without_cgroups_the_source_is_absent(tmp_path: Path) -> None:
     with pytest.raises(SourceAbsent):
-        ContainerSource().open(Node(tmp_path).context())
+        ContainerSource(Node(tmp_path).context())
 
 
 # -- the trees --------------------------------------------------------------------
@@ -228,5 +226,5 @@ def test_without_inotify_every_refresh_walks(node: Node) -> None:
     node.remove(f"{BASE}/{path_of(3)}")
     discovery.refresh(3)
     assert discovery.containers() == {}
-    assert discovery.watch_count == 0
+    assert discovery._watched == {}
     discovery.close()

@@ -21,8 +21,7 @@ def test_every_core_has_its_frequency_in_order_of_numbers(tmp_path: Path) -> Non
     for core in (10, 9, 0):
         write_core(tmp_path, core, 2_000_000 + core)
     (tmp_path / "sys/devices/system/cpu/cpu1").mkdir()
-    source = CpufreqSource()
-    source.open(make_context(tmp_path))
+    source = CpufreqSource(make_context(tmp_path))
     (block,) = source.parse(source.read(), 0)
     assert [entity.ids for entity in block.entities] == [("0",), ("9",), ("10",)]
     assert value(block, "cpufreq.scaling_cur_freq", 2) == 2_000_010
@@ -33,20 +32,18 @@ def test_an_unknown_frequency_is_missing(tmp_path: Path) -> None:
     """Some drivers write <unknown> for a core that sleeps."""
     write_core(tmp_path, 0, "<unknown>")
     write_core(tmp_path, 1, 800000)
-    source = CpufreqSource()
-    source.open(make_context(tmp_path))
+    source = CpufreqSource(make_context(tmp_path))
     (block,) = source.parse(source.read(), 0)
     assert np.isnan(value(block, "cpufreq.scaling_cur_freq"))
 
 
 def test_no_frequency_at_all_is_failed(tmp_path: Path) -> None:
     write_core(tmp_path, 0, "<unknown>")
-    source = CpufreqSource()
-    source.open(make_context(tmp_path))
+    source = CpufreqSource(make_context(tmp_path))
     with pytest.raises(SourceFailed):
         source.read()
 
 
 def test_no_driver_is_absent(tmp_path: Path) -> None:
     with pytest.raises(SourceAbsent, match="virtual machine"):
-        CpufreqSource().open(make_context(tmp_path))
+        CpufreqSource(make_context(tmp_path))

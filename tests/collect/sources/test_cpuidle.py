@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.collect.hardware import make_context, value, write_files
 
 from nodescope.base.errors import SourceAbsent
-from nodescope.collect.sources.cpuidle import CpuidleSource
+from nodescope.collect.sources.cpuidle import CpuidleSource, Sleep
 
 
 def write_states(folder: Path, core: int, times: dict[str, int]) -> None:
@@ -19,9 +19,7 @@ def write_states(folder: Path, core: int, times: dict[str, int]) -> None:
 
 
 def open_source(folder: Path) -> CpuidleSource:
-    source = CpuidleSource()
-    source.open(make_context(folder))
-    return source
+    return CpuidleSource(make_context(folder))
 
 
 def test_time_asleep_is_every_state_but_poll(tmp_path: Path) -> None:
@@ -50,12 +48,12 @@ def test_a_long_sleep_that_arrives_late_is_spread(tmp_path: Path) -> None:
 @given(st.lists(st.tuples(st.integers(0, 5_000_000), st.integers(1, 3_000_000_000)), max_size=20))
 def test_nobody_sleeps_longer_than_the_time_that_went_by(steps: list[tuple[int, int]]) -> None:
     """forall stays, intervals: 0 <= growth(asleep) <= growth(seconds), and asleep <= sum of stays."""
-    source = CpuidleSource()
+    sleep = Sleep(0.0)
     stays = at_ns = 0
-    before = source._spread("0", {"C1": 0}, 0)
+    before = sleep.add({"C1": 0}, 0)
     for stay, elapsed_ns in steps:
         stays, at_ns = stays + stay, at_ns + elapsed_ns
-        after = source._spread("0", {"C1": stays}, at_ns)
+        after = sleep.add({"C1": stays}, at_ns / 1e9)
         assert -1e-9 <= after[0] - before[0] <= after[1] - before[1] + 1e-9
         assert after[0] <= stays / 1e6 + 1e-9
         before = after
@@ -73,7 +71,7 @@ def test_states_of_one_name_are_told_apart(tmp_path: Path) -> None:
 
 def test_no_driver_is_absent(tmp_path: Path) -> None:
     with pytest.raises(SourceAbsent, match="idle driver"):
-        CpuidleSource().open(make_context(tmp_path))
+        CpuidleSource(make_context(tmp_path))
 
 
 def test_files_stay_open_and_a_core_that_went_is_missing_until_it_is_back(tmp_path: Path) -> None:
@@ -81,8 +79,7 @@ def test_files_stay_open_and_a_core_that_went_is_missing_until_it_is_back(tmp_pa
     write_states(tmp_path, 0, {"C1": 7})
     write_states(tmp_path, 1, {"C1": 8})
     context = make_context(tmp_path)
-    source = CpuidleSource()
-    source.open(context)
+    source = CpuidleSource(context)
     assert source.read() == {"0": {"C1": 7}, "1": {"C1": 8}}
     assert context.descriptors.kept["cpuidle"] == 2
     time_file = tmp_path / "sys/devices/system/cpu/cpu1/cpuidle/state0/time"
@@ -98,8 +95,7 @@ def test_over_the_limit_of_descriptors_files_are_opened_each_time(tmp_path: Path
     write_states(tmp_path, 0, {"C1": 7, "C6": 9})
     context = make_context(tmp_path)
     context.descriptors.limit = 1
-    source = CpuidleSource()
-    source.open(context)
+    source = CpuidleSource(context)
     for _ in range(2):
         assert source.read() == {"0": {"C1": 7, "C6": 9}}
     assert (context.descriptors.pinned, context.descriptors.reopened["cpuidle"]) == (1, 0)

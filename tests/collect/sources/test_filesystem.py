@@ -87,8 +87,7 @@ def test_a_mount_that_hangs_is_shown_as_an_error_and_holds_up_nobody(tmp_path: P
             answered.wait()
         return SPACE
 
-    source = FilesystemSource(ask, answer_seconds=0.02)
-    source.open(make_node(tmp_path, "/good", "/hung").context())
+    source = FilesystemSource(make_node(tmp_path, "/good", "/hung").context(), ask, answer_seconds=0.02)
     for _ in range(2):
         rows = shown(source)
         assert rows["/good"] == [*SPACE, 0.0]
@@ -114,8 +113,7 @@ def test_a_mount_that_failed_is_asked_again(tmp_path: Path, number: int) -> None
             raise OSError(number, "broken", path)
         return SPACE
 
-    source = FilesystemSource(ask)
-    source.open(make_node(tmp_path, "/mnt").context())
+    source = FilesystemSource(make_node(tmp_path, "/mnt").context(), ask)
     assert shown(source)["/mnt"][6] == 1.0
     broken[0] = False
     assert shown(source)["/mnt"] == [*SPACE, 0.0]
@@ -125,8 +123,7 @@ def test_a_mount_that_failed_is_asked_again(tmp_path: Path, number: int) -> None
 def test_the_real_question_is_answered_for_a_real_folder(tmp_path: Path) -> None:
     node = make_node(tmp_path, "/mnt")
     (node.path / "mnt").mkdir()
-    source = FilesystemSource()
-    source.open(node.context())
+    source = FilesystemSource(node.context())
     size, free, available, *_ = shown(source)["/mnt"]
     assert size >= free >= available >= 0
     assert size > 0
@@ -135,4 +132,4 @@ def test_the_real_question_is_answered_for_a_real_folder(tmp_path: Path) -> None
 
 def test_without_mounts_the_source_is_absent(tmp_path: Path) -> None:
     with pytest.raises(SourceAbsent):
-        FilesystemSource().open(Node(tmp_path).context())
+        FilesystemSource(Node(tmp_path).context())

@@ -35,7 +35,7 @@ def loaded(seconds_ago: float, ms: float, bitstream: str) -> FpgaEvent:
 def test_before_the_first_report_the_source_is_absent_with_the_remedy() -> None:
     """A node without FPGAs shows no zeroes."""
     parts = build_parts_at(NODES / "bare" / "t0", TurnableClock())
-    caller = next(one for one in parts.sampler._callers if one.source.name == "fpga")
+    caller = next(one for one in parts.sampler._callers if one.name == "fpga")
     caller.ask()
     outcome = caller.take().outcome
     assert (outcome.state, "no event yet" in outcome.reason) == ("absent", True)
@@ -162,9 +162,8 @@ def test_a_window_is_the_sum_of_what_is_young_enough(events: list[tuple[int, flo
 
 def test_the_set_of_entities_is_the_same_object_while_unchanged(tmp_path: Path) -> None:
     """What is derived from labels is computed once."""
-    source = FpgaSource()
     parts = build_parts_at(NODES / "bare" / "t0", TurnableClock())
-    source.open(parts.context)
+    source = FpgaSource(parts.context)
     parts.agent.fpga.accept(used(1, 5, "a"))
     first = source.parse(source.read(), 1)[1].entities
     parts.agent.fpga.accept(used(0, 5, "a"))

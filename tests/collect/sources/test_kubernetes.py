@@ -39,8 +39,8 @@ def pod(uid: str = "u1", container_id: str = ID, **about: Any) -> dict[str, Any]
 
 
 def make() -> tuple[PodNames, ContainerNames, LiveContainers]:
-    names, roster = ContainerNames(NodeRoot(NODES / "bare" / "t0")), LiveContainers()
-    return PodNames(names, roster), names, roster
+    names, live_containers = ContainerNames(NodeRoot(NODES / "bare" / "t0")), LiveContainers()
+    return PodNames(names, live_containers), names, live_containers
 
 
 def cgroup(container_id: str = ID, uid: str = "u1") -> CgroupName:
@@ -72,9 +72,9 @@ def test_the_owner_of_a_replica_set_is_told_as_its_deployment() -> None:
 
 def test_a_pod_that_is_gone_is_forgotten_but_not_what_still_runs() -> None:
     """A name stays until the container's cgroup has ended."""
-    listener, names, roster = make()
+    listener, names, live_containers = make()
     listener.replace([pod("u1"), pod("u2", "77" * 32)])
-    roster.replace((LiveContainer(Entity("container"), cgroup(), "", ""),))
+    live_containers.replace((LiveContainer(Entity("container"), cgroup(), "", ""),))
     listener.replace([])
     assert names.lookup(cgroup()).pod == "web-5d4f-x"
     assert names.lookup(cgroup("77" * 32, "u2")).pod == ""

@@ -58,8 +58,7 @@ def open_source(library: Path, tmp_path: Path) -> Iterator[Open]:
 
     def open_it(path: Path = library, **settings: Any) -> NvidiaSource:
         point_binding_at(path)
-        source = NvidiaSource(str(path))
-        source.open(context_in(tmp_path, **settings))
+        source = NvidiaSource(context_in(tmp_path, **settings), str(path))
         opened.append(source)
         return source
 
@@ -223,7 +222,7 @@ def test_a_driver_that_refuses_is_told_by_its_reason(
 
 def test_no_library_is_absence(tmp_path: Path) -> None:
     with pytest.raises(SourceAbsent, match="NVIDIA_VISIBLE_DEVICES"):
-        NvidiaSource(str(tmp_path / "libnvidia-ml.so.1")).open(context_in(tmp_path))
+        NvidiaSource(context_in(tmp_path), str(tmp_path / "libnvidia-ml.so.1"))
 
 
 def test_a_driver_without_gpus_is_a_failure_not_idleness(open_source: Open, scenario: Scenario) -> None:
@@ -433,9 +432,14 @@ def test_a_call_that_hangs_fails_the_source_and_never_the_tick(
     """The driver sits in a call; whoever takes gets "no answer" at once, and later the answer."""
     scenario.say(many_gpus(1) | {"gpu0.power": "~2"})
     point_binding_at(library)
-    source = NvidiaSource(str(library))
-    source.deadline_seconds = 0.3
-    caller = CallRunner(source, context_in(tmp_path), SystemClock())
+
+    class ImpatientSource(NvidiaSource):
+        deadline_seconds = 0.3
+
+        def __init__(self, context: Context) -> None:
+            super().__init__(context, str(library))
+
+    caller = CallRunner(ImpatientSource, context_in(tmp_path), SystemClock())
     caller.start()
     slowest_seconds = 0.0
 

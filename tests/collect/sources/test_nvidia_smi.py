@@ -68,9 +68,10 @@ def tool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Tool:
 
 def open_source(folder: Path, **settings: Any) -> NvidiaSource:
     root = NodeRoot(folder)
-    source = NvidiaSource(str(folder / "no-such-library.so"))
-    source.open(Context(root, Descriptors(100), Settings(**settings), ContainerNames(root), LiveContainers()))
-    return source
+    return NvidiaSource(
+        Context(root, Descriptors(100), Settings(**settings), ContainerNames(root), LiveContainers()),
+        str(folder / "no-such-library.so"),
+    )
 
 
 def take(source: NvidiaSource) -> dict[str, Block]:
@@ -158,18 +159,30 @@ def test_a_tool_that_does_not_end_is_ended(
         open_source(tmp_path).read()
 
 
-def test_a_lost_gpu_in_a_query_is_up_0_beside_a_good_one() -> None:
-    text = "index, uuid, utilization.gpu [%], memory.used [MiB]\n0, GPU-a, 5, 10\n1, [GPU is lost], [GPU is lost], [GPU is lost]\n"
-    good, lost = parse_nvidia_smi(text)["gpus"]
-    assert good["readings"] == {"utilization": 5, "memory_used": 10 * 2**20}, "units of the header"
+def test_a_lost_gpu_is_up_0_beside_a_good_one() -> None:
+    xml = make_xml(5, 7).replace(
+        "<product_name>NVIDIA L4</product_name><uuid>GPU-1",
+        "<product_name>GPU is lost</product_name><uuid>GPU-1",
+    )
+    good, lost = parse_nvidia_smi(xml)["gpus"]
+    assert good["readings"]["utilization"] == 5
     assert lost["readings"] == {"up": 0}
 
 
-def test_a_row_that_does_not_fit_its_header_is_refused() -> None:
-    with pytest.raises(ParseError, match="3 cells under a header of 2"):
-        parse_nvidia_smi("index, name\n0, NVIDIA, Inc\n")
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("=====NVSMI LOG=====\nGPU 00000000:07:00.0\n", "long text"),
+        ("+-----+\n| NVIDIA-SMI 550.1   Driver Version: 550.1 |\n", "table for people"),
+        ("index, power.draw [W], memory.used [MiB]\n0, 3 W, 7 MiB\n", "CSV"),
+    ],
+)
+def test_a_form_that_is_never_asked_for_is_refused_by_name(text: str, reason: str) -> None:
+    with pytest.raises(ParseError, match=reason):
+        parse_nvidia_smi(text)
 
 
 def test_a_unit_that_is_not_known_is_no_value() -> None:
-    (gpu,) = parse_nvidia_smi("index, power.draw [W], memory.used [MiB]\n0, 3 furlongs, 7 MiB\n")["gpus"]
-    assert gpu["readings"] == {"memory_used": 7 * 2**20}
+    (gpu,) = parse_nvidia_smi(make_xml(5).replace("31.25 W", "3 furlongs"))["gpus"]
+    assert "power" not in gpu["readings"]
+    assert gpu["readings"]["memory_used"] == 512 * 2**20

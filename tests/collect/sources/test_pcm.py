@@ -59,12 +59,11 @@ def test_what_pcm_says_is_kept_at_both_ends_only() -> None:
 
 def test_no_pcm_is_absent_with_three_remedies(tmp_path: Path) -> None:
     with pytest.raises(SourceAbsent, match=r"apt install pcm.*pcm_command.*--pcm-url"):
-        PcmSource().open(make_context(tmp_path, pcm_command=str(tmp_path / "pcm")))
+        PcmSource(make_context(tmp_path, pcm_command=str(tmp_path / "pcm")))
 
 
 def test_a_rival_is_refused_before_anything_is_started(tmp_path: Path) -> None:
-    source = PcmSource(find_rivals=lambda *_: [(42, "pcm")])
-    source._context = make_context(tmp_path)
+    source = PcmSource(make_context(tmp_path, pcm_command="true"), lambda *_: [(42, "pcm")])
     with pytest.raises(SourceFailed, match=r"another PCM runs: pcm \(pid 42\)"):
         source.read()
     assert source._process is None
@@ -72,8 +71,7 @@ def test_a_rival_is_refused_before_anything_is_started(tmp_path: Path) -> None:
 
 
 def test_pauses_grow_up_to_a_minute(tmp_path: Path) -> None:
-    source = PcmSource(find_rivals=lambda *_: [(42, "pcm")])
-    source._context = make_context(tmp_path)
+    source = PcmSource(make_context(tmp_path, pcm_command="true"), lambda *_: [(42, "pcm")])
     pauses = []
     for _ in range(9):
         with pytest.raises(SourceFailed):
@@ -88,8 +86,7 @@ def test_a_captured_answer_is_replayed(tmp_path: Path) -> None:
     root = tmp_path / "t0"
     (root / "calls").mkdir(parents=True)
     (root / "calls/pcm.json").write_text(json.dumps(make_answer(row_at(0), row_at(1))))
-    source = PcmSource()
-    source.open(make_context(root))
+    source = PcmSource(make_context(root))
     system = source.parse(source.read(), 0)[-2]
     assert value(system, "pcm.memory") == pytest.approx(2.0e9)
 
@@ -98,4 +95,4 @@ def test_a_fixture_without_one_is_absent(tmp_path: Path) -> None:
     (tmp_path / "node.toml").write_text("")
     (tmp_path / "t0").mkdir()
     with pytest.raises(SourceAbsent, match="not captured"):
-        PcmSource().open(make_context(tmp_path / "t0"))
+        PcmSource(make_context(tmp_path / "t0"))

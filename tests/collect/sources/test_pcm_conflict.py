@@ -7,7 +7,7 @@ import pytest
 from tests.collect.hardware import write_files
 
 from nodescope.collect.files.roots import NodeRoot
-from nodescope.collect.sources.pcm.conflict import describe_rivals, find_rivals
+from nodescope.collect.sources.pcm.conflict import describe_others, find_others
 
 
 def write_process(folder: Path, pid: int, comm: str, command: str, state: str = "S", parent: int = 1) -> None:
@@ -37,7 +37,7 @@ def write_process(folder: Path, pid: int, comm: str, command: str, state: str = 
 def test_a_pcm_is_found_by_name_or_command(tmp_path: Path, comm: str, command: str) -> None:
     """The kernel cuts names at 15 characters; scripts and sudo hide them."""
     write_process(tmp_path, 42, comm, command)
-    assert [pid for pid, _ in find_rivals(NodeRoot(tmp_path), None)] == [42]
+    assert [pid for pid, _ in find_others(NodeRoot(tmp_path), None)] == [42]
 
 
 @pytest.mark.parametrize(
@@ -52,12 +52,12 @@ def test_a_pcm_is_found_by_name_or_command(tmp_path: Path, comm: str, command: s
 def test_others_are_not(tmp_path: Path, comm: str, command: str) -> None:
     """Tools that only read a register disturb nobody."""
     write_process(tmp_path, 42, comm, command)
-    assert find_rivals(NodeRoot(tmp_path), None) == []
+    assert find_others(NodeRoot(tmp_path), None) == []
 
 
 def test_a_dead_pcm_that_nobody_fetched_is_no_rival(tmp_path: Path) -> None:
     write_process(tmp_path, 42, "pcm", "", state="Z")
-    assert find_rivals(NodeRoot(tmp_path), None) == []
+    assert find_others(NodeRoot(tmp_path), None) == []
 
 
 def test_what_our_own_child_started_is_ours(tmp_path: Path) -> None:
@@ -69,10 +69,10 @@ def test_what_our_own_child_started_is_ours(tmp_path: Path) -> None:
     stat.write_text(stat.read_text().replace("8931", start))
     write_process(tmp_path, 43, "pcm", "pcm 1 -csv", parent=own)
     write_process(tmp_path, 44, "pcm", "pcm 1 -csv")
-    assert find_rivals(NodeRoot(tmp_path), own) == [(44, "pcm")]
+    assert find_others(NodeRoot(tmp_path), own) == [(44, "pcm")]
 
 
 def test_the_sentence_names_it_and_the_remedy() -> None:
-    sentence = describe_rivals([(42, "pcm-memory")])
+    sentence = describe_others([(42, "pcm-memory")])
     assert "pcm-memory (pid 42)" in sentence
     assert "--pcm-url" in sentence

@@ -6,11 +6,10 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.collect.hardware import value
+from tests.collect.hardware import make_pcm, value
 
 from nodescope.base.errors import ParseError, SourceFailed
 from nodescope.collect.sources.pcm.sensor_server import Reading, read_server
-from nodescope.collect.sources.pcm.source import PcmSource
 
 
 def basic(instructions: int, cycles: int) -> dict[str, Any]:
@@ -58,7 +57,7 @@ def make_answer(instructions: int = 1_234_567, changes: dict[str, Any] | None = 
 
 def test_the_account_is_exact_to_the_unit() -> None:
     """No rounding to hundredths of a million."""
-    source = PcmSource()
+    source = make_pcm()
     source.parse({"server": make_answer(1)}, 0)
     system, socket, core = source.parse({"server": make_answer()}, 1)
     assert value(system, "pcm.instructions") == 2 * 1_234_567
@@ -75,11 +74,11 @@ def test_the_account_is_exact_to_the_unit() -> None:
 
 def test_one_sample_is_counted_once() -> None:
     """The server samples by itself: two questions may get one answer."""
-    source = PcmSource()
+    source = make_pcm()
     source.parse({"server": make_answer(1)}, 0)
     source.parse({"server": make_answer()}, 1)
     assert source.parse({"server": make_answer()}, 2) == ()
-    assert source._account.dropped["duplicate"] == 1
+    assert source._totals.dropped["duplicate"] == 1
 
 
 def test_disturbed_counters_are_missing_here_too() -> None:

@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.collect.hardware import make_pcm
 
 from nodescope.base.block import Block
 from nodescope.collect.sources.pcm.csv_stream import PcmRow, parse_header
-from nodescope.collect.sources.pcm.source import PcmSource, write_header
+from nodescope.collect.sources.pcm.source import write_header
 
 COLUMNS = (
     ("System", "Date"),
@@ -69,7 +70,7 @@ def value(block: Block, name: str, row: int = 0) -> float:
 
 def test_the_first_row_is_the_base_and_counts_nothing() -> None:
     """Its interval is not known; what it offers is."""
-    blocks = PcmSource().parse(make_answer(row_at(0)), 0)
+    blocks = make_pcm().parse(make_answer(row_at(0)), 0)
     system = blocks[0]
     assert value(system, "pcm.instructions") == 0.0
     assert value(system, "pcm.lines.first") == 1.0
@@ -78,7 +79,7 @@ def test_the_first_row_is_the_base_and_counts_nothing() -> None:
 
 def test_counts_become_sums_in_base_units() -> None:
     """Millions and gigabytes of an interval; two rows of five seconds each."""
-    blocks = PcmSource().parse(make_answer(*(row_at(n, step=5.0) for n in range(3))), 0)
+    blocks = make_pcm().parse(make_answer(*(row_at(n, step=5.0) for n in range(3))), 0)
     system, core = blocks[-2:]
     assert value(system, "pcm.instructions") == pytest.approx(120e6)
     assert value(system, "pcm.l3_misses") == pytest.approx(0.06e6)
@@ -93,7 +94,7 @@ def test_counts_become_sums_in_base_units() -> None:
 
 def test_one_block_per_row_and_level() -> None:
     """A burst of three rows is three moments: nothing is blurred."""
-    blocks = PcmSource().parse(make_answer(*(row_at(n) for n in range(3))), 60_000_000_000)
+    blocks = make_pcm().parse(make_answer(*(row_at(n) for n in range(3))), 60_000_000_000)
     assert [block.table.name for block in blocks] == ["pcm", "pcm.core"] * 3
     assert [block.mono_ns for block in blocks[::2]] == [58_000_000_000, 59_000_000_000, 60_000_000_000]
 
@@ -102,7 +103,7 @@ def test_one_block_per_row_and_level() -> None:
 def test_a_missing_cell_makes_the_window_shorter_not_wrong(text: str) -> None:
     """The rate over what was measured is the rate; seconds of the lost interval are not in it."""
     answer = make_answer(row_at(0), row_at(1), row_at(2, with_cell("READ", text)), row_at(3))
-    system = PcmSource().parse(answer, 0)[-2]
+    system = make_pcm().parse(answer, 0)[-2]
     assert value(system, "pcm.memory") == pytest.approx(2 * 2.0e9)
     assert value(system, "pcm.memory.seconds") == pytest.approx(2.0)
     assert value(system, "pcm.memory_written.seconds") == pytest.approx(3.0)
@@ -118,13 +119,13 @@ def test_a_missing_cell_makes_the_window_shorter_not_wrong(text: str) -> None:
 def test_a_ratio_takes_both_halves_or_neither() -> None:
     """Cycles without instructions would lower the IPC of the window."""
     answer = make_answer(row_at(0), row_at(1), row_at(2, with_cell("INST", "N/A")))
-    system = PcmSource().parse(answer, 0)[-2]
+    system = make_pcm().parse(answer, 0)[-2]
     assert value(system, "pcm.instructions") / value(system, "pcm.cycles") == 60 / 64
 
 
 def test_an_idle_core_adds_nothing() -> None:
     """IPC -1 of a core without cycles is no measurement."""
-    core = PcmSource().parse(
+    core = make_pcm().parse(
         make_answer(row_at(0), row_at(1, with_cell("IPC", "-1.00", "Core3 (Socket 0)")), row_at(2)), 0
     )[-1]
     assert value(core, "pcm.core.ipc.cycles") == pytest.approx(1.0)
@@ -140,7 +141,7 @@ def test_what_the_command_line_hid_is_added_up_from_the_sockets() -> None:
         ("Proc Energy (Joules)", "SKT1"),
     )
     cells = ("1.00", "0.50", "100.00", "50.00", "3.00", "0.50", "20.00", "50.00", "77.00", "54.00")
-    blocks = PcmSource().parse(make_answer(row_at(0, cells), row_at(1, cells), columns=columns), 0)
+    blocks = make_pcm().parse(make_answer(row_at(0, cells), row_at(1, cells), columns=columns), 0)
     system = blocks[-2]
     assert value(system, "pcm.memory") == pytest.approx(5.0e9)
     assert value(system, "pcm.memory.seconds") == pytest.approx(1.0)
@@ -152,7 +153,7 @@ def test_states_of_cores_are_a_mean_not_a_sum() -> None:
     """Two cores asleep for a second are a machine asleep for a second."""
     columns = (*COLUMNS[:2], ("Core0 (Socket 0)", "C1res%"), ("Core1 (Socket 0)", "C1res%"))
     cells = ("50.00", "100.00")
-    system = PcmSource().parse(make_answer(row_at(0, cells), row_at(1, cells), columns=columns), 0)[-2]
+    system = make_pcm().parse(make_answer(row_at(0, cells), row_at(1, cells), columns=columns), 0)[-2]
     assert value(system, "pcm.c1.in_state") == pytest.approx(0.75)
     assert value(system, "pcm.c1.seconds") == pytest.approx(1.0)
 
@@ -167,7 +168,7 @@ def test_a_socket_that_is_missing_makes_the_sum_missing() -> None:
         ("Socket 1", "WRITE"),
     )
     good, bad = ("1.00", "0.50", "3.00", "0.50"), ("1.00", "0.50", "18446744073.71", "0.50")
-    source = PcmSource()
+    source = make_pcm()
     system = source.parse(make_answer(row_at(0, good), row_at(1, good), row_at(2, bad), columns=columns), 0)[
         -2
     ]
@@ -177,7 +178,7 @@ def test_a_socket_that_is_missing_makes_the_sum_missing() -> None:
 def test_chosen_cores_do_not_speak_for_the_system() -> None:
     """`-yc 7` counts one core of many."""
     columns = (*COLUMNS[:2], ("Core7 (Socket 0)", "INST"), ("Core7 (Socket 0)", "ACYC"))
-    blocks = PcmSource().parse(
+    blocks = make_pcm().parse(
         make_answer(row_at(0, ("5.00", "4.00")), row_at(1, ("5.00", "4.00")), columns=columns), 0
     )
     assert np.isnan(value(blocks[-2], "pcm.instructions"))
@@ -186,7 +187,7 @@ def test_chosen_cores_do_not_speak_for_the_system() -> None:
 
 def test_sums_survive_another_set_of_cores() -> None:
     """A restart after a hotplug: who stays goes on."""
-    source = PcmSource()
+    source = make_pcm()
     source.parse(make_answer(row_at(0), row_at(1)), 0)
     columns = (*COLUMNS[:2], ("Core3 (Socket 0)", "L3MISS"), ("Core4 (Socket 0)", "L3MISS"))
     core = source.parse(make_answer(row_at(2, ("0.01", "0.02")), columns=columns), 0)[-1]
@@ -195,15 +196,15 @@ def test_sums_survive_another_set_of_cores() -> None:
 
 
 def test_bandwidth_is_held_against_the_highest_seen_or_the_configured_peak() -> None:
-    source = PcmSource()
+    source = make_pcm()
     system = source.parse(make_answer(row_at(0), row_at(1), row_at(2, with_cell("READ", "0.80"))), 0)[-2]
     # 2 GB/s, then 1 GB/s against the 2 seen.
     assert value(system, "pcm.memory_share") / value(system, "pcm.memory_share.capacity") == pytest.approx(
         0.75
     )
     assert "highest seen, 2 GB/s" in source.note
-    source = PcmSource()
-    source._account.peak_bytes_per_second = 20e9
+    source = make_pcm()
+    source._totals.peak_bytes_per_second = 20e9
     system = source.parse(make_answer(row_at(0), row_at(1)), 0)[-2]
     assert value(system, "pcm.memory_share") / value(system, "pcm.memory_share.capacity") == pytest.approx(
         0.1
@@ -224,7 +225,7 @@ def test_a_window_is_the_sum_of_its_parts(reads: list[str]) -> None:
     The first row is the base: it counts nothing.
     """
     rows = [row_at(n, with_cell("READ", text)) for n, text in enumerate(reads)]
-    system = PcmSource().parse(make_answer(*rows), 0)[-2]
+    system = make_pcm().parse(make_answer(*rows), 0)[-2]
     good = [float(text) for text in reads[1:] if text not in ("-1.00", "N/A", "", "18446744073.71")]
     if any(text not in ("-1.00", "N/A", "", "18446744073.71") for text in reads):
         assert value(system, "pcm.memory_read") == pytest.approx(sum(good) * 1e9)

@@ -13,7 +13,13 @@ from hypothesis import strategies as st
 from tests.collect.hardware import make_context, value, write_files
 
 from nodescope.base.errors import SourceAbsent, SourceFailed
-from nodescope.collect.sources.perf.perf_event import ATTRIBUTES_BYTES, Count, build_attributes, parse_count
+from nodescope.collect.sources.perf.perf_event import (
+    ATTRIBUTES_BYTES,
+    Count,
+    PerfCalls,
+    build_attributes,
+    parse_count,
+)
 from nodescope.collect.sources.perf.source import PerfSource, Sum
 
 
@@ -56,14 +62,14 @@ def node(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def make_source(kernel: FakeKernel) -> PerfSource:
-    return PerfSource(kernel.open, kernel.read, kernel.close)
+def make_source(kernel: FakeKernel, node: Path) -> PerfSource:
+    return PerfSource(make_context(node), PerfCalls(kernel.open, kernel.read, kernel.close))
 
 
 def test_two_pairs_are_opened_on_every_online_core(node: Path) -> None:
     """Cycles lead instructions, references lead misses: each pair is counted at the same moments."""
     kernel = FakeKernel()
-    make_source(kernel).open(make_context(node))
+    make_source(kernel, node)
     assert [(event, cpu) for event, cpu, _ in kernel.opened.values()] == [
         (event, cpu) for cpu in (0, 1) for event in (0, 1, 2, 3)
     ]
@@ -73,8 +79,7 @@ def test_two_pairs_are_opened_on_every_online_core(node: Path) -> None:
 def test_growth_is_scaled_where_the_processor_took_turns(node: Path) -> None:
     """Counted half of the time: twice as much happened. The scale is that of the interval."""
     kernel = FakeKernel()
-    source = make_source(kernel)
-    source.open(make_context(node))
+    source = make_source(kernel, node)
     work, cache = kernel.leader(0, 0), kernel.leader(2, 0)
     kernel.counts = {work: (10**9, 10**9, 1000, 2000), cache: (10**9, 10**9, 100, 10)}
     source.parse(source.read(), 0)
@@ -90,8 +95,7 @@ def test_growth_is_scaled_where_the_processor_took_turns(node: Path) -> None:
 def test_a_pair_that_never_ran_was_not_measured(node: Path) -> None:
     """Neither its counts nor its seconds grow: a window leaves the interval out."""
     kernel = FakeKernel()
-    source = make_source(kernel)
-    source.open(make_context(node))
+    source = make_source(kernel, node)
     work = kernel.leader(0, 0)
     kernel.counts = {work: (10**9, 10**9, 1000, 2000)}
     source.parse(source.read(), 0)
@@ -107,7 +111,7 @@ def test_denied_names_the_paranoid_level_and_the_capability(node: Path, level: i
     write_files(node, {"proc/sys/kernel/perf_event_paranoid": level})
     kernel = FakeKernel(refuse=dict.fromkeys(range(4), number))
     with pytest.raises(SourceFailed, match=rf"paranoid is {level}.*CAP_PERFMON"):
-        make_source(kernel).open(make_context(node))
+        make_source(kernel, node)
 
 
 @pytest.mark.parametrize("number", [errno.ENOENT, errno.EOPNOTSUPP, errno.ENODEV])
@@ -115,25 +119,24 @@ def test_no_pmu_is_absent(node: Path, number: int) -> None:
     """What a virtual machine answers; one core speaks for all."""
     kernel = FakeKernel(refuse=dict.fromkeys(range(4), number))
     with pytest.raises(SourceAbsent, match="vPMU"):
-        make_source(kernel).open(make_context(node))
+        make_source(kernel, node)
 
 
 def test_no_system_call_is_absent(node: Path) -> None:
     kernel = FakeKernel(refuse=dict.fromkeys(range(4), errno.ENOSYS))
     with pytest.raises(SourceAbsent, match="seccomp"):
-        make_source(kernel).open(make_context(node))
+        make_source(kernel, node)
 
 
 def test_too_many_files_says_so(node: Path) -> None:
     kernel = FakeKernel(refuse=dict.fromkeys(range(4), errno.EMFILE))
     with pytest.raises(SourceFailed, match="ulimit"):
-        make_source(kernel).open(make_context(node))
+        make_source(kernel, node)
 
 
 def test_a_processor_without_cache_events_still_has_ipc(node: Path) -> None:
     kernel = FakeKernel(refuse={2: errno.ENOENT, 3: errno.ENOENT})
-    source = make_source(kernel)
-    source.open(make_context(node))
+    source = make_source(kernel, node)
     kernel.counts = {kernel.leader(0, cpu): (1, 1, 1, 1) for cpu in (0, 1)}
     (block,) = source.parse(source.read(), 0)
     assert value(block, "perf.cycles") == 0.0
@@ -144,14 +147,13 @@ def test_a_half_opened_pair_is_closed(node: Path) -> None:
     """No descriptor is left behind when the second event is refused."""
     kernel = FakeKernel(refuse={1: errno.ENOENT, 3: errno.ENOENT})
     with pytest.raises(SourceAbsent):
-        make_source(kernel).open(make_context(node))
+        make_source(kernel, node)
     assert sorted(kernel.closed) == sorted(kernel.opened)
 
 
 def test_a_core_that_comes_online_is_counted_and_the_sums_go_on(node: Path) -> None:
     kernel = FakeKernel()
-    source = make_source(kernel)
-    source.open(make_context(node))
+    source = make_source(kernel, node)
     kernel.counts = {kernel.leader(0, 0): (10, 10, 100, 200), kernel.leader(0, 1): (10, 10, 100, 200)}
     source.parse(source.read(), 0)
     kernel.counts = {kernel.leader(0, 0): (20, 20, 150, 300), kernel.leader(0, 1): (20, 20, 150, 300)}
@@ -167,8 +169,7 @@ def test_a_core_that_comes_online_is_counted_and_the_sums_go_on(node: Path) -> N
 
 def test_every_counter_ended_is_failed(node: Path) -> None:
     kernel = FakeKernel()
-    source = make_source(kernel)
-    source.open(make_context(node))
+    source = make_source(kernel, node)
     with pytest.raises(SourceFailed, match="opened again"):
         source.read()
 

@@ -24,7 +24,7 @@ from nodescope.collect.containers.live_containers import LiveContainer
 from nodescope.collect.files.roots import NodeRoot
 from nodescope.collect.run.source import Context
 from nodescope.collect.sources.perf.cgroup_source import NOBODY_ASKED, PerfCgroupSource, choose
-from nodescope.collect.sources.perf.perf_event import SOFTWARE
+from nodescope.collect.sources.perf.perf_event import SOFTWARE, PerfCalls
 
 SECOND = 10**9
 CONTAINERS = ("web", "database", "batch")
@@ -82,9 +82,8 @@ def make_member(name: str) -> LiveContainer:
 
 def open_source(node: Path, kernel: FakeKernel, **settings: Any) -> tuple[PerfCgroupSource, Context]:
     context = make_context(node, **settings)
-    context.roster.replace(tuple(make_member(name) for name in CONTAINERS))
-    source = PerfCgroupSource(kernel.open, kernel.read, kernel.close)
-    source.open(context)
+    context.live_containers.replace(tuple(make_member(name) for name in CONTAINERS))
+    source = PerfCgroupSource(context, PerfCalls(kernel.open, kernel.read, kernel.close))
     return source, context
 
 
@@ -148,7 +147,7 @@ def test_a_container_that_goes_is_closed_and_one_that_comes_is_opened(node: Path
     kernel = CgroupKernel()
     source, context = open_source(node, kernel, perf_containers=("*",))
     assert names(source) == list(CONTAINERS)
-    context.roster.replace((make_member("batch"),))
+    context.live_containers.replace((make_member("batch"),))
     assert names(source) == ["batch"]
     assert len(kernel.opened) - len(kernel.closed) == 8
 
@@ -202,7 +201,7 @@ def test_a_processor_without_cache_events_still_has_cycles(node: Path) -> None:
 
 def test_no_tree_for_perf_is_absent(tmp_path: Path) -> None:
     with pytest.raises(SourceAbsent, match="perf_event"):
-        PerfCgroupSource().open(make_context(tmp_path))
+        PerfCgroupSource(make_context(tmp_path))
 
 
 @pytest.mark.parametrize(
@@ -297,10 +296,9 @@ def test_software_events_of_a_cgroup_are_counted_really(groups: list[Path]) -> N
         )
         for folder in groups
     )
-    context.roster.replace(members)
-    source = PerfCgroupSource(kind=SOFTWARE, groups={"clock": (CPU_CLOCK, CONTEXT_SWITCHES)})
+    context.live_containers.replace(members)
     try:
-        source.open(context)
+        source = PerfCgroupSource(context, kind=SOFTWARE, groups={"clock": (CPU_CLOCK, CONTEXT_SWITCHES)})
     except (SourceAbsent, SourceFailed) as error:
         pytest.skip(f"software events are refused here: {error}")
     try:

@@ -45,9 +45,8 @@ def node(tmp_path: Path) -> Node:
 
 def open_source(node: Node, *members: LiveContainer) -> tuple[PodSource, Context]:
     context = node.context()
-    context.roster.replace(members)
-    source = PodSource()
-    source.open(context)
+    context.live_containers.replace(members)
+    source = PodSource(context)
     return source, context
 
 
@@ -98,7 +97,7 @@ def test_when_the_speaker_dies_another_process_speaks(node: Node) -> None:
     source, context = open_source(node, member("p", (10, 11)))
     assert received(look(source, 0)) == {"p": 100.0}
     node.remove("proc/10")
-    context.roster.replace((member("p", (11,)),))
+    context.live_containers.replace((member("p", (11,)),))
     assert received(look(source, 1)) == {"p": 150.0}
     assert context.descriptors.pinned == 1
     source.close()
@@ -108,7 +107,7 @@ def test_a_pod_that_ended_gives_its_descriptor_back(node: Node) -> None:
     write_network(node, 10, "net:[2]", 100)
     source, context = open_source(node, member("p", (10,)))
     look(source, 0)
-    context.roster.replace(())
+    context.live_containers.replace(())
     assert look(source, 1).entities == ()
     assert context.descriptors.pinned == 0
     source.close()
@@ -118,14 +117,14 @@ def test_a_name_that_arrives_later_reaches_the_series(node: Node) -> None:
     write_network(node, 10, "net:[2]", 100)
     source, context = open_source(node, member("p", (10,)))
     before = look(source, 0).entities[0]
-    context.roster.replace((member("p", (10,), name="web-0"),))
+    context.live_containers.replace((member("p", (10,), name="web-0"),))
     after = look(source, 1).entities[0]
     assert (before.attribute("pod"), after.attribute("pod")) == ("", "web-0")
     assert before.key == after.key
     source.close()
 
 
-def test_pids_are_read_from_the_cgroup_where_the_roster_has_none(node: Node) -> None:
+def test_pids_are_read_from_the_cgroup_where_the_live_containers_have_none(node: Node) -> None:
     write_network(node, 10, "net:[2]", 100)
     node.write("cgroup/p/cgroup.procs", "10\n")
     source, _ = open_source(node, member("p", ()))

@@ -34,9 +34,9 @@ def kubelet(folder: Path) -> Iterator[Kubelet]:
 
 def open_source(folder: Path) -> PodResourcesSource:
     root = NodeRoot(folder)
-    source = PodResourcesSource()
-    source.open(Context(root, Descriptors(10), Settings(), ContainerNames(root), LiveContainers()))
-    return source
+    return PodResourcesSource(
+        Context(root, Descriptors(10), Settings(), ContainerNames(root), LiveContainers())
+    )
 
 
 def assigned(source: PodResourcesSource) -> list[dict[str, str]]:

@@ -29,8 +29,7 @@ def write_process(
 def open_source(node: Node, top: int = 2, descriptors: int = 1000) -> tuple[ProcessSource, Context]:
     node.write("proc/stat", "")
     context = node.context(Settings(process_top=top), descriptors=descriptors)
-    source = ProcessSource()
-    source.open(context)
+    source = ProcessSource(context)
     return source, context
 
 
@@ -207,7 +206,7 @@ def test_a_line_separator_in_a_cgroup_name_forges_no_owner(node: Node) -> None:
 
 def test_without_proc_the_source_is_absent(node: Node) -> None:
     with pytest.raises(SourceAbsent, match="not Linux"):
-        ProcessSource().open(node.context())
+        ProcessSource(node.context())
 
 
 @pytest.mark.parametrize("pace", [1, 5])

@@ -24,8 +24,7 @@ def test_power_is_the_growth_of_the_packages(tmp_path: Path) -> None:
     write_zone(tmp_path, "intel-rapl:0:0", "core", 500_000)
     write_zone(tmp_path, "intel-rapl:1", "package-1", 5_000_000)
     write_zone(tmp_path, "intel-rapl-mmio:0", "package-0", 1_000_000)
-    source = RaplSource()
-    source.open(make_context(tmp_path))
+    source = RaplSource(make_context(tmp_path))
     source.parse(source.read(), 0)
     write_zone(tmp_path, "intel-rapl:0", "package-0", 41_000_000)
     write_zone(tmp_path, "intel-rapl:1", "package-1", 25_000_000)
@@ -41,8 +40,7 @@ def test_power_is_the_growth_of_the_packages(tmp_path: Path) -> None:
 def test_a_wrap_is_growth_not_a_reset(tmp_path: Path) -> None:
     """max_energy_range_uj is where the counter starts over."""
     write_zone(tmp_path, "intel-rapl:0", "package-0", 9_000_000, 10_000_000)
-    source = RaplSource()
-    source.open(make_context(tmp_path))
+    source = RaplSource(make_context(tmp_path))
     source.parse(source.read(), 0)
     write_zone(tmp_path, "intel-rapl:0", "package-0", 1_000_000, 10_000_000)
     (block,) = source.parse(source.read(), 1_000_000_000)
@@ -60,8 +58,7 @@ def test_a_wrap_after_a_long_gap_is_not_guessed() -> None:
 
 def test_denied_says_why_and_what_to_do(tmp_path: Path) -> None:
     write_zone(tmp_path, "intel-rapl:0", "package-0", 1)
-    source = RaplSource()
-    source.open(make_context(tmp_path, {f"{FOLDER}/intel-rapl:0/energy_uj": errno.EACCES}))
+    source = RaplSource(make_context(tmp_path, {f"{FOLDER}/intel-rapl:0/energy_uj": errno.EACCES}))
     with pytest.raises(SourceFailed, match="root only"):
         source.read()
 
@@ -69,15 +66,14 @@ def test_denied_says_why_and_what_to_do(tmp_path: Path) -> None:
 @pytest.mark.parametrize("number", [errno.EINVAL, errno.EIO])
 def test_an_unreadable_counter_is_failed_never_zero_watts(tmp_path: Path, number: int) -> None:
     write_zone(tmp_path, "intel-rapl:0", "package-0", 1)
-    source = RaplSource()
-    source.open(make_context(tmp_path, {f"{FOLDER}/intel-rapl:0/energy_uj": number}))
+    source = RaplSource(make_context(tmp_path, {f"{FOLDER}/intel-rapl:0/energy_uj": number}))
     with pytest.raises(SourceFailed, match="cannot be read"):
         source.read()
 
 
 def test_no_powercap_is_absent_with_the_reason(tmp_path: Path) -> None:
     with pytest.raises(SourceAbsent, match="virtual machine"):
-        RaplSource().open(make_context(tmp_path))
+        RaplSource(make_context(tmp_path))
 
 
 def test_zones_are_named_as_node_exporter_names_them() -> None:

@@ -28,8 +28,7 @@ def node(tmp_path: Path) -> Path:
 
 
 def test_bandwidth_is_the_growth_of_all_domains(node: Path) -> None:
-    source = ResctrlSource()
-    source.open(make_context(node))
+    source = ResctrlSource(make_context(node))
     source.parse(source.read(), 0)
     write_domain(node, "00", 7340032, 3_000_000)
     write_domain(node, "01", 1048576, 9_000_000)
@@ -43,8 +42,7 @@ def test_bandwidth_is_the_growth_of_all_domains(node: Path) -> None:
 @pytest.mark.parametrize("word", ["Unavailable", "Error", "Unassigned", ""])
 def test_a_word_instead_of_a_number_is_missing(node: Path, word: str) -> None:
     """AMD's assignable counters say Unassigned since Linux 6.18."""
-    source = ResctrlSource()
-    source.open(make_context(node))
+    source = ResctrlSource(make_context(node))
     source.parse(source.read(), 0)
     write_domain(node, "00", word, word)
     (block,) = source.parse(source.read(), 1_000_000_000)
@@ -54,8 +52,7 @@ def test_a_word_instead_of_a_number_is_missing(node: Path, word: str) -> None:
 
 
 def test_a_counter_that_was_reset_counts_neither_bytes_nor_time(node: Path) -> None:
-    source = ResctrlSource()
-    source.open(make_context(node))
+    source = ResctrlSource(make_context(node))
     source.parse(source.read(), 0)
     write_domain(node, "00", 1, 5)
     (block,) = source.parse(source.read(), 1_000_000_000)
@@ -65,8 +62,7 @@ def test_a_counter_that_was_reset_counts_neither_bytes_nor_time(node: Path) -> N
 def test_nothing_but_words_is_failed_and_quotes_them(node: Path) -> None:
     for number in ("00", "01"):
         write_domain(node, number, "Unavailable", "Unavailable", "Unavailable")
-    source = ResctrlSource()
-    source.open(make_context(node))
+    source = ResctrlSource(make_context(node))
     with pytest.raises(SourceFailed, match="Unavailable"):
         source.read()
 
@@ -74,10 +70,10 @@ def test_nothing_but_words_is_failed_and_quotes_them(node: Path) -> None:
 def test_absence_has_three_reasons(tmp_path: Path) -> None:
     """No hardware, not mounted, mounted without monitoring: each with its remedy."""
     with pytest.raises(SourceAbsent, match="RDT"):
-        ResctrlSource().open(make_context(tmp_path))
+        ResctrlSource(make_context(tmp_path))
     (tmp_path / FOLDER).mkdir(parents=True)
     with pytest.raises(SourceAbsent, match="mount -t resctrl"):
-        ResctrlSource().open(make_context(tmp_path))
+        ResctrlSource(make_context(tmp_path))
     (tmp_path / FOLDER / "info").mkdir()
     with pytest.raises(SourceAbsent, match="cannot monitor"):
-        ResctrlSource().open(make_context(tmp_path))
+        ResctrlSource(make_context(tmp_path))

@@ -1,5 +1,5 @@
 """
-The roster: which containers there are now, shared by the sources that need it.
+The containers that run now, shared by the sources that need them.
 
 Written by the container source in the tick; read by others from any thread,
 as one immutable snapshot.

@@ -27,7 +27,7 @@ from nodescope.base.text import clean_text
 from nodescope.collect.files.layout import NAN, DeviceRows, GridLayout, Parser, plan_rows
 from nodescope.collect.files.native import Native, NativeGrid
 from nodescope.collect.files.roots import FILE_BYTES, Descriptors, NodeRoot
-from nodescope.collect.files.unchanged_parent import Turn, WatchedFile, Witnesses
+from nodescope.collect.files.unchanged_parent import Turn, UnchangedParents, WatchedFile
 from nodescope.collect.run.guard import run_guarded
 
 # ENODEV is what a descriptor of a removed cgroup answers, ESRCH one of a dead
@@ -128,7 +128,7 @@ class GridEntry:
     parse: Parser
     column: int
     width: int
-    witness: str = ""
+    parent: str = ""
     """The file that tells whether this one may have changed."""
 
 
@@ -163,7 +163,7 @@ class FileGrid:
         self.width = len(table.metrics)
         self.gone_rows: set[int] = set()
         self._open_faults: dict[Entity, list[FileFault]] = {}
-        self._witnesses = Witnesses(table.name, root, descriptors)
+        self._parents = UnchangedParents(table.name, root, descriptors)
 
     @property
     def entities(self) -> tuple[Entity, ...]:
@@ -173,18 +173,18 @@ class FileGrid:
         self,
         entity: Entity,
         files: Iterable[tuple[str, GridLayout]],
-        witnesses: Mapping[str, str] = MappingProxyType({}),
+        parents: Mapping[str, str] = MappingProxyType({}),
     ) -> list[FileFault]:
         """
         Open an entity's files; those this node does not offer are left out.
 
-        `witnesses` names, for some of them, the file that speaks for it.
+        `parents` names, for some of them, a file that is unchanged while they are.
         """
         entries = []
         faults = []
         for path, layout in files:
             try:
-                entries.append(self._open(path, layout, witnesses.get(path, "")))
+                entries.append(self._open(path, layout, parents.get(path, "")))
             except OSError as error:
                 fault = describe_fault(path, error)
                 if fault.status not in ("not_offered", "gone"):
@@ -194,14 +194,14 @@ class FileGrid:
             self._open_faults[entity] = faults
         return faults
 
-    def _open(self, path: str, layout: GridLayout, witness: str) -> GridEntry:
+    def _open(self, path: str, layout: GridLayout, parent: str) -> GridEntry:
         column = self.table.columns[layout.metrics[0].name]
         descriptor = self._root.open(path)
         if not self._descriptors.take(self.table.name):
             os.close(descriptor)
             descriptor = -1
         parse = self._parsers[id(layout)]
-        return GridEntry(descriptor, path, layout, parse, column, len(layout.metrics), witness)
+        return GridEntry(descriptor, path, layout, parse, column, len(layout.metrics), parent)
 
     def remove(self, entity: Entity) -> None:
         self._open_faults.pop(entity, None)
@@ -213,9 +213,6 @@ class FileGrid:
         self._rows[new] = self._rows.pop(old)
         if old in self._open_faults:
             self._open_faults[new] = self._open_faults.pop(old)
-
-    def holds(self, entity: Entity) -> bool:
-        return entity in self._rows
 
     def arrange(self, entities: tuple[Entity, ...]) -> None:
         """Fix the order of the rows; call once after the set changed."""
@@ -241,10 +238,10 @@ class FileGrid:
             )
             for start, entry in placed
         ]
-        self._witnesses.arrange(
+        self._parents.arrange(
             [
                 WatchedFile(
-                    entry.witness, entry.layout, start + entry.column, start + entry.column + entry.width
+                    entry.parent, entry.layout, start + entry.column, start + entry.column + entry.width
                 )
                 for start, entry in placed
             ]
@@ -255,22 +252,23 @@ class FileGrid:
             )
 
     def read(self) -> None:
-        turn = self._witnesses.next_turn()
-        values, faults = self._read_natively(turn) if self._native else self._read_all_plainly(turn)
+        turn = self._parents.next_turn()
+        values, faults = (
+            self._read_natively(self._native, turn) if self._native else self._read_all_plainly(turn)
+        )
         if turn:
             values[turn.kept_cells] = self._flat[turn.kept_cells]
         if faults:
-            self._witnesses.doubt()
+            self._parents.doubt()
         # A file that could not be opened stays a fault as long as its row.
         self._keep(values, [fault for found in self._open_faults.values() for fault in found] + faults)
 
     def read_all_next(self) -> None:
-        """Witnesses or not: every file is read by the next reading."""
-        self._witnesses.doubt()
+        """Whatever the parents say: every file is read by the next reading."""
+        self._parents.doubt()
 
-    def _read_natively(self, turn: Turn | None) -> tuple[Values, list[FileFault]]:
-        assert self._native is not None  # noqa: S101 - asked for only where there is one
-        values, unread = self._native.read(len(self._entities) * self.width, turn and turn.files)
+    def _read_natively(self, native: NativeGrid, turn: Turn | None) -> tuple[Values, list[FileFault]]:
+        values, unread = native.read(len(self._entities) * self.width, turn and turn.files)
         faults = []
         for number, code in unread:
             if code > 0:
@@ -362,7 +360,7 @@ class FileGrid:
     def close(self) -> None:
         for entity in list(self._rows):
             self.remove(entity)
-        self._witnesses.close()
+        self._parents.close()
         self._program = []
         self._entities = ()
 

@@ -1,5 +1,5 @@
 """
-A roll: many files of one layout, one row each, that come and go all the time.
+Many files of one layout, one row each, that come and go all the time.
 
 A grid is arranged anew, file by file, when its set changes; that is too dear
 for processes, of which some end every second. Here a change moves arrays.
@@ -19,7 +19,7 @@ from nodescope.collect.files.native import NativeGrid
 from nodescope.collect.files.roots import Descriptors, NodeRoot
 
 
-class Roll:
+class FileRows:
     """Rows in the order in which they came."""
 
     def __init__(self, table: str, layout: GridLayout, root: NodeRoot, descriptors: Descriptors) -> None:

@@ -102,13 +102,6 @@ class NodeRoot:
         except OSError:
             return None
 
-    def created_at_ns(self, path: str) -> int | None:
-        """When a folder of cgroupfs was made: its change time, at first sight."""
-        try:
-            return os.stat(self.full(path)).st_ctime_ns
-        except OSError:
-            return None
-
     def link(self, path: str) -> str | None:
         """Where a link of /proc points, such as net:[4026531840]."""
         try:

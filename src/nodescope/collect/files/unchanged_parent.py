@@ -1,14 +1,14 @@
 """
-Witnesses: one file that tells that many others have not changed.
+Unchanged parents: one file that shows that many others have not changed.
 
 The kernel counts the stalls, the I/O and the kills of a cgroup in every cgroup
 above it as well. While kubepods/io.stat stands still, so does io.stat of every
 container in it, and reading them again would give what is known.
 
-A witness is read before those it speaks for: what happens between the two
-readings moves it at the next. At every fifth reading a witness is not believed,
-because pressure is a mean over cores: a stall of microseconds may be too small
-to move the figure of a large parent.
+A parent is read before its children: what happens between the two readings
+moves it at the next. At every fifth reading its children are read all the
+same, because pressure is a mean over cores: a stall of microseconds may be too
+small to move the figure of a large parent.
 """
 
 import contextlib
@@ -25,16 +25,16 @@ from nodescope.collect.files.layout import GridLayout
 from nodescope.collect.files.native import Native, NativeGrid
 from nodescope.collect.files.roots import Descriptors, NodeRoot, read_whole
 
-# Those that a witness speaks for are asked themselves at least every so many readings.
+# The children of an unchanged parent are read themselves at least every so many readings.
 TRUST_READINGS = 5
 
 Numbers = NDArray[np.intp]
 
 
 class WatchedFile(NamedTuple):
-    """One file of a program: who speaks for it (nobody: empty), and its cells."""
+    """One file of a program: its parent (empty where it has none), and its cells."""
 
-    witness: str
+    parent: str
     layout: GridLayout
     start: int
     stop: int
@@ -47,16 +47,16 @@ class Turn(NamedTuple):
     kept_cells: Numbers
 
 
-class Witnesses:
-    """Those of one grid."""
+class UnchangedParents:
+    """The parents of one grid's files."""
 
     def __init__(self, table: str, root: NodeRoot, descriptors: Descriptors) -> None:
         self._table = table
         self._root = root
         self._descriptors = descriptors
         self._open: dict[str, int] = {}
-        """Descriptors of the witnesses, by path."""
-        self._listened: Listened | None = None
+        """Descriptors of the parents, by path."""
+        self._reader: ParentReader | None = None
         self._files: tuple[WatchedFile, ...] = ()
         self._turns: dict[bytes, Turn] = {}
         self._readings = 0
@@ -67,21 +67,21 @@ class Witnesses:
         self._files = tuple(files)
         self._turns.clear()
         self._is_in_doubt = True
-        layouts = {told.witness: told.layout for told in files if told.witness}
+        layouts = {file.parent: file.layout for file in files if file.parent}
         known = self._open.keys()
         if known != layouts.keys():
             for path in known - layouts.keys():
-                self._dismiss(path)
+                self._close(path)
             for path in sorted(layouts.keys() - known):
-                self._call(path)
-            called = [(descriptor, layouts[path]) for path, descriptor in self._open.items()]
-            self._listened = Listened(called, self._root.native) if called else None
+                self._open_parent(path)
+            opened = [(descriptor, layouts[path]) for path, descriptor in self._open.items()]
+            self._reader = ParentReader(opened, self._root.native) if opened else None
 
-    def _call(self, path: str) -> None:
+    def _open_parent(self, path: str) -> None:
         try:
             descriptor = self._root.open(path)
         except OSError:
-            # Nobody speaks for them: they are read every time.
+            # Without it its children are read every time.
             return
         if self._descriptors.take(self._table):
             self._open[path] = descriptor
@@ -89,20 +89,20 @@ class Witnesses:
             self._descriptors.give_back(self._table, kept=False)
             os.close(descriptor)
 
-    def _dismiss(self, path: str) -> None:
+    def _close(self, path: str) -> None:
         os.close(self._open.pop(path))
         self._descriptors.give_back(self._table)
 
     def doubt(self) -> None:
-        """Something could not be read: everybody is asked at the next reading."""
+        """Something could not be read: every file is read at the next reading."""
         self._is_in_doubt = True
 
     def next_turn(self) -> Turn | None:
         """What must be read now; None when it is everything."""
-        if self._listened is None:
+        if self._reader is None:
             return None
-        quiet = self._listened.stand_still()
-        # One in turn is not believed, so that no reading has much more to do than the others.
+        quiet = self._reader.find_unchanged()
+        # One in turn counts as changed, so that no reading has much more to do than the others.
         self._readings += 1
         quiet[self._readings % TRUST_READINGS :: TRUST_READINGS] = False
         doubted, self._is_in_doubt = self._is_in_doubt, False
@@ -115,9 +115,9 @@ class Witnesses:
         return self._turns[key]
 
     def _plan(self, quiet: set[str]) -> Turn:
-        files = [number for number, told in enumerate(self._files) if told.witness not in quiet]
+        files = [number for number, file in enumerate(self._files) if file.parent not in quiet]
         cells = [
-            cell for told in self._files if told.witness in quiet for cell in range(told.start, told.stop)
+            cell for file in self._files if file.parent in quiet for cell in range(file.start, file.stop)
         ]
         return Turn(np.array(files, dtype=np.intp), np.array(cells, dtype=np.intp))
 
@@ -125,14 +125,14 @@ class Witnesses:
         self.arrange(())
 
 
-class Listened:
-    """What the witnesses say, and what they said before."""
+class ParentReader:
+    """What the parents hold, and what they held before."""
 
-    def __init__(self, called: Sequence[tuple[int, GridLayout]], native: Native | None) -> None:
-        descriptors, layouts = zip(*called)
+    def __init__(self, opened: Sequence[tuple[int, GridLayout]], native: Native | None) -> None:
+        descriptors, layouts = zip(*opened)
         widths = [len(layout.metrics) for layout in layouts]
         self._starts: list[int] = np.cumsum([0, *widths[:-1]]).tolist()
-        self._said: Values = np.full(sum(widths), np.nan)
+        self._before: Values = np.full(sum(widths), np.nan)
         self._plain = [
             (descriptor, layout.parser(), start, start + width)
             for descriptor, layout, start, width in zip(descriptors, layouts, self._starts, widths)
@@ -141,21 +141,21 @@ class Listened:
         if self._native:
             self._native.arrange(list(zip(descriptors, layouts, self._starts)))
 
-    def stand_still(self) -> NDArray[np.bool_]:
-        """Of every witness: whether it says what it said. One that cannot speak never does."""
+    def find_unchanged(self) -> NDArray[np.bool_]:
+        """Of every parent: whether it holds what it held. One that cannot be read counts as changed."""
         found = self._read()
         # What is not a number is not equal to itself.
-        same: NDArray[np.bool_] = np.logical_and.reduceat(found == self._said, self._starts)
-        self._said = found
+        same: NDArray[np.bool_] = np.logical_and.reduceat(found == self._before, self._starts)
+        self._before = found
         return same
 
     def _read(self) -> Values:
         found: Values
         if self._native:
-            found, unread = self._native.read(len(self._said))
+            found, unread = self._native.read(len(self._before))
             undecided = [self._plain[number] for number, code in unread if code < 0]
         else:
-            found, undecided = np.full(len(self._said), np.nan), self._plain
+            found, undecided = np.full(len(self._before), np.nan), self._plain
         for descriptor, parse, start, stop in undecided:
             with contextlib.suppress(OSError, ParseError):
                 found[start:stop] = parse(read_whole(descriptor))

@@ -3,7 +3,7 @@ The CPU budget: costly tables are read less often, and come back when there is r
 
 The load of a table is its cost per reading divided by its period; the sum of
 all loads is held below the budget. Over it, the table with the largest load
-goes one tier slower; well below it, the cheapest slowed table comes back.
+goes one tier slower; well below it, the cheapest slowed table that fits comes back.
 Pure: costs in, periods out; no clock.
 """
 
@@ -95,15 +95,13 @@ class Budget:
             for name, pace in self.paces.items()
             if pace.tier > pace.first_tier and tick - pace.moved_at_tick >= SETTLE_TICKS
         ]
-        if not slowed:
-            return None
-        _, name = min(slowed)
-        pace = self.paces[name]
-        faster = max(tier for tier in TIERS if tier < pace.tier)
-        after = self.load_seconds - pace.load + pace.cost_seconds / faster
-        if after > COMFORT_RATIO * self.budget_seconds:
-            return None
-        return self._move(name, faster, tick)
+        for _, name in sorted(slowed):
+            pace = self.paces[name]
+            faster = max(tier for tier in TIERS if tier < pace.tier)
+            after = self.load_seconds - pace.load + pace.cost_seconds / faster
+            if after <= COMFORT_RATIO * self.budget_seconds:
+                return self._move(name, faster, tick)
+        return None
 
     def _move(self, name: str, tier: int, tick: int) -> tuple[str, int]:
         self.paces[name].tier = tier

@@ -16,7 +16,7 @@ from nodescope.base.clock import Clock, thread_cpu_ns
 from nodescope.base.entity import Entity
 from nodescope.base.frame import Outcome
 from nodescope.collect.run.guard import check_all, run_guarded
-from nodescope.collect.run.source import CallSource, Context, PromptSource, Streaming
+from nodescope.collect.run.source import CallSource, Context, MakeCallSource, Streaming
 
 # An absent source is asked again at this pace: a driver may be loaded later.
 # One whose asking costs nothing may name its own (`absent_pace_seconds`).
@@ -42,12 +42,14 @@ class CallResult:
 
 
 class CallRunner:
-    """Runs one call source."""
+    """Makes one call source and asks it."""
 
-    def __init__(self, source: CallSource, context: Context, clock: Clock) -> None:
-        self.source = source
+    def __init__(self, make: MakeCallSource, context: Context, clock: Clock) -> None:
+        self.name = make.name
         self.pace_ratio = 1
         """The budget slows a costly source by this factor."""
+        self._make = make
+        self._source: CallSource | None = None
         self._context = context
         self._clock = clock
         self._lock = threading.Lock()
@@ -55,15 +57,14 @@ class CallRunner:
         self._blocks: tuple[Block, ...] = ()
         self._outcome = Outcome("absent", NOT_ASKED)
         self._fresh = False
-        self._opened = False
         self._is_told = False
         self._asked_mono_ns: int | None = None
         self._sets: dict[str, tuple[Entity, ...]] = {}
         """By table: entities that did not change stay the same object."""
-        self._thread = threading.Thread(target=self._run, name=f"source-{source.name}", daemon=True)
-        # Asked once: looking through a protocol's names costs more than the question.
-        self._is_prompt = isinstance(source, PromptSource)
-        self._streaming = source if isinstance(source, Streaming) else None
+        self._thread = threading.Thread(target=self._run, name=f"source-{make.name}", daemon=True)
+        # Looked up once: looking through a protocol's names costs more than asking the source.
+        self._is_prompt = getattr(make, "is_prompt", False)
+        self._is_streaming = hasattr(make, "interrupt")
         self._due_mono_ns: int | None = None
         """When the tick asks a prompt source again; None while it is not started."""
 
@@ -75,22 +76,22 @@ class CallRunner:
 
     def stop(self) -> None:
         self._stop.set()
-        if self._streaming:
-            self._streaming.interrupt()
+        if isinstance(self._source, Streaming):
+            self._source.interrupt()
 
     def join(self) -> None:
         """Wait for a source that has something to tidy up; others are left to finish."""
         if self._due_mono_ns is not None:
             self._due_mono_ns = None
-            self.source.close()
-        if self._streaming and self._thread.is_alive():
+            self._close()
+        if self._is_streaming and self._thread.is_alive():
             self._thread.join(timeout=CLOSE_SECONDS)
 
     def take(self) -> CallResult:
         """The newest answer, once; afterwards only its outcome until the next."""
         if self._due_mono_ns is not None and self._clock.mono_ns() >= self._due_mono_ns:
             self.ask()
-            pace_ns = round(self._pace_seconds() * 1e9)
+            pace_ns = round(self._wait_seconds() * 1e9)
             self._due_mono_ns = self._clock.mono_ns() + pace_ns - min(pace_ns, SLACK_NS)
         if not self._fresh and self._asked_mono_ns is None:
             # Most ticks: nobody was asked since. An answer that comes right now is the next tick's.
@@ -98,7 +99,7 @@ class CallRunner:
         with self._lock:
             asked = self._asked_mono_ns
             late_seconds = 0.0 if asked is None else (self._clock.mono_ns() - asked) / 1e9
-            if late_seconds > self.source.deadline_seconds:
+            if late_seconds > (self._source or self._make).deadline_seconds:
                 reason = f"no answer for {late_seconds:.0f} s; it is asked again when it comes back"
                 told, self._is_told = self._is_told, True
                 return CallResult((), Outcome("failed", reason, detail="hung"), fresh=not told)
@@ -117,9 +118,9 @@ class CallRunner:
         cost_seconds = (thread_cpu_ns() - before_ns) / 1e9
         with self._lock:
             self._asked_mono_ns = None
-            waiting = self._blocks if self._streaming else ()
+            waiting = self._blocks if self._is_streaming else ()
             self._blocks = (*waiting, *blocks)[-WAITING_BLOCKS:]
-            note = getattr(self.source, "note", "") if outcome.state == "ok" else ""
+            note = getattr(self._source, "note", "") if outcome.state == "ok" else ""
             self._outcome = Outcome(outcome.state, outcome.reason, cost_seconds, outcome.detail, note)
             self._fresh = True
 
@@ -127,13 +128,22 @@ class CallRunner:
         while not self._stop.is_set():
             started_mono_ns = self._clock.mono_ns()
             self.ask()
-            self._clock.wait_until(started_mono_ns + round(self._pace_seconds() * 1e9), self._stop)
-        self.source.close()
+            self._clock.wait_until(started_mono_ns + round(self._wait_seconds() * 1e9), self._stop)
+        self._close()
 
-    def _pace_seconds(self) -> float:
-        if self._opened:
-            return self.source.pace_seconds * self.pace_ratio
-        return float(getattr(self.source, "absent_pace_seconds", ABSENT_PACE_SECONDS))
+    def _close(self) -> None:
+        if self._source:
+            self._source.close()
+
+    @property
+    def pace_seconds(self) -> float:
+        """The source's own; it may change while it runs."""
+        return (self._source or self._make).pace_seconds
+
+    def _wait_seconds(self) -> float:
+        if self._source and self._outcome.state != "absent":
+            return self.pace_seconds * self.pace_ratio
+        return float(getattr(self._make, "absent_pace_seconds", ABSENT_PACE_SECONDS))
 
     def _keep_set(self, block: Block) -> Block:
         """Who sees the same tuple again, need not name or render it again."""
@@ -145,14 +155,9 @@ class CallRunner:
 
     def _ask(self) -> tuple[tuple[Block, ...], Outcome]:
         def ask() -> tuple[Block, ...]:
-            if not self._opened:
-                self.source.open(self._context)
-                self._opened = True
-            blocks = check_all(Block, self.source.parse(self.source.read(), self._clock.mono_ns()))
+            source = self._source = self._source or self._make(self._context)
+            blocks = check_all(Block, source.parse(source.read(), self._clock.mono_ns()))
             return tuple(self._keep_set(block) for block in blocks)
 
         nothing: tuple[Block, ...] = ()
-        blocks, outcome = run_guarded(self.source.name, ask, nothing)
-        # What went away is opened anew when it comes back.
-        self._opened = self._opened and outcome.state != "absent"
-        return blocks, outcome
+        return run_guarded(self.name, ask, nothing)

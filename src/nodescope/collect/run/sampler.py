@@ -8,7 +8,7 @@ hand it to the sinks.
 """
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Protocol
 
@@ -22,9 +22,9 @@ from nodescope.base.self_counters import SamplerCounters
 from nodescope.base.status import SamplerStatus, TableStatus
 from nodescope.collect.files.batch import FileFault, ReadSegment, read_segments
 from nodescope.collect.run.budget import Budget
-from nodescope.collect.run.call_runner import CallRunner
+from nodescope.collect.run.call_runner import NOT_ASKED, CallRunner
 from nodescope.collect.run.guard import check_all, run_guarded
-from nodescope.collect.run.source import BatchSource, Context, Tick
+from nodescope.collect.run.source import BatchSource, Context, MakeBatchSource, Tick
 
 log = Log("sampler")
 
@@ -52,20 +52,21 @@ def refresh_source(source: BatchSource, tick: Tick) -> tuple[Event, ...]:
     return check_all(Event, source.refresh(tick))
 
 
-class Opened:
-    """A batch source and how it stands."""
+class SourceSlot:
+    """A batch source, once it is made, and how it stands."""
 
-    def __init__(self, source: BatchSource) -> None:
-        self.source = source
-        self.outcome = Outcome("absent", "not asked yet")
-        self.is_open = False
+    def __init__(self, make: MakeBatchSource) -> None:
+        self.name = make.name
+        self.source: BatchSource | None = None
+        self.outcome = Outcome("absent", NOT_ASKED)
         self.refresh_cost_ns = 0
+        self._make = make
 
     def open(self, context: Context) -> None:
-        _, self.outcome = run_guarded(self.source.name, lambda: self.source.open(context), None)
-        self.is_open = self.outcome.state == "ok"
-        if not self.is_open:
-            self.source.close()
+        self.source, self.outcome = run_guarded(self.name, lambda: self._make(context), None)
+
+    def segments(self) -> Iterable[tuple[ReadSegment, int]]:
+        return self.source.segments() if self.source else ()
 
 
 class Sampler:
@@ -73,7 +74,7 @@ class Sampler:
 
     def __init__(
         self,
-        batch_sources: Sequence[BatchSource],
+        batch_sources: Sequence[MakeBatchSource],
         callers: Sequence[CallRunner],
         sinks: Sequence[Sink],
         context: Context,
@@ -84,7 +85,7 @@ class Sampler:
         self.budget = Budget(context.settings.budget_ratio * context.settings.interval_seconds)
         self.outcomes: dict[str, Outcome] = {}
         self.faults: dict[str, list[FileFault]] = {}
-        self._opened = [Opened(source) for source in batch_sources]
+        self._slots = [SourceSlot(make) for make in batch_sources]
         self._callers = list(callers)
         self._sinks = list(sinks)
         self._context = context
@@ -113,9 +114,9 @@ class Sampler:
             self._thread.join(timeout=5)
         for caller in self._callers:
             caller.join()
-        for opened in self._opened:
-            if opened.is_open:
-                opened.source.close()
+        for slot in self._slots:
+            if slot.source:
+                slot.source.close()
 
     def run(self) -> None:
         deadline_ns = self._clock.mono_ns()
@@ -176,21 +177,20 @@ class Sampler:
     def _refresh(self, tick: Tick) -> list[Event]:
         events: list[Event] = []
         before_ns = thread_cpu_ns()
-        for opened in self._opened:
-            if not opened.is_open:
+        for slot in self._slots:
+            if slot.source is None:
                 if tick.number % REOPEN_TICKS == 0:
-                    opened.open(self._context)
-                    self._register(opened)
-                self._note_outcome(opened.source.name, opened.outcome)
-                if not opened.is_open:
+                    slot.open(self._context)
+                    self._register(slot)
+                self._note_outcome(slot.name, slot.outcome)
+                if slot.source is None:
                     continue
             nothing: tuple[Event, ...] = ()
-            refresh = partial(refresh_source, opened.source, tick)
-            happened, outcome = run_guarded(opened.source.name, refresh, nothing)
+            happened, outcome = run_guarded(slot.name, partial(refresh_source, slot.source, tick), nothing)
             events.extend(happened)
             after_ns = thread_cpu_ns()
-            opened.refresh_cost_ns, before_ns = after_ns - before_ns, after_ns
-            self._note_outcome(opened.source.name, outcome)
+            slot.refresh_cost_ns, before_ns = after_ns - before_ns, after_ns
+            self._note_outcome(slot.name, outcome)
         return events
 
     def _note_outcome(self, name: str, outcome: Outcome) -> None:
@@ -198,29 +198,28 @@ class Sampler:
         if outcome.state == "failed":
             self.counters.errors[name, outcome.detail] += 1
 
-    def _register(self, opened: Opened) -> None:
-        if opened.is_open:
-            for segment, tier in opened.source.segments():
-                self.budget.register(segment.table.name, tier)
+    def _register(self, slot: SourceSlot) -> None:
+        for segment, tier in slot.segments():
+            self.budget.register(segment.table.name, tier)
 
-    def _due(self, number: int) -> list[tuple[Opened, ReadSegment]]:
+    def _due(self, number: int) -> list[tuple[SourceSlot, ReadSegment]]:
         return [
-            (opened, segment)
-            for opened in self._opened
-            if opened.is_open and self.outcomes[opened.source.name].state == "ok"
-            for segment, _ in opened.source.segments()
+            (slot, segment)
+            for slot in self._slots
+            if self.outcomes[slot.name].state == "ok"
+            for segment, _ in slot.segments()
             if self.budget.is_due(segment.table.name, number)
         ]
 
-    def _gather(self, due: Sequence[tuple[Opened, ReadSegment]]) -> list[Block]:
+    def _gather(self, due: Sequence[tuple[SourceSlot, ReadSegment]]) -> list[Block]:
         """Blocks from what was read, costs to the budget, faults to outcomes."""
         blocks = []
         mono_ns = self._clock.mono_ns()
         spent_ns: dict[str, int] = {}
-        for opened, segment in due:
-            name = opened.source.name
+        for slot, segment in due:
+            name = slot.name
             if name not in spent_ns:
-                spent_ns[name] = opened.refresh_cost_ns
+                spent_ns[name] = slot.refresh_cost_ns
             spent_ns[name] += segment.cost_ns
             self.budget.note(segment.table.name, segment.cost_ns / 1e9)
             self.faults[segment.table.name] = [fault for fault in segment.faults if fault.status not in QUIET]
@@ -228,7 +227,7 @@ class Sampler:
             if block is not None:
                 blocks.append(block)
             if outcome.state == "ok":
-                self._judge(opened, segment, block)
+                self._judge(slot, segment, block)
             else:
                 self._note_outcome(name, outcome)
         for name, cost_ns in spent_ns.items():
@@ -236,7 +235,7 @@ class Sampler:
             self.outcomes[name] = Outcome(outcome.state, outcome.reason, cost_ns / 1e9, outcome.detail)
         return blocks
 
-    def _judge(self, opened: Opened, segment: ReadSegment, block: Block | None) -> None:
+    def _judge(self, slot: SourceSlot, segment: ReadSegment, block: Block | None) -> None:
         """
         A source is failed when its main table gave nothing; other faults are in /status.
 
@@ -246,25 +245,24 @@ class Sampler:
         if not loud:
             return
         for fault in loud:
-            self.counters.errors[opened.source.name, fault.status] += 1
-        first, _ = next(iter(opened.source.segments()))
+            self.counters.errors[slot.name, fault.status] += 1
+        first, _ = next(iter(slot.segments()))
         if segment is first and (block is None or np.isnan(block.values).all()):
             more = f" (and {len(loud) - 1} more)" if len(loud) > 1 else ""
-            self.outcomes[opened.source.name] = Outcome("failed", f"{loud[0]}{more}", detail=loud[0].status)
+            self.outcomes[slot.name] = Outcome("failed", f"{loud[0]}{more}", detail=loud[0].status)
 
     def _take_calls(self) -> list[Block]:
         blocks: list[Block] = []
         for caller in self._callers:
             taken = caller.take()
             blocks.extend(taken.blocks)
-            name = caller.source.name
-            self.outcomes[name] = taken.outcome
+            self.outcomes[caller.name] = taken.outcome
             if taken.fresh:
                 self._note_call(caller, taken.outcome)
         return blocks
 
     def _note_call(self, caller: CallRunner, outcome: Outcome) -> None:
-        name = caller.source.name
+        name = caller.name
         if outcome.state == "failed":
             self.counters.errors[name, outcome.detail] += 1
         if outcome.detail == "hung":
@@ -272,13 +270,13 @@ class Sampler:
             return
         self.budget.register(name, 1)
         # Per tick of its own pace, so that calls and files share one scale.
-        share = self.interval_ns / 1e9 / max(caller.source.pace_seconds, self.interval_ns / 1e9)
+        share = self.interval_ns / 1e9 / max(caller.pace_seconds, self.interval_ns / 1e9)
         self.budget.note(name, outcome.cost_seconds * share)
         self.counters.cost_seconds[name] += outcome.cost_seconds
 
     def _apply_pace(self, table: str, tier: int) -> None:
         for caller in self._callers:
-            if caller.source.name == table:
+            if caller.name == table:
                 caller.pace_ratio = tier
         log.warning(
             "pace changed", table=table, every_ticks=tier, budget_ratio=self._context.settings.budget_ratio
@@ -288,12 +286,10 @@ class Sampler:
         counters = self.counters
         counters.ticks += 1
         counters.newest_mono_ns = frame.mono_ns
-        for opened in self._opened:
-            name = opened.source.name
-            outcome = frame.outcomes[name]
-            counters.cost_seconds[name] += outcome.cost_seconds
-            if opened.is_open:
-                for scope, count in opened.source.dropped().items():
+        for slot in self._slots:
+            counters.cost_seconds[slot.name] += frame.outcomes[slot.name].cost_seconds
+            if slot.source:
+                for scope, count in slot.source.dropped().items():
                     counters.over_limit[scope] = count
                     counters.dropped[scope] += count
         for name, outcome in frame.outcomes.items():

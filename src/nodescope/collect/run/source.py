@@ -5,10 +5,15 @@ Two kinds. A *file source* declares what it reads and has no code in the tick:
 its segments are filled by the batch call. A *call source* asks the outside
 world on a thread of its own (`read`, returning plain answers that could be
 saved to a file) and makes blocks from the answer (`parse`, pure).
+
+Every source's module has a `make`: its name is known at once, and called with
+a context it gives a source that is ready, or raises SourceAbsent when this
+node does not offer the data, SourceFailed when it does and it cannot be had.
 """
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
@@ -33,13 +38,13 @@ TIERS = (1, 5, 30)
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What a source gets to open itself with."""
+    """What a source is made with."""
 
     root: NodeRoot
     descriptors: Descriptors
     settings: Settings
     names: ContainerNames
-    roster: LiveContainers
+    live_containers: LiveContainers
     page_bytes: int = 4096
     ticks_per_second: int = 100
     """USER_HZ, in which the kernel writes CPU time into /proc."""
@@ -70,12 +75,6 @@ class Tick:
 class BatchSource(Protocol):
     """A source whose files are read by the batch call."""
 
-    name: str
-
-    def open(self, context: Context) -> None:
-        """Find its files; SourceAbsent when this node does not offer them."""
-        ...
-
     def refresh(self, tick: Tick) -> Iterable[Event]:
         """Bring the set of entities up to date, before the batch call."""
         ...
@@ -91,18 +90,24 @@ class BatchSource(Protocol):
     def close(self) -> None: ...
 
 
-class CallSource(Protocol):
-    """A source that asks something slower than a file, at its own pace."""
+class MakeBatchSource(Protocol):
+    """A batch source that is not made yet."""
 
-    name: str
+    @property
+    def name(self) -> str: ...
+
+    def __call__(self, context: Context) -> BatchSource: ...
+
+
+class CallSource(Protocol):
+    """A source that asks something slower than a file, at its own pace, which may change while it runs."""
+
     pace_seconds: float
     deadline_seconds: float
     """An answer that takes longer makes the source failed until it comes."""
 
-    def open(self, context: Context) -> None: ...
-
     def read(self) -> Any:
-        """Ask; plain data that could be saved to a file."""
+        """Ask; plain data that could be saved to a file. What says SourceAbsent here is asked again later."""
         ...
 
     def parse(self, answer: Any, mono_ns: int) -> tuple[Block, ...]:
@@ -110,6 +115,21 @@ class CallSource(Protocol):
         ...
 
     def close(self) -> None: ...
+
+
+class MakeCallSource(Protocol):
+    """A call source that is not made yet."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def pace_seconds(self) -> float: ...
+
+    @property
+    def deadline_seconds(self) -> float: ...
+
+    def __call__(self, context: Context) -> CallSource: ...
 
 
 @runtime_checkable
@@ -123,13 +143,6 @@ class Streaming(Protocol):
     def interrupt(self) -> None:
         """From another thread: make a `read` that waits return at once."""
         ...
-
-
-@runtime_checkable
-class PromptSource(Protocol):
-    """A call source that only looks into memory or at files that never block: the tick asks it itself."""
-
-    is_prompt: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +177,7 @@ def read_offered(context: Context, path: str) -> str:
         raise SourceFailed(str(fault)) from error
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class FileSource:
     """A whole source by declaration: which files, how laid out, why absent."""
 
@@ -174,18 +187,27 @@ class FileSource:
     tier: int = 1
     info: Callable[[Context], tuple[Info, Entity]] | None = None
     """An info metric of the node, read once, such as uname."""
-    _segments: list[ReadSegment] = field(default_factory=list)
 
-    def open(self, context: Context) -> None:
+    def __call__(self, context: Context) -> "OpenFiles":
+        with ExitStack() as stack:
+            opened: list[ReadSegment] = []
+            for segment in self._open(context):
+                stack.callback(segment.close)
+                opened.append(segment)
+            if not opened:
+                raise SourceAbsent(self.absent)
+            # Nothing went wrong: the files stay open.
+            stack.pop_all()
+        return OpenFiles(opened, self.tier)
+
+    def _open(self, context: Context) -> Iterator[ReadSegment]:
         declared = list(self.declare(context))
-        self._open_node_files([item for item in declared if isinstance(item, NodeFile)], context)
+        yield from self._open_node_files([item for item in declared if isinstance(item, NodeFile)], context)
         for item in declared:
             if isinstance(item, DeviceFile):
-                self._open_device_file(item, context)
-        if not self._segments:
-            raise SourceAbsent(self.absent)
+                yield from self._open_device_file(item, context)
 
-    def _open_node_files(self, files: list[NodeFile], context: Context) -> None:
+    def _open_node_files(self, files: list[NodeFile], context: Context) -> Iterator[ReadSegment]:
         """All of them are one row of one table."""
         offered = [item for item in files if context.root.exists(item.path)]
         if not offered:
@@ -198,9 +220,9 @@ class FileSource:
         if faults and len(faults) == len(offered):
             raise SourceFailed(str(faults[0]))
         grid.arrange((entity,))
-        self._segments.append(grid)
+        yield grid
 
-    def _open_device_file(self, item: DeviceFile, context: Context) -> None:
+    def _open_device_file(self, item: DeviceFile, context: Context) -> Iterator[ReadSegment]:
         table = Table(f"{self.name}.{item.scope}", self.name, (item.scope,), item.layout.metrics)
         rows = DeviceTable(
             table, item.path, item.layout, item.name_entity, context.root, context.limit(item.scope)
@@ -212,21 +234,26 @@ class FileSource:
             if fault.status == "not_offered":
                 return
             raise SourceFailed(str(fault)) from error
-        self._segments.append(rows)
+        yield rows
+
+
+@dataclass(frozen=True, slots=True)
+class OpenFiles:
+    """A file source, made: its files, open."""
+
+    opened: list[ReadSegment]
+    tier: int
 
     def refresh(self, tick: Tick) -> Iterable[Event]:
         del tick
         return ()
 
     def segments(self) -> Iterable[tuple[ReadSegment, int]]:
-        return [(segment, self.tier) for segment in self._segments]
+        return [(segment, self.tier) for segment in self.opened]
 
     def dropped(self) -> dict[str, int]:
-        return {
-            rows.table.scopes[0]: rows.dropped for rows in self._segments if isinstance(rows, DeviceTable)
-        }
+        return {rows.table.scopes[0]: rows.dropped for rows in self.opened if isinstance(rows, DeviceTable)}
 
     def close(self) -> None:
-        for segment in self._segments:
+        for segment in self.opened:
             segment.close()
-        self._segments.clear()

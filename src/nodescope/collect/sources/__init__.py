@@ -4,9 +4,7 @@ The sources, one file each: the plug-in point.
 Order is value: who comes first pins its descriptors first.
 """
 
-from collections.abc import Callable
-
-from nodescope.collect.run.source import BatchSource, CallSource
+from nodescope.collect.run.source import MakeBatchSource, MakeCallSource
 from nodescope.collect.sources import (
     cpu,
     cpufreq,
@@ -35,7 +33,7 @@ from nodescope.collect.sources.perf import source as perf
 from nodescope.collect.sources.pod_resources import source as pod_resources
 from nodescope.collect.sources.process import source as process
 
-BATCH_SOURCES: tuple[Callable[[], BatchSource], ...] = (
+BATCH_SOURCES: tuple[MakeBatchSource, ...] = (
     cpu.make,
     memory.make,
     pressure.make,
@@ -47,7 +45,7 @@ BATCH_SOURCES: tuple[Callable[[], BatchSource], ...] = (
     pod.make,
     process.make,
 )
-CALL_SOURCES: tuple[Callable[[], CallSource], ...] = (
+CALL_SOURCES: tuple[MakeCallSource, ...] = (
     filesystem.make,
     fpga.make,
     host.make,

@@ -18,7 +18,7 @@ guest_nice inside nice: node_exporter subtracts neither, and so do we.
 from collections.abc import Iterator
 
 from nodescope.base.entity import Entity
-from nodescope.base.metric import Metric
+from nodescope.base.metric import Kind, Metric
 from nodescope.collect.files.layout import DeviceRows, Fields, KeyValues
 from nodescope.collect.run.source import Context, Declared, DeviceFile, FileSource, NodeFile
 
@@ -64,32 +64,18 @@ LOADS = {
     1: Metric("cpu.load_5m", kind="gauge", published="node_load5", help="Load average over 5 minutes."),
     2: Metric("cpu.load_15m", kind="gauge", published="node_load15", help="Load average over 15 minutes."),
 }
+# Key in /proc/stat, kind, published name, unit, help.
+COUNT_ROWS: tuple[tuple[str, Kind, str, str, str], ...] = (
+    ("intr", "counter", "node_intr_total", "", "Interrupts served, since boot."),
+    ("ctxt", "counter", "node_context_switches_total", "", "Context switches, since boot."),
+    ("btime", "gauge", "node_boot_time_seconds", "seconds", "When the node booted, as epoch seconds."),
+    ("processes", "counter", "node_forks_total", "", "Forks, since boot."),
+    ("procs_running", "gauge", "node_procs_running", "", "Tasks that could run now."),
+    ("procs_blocked", "gauge", "node_procs_blocked", "", "Tasks that wait for I/O."),
+)
 COUNTS = {
-    "intr": Metric(
-        "cpu.intr", kind="counter", published="node_intr_total", help="Interrupts served, since boot."
-    ),
-    "ctxt": Metric(
-        "cpu.ctxt",
-        kind="counter",
-        published="node_context_switches_total",
-        help="Context switches, since boot.",
-    ),
-    "btime": Metric(
-        "cpu.btime",
-        kind="gauge",
-        published="node_boot_time_seconds",
-        unit="seconds",
-        help="When the node booted, as epoch seconds.",
-    ),
-    "processes": Metric(
-        "cpu.processes", kind="counter", published="node_forks_total", help="Forks, since boot."
-    ),
-    "procs_running": Metric(
-        "cpu.procs_running", kind="gauge", published="node_procs_running", help="Tasks that could run now."
-    ),
-    "procs_blocked": Metric(
-        "cpu.procs_blocked", kind="gauge", published="node_procs_blocked", help="Tasks that wait for I/O."
-    ),
+    key: Metric(f"cpu.{key}", kind, sentence, published, unit=unit)
+    for key, kind, published, unit, sentence in COUNT_ROWS
 }
 
 
@@ -113,5 +99,4 @@ def declare(context: Context) -> Iterator[Declared]:
     yield DeviceFile("proc/stat", cores, "cpu", name_core)
 
 
-def make() -> FileSource:
-    return FileSource("cpu", declare, absent="no /proc/stat: this is not Linux")
+make = FileSource("cpu", declare, absent="no /proc/stat: this is not Linux")

@@ -48,22 +48,17 @@ class CpufreqSource:
     pace_seconds = 1.0
     deadline_seconds = 20.0
 
-    def __init__(self) -> None:
-        self._context: Context | None = None
-        self._bounds: dict[str, list[float]] = {}
-        self._entities: dict[tuple[str, ...], tuple[Entity, ...]] = {}
-
-    def open(self, context: Context) -> None:
-        self._context = context
+    def __init__(self, context: Context) -> None:
         self.pace_seconds = context.settings.interval_seconds
+        self._root = context.root
+        self._entities: dict[tuple[str, ...], tuple[Entity, ...]] = {}
         cores = list_cores(context.root, "cpufreq/scaling_cur_freq")
         if not cores:
             raise SourceAbsent(ABSENT)
         self._bounds = {core: [self._number(core, file) for file, _, _ in FILES[1:]] for core in cores}
 
     def _number(self, core: str, file: str) -> float:
-        assert self._context is not None  # noqa: S101 - open comes first
-        text = self._context.root.read_text(f"sys/devices/system/cpu/cpu{core}/cpufreq/{file}")
+        text = self._root.read_text(f"sys/devices/system/cpu/cpu{core}/cpufreq/{file}")
         # `<unknown>` is what some drivers say of a core that sleeps.
         return float(text) if text and text.isdigit() else NAN
 
@@ -86,7 +81,7 @@ class CpufreqSource:
         return (Block(TABLE, self._entities[cores], np.array(values, dtype=np.float64), mono_ns),)
 
     def close(self) -> None:
-        self._bounds = {}
+        """Nothing is kept open."""
 
 
 make = CpufreqSource

@@ -8,8 +8,8 @@ Docs    https://docs.kernel.org/admin-guide/pm/cpuidle.html
     C1E
     48210377
 
-Microseconds since boot. The kernel adds a stay when the core wakes, so a long
-sleep arrives late and all at once: it is spread over the time that went by,
+Microseconds since boot. The kernel adds a sleep when the core wakes, so a long
+one arrives late and all at once: it is spread over the time that went by,
 nothing of it is lost. POLL is a busy loop and counts as awake.
 """
 
@@ -65,10 +65,26 @@ class Sleep:
     """One core: what it slept, and what of it is still to be spread."""
 
     at_seconds: float
-    stays: dict[str, int] = field(default_factory=dict)
+    slept_us: dict[str, int] = field(default_factory=dict)
+    """By state, as it was last read."""
     owed_seconds: float = 0.0
     asleep_seconds: float = 0.0
     total_seconds: float = 0.0
+
+    def add(self, states: dict[str, int | None], at_seconds: float) -> tuple[float, float]:
+        """asleep(t2) - asleep(t1) <= t2 - t1, and in the long run the sum of all times asleep."""
+        elapsed, self.at_seconds = at_seconds - self.at_seconds, at_seconds
+        for state, microseconds in states.items():
+            if state != "POLL" and microseconds is not None:
+                # A count that went back is a core that was taken out and put in again.
+                before = self.slept_us.get(state, microseconds)
+                self.owed_seconds += max(0, microseconds - before) / 1e6
+                self.slept_us[state] = microseconds
+        credit_seconds = min(self.owed_seconds, elapsed)
+        self.owed_seconds -= credit_seconds
+        self.asleep_seconds += credit_seconds
+        self.total_seconds += elapsed
+        return self.asleep_seconds, self.total_seconds
 
 
 class CpuidleSource:
@@ -79,33 +95,24 @@ class CpuidleSource:
     deadline_seconds = 20.0
     is_prompt = True
 
-    def __init__(self) -> None:
-        self._context: Context | None = None
-        self._files: dict[str, dict[str, str]] = {}
+    def __init__(self, context: Context) -> None:
+        self.pace_seconds = context.settings.interval_seconds
+        self._root = context.root
+        self._descriptors = context.descriptors
         self._kept: dict[str, int] = {}
         """Open descriptors, by path."""
-        self._table = make_table(())
-        self._states: tuple[str, ...] = ()
-        self._entities: tuple[Entity, ...] = ()
         self._sleep: dict[str, Sleep] = {}
-
-    def open(self, context: Context) -> None:
-        self.close()
-        self._context = context
-        self.pace_seconds = context.settings.interval_seconds
-        root = context.root
-        self._files = {core: self._list_states(core) for core in list_cores(root, "cpuidle/state0/time")}
+        cores = list_cores(self._root, "cpuidle/state0/time")
+        self._files = {core: self._list_states(core) for core in cores}
         if not self._files:
             raise SourceAbsent(ABSENT)
-        states = tuple(dict.fromkeys(state for files in self._files.values() for state in files))
-        if states != self._states:
-            self._states, self._table = states, make_table(states)
+        self._states = tuple(dict.fromkeys(state for files in self._files.values() for state in files))
+        self._table = make_table(self._states)
         self._entities = tuple(Entity("cpu", (core,), (("cpu", core),)) for core in self._files)
 
     def _list_states(self, core: str) -> dict[str, str]:
         """{name: path of its time}; two states of one name are told apart by their number."""
-        assert self._context is not None  # noqa: S101 - open comes first
-        root, folder = self._context.root, f"{FOLDER}/cpu{core}/cpuidle"
+        root, folder = self._root, f"{FOLDER}/cpu{core}/cpuidle"
         files: dict[str, str] = {}
         for name in sorted(root.folders(folder)):
             if name.startswith("state"):
@@ -115,7 +122,6 @@ class CpuidleSource:
 
     def read(self) -> Any:
         """{core: {state: microseconds or None}}."""
-        assert self._context is not None  # noqa: S101 - open comes first
         answer = {
             core: {state: self._read_time(path) for state, path in files.items()}
             for core, files in self._files.items()
@@ -126,18 +132,16 @@ class CpuidleSource:
 
     def _read_time(self, path: str) -> int | None:
         """None where it cannot be read; the file of a core that came back is opened again."""
-        assert self._context is not None  # noqa: S101 - open comes first
-        descriptors = self._context.descriptors
         try:
             if path in self._kept:
                 text = os.pread(self._kept[path], TIME_BYTES, 0)
-            elif descriptors.take(self.name):
+            elif self._descriptors.take(self.name):
                 self._kept[path] = -1
-                self._kept[path] = self._context.root.open(path)
+                self._kept[path] = self._root.open(path)
                 text = os.pread(self._kept[path], TIME_BYTES, 0)
             else:
-                descriptors.give_back(self.name, kept=False)
-                text = self._context.root.read(path)
+                self._descriptors.give_back(self.name, kept=False)
+                text = self._root.read(path)
         except OSError:
             self._drop(path)
             return None
@@ -145,9 +149,9 @@ class CpuidleSource:
 
     def _drop(self, path: str) -> None:
         descriptor = self._kept.pop(path, None)
-        if descriptor is None or self._context is None:
+        if descriptor is None:
             return
-        self._context.descriptors.give_back(self.name)
+        self._descriptors.give_back(self.name)
         if descriptor >= 0:
             os.close(descriptor)
 
@@ -158,30 +162,12 @@ class CpuidleSource:
             for column, state in enumerate(self._states):
                 if states.get(state) is not None:
                     values[row, column] = states[state]
-            values[row, -2:] = self._spread(core, states, mono_ns)
+            values[row, -2:] = self._sleep.setdefault(core, Sleep(mono_ns / 1e9)).add(states, mono_ns / 1e9)
         return (Block(self._table, self._entities, values, mono_ns),)
-
-    def _spread(self, core: str, states: dict[str, int | None], mono_ns: int) -> tuple[float, float]:
-        """asleep(t2) - asleep(t1) <= t2 - t1, and in the long run the sum of all stays."""
-        at_seconds = mono_ns / 1e9
-        slept = self._sleep.setdefault(core, Sleep(at_seconds))
-        elapsed, slept.at_seconds = at_seconds - slept.at_seconds, at_seconds
-        for state, microseconds in states.items():
-            if state != "POLL" and microseconds is not None:
-                # A count that went back is a core that was taken out and put in again.
-                before = slept.stays.get(state, microseconds)
-                slept.owed_seconds += max(0, microseconds - before) / 1e6
-                slept.stays[state] = microseconds
-        credit_seconds = min(slept.owed_seconds, elapsed)
-        slept.owed_seconds -= credit_seconds
-        slept.asleep_seconds += credit_seconds
-        slept.total_seconds += elapsed
-        return slept.asleep_seconds, slept.total_seconds
 
     def close(self) -> None:
         for path in list(self._kept):
             self._drop(path)
-        self._files = {}
 
 
 make = CpuidleSource

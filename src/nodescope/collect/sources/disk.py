@@ -93,7 +93,6 @@ def declare(context: Context) -> Iterator[DeviceFile]:
     yield DeviceFile("proc/diskstats", layout, "disk", name_disk)
 
 
-def make() -> FileSource:
-    return FileSource(
-        "disk", declare, absent="no /proc/diskstats: this is not Linux, or the kernel has no block layer"
-    )
+make = FileSource(
+    "disk", declare, absent="no /proc/diskstats: this is not Linux, or the kernel has no block layer"
+)

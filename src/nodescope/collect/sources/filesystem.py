@@ -112,24 +112,23 @@ class FilesystemSource:
     deadline_seconds = 20.0
 
     def __init__(
-        self, ask: Callable[[str], list[float]] | None = None, answer_seconds: float = ANSWER_SECONDS
+        self,
+        context: Context,
+        ask: Callable[[str], list[float]] | None = None,
+        answer_seconds: float = ANSWER_SECONDS,
     ) -> None:
-        self._ask_mount = ask or read_space
-        self._answer_seconds = answer_seconds
-        self._context: Context | None = None
-        self._hung: dict[str, Future[list[float]]] = {}
-
-    def open(self, context: Context) -> None:
         if not any(context.root.exists(path) for path in MOUNTS):
             raise SourceAbsent("no /proc/mounts: this is not Linux")
         self._context = context
+        self._ask_mount = ask or read_space
+        self._answer_seconds = answer_seconds
+        self._hung: dict[str, Future[list[float]]] = {}
 
     def read(self) -> Any:
-        assert self._context is not None  # noqa: S101 - open comes first
-        context = self._context
-        return context.root.call("filesystem", lambda: self._ask_all(context))
+        return self._context.root.call("filesystem", self._ask_all)
 
-    def _ask_all(self, context: Context) -> list[dict[str, Any]]:
+    def _ask_all(self) -> list[dict[str, Any]]:
+        context = self._context
         text = next((text for path in MOUNTS if (text := context.root.read_text(path)) is not None), "")
         answers = []
         for device, point, kind in parse_mounts(text)[: context.limit("filesystem")]:

@@ -22,7 +22,7 @@ from nodescope.base.entity import Entity
 from nodescope.base.errors import SourceAbsent
 from nodescope.base.metric import Metric
 from nodescope.collect.run.source import Context
-from nodescope.fpga.tracker import FpgaReading, FpgaTracker
+from nodescope.fpga.tracker import FpgaReading
 
 ABSENT = "no event yet: post one to /fpga/events of this agent"
 
@@ -106,19 +106,15 @@ class FpgaSource:
     is_prompt = True
     absent_pace_seconds = 1.0
 
-    def __init__(self) -> None:
-        self._tracker: FpgaTracker | None = None
-        self._limit = 0
-        self._entities: tuple[Entity, ...] = ()
-
-    def open(self, context: Context) -> None:
+    def __init__(self, context: Context) -> None:
+        if context.fpga is None:
+            raise SourceAbsent(ABSENT)
         self._tracker = context.fpga
         self._limit = context.limit("fpga") - len(NODE_ENTITIES)
-        if self._tracker is None:
-            raise SourceAbsent(ABSENT)
+        self._entities: tuple[Entity, ...] = ()
 
     def read(self) -> FpgaReading:
-        if self._tracker is None or not self._tracker.heard:
+        if not self._tracker.heard:
             raise SourceAbsent(ABSENT)
         return self._tracker.read()
 
@@ -150,5 +146,4 @@ class FpgaSource:
     def close(self) -> None: ...
 
 
-def make() -> FpgaSource:
-    return FpgaSource()
+make = FpgaSource

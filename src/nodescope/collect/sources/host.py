@@ -107,10 +107,7 @@ class HostSource:
     pace_seconds = 1.0
     deadline_seconds = 10.0
 
-    def __init__(self) -> None:
-        self._top = 25
-
-    def open(self, context: Context) -> None:
+    def __init__(self, context: Context) -> None:
         if context.root.exists("proc/stat"):
             raise SourceAbsent("not needed: this machine has /proc")
         try:

@@ -56,5 +56,4 @@ def declare(context: Context) -> Iterator[NodeFile]:
     yield NodeFile("proc/sys/fs/file-nr", Fields(COUNTS, read_bytes=128))
 
 
-def make() -> FileSource:
-    return FileSource("kernel", declare, absent="no /proc/sys/fs/file-nr: this is not Linux", info=describe)
+make = FileSource("kernel", declare, absent="no /proc/sys/fs/file-nr: this is not Linux", info=describe)

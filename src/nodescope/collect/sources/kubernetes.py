@@ -62,9 +62,9 @@ NODE_ENTITIES = (NODE,)
 class PodNames:
     """Puts what the watch tells into the names; on the watching thread."""
 
-    def __init__(self, names: ContainerNames, roster: LiveContainers) -> None:
+    def __init__(self, names: ContainerNames, live_containers: LiveContainers) -> None:
         self._names = names
-        self._roster = roster
+        self._live_containers = live_containers
         self.pods: dict[str, tuple[str, ...]] = {}
         """Container ids by pod UID."""
 
@@ -93,7 +93,7 @@ class PodNames:
         return uid
 
     def _forget(self, uid: str) -> None:
-        living = self._roster.by_container
+        living = self._live_containers.by_container
         self._names.unlearn([one for one in self.pods.pop(uid, ()) if one not in living], uid)
 
 
@@ -155,23 +155,16 @@ class KubernetesSource:
     is_prompt = True
     absent_pace_seconds = 1.0
 
-    def __init__(self) -> None:
-        self._watch: ObjectWatch | None = None
-        self._listener: PodNames | None = None
-
-    def open(self, context: Context) -> None:
+    def __init__(self, context: Context) -> None:
         account = context.kubernetes.account
         if account is None:
             raise SourceAbsent(context.kubernetes.absent)
-        if self._watch is None:
-            self._listener = PodNames(context.names, context.roster)
-            query = {"fieldSelector": f"spec.nodeName={context.node}"}
-            self._watch = ObjectWatch(Client(account), "/api/v1/pods", query, self._listener, context.clock)
-            self._watch.start()
+        self._listener = PodNames(context.names, context.live_containers)
+        query = {"fieldSelector": f"spec.nodeName={context.node}"}
+        self._watch = ObjectWatch(Client(account), "/api/v1/pods", query, self._listener, context.clock)
+        self._watch.start()
 
     def read(self) -> tuple[int, WatchState]:
-        if self._watch is None or self._listener is None:
-            raise SourceAbsent("not opened")
         state = self._watch.state
         if state.status == "starting":
             raise SourceAbsent("the API server has not answered yet")
@@ -188,9 +181,7 @@ class KubernetesSource:
         return (Block(TABLE, NODE_ENTITIES, np.array([row], dtype=np.float64), mono_ns),)
 
     def close(self) -> None:
-        if self._watch is not None:
-            self._watch.stop()
+        self._watch.stop()
 
 
-def make() -> KubernetesSource:
-    return KubernetesSource()
+make = KubernetesSource

@@ -56,5 +56,4 @@ def declare(context: Context) -> Iterator[NodeFile]:
         yield NodeFile(PATH, KeyValues(wanted, read_bytes=4096))
 
 
-def make() -> FileSource:
-    return FileSource("memory", declare, absent="no /proc/meminfo: this is not Linux")
+make = FileSource("memory", declare, absent="no /proc/meminfo: this is not Linux")

@@ -56,5 +56,4 @@ def declare(context: Context) -> Iterator[DeviceFile]:
             return
 
 
-def make() -> FileSource:
-    return FileSource("network", declare, absent="no /proc/net/dev: the kernel has no networking")
+make = FileSource("network", declare, absent="no /proc/net/dev: the kernel has no networking")

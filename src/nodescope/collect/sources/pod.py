@@ -9,7 +9,7 @@ Docs    https://man7.org/linux/man-pages/man7/network_namespaces.7.html
      face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop fifo colls carrier compressed
       eth0: 1215     14    0    0    0     0          0         0     1480      19    0    0    0     0       0          0
 
-All containers of a pod share a network namespace, so one process speaks for
+All containers of a pod share a network namespace, so one process is read for
 all. A pod on the host's network would show the node's traffic as its own and
 is left out: its namespace is process 1's, or one that several pods share.
 """
@@ -60,13 +60,13 @@ TABLE = Table(
         for direction, word in WORDS.values()
     ),
 )
-# Which process speaks for a pod is looked at again at this pace; a new roster
-# (any container or process that came or went) is looked at at once.
+# Which process is read for a pod is checked again at this pace, and at once when any
+# container or process came or went.
 LOOK_TICKS = 15
 
 
 @dataclass(slots=True)
-class Speaker:
+class PodProcess:
     """The process whose net/dev stands for a pod."""
 
     pid: int
@@ -85,13 +85,13 @@ class PodNetwork:
         self.faults: list[FileFault] = []
         self.cost_ns = 0
         self.dropped = 0
-        self.speakers: dict[str, Speaker] = {}
+        self.processes: dict[str, PodProcess] = {}
         self._context = context
         self._layout: DeviceRows = interface_rows(dict(zip(WORDS, TABLE.metrics)), is_shown)
         self._parse = self._layout.parser()
         self._native: NativeGrid | None = None
         self.is_stale = False
-        """Whether a speaker's labels may have changed since the rows were named."""
+        """Whether a process's labels may have changed since the rows were named."""
         self._names: list[tuple[str, Labels, str]] = []
         self._entities: tuple[Entity, ...] = ()
         self._values: Values = np.empty((0, len(WORDS)))
@@ -101,7 +101,7 @@ class PodNetwork:
             self._read_plainly()
 
     def _read_natively(self) -> bool:
-        """Whether every file stood as before, of the same speakers."""
+        """Whether every file stood as before, of the same processes."""
         if self._native is None:
             return False
         values, unread = self._native.read(len(self._names) * len(WORDS))
@@ -116,16 +116,16 @@ class PodNetwork:
     def _read_plainly(self) -> None:
         self.faults = []
         rows: list[list[float]] = []
-        for speaker in self.speakers.values():
-            speaker.interfaces, speaker.plan = [], None
+        for process in self.processes.values():
+            process.interfaces, process.plan = [], None
             try:
-                data = self._read_file(speaker)
-                speaker.interfaces, values = self._parse(data)
+                data = self._read_file(process)
+                process.interfaces, values = self._parse(data)
             except (OSError, ParseError) as error:
-                self.faults.append(describe_fault(f"proc/{speaker.pid}/net/dev", error))
+                self.faults.append(describe_fault(f"proc/{process.pid}/net/dev", error))
                 continue
             rows += values
-            speaker.plan = plan_rows(self._layout, data, speaker.interfaces)
+            process.plan = plan_rows(self._layout, data, process.interfaces)
         names = self._list_names()
         limit = self._context.limit("pod")
         self.dropped = max(0, len(names) - limit)
@@ -133,16 +133,16 @@ class PodNetwork:
         self._values = np.array(rows[:limit], dtype=np.float64).reshape(len(self._names), len(WORDS))
         self._arrange()
 
-    def _read_file(self, speaker: Speaker) -> bytes:
-        if speaker.descriptor >= 0:
-            return os.pread(speaker.descriptor, 16384, 0)
-        return self._context.root.read(f"proc/{speaker.pid}/net/dev")
+    def _read_file(self, process: PodProcess) -> bytes:
+        if process.descriptor >= 0:
+            return os.pread(process.descriptor, 16384, 0)
+        return self._context.root.read(f"proc/{process.pid}/net/dev")
 
     def _list_names(self) -> list[tuple[str, Labels, str]]:
         return [
-            (pod, speaker.member.entity.labels, interface)
-            for pod, speaker in self.speakers.items()
-            for interface in speaker.interfaces
+            (pod, process.member.entity.labels, interface)
+            for pod, process in self.processes.items()
+            for interface in process.interfaces
         ]
 
     def _name_rows(self, names: list[tuple[str, Labels, str]]) -> None:
@@ -154,36 +154,36 @@ class PodNetwork:
     def _arrange(self) -> None:
         """For the native reader, once all files are plain and none is left out."""
         self._native = None
-        native, speakers = self._context.root.native, list(self.speakers.values())
+        native, processes = self._context.root.native, list(self.processes.values())
         if native is None or self.dropped:
             return
-        if not all(speaker.plan and speaker.descriptor >= 0 for speaker in speakers):
+        if not all(process.plan and process.descriptor >= 0 for process in processes):
             return
-        shared = {plan.starts: plan for speaker in speakers if (plan := speaker.plan)}
+        shared = {plan.starts: plan for process in processes if (plan := process.plan)}
         self._native = NativeGrid(native, list(shared.values()))
         entries, cell = [], 0
-        for speaker in speakers:
-            if speaker.plan:
-                entries.append((speaker.descriptor, shared[speaker.plan.starts], cell))
-                cell += len(speaker.interfaces) * len(WORDS)
+        for process in processes:
+            if process.plan:
+                entries.append((process.descriptor, shared[process.plan.starts], cell))
+                cell += len(process.interfaces) * len(WORDS)
         self._native.arrange(entries)
 
     def block(self, mono_ns: int) -> Block | None:
         return Block(self.table, self._entities, self._values, mono_ns)
 
-    def add(self, pod: str, speaker: Speaker) -> None:
-        self.speakers[pod] = speaker
+    def add(self, pod: str, process: PodProcess) -> None:
+        self.processes[pod] = process
         self._native = None
 
     def drop(self, pod: str) -> None:
         self._native = None
-        speaker = self.speakers.pop(pod)
-        self._context.descriptors.give_back(self.table.name, kept=speaker.descriptor >= 0)
-        if speaker.descriptor >= 0:
-            os.close(speaker.descriptor)
+        process = self.processes.pop(pod)
+        self._context.descriptors.give_back(self.table.name, kept=process.descriptor >= 0)
+        if process.descriptor >= 0:
+            os.close(process.descriptor)
 
     def close(self) -> None:
-        for pod in list(self.speakers):
+        for pod in list(self.processes):
             self.drop(pod)
 
 
@@ -208,14 +208,11 @@ def name_interface(pod: str, labels: Labels, interface: str) -> Entity:
 
 
 class PodSource:
-    """Chooses who speaks for each pod."""
+    """Chooses the process that is read for each pod."""
 
     name = "pod"
 
-    def __init__(self) -> None:
-        self._segment: PodNetwork | None = None
-
-    def open(self, context: Context) -> None:
+    def __init__(self, context: Context) -> None:
         if not context.root.exists("proc/stat"):
             raise SourceAbsent("no /proc: this is not Linux")
         self._context = context
@@ -225,8 +222,7 @@ class PodSource:
         self._owners: dict[int, str] = {}
 
     def refresh(self, tick: Tick) -> Iterable[Event]:
-        assert self._segment is not None  # noqa: S101 - open comes first
-        members = self._context.roster.members
+        members = self._context.live_containers.members
         lost = any(fault.status == "gone" for fault in self._segment.faults)
         if members is self._members and not lost and tick.number % LOOK_TICKS:
             return ()
@@ -247,20 +243,19 @@ class PodSource:
             for pod, name in namespaces.items()
             if name and name != self._host and shared[name] == 1
         }
-        for pod in [pod for pod in self._segment.speakers if not self._still_speaks(pod, own)]:
+        for pod in [pod for pod in self._segment.processes if not self._is_still_there(pod, own)]:
             self._segment.drop(pod)
         for pod, containers in own.items():
-            if pod not in self._segment.speakers:
-                self._find_speaker(pod, containers)
+            if pod not in self._segment.processes:
+                self._find_process(pod, containers)
         return ()
 
-    def _still_speaks(self, pod: str, pods: dict[str, list[LiveContainer]]) -> bool:
-        assert self._segment is not None  # noqa: S101 - open comes first
-        speaker = self._segment.speakers[pod]
+    def _is_still_there(self, pod: str, pods: dict[str, list[LiveContainer]]) -> bool:
+        process = self._segment.processes[pod]
         for member in pods.get(pod, ()):
-            if speaker.pid in self._pids(member):
+            if process.pid in self._pids(member):
                 # The labels may have changed: names arrive later than pids.
-                speaker.member = member
+                process.member = member
                 return True
         return False
 
@@ -285,8 +280,7 @@ class PodSource:
                     return name
         return None
 
-    def _find_speaker(self, pod: str, containers: list[LiveContainer]) -> None:
-        assert self._segment is not None  # noqa: S101 - open comes first
+    def _find_process(self, pod: str, containers: list[LiveContainer]) -> None:
         for member in containers:
             for pid in self._pids(member)[:4]:
                 try:
@@ -296,19 +290,17 @@ class PodSource:
                 if not self._context.descriptors.take(self._segment.table.name):
                     os.close(descriptor)
                     descriptor = -1
-                self._segment.add(pod, Speaker(pid, member, descriptor))
+                self._segment.add(pod, PodProcess(pid, member, descriptor))
                 return
 
     def segments(self) -> Iterable[tuple[ReadSegment, int]]:
-        return [(self._segment, 1)] if self._segment else []
+        return [(self._segment, 1)]
 
     def dropped(self) -> dict[str, int]:
-        return {"pod": self._segment.dropped if self._segment else 0}
+        return {"pod": self._segment.dropped}
 
     def close(self) -> None:
-        if self._segment:
-            self._segment.close()
-        self._segment = None
+        self._segment.close()
 
 
 make = PodSource

@@ -61,7 +61,4 @@ def declare(context: Context) -> Iterator[NodeFile]:
         yield NodeFile(f"proc/pressure/{resource}", PressureLines(wanted))
 
 
-def make() -> FileSource:
-    return FileSource(
-        "pressure", declare, absent="no /proc/pressure: Linux before 4.20, or booted with psi=0"
-    )
+make = FileSource("pressure", declare, absent="no /proc/pressure: Linux before 4.20, or booted with psi=0")

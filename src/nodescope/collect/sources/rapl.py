@@ -71,16 +71,14 @@ class RaplSource:
     pace_seconds = 1.0
     deadline_seconds = 10.0
 
-    def __init__(self) -> None:
-        self._context: Context | None = None
-        self._zones: dict[str, tuple[str, Entity, float | None]] = {}
-        self._growth = CounterSum()
-        self._entities: tuple[Entity, ...] = ()
-
-    def open(self, context: Context) -> None:
-        self._context = context
+    def __init__(self, context: Context) -> None:
         self.pace_seconds = context.settings.interval_seconds
-        root = context.root
+        self._root = context.root
+        self._growth = CounterSum()
+        self._find_zones()
+
+    def _find_zones(self) -> None:
+        root = self._root
         try:
             names = sorted(name for name in root.names(FOLDER) if _ZONE.fullmatch(name))
         except OSError:
@@ -88,7 +86,7 @@ class RaplSource:
         if not names:
             raise SourceAbsent(ABSENT)
         counts: dict[str, int] = {}
-        self._zones = {}
+        self._zones: dict[str, tuple[str, Entity, float | None]] = {}
         for folder in names:
             path = f"{FOLDER}/{folder}"
             zone, index = name_zone(root.read_text(f"{path}/name") or folder, counts)
@@ -99,22 +97,31 @@ class RaplSource:
         self._entities = tuple(entity for _, entity, _ in self._zones.values())
 
     def read(self) -> Any:
-        """{zone folder: microjoules or the errno}."""
-        assert self._context is not None  # noqa: S101 - open comes first
-        root = self._context.root
+        """{zone folder: microjoules, or None where it cannot be read}."""
+        if not self._zones:
+            self._find_zones()
         answers: dict[str, int | None] = {}
         faults: list[OSError] = []
         for folder in self._zones:
             try:
-                answers[folder] = int(root.read(f"{FOLDER}/{folder}/energy_uj"))
+                answers[folder] = int(self._root.read(f"{FOLDER}/{folder}/energy_uj"))
             except OSError as error:
                 answers[folder] = None
                 faults.append(error)
             except ValueError:
                 answers[folder] = None
         if faults and len(faults) == len(self._zones):
-            raise explain(faults[0])
+            raise self._explain(faults[0])
         return answers
+
+    def _explain(self, error: OSError) -> Exception:
+        if error.errno in (errno.EACCES, errno.EPERM):
+            return SourceFailed(DENIED)
+        if error.errno in (errno.ENODEV, errno.ENOENT):
+            # The module was taken out; it may come back with other zones.
+            self._zones = {}
+            return SourceAbsent(ABSENT)
+        return SourceFailed(f"energy_uj cannot be read: {error.strerror}")
 
     def parse(self, answer: Any, mono_ns: int) -> tuple[Block, ...]:
         values = np.full((len(self._zones), len(TABLE.metrics)), NAN)
@@ -131,7 +138,7 @@ class RaplSource:
         return (Block(TABLE, self._entities, values, mono_ns),)
 
     def close(self) -> None:
-        self._zones = {}
+        """Nothing is kept open."""
 
 
 def name_zone(text: str, counts: dict[str, int]) -> tuple[str, int]:
@@ -142,14 +149,6 @@ def name_zone(text: str, counts: dict[str, int]) -> tuple[str, int]:
     zone = clean_text(text)
     counts[zone] = counts.get(zone, -1) + 1
     return zone, counts[zone]
-
-
-def explain(error: OSError) -> Exception:
-    if error.errno in (errno.EACCES, errno.EPERM):
-        return SourceFailed(DENIED)
-    if error.errno in (errno.ENODEV, errno.ENOENT):
-        return SourceAbsent(ABSENT)
-    return SourceFailed(f"energy_uj cannot be read: {error.strerror}")
 
 
 make = RaplSource

@@ -19,7 +19,7 @@ import numpy as np
 from nodescope.base.block import Block, Table
 from nodescope.base.entity import Entity
 from nodescope.base.errors import SourceAbsent, SourceFailed
-from nodescope.base.metric import Metric
+from nodescope.base.metric import Kind, Metric
 from nodescope.collect.files.layout import NAN
 from nodescope.collect.run.counter_sum import CounterSum
 from nodescope.collect.run.source import Context
@@ -28,7 +28,7 @@ FOLDER = "sys/fs/resctrl"
 NOT_MOUNTED = "resctrl is not mounted: mount -t resctrl resctrl /sys/fs/resctrl"
 NO_HARDWARE = "no resctrl in this kernel: needs Intel RDT or AMD QoS, and virtual machines have none"
 NO_MONITORING = "resctrl is mounted, but this processor cannot monitor (no mon_data/mon_L3_*)"
-FILES = (
+FILES: tuple[tuple[str, Kind, str, str], ...] = (
     ("llc_occupancy", "gauge", "resctrl_llc_occupancy_bytes", "Last-level cache in use."),
     ("mbm_total_bytes", "counter", "resctrl_memory_bytes_total", "Bytes moved between cache and memory."),
     (
@@ -44,13 +44,7 @@ TABLE = Table(
     ("pcm",),
     (
         *(
-            Metric(
-                f"resctrl.{file}",
-                "counter" if kind == "counter" else "gauge",
-                sentence,
-                published,
-                unit="bytes",
-            )
+            Metric(f"resctrl.{file}", kind, sentence, published, unit="bytes")
             for file, kind, published, sentence in FILES
         ),
         Metric("resctrl.memory", "counter", "Bytes moved, resets counted out.", unit="bytes"),
@@ -70,16 +64,10 @@ class ResctrlSource:
     pace_seconds = 1.0
     deadline_seconds = 10.0
 
-    def __init__(self) -> None:
-        self._context: Context | None = None
-        self._domains: tuple[str, ...] = ()
-        self._entities: tuple[Entity, ...] = ()
-        self._growth = CounterSum()
-
-    def open(self, context: Context) -> None:
-        self._context = context
+    def __init__(self, context: Context) -> None:
         self.pace_seconds = context.settings.interval_seconds
-        root = context.root
+        self._growth = CounterSum()
+        self._root = root = context.root
         if not root.exists(FOLDER):
             raise SourceAbsent(NO_HARDWARE)
         if not root.exists(f"{FOLDER}/info"):
@@ -94,10 +82,8 @@ class ResctrlSource:
 
     def read(self) -> Any:
         """{domain: {file: bytes, or the word that stands there}}."""
-        assert self._context is not None  # noqa: S101 - open comes first
-        root = self._context.root
         answer = {
-            domain: {file: root.read_text(f"{FOLDER}/mon_data/{domain}/{file}") for file, *_ in FILES}
+            domain: {file: self._root.read_text(f"{FOLDER}/mon_data/{domain}/{file}") for file, *_ in FILES}
             for domain in self._domains
         }
         words = [text for files in answer.values() for text in files.values()]
@@ -123,7 +109,7 @@ class ResctrlSource:
         return (Block(TABLE, self._entities, values, mono_ns),)
 
     def close(self) -> None:
-        self._domains = ()
+        """Nothing is kept open."""
 
 
 make = ResctrlSource

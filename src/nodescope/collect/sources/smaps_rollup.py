@@ -119,23 +119,19 @@ class SmapsRollupSource:
     # smaps_rollup of a process with hundreds of GiB takes seconds.
     deadline_seconds = 60.0
 
-    def __init__(self) -> None:
-        self._context: Context | None = None
-        self._rest = threading.Event()
-
-    def open(self, context: Context) -> None:
+    def __init__(self, context: Context) -> None:
         if not context.settings.pss:
             raise SourceAbsent("turned off: pss = false")
         if not context.root.exists("proc/self/smaps_rollup"):
             raise SourceAbsent("no /proc/PID/smaps_rollup: Linux before 4.14")
         self._context = context
+        self._rest = threading.Event()
 
     def read(self) -> Any:
         """{entity: [kB, ...] or None}, largest container first."""
-        assert self._context is not None  # noqa: S101 - open comes first
         reader = Reader(self._context, self._rest)
         answers: dict[Entity, list[float] | None] = {}
-        for member in sorted(self._context.roster.members, key=lambda one: -len(one.pids)):
+        for member in sorted(self._context.live_containers.members, key=lambda one: -len(one.pids)):
             if reader.rested_seconds > ROUND_SECONDS:
                 break
             answers[member.entity] = reader.read_sums(member.pids)

@@ -41,5 +41,4 @@ def declare(context: Context) -> Iterator[NodeFile]:
         yield NodeFile(PATH, KeyValues(wanted, read_bytes=16384))
 
 
-def make() -> FileSource:
-    return FileSource("vmstat", declare, absent="no /proc/vmstat: this is not Linux")
+make = FileSource("vmstat", declare, absent="no /proc/vmstat: this is not Linux")

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from nodescope.base.frame import EXIT, OOM_EXIT, START
 from nodescope.keep.convert import SeriesSpans, publish
 from nodescope.keep.demo.plan import Planter, plan_node
 from nodescope.keep.demo.samples import DemoColumn, run_of, sample_file
@@ -128,14 +129,14 @@ def tell_events(wish: DemoRequest, node: DemoNode, from_ms: int, to_ms: int) -> 
         labels = {**dict(entity.labels), **dict(entity.details)}
         base = {"scope": "container", "ids": list(entity.ids), "labels": labels}
         if from_ms <= life.start_ms < to_ms:
-            events.append({"kind": "start", "at_ms": life.start_ms, "facts": {}, **base})
+            events.append({"kind": START, "at_ms": life.start_ms, "facts": {}, **base})
         if from_ms <= life.end_ms < to_ms and life.end_ms < wish.end_ms:
             facts = {
                 "lifetime_seconds": (life.end_ms - life.start_ms) / 1000,
                 "memory_limit_bytes": life.story.limit_bytes,
                 "oom_kills": float(life.ends_in_oom),
             }
-            kind = "oom_exit" if life.ends_in_oom else "exit"
+            kind = OOM_EXIT if life.ends_in_oom else EXIT
             events.append({"kind": kind, "at_ms": life.end_ms, "facts": facts, **base})
     return sorted(events, key=lambda event: str(event["at_ms"]))
 

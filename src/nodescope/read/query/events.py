@@ -23,7 +23,7 @@ from typing import Any, Literal, cast
 
 from nodescope.base.entity import Entity
 from nodescope.base.errors import ArchiveRefused, RequestRejected
-from nodescope.base.frame import Frame
+from nodescope.base.frame import EXIT, OOM_EXIT, START, Frame
 from nodescope.base.text import hint_nearest
 from nodescope.keep.convert import event_to_json
 from nodescope.keep.label_columns import LABELS, Identity, Subject, describe_entity
@@ -33,7 +33,7 @@ from nodescope.read.live.tail import LiveTail
 Kind = Literal["start", "restart", "exit", "oom"]
 KINDS: tuple[Kind, ...] = ("start", "restart", "exit", "oom")
 # As the container source writes them.
-WRITTEN: Mapping[str, Kind] = {"start": "start", "exit": "exit", "oom_exit": "oom"}
+WRITTEN: Mapping[str, Kind] = {START: "start", EXIT: "exit", OOM_EXIT: "oom"}
 # A tick's events bear the time of the tick, its samples the time of their
 # reading, some ms later; a slow tick may take a second.
 SLACK_MS = 2000

@@ -96,7 +96,7 @@ VIOLATIONS = (
 
 
 def parse_amd_smi(stdout: str, stderr: str = "") -> dict[str, Any]:
-    """{"driver", "gpus"} from metric, process, list or static; ParseError with the reason."""
+    """{"gpus": [...]} from metric, process, list or static; ParseError with the reason."""
     records: dict[int, dict[str, Any]] = {}
     for record in find_records(stdout):
         index = parse_number(record["gpu"])
@@ -106,7 +106,7 @@ def parse_amd_smi(stdout: str, stderr: str = "") -> dict[str, Any]:
     if not records:
         raise ParseError(f"amd-smi: {explain(stdout, stderr)}")
     gpus = [{"index": index, **parse_record(record)} for index, record in sorted(records.items())]
-    return {"driver": "", "gpus": gpus}
+    return {"gpus": gpus}
 
 
 def find_records(text: str) -> Iterator[Mapping[str, Any]]:

@@ -1,8 +1,8 @@
 """
-rocm-smi's answers, of every generation: JSON, CSV and the lines of its text form.
+rocm-smi's JSON, of every generation.
 
     {"card0": {"GPU use (%)": "37", "Average Graphics Package Power (W)": "39.0", "Unique ID": "0x79cc"},
-     "system": {"Driver version": "6.8.5", "PID4242": "python, 1, 1073741824, 5, 10"}}
+     "system": {"Driver version": "6.8.5"}}
 
 All values are text. Keys changed with ROCm 4.3, 5.0, 6.0, 6.1.1 and 6.1.2; a
 card's number is its place on the bus. "GPU memory use (%)" is how busy the
@@ -11,8 +11,6 @@ is not ours. The exit code says nothing: 5.2.3 exits with 2 and is right, and
 exits with 0 without a driver. So the answer is judged by what can be read of it.
 """
 
-import csv
-import io
 import json
 import re
 from collections.abc import Mapping
@@ -34,13 +32,11 @@ ARGUMENTS = (
     "--showuniqueid",
     "--showbus",
     "--showproductname",
-    "--showdriverversion",
     "--showmeminfo",
     "vram",
     "--json",
 )
 _CARD = re.compile(r"card(\d+)")
-_TEXT_LINE = re.compile(r"^GPU\[(\d+)\]\s*:\s*(.+?)\s*:\s+(.*?)\s*$")
 _NUMBER = re.compile(r"\(?(-?\d+(?:\.\d+)?)\s*(?:%|c|w|mhz|rpm|b|uj)?\)?", re.IGNORECASE)
 _MHZ = re.compile(r"(\d+(?:\.\d+)?)\s*mhz", re.IGNORECASE)
 _POWER = re.compile(r"(average|current)\b.*\bpower \(w\)")
@@ -82,24 +78,21 @@ FACTS = (
 
 
 def parse_rocm_smi(stdout: str, stderr: str = "") -> dict[str, Any]:
-    """{"driver", "gpus", "processes"}; ParseError with the reason when there is no reading."""
+    """{"gpus": [...]}; ParseError with the reason when there is no reading."""
     text = stdout.strip()
-    tables = find_json(text) or find_csv(text) or find_lines(text)
+    tables = find_json(text)
     if tables is None:
         raise ParseError(f"rocm-smi: {explain(stdout, stderr)}")
-    system = tables.get("system", {})
-    driver = next((str(value) for key, value in system.items() if key.lower() == "driver version"), "")
     numbered = [(int(match[1]), card) for key, card in tables.items() if (match := _CARD.fullmatch(key))]
     gpus = [{"index": index, **parse_card(card)} for index, card in sorted(numbered)]
-    return {"driver": clean_text(driver), "gpus": gpus, "processes": parse_processes(system)}
+    return {"gpus": gpus}
 
 
 def is_answer(value: Any) -> bool:
-    """A dict with at least one card, or with processes; other JSON is not rocm-smi's."""
+    """A dict with at least one card; other JSON is not rocm-smi's."""
     if not isinstance(value, dict) or not all(isinstance(part, dict) for part in value.values()):
         return False
-    has_processes = any(str(key).startswith("PID") for key in value.get("system", {}))
-    return has_processes or any(_CARD.fullmatch(key) for key in value)
+    return any(_CARD.fullmatch(key) for key in value)
 
 
 def find_json(text: str) -> dict[str, dict[str, Any]] | None:
@@ -118,31 +111,6 @@ def find_json(text: str) -> dict[str, dict[str, Any]] | None:
             return answer
         place = text.find("{", place + 1)
     return None
-
-
-def find_csv(text: str) -> dict[str, dict[str, Any]] | None:
-    start = text.find("device,")
-    if start < 0 or (start and text[start - 1] != "\n"):
-        return None
-    rows = csv.DictReader(io.StringIO(text[start:]))
-    tables = {
-        row["device"]: {key: value for key, value in row.items() if key and isinstance(value, str)}
-        for row in rows
-        if row.get("device") and _CARD.fullmatch(row["device"])
-    }
-    return tables or None
-
-
-def find_lines(text: str) -> dict[str, dict[str, Any]] | None:
-    """`GPU[0]  : Unique ID: 0x8d14`, as it is printed without --json."""
-    tables: dict[str, dict[str, Any]] = {}
-    for line in text.splitlines():
-        match = _TEXT_LINE.match(line)
-        if match:
-            tables.setdefault(f"card{match[1]}", {})[match[2]] = match[3]
-        elif line.startswith("Driver version:"):
-            tables.setdefault("system", {})["Driver version"] = line.partition(":")[2].strip()
-    return tables if any(_CARD.fullmatch(key) for key in tables) else None
 
 
 def parse_number(value: Any) -> float | None:
@@ -208,25 +176,6 @@ def first_fact(keys: Mapping[str, Any], names: tuple[str, ...]) -> str:
     return next((word for word in given if not word.startswith("0x")), given[0] if given else "")
 
 
-def parse_processes(system: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """`PID4242: name, GPUs, bytes, us, occupancy`; a name may hold commas, so from the right."""
-    found = []
-    for key, value in system.items():
-        parts = [part.strip() for part in str(value).rsplit(",", 4)]
-        if not (key.startswith("PID") and key[3:].isdigit() and len(parts) == 5):
-            continue
-        name, gpus, memory, sdma_us, occupancy = parts
-        numbers = {
-            "gpus": parse_number(gpus),
-            "memory": parse_number(memory),
-            "sdma": None if (us := parse_number(sdma_us)) is None else us / 1e6,
-            "cu_occupancy": parse_number(occupancy),
-        }
-        known = {key: number for key, number in numbers.items() if number is not None}
-        found.append({"pid": int(key[3:]), "name": clean_text(name), **known})
-    return found
-
-
 # Words in what was printed -> what it means.
 REASONS = (
     ("amdgpu not found in modules", "the amdgpu driver is not loaded"),
@@ -241,6 +190,7 @@ REASONS = (
     ("unable to detect any gpu", "it found no GPU"),
     ("concise info", "the concise table of its text form, which is for people; ask with --json"),
     ("kfd processes", "the process table of its text form, which is for people; ask with --json"),
+    ("device,gpu use", "CSV; ask with --json"),
     ("low-power state", "every card is in a low-power state"),
     ("data is inaccessible", "every card is in a low-power state"),
 )

@@ -37,29 +37,26 @@ class AmdSource:
     """Reads every card each time, and asks a tool now and then."""
 
     name = "amd"
+    pace_seconds = 1.0
     # A tool may take its twenty seconds; the files take none.
     deadline_seconds = 30.0
 
-    def __init__(self, clock: Clock | None = None) -> None:
-        self.pace_seconds = 1.0
+    def __init__(self, context: Context, clock: Clock | None = None) -> None:
+        self.pace_seconds = context.settings.gpu_interval_seconds or 1.0
         self.note = ""
+        self._context = context
         self._clock = clock or SystemClock()
-        self._context: Context | None = None
         self._family = GpuFamily(self.name)
         self._known: dict[str, dict[str, Any]] = {}
         self._tool: dict[str, Any] | None = None
         self._tool_reason = ""
         self._tool_mono_ns: int | None = None
-
-    def open(self, context: Context) -> None:
-        self._context = context
-        self.pace_seconds = context.settings.gpu_interval_seconds or 1.0
-        self._tool_mono_ns = None
-        if not read_cards(context.root) and not self._may_ask(context):
+        if not read_cards(context.root) and not self._may_ask():
             raise SourceAbsent(NO_CARD)
 
-    def _may_ask(self, context: Context) -> bool:
+    def _may_ask(self) -> bool:
         """Whether there is a tool, and a sign of an AMD GPU that makes it worth running."""
+        context = self._context
         if context.settings.amd_tools == "never":
             return False
         if context.root.is_fixture:
@@ -67,12 +64,11 @@ class AmdSource:
         return context.root.exists(KFD) and any(find_tool(name) for name in ("amd-smi", "rocm-smi"))
 
     def read(self) -> Any:
-        assert self._context is not None  # noqa: S101 - open comes first
         context = self._context
         cards = read_cards(context.root)
         wanted = context.settings.amd_tools == "always" or not cards or is_wanting(cards)
-        if wanted and self._may_ask(context):
-            self._ask_tool(context)
+        if wanted and self._may_ask():
+            self._ask_tool()
         else:
             self._tool = None
         if self._tool is not None and cards:
@@ -91,15 +87,15 @@ class AmdSource:
         self._note(cards)
         return {"driver": read_driver(context), "gpus": cards}
 
-    def _ask_tool(self, context: Context) -> None:
+    def _ask_tool(self) -> None:
         """At its own pace; what it said last is kept until then, and not longer."""
-        every_ns = (context.settings.gpu_interval_seconds or TOOL_SECONDS) * 1e9
+        every_ns = (self._context.settings.gpu_interval_seconds or TOOL_SECONDS) * 1e9
         now_ns = self._clock.mono_ns()
         if self._tool_mono_ns is not None and now_ns - self._tool_mono_ns < every_ns:
             return
         self._tool_mono_ns = now_ns
         try:
-            self._tool = context.root.call(self.name, read_tools)
+            self._tool = self._context.root.call(self.name, read_tools)
             self._tool_reason = ""
         except ParseError as error:
             self._tool = None
@@ -131,11 +127,10 @@ class AmdSource:
         self.note = "; ".join(words)
 
     def parse(self, answer: Any, mono_ns: int) -> tuple[Block, ...]:
-        dcgm = self._context is not None and self._context.settings.dcgm_names
-        return self._family.blocks(answer, mono_ns, dcgm=dcgm)
+        return self._family.blocks(answer, mono_ns, dcgm=self._context.settings.dcgm_names)
 
     def close(self) -> None:
-        self._tool = None
+        """Nothing is kept open."""
 
 
 def read_driver(context: Context) -> str:

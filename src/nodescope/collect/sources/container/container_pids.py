@@ -44,7 +44,7 @@ WALK_READINGS = 6
 PIDS = 32768
 
 
-class Members:
+class ContainerPids:
     """A segment: one row a container, one column: its processes."""
 
     def __init__(self, root: NodeRoot, descriptors: Descriptors) -> None:

@@ -160,7 +160,8 @@ class Discovery:
 
     def _remember(self, watches: dict[str, int], key: str, path: str, mask: int, meaning: Meaning) -> bool:
         """Add a watch; False when there can be no more."""
-        assert self._watch is not None  # noqa: S101 - only called while watching
+        if self._watch is None:
+            return False
         try:
             number = self._watch.add(self.root.full(path), mask)
         except FileNotFoundError:
@@ -203,10 +204,6 @@ class Discovery:
     def _is_empty(self, hierarchy: Hierarchy, path: str) -> bool:
         text = self.root.read_text(f"{hierarchy.path}/{path}/cgroup.events")
         return text is not None and "populated 0" in text
-
-    @property
-    def watch_count(self) -> int:
-        return len(self._watched)
 
     def containers(self) -> Mapping[str, frozenset[str]]:
         """Container paths, each with the hierarchies that have it."""

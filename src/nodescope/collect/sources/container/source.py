@@ -15,7 +15,7 @@ One file, cpu.stat of a v2 container with a CPU quota:
     throttled_usec 3112831
 
 Containers are found by their folder's name, whatever made them. When one goes
-its obituary is kept: the last good reading with its age, peak, OOM kills,
+an event keeps its last good reading with its age, peak, OOM kills and
 lifetime. While a node has no container, its services are shown instead.
 """
 
@@ -24,30 +24,30 @@ import threading
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from nodescope.base.cgroup_metrics import BY_V2_NAME, list_raw_names
 from nodescope.base.entity import Entity
 from nodescope.base.errors import SourceAbsent
-from nodescope.base.frame import Event
+from nodescope.base.frame import EXIT, OOM_EXIT, START, Event
 from nodescope.base.text import clean_text
 from nodescope.collect.containers.cgroup_path import NOTHING, CgroupName, parse_cgroup_path
 from nodescope.collect.containers.live_containers import LiveContainer
 from nodescope.collect.containers.names import Name
 from nodescope.collect.files.batch import FileGrid, ReadSegment
 from nodescope.collect.run.source import Context, Tick
-from nodescope.collect.sources.container.container_pids import Members
+from nodescope.collect.sources.container.container_pids import ContainerPids
 from nodescope.collect.sources.container.discovery import Discovery
 from nodescope.collect.sources.container.metrics import PARENT, CgroupFile, choose_files, make_table
 
 TIERS_BY_TABLE = {"container": 1, "container.memory_stat": 1, "container.limits": 5}
-# What an obituary tells, by the plain end of the archive's name.
+# What is kept of an ended container, by its name in cgroup v2.
 FACTS = {
-    "cpu_seconds": (("cgroup.v2.cpu.stat.usage_usec", 1e-6), ("cgroup.v1.cpuacct.usage", 1e-9)),
-    "memory_bytes": (("cgroup.v2.memory.current", 1.0), ("cgroup.v1.memory.usage_in_bytes", 1.0)),
-    "oom_kills": (("cgroup.v2.memory.events.oom_kill", 1.0), ("cgroup.v1.memory.oom_control.oom_kill", 1.0)),
-    "memory_peak_bytes": (("cgroup.v2.memory.peak", 1.0), ("cgroup.v1.memory.max_usage_in_bytes", 1.0)),
-    "memory_limit_bytes": (("cgroup.v2.memory.max", 1.0), ("cgroup.v1.memory.limit_in_bytes", 1.0)),
+    "cpu_seconds": "cpu.stat.usage_usec",
+    "memory_bytes": "memory.current",
+    "oom_kills": "memory.events.oom_kill",
+    "memory_peak_bytes": "memory.peak",
+    "memory_limit_bytes": "memory.max",
 }
-
-OOM_KILLS = "cgroup.v2.memory.events.oom_kill"
+OOM_KILLS = list_raw_names(FACTS["oom_kills"])[0]
 
 
 @dataclass(slots=True)
@@ -64,7 +64,7 @@ class ContainerLife:
     folder: str
     is_sandbox: bool = False
     first: Mapping[str, float] | None = None
-    """Read at its birth: it may not live to the next turn of a slow tier."""
+    """Read at its start: it may not run until the next turn of a slow tier."""
     last: Mapping[str, float] | None = None
     """The last look, when its last process had just left."""
 
@@ -74,21 +74,16 @@ class ContainerSource:
 
     name = "container"
 
-    def __init__(self) -> None:
+    def __init__(self, context: Context) -> None:
         self._lives: dict[str, ContainerLife] = {}
         self._grids: dict[str, FileGrid] = {}
-        self._files: dict[str, list[CgroupFile]] = {}
         self._dropped = {"container": 0, "service": 0}
         self._lock = threading.Lock()
         self._names_version = -1
         self._entities: tuple[Entity, ...] = ()
-        self._members_version = 0
+        self._pids_version = 0
         self._ended_kills: dict[str, float] = {}
         """OOM kills of containers that ended, by pod that still has others."""
-
-    # -- opening ----------------------------------------------------------
-
-    def open(self, context: Context) -> None:
         self._context = context
         self._names = context.names
         self._discovery = Discovery(context.root, self._look_last)
@@ -102,13 +97,13 @@ class ContainerSource:
             self._grids[table] = FileGrid(
                 make_table(table, files), layouts, context.root, context.descriptors
             )
-        self._members = Members(context.root, context.descriptors)
+        self._pids = ContainerPids(context.root, context.descriptors)
 
     def segments(self) -> Iterable[tuple[ReadSegment, int]]:
         grids: list[tuple[ReadSegment, int]] = [
             (grid, TIERS_BY_TABLE[name]) for name, grid in self._grids.items()
         ]
-        return [*grids, (self._members, 5)] if self._grids else []
+        return [*grids, (self._pids, 5)]
 
     def dropped(self) -> dict[str, int]:
         return self._dropped
@@ -116,13 +111,13 @@ class ContainerSource:
     # -- the set ----------------------------------------------------------
 
     def refresh(self, tick: Tick) -> Iterable[Event]:
-        """Births and deaths since the last tick, and names that arrived meanwhile."""
+        """Containers that came and went since the last tick, and names that arrived meanwhile."""
         self._note_gone()
         changed = self._discovery.refresh(tick.number)
         self._names.refresh()
         if not changed and self._names.version == self._names_version:
-            if self._members.version != self._members_version:
-                self._call_roll()
+            if self._pids.version != self._pids_version:
+                self._publish_containers()
             return ()
         with self._lock:
             return self._apply(self._wanted(), tick)
@@ -154,15 +149,15 @@ class ContainerSource:
 
     def _apply(self, wanted: Mapping[str, frozenset[str]], tick: Tick) -> list[Event]:
         ended = [path for path in self._lives if path not in wanted or self._is_another(path)]
-        events = [self._bury(self._lives.pop(path), tick) for path in ended]
+        events = [self._end_life(self._lives.pop(path), tick) for path in ended]
         reopened = False
         for path, hierarchies in wanted.items():
             life = self._lives.get(path)
             if life is None:
-                life = self._welcome(path, hierarchies, tick)
+                life = self._add_life(path, hierarchies, tick)
                 if life is not None:
                     events.append(
-                        Event("start", tick.at_ns, life.entity.scope, life.entity.ids, life.entity.labels)
+                        Event(START, tick.at_ns, life.entity.scope, life.entity.ids, life.entity.labels)
                     )
             elif hierarchies - life.hierarchies:
                 self._reopen(life, hierarchies)
@@ -179,7 +174,7 @@ class ContainerSource:
         inode = self._context.root.inode(life.folder)
         return inode is not None and str(inode) != life.inode
 
-    def _welcome(self, path: str, hierarchies: frozenset[str], tick: Tick) -> ContainerLife | None:
+    def _add_life(self, path: str, hierarchies: frozenset[str], tick: Tick) -> ContainerLife | None:
         folder = self._folder(path, hierarchies)
         inode = self._context.root.inode(folder)
         if inode is None:
@@ -222,17 +217,21 @@ class ContainerSource:
                 for file in self._files[table]
                 if file.hierarchy in life.hierarchies and not file.unless & life.hierarchies
             }
-            witnesses = {path: self._witness(file, life.path) for path, file in files.items() if file.told_by}
-            grid.add(life.entity, [(path, file.layout) for path, file in files.items()], witnesses)
-        self._members.add(life.entity, life.folder)
+            parents = {
+                path: self._find_parent(file, life.path)
+                for path, file in files.items()
+                if file.unchanged_with
+            }
+            grid.add(life.entity, [(path, file.layout) for path, file in files.items()], parents)
+        self._pids.add(life.entity, life.folder)
 
-    def _witness(self, file: CgroupFile, path: str) -> str:
-        """The file that stands still when this container's does; empty where there is none."""
+    def _find_parent(self, file: CgroupFile, path: str) -> str:
+        """The file that is unchanged while this container's is; empty where there is none."""
         if self._context.root.is_fixture:
             # Two moments of a node that were saved file by file.
             return ""
-        if file.told_by != PARENT:
-            return file.told_by
+        if file.unchanged_with != PARENT:
+            return file.unchanged_with
         top, _, below = path.partition("/")
         return f"{self._paths[file.hierarchy]}/{top}/{file.name}" if below else ""
 
@@ -245,7 +244,7 @@ class ContainerSource:
     def _close(self, entity: Entity) -> None:
         for grid in self._grids.values():
             grid.remove(entity)
-        self._members.remove(entity)
+        self._pids.remove(entity)
 
     # -- names ------------------------------------------------------------
 
@@ -291,7 +290,7 @@ class ContainerSource:
             if entity != life.entity:
                 for grid in self._grids.values():
                     grid.replace(life.entity, entity)
-                self._members.replace(life.entity, entity)
+                self._pids.replace(life.entity, entity)
                 life.entity = entity
 
     def _arrange(self, entities: tuple[Entity, ...]) -> None:
@@ -301,16 +300,16 @@ class ContainerSource:
         self._entities = entities
         for grid in self._grids.values():
             grid.arrange(entities)
-        self._members.arrange(entities)
-        self._call_roll()
+        self._pids.arrange(entities)
+        self._publish_containers()
 
-    def _call_roll(self) -> None:
-        """Who is there, with which processes, for the sources that ask by pid."""
-        self._members_version = self._members.version
-        self._context.roster.replace(
+    def _publish_containers(self) -> None:
+        """The containers that run now, with their processes, for the sources that need them."""
+        self._pids_version = self._pids.version
+        self._context.live_containers.replace(
             tuple(
                 LiveContainer(
-                    life.entity, life.cgroup, life.path, life.folder, self._members.pids_of(life.entity)
+                    life.entity, life.cgroup, life.path, life.folder, self._pids.pids_of(life.entity)
                 )
                 for life in self._lives.values()
             )
@@ -332,16 +331,16 @@ class ContainerSource:
             values.update({metric.name: value for metric, value in found if not math.isnan(value)})
         return values
 
-    def _bury(self, life: ContainerLife, tick: Tick) -> Event:
-        """The obituary: the newest of the last look and the last good tick."""
+    def _end_life(self, life: ContainerLife, tick: Tick) -> Event:
+        """The event of its end, with the newest of the last look and the last good tick."""
         known = dict(life.first or {})
         for grid in self._grids.values():
             known.update(grid.last_row(life.entity))
         known.update(life.last or {})
         facts: dict[str, float | str] = {}
-        for fact, candidates in FACTS.items():
-            for name, scale in candidates:
-                if name in known and math.isfinite(known[name]):
+        for fact, v2_name in FACTS.items():
+            for name, scale in BY_V2_NAME[v2_name].raw:
+                if scale and math.isfinite(known.get(name, math.nan)):
                     facts[fact] = known[name] * scale
                     break
         missed = self._missed_kills(life, facts.get("oom_kills", 0.0))
@@ -352,7 +351,7 @@ class ContainerSource:
         facts["last_look"] = "at exit" if life.last else "last tick"
         self._close(life.entity)
         self._names.forget(life.cgroup)
-        kind = "oom_exit" if facts.get("oom_kills") else "exit"
+        kind = OOM_EXIT if facts.get("oom_kills") else EXIT
         return Event(
             kind,
             tick.at_ns,
@@ -414,14 +413,11 @@ class ContainerSource:
 
     def close(self) -> None:
         # Before the lock: the watching thread may wait for it to take its last look.
-        if hasattr(self, "_discovery"):
-            self._discovery.close()
+        self._discovery.close()
         with self._lock:
             for segment, _ in self.segments():
                 segment.close()
             self._lives.clear()
-            self._grids.clear()
-            self._entities = ()
 
 
 make = ContainerSource

@@ -58,6 +58,16 @@ def ecc(error: str) -> tuple[Metric, Metric]:
     )
 
 
+def remapped(error: str) -> Metric:
+    sentence = "Memory rows replaced by spare ones."
+    return row(f"rows_remapped.{error}", "gpu_remapped_rows", "", sentence, error=error)
+
+
+def moving(direction: str) -> Metric:
+    sentence = "Bytes per second over PCIe in the last 20 ms, where the GPU does not count them."
+    return row(f"pcie_{direction}_rate", f"gpu_pcie_{direction}_bytes_per_second", "bytes", sentence)
+
+
 def moved(link: str, direction: str) -> Metric:
     published = f"gpu_{link}_{direction}_bytes_total"
     sentence = f"Bytes over {'PCIe' if link == 'pcie' else 'NVLink'} as the GPU counts them, since the driver was loaded."
@@ -78,6 +88,7 @@ THROTTLES = (
     "board_limit",
     "reliability",
 )
+ERRORS = ("corrected", "uncorrected")
 CLOCKS = ("graphics", "sm", "memory", "video", "soc", "fabric")
 
 METRICS: tuple[Metric, ...] = (
@@ -130,21 +141,8 @@ METRICS: tuple[Metric, ...] = (
     ),
     *map(clock, CLOCKS),
     *map(throttle, THROTTLES),
-    *(metric for error in ("corrected", "uncorrected") for metric in ecc(error)),
-    row(
-        "rows_remapped.corrected",
-        "gpu_remapped_rows",
-        "",
-        "Memory rows replaced by spare ones.",
-        error="corrected",
-    ),
-    row(
-        "rows_remapped.uncorrected",
-        "gpu_remapped_rows",
-        "",
-        "Memory rows replaced by spare ones.",
-        error="uncorrected",
-    ),
+    *(metric for error in ERRORS for metric in ecc(error)),
+    *map(remapped, ERRORS),
     row("row_remap_pending", "gpu_row_remap_pending", "", "1 when a row will be replaced at the next reset."),
     row(
         "row_remap_failed",
@@ -163,18 +161,8 @@ METRICS: tuple[Metric, ...] = (
     ),
     moved("pcie", "transmit"),
     moved("pcie", "receive"),
-    row(
-        "pcie_transmit_rate",
-        "gpu_pcie_transmit_bytes_per_second",
-        "bytes",
-        "Bytes per second over PCIe in the last 20 ms, where the GPU does not count them.",
-    ),
-    row(
-        "pcie_receive_rate",
-        "gpu_pcie_receive_bytes_per_second",
-        "bytes",
-        "Bytes per second over PCIe in the last 20 ms, where the GPU does not count them.",
-    ),
+    moving("transmit"),
+    moving("receive"),
     row("pcie_replays", "gpu_pcie_replays_total", "", "Packets that PCIe had to send again.", "counter"),
     row("pcie_generation", "gpu_pcie_link_generation", "", "PCIe generation of the link now."),
     row("pcie_width", "gpu_pcie_link_width", "", "Lanes of the PCIe link now."),
@@ -224,6 +212,7 @@ PROCESS_METRICS = (
     ),
     row("process.cu_occupancy", "gpu_process_compute_units", "", "Compute units that a process occupies."),
 )
+PROCESS_KEYS = ("memory", "utilization", "sdma", "cu_occupancy")
 PROCESS_INFO = Info(
     "gpu_process_info",
     "Whose process uses the GPU; always 1.",
@@ -389,11 +378,8 @@ class GpuFamily:
                 )
                 ids = (*self._ids(gpu), "process", pid, str(owner.get("start", "")))
                 entity = Entity("gpu", ids, (*self._labels(gpu), ("pid", pid)), details)
-                keys = ("memory", "utilization", "sdma", "cu_occupancy")
-                yield (
-                    entity,
-                    {f"gpu.process.{key}": process[key] for key in keys if process.get(key) is not None},
-                )
+                known = [key for key in PROCESS_KEYS if process.get(key) is not None]
+                yield entity, {f"gpu.process.{key}": process[key] for key in known}
 
     def _xids(self, gpus: Iterable[Mapping[str, Any]]) -> Iterable[tuple[Entity, Readings]]:
         for gpu in gpus:
@@ -409,17 +395,13 @@ class GpuFamily:
                 yield entity, {f"gpu.nvlink.{key}": value for key, value in readings.items()}
 
     def _dcgm(self, gpu: Mapping[str, Any], driver: str) -> Entity:
+        facts = {key: clean_text(str(gpu.get(key) or "")) for key in ("uuid", "pci_bus_id", "card", "name")}
         labels = (
             ("gpu", str(gpu["index"])),
-            ("UUID", clean_text(str(gpu.get("uuid") or ""))),
-            ("pci_bus_id", clean_text(str(gpu.get("pci_bus_id") or ""))),
-            (
-                "device",
-                f"nvidia{gpu['index']}"
-                if self.source == "nvidia"
-                else clean_text(str(gpu.get("card") or "")),
-            ),
-            ("modelName", clean_text(str(gpu.get("name") or ""))),
+            ("UUID", facts["uuid"]),
+            ("pci_bus_id", facts["pci_bus_id"]),
+            ("device", f"nvidia{gpu['index']}" if self.source == "nvidia" else facts["card"]),
+            ("modelName", facts["name"]),
             ("DCGM_FI_DRIVER_VERSION", driver),
         )
         return Entity("gpu", (*self._ids(gpu), "dcgm"), labels)

@@ -30,7 +30,7 @@ def read_pod(context: Context, pid: int) -> Owner:
     for line in (context.root.read_text(f"proc/{pid}/cgroup") or "").splitlines():
         cgroup = parse_cgroup_path(line.split(":", 2)[-1])
         if cgroup.container_id or cgroup.pod_uid:
-            member = context.roster.by_container.get(cgroup.container_id)
+            member = context.live_containers.by_container.get(cgroup.container_id)
             if member:
                 known = dict(member.entity.labels)
             else:

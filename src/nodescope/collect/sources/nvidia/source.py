@@ -72,14 +72,14 @@ class NvidiaSource:
     """Asks every GPU, each on its own account."""
 
     name = "nvidia"
+    pace_seconds = 1.0
+    deadline_seconds = CALL_SECONDS
 
-    def __init__(self, library: str = LIBRARY, clock: Clock | None = None) -> None:
-        self.pace_seconds = 1.0
-        self.deadline_seconds = CALL_SECONDS
+    def __init__(self, context: Context, library: str = LIBRARY, clock: Clock | None = None) -> None:
         self.note = ""
+        self._context = context
         self._library = library
         self._clock = clock or SystemClock()
-        self._context: Context | None = None
         self._asker: Asker | None = None
         self._watch: XidWatch | None = None
         self._family = GpuFamily(self.name)
@@ -88,10 +88,8 @@ class NvidiaSource:
         # Outlives NVML's restarts, so that the counters do.
         self._xids: dict[str, dict[str, tuple[int, float]]] = {}
         self._driver = ""
-        self._tool: str | None = None
-
-    def open(self, context: Context) -> None:
-        self._context = context
+        self._tool = ""
+        """The path of nvidia-smi, while there is no NVML."""
         self._pace(1.0)
         if context.root.is_fixture:
             if not context.root.exists(f"calls/{self.name}.json"):
@@ -100,19 +98,17 @@ class NvidiaSource:
         self._start()
 
     def _pace(self, seconds: float) -> None:
-        assert self._context is not None  # noqa: S101 - open comes first
         self.pace_seconds = self._context.settings.gpu_interval_seconds or seconds
 
     def _start(self) -> None:
         """NVML, or nvidia-smi where there is one and no NVML; SourceAbsent where neither is."""
-        assert self._context is not None  # noqa: S101 - open comes first
-        self._tool = None
+        self._tool = ""
         try:
             self._load()
         except LibraryMissing:
             if self._context.settings.nvidia_smi != "never":
-                self._tool = find_tool("nvidia-smi")
-            if self._tool is None:
+                self._tool = find_tool("nvidia-smi") or ""
+            if not self._tool:
                 raise
             self._pace(TOOL_SECONDS)
             self.deadline_seconds = TOOL_SECONDS
@@ -140,7 +136,6 @@ class NvidiaSource:
         self.note = f"driver {self._driver}"
 
     def read(self) -> Any:
-        assert self._context is not None  # noqa: S101 - open comes first
         return self._context.root.call(self.name, self._ask_all)
 
     def _ask_all(self) -> dict[str, Any]:
@@ -164,7 +159,6 @@ class NvidiaSource:
 
     def _ask_tool(self) -> dict[str, Any]:
         """What nvidia-smi says; a GPU that it no longer lists is lost."""
-        assert self._tool is not None  # noqa: S101 - started, and there is no NVML
         try:
             answer = parse_nvidia_smi(*run_tool([self._tool, *ARGUMENTS]))
         except ParseError as error:
@@ -229,7 +223,6 @@ class NvidiaSource:
         return gpu
 
     def _with_owners(self, processes: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        assert self._context is not None  # noqa: S101 - open comes first
         limit = self._context.limit("process")
         return [
             {**process, "owner": read_owner(self._context, process["pid"])} for process in processes[:limit]
@@ -257,8 +250,7 @@ class NvidiaSource:
         self.note = note
 
     def parse(self, answer: Any, mono_ns: int) -> tuple[Block, ...]:
-        dcgm = self._context is not None and self._context.settings.dcgm_names
-        return self._family.blocks(answer, mono_ns, dcgm=dcgm)
+        return self._family.blocks(answer, mono_ns, dcgm=self._context.settings.dcgm_names)
 
     def _shut_down(self) -> None:
         watch, asker = self._watch, self._asker

@@ -19,7 +19,7 @@ DEPTH = 16
 _WRAPPERS = re.compile(r"(python[\d.]*|bash|dash|sh|env|stdbuf|sudo|setpriv|nice|taskset|timeout)")
 
 
-def find_rivals(root: NodeRoot, own_pid: int | None) -> list[tuple[int, str]]:
+def find_others(root: NodeRoot, own_pid: int | None) -> list[tuple[int, str]]:
     """(pid, name) of every PCM that is not ours."""
     own = None if own_pid is None else _identify(NodeRoot(Path("/")), str(own_pid))
     found = []
@@ -83,8 +83,8 @@ def _start_of(stat: str) -> str:
     return fields[19] if len(fields) > 19 else ""
 
 
-def describe_rivals(rivals: list[tuple[int, str]]) -> str:
-    listed = ", ".join(f"{name} (pid {pid})" for pid, name in rivals[:3])
+def describe_others(others: list[tuple[int, str]]) -> str:
+    listed = ", ".join(f"{name} (pid {pid})" for pid, name in others[:3])
     return (
         f"another PCM runs: {listed}; two at once give nonsense in both. "
         "Stop it, or, if it is pcm-sensor-server, read from it with --pcm-url http://localhost:9738"

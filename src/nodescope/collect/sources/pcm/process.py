@@ -22,7 +22,8 @@ import signal
 import subprocess
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import IO, cast
 
 from nodescope.base.clock import Clock, SystemClock
 from nodescope.base.errors import SourceFailed
@@ -111,52 +112,34 @@ class Remark:
         return (self.head + self.tail).decode("utf-8", "replace")
 
 
-@dataclass(slots=True)
 class PcmProcess:
-    """One run of pcm, from start to end."""
+    """One run of pcm, from start to end; SourceFailed when it cannot be started."""
 
-    command: Sequence[str]
-    interval_seconds: float
-    clock: Clock = field(default_factory=SystemClock)
-    stream: PcmStream = field(default_factory=PcmStream)
-    remark: Remark = field(default_factory=Remark)
-    has_rows: bool = False
-    _process: subprocess.Popen[bytes] | None = None
-    _selector: selectors.BaseSelector | None = None
-    _wake: tuple[int, int] | None = None
-    _newest_mono_ns: int = 0
-    _is_settled: bool = True
-    """No bytes came since the open line was last looked at."""
-    _is_stopping: bool = False
+    def __init__(self, command: Sequence[str], interval_seconds: float, clock: Clock | None = None) -> None:
+        self.interval_seconds = interval_seconds
+        self.stream = PcmStream()
+        self.remark = Remark()
+        self.has_rows = False
+        self._clock = clock or SystemClock()
+        self._process = start_process(command)
+        self._out, self._errors = open_pipes(self._process)
+        self._wake = [*os.pipe()]
+        """Written to by `interrupt`; empty once it is closed."""
+        self._selector = selectors.DefaultSelector()
+        for file in (self._out, self._errors, self._wake[0]):
+            self._selector.register(file, selectors.EVENT_READ)
+        self._newest_mono_ns = self._clock.mono_ns()
+        self._is_settled = True
+        """No bytes came since the open line was last looked at."""
+        self._is_stopping = False
 
     @property
-    def pid(self) -> int | None:
-        return self._process.pid if self._process else None
+    def pid(self) -> int:
+        return self._process.pid
 
     @property
     def ignored(self) -> Counter[str]:
         return self.stream.ignored
-
-    def start(self) -> None:
-        try:
-            self._process = subprocess.Popen(  # noqa: S603 - the operator's own command
-                list(self.command),
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                # Ctrl-C in a terminal is for us; we stop pcm in order.
-                start_new_session=True,
-            )
-        except OSError as error:
-            raise SourceFailed(f"pcm cannot be started: {self.command[0]}: {error.strerror}") from error
-        self._wake = os.pipe()
-        self._selector = selectors.DefaultSelector()
-        for pipe in (self._process.stdout, self._process.stderr):
-            assert pipe is not None  # noqa: S101 - both are pipes
-            os.set_blocking(pipe.fileno(), False)
-            self._selector.register(pipe, selectors.EVENT_READ)
-        self._selector.register(self._wake[0], selectors.EVENT_READ)
-        self._newest_mono_ns = self.clock.mono_ns()
 
     def interrupt(self) -> None:
         """From another thread: make `read` return at once."""
@@ -171,7 +154,6 @@ class PcmProcess:
 
         None: it hangs, or we were interrupted.
         """
-        assert self._process is not None  # noqa: S101 - start comes first
         while not self._is_stopping:
             left = self._patience_seconds() if self._is_settled else QUIET_SECONDS
             if left <= 0:
@@ -183,7 +165,7 @@ class PcmProcess:
                 return self._end(rows)
             if rows:
                 self.has_rows = True
-                self._newest_mono_ns = self.clock.mono_ns()
+                self._newest_mono_ns = self._clock.mono_ns()
                 return rows
         return None
 
@@ -191,11 +173,10 @@ class PcmProcess:
         allowed = max(5.0, STALL_INTERVALS * self.interval_seconds)
         if not self.has_rows:
             allowed = FIRST_ROW_SECONDS + self.interval_seconds
-        return allowed - (self.clock.mono_ns() - self._newest_mono_ns) / 1e9
+        return allowed - (self._clock.mono_ns() - self._newest_mono_ns) / 1e9
 
     def _end(self, rows: list[PcmRow]) -> list[PcmRow] | int:
         """Its stdout is closed; rows first, the status when asked again."""
-        assert self._process is not None  # noqa: S101 - start comes first
         rows += self.stream.finish()
         if rows:
             self.has_rows = True
@@ -205,13 +186,10 @@ class PcmProcess:
 
     def _drain(self, seconds: float) -> bytes | None:
         """Bytes of stdout within the time, b"" when there were none, None at its end."""
-        assert self._process is not None  # noqa: S101 - start comes first
-        assert self._selector is not None  # noqa: S101 - start comes first
-        out, errors = self._process.stdout, self._process.stderr
         for key, _ in self._selector.select(seconds):
-            if key.fileobj is errors:
+            if key.fileobj is self._errors:
                 self._drain_errors()
-            elif key.fileobj is out:
+            elif key.fileobj is self._out:
                 data = _read_some(key.fd)
                 if data is not None and not data:
                     return None
@@ -219,21 +197,16 @@ class PcmProcess:
         return b""
 
     def _drain_errors(self) -> None:
-        assert self._process is not None  # noqa: S101 - start comes first
-        assert self._selector is not None  # noqa: S101 - start comes first
-        errors = self._process.stderr
-        assert errors is not None  # noqa: S101 - it is a pipe
-        if errors.closed:
+        if self._errors.closed:
             return
-        while data := _read_some(errors.fileno()):
+        while data := _read_some(self._errors.fileno()):
             self.remark.add(data)
         if data == b"":
             with contextlib.suppress(KeyError):
-                self._selector.unregister(errors)
+                self._selector.unregister(self._errors)
 
     def _wait(self, seconds: float) -> int:
         """The exit status; a process that closed its output and stays is ended."""
-        assert self._process is not None  # noqa: S101 - start comes first
         try:
             return self._process.wait(seconds)
         except subprocess.TimeoutExpired:
@@ -241,8 +214,6 @@ class PcmProcess:
 
     def stop(self) -> int:
         """SIGTERM, patience, and only then SIGKILL."""
-        if self._process is None:
-            return 0
         status = self._process.poll()
         if status is None:
             self._signal(signal.SIGTERM)
@@ -252,34 +223,48 @@ class PcmProcess:
 
     def _await_end(self) -> int:
         """Drains while it waits: pcm may sit in a write to a full pipe."""
-        assert self._process is not None  # noqa: S101 - start comes first
         for _ in range(round(STOP_SECONDS / QUIET_SECONDS)):
             with contextlib.suppress(subprocess.TimeoutExpired):
                 return self._process.wait(QUIET_SECONDS)
-            for pipe in (self._process.stdout, self._process.stderr):
-                if pipe and not pipe.closed:
+            for pipe in (self._out, self._errors):
+                if not pipe.closed:
                     _read_some(pipe.fileno())
         self._signal(signal.SIGKILL)
         return self._process.wait()
 
     def _signal(self, number: int) -> None:
         """To the whole session: a wrapper such as sudo may stand between."""
-        assert self._process is not None  # noqa: S101 - start comes first
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, number)
 
     def _close(self) -> None:
-        assert self._process is not None  # noqa: S101 - start comes first
-        if self._selector:
-            self._selector.close()
-            self._selector = None
-        for pipe in (self._process.stdout, self._process.stderr):
-            if pipe:
-                pipe.close()
-        if self._wake:
-            for descriptor in self._wake:
-                os.close(descriptor)
-            self._wake = None
+        self._selector.close()
+        for pipe in (self._out, self._errors):
+            pipe.close()
+        while self._wake:
+            os.close(self._wake.pop())
+
+
+def start_process(command: Sequence[str]) -> subprocess.Popen[bytes]:
+    try:
+        return subprocess.Popen(  # noqa: S603 - the operator's own command
+            list(command),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            # Ctrl-C in a terminal is for us; we stop pcm in order.
+            start_new_session=True,
+        )
+    except OSError as error:
+        raise SourceFailed(f"pcm cannot be started: {command[0]}: {error.strerror}") from error
+
+
+def open_pipes(process: subprocess.Popen[bytes]) -> tuple[IO[bytes], IO[bytes]]:
+    """Its output and its errors, neither of which ever blocks us."""
+    pipes = cast("IO[bytes]", process.stdout), cast("IO[bytes]", process.stderr)
+    for pipe in pipes:
+        os.set_blocking(pipe.fileno(), False)
+    return pipes
 
 
 def _read_some(descriptor: int) -> bytes | None:

@@ -24,7 +24,7 @@ from nodescope.base.errors import SourceAbsent, SourceFailed
 from nodescope.base.log import Log
 from nodescope.collect.run.source import Context
 from nodescope.collect.sources.pcm.columns import LEVELS, ColumnPlan, build_plan, derive_gauges, derive_pairs
-from nodescope.collect.sources.pcm.conflict import describe_rivals, find_rivals
+from nodescope.collect.sources.pcm.conflict import describe_others, find_others
 from nodescope.collect.sources.pcm.csv_stream import PcmHeader, PcmRow, parse_cells, parse_header
 from nodescope.collect.sources.pcm.failure import Failure, classify_exit
 from nodescope.collect.sources.pcm.interval import IntervalClock
@@ -44,26 +44,28 @@ FIRST_PAUSE_SECONDS = 1.0
 LONGEST_PAUSE_SECONDS = 60.0
 # A run of this many rows was a good one: the next failure is a first again.
 GOOD_ROWS = 30
-# Looking through the process table costs a millisecond; a rival that came
+# Looking through the process table costs a millisecond; another PCM that came
 # meanwhile is found within this many rows.
-RIVAL_ROWS = 10
+CONFLICT_ROWS = 10
 # pcm was found unable to work here: asked again an hour later, for a msr
 # module or a vPMU does not appear by itself every minute.
 VERDICT_ASKS = 60
 
 
 class PcmSource:
-    """Rows of pcm, or answers of its server, into one account."""
+    """Rows of pcm, or answers of its server, into one set of totals."""
 
     name = "pcm"
+    pace_seconds = 0.0
     deadline_seconds = 30.0
 
-    def __init__(self, find_rivals: Callable[..., list[tuple[int, str]]] = find_rivals) -> None:
-        self.pace_seconds = 0.0
+    def __init__(
+        self, context: Context, find_others: Callable[..., list[tuple[int, str]]] = find_others
+    ) -> None:
         self.note = ""
-        self._find_rivals = find_rivals
-        self._context: Context | None = None
-        self._account = PcmTotals()
+        self._context = context
+        self._find_others = find_others
+        self._totals = PcmTotals(context.settings.mem_bw_peak_bytes or None)
         self._clock = IntervalClock()
         self._process: PcmProcess | None = None
         self._program: list[str] = []
@@ -78,21 +80,16 @@ class PcmSource:
         self._mark: tuple[float, ...] = ()
         self._newest_mono_ns = 0
         self._is_stopping = False
-
-    # -- what is asked ------------------------------------------------------
-
-    def open(self, context: Context) -> None:
-        settings = context.settings
-        if self._context is None and settings.mem_bw_peak_bytes:
-            self._account.peak_bytes_per_second = float(settings.mem_bw_peak_bytes)
-        self._context = context
         if context.root.is_fixture:
             if not context.root.exists("calls/pcm.json"):
                 raise SourceAbsent("not captured on this fixture node")
-        elif not settings.pcm_url:
-            self._find_pcm(shlex.split(settings.pcm_command))
+        elif not context.settings.pcm_url:
+            self._find_pcm()
 
-    def _find_pcm(self, command: list[str]) -> None:
+    # -- what is asked ------------------------------------------------------
+
+    def _find_pcm(self) -> None:
+        command = shlex.split(self._context.settings.pcm_command)
         found = find_program(command) if command else None
         if found is None:
             raise SourceAbsent(NOT_INSTALLED)
@@ -106,18 +103,16 @@ class PcmSource:
 
     def read(self) -> Any:
         """{"tables": [{"header": [...], "rows": [...]}]} of pcm, {"server": text} of its server."""
-        assert self._context is not None  # noqa: S101 - open comes first
         return self._context.root.call("pcm", self._ask)
 
     def _ask(self) -> dict[str, Any]:
-        assert self._context is not None  # noqa: S101 - open comes first
         settings = self._context.settings
         if settings.pcm_url:
             self.pace_seconds = settings.interval_seconds
             return {"server": read_server(settings.pcm_url).decode("utf-8", "replace")}
         process = self._process or self._start()
-        if self._rows_of_run % RIVAL_ROWS == RIVAL_ROWS - 1:
-            self._refuse_rivals(process.pid)
+        if self._rows_of_run % CONFLICT_ROWS == CONFLICT_ROWS - 1:
+            self._refuse_others(process.pid)
         answer = process.read()
         if isinstance(answer, list):
             self._count_run(len(answer))
@@ -127,18 +122,16 @@ class PcmSource:
     # -- pcm as a process ---------------------------------------------------
 
     def _start(self) -> PcmProcess:
-        assert self._context is not None  # noqa: S101 - open comes first
         settings = self._context.settings
-        self._refuse_rivals(None)
+        self._find_pcm()
+        self._refuse_others(None)
         command = build_command(
             self._program, self._version, settings.interval_seconds, per_core=settings.pcm_per_core
         )
-        process = PcmProcess(command, settings.interval_seconds)
-        process.start()
-        self._process = process
+        process = self._process = PcmProcess(command, settings.interval_seconds)
         self._rows_of_run = 0
         self._runs += 1
-        self._account.restarts = self._runs - 1
+        self._totals.restarts = self._runs - 1
         log.info("pcm started", pid=process.pid, version=self._version, run=self._runs)
         return process
 
@@ -148,13 +141,12 @@ class PcmSource:
         if self._rows_of_run >= GOOD_ROWS:
             self._pause_seconds = FIRST_PAUSE_SECONDS
 
-    def _refuse_rivals(self, own_pid: int | None) -> None:
-        assert self._context is not None  # noqa: S101 - open comes first
-        rivals = self._find_rivals(self._context.root, own_pid)
-        if rivals:
+    def _refuse_others(self, own_pid: int | None) -> None:
+        others = self._find_others(self._context.root, own_pid)
+        if others:
             self._end_run()
             self._back_off()
-            raise SourceFailed(describe_rivals(rivals))
+            raise SourceFailed(describe_others(others))
 
     def _explain(self, process: PcmProcess, status: int | None) -> Exception:
         """Why there are no rows, as the outcome of this source; the run is over."""
@@ -177,7 +169,6 @@ class PcmSource:
 
     def _describe_leftovers(self) -> str:
         """A pcm that was killed could not tidy up."""
-        assert self._context is not None  # noqa: S101 - open comes first
         groups = [
             name for name in self._context.root.folders("sys/fs/resctrl/mon_groups") if name.startswith("pcm")
         ]
@@ -185,7 +176,7 @@ class PcmSource:
 
     def _end_run(self) -> None:
         if self._process:
-            self._account.dropped.update(self._process.ignored)
+            self._totals.dropped.update(self._process.ignored)
             self._process.stop()
             self._process = None
         self._clock.restart()
@@ -208,7 +199,7 @@ class PcmSource:
         blocks: list[Block] = []
         for row, row_mono_ns in zip(rows, self._spread(len(rows), mono_ns)):
             blocks += self._parse_row(row, row_mono_ns)
-        self.note = "; ".join(part for part in (self._describe_pcm(), self._account.describe_peak()) if part)
+        self.note = "; ".join(part for part in (self._describe_pcm(), self._totals.describe_peak()) if part)
         return tuple(blocks)
 
     def _spread(self, count: int, mono_ns: int) -> list[int]:
@@ -217,36 +208,36 @@ class PcmSource:
 
         Two blocks of one table never have one time; the archive would have a row twice.
         """
-        length_ns = round((self._context.settings.interval_seconds if self._context else 1.0) * 1e9)
+        length_ns = round(self._context.settings.interval_seconds * 1e9)
         start_ns = max(self._newest_mono_ns, mono_ns - count * length_ns)
         self._newest_mono_ns = mono_ns
         return [start_ns + (mono_ns - start_ns) * (number + 1) // count for number in range(count)]
 
     def _parse_row(self, row: PcmRow, mono_ns: int) -> tuple[Block, ...]:
-        account = self._account
+        totals = self._totals
         plan = self._plan_of(row.header)
-        cells = parse_cells(row, account.missing)
+        cells = parse_cells(row, totals.missing)
         ticks = float(cells[plan.ticks_at]) if plan.ticks_at >= 0 else 0.0
         try:
             seconds = self._clock.measure(row.fields[0], row.fields[1], ticks)
         except ValueError:
             seconds = "bad_date"
         if isinstance(seconds, str):
-            account.dropped[seconds] += 1
+            totals.dropped[seconds] += 1
         # A row of unknown length still shows which columns there are.
         length = seconds if isinstance(seconds, float) else 1.0
-        account.add(derive_pairs(plan, cells, length), length, is_counted=isinstance(seconds, float))
+        totals.add(derive_pairs(plan, cells, length), length, is_counted=isinstance(seconds, float))
         for level, gauges in derive_gauges(plan, cells).items():
-            account.ledgers[level].gauges = gauges
+            totals.levels[level].gauges = gauges
         return self._with_line_counts(mono_ns)
 
     def _with_line_counts(self, mono_ns: int) -> tuple[Block, ...]:
-        """The run's own count of lines is added to the account when the run ends."""
-        kept = self._account.dropped
+        """The run's own count of lines is added to the totals when the run ends."""
+        kept = self._totals.dropped
         if self._process:
-            self._account.dropped = kept + self._process.ignored
-        blocks = self._account.blocks(mono_ns)
-        self._account.dropped = kept
+            self._totals.dropped = kept + self._process.ignored
+        blocks = self._totals.blocks(mono_ns)
+        self._totals.dropped = kept
         return blocks
 
     def _header_of(self, lines: list[str]) -> PcmHeader:
@@ -265,23 +256,23 @@ class PcmSource:
             level: [(name, levels[level].sockets.get(name, "")) for name in levels[level].names]
             for level in LEVELS
         }
-        self._account.arrange(things | {"system": [("system", "")]})
+        self._totals.arrange(things | {"system": [("system", "")]})
         return self._plan
 
     def _parse_server(self, text: str, mono_ns: int) -> tuple[Block, ...]:
         reading = Reading(text)
         if reading.mark == self._mark:
-            self._account.dropped["duplicate"] += 1
+            self._totals.dropped["duplicate"] += 1
             return ()
         is_counted = bool(self._mark)
         self._mark = reading.mark
-        self._account.missing.update(reading.missing)
-        self._account.arrange(reading.things)
-        self._account.add(reading.pairs, reading.seconds, is_counted=is_counted)
+        self._totals.missing.update(reading.missing)
+        self._totals.arrange(reading.things)
+        self._totals.add(reading.pairs, reading.seconds, is_counted=is_counted)
         for level, gauges in reading.gauges.items():
-            self._account.ledgers[level].gauges = gauges
-        self.note = "; ".join(part for part in ("pcm-sensor-server", self._account.describe_peak()) if part)
-        return self._account.blocks(mono_ns)
+            self._totals.levels[level].gauges = gauges
+        self.note = "; ".join(part for part in ("pcm-sensor-server", self._totals.describe_peak()) if part)
+        return self._totals.blocks(mono_ns)
 
     def _describe_pcm(self) -> str:
         return f"pcm {self._version}" if self._version else "pcm"

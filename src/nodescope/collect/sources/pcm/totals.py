@@ -1,7 +1,7 @@
 """
-The account: PCM's intervals added up into counters, and the tables they stand in.
+PCM's intervals added up into counters, and the tables they stand in.
 
-Every pair of `pcm_measure` is two columns that only grow, so a window over
+Every pair of `columns` is two columns that only grow, so a window over
 them is exact like any other: growth of the top by growth of the bottom. The
 bottom of a rate is the seconds in which it was really counted, not the time
 that went by. What was never measured is NaN, not 0.
@@ -251,19 +251,19 @@ class PcmTotals:
     restarts: int = 0
     missing: Counter[str] = field(default_factory=Counter)
     dropped: Counter[str] = field(default_factory=Counter)
-    ledgers: dict[str, PairTotals] = field(
+    levels: dict[str, PairTotals] = field(
         default_factory=lambda: {level: PairTotals(level) for level in TABLES}
     )
 
     def arrange(self, things: dict[str, list[tuple[str, str]]]) -> None:
         """(name, socket) of the things of each level."""
         for level, names in things.items():
-            self.ledgers[level].arrange(tuple(name_thing(level, name, socket) for name, socket in names))
+            self.levels[level].arrange(tuple(name_thing(level, name, socket) for name, socket in names))
 
     def add(self, pairs: dict[str, Pairs], seconds: float, *, is_counted: bool) -> None:
         pairs["system"]["memory_share"] = self._share(*pairs["system"]["memory"], is_counted=is_counted)
-        for level, ledger in self.ledgers.items():
-            ledger.add(pairs[level], is_counted=is_counted)
+        for level, level_totals in self.levels.items():
+            level_totals.add(pairs[level], is_counted=is_counted)
         if is_counted:
             self.covered_seconds += seconds
             self.rows += 1
@@ -282,9 +282,9 @@ class PcmTotals:
             *(float(self.missing[reason]) for reason in pcm_cell.REASONS),
             *(float(self.dropped[reason]) for reason in LINE_REASONS),
         )
-        system = self.ledgers["system"].block(mono_ns, extra)
-        others = [self.ledgers[level] for level in ("socket", "core")]
-        return (system, *(ledger.block(mono_ns) for ledger in others if ledger.entities))
+        system = self.levels["system"].block(mono_ns, extra)
+        others = [self.levels[level] for level in ("socket", "core")]
+        return (system, *(level_totals.block(mono_ns) for level_totals in others if level_totals.entities))
 
     def describe_peak(self) -> str:
         """Which peak mem_bw_util is held against, for /status."""

@@ -15,9 +15,8 @@ on the core: running < enabled is a core that took turns between counters, and
 the growth of that interval is scaled by enabled / running.
 """
 
-import contextlib
 import fnmatch
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -34,15 +33,11 @@ from nodescope.collect.sources.perf.perf_event import (
     HARDWARE,
     NO_PMU,
     OF_CGROUP,
+    SYSTEM_CALLS,
     Count,
-    Open,
-    Read,
+    PerfCalls,
     close_descriptor,
     explain,
-    open_by_system_call,
-    open_group,
-    parse_count,
-    read_descriptor,
 )
 from nodescope.collect.sources.perf.source import COLUMNS, Sum, list_online
 
@@ -103,29 +98,20 @@ class PerfCgroupSource:
 
     def __init__(
         self,
-        open_event: Open = open_by_system_call,
-        read: Read = read_descriptor,
-        close: Callable[[int], None] = close_descriptor,
+        context: Context,
+        calls: PerfCalls = SYSTEM_CALLS,
         kind: int = HARDWARE,
         groups: dict[str, tuple[int, int]] | None = None,
     ) -> None:
+        self.pace_seconds = context.settings.interval_seconds
         self.note = ""
-        self._open_event = open_event
-        self._read = read
-        self._close = close
+        self._context = context
+        self._calls = calls
         self._kind = kind
         self._events = groups or GROUPS
-        self._context: Context | None = None
-        self._base = ""
-        self._online: list[int] = []
         self._opened: dict[Entity, dict[Key, list[int]]] = {}
         self._sums: dict[Entity, dict[Key, Sum]] = {}
         self._failed: dict[Entity, str] = {}
-
-    def open(self, context: Context) -> None:
-        self.close()
-        self._context = context
-        self.pace_seconds = context.settings.interval_seconds
         if context.root.is_fixture:
             raise SourceAbsent("not captured on this fixture node")
         base = next((one for one in BASES if context.root.exists(f"{one}/cgroup.procs")), None)
@@ -133,29 +119,29 @@ class PerfCgroupSource:
             raise SourceAbsent(NO_TREE)
         self._base = base
         self._online = list_online(context)
-        self._try(context)
+        self._try()
 
-    def _try(self, context: Context) -> None:
+    def _try(self) -> None:
         """One pair on one core for the whole tree: what it says, all would."""
         try:
-            opened = self._open_cgroup(context, self._base, self._online[:1])
+            opened = self._open_cgroup(self._base, self._online[:1])
         except OSError as error:
-            raise explain(error, context.root) from error
+            raise explain(error, self._context.root) from error
         if not opened:
             raise SourceAbsent(NO_PMU)
-        self._close_all(opened)
+        self._calls.close_groups(opened.values())
 
-    def _open_cgroup(self, context: Context, folder: str, cores: list[int]) -> dict[Key, list[int]]:
+    def _open_cgroup(self, folder: str, cores: list[int]) -> dict[Key, list[int]]:
         """Every pair that the processor has; the first refusal where it has none."""
         opened: dict[Key, list[int]] = {}
         refusal: OSError | None = None
-        cgroup = context.root.open(folder)
+        cgroup = self._context.root.open(folder)
         try:
             for core in cores:
                 for name, events in self._events.items():
                     try:
-                        opened[str(core), name] = open_group(
-                            self._open_event, self._close, core, events, cgroup, OF_CGROUP, self._kind
+                        opened[str(core), name] = self._calls.open_group(
+                            core, events, cgroup, OF_CGROUP, self._kind
                         )
                     except OSError as error:
                         refusal = refusal or error
@@ -167,36 +153,33 @@ class PerfCgroupSource:
 
     def read(self) -> Any:
         """{entity: {(core, group): [enabled ns, running ns, first, second]}}."""
-        assert self._context is not None  # noqa: S101 - open comes first
-        context = self._context
-        online = list_online(context)
+        online = list_online(self._context)
         if online != self._online:
             # A core came or went: the sums stay, the counters are opened anew.
             self._leave(self._opened)
             self._online = online
-        self._settle(context)
+        self._settle()
         return {entity: self._ask(groups) for entity, groups in self._opened.items()}
 
-    def _settle(self, context: Context) -> None:
+    def _settle(self) -> None:
         """Open for who is asked for now, close for who no longer is."""
+        context = self._context
         patterns = (*context.settings.perf_containers, *context.perf_requests.current())
         needed = 2 * len(self._events) * max(1, len(self._online))
         limit = context.settings.perf_descriptors // needed
-        chosen, left_out = choose(context.roster.members, patterns, limit)
+        chosen, left_out = choose(context.live_containers.members, patterns, limit)
         entities = {member.entity for member in chosen}
         self._leave([entity for entity in self._opened if entity not in entities])
         self._sums = {entity: sums for entity, sums in self._sums.items() if entity in entities}
         self._failed = {entity: why for entity, why in self._failed.items() if entity in entities}
         for member in chosen:
             if member.entity not in self._opened:
-                self._enter(context, member)
+                self._enter(member)
         self.note = self._describe(patterns, left_out, limit)
 
-    def _enter(self, context: Context, member: LiveContainer) -> None:
+    def _enter(self, member: LiveContainer) -> None:
         try:
-            self._opened[member.entity] = self._open_cgroup(
-                context, f"{self._base}/{member.path}", self._online
-            )
+            self._opened[member.entity] = self._open_cgroup(f"{self._base}/{member.path}", self._online)
             self._failed.pop(member.entity, None)
         except OSError as error:
             # Gone meanwhile, or in another hierarchy only; tried again with the next reading.
@@ -212,13 +195,7 @@ class PerfCgroupSource:
         return "; ".join(words)
 
     def _ask(self, groups: dict[Key, list[int]]) -> dict[Key, list[int]]:
-        answer = {}
-        for key, descriptors in groups.items():
-            with contextlib.suppress(OSError):
-                count = parse_count(self._read(descriptors[0]))
-                if count:
-                    answer[key] = [count.enabled_ns, count.running_ns, count.first, count.second]
-        return answer
+        return {key: found for key, group in groups.items() if (found := self._calls.read_group(group))}
 
     def parse(self, answer: Any, mono_ns: int) -> tuple[Block, ...]:
         values = np.full((len(answer), len(TABLE.metrics)), NAN)
@@ -236,15 +213,10 @@ class PerfCgroupSource:
 
     def _leave(self, entities: Iterable[Entity]) -> None:
         for entity in list(entities):
-            self._close_all(self._opened.pop(entity))
+            self._calls.close_groups(self._opened.pop(entity).values())
             for sums in self._sums.get(entity, {}).values():
                 # Counters that are opened anew start at 0.
                 sums.before = Count(0, 0, 0, 0)
-
-    def _close_all(self, groups: dict[Key, list[int]]) -> None:
-        for descriptors in groups.values():
-            for descriptor in descriptors:
-                self._close(descriptor)
 
     def close(self) -> None:
         self._leave(self._opened)

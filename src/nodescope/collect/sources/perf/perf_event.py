@@ -24,7 +24,7 @@ import errno
 import os
 import platform
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from nodescope.base.errors import SourceAbsent, SourceFailed
@@ -99,24 +99,42 @@ def build_attributes(event: int, kind: int = HARDWARE) -> bytes:
     return ATTRIBUTES.pack(kind, ATTRIBUTES_BYTES, event, 0, 0, READ_FORMAT, 0, 0, 0, 0, 0)[:ATTRIBUTES_BYTES]
 
 
-def open_group(
-    open_event: Open,
-    close_event: Callable[[int], None],
-    cpu: int,
-    events: tuple[int, int],
-    pid: int = -1,
-    flags: int = 0,
-    kind: int = HARDWARE,
-) -> list[int]:
-    """Descriptors of the leader and its member, counting everything on one core, or one cgroup's part of it."""
-    flags |= CLOSE_ON_EXEC
-    leader = open_event(build_attributes(events[0], kind), pid, cpu, -1, flags)
-    try:
-        member = open_event(build_attributes(events[1], kind), pid, cpu, leader, flags)
-    except OSError:
-        close_event(leader)
-        raise
-    return [leader, member]
+@dataclass(frozen=True, slots=True)
+class PerfCalls:
+    """The system calls; a test hands in its own."""
+
+    open_event: Open = open_by_system_call
+    read: Read = read_descriptor
+    close: Callable[[int], None] = close_descriptor
+
+    def open_group(
+        self, cpu: int, events: tuple[int, int], pid: int = -1, flags: int = 0, kind: int = HARDWARE
+    ) -> list[int]:
+        """Descriptors of the leader and its member, counting everything on one core, or one cgroup's part of it."""
+        flags |= CLOSE_ON_EXEC
+        leader = self.open_event(build_attributes(events[0], kind), pid, cpu, -1, flags)
+        try:
+            member = self.open_event(build_attributes(events[1], kind), pid, cpu, leader, flags)
+        except OSError:
+            self.close(leader)
+            raise
+        return [leader, member]
+
+    def read_group(self, descriptors: list[int]) -> list[int] | None:
+        """[enabled ns, running ns, first, second]; None for a core that went offline."""
+        try:
+            count = parse_count(self.read(descriptors[0]))
+        except OSError:
+            return None
+        return [count.enabled_ns, count.running_ns, count.first, count.second] if count else None
+
+    def close_groups(self, groups: Iterable[list[int]]) -> None:
+        for descriptors in groups:
+            for descriptor in descriptors:
+                self.close(descriptor)
+
+
+SYSTEM_CALLS = PerfCalls()
 
 
 def parse_count(data: bytes) -> Count | None:

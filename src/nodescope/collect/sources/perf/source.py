@@ -14,7 +14,6 @@ misses is the architecture's event; it is not PCM's L3MISS to the last digit,
 so a window names its source.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,18 +26,7 @@ from nodescope.base.metric import Metric
 from nodescope.collect.files.cores import parse_core_list
 from nodescope.collect.files.layout import NAN
 from nodescope.collect.run.source import Context
-from nodescope.collect.sources.perf.perf_event import (
-    GROUPS,
-    Count,
-    Open,
-    Read,
-    close_descriptor,
-    explain,
-    open_by_system_call,
-    open_group,
-    parse_count,
-    read_descriptor,
-)
+from nodescope.collect.sources.perf.perf_event import GROUPS, SYSTEM_CALLS, Count, PerfCalls, explain
 
 COLUMNS = (
     ("work", "cycles", "perf_cycles_total", "Cycles of a core, while it was awake."),
@@ -97,65 +85,47 @@ class PerfSource:
     pace_seconds = 1.0
     deadline_seconds = 10.0
 
-    def __init__(
-        self,
-        open_event: Open = open_by_system_call,
-        read: Read = read_descriptor,
-        close: Callable[[int], None] = close_descriptor,
-    ) -> None:
-        self._open_event = open_event
-        self._read = read
-        self._close = close
-        self._context: Context | None = None
+    def __init__(self, context: Context, calls: PerfCalls = SYSTEM_CALLS) -> None:
+        self.pace_seconds = context.settings.interval_seconds
+        self._context = context
+        self._calls = calls
         self._groups: dict[tuple[str, str], list[int]] = {}
         self._sums: dict[tuple[str, str], Sum] = {}
         self._entities: tuple[Entity, ...] = ()
         self._online: list[int] = []
+        if not context.root.is_fixture:
+            self._open_cores()
+        elif not context.root.exists("calls/perf.json"):
+            raise SourceAbsent("not captured on this fixture node")
 
-    def open(self, context: Context) -> None:
-        self.close()
-        self._context = context
-        self.pace_seconds = context.settings.interval_seconds
-        if context.root.is_fixture:
-            if not context.root.exists("calls/perf.json"):
-                raise SourceAbsent("not captured on this fixture node")
-            return
-        self._open_cores(context)
-
-    def _open_cores(self, context: Context) -> None:
+    def _open_cores(self) -> None:
         faults: list[OSError] = []
-        self._online = list_online(context)
+        self._online = list_online(self._context)
         for core in self._online:
             for name, events in GROUPS.items():
                 try:
-                    self._groups[str(core), name] = open_group(self._open_event, self._close, core, events)
+                    self._groups[str(core), name] = self._calls.open_group(core, events)
                 except OSError as error:
                     faults.append(error)
             # The first core speaks for all: no need to ask 255 others.
             if not self._groups:
                 break
         if not self._groups:
-            raise explain(faults[0], context.root) if faults else SourceAbsent("no core is online")
+            self._online = []
+            raise explain(faults[0], self._context.root) if faults else SourceAbsent("no core is online")
 
     def read(self) -> Any:
         """{core: {group: [enabled ns, running ns, first, second] or None}}."""
-        assert self._context is not None  # noqa: S101 - open comes first
         return self._context.root.call("perf", self._ask)
 
     def _ask(self) -> dict[str, dict[str, list[int] | None]]:
-        assert self._context is not None  # noqa: S101 - open comes first
         if list_online(self._context) != self._online:
             # A core came or went: the sums stay, the counters are opened anew.
             self.close()
-            self._open_cores(self._context)
+            self._open_cores()
         answer: dict[str, dict[str, list[int] | None]] = {}
         for (core, name), descriptors in self._groups.items():
-            try:
-                count = parse_count(self._read(descriptors[0]))
-            except OSError:
-                count = None
-            numbers = [count.enabled_ns, count.running_ns, count.first, count.second] if count else None
-            answer.setdefault(core, {})[name] = numbers
+            answer.setdefault(core, {})[name] = self._calls.read_group(descriptors)
         if not any(numbers for groups in answer.values() for numbers in groups.values()):
             self.close()
             raise SourceFailed("the counters of every core ended; they are opened again")
@@ -186,9 +156,7 @@ class PerfSource:
         return sums
 
     def close(self) -> None:
-        for descriptors in self._groups.values():
-            for descriptor in descriptors:
-                self._close(descriptor)
+        self._calls.close_groups(self._groups.values())
         for sums in self._sums.values():
             # Counters that are opened anew start at 0.
             sums.before = Count(0, 0, 0, 0)

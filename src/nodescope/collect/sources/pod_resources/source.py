@@ -103,35 +103,29 @@ class PodResourcesSource:
     """Asks kubelet now and then: assignments change when pods do."""
 
     name = "pod_resources"
+    pace_seconds = 5.0
     deadline_seconds = 10.0
 
-    def __init__(self) -> None:
-        self.pace_seconds = 5.0
-        self._context: Context | None = None
-        self._entities: tuple[Entity, ...] = ()
-
-    def open(self, context: Context) -> None:
+    def __init__(self, context: Context) -> None:
         self._context = context
+        self._entities: tuple[Entity, ...] = ()
         saved = f"calls/{self.name}.json" if context.root.is_fixture else SOCKET
         if not context.root.exists(saved):
             raise SourceAbsent(ABSENT)
 
     def read(self) -> Any:
-        assert self._context is not None  # noqa: S101 - open comes first
         path = self._context.root.full(SOCKET)
         return self._context.root.call(self.name, lambda: list(parse_assignments(call_unary(path, METHOD))))
 
     def parse(self, answer: Any, mono_ns: int) -> tuple[Block, ...]:
         found = dict.fromkeys(entity for item in answer if (entity := name_assignment(item)) is not None)
-        entities = tuple(found)
-        if self._context is not None:
-            entities = entities[: self._context.limit("gpu")]
+        entities = tuple(found)[: self._context.limit("gpu")]
         if entities != self._entities:
             self._entities = entities
         return (Block(TABLE, self._entities, np.ones((len(entities), 1)), mono_ns),)
 
     def close(self) -> None:
-        self._entities = ()
+        """Nothing is kept open."""
 
 
 make = PodResourcesSource

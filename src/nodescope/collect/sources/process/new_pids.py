@@ -21,7 +21,7 @@ PATH = "proc/loadavg"
 MOST = 64
 
 
-class Births:
+class NewPids:
     """Answers from where it left off; None when only a listing can tell."""
 
     def __init__(self, root: NodeRoot) -> None:

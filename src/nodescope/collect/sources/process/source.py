@@ -31,11 +31,10 @@ from nodescope.base.metric import Metric
 from nodescope.base.text import clean_text
 from nodescope.collect.containers.cgroup_path import parse_cgroup_path
 from nodescope.collect.files.batch import FileFault, ReadSegment
-from nodescope.collect.files.file_rows import Roll
+from nodescope.collect.files.file_rows import FileRows
 from nodescope.collect.files.layout import ProcessStat
-from nodescope.collect.files.native import Pidlist
 from nodescope.collect.run.source import Context, Tick
-from nodescope.collect.sources.process.new_pids import Births
+from nodescope.collect.sources.process.new_pids import NewPids
 
 # An outsider must be this much ahead of the last insider to take its place.
 LEAD = 1.25
@@ -51,7 +50,7 @@ SETTLED_TICKS = 60
 TURN_READINGS = 5
 # ... once it is older than this: a burst soon after the start is not missed.
 YOUNG_TICKS = 10
-# All pids are listed at this pace, whatever was told of births: a restored
+# All pids are listed at this pace, whatever the newest pid says: a restored
 # process (CRIU) may have taken a pid out of turn.
 LIST_TICKS = 30
 
@@ -117,7 +116,7 @@ class Everyone:
     ) -> None:
         self.table = Table("process.all", "process", ("process",), layout.metrics)
         self.cost_ns = 0
-        self.roll = Roll(self.table.name, layout, context.root, context.descriptors)
+        self.rows = FileRows(self.table.name, layout, context.root, context.descriptors)
         self.faults: list[FileFault] = []
         self.shown_table = table
         self.chosen_rows: list[int] = []
@@ -127,8 +126,8 @@ class Everyone:
         self._values: Values = np.empty((0, len(FIELDS)))
 
     def read(self) -> None:
-        self._values = self.roll.read(self.due())
-        self.faults = self.roll.faults
+        self._values = self.rows.read(self.due())
+        self.faults = self.rows.faults
 
     def block(self, mono_ns: int) -> Block | None:
         values = self._values
@@ -143,7 +142,7 @@ class Everyone:
         return Block(self.shown_table, living, cells[~ended], mono_ns)
 
     def close(self) -> None:
-        self.roll.close()
+        self.rows.close()
 
 
 class ProcessSource:
@@ -151,26 +150,20 @@ class ProcessSource:
 
     name = "process"
 
-    def __init__(self) -> None:
-        self._order: list[Process] = []
-        """By row."""
-        self._everyone: Everyone | None = None
-        self._pidlist: Pidlist | None = None
-        self._births: Births | None = None
-
-    def open(self, context: Context) -> None:
+    def __init__(self, context: Context) -> None:
         if not context.root.exists("proc/stat"):
             raise SourceAbsent("no /proc: this is not Linux")
         self._context = context
         self._pidlist = context.root.pidlist("proc")
-        self._births = Births(context.root)
+        self._new_pids = NewPids(context.root)
         self._pids = b""
         metrics = columns(context)
         self._layout = ProcessStat(dict(zip(FIELDS, metrics)))
         table = Table("process", "process", ("process",), metrics, INFO)
         self._everyone = Everyone(context, table, self._layout, self._due, self._choose)
+        self._order: list[Process] = []
+        """By row."""
         # Beside the rows: recent CPU use, the last reading, and who is shown.
-        self._order = []
         self._heat = np.empty(0)
         self._cpu_before = np.empty(0)
         self._inside = np.empty(0, dtype=np.bool_)
@@ -187,24 +180,22 @@ class ProcessSource:
         """Whether every pid that is listed is a process that we know."""
 
     def refresh(self, tick: Tick) -> Iterable[Event]:
-        """Who came and who went: told by pids given out, or by the names in /proc."""
-        assert self._everyone is not None and self._births is not None  # noqa: PT018, S101 - open comes first
+        """Processes that came and went: by the pids given out, or by the names in /proc."""
         self._tick_number = tick.number
-        roll = self._everyone.roll
-        born = self._births.read()
+        rows = self._everyone.rows
+        born = self._new_pids.read()
         if born is None or tick.number % LIST_TICKS == 0:
             self._list()
-        elif born or roll.gone:
+        elif born or rows.gone:
             # Whose file has ended may have left its pid to another.
-            ended = [self._order[row].pid for row in roll.gone]
-            kept = [row for row in range(len(self._order)) if row not in roll.gone]
+            ended = [self._order[row].pid for row in rows.gone]
+            kept = [row for row in range(len(self._order)) if row not in rows.gone]
             known = {self._order[row].pid for row in kept}
             self._change(kept, sorted({*born, *ended} - known))
         return ()
 
     def _list(self) -> None:
-        assert self._everyone is not None and self._pidlist is not None  # noqa: PT018, S101 - open comes first
-        gone = self._everyone.roll.gone
+        gone = self._everyone.rows.gone
         pids = self._pidlist.read()
         if pids == self._pids and not gone and self._is_complete:
             return
@@ -217,13 +208,12 @@ class ProcessSource:
 
     def _change(self, kept: list[int], pids: list[int]) -> None:
         """These rows stay; these pids may be processes that we do not know."""
-        assert self._everyone is not None  # noqa: S101 - open comes first
         came = [new for pid in pids if (new := self._meet(pid))]
         if not came and len(kept) == len(self._order):
             return
         self._order = [self._order[row] for row in kept] + [process for process, _ in came]
         added = [(f"proc/{process.pid}/stat", descriptor) for process, descriptor in came]
-        self._everyone.roll.change(kept, added)
+        self._everyone.rows.change(kept, added)
         self._rearrange(kept)
 
     def _meet(self, pid: int) -> tuple[Process, int] | None:
@@ -256,14 +246,13 @@ class ProcessSource:
 
     def _choose(self, values: Values) -> None:
         """The top by CPU and the top by memory; insiders have a head start."""
-        assert self._everyone is not None  # noqa: S101 - open comes first
         everyone = self._everyone
         others = values[:, START] != self._starts
         if others.any():
             # A pid that is used again, read by its path: not the process we know.
             strangers = others & ~np.isnan(values[:, START])
             values[strangers] = np.nan
-            everyone.roll.gone.update(np.flatnonzero(strangers).tolist())
+            everyone.rows.gone.update(np.flatnonzero(strangers).tolist())
             self._warm(np.nan_to_num(values[:, UTIME] + values[:, STIME]))
             sizes = np.nan_to_num(values[:, RSS])
         else:
@@ -342,7 +331,7 @@ class ProcessSource:
         for line in text.split("\n"):
             cgroup = parse_cgroup_path(line.split(":", 2)[-1])
             if cgroup.container_id:
-                member = self._context.roster.by_container.get(cgroup.container_id)
+                member = self._context.live_containers.by_container.get(cgroup.container_id)
                 name = self._context.names.lookup(cgroup)
                 if member:
                     name_of = dict(member.entity.labels)
@@ -354,22 +343,14 @@ class ProcessSource:
         return tuple((label, "") for label in INFO.labels)
 
     def segments(self) -> Iterable[tuple[ReadSegment, int]]:
-        return [(self._everyone, 1)] if self._everyone else []
+        return [(self._everyone, 1)]
 
     def dropped(self) -> dict[str, int]:
-        shown = len(self._everyone.chosen) if self._everyone else 0
-        return {"process": max(0, len(self._order) - shown) if self._everyone else 0}
+        return {"process": max(0, len(self._order) - len(self._everyone.chosen))}
 
     def close(self) -> None:
-        if self._everyone:
-            self._everyone.close()
-        for opened in (self._pidlist, self._births):
-            if opened:
-                opened.close()
-        self._order = []
-        self._everyone = None
-        self._pidlist = None
-        self._births = None
+        for opened in (self._everyone, self._pidlist, self._new_pids):
+            opened.close()
 
 
 def _largest(scores: Values, count: int) -> NDArray[np.intp]:
