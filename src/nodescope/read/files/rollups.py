@@ -16,7 +16,7 @@ from nodescope.base.errors import ArchiveRefused
 from nodescope.keep.folder import DataFolder
 from nodescope.keep.parquet import open_parquet, read_footer
 from nodescope.keep.rollup import MINUTE_MS, covers
-from nodescope.read.files.catalog import FileEntry
+from nodescope.read.files.listing import FileEntry
 
 Segments = Mapping[str, Any]
 

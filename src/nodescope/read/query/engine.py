@@ -24,7 +24,8 @@ from nodescope.base.errors import NodescopeError, RequestRejected
 from nodescope.base.metric import Metric
 from nodescope.keep.label_columns import LABELS, Identity, Subject
 from nodescope.keep.rollup import MINUTE_MS
-from nodescope.read.files.catalog import Catalog, FileEntry
+from nodescope.read.files.catalog import Catalog
+from nodescope.read.files.listing import FileEntry
 from nodescope.read.files.rollups import Rollup, choose, find_rollups
 from nodescope.read.live.tail import LiveTail
 from nodescope.read.query.bucket import Buckets, Points, Samples

@@ -27,7 +27,8 @@ from nodescope.base.frame import Frame
 from nodescope.base.text import hint_nearest
 from nodescope.keep.convert import event_to_json
 from nodescope.keep.label_columns import LABELS, Identity, Subject, describe_entity
-from nodescope.read.files.catalog import Catalog, FileEntry
+from nodescope.read.files.catalog import Catalog
+from nodescope.read.files.listing import FileEntry
 from nodescope.read.live.tail import LiveTail
 
 Kind = Literal["start", "restart", "exit", "oom"]

@@ -22,7 +22,7 @@ from nodescope.base.errors import ArchiveRefused
 from nodescope.keep.label_columns import ID_COLUMNS, IDENTITY, LABELS, OTHER_COLUMNS, Identity, identify
 from nodescope.keep.parquet import unwrap
 from nodescope.keep.rollup import NUMBERS, RATES
-from nodescope.read.files.catalog import FileEntry
+from nodescope.read.files.listing import FileEntry
 from nodescope.read.files.other_parquet import read_shape
 
 Integers = NDArray[np.int64]
