@@ -65,15 +65,14 @@ def read_segment(path: Path) -> LogSegment:
 def parse_segment_data(data: memoryview | bytes) -> LogSegment:
     decoder = Decoder()
     frames: list[Frame] = []
-    damage = ""
+    damage, left_bytes = "", 0
     try:
         frames.extend(decoder.decode(data))
     except ArchiveTruncated as error:
-        damage = str(error)
+        damage, left_bytes = str(error), len(data) - error.offset
     except (KeyError, ValueError, TypeError) as error:
         raise ArchiveRefused(f"not a log of ours: {error}") from error
-    offset = int(damage.rsplit(" ", 1)[-1]) if damage else len(data)
-    return LogSegment(decoder.hello, tuple(frames), damage, len(data) - offset)
+    return LogSegment(decoder.hello, tuple(frames), damage, left_bytes)
 
 
 @dataclass(slots=True)

@@ -105,7 +105,7 @@ def follow(path: Path, followed: Followed) -> None:
         followed.frames.extend(followed.decoder.decode(rest))
         followed.offset = size
     except ArchiveTruncated as error:
-        followed.offset += int(str(error).rsplit(" ", 1)[-1])
+        followed.offset += error.offset
 
 
 @dataclass(slots=True)
