@@ -1,5 +1,5 @@
 """
-Rates from counters: one pure module, used by hold and read alike.
+Growth of counters: one pure module, used by hold, keep and read alike.
 
 Elapsed time is the monotonic clock's, so neither a late tick nor a stepped
 wall clock looks like a burst.
@@ -40,13 +40,11 @@ def derive_elapsed_seconds(mono_ns: Times) -> Column:
     return np.where(elapsed > 0, elapsed, np.nan)
 
 
-def derive_rate(values: Column, mono_ns: Times, metric: Metric) -> Column:
+def derive_growth(values: Column, mono_ns: Times, metric: Metric) -> tuple[Column, Column]:
     """
-    Per-second increase between neighbouring samples, never negative.
+    (increase, elapsed seconds) between neighbouring samples; their quotient is the rate.
 
-    sum(rate * elapsed) == last - first within a segment.
+    A rate is never negative, and sum(rate * elapsed) == last - first within a
+    segment. Both are given because a mean rate is sum(increase) / sum(elapsed).
     """
-    elapsed = derive_elapsed_seconds(mono_ns)
-    shape = (-1,) + (1,) * (values.ndim - 1)
-    rate: Column = derive_increase(values, metric) / elapsed.reshape(shape)
-    return rate
+    return derive_increase(values, metric), derive_elapsed_seconds(mono_ns)

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from nodescope.base.errors import ArchiveRefused
 from nodescope.base.metric import Metric
-from nodescope.base.rates import derive_elapsed_seconds, derive_increase
+from nodescope.base.rates import derive_growth
 from nodescope.keep.disk import TEMPORARY, Disk
 from nodescope.keep.folder import ArchiveFile, DataFolder, list_partition, render_stamp
 from nodescope.keep.label_columns import LABELS
@@ -103,8 +103,7 @@ def summarize_rates(
     if metric.kind != "counter":
         return nothing, nothing, nothing
     with np.errstate(invalid="ignore"):
-        elapsed = np.r_[np.nan, derive_elapsed_seconds(mono_ns)]
-        increase = np.r_[np.nan, derive_increase(value, metric)]
+        increase, elapsed = (np.r_[np.nan, one] for one in derive_growth(value, mono_ns, metric))
         good = (elapsed <= GAP_SECONDS) & np.isfinite(increase)
         rate = np.divide(increase, elapsed, out=np.full(len(value), np.nan), where=good)
     seconds = np.add.reduceat(np.where(good, elapsed, 0.0), starts)

@@ -38,9 +38,6 @@ from nodescope.keep.label_columns import LABELS, Subject
 
 FORMAT = "nodescope-sidecar"
 VERSION = 2
-# The head of a day's file lists some dozen ranges of segments; 64 KiB of
-# compressed text is far beyond, and small enough to read in one go.
-HEAD_BYTES = 65536
 LEVEL = 3
 # Metrics, series, story.
 PARTS_LEAST = 3

@@ -3,7 +3,17 @@
 from pathlib import Path
 
 import pytest
-from tests.keep.frames import MONO_NS, SECOND_NS, START_NS, A, B, container, frame_at, write_log
+from tests.keep.frames import (
+    MONO_NS,
+    SECOND_NS,
+    START_NS,
+    A,
+    B,
+    container,
+    frame_at,
+    read_log_tail,
+    write_log,
+)
 
 from nodescope.base.entity import Entity
 from nodescope.base.errors import RequestRejected
@@ -13,7 +23,6 @@ from nodescope.keep.convert import convert_all
 from nodescope.keep.disk import Disk
 from nodescope.keep.folder import DataFolder
 from nodescope.read.files.catalog import read_catalog
-from nodescope.read.live.tail import read_log_tail
 from nodescope.read.query.events import Happening, read_events
 
 START_MS = START_NS // 10**6

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.keep.frames import A, B, container, frame_at, frames, write_log
+from tests.keep.frames import A, B, container, frame_at, frames, read_log_tail, write_log
 
 from nodescope.base.entity import Entity
 from nodescope.base.errors import RequestRejected
@@ -12,7 +12,6 @@ from nodescope.keep.convert import convert_all
 from nodescope.keep.disk import Disk
 from nodescope.keep.folder import DataFolder
 from nodescope.read.files.catalog import read_catalog
-from nodescope.read.live.tail import read_log_tail
 from nodescope.read.query.engine import Engine
 from nodescope.read.query.ranking import rank_containers
 

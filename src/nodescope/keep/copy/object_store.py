@@ -180,11 +180,10 @@ def digest_file(path: Path) -> Digest:
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """An object by its listing: key below the base, size, time of change."""
+    """An object by its listing; its key is relative to the store's address."""
 
     key: str
     size: int
-    changed_ns: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,7 +223,7 @@ class ObjectStore:
             found = self.files.get_file_info(wanted)
         for one in found:
             if one.type == pafs.FileType.File:
-                yield Listed(one.path[len(self.base) + 1 :], one.size, one.mtime_ns or 0)
+                yield Listed(one.path[len(self.base) + 1 :], one.size)
 
     def check_bucket(self) -> None:
         """A listing of a bucket that is not there is as empty as one of a bucket with nothing in it."""
