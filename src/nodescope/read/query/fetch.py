@@ -3,14 +3,15 @@ Rows of one metric from many files, cut into series.
 
 Row groups are pruned by DuckDB from the WHERE clause: by the statistics of
 metric_name and l_container_id, then by the bloom filter. The columns that
-tell series apart come back as codes, not as text: the sidecars know every
-word that can be there, and 64 characters a row cost more than the numbers.
+tell series apart come back as codes, not as text: the sidecars list every
+word that can occur, and 64 characters a row cost more than the numbers.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import numpy as np
@@ -26,8 +27,9 @@ from nodescope.read.files.listing import FileEntry
 from nodescope.read.files.other_parquet import read_shape
 
 Integers = NDArray[np.int64]
-Floats = NDArray[np.float64]
-Columns = dict[str, NDArray[np.float64]]
+Columns = dict[str, NDArray[Any]]
+Fetched = dict[Identity, list[Columns]]
+"""By series its pieces in the order of the files: time_ms, and the numbers that were asked for."""
 # More words than this are cheaper as text than as a type of their own in the
 # question: a node has thousands of processes in a day.
 WORDS_MOST = 2000
@@ -43,24 +45,6 @@ class Wanted:
     scope: str
     from_ms: int
     to_ms: int
-
-
-@dataclass(slots=True)
-class SeriesCut:
-    """The rows of one series in one table: times, and columns beside them."""
-
-    time_ms: Integers
-    columns: Columns = field(default_factory=dict)
-
-
-@dataclass(slots=True)
-class Fetched:
-    """Cuts by series, in the order of the files."""
-
-    series: dict[Identity, list[SeriesCut]] = field(default_factory=dict)
-
-    def add(self, identity: Identity, cut: SeriesCut) -> None:
-        self.series.setdefault(identity, []).append(cut)
 
 
 def quote(text: str) -> str:
@@ -139,7 +123,7 @@ def fetch_samples(
     connection: duckdb.DuckDBPyConnection, entries: Sequence[FileEntry], wanted: Wanted
 ) -> Fetched:
     """From files of ours in one question, from others one by one."""
-    fetched = Fetched()
+    fetched: Fetched = {}
     ours = [entry for entry in entries if entry.sidecar is not None]
     scopes = list_scopes(ours, wanted.metric)
     picked = scopes & {wanted.scope} if wanted.scope else scopes
@@ -203,7 +187,7 @@ def fetch_minutes(
     connection: duckdb.DuckDBPyConnection, paths: Sequence[Path], scopes: set[str], wanted: Wanted
 ) -> Fetched:
     """From rollups; who is in them is on their rows, the scopes only say where to look."""
-    fetched = Fetched()
+    fetched: Fetched = {}
     where = where_rows(wanted, "l_container_id", wanted.scope)
     where.append(f"time >= TIMESTAMPTZ '{render_moment(wanted.from_ms)}+00'")
     where.append(f"time <= TIMESTAMPTZ '{render_moment(wanted.to_ms)}+00'")
@@ -253,18 +237,17 @@ def cut_series(fetched: Fetched, table: pa.Table, names: SeriesNames, numbers: S
         changed[1:] |= code[1:] != code[:-1]
         codes.append(code)
         words.append(dictionary)
-    time_ms = unwrap(table.column("time_ms").combine_chunks(), 0)
+    columns = {"time_ms": unwrap(table.column("time_ms").combine_chunks(), 0)}
     # Null means unlimited.
-    columns = {name: unwrap(table.column(name).combine_chunks(), np.inf) for name in numbers}
+    columns |= {name: unwrap(table.column(name).combine_chunks(), np.inf) for name in numbers}
     starts = np.flatnonzero(changed)
     picked = [code[starts].tolist() for code in codes]
-    ends = [*starts[1:].tolist(), len(time_ms)]
+    ends = [*starts[1:].tolist(), table.num_rows]
     for place, (start, end) in enumerate(zip(starts.tolist(), ends)):
         labels = tuple(word[code[place]] for word, code in zip(words, picked))
         identity = names.identities.get(labels) or spread(names.columns, labels)
-        fetched.add(
-            identity, SeriesCut(time_ms[start:end], {name: one[start:end] for name, one in columns.items()})
-        )
+        piece = {name: one[start:end] for name, one in columns.items()}
+        fetched.setdefault(identity, []).append(piece)
 
 
 def read_codes(column: pa.ChunkedArray) -> tuple[Integers, list[str | None]]:

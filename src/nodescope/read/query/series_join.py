@@ -16,7 +16,7 @@ from nodescope.base.metric_names import VIRTUAL
 from nodescope.keep.label_columns import IDENTITY, LABELS, Identity, Subject, identify
 from nodescope.read.files.catalog import Catalog
 from nodescope.read.live.tail import LiveTail
-from nodescope.read.query.minutes import Minutes
+from nodescope.read.query.bucket import Points
 from nodescope.read.query.resolve import ResolvedMetric
 
 Integers = NDArray[np.int64]
@@ -114,7 +114,7 @@ class Targets:
         value = self._gather(places, np.concatenate([part[1] for part in parts]), len(time_ms))
         return time_ms, value
 
-    def join_minutes(self, parts: Sequence[Minutes]) -> Minutes:
+    def join_minutes(self, parts: Sequence[Points]) -> Points:
         """The extremes of the pieces add up to bounds of the whole; the mean is exact."""
         if len(parts) == 1:
             return parts[0]
@@ -125,7 +125,7 @@ class Targets:
         )
         count = np.zeros(len(time_ms), np.int64)
         np.maximum.at(count, places, np.concatenate([part.count for part in parts]))
-        return Minutes(time_ms, low, mean, high, count)
+        return Points(time_ms, low, mean, high, count)
 
     def _gather(self, places: Integers, value: Floats, size: int) -> Floats:
         good = np.isfinite(value)
