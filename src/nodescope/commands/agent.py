@@ -47,8 +47,8 @@ def serve(parts: Parts, announce: Callable[[Parts], None]) -> int:
     connect_archive(parts, os.environ)
     server = build_server(build_agent_app(parts), settings)
     sockets = [open_socket(address) for address in settings.listen]
-    if parts.keeper:
-        parts.keeper.start()
+    if parts.archiver:
+        parts.archiver.start()
     # uvicorn hands a signal on when it has stopped: both mean an orderly end.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
@@ -64,8 +64,8 @@ def serve(parts: Parts, announce: Callable[[Parts], None]) -> int:
         if parts.annotator:
             parts.annotator.stop()
         parts.sampler.stop()
-        if parts.keeper:
-            parts.keeper.stop()
+        if parts.archiver:
+            parts.archiver.stop()
         for listener in sockets:
             listener.close()
     log.info("agent stopped", ticks=parts.sampler.tally.ticks)

@@ -8,7 +8,7 @@ A pass, partition by partition:
     2  turn closed segments of the log into Parquet, where nobody else does
     3  merge the files of each hour that are older than five minutes
     4  merge the hours of each day that is over
-    5  roll up what is new, apply retention
+    5  roll up what is new
 
 It runs beside an agent and readers without a lock they could wait on: a file
 gets its name when it is whole, and readers leave out what another file says
@@ -24,9 +24,17 @@ from nodescope.base.log import Log
 from nodescope.base.text import clean_text
 from nodescope.keep.convert import convert_all, is_converted, sweep
 from nodescope.keep.disk import Disk
-from nodescope.keep.folder import MS_PER_DAY, MS_PER_HOUR, ArchiveFile, DataFolder, list_partition
-from nodescope.keep.merge import merge_files, open_source, remove_files
-from nodescope.keep.retention import Freed, RetentionLimits, apply_retention
+from nodescope.keep.folder import (
+    MS_PER_DAY,
+    MS_PER_HOUR,
+    ArchiveFile,
+    DataFolder,
+    list_partition,
+    remove_files,
+)
+from nodescope.keep.merge import merge_files, open_source
+from nodescope.keep.parquet import first_line
+from nodescope.keep.retention import Freed
 from nodescope.keep.rollup import renew_rollups
 from nodescope.keep.sidecar import read_sidecar
 
@@ -75,7 +83,7 @@ class Consolidator:
     least: int = FILES_LEAST
     report: Report = field(default_factory=Report)
 
-    def run_pass(self, now_ms: int, limits: RetentionLimits | None = None) -> Report:
+    def run_pass(self, now_ms: int) -> Report:
         self.report = Report()
         sweep(self.disk, self.folder)
         self.report.segments = convert_all(self.disk, self.folder).segments
@@ -84,8 +92,6 @@ class Consolidator:
             for level in ("hour", "day"):
                 self._merge_rounds(partition, level, now_ms)
             self.report.rollups += renew_rollups(self.disk, self.folder, partition)
-        if limits:
-            self.report.freed = apply_retention(self.disk, self.folder, limits)
         return self.report
 
     def _merge_rounds(self, partition: Path, level: str, now_ms: int) -> None:
@@ -182,7 +188,7 @@ class Consolidator:
         self.report.rows += merged.rows
 
     def _refuse(self, path: Path, error: BaseException) -> None:
-        reason = clean_text((str(error).splitlines() or [type(error).__name__])[0])
+        reason = clean_text(first_line(error))
         if path.name not in self.report.refused:
             log.warning("file left alone", file=path.name, reason=reason)
         self.report.refused[path.name] = reason

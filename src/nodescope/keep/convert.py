@@ -299,7 +299,7 @@ def main(arguments: Sequence[str]) -> int:
 
     set_up_logging("warning")
     folder = DataFolder(Path(arguments[0]))
-    limits = RetentionLimits(**json.loads(arguments[1])) if len(arguments) > 1 else None
+    given = json.loads(arguments[1]) if len(arguments) > 1 else None
     # The tick is more important than the file it will end up in.
     os.nice(5)
     with FolderLock(folder.converter_lock) as lock:
@@ -309,8 +309,8 @@ def main(arguments: Sequence[str]) -> int:
         disk = Disk()
         sweep(disk, folder)
         result = convert_all(disk, folder)
-        if limits:
-            freed = apply_retention(disk, folder, limits)
+        if given:
+            freed = apply_retention(disk, folder, RetentionLimits(**given["limits"]), given["now_ms"])
             result.removed_files, result.removed_bytes = freed.files, freed.bytes
             result.archive_bytes = freed.left_bytes
     sys.stdout.write(json.dumps(asdict(result)) + "\n")

@@ -16,10 +16,12 @@ suffix is added where a stepped clock made the name taken.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+
+from nodescope.keep.disk import Disk
 
 PARQUET = ".parquet"
 SIDECAR = ".containers"
@@ -154,6 +156,21 @@ class DataFolder:
 def list_partition(partition: Path) -> list[ArchiveFile]:
     found = (parse_file(path) for path in sorted(partition.glob(f"*{PARQUET}")))
     return [file for file in found if file is not None]
+
+
+def size_of(path: Path) -> int:
+    """0 where it is gone."""
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
+
+
+def remove_files(disk: Disk, paths: Iterable[Path]) -> None:
+    """With their sidecars. Parquet first: a sidecar alone is nothing to any reader."""
+    for path in paths:
+        disk.remove(path)
+        disk.remove(path.with_suffix(SIDECAR))
 
 
 def segment_name(run: str, number: int) -> str:

@@ -26,7 +26,7 @@ from nodescope.base.errors import ArchiveRefused
 from nodescope.base.metric import Metric
 from nodescope.keep.convert import publish
 from nodescope.keep.disk import TEMPORARY, Disk
-from nodescope.keep.folder import PARQUET, SIDECAR, free_path, render_stamp
+from nodescope.keep.folder import PARQUET, SIDECAR, free_path, remove_files, render_stamp
 from nodescope.keep.label_columns import IDENTITY, LABELS, Identity, Subject, identify
 from nodescope.keep.parquet import (
     ROW_GROUP_ROWS,
@@ -306,10 +306,3 @@ def prove(temporary: Path, sources: Sequence[MergeSource], expected: int) -> Non
     written = int(open_parquet(temporary).metadata.num_rows)
     if written != expected:
         raise ArchiveRefused(f"{temporary.name}: has {written} rows; its sources have {expected}")
-
-
-def remove_files(disk: Disk, paths: Sequence[Path]) -> None:
-    """Parquet first: without it the sidecar is nothing to a reader."""
-    for path in paths:
-        disk.remove(path)
-        disk.remove(path.with_suffix(SIDECAR))

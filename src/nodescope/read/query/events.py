@@ -188,7 +188,7 @@ def run_starts(entry: FileEntry) -> list[int]:
     ]
 
 
-# Keepers count segments from here.
+# The archiver counts segments from here.
 FIRST_SEGMENT = 1
 
 
