@@ -6,15 +6,12 @@ wall clock looks like a burst.
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
+from nodescope.base.block import Floats, Integers
 from nodescope.base.metric import Metric
 
-Column = NDArray[np.float64]
-Times = NDArray[np.int64]
 
-
-def derive_increase(values: Column, metric: Metric) -> Column:
+def derive_increase(values: Floats, metric: Metric) -> Floats:
     """
     How much a counter grew between neighbouring samples, along axis 0.
 
@@ -34,13 +31,13 @@ def derive_increase(values: Column, metric: Metric) -> Column:
     return np.where(backwards, np.nan, grown)
 
 
-def derive_elapsed_seconds(mono_ns: Times) -> Column:
+def derive_elapsed_seconds(mono_ns: Integers) -> Floats:
     """Seconds between neighbouring samples; NaN where the clock did not advance."""
     elapsed = np.diff(mono_ns).astype(np.float64) / 1e9
     return np.where(elapsed > 0, elapsed, np.nan)
 
 
-def derive_growth(values: Column, mono_ns: Times, metric: Metric) -> tuple[Column, Column]:
+def derive_growth(values: Floats, mono_ns: Integers, metric: Metric) -> tuple[Floats, Floats]:
     """
     (increase, elapsed seconds) between neighbouring samples; their quotient is the rate.
 

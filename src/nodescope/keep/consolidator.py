@@ -53,9 +53,8 @@ OUTPUT_BYTES = 512 * 2**20
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Files that become one."""
+    """Files of a partition that become one."""
 
-    partition: Path
     paths: tuple[Path, ...]
     level: str
     """hour or day."""
@@ -65,7 +64,6 @@ class Batch:
 class Report:
     """What a pass did."""
 
-    segments: int = 0
     merged_files: int = 0
     outputs: int = 0
     rows: int = 0
@@ -86,7 +84,7 @@ class Consolidator:
     def run_pass(self, now_ms: int) -> Report:
         self.report = Report()
         sweep(self.disk, self.folder)
-        self.report.segments = convert_all(self.disk, self.folder).segments
+        convert_all(self.disk, self.folder)
         for partition in self.folder.partitions():
             self.finish(partition)
             for level in ("hour", "day"):
@@ -136,7 +134,7 @@ class Consolidator:
             chosen = group if is_over else [file for file in group if file.kind == "metrics"]
             least = 2 if is_over else self.least
             if len(chosen) >= least:
-                batches += self._cut(partition, chosen, level)
+                batches += self._cut(chosen, level)
         return batches
 
     def _is_ripe(self, file: ArchiveFile, now_ms: int) -> bool:
@@ -151,7 +149,7 @@ class Consolidator:
             self._refuse(file.path, error)
             return False
 
-    def _cut(self, partition: Path, files: Sequence[ArchiveFile], level: str) -> list[Batch]:
+    def _cut(self, files: Sequence[ArchiveFile], level: str) -> list[Batch]:
         """Within what a merge may hold open and an output may weigh."""
         batches: list[Batch] = []
         current: list[Path] = []
@@ -159,11 +157,11 @@ class Consolidator:
         for file in sorted(files, key=lambda one: one.from_ms):
             weight = file.path.stat().st_size
             if current and (len(current) >= SOURCES_MOST or size + weight > OUTPUT_BYTES):
-                batches.append(Batch(partition, tuple(current), level))
+                batches.append(Batch(tuple(current), level))
                 current, size = [], 0
             current.append(file.path)
             size += weight
-        batches.append(Batch(partition, tuple(current), level))
+        batches.append(Batch(tuple(current), level))
         return [batch for batch in batches if len(batch.paths) > 1]
 
     def _merge(self, batch: Batch) -> None:
@@ -177,7 +175,7 @@ class Consolidator:
         if len(readable) < 2:
             return
         try:
-            merged = merge_files(self.disk, readable)
+            rows = merge_files(self.disk, readable)
         except (ArchiveRefused, ArithmeticError, ValueError, KeyError) as error:
             # A damaged page is found only while reading it. All sources stay.
             for path in readable:
@@ -185,7 +183,7 @@ class Consolidator:
             return
         self.report.merged_files += len(readable)
         self.report.outputs += 1
-        self.report.rows += merged.rows
+        self.report.rows += rows
 
     def _refuse(self, path: Path, error: BaseException) -> None:
         reason = clean_text(first_line(error))

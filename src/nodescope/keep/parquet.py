@@ -13,7 +13,7 @@ replaces. It says enough to sort out a folder whose sidecars were lost.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -24,6 +24,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from nodescope.base.block import Floats, Integers
 from nodescope.base.errors import ArchiveRefused, ArchiveTruncated
 from nodescope.keep.disk import Output
 from nodescope.keep.label_columns import LABELS, Subject
@@ -53,8 +54,6 @@ SCHEMA = pa.schema(
         *(pa.field(name, TEXT) for name in LABELS[5:]),
     ]
 )
-Integers = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,6 +257,27 @@ def repeat_strings(words: Sequence[str], lengths: NDArray[np.int64]) -> pa.Array
 # -- reading back ---------------------------------------------------------------
 
 
+def cut_rows(rows: int, columns: Sequence[pa.Array]) -> Iterator[tuple[slice, tuple[str | None, ...]]]:
+    """Stretches of rows in which none of these columns of words changes, each with its words."""
+    if not rows:
+        return
+    codes, words = [], []
+    changed = np.zeros(rows, bool)
+    changed[0] = True
+    for column in columns:
+        encoded = column if isinstance(column, pa.DictionaryArray) else column.dictionary_encode()
+        code = unwrap(encoded.indices, -1)
+        changed[1:] |= code[1:] != code[:-1]
+        codes.append(code)
+        # Null is the last word, code -1.
+        words.append([*encoded.dictionary.to_pylist(), None])
+    starts = np.flatnonzero(changed)
+    picked = [code[starts].tolist() for code in codes]
+    ends = [*starts[1:].tolist(), rows]
+    for place, (start, end) in enumerate(zip(starts.tolist(), ends)):
+        yield slice(start, end), tuple(word[code[place]] for word, code in zip(words, picked))
+
+
 def open_parquet(path: Path, **options: Any) -> pq.ParquetFile:
     """A Parquet file of anybody, or a refusal by name."""
     try:
@@ -270,7 +290,7 @@ def open_parquet(path: Path, **options: Any) -> pq.ParquetFile:
         raise ArchiveRefused(f"{path.name}: {first_line(error)}") from error
 
 
-def first_line(error: BaseException) -> str:
+def first_line(error: BaseException | str) -> str:
     return (str(error).splitlines() or [type(error).__name__])[0]
 
 

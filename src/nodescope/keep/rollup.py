@@ -22,8 +22,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from numpy.typing import NDArray
 
+from nodescope.base.block import Floats, Integers
 from nodescope.base.errors import ArchiveRefused
 from nodescope.base.metric import Metric
 from nodescope.base.rates import derive_growth
@@ -61,8 +61,6 @@ SCHEMA = pa.schema(
         *(pa.field(name, TEXT) for name in LABELS),
     ]
 )
-Integers = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 
 @dataclass(slots=True)

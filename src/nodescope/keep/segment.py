@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nodescope.base.block import Block
+from nodescope.base.block import Block, Floats, Integers
 from nodescope.base.codec import Decoder
 from nodescope.base.entity import Entity
 from nodescope.base.errors import ArchiveRefused, ArchiveTruncated
@@ -28,8 +28,6 @@ from nodescope.keep.sidecar import Ticks
 
 # Columns gathered at once: the slab that one pass over the log's pages fills.
 SLAB_BYTES = 16 * 2**20
-Integers = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)

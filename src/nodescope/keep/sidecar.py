@@ -30,8 +30,8 @@ from typing import Any
 
 import numpy as np
 import zstandard
-from numpy.typing import NDArray
 
+from nodescope.base.block import Integers
 from nodescope.base.errors import ArchiveRefused, ArchiveTruncated
 from nodescope.base.metric import Metric
 from nodescope.keep.label_columns import LABELS, Subject
@@ -41,7 +41,6 @@ VERSION = 2
 LEVEL = 3
 # Metrics, series, story.
 PARTS_LEAST = 3
-Integers = NDArray[np.int64]
 
 
 @dataclass(slots=True)

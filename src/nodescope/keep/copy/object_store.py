@@ -27,7 +27,9 @@ from nodescope.base.clock import Clock, SystemClock
 from nodescope.base.errors import ArchiveRefused, RequestRejected
 from nodescope.base.text import hint_nearest
 from nodescope.keep.copy import azure
+from nodescope.keep.disk import Disk
 from nodescope.keep.folder import STAGING
+from nodescope.keep.parquet import first_line
 
 SCHEMES = ("s3", "gs", "gcs", "abfs", "abfss", "file")
 # Not every build of Arrow has all of its file systems.
@@ -105,7 +107,7 @@ def open_store(
     try:
         files, base = open_files(url, environment)
     except (pa.ArrowException, OSError, ValueError) as error:
-        raise RequestRejected(f"{url}: {str(error).splitlines()[0]}") from error
+        raise RequestRejected(f"{url}: {first_line(error)}") from error
     return ObjectStore(url.rstrip("/"), files, base.rstrip("/"), pace or UploadPace())
 
 
@@ -148,10 +150,10 @@ def one_line(scheme: str) -> Iterator[None]:
     except (pa.ArrowException, OSError) as error:
         if scheme == "file":
             raise
-        raise OSError(tell(str(error), scheme)) from error
+        raise OSError(render_reason(str(error), scheme)) from error
 
 
-def tell(text: str, scheme: str) -> str:
+def render_reason(text: str, scheme: str) -> str:
     """Its first line, not longer than two on a screen, and the remedy where there is one."""
     line = (text.splitlines() or ["no reason given"])[0]
     short = line if len(line) <= LONGEST_REASON else line[:LONGEST_REASON].rsplit(" ", 1)[0] + " ..."
@@ -169,12 +171,17 @@ class Digest:
 
 
 def digest_file(path: Path) -> Digest:
+    with path.open("rb") as source:
+        return digest_stream(source, UploadPace())
+
+
+def digest_stream(source: IO[bytes], pace: UploadPace) -> Digest:
     digest = hashlib.sha256()
     size = 0
-    with path.open("rb") as source:
-        while part := source.read(CHUNK_BYTES):
-            digest.update(part)
-            size += len(part)
+    while part := source.read(CHUNK_BYTES):
+        pace.spend(len(part))
+        digest.update(part)
+        size += len(part)
     return Digest(size, digest.hexdigest())
 
 
@@ -242,14 +249,8 @@ class ObjectStore:
 
     def digest(self, key: str) -> Digest:
         """Read back whole: what the store holds, not what it says it holds."""
-        digest = hashlib.sha256()
-        size = 0
         with one_line(self.scheme), self.files.open_input_stream(self.full(key)) as source:
-            while part := source.read(CHUNK_BYTES):
-                self.pace.spend(len(part))
-                digest.update(part)
-                size += len(part)
-        return Digest(size, digest.hexdigest())
+            return digest_stream(source, self.pace)
 
     # -- writing ----------------------------------------------------------------
 
@@ -260,14 +261,7 @@ class ObjectStore:
             with one_line(self.scheme), self.files.open_output_stream(self.full(key)) as output:
                 output.write(data)
             return
-        path = Path(self.full(key))
-        temporary = path.with_name(f".{path.name}.tmp")
-        with temporary.open("wb") as output:
-            output.write(data)
-            output.flush()
-            os.fsync(output.fileno())
-        temporary.rename(path)
-        sync_folder(path.parent)
+        Disk().write_whole(Path(self.full(key)), data)
 
     def send(self, path: Path, key: str, digest: Digest) -> None:
         """A file under its staging name, read back, and then under its own."""
@@ -295,8 +289,9 @@ class ObjectStore:
             path = Path(self.full(staged))
             with path.open("rb") as written:
                 os.fsync(written.fileno())
-            path.rename(self.full(key))
-            sync_folder(Path(self.full(key)).parent)
+            target = Path(self.full(key))
+            path.rename(target)
+            Disk().sync_folder(target.parent)
             return
         # Done by the server: the new name shows the whole object or nothing.
         with one_line(self.scheme):
@@ -315,11 +310,3 @@ class ObjectStore:
         """A bucket has no folders; some file systems have nothing else."""
         if self.is_local:
             Path(self.full(key)).parent.mkdir(parents=True, exist_ok=True)
-
-
-def sync_folder(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -17,6 +17,7 @@ from nodescope.base.errors import ArchiveRefused, NodescopeError, RequestRejecte
 from nodescope.keep.copy.manifest import MANIFEST, Listing, parse_manifest
 from nodescope.keep.copy.object_store import Listed, ObjectStore, is_url
 from nodescope.keep.folder import NOT_DATA, PARQUET, SIDECAR, parse_file, render_day
+from nodescope.keep.parquet import first_line
 from nodescope.keep.sidecar import parse_sidecar, read_sidecar
 from nodescope.read.files.catalog import Catalog
 from nodescope.read.files.listing import FileEntry, FileListing, drop_replaced, find_parquet, make_entry
@@ -94,10 +95,6 @@ def survey_roots(roots: Sequence[str]) -> Survey:
         except (NodescopeError, OSError) as error:
             survey.faults.append(SurveyFault(root, first_line(error)))
     return survey
-
-
-def first_line(error: BaseException | str) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0]
 
 
 def in_threads(work: Callable[[One], Result], many: Iterable[One]) -> list[Result]:

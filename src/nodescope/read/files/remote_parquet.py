@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 
 from nodescope.base.errors import ArchiveRefused
 from nodescope.keep.copy.object_store import ObjectStore, open_store
+from nodescope.keep.parquet import first_line
 
 
 @lru_cache(maxsize=64)
@@ -62,7 +63,7 @@ class RemoteFile:
         except FileNotFoundError:
             raise
         except (pa.ArrowException, OSError) as error:
-            raise ArchiveRefused(f"{self.name}: {str(error).splitlines()[0]}") from error
+            raise ArchiveRefused(f"{self.name}: {first_line(error)}") from error
 
     def _select(
         self,

@@ -10,15 +10,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
+from nodescope.base.block import Floats, Integers
 from nodescope.base.metric import Metric
 from nodescope.base.metric_names import Form
 from nodescope.base.rates import derive_growth
 from nodescope.keep.rollup import GAP_SECONDS
-
-Integers = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)

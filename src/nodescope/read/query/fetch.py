@@ -21,12 +21,11 @@ from numpy.typing import NDArray
 
 from nodescope.base.errors import ArchiveRefused
 from nodescope.keep.label_columns import ID_COLUMNS, IDENTITY, LABELS, OTHER_COLUMNS, Identity, identify
-from nodescope.keep.parquet import unwrap
+from nodescope.keep.parquet import cut_rows, first_line, unwrap
 from nodescope.keep.rollup import NUMBERS, RATES
 from nodescope.read.files.listing import FileEntry
 from nodescope.read.files.other_parquet import read_shape
 
-Integers = NDArray[np.int64]
 Columns = dict[str, NDArray[Any]]
 Fetched = dict[Identity, list[Columns]]
 """By series its pieces in the order of the files: time_ms, and the numbers that were asked for."""
@@ -64,7 +63,7 @@ def run_arrow(connection: duckdb.DuckDBPyConnection, question: str) -> pa.Table:
     try:
         return connection.cursor().sql(question).to_arrow_table()
     except duckdb.Error as error:
-        raise ArchiveRefused(str(error).splitlines()[0]) from error
+        raise ArchiveRefused(first_line(error)) from error
 
 
 # -- what tells series apart ----------------------------------------------------------
@@ -227,35 +226,14 @@ def where_time(entries: Sequence[FileEntry], wanted: Wanted, kind: str, zone: st
 
 def cut_series(fetched: Fetched, table: pa.Table, names: SeriesNames, numbers: Sequence[str]) -> None:
     """A table in the order of the files, cut where the series changes; each stays in order of time."""
-    if not table.num_rows:
-        return
-    codes, words = [], []
-    changed = np.zeros(table.num_rows, bool)
-    changed[0] = True
-    for name in names.columns:
-        code, dictionary = read_codes(table.column(name))
-        changed[1:] |= code[1:] != code[:-1]
-        codes.append(code)
-        words.append(dictionary)
     columns = {"time_ms": unwrap(table.column("time_ms").combine_chunks(), 0)}
     # Null means unlimited.
     columns |= {name: unwrap(table.column(name).combine_chunks(), np.inf) for name in numbers}
-    starts = np.flatnonzero(changed)
-    picked = [code[starts].tolist() for code in codes]
-    ends = [*starts[1:].tolist(), table.num_rows]
-    for place, (start, end) in enumerate(zip(starts.tolist(), ends)):
-        labels = tuple(word[code[place]] for word, code in zip(words, picked))
+    words = [table.column(name).combine_chunks() for name in names.columns]
+    for rows, labels in cut_rows(table.num_rows, words):
         identity = names.identities.get(labels) or spread(names.columns, labels)
-        piece = {name: one[start:end] for name, one in columns.items()}
+        piece = {name: one[rows] for name, one in columns.items()}
         fetched.setdefault(identity, []).append(piece)
-
-
-def read_codes(column: pa.ChunkedArray) -> tuple[Integers, list[str | None]]:
-    """(codes, words); null is the last word, code -1."""
-    encoded = column.combine_chunks()
-    if not isinstance(encoded, pa.DictionaryArray):
-        encoded = encoded.dictionary_encode()
-    return unwrap(encoded.indices, -1), [*encoded.dictionary.to_pylist(), None]
 
 
 def spread(columns: Sequence[str], labels: Sequence[str | None]) -> Identity:

@@ -11,15 +11,14 @@ extremes.
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from nodescope.base.block import Floats
 from nodescope.base.metric import Metric
 from nodescope.base.metric_names import Form
 from nodescope.read.query.bucket import Points
 from nodescope.read.query.derive import COMBINE, derive_part, derive_share
 from nodescope.read.query.fetch import Columns
 
-Floats = NDArray[np.float64]
 VALUE = ("min", "mean", "max")
 RATE = ("rate_min", "rate_mean", "rate_max")
 # Usage of the cores granted is a rate; so is everything made of counters.

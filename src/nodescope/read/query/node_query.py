@@ -15,11 +15,12 @@ from itertools import pairwise
 import duckdb
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from nodescope.base.block import Floats, Integers
 from nodescope.base.errors import NodescopeError
 from nodescope.base.metric import Metric
 from nodescope.keep.label_columns import LABELS, Identity, Subject
+from nodescope.keep.parquet import first_line
 from nodescope.read.files.listing import FileEntry
 from nodescope.read.files.rollups import Rollup, choose
 from nodescope.read.live.tail import LiveTail
@@ -30,8 +31,6 @@ from nodescope.read.query.minutes import derive_minutes, join_pieces
 from nodescope.read.query.resolve import Inputs, ResolvedMetric
 from nodescope.read.query.series_join import Targets
 
-Integers = NDArray[np.int64]
-Floats = NDArray[np.float64]
 # Rows decoded at once: some 100 MB with their labels.
 BATCH_ROWS = 4_000_000
 # A counter's first rate needs the sample before; slow tables come every 5 s,
@@ -178,7 +177,7 @@ class NodeQuery:
             ]
         except (duckdb.Error, pa.ArrowException, NodescopeError) as error:
             if len(entries) == 1:
-                self.refused.append(f"{entries[0].path.name}: {str(error).splitlines()[0]}")
+                self.refused.append(f"{entries[0].path.name}: {first_line(error)}")
                 return
             # One file is broken: each alone, so that the others are served.
             for entry in entries:

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from nodescope.base.block import Floats, Integers
 from nodescope.base.metric_names import VIRTUAL
 from nodescope.keep.label_columns import IDENTITY, LABELS, Identity, Subject, identify
 from nodescope.read.files.catalog import Catalog
@@ -19,8 +20,6 @@ from nodescope.read.live.tail import LiveTail
 from nodescope.read.query.bucket import Points
 from nodescope.read.query.resolve import ResolvedMetric
 
-Integers = NDArray[np.int64]
-Floats = NDArray[np.float64]
 POD = IDENTITY.index("l_pod_uid")
 DEVICE = IDENTITY.index("l_device")
 # A container's first and last sample lie within a second of its pod's.
