@@ -354,7 +354,7 @@ def panel(data: str) -> dict[str, Any]:
         assert len(engine.query(catalogs[place], "cpu", eight, max_points=points).lines) == 8
 
     def rank() -> None:
-        assert len(rank_containers(engine, catalogs[folder], "cpu", limit=10).rows) == 10
+        assert len(rank_containers(engine, catalogs[folder], "cpu")[:10]) == 10
 
     with without_minutes(folder) as samples:
         return take_turns(

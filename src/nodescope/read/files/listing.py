@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from nodescope.base.errors import ArchiveRefused, NodescopeError
 from nodescope.keep.folder import NOT_DATA, PARQUET, SIDECAR
@@ -45,10 +45,6 @@ class FileEntry:
 
     def ticks(self) -> Ticks | None:
         return self.sidecar.ticks() if self.sidecar else None
-
-    def events(self) -> list[dict[str, Any]]:
-        """As the sidecar has them; read/query/events.py describes them."""
-        return self.sidecar.story().events if self.sidecar else []
 
 
 @dataclass(frozen=True, slots=True)
