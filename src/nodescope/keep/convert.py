@@ -54,7 +54,6 @@ class Result:
     segments: int = 0
     rows: int = 0
     bytes: int = 0
-    removed_files: int = 0
     removed_bytes: int = 0
     archive_bytes: int = 0
     failures: list[str] = field(default_factory=list)
@@ -243,7 +242,7 @@ def main(arguments: Sequence[str]) -> int:
         result = convert_all(disk, folder)
         if given:
             freed = apply_retention(disk, folder, RetentionLimits(**given["limits"]), given["now_ms"])
-            result.removed_files, result.removed_bytes = freed.files, freed.bytes
+            result.removed_bytes = freed.bytes
             result.archive_bytes = freed.left_bytes
     sys.stdout.write(json.dumps(asdict(result)) + "\n")
     return 0

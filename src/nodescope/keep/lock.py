@@ -13,6 +13,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from nodescope.keep.disk import leads_to
+
 
 class FolderLock:
     """Held from `take` until `release`, or until the process ends."""
@@ -44,13 +46,7 @@ class FolderLock:
 
     def is_held_here(self) -> bool:
         """Whether we hold it, and the path still leads to the file we hold."""
-        if self._descriptor is None:
-            return False
-        try:
-            there, here = os.stat(self.path), os.fstat(self._descriptor)
-        except OSError:
-            return False
-        return (there.st_dev, there.st_ino) == (here.st_dev, here.st_ino)
+        return self._descriptor is not None and leads_to(self.path, self._descriptor)
 
     def release(self) -> None:
         if self._descriptor is not None:

@@ -13,7 +13,6 @@ from nodescope.keep.demo.story import DemoNode, DemoRequest
 from nodescope.keep.disk import Disk
 from nodescope.keep.file_writer import FileContext, write_file
 from nodescope.keep.folder import (
-    MS_PER_DAY,
     MS_PER_HOUR,
     PARQUET,
     DataFolder,
@@ -45,15 +44,6 @@ def cut_files(start_ms: int, end_ms: int) -> Iterator[Span]:
         midnight_ms = (at_ms // (24 * MS_PER_HOUR) + 1) * 24 * MS_PER_HOUR
         next_ms = min(end_ms, at_ms + ROTATION_MS, midnight_ms)
         yield at_ms, next_ms, "metrics"
-        at_ms = next_ms
-
-
-def cut_days(start_ms: int, end_ms: int) -> Iterator[Span]:
-    """The same when all of it is over and merged: one file a day."""
-    at_ms = start_ms
-    while at_ms < end_ms:
-        next_ms = min(end_ms, (at_ms // MS_PER_DAY + 1) * MS_PER_DAY)
-        yield at_ms, next_ms, "consolidated"
         at_ms = next_ms
 
 

@@ -51,7 +51,10 @@ class Catalog:
         found: dict[str, Metric] = {}
         for entry in self.entries:
             if entry.sidecar is None:
-                found.update({metric.name: metric for metric in read_foreign_metrics(entry.path)})
+                # Arrow and DuckDB are loaded only when such a file is met.
+                from nodescope.read.files.other_parquet import read_metrics  # noqa: PLC0415
+
+                found.update({metric.name: metric for metric in read_metrics(entry.path)})
         seen: set[int] = set()
         for entry in self.entries:
             # Neighbouring files share the parsed tuple: looked at once.
@@ -67,8 +70,10 @@ class Catalog:
         found: dict[Identity, Subject] = {}
         for labelled, group in group_by_labels(self.entries):
             if labelled is None:
+                from nodescope.read.files.other_parquet import read_subjects  # noqa: PLC0415
+
                 for entry in group:
-                    learn_all(found, read_foreign_subjects(entry))
+                    learn_all(found, read_subjects(entry.path))
             else:
                 learn_all(found, list_subjects(labelled, group))
         return found
@@ -174,18 +179,6 @@ def learn_all(found: dict[Identity, Subject], subjects: Iterable[Subject]) -> No
 
 
 # -- making one -------------------------------------------------------------------
-
-
-def read_foreign_metrics(path: Path) -> tuple[Metric, ...]:
-    from nodescope.read.files.other_parquet import read_metrics  # noqa: PLC0415
-
-    return read_metrics(path)
-
-
-def read_foreign_subjects(entry: FileEntry) -> list[Subject]:
-    from nodescope.read.files.other_parquet import read_subjects  # noqa: PLC0415
-
-    return read_subjects(entry.path)
 
 
 def read_catalog(paths: Sequence[Path], before: Catalog | None = None) -> Catalog:

@@ -58,35 +58,17 @@ class RemoteFile:
         to_ms: int | None,
     ) -> pa.Table:
         """time_ms, value and the given columns of one metric, in the order of the file."""
+        wanted = ["time", "value", "metric_name", *columns]
+        if containers is not None and "l_container_id" not in wanted:
+            wanted.append("l_container_id")
         try:
-            return self._select(metric, containers, columns, from_ms, to_ms)
+            table = self._read(metric, containers, wanted)
         except FileNotFoundError:
             raise
         except (pa.ArrowException, OSError) as error:
             raise ArchiveRefused(f"{self.name}: {first_line(error)}") from error
-
-    def _select(
-        self,
-        metric: str,
-        containers: Sequence[str] | None,
-        columns: Sequence[str],
-        from_ms: int | None,
-        to_ms: int | None,
-    ) -> pa.Table:
-        metadata = read_metadata(self.url, self.key, self.size)
-        wanted = ["time", "value", "metric_name", *columns]
-        if containers is not None and "l_container_id" not in wanted:
-            wanted.append("l_container_id")
-        groups = choose_groups(metadata, metric, containers)
-        if not groups:
+        if table is None:
             return pa.table({name: [] for name in ("time_ms", "value", *columns)})
-        self.fetched_bytes += weigh(metadata, groups, wanted)
-        store = store_at(self.url)
-        with store.files.open_input_file(store.full(self.key)) as source:
-            file = pq.ParquetFile(
-                source, metadata=metadata, pre_buffer=True, read_dictionary=[*columns, "metric_name"]
-            )
-            table = file.read_row_groups(groups, columns=wanted, use_threads=False)
         mask = pc.equal(table.column("metric_name"), metric)
         if containers is not None:
             among = pc.is_in(table.column("l_container_id"), pa.array(containers, pa.string()))
@@ -99,6 +81,19 @@ class RemoteFile:
         arrays = {"time_ms": time_ms, "value": table.column("value")}
         arrays |= {name: table.column(name) for name in columns}
         return pa.table(arrays).filter(mask)
+
+    def _read(self, metric: str, containers: Sequence[str] | None, wanted: Sequence[str]) -> pa.Table | None:
+        """Columns of the row groups that may have such rows; None where no group may."""
+        metadata = read_metadata(self.url, self.key, self.size)
+        groups = choose_groups(metadata, metric, containers)
+        if not groups:
+            return None
+        self.fetched_bytes += weigh(metadata, groups, wanted)
+        store = store_at(self.url)
+        words = [name for name in wanted if name not in ("time", "value")]
+        with store.files.open_input_file(store.full(self.key)) as source:
+            file = pq.ParquetFile(source, metadata=metadata, pre_buffer=True, read_dictionary=words)
+            return file.read_row_groups(groups, columns=wanted, use_threads=False)
 
 
 def choose_groups(metadata: Any, metric: str, containers: Sequence[str] | None) -> list[int]:

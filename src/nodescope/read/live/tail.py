@@ -26,8 +26,6 @@ class LiveTail:
     node: str = ""
     metrics: dict[str, Metric] = field(default_factory=dict)
     subjects: dict[Identity, Subject] = field(default_factory=dict)
-    reason: str = ""
-    """Why the tail could not be had; empty when it could."""
 
     @property
     def to_ms(self) -> int | None:
