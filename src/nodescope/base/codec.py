@@ -16,7 +16,7 @@ A stream is a sequence of records, all integers little-endian:
 
 A set is sent before the first frame that uses it, and again only when a set
 of entities changed; then only entities that the stream has not named yet are
-spelled out, because the processes of a node change every second and are
+written out, because the processes of a node change every second and are
 mostly the same. A record cut short is no record: a reader stops there and
 says so.
 """
@@ -199,7 +199,7 @@ class Decoder:
         Every whole frame; ArchiveTruncated at a record that was cut or damaged.
 
         The blocks look into the data they came from: a mapped file stays on
-        disk until somebody touches a value. Entities that stay are the same
+        disk until a value is used. Entities that stay are the same
         objects in every set: they may be compared with `is`.
         """
         for kind, payload in iterate_records(data):

@@ -6,9 +6,9 @@ appends it to the log, syncs, rotates, and has closed segments turned into
 Parquet by a child process or by the consolidator beside it.
 
 When the disk is full, read-only or gone the archiver pauses: frames are counted
-as lost, everything else goes on, and every few seconds it tries again. It
-never makes the data folder anew once it had one: a folder that vanished may
-be a mount that comes back, and its mount point is no place to write to.
+as lost, the rest of the agent goes on, and every few seconds it tries again.
+It creates the data folder only once: a folder that vanished may be a mount
+that comes back, and nothing must be written to its mount point.
 """
 
 import errno
@@ -39,14 +39,14 @@ log = Log("archive")
 # A minute of ticks: longer than any fsync seen on a busy disk, and some MB.
 QUEUE_FRAMES = 60
 RETRY_NS = 5_000_000_000
-# How often the child is looked after while no frame comes.
-LOOK_SECONDS = 2.0
+# How often the converter is checked while no frame comes.
+CHECK_SECONDS = 2.0
 # A child that hangs on a dead disk is not waited for at the end.
 STOP_SECONDS = 30.0
 # Start-up, import and a large segment on a busy machine; a guess.
 CHILD_NS = 600_000_000_000
 
-WORDS = {
+REASONS = {
     errno.ENOSPC: "the disk of the archive is full",
     errno.EDQUOT: "the archive's disk quota is used up",
     errno.EROFS: "the archive's file system is read-only",
@@ -188,12 +188,12 @@ class Archiver:
     def _run(self) -> None:
         while not (self._stopping.is_set() and self._queue.empty()):
             try:
-                frame = self._queue.get(timeout=LOOK_SECONDS)
+                frame = self._queue.get(timeout=CHECK_SECONDS)
             except queue.Empty:
                 frame = None
             if frame:
                 self._keep(frame)
-            self._look_after()
+            self._check()
         self._finish()
 
     def _keep(self, frame: Frame) -> None:
@@ -282,7 +282,7 @@ class Archiver:
             raise OSError(errno.ENOSPC, f"less than {least_bytes} bytes are free (retention_free_bytes)")
 
     def _pause(self, error: OSError) -> None:
-        what = WORDS.get(error.errno or 0, "the archive cannot be written")
+        what = REASONS.get(error.errno or 0, "the archive cannot be written")
         if not self.reason:
             log.error("archive paused", data=str(self.folder.path), reason=what, error=str(error))
         self.reason = f"{what}: {error.strerror or error}; tried again every {RETRY_NS // 10**9} s"
@@ -301,7 +301,7 @@ class Archiver:
             writer.close()
         self._wants_child = True
 
-    def _look_after(self) -> None:
+    def _check(self) -> None:
         now_ns = self.clock.mono_ns()
         if self._log_writer and now_ns - self._synced_mono_ns >= self.plan.sync_seconds * 1e9:
             self._synced_mono_ns = now_ns
@@ -310,11 +310,11 @@ class Archiver:
                 self._guard_space()
             except OSError as error:
                 self._pause(error)
-        self._look_after_child(now_ns)
+        self._check_child(now_ns)
 
     # -- the child ------------------------------------------------------------
 
-    def _look_after_child(self, now_ns: int) -> None:
+    def _check_child(self, now_ns: int) -> None:
         if self._child is None:
             if self._wants_child:
                 self._spawn(now_ns)
@@ -338,12 +338,12 @@ class Archiver:
             self._waiting_since_ns = self._log_writer.first.mono_ns if self._log_writer else None
             return
         given = {"now_ms": self.clock.wall_ns() // 1_000_000, "limits": asdict(self.plan.limits)}
-        words = [sys.executable, "-m", "nodescope.keep.convert", str(self.folder.path), json.dumps(given)]
+        command = [sys.executable, "-m", "nodescope.keep.convert", str(self.folder.path), json.dumps(given)]
         try:
             # A group of its own: Ctrl-C is for the agent, and the last
             # segment is worth finishing.
             self._child = subprocess.Popen(  # noqa: S603 - our own module
-                words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, process_group=0
+                command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, process_group=0
             )
             self._child_mono_ns = now_ns
         except OSError as error:

@@ -5,7 +5,7 @@ A pass, partition by partition:
 
     1  finish what a crash left: temporary files, and sources that an output
        in place already replaces
-    2  turn closed segments of the log into Parquet, where nobody else does
+    2  turn closed segments of the log into Parquet, unless an agent does
     3  merge the files of each hour that are older than five minutes
     4  merge the hours of each day that is over
     5  roll up what is new

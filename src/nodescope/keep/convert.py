@@ -63,8 +63,8 @@ def convert_all(disk: Disk, folder: DataFolder) -> Result:
     """
     Every closed segment; one that fails is named and does not hold up the others.
 
-    Segments that are closed meanwhile are taken, too: whoever closed them may
-    have found the converter's lock taken, and gone.
+    Segments that are closed meanwhile are taken, too: the agent that closed
+    them started no converter while this one held the lock.
     """
     result = Result()
     tried: set[Path] = set()
@@ -114,7 +114,7 @@ def is_damage(path: Path, segment: LogSegment) -> bool:
 
 
 def set_aside(disk: Disk, path: Path, reason: str) -> None:
-    """What cannot be read is kept under a name that nobody takes for a log."""
+    """What cannot be read is kept, under a name that is not a log's."""
     log.warning("log set aside", log=path.name, reason=reason)
     disk.rename(path, path.with_suffix(DAMAGED))
 

@@ -23,7 +23,7 @@ from nodescope.keep.sidecar import Head, Sidecar, Ticks, render_sidecar
 
 @dataclass(frozen=True, slots=True)
 class FileContext:
-    """What a sidecar says beside what the rows tell."""
+    """What a sidecar has that is not derived from the rows."""
 
     node: str
     ticks: Ticks

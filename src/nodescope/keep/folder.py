@@ -1,12 +1,12 @@
 """
-Where things lie in a data folder, and how they are called.
+The layout of a data folder, and the names of its files.
 
     DATA/session.json                 the current run
     DATA/sessions/<run>.json          earlier runs
     DATA/agent.lock                   held by the agent that writes here
     DATA/wal/<run>-<n>.open           the log of the open segment
     DATA/wal/<run>-<n>.log            a closed segment that is not Parquet yet
-    DATA/wal/converter.lock           held by whoever turns segments into Parquet
+    DATA/wal/converter.lock           held by the process that turns segments into Parquet
     DATA/dt=YYYY-MM-DD/identifier=<id>/metrics-<UTC>.parquet      + .containers
     DATA/dt=.../identifier=.../consolidated-<UTC>-<UTC>.parquet   + .containers
     DATA/rollup/dt=.../identifier=.../minute-<UTC>-<UTC>.parquet
@@ -70,7 +70,7 @@ class ArchiveFile:
     identifier: str
     from_ms: int
     to_ms: int | None
-    """Only a merged file's name tells its end."""
+    """None for a fresh file: only a merged file's name has its end."""
 
     @property
     def sidecar(self) -> Path:

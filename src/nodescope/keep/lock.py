@@ -1,5 +1,5 @@
 """
-A lock that the kernel frees when its holder dies, with a word about who holds it.
+A lock that the kernel frees when its holder dies, with a note of who holds it.
 
 flock(2) on a file: no stale locks after SIGKILL, nothing to clean up. The
 file's content is JSON about the holder, for the sentence that refuses the next.
@@ -39,7 +39,7 @@ class FolderLock:
         try:
             self.path.write_text(json.dumps(dict(holder)))
         except OSError:
-            # A full disk: the lock holds without its word.
+            # A full disk: the lock holds without the note.
             pass
         self._descriptor = descriptor
         return True

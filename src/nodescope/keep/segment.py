@@ -141,7 +141,7 @@ def place_tick(clocks: dict[int, int], time_ms: int, mono_ns: int) -> int:
 def note_subjects(
     day: Day, block: Block, node: str, time_ms: int, known: dict[tuple[str, str], tuple[Entity, ...]]
 ) -> None:
-    """Who was there; looked at closely only when a table's set changed, and then only at who is new."""
+    """Notes the block's entities; only when a table's set changed, and then only the new ones."""
     key = (block.table.name, day.day)
     if known.get(key) is block.entities:
         return

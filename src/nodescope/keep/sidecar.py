@@ -1,5 +1,5 @@
 """
-The sidecar of a Parquet file: who and what is in it, without opening it.
+The sidecar of a Parquet file: its series, metrics and clocks, without opening it.
 
 A `.containers` file is five zstd frames one after the other, each one line of
 JSON, so that `zstdcat FILE | jq` reads it all:
@@ -197,7 +197,7 @@ class SidecarStory:
     """The last part of a sidecar, parsed."""
 
     seen: Mapping[str, tuple[int, int]]
-    """First and last sight by series number, where it is not the whole file."""
+    """First and last sample by series number, where it is not the whole file."""
     events: list[dict[str, Any]]
     outcomes: list[tuple[int, dict[str, list[str]]]]
 
@@ -216,7 +216,7 @@ def _parse_ticks(data: bytes) -> Ticks:
 
 @dataclass(slots=True)
 class OpenSidecar:
-    """A sidecar in memory whose parts are parsed when they are asked for, and once."""
+    """A sidecar in memory whose parts are parsed on first use, and once."""
 
     head: Head
     _parts: tuple[bytes, ...]

@@ -1,7 +1,7 @@
 """
 What was copied to the object store, and how far the copy is behind: two small files.
 
-    DATA/copy/ledger.json   which files the store has for certain: retention asks it
+    DATA/copy/ledger.json   which files the store is known to have; read by retention
     DATA/copy/status.json   figures of the last pass: the agent publishes them
 
 The store's own manifests decide; ledger.json is what this node knows of them
@@ -116,7 +116,7 @@ def write_status(disk: Disk, folder: DataFolder, status: Status) -> None:
 
 
 def note_lost(disk: Disk, folder: DataFolder, files: int, size_bytes: int) -> None:
-    """Retention had to take what nobody else has."""
+    """Retention had to remove files that were not copied yet."""
     status = read_status(folder)
     if status:
         status.lost_files += files

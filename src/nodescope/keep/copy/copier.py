@@ -2,8 +2,8 @@
 Finished files to an object store, under the same names: plain Hive-partitioned Parquet.
 
 Consolidated files and their sidecars only: a fresh file is about to be merged
-away. A file goes through five steps, and a crash between any two of them is
-mended by doing the file again:
+away. A file goes through five steps; after a crash between any two of them
+all steps are done again:
 
     1  sidecar and Parquet are sent under staging names, read back, compared
     2  both get their names, the sidecar first
@@ -71,7 +71,7 @@ class Partition:
 
     @cached_property
     def _sizes(self) -> dict[str, int]:
-        """Asked for only where the manifest has the file: a new one costs no request for this."""
+        """Listed only where the manifest has the file: a new file costs no request for this."""
         listed = self._store.list(self._name, recursive=False)
         return {one.key.rpartition("/")[2]: one.size for one in listed}
 
@@ -250,6 +250,6 @@ def list_file(file: ArchiveFile, head: Head) -> Listing:
 
 
 def first_failure(copied: Copied) -> None:
-    """For a single pass that a person waits for: the first thing that went wrong, as an error."""
+    """Raises the first failure: for a single pass that a person waits for."""
     for name, reason in copied.failures.items():
         raise RequestRejected(f"{name} was not copied: {reason}")

@@ -133,7 +133,7 @@ def open_files(url: str, environment: Mapping[str, str]) -> tuple[pafs.FileSyste
 
 
 def limit_retries(url: str) -> str:
-    """Google's client tries for a quarter of an hour unless told otherwise; who asks is told sooner."""
+    """Google's client retries for a quarter of an hour by default; we give up sooner."""
     parts = urlsplit(url)
     asked = dict(parse_qsl(parts.query))
     asked.setdefault("retry_limit_seconds", str(RETRY_SECONDS))

@@ -113,7 +113,7 @@ class WrittenNode:
     files: int
     truth: list[dict[str, Any]]
     most: dict[str, Any]
-    """Who used the most memory on average while it was there: not planted, but true."""
+    """The container with the highest mean memory while it ran: not planted, but true."""
 
 
 def write_node(

@@ -137,7 +137,7 @@ class DemoColumn(NamedTuple):
 
 
 class Page:
-    """One file in the making: its ticks, who is in it, its columns."""
+    """The content of one file: its ticks, subjects and columns."""
 
     def __init__(self, request: DemoRequest, from_ms: int, to_ms: int) -> None:
         self.request = request

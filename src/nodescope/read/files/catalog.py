@@ -2,7 +2,7 @@
 The catalog: the metrics, series and time range of the files that are served.
 
 It is made from sidecars; of files without one the metrics and series are read
-from the file itself when somebody asks.
+from the file itself, when they are needed.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -47,7 +47,7 @@ class Catalog:
 
     @cached_property
     def metrics(self) -> dict[str, Metric]:
-        """By name; the newest sidecar's word on a metric wins, a bare name's counts where there is none."""
+        """By name; the newest sidecar that describes a metric wins; without one its bare name counts."""
         found: dict[str, Metric] = {}
         for entry in self.entries:
             if entry.sidecar is None:
@@ -66,7 +66,7 @@ class Catalog:
 
     @cached_property
     def subjects(self) -> dict[Identity, Subject]:
-        """Everything that has rows, with first and last sight over all files."""
+        """Everything that has rows, with its first and last sample over all files."""
         found: dict[Identity, Subject] = {}
         for labelled, group in group_by_labels(self.entries):
             if labelled is None:
@@ -153,7 +153,7 @@ def group_by_labels(entries: Sequence[FileEntry]) -> Iterator[tuple[Labelled | N
 
 
 def list_subjects(labelled: Labelled, group: Sequence[FileEntry]) -> list[Subject]:
-    """First and last sight over files with the same series; mostly each file's whole span."""
+    """First and last sample over files with the same series; mostly each file's whole span."""
     first = np.full(len(labelled), 2**62, np.int64)
     last = np.zeros(len(labelled), np.int64)
     for entry in group:

@@ -45,7 +45,7 @@ class FileRef:
     rows: int
     size: int
     sidecar_sha256: str = ""
-    """Where a manifest tells it."""
+    """Empty where no manifest has it."""
 
     @property
     def name(self) -> str:
@@ -197,7 +197,7 @@ def survey_objects(store: ObjectStore, partition: str, objects: Mapping[str, Lis
 
 
 def survey_sidecars(store: ObjectStore, partition: str, objects: Mapping[str, Listed]) -> Survey:
-    """Somebody else's copy of a data folder: what replaces what is in the sidecars."""
+    """A copy of a data folder that another tool made: sidecars say what replaces what."""
     entries: list[FileEntry] = []
     faults: list[SurveyFault] = []
     for name, one in objects.items():
@@ -217,14 +217,14 @@ def survey_sidecars(store: ObjectStore, partition: str, objects: Mapping[str, Li
 
 
 def open_files(
-    files: Sequence[FileRef], held: SidecarCache | None = None
+    files: Sequence[FileRef], cache: SidecarCache | None = None
 ) -> tuple[Catalog, list[SurveyFault]]:
     """A catalog of these files; what cannot be opened is named. FileNotFoundError: list again."""
     entries: list[FileEntry] = []
     faults: list[SurveyFault] = []
     for file in sorted(files, key=lambda one: (one.from_ms, one.key)):
         try:
-            entries.append(open_file(file, held))
+            entries.append(open_file(file, cache))
         except FileNotFoundError:
             raise
         except (ArchiveRefused, OSError) as error:
@@ -232,7 +232,7 @@ def open_files(
     return Catalog(tuple(entries), ()), faults
 
 
-def open_file(file: FileRef, held: SidecarCache | None) -> FileEntry:
+def open_file(file: FileRef, cache: SidecarCache | None) -> FileEntry:
     sidecar_key = file.key.removesuffix(PARQUET) + SIDECAR
     if not file.root:
         path = Path(file.key)
@@ -247,7 +247,7 @@ def open_file(file: FileRef, held: SidecarCache | None) -> FileEntry:
             raise FileNotFoundError(file.name)
         return data
 
-    data = held.get(file.sidecar_sha256, fetch) if held and file.sidecar_sha256 else fetch()
+    data = cache.get(file.sidecar_sha256, fetch) if cache and file.sidecar_sha256 else fetch()
     remote = RemoteFile(file.root, file.key, file.size)
     return FileEntry(
         Path(file.key), file.from_ms, file.to_ms, file.rows, file.size, parse_sidecar(data), remote=remote

@@ -1,10 +1,10 @@
 """
-Rows of Parquet files in an object store: only the row groups and columns that are asked for.
+Rows of Parquet files in an object store: only the row groups and columns that a query needs.
 
-Footers are kept for as long as the process lives: an object under a name does
-not change, and its size and checksum are part of the key. A file that has
-gone is FileNotFoundError: it was replaced, and whoever asks lists again. One
-that is damaged, or may not be read, is ArchiveRefused with its name.
+Footers are cached for the life of the process: an object under a name does
+not change, and its size is part of the cache's key. A file that has gone is
+FileNotFoundError: it was replaced, and the caller lists again. One that is
+damaged, or may not be read, is ArchiveRefused with its name.
 """
 
 from collections.abc import Sequence

@@ -192,7 +192,7 @@ def make_tail(streams: Mapping[str, FrameStream], catalog: Catalog) -> LiveTail:
 
 
 def last_sights(tail: LiveTail) -> dict[Identity, int]:
-    """When each thing was last measured, by the tail alone."""
+    """When each series of the tail was last measured."""
     found: dict[Identity, int] = {}
     for day in tail.days:
         for track in day.tracks.values():

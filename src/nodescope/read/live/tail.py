@@ -88,7 +88,7 @@ def measured_metrics(track: SegmentTrack) -> list[Metric]:
 
     A hybrid node's tables have columns for both versions of cgroups; a plain
     name is made of the one that is measured. The first and the newest blocks
-    tell: a column is not measured in between alone.
+    show which: no column is measured only between them.
     """
     seen = np.zeros(len(track.blocks[0].table.metrics), bool)
     for block in (track.blocks[0], *track.blocks[-3:]):

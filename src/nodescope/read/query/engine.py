@@ -1,7 +1,7 @@
 """
-One question to the archive and the live tail: a metric, of whom, from when to when.
+One query of the archive and the live tail: a metric, of which series, from when to when.
 
-The nodes of an archive are asked one by one (node_query.py). Buckets of a
+The nodes of an archive are read one by one (node_query.py). Buckets of a
 minute or more begin at whole minutes, and are filled from rollups where there
 are some.
 """
@@ -46,13 +46,13 @@ class QueryResult:
 
 @dataclass(slots=True)
 class Engine:
-    """A DuckDB in memory, shared by questions; it holds no data."""
+    """A DuckDB in memory, shared by all queries; it holds no data."""
 
     connection: duckdb.DuckDBPyConnection = field(default_factory=duckdb.connect)
 
     def __post_init__(self) -> None:
         self.connection.execute("SET TimeZone = 'UTC'")
-        # Footers of files seen before are not parsed again.
+        # The footer of a file is parsed once.
         self.connection.execute("SET parquet_metadata_cache = true")
 
     def query(
@@ -70,13 +70,13 @@ class Engine:
         """
         Full container ids, or None for all; times default to all there is.
 
-        `scope` asks for the same name of something else: the `cpu` of a node,
-        of each core or process; or picks among the series of a raw name.
+        With `scope` the same name is read of something else: the `cpu` of a
+        node, of each core or process. Of a raw name it selects the series.
         """
         known = {**catalog.metrics, **(tail.metrics if tail else {})}
-        asked = resolve_metric(metric, known, rate, scope)
-        if containers is not None and asked.scope not in ("", "container"):
-            raise RequestRejected(f'"{metric}" is measured per {asked.scope}, not per container')
+        resolved = resolve_metric(metric, known, rate, scope)
+        if containers is not None and resolved.scope not in ("", "container"):
+            raise RequestRejected(f'"{metric}" is measured per {resolved.scope}, not per container')
         if from_ms is None or to_ms is None:
             first, last = whole_range(catalog, tail)
             from_ms = first if from_ms is None else from_ms
@@ -86,14 +86,14 @@ class Engine:
         if max_points < 1:
             raise RequestRejected(f"max_points = {max_points} is not accepted; accepted: 1 or more")
         grid = make_grid(from_ms, to_ms, max_points)
-        answer = QueryResult(asked, from_ms, to_ms, grid.width_ms, [])
+        answer = QueryResult(resolved, from_ms, to_ms, grid.width_ms, [])
         rollups = find_rollups(catalog.paths, from_ms, to_ms) if grid.width_ms >= MINUTE_MS else []
         for node, entries in split_nodes(catalog, rollups, tail):
             mine = tail if tail and tail.node == node else None
-            targets = Targets(asked, node, catalog, tail, containers)
+            targets = Targets(resolved, node, catalog, tail, containers)
             taken: set[Identity] = set()
-            for inputs in asked.variants:
-                query = NodeQuery(self.connection, asked, inputs, targets, containers, grid)
+            for inputs in resolved.variants:
+                query = NodeQuery(self.connection, resolved, inputs, targets, containers, grid)
                 query.read_files(entries, [one for one in rollups if one.node == node])
                 if mine:
                     query.read_tail(mine)

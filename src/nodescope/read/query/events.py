@@ -71,7 +71,7 @@ def read_events(
 
 
 def unseen(catalog: Catalog, tail: LiveTail | None) -> dict[Identity, Subject]:
-    """Who is in the tail only."""
+    """Containers that only the tail has."""
     return {key: one for key, one in tail.subjects.items() if key not in catalog.subjects} if tail else {}
 
 
@@ -80,7 +80,7 @@ def first_of(tail: LiveTail | None) -> int:
 
 
 class Lives:
-    """Who lived when: what makes a start a restart, or no start at all."""
+    """When each container ran: what makes a start a restart, or no start at all."""
 
     def __init__(self, subjects: Mapping[Identity, Subject]) -> None:
         self._subjects = subjects
@@ -153,7 +153,7 @@ def read_written(catalog: Catalog, tail: LiveTail | None, from_ms: int, to_ms: i
 
 
 def run_starts(entry: FileEntry) -> list[int]:
-    """When the runs of a file began, as far as the file can tell: its first segment has number 1."""
+    """When the runs of a file began, where the file shows it: a run's first segment has number 1."""
     ticks = entry.ticks()
     if ticks is None or entry.sidecar is None:
         return []

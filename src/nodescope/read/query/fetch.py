@@ -3,7 +3,7 @@ Rows of one metric from many files, cut into series.
 
 Row groups are pruned by DuckDB from the WHERE clause: by the statistics of
 metric_name and l_container_id, then by the bloom filter. The columns that
-tell series apart come back as codes, not as text: the sidecars list every
+distinguish series come back as codes, not as text: the sidecars list every
 word that can occur, and 64 characters a row cost more than the numbers.
 """
 
@@ -66,7 +66,7 @@ def run_arrow(connection: duckdb.DuckDBPyConnection, question: str) -> pa.Table:
         raise ArchiveRefused(first_line(error)) from error
 
 
-# -- what tells series apart ----------------------------------------------------------
+# -- which columns distinguish series ----------------------------------------------------------
 
 
 def list_scopes(entries: Sequence[FileEntry], metric: str) -> set[str]:
@@ -74,7 +74,7 @@ def list_scopes(entries: Sequence[FileEntry], metric: str) -> set[str]:
 
 
 def identity_columns(scopes: set[str]) -> list[str]:
-    """The columns that tell series of these scopes apart."""
+    """The columns that distinguish series of these scopes."""
     wanted = {column for scope in scopes for column in ID_COLUMNS.get(scope, OTHER_COLUMNS)}
     if len(scopes) > 1 or not wanted or scopes == {"node"}:
         wanted.add("l_scope")
@@ -185,7 +185,7 @@ def fetch_foreign(
 def fetch_minutes(
     connection: duckdb.DuckDBPyConnection, paths: Sequence[Path], scopes: set[str], wanted: Wanted
 ) -> Fetched:
-    """From rollups; who is in them is on their rows, the scopes only say where to look."""
+    """From rollups. Their rows name their series; the scopes say which columns to select."""
     fetched: Fetched = {}
     where = where_rows(wanted, "l_container_id", wanted.scope)
     where.append(f"time >= TIMESTAMPTZ '{render_moment(wanted.from_ms)}+00'")
@@ -231,12 +231,12 @@ def cut_series(fetched: Fetched, table: pa.Table, names: SeriesNames, numbers: S
     columns |= {name: unwrap(table.column(name).combine_chunks(), np.inf) for name in numbers}
     words = [table.column(name).combine_chunks() for name in names.columns]
     for rows, labels in cut_rows(table.num_rows, words):
-        identity = names.identities.get(labels) or spread(names.columns, labels)
+        identity = names.identities.get(labels) or identity_of(names.columns, labels)
         piece = {name: one[rows] for name, one in columns.items()}
         fetched.setdefault(identity, []).append(piece)
 
 
-def spread(columns: Sequence[str], labels: Sequence[str | None]) -> Identity:
+def identity_of(columns: Sequence[str], labels: Sequence[str | None]) -> Identity:
     """An identity from the columns that were selected; what the scope does not use is left out."""
     known = dict(zip(columns, labels))
     return identify(tuple(known.get(name) for name in LABELS))

@@ -1,5 +1,5 @@
 """
-One question about one node, with one set of inputs: read, derived, put into buckets.
+One query of one node, with one set of inputs: read, derived, put into buckets.
 
 Pruned in this order: files by partition and sidecar (time, metric, container),
 row groups by the statistics of metric_name and l_container_id, then by the
@@ -42,23 +42,23 @@ Sampled = dict[Identity, list[Chunk]]
 
 
 class NodeQuery:
-    """One question about one node, with one set of inputs, being answered."""
+    """One query of one node, with one set of inputs, while it is being answered."""
 
     def __init__(
         self,
         connection: duckdb.DuckDBPyConnection,
-        asked: ResolvedMetric,
+        resolved: ResolvedMetric,
         inputs: Inputs,
         targets: Targets,
         containers: Sequence[str] | None,
         grid: BucketGrid,
     ) -> None:
         self.connection = connection
-        self.asked = asked
+        self.resolved = resolved
         self.inputs = inputs
         self.targets = targets
-        # What is measured elsewhere is not found by a container's id.
-        self.containers = None if containers is None or asked.of else sorted(set(containers))
+        # A pod's or core's series have no container id.
+        self.containers = None if containers is None or resolved.of else sorted(set(containers))
         self.grid = grid
         self.derivers: dict[Identity, SampleDeriver] = {}
         self.sums: dict[Identity, Buckets | Samples] = {}
@@ -81,7 +81,7 @@ class NodeQuery:
                 self._read_group(group, batch)
 
     def _wanted(self, metric: Metric, containers: Sequence[str] | None, from_ms: int) -> Wanted:
-        scope = self.asked.of or self.asked.scope
+        scope = self.resolved.of or self.resolved.scope
         return Wanted(metric.name, containers, scope, from_ms, self.grid.to_ms)
 
     def _read_rollups(self, rollups: Sequence[Rollup], scopes: set[str]) -> None:
@@ -107,7 +107,7 @@ class NodeQuery:
         parts: dict[Identity, list[Points]] = {}
         for identity, first in joined[0].items():
             others = [one.get(identity) for one in joined[1:]]
-            minutes = derive_minutes(self.asked.form, self.inputs, self.asked.factor, first, others)
+            minutes = derive_minutes(self.resolved.form, self.inputs, self.resolved.factor, first, others)
             for target in self.targets.of(identity):
                 parts.setdefault(target, []).append(minutes)
         for target, many in parts.items():
@@ -140,7 +140,7 @@ class NodeQuery:
 
     def _container_batches(self, entries: Sequence[FileEntry]) -> Iterator[list[str] | None]:
         """Containers a few at a time, so that a batch is a few million rows; None for no filter."""
-        if self.asked.of or not entries:
+        if self.resolved.of or not entries:
             yield None
             return
         grid = self.grid
@@ -187,9 +187,9 @@ class NodeQuery:
         self._derive([to_chunks(one, clocks) for one in fetched])
 
     def _clocks(self, entries: Sequence[FileEntry]) -> "Clocks | None":
-        """A gauge alone needs no clock but its own."""
+        """None: a gauge alone needs no monotonic clock."""
         ours = [entry for entry in entries if entry.sidecar is not None]
-        return clocks_of(ours) if ours and self.asked.form != "value" else None
+        return clocks_of(ours) if ours and self.resolved.form != "value" else None
 
     # -- the tail -------------------------------------------------------------
 
@@ -208,7 +208,7 @@ class NodeQuery:
         self._derive(inputs)
 
     def _wants(self, subject: Subject) -> bool:
-        scope = self.asked.of or self.asked.scope
+        scope = self.resolved.of or self.resolved.scope
         if scope and subject.label("l_scope") != scope:
             return False
         return self.containers is None or subject.label("l_container_id") in self.containers
@@ -224,7 +224,7 @@ class NodeQuery:
             others = [join_chunks(sampled.get(identity, [])) for sampled in inputs[1:]]
             time_ms, value = self._deriver_of(identity).take((join_chunks(chunks), *others))
             inside = (time_ms >= self.grid.from_ms) & (time_ms <= self.grid.to_ms)
-            if self.asked.form != "value":
+            if self.resolved.form != "value":
                 inside &= ~np.isnan(value)
             if not inside.all():
                 time_ms, value = time_ms[inside], value[inside]
@@ -237,7 +237,7 @@ class NodeQuery:
 
     def _deriver_of(self, identity: Identity) -> SampleDeriver:
         if identity not in self.derivers:
-            self.derivers[identity] = SampleDeriver(self.asked.form, self.inputs, self.asked.factor)
+            self.derivers[identity] = SampleDeriver(self.resolved.form, self.inputs, self.resolved.factor)
         return self.derivers[identity]
 
     def take_series(self, taken: set[Identity]) -> list[tuple[Subject, Points]]:
@@ -261,7 +261,7 @@ class NodeQuery:
 
 def split_overlaps(entries: Sequence[FileEntry]) -> list[list[FileEntry]]:
     """
-    Stretches that are read together: all files, unless two overlap in time.
+    Files that are read together: all, unless two overlap in time.
 
     They overlap where the clock was stepped back. Then each is read alone, in
     the order of the monotonic clock, so that a counter is followed as it grew.
@@ -279,7 +279,7 @@ def first_moment(entry: FileEntry) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Clocks:
-    """Wall time to monotonic time for a stretch."""
+    """From wall time to monotonic time, over the files that are read together."""
 
     time_ms: Integers
     mono_ns: Integers

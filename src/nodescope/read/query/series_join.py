@@ -1,5 +1,5 @@
 """
-Whose an input is: from the series that was measured to the one that was asked for.
+From the series that was measured to the series of the answer.
 
 Mostly they are the same. A pod's interfaces are summed to each of its
 containers, a node's cores, disks and interfaces to the node. Pieces of one
@@ -31,13 +31,13 @@ class Targets:
 
     def __init__(
         self,
-        asked: ResolvedMetric,
+        resolved: ResolvedMetric,
         node: str,
         catalog: Catalog,
         tail: LiveTail | None,
         containers: Sequence[str] | None,
     ) -> None:
-        self._asked = asked
+        self._resolved = resolved
         self._node = node
         self._known = [catalog.subjects, tail.subjects if tail else {}]
         self._pods: dict[str, dict[Identity, Subject]] | None = None
@@ -45,19 +45,19 @@ class Targets:
         self._spans: dict[Identity, tuple[int, int]] = {}
 
     def of(self, identity: Identity) -> list[Identity]:
-        """Who has a share in this input; empty: nobody that was asked for."""
-        asked = self._asked
-        if not asked.of:
+        """The series of the answer that this input belongs to; often the same one."""
+        resolved = self._resolved
+        if not resolved.of:
             return [identity]
-        if asked.of == "pod":
+        if resolved.of == "pod":
             return self._of_pod(identity)
-        if asked.of == "network" and identity[DEVICE].startswith(VIRTUAL):
+        if resolved.of == "network" and identity[DEVICE].startswith(VIRTUAL):
             return []
-        return [identify(self._label(l_scope=asked.scope))]
+        return [identify(self._label(l_scope=resolved.scope))]
 
     def _of_pod(self, identity: Identity) -> list[Identity]:
         uid = identity[POD]
-        if self._asked.scope == "pod":
+        if self._resolved.scope == "pod":
             return [identify(self._label(l_scope="pod", l_pod_uid=uid))]
         return [one.identity for one in self._containers_of(uid)]
 
@@ -93,7 +93,7 @@ class Targets:
                 return found
         words = {name: word or None for name, word in zip(IDENTITY, target)}
         labels = dict(zip(LABELS, self._label(**words)))
-        pod = self._asked.of == "pod" and self._containers_of(target[POD])
+        pod = self._resolved.of == "pod" and self._containers_of(target[POD])
         if pod:
             labels |= {name: pod[0].label(name) for name in ("l_pod_name", "l_namespace", "l_qos_class")}
         return Subject(tuple(labels.get(name) for name in LABELS))
@@ -131,4 +131,4 @@ class Targets:
         total = np.bincount(places[good], value[good], size)
         number = np.bincount(places[good], minlength=size)
         whole = np.where(number > 0, total, np.nan)
-        return whole / np.maximum(number, 1) if self._asked.join == "mean" else whole
+        return whole / np.maximum(number, 1) if self._resolved.join == "mean" else whole
