@@ -24,7 +24,7 @@ says so.
 import json
 import struct
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -88,17 +88,20 @@ def _table_to_json(table: Table) -> dict[str, Any]:
     }
 
 
+def metric_from_json(row: Mapping[str, Any]) -> Metric:
+    """Fields that this build does not know are left out."""
+    known = {key: row[key] for key in row if key in Metric.__dataclass_fields__}
+    known["labels"] = _pairs(known.get("labels", []))
+    known["also"] = tuple(known.get("also", ()))
+    return Metric(**{"help": "", **known})
+
+
 def _table_from_json(value: dict[str, Any]) -> Table:
-    metrics = []
-    for row in value["metrics"]:
-        known = {key: row[key] for key in row if key in Metric.__dataclass_fields__}
-        known["labels"] = _pairs(known.get("labels", []))
-        known["also"] = tuple(known.get("also", ()))
-        metrics.append(Metric(**known))
+    metrics = tuple(map(metric_from_json, value["metrics"]))
     info = value.get("info")
     if info:
         info = Info(info["published"], info["help"], tuple(info["labels"]))
-    return Table(value["name"], value["source"], tuple(value["scopes"]), tuple(metrics), info or None)
+    return Table(value["name"], value["source"], tuple(value["scopes"]), metrics, info or None)
 
 
 @dataclass(slots=True)

@@ -32,6 +32,7 @@ import numpy as np
 import zstandard
 
 from nodescope.base.block import Integers
+from nodescope.base.codec import metric_from_json
 from nodescope.base.errors import ArchiveRefused, ArchiveTruncated
 from nodescope.base.metric import Metric
 from nodescope.keep.label_columns import LABELS, Subject
@@ -173,13 +174,7 @@ def _unpack(data: bytes) -> Any:
 # Enough for the sets that a day's files have; each is some KiB of text.
 @lru_cache(maxsize=256)
 def _metrics_from(data: bytes) -> tuple[Metric, ...]:
-    found = []
-    for row in _unpack(data):
-        known = {key: row[key] for key in row if key in Metric.__dataclass_fields__}
-        known["labels"] = tuple((key, value) for key, value in known.get("labels", []))
-        known["also"] = tuple(known.get("also", ()))
-        found.append(Metric(**{"help": "", **known}))
-    return tuple(found)
+    return tuple(map(metric_from_json, _unpack(data)))
 
 
 @lru_cache(maxsize=256)
