@@ -204,7 +204,7 @@ def merge(data: str) -> dict[str, Any]:
         paths = [file.path for file in folder.files() if file.path.parent == partition]
         if len(paths) > 1:
             spent, merged = spend(lambda paths=paths: merge_files(Disk(tally), paths))  # type: ignore[misc]
-            rows, seconds = rows + merged.rows, seconds + spent
+            rows, seconds = rows + merged, seconds + spent
         renew_rollups(Disk(), folder, partition)
     return {
         "rows": rows,
@@ -222,8 +222,8 @@ def write_day(folder: Path, containers: int) -> None:
 
     from nodescope.base.entity import Entity
     from nodescope.base.metric import Metric
-    from nodescope.keep.convert import publish
     from nodescope.keep.disk import Disk
+    from nodescope.keep.file_writer import publish
     from nodescope.keep.folder import DataFolder
     from nodescope.keep.label_columns import describe_entity
     from nodescope.keep.parquet import ArchiveWriter, SampleRows
@@ -354,7 +354,7 @@ def panel(data: str) -> dict[str, Any]:
         assert len(engine.query(catalogs[place], "cpu", eight, max_points=points).lines) == 8
 
     def rank() -> None:
-        assert len(rank_containers(engine, catalogs[folder], "cpu", limit=10).rows) == 10
+        assert len(rank_containers(engine, catalogs[folder], "cpu")[:10]) == 10
 
     with without_minutes(folder) as samples:
         return take_turns(

@@ -18,10 +18,11 @@ from typing import Any
 from bench import fleet_shapes
 from bench.fleet_shapes import FALSE_SHARE, Fleet
 from bench.result import Row
-from nodescope.keep.demo.archive import cut_days, write_node
+from nodescope.keep.demo.archive import Span, write_node
 from nodescope.keep.demo.fleet import plan_fleet, plant_steady_cache, rollout_minute
 from nodescope.keep.demo.plan import Planter, plant_crash_loop, plant_cron
 from nodescope.keep.demo.story import DemoRequest
+from nodescope.keep.folder import MS_PER_DAY
 from nodescope.read.files.file_survey import Survey, survey_roots
 from nodescope.use.fleet.answer import FleetAnswer, build_answer
 from nodescope.use.fleet.unit import Job, Unit, split_by_day, units_around
@@ -51,6 +52,15 @@ def write_member(wish: DemoRequest, plan: Plan) -> list[dict[str, Any]]:
     own = replace(wish, data=wish.data / node, node=node)
     made = write_node(own, "bench", lambda _: None, planters=plan(own), cut=cut_days)
     return [{"node": node, **one} for one in made.truth]
+
+
+def cut_days(start_ms: int, end_ms: int) -> Iterator[Span]:
+    """All of it is over and merged: one file a day."""
+    at_ms = start_ms
+    while at_ms < end_ms:
+        next_ms = min(end_ms, (at_ms // MS_PER_DAY + 1) * MS_PER_DAY)
+        yield at_ms, next_ms, "consolidated"
+        at_ms = next_ms
 
 
 @dataclass(slots=True)

@@ -36,9 +36,10 @@ from nodescope.collect.run.source import Context, MakeBatchSource, MakeCallSourc
 from nodescope.collect.sources import BATCH_SOURCES, CALL_SOURCES
 from nodescope.fpga.tracker import FpgaTracker
 from nodescope.hold.ring import Ring
-from nodescope.keep.archiver import ArchivePlan, Keeper
+from nodescope.keep.archiver import ArchivePlan, Archiver
 from nodescope.keep.disk import Disk
 from nodescope.keep.folder import DataFolder, clean_identifier
+from nodescope.keep.retention import build_limits
 from nodescope.keep.session import Session, render_time
 from nodescope.kube.account import Access, find_account
 from nodescope.kube.client import Client
@@ -214,7 +215,7 @@ class Parts:
     scrape: Scrape
     agent: Agent
     run_id: str
-    keeper: Keeper | None = None
+    archiver: Archiver | None = None
     annotator: Annotator | None = None
     """Writes this node's annotations, where there is an account that may."""
 
@@ -300,18 +301,15 @@ def connect_archive(parts: Parts, environment: Mapping[str, str]) -> None:
     plan = ArchivePlan(
         settings.rotation_seconds,
         settings.wal_sync_seconds,
-        settings.retention_days * 86400,
-        settings.retention_bytes,
-        settings.retention_free_bytes,
-        settings.rollup_days * 86400,
+        build_limits(settings),
         settings.archive_include,
         settings.archive_exclude,
     )
     folder = DataFolder(choose_data(settings, environment).absolute())
-    keeper = Keeper(folder, session, plan, parts.clock, Disk())
-    parts.keeper = keeper
-    parts.sampler.connect(keeper)
-    parts.own.archive = keeper.status
+    archiver = Archiver(folder, session, plan, parts.clock, Disk())
+    parts.archiver = archiver
+    parts.sampler.connect(archiver)
+    parts.own.archive = archiver.status
 
 
 def build_agent_app(parts: Parts) -> Any:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.strategies import examples, frame_sequences
 
 from nodescope.base.block import Block, Info, Table
-from nodescope.base.codec import DEFINITION, HELLO, SET, Decoder, Encoder, iterate_records, pack_record
+from nodescope.base.codec import HELLO, SET, Decoder, Encoder, iterate_records, pack_record
 from nodescope.base.codec import TABLE as TABLE_RECORD
 from nodescope.base.entity import Entity
 from nodescope.base.errors import ArchiveRefused, ArchiveTruncated
@@ -129,17 +129,19 @@ def test_an_entity_is_spelled_out_once_and_stays_the_same_object() -> None:
     assert third.blocks[0].entities == (b,)
 
 
-def test_a_stream_of_version_1_is_still_read() -> None:
-    """A log that the version before left behind becomes Parquet like any other."""
-    frame = make_frame((Entity("container", ("a",)),), TABLE)
-    records = list(iterate_records(Encoder().encode(frame)))
-    table = json.loads(bytes(records[0][1][4:]))
-    (entities,) = [json.loads(bytes(payload[20:])) for kind, payload in records if kind == SET]
-    content = json.dumps({"table": table, "entities": entities}).encode()
-    hello = pack_record(HELLO, json.dumps({"format": "nodescope-frames", "version": 1}).encode())
-    old = [hello, pack_record(DEFINITION, b"\0\0\0\0" + content), pack_record(3, bytes(records[-1][1]))]
-    (found,) = Decoder().decode(b"".join(old))
-    assert_same(found, frame)
+@pytest.mark.parametrize("version", [1, 3])
+def test_a_stream_of_another_version_is_refused(version: int) -> None:
+    hello = pack_record(HELLO, json.dumps({"format": "nodescope-frames", "version": version}).encode())
+    with pytest.raises(ArchiveRefused, match=f"version {version}; this build reads 2"):
+        list(Decoder().decode(hello))
+
+
+def test_a_cut_record_says_where_it_begins() -> None:
+    hello = Encoder().hello()
+    for cut in (hello[:-1], hello[:5]):
+        with pytest.raises(ArchiveTruncated) as caught:
+            list(Decoder().decode(hello + cut))
+        assert caught.value.offset == len(hello)
 
 
 def test_the_info_of_a_table_survives() -> None:

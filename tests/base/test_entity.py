@@ -1,36 +1,30 @@
-"""Series identity: one name for one series, and no two series under one name."""
+"""Series identity: one key for one entity, and no two entities under one key."""
 
 from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.strategies import examples
 
-from nodescope.base.entity import LIMITS, SCOPES, Entity, series_id
+from nodescope.base.entity import LIMITS, SCOPES, Entity
 
 PART = st.text("ab|\\/", max_size=4)
-SERIES = st.tuples(PART, st.sampled_from(SCOPES), st.lists(PART, max_size=3).map(tuple), PART)
+NAMED = st.tuples(st.sampled_from(SCOPES), st.lists(PART, max_size=3).map(tuple))
 
 
-def name(series: tuple[str, str, tuple[str, ...], str]) -> str:
-    node, scope, ids, metric = series
-    return series_id(node, Entity(scope, ids), metric)
-
-
-@given(SERIES, SERIES)
+@given(NAMED, NAMED)
 @examples(600)
-@example(("a|b", "cpu", (), "m"), ("a", "cpu", ("b",), "m"))
-@example(("a\\", "cpu", ("|",), ""), ("a", "cpu", ("\\|",), ""))
-def test_two_series_have_one_name_only_when_they_are_one(
-    a: tuple[str, str, tuple[str, ...], str], b: tuple[str, str, tuple[str, ...], str]
+@example(("service", ("a/b", "c")), ("service", ("a", "b/c")))
+@example(("cpu", ()), ("cpu", ("",)))
+def test_two_entities_have_one_key_only_when_they_are_one(
+    a: tuple[str, tuple[str, ...]], b: tuple[str, tuple[str, ...]]
 ) -> None:
-    """forall a, b: series_id(a) == series_id(b) iff a == b"""
-    assert (name(a) == name(b)) == (a == b)
+    """forall a, b: a.key == b.key iff scope and ids are equal"""
+    assert (Entity(*a).key == Entity(*b).key) == (a == b)
 
 
-def test_labels_that_arrive_later_do_not_change_the_name() -> None:
+def test_labels_that_arrive_later_do_not_change_the_key() -> None:
     before = Entity("container", ("abc", "12"))
     after = Entity("container", ("abc", "12"), (("pod", "web-0"),))
     assert before.key == after.key
-    assert series_id("n", before, "m") == series_id("n", after, "m")
 
 
 def test_an_attribute_is_a_label_or_a_detail() -> None:

@@ -43,7 +43,7 @@ def copy_all(data: Path, url: str) -> Copied:
     return Copier(Disk(), DataFolder(data), open_store(url), Clock()).run_pass(everything=True)
 
 
-def wish_for(path: Path, node: str) -> DemoRequest:
+def request_for(path: Path, node: str) -> DemoRequest:
     return DemoRequest(
         path, HOURS, CONTAINERS, SEED, END_MS, node, int(node.removeprefix("demo-")) - 1, NODES
     )
@@ -53,17 +53,17 @@ def write_fleet(path: Path) -> list[dict[str, Any]]:
     planted: list[dict[str, Any]] = []
     for number in range(NODES):
         node = f"demo-{number + 1}"
-        wish = wish_for(path / node, node)
-        made = write_node(wish, "0", lambda _: None, planters=plan_fleet(wish))
+        request = request_for(path / node, node)
+        made = write_node(request, "0", lambda _: None, planters=plan_fleet(request))
         planted += [{"node": node, **one} for one in made.truth]
-    (path / "truth.json").write_bytes(render_truth(wish, planted))
+    (path / "truth.json").write_bytes(render_truth(request, planted))
     return planted
 
 
 def write_node_again(path: Path, node: str) -> None:
     """One node as its collector left it: hours, and fresh files that nobody merged."""
-    wish = wish_for(path, node)
-    write_node(wish, "0", lambda _: None, planters=plan_fleet(wish))
+    request = request_for(path, node)
+    write_node(request, "0", lambda _: None, planters=plan_fleet(request))
 
 
 @dataclass

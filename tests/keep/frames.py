@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -16,6 +17,10 @@ from nodescope.base.frame import OK, Event, Frame
 from nodescope.base.metric import Metric
 from nodescope.keep.disk import Disk, Operation
 from nodescope.keep.folder import DataFolder
+
+if TYPE_CHECKING:
+    from nodescope.read.files.catalog import Catalog
+    from nodescope.read.live.tail import LiveTail
 
 # 2026-03-01 11:59:00 UTC.
 START_NS = 1_772_366_340_000_000_000
@@ -73,7 +78,7 @@ def frames(count: int, first: int = 0) -> list[Frame]:
 def write_log(
     folder: DataFolder, many: Sequence[Frame], run: str = "run1", segment: int = 1, **facts: object
 ) -> Path:
-    """A closed segment, as a journal leaves it."""
+    """A closed segment, as an agent leaves it."""
     folder.wal.mkdir(parents=True, exist_ok=True)
     encoder = Encoder()
     parts = [encoder.hello(**{"run": run, "segment": segment, "node": "n1", "identifier": "n1", **facts})]
@@ -98,6 +103,15 @@ def archived_times(folder: DataFolder, metric: str = CURRENT.name, letter: str =
         times = rows.column("time").cast(pa.int64()).to_pylist()
         found += [round((time - START_NS // 10**6) / 1000) for time in times]
     return sorted(found)
+
+
+def read_log_tail(data: Path, catalog: "Catalog") -> "LiveTail":
+    """What the log beside an archive has and the archive does not."""
+    from nodescope.read.live.follow import LogFeed, make_tail
+
+    feed = LogFeed(data)
+    feed.poll()
+    return make_tail(feed.streams(), catalog)
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""The keeper: never in the way of the tick, and back by itself when the disk is."""
+"""The archiver: never in the way of the tick, and back by itself when the disk is."""
 
 import errno
 import os
@@ -11,14 +11,15 @@ from tests.keep.frames import MONO_NS, SECOND_NS, START_NS, archived_times, fram
 from tests.support import TurnableClock
 
 from nodescope.base.errors import ArchiveBusy
-from nodescope.keep.archiver import ArchivePlan, Keeper
+from nodescope.keep.archiver import ArchivePlan, Archiver
 from nodescope.keep.copy.copied_files import Status, write_status
 from nodescope.keep.disk import Disk, Operation
 from nodescope.keep.folder import DataFolder
+from nodescope.keep.retention import RetentionLimits
 from nodescope.keep.session import Session, read_session
 from nodescope.publish.self_metrics import archive_families
 
-PLAN = ArchivePlan(1000.0, 5.0, 7 * 86400.0, 2**32, 0, 90 * 86400.0)
+PLAN = ArchivePlan(1000.0, 5.0, RetentionLimits(7 * 86400.0, 2**32, 0, 90 * 86400.0))
 
 
 def session(run: str = "run1") -> Session:
@@ -36,40 +37,40 @@ class BrokenDisk:
             raise OSError(self.error, os.strerror(self.error))
 
 
-Make = Callable[..., Keeper]
+Make = Callable[..., Archiver]
 
 
 @pytest.fixture
 def make(tmp_path: Path) -> Iterator[Make]:
-    made: list[Keeper] = []
+    made: list[Archiver] = []
 
-    def build(run: str = "run1", plan: ArchivePlan = PLAN, disk: Disk | None = None) -> Keeper:
+    def build(run: str = "run1", plan: ArchivePlan = PLAN, disk: Disk | None = None) -> Archiver:
         clock = TurnableClock(START_NS, MONO_NS)
-        keeper = Keeper(DataFolder(tmp_path / "data"), session(run), plan, clock, disk or Disk())
-        made.append(keeper)
-        return keeper
+        archiver = Archiver(DataFolder(tmp_path / "data"), session(run), plan, clock, disk or Disk())
+        made.append(archiver)
+        return archiver
 
     yield build
-    for keeper in made:
-        keeper.stop()
+    for archiver in made:
+        archiver.stop()
 
 
-def wait_written(keeper: Keeper, sequence: int) -> None:
+def wait_written(archiver: Archiver, sequence: int) -> None:
     """Until the thread has taken this frame; the test's own deadline is the runner's."""
     poll = threading.Event()
-    while keeper.counts.frames + keeper.counts.lost <= sequence:
+    while archiver.counts.frames + archiver.counts.lost <= sequence:
         poll.wait(0.01)
 
 
 def test_what_was_accepted_is_in_the_archive_after_stop(make: Make) -> None:
-    keeper = make()
-    keeper.start()
+    archiver = make()
+    archiver.start()
     for number in range(5):
-        keeper.accept(frame_at(number))
-    keeper.stop()
-    assert archived_times(keeper.folder) == [0, 1, 2, 3, 4]
-    assert keeper.status().rows > 0
-    assert not list(keeper.folder.wal.glob("*.log"))
+        archiver.accept(frame_at(number))
+    archiver.stop()
+    assert archived_times(archiver.folder) == [0, 1, 2, 3, 4]
+    assert archiver.status().rows > 0
+    assert not list(archiver.folder.wal.glob("*.log"))
 
 
 def test_a_second_agent_is_refused_by_name_of_the_first(make: Make) -> None:
@@ -92,78 +93,78 @@ def test_the_folder_is_free_again_after_the_first_has_gone(make: Make) -> None:
 def test_a_disk_that_fails_pauses_the_archive_and_resumes_it(make: Make, code: int) -> None:
     """Ticks meanwhile are counted as lost; ticks before and after are archived once."""
     broken = BrokenDisk()
-    keeper = make(disk=Disk(broken))
-    keeper.start()
+    archiver = make(disk=Disk(broken))
+    archiver.start()
     for number in range(3):
-        keeper.accept(frame_at(number))
-    wait_written(keeper, 2)
+        archiver.accept(frame_at(number))
+    wait_written(archiver, 2)
     broken.error = code
     for number in range(3, 6):
-        keeper.accept(frame_at(number))
-    wait_written(keeper, 5)
-    status = keeper.status()
+        archiver.accept(frame_at(number))
+    wait_written(archiver, 5)
+    status = archiver.status()
     assert status.state == "paused"
     assert status.reason
     assert status.frames_lost == 3
     broken.error = None
     for number in range(20, 23):
-        keeper.accept(frame_at(number))
-    wait_written(keeper, 8)
-    assert keeper.status().state == "writing"
-    keeper.stop()
-    assert archived_times(keeper.folder) == [0, 1, 2, 20, 21, 22]
+        archiver.accept(frame_at(number))
+    wait_written(archiver, 8)
+    assert archiver.status().state == "writing"
+    archiver.stop()
+    assert archived_times(archiver.folder) == [0, 1, 2, 20, 21, 22]
 
 
 def test_a_folder_that_vanishes_is_waited_for_not_made_anew(make: Make, tmp_path: Path) -> None:
     """Its mount point is no place to write to."""
-    keeper = make()
-    keeper.start()
-    keeper.accept(frame_at(0))
-    wait_written(keeper, 0)
-    keeper.folder.path.rename(tmp_path / "away")
-    keeper.accept(frame_at(1))
-    wait_written(keeper, 1)
-    assert keeper.status().state == "paused"
-    assert "gone" in keeper.status().reason
-    assert not keeper.folder.path.exists()
-    (tmp_path / "away").rename(keeper.folder.path)
-    keeper.accept(frame_at(20))
-    wait_written(keeper, 2)
-    keeper.stop()
-    assert archived_times(keeper.folder) == [0, 20]
+    archiver = make()
+    archiver.start()
+    archiver.accept(frame_at(0))
+    wait_written(archiver, 0)
+    archiver.folder.path.rename(tmp_path / "away")
+    archiver.accept(frame_at(1))
+    wait_written(archiver, 1)
+    assert archiver.status().state == "paused"
+    assert "gone" in archiver.status().reason
+    assert not archiver.folder.path.exists()
+    (tmp_path / "away").rename(archiver.folder.path)
+    archiver.accept(frame_at(20))
+    wait_written(archiver, 2)
+    archiver.stop()
+    assert archived_times(archiver.folder) == [0, 20]
 
 
 def test_a_clock_stepped_back_begins_a_new_segment(make: Make) -> None:
     """Both stretches are there, under names that do not meet."""
-    keeper = make()
-    keeper.start()
+    archiver = make()
+    archiver.start()
     hour_ns = 3600 * SECOND_NS
     for number in range(3):
-        keeper.accept(frame_at(number))
+        archiver.accept(frame_at(number))
     for number in range(3, 6):
-        keeper.accept(frame_at(number, at_ns=START_NS + number * SECOND_NS - hour_ns))
-    keeper.stop()
-    assert archived_times(keeper.folder) == [-3597, -3596, -3595, 0, 1, 2]
-    assert len(list(keeper.folder.files())) == 2
+        archiver.accept(frame_at(number, at_ns=START_NS + number * SECOND_NS - hour_ns))
+    archiver.stop()
+    assert archived_times(archiver.folder) == [-3597, -3596, -3595, 0, 1, 2]
+    assert len(list(archiver.folder.files())) == 2
 
 
 def test_a_full_queue_loses_and_counts_and_returns_at_once(make: Make) -> None:
-    keeper = make()
+    archiver = make()
     for number in range(100):
-        keeper.accept(frame_at(number))
-    assert keeper.status().frames_lost == 40
+        archiver.accept(frame_at(number))
+    assert archiver.status().frames_lost == 40
 
 
 def test_what_a_crash_left_open_is_archived_at_the_next_start(make: Make) -> None:
     """No clean stop: the lock is freed by the kernel, the log is found."""
-    keeper = make()
-    keeper.start()
-    keeper.accept(frame_at(0))
-    wait_written(keeper, 0)
-    (left,) = keeper.folder.wal.glob("*.open")
+    archiver = make()
+    archiver.start()
+    archiver.accept(frame_at(0))
+    wait_written(archiver, 0)
+    (left,) = archiver.folder.wal.glob("*.open")
     data = left.read_bytes()
-    keeper.stop()
-    for file in list(keeper.folder.files()):
+    archiver.stop()
+    for file in list(archiver.folder.files()):
         file.path.unlink()
         file.sidecar.unlink()
     left.write_bytes(data + b"torn")
@@ -175,22 +176,22 @@ def test_what_a_crash_left_open_is_archived_at_the_next_start(make: Make) -> Non
 
 
 def test_too_little_free_space_pauses_before_the_disk_is_full(make: Make) -> None:
-    plan = ArchivePlan(1000.0, 5.0, 7 * 86400.0, 2**32, 2**62, 90 * 86400.0)
-    keeper = make(plan=plan)
-    keeper.start()
-    assert "retention_free_bytes" in keeper.status().reason
+    plan = ArchivePlan(1000.0, 5.0, RetentionLimits(7 * 86400.0, 2**32, 2**62, 90 * 86400.0))
+    archiver = make(plan=plan)
+    archiver.start()
+    assert "retention_free_bytes" in archiver.status().reason
 
 
 def test_the_lag_of_the_copy_is_published(make: Make) -> None:
     """From the consolidator's file; nothing is told where nothing is copied."""
-    keeper = make()
-    assert keeper.status().copy is None
-    names = {family.name for family in archive_families(keeper.status())}
+    archiver = make()
+    assert archiver.status().copy is None
+    names = {family.name for family in archive_families(archiver.status())}
     assert "nodescope_copy_lag_seconds" not in names
     oldest_ms = START_NS // 1_000_000 - 7_200_000
     status = Status("s3://bucket", oldest_ms, 3, 4096, 1, 100, 2, "refused", 1, 55, 4)
-    write_status(Disk(), keeper.folder, status)
-    told = {family.name: family.samples[0][2] for family in archive_families(keeper.status())}
+    write_status(Disk(), archiver.folder, status)
+    told = {family.name: family.samples[0][2] for family in archive_families(archiver.status())}
     assert told["nodescope_copy_lag_seconds"] == 7200.0
     assert told["nodescope_copy_waiting_files"] == 3
     assert told["nodescope_copy_failures_total"] == 2

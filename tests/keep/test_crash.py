@@ -27,7 +27,7 @@ from nodescope.keep.consolidator import Consolidator
 from nodescope.keep.convert import convert_all, sweep
 from nodescope.keep.disk import Disk, Operation
 from nodescope.keep.folder import CLOSED, OPEN, DataFolder
-from nodescope.keep.log_writer import Journal
+from nodescope.keep.log_writer import LogWriter
 from nodescope.read.files.catalog import read_catalog
 from nodescope.read.query.engine import Engine
 
@@ -54,11 +54,11 @@ def record_run(folder: DataFolder) -> tuple[list[Operation], dict[int, int]]:
     done: dict[int, int] = {}
     for segment in (1, 2):
         first = frame_at(segment * 4 - 4)
-        journal = Journal.begin(disk, folder, segment, FACTS, first)
+        writer = LogWriter.begin(disk, folder, segment, FACTS, first)
         for number in range(segment * 4 - 4, segment * 4):
-            journal.append(frame_at(number))
+            writer.append(frame_at(number))
             done[number] = len(recorder.operations)
-        journal.close()
+        writer.close()
         convert_all(disk, folder)
     return recorder.operations, done
 

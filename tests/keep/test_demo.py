@@ -18,9 +18,9 @@ Samples = dict[tuple[str, str], "np.ndarray[tuple[int], np.dtype[np.float64]]"]
 
 
 def make(path: Path, seed: int = 7) -> DemoRequest:
-    wish = DemoRequest(path, 0.6, 9, seed, END_MS, "demo-1")
-    write_node(wish, "0", lambda _: None)
-    return wish
+    request = DemoRequest(path, 0.6, 9, seed, END_MS, "demo-1")
+    write_node(request, "0", lambda _: None)
+    return request
 
 
 @pytest.fixture(scope="module")

@@ -29,7 +29,7 @@ def make_file(folder: DataFolder, age_days: float, size: int = 1000, kind: str =
 def limits(
     age_days: float = 7, total: int = 10**9, free: int = 0, rollup_days: float = 90
 ) -> RetentionLimits:
-    return RetentionLimits(NOW_MS, age_days * 86400, total, free, rollup_days * 86400)
+    return RetentionLimits(age_days * 86400, total, free, rollup_days * 86400)
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def folder(tmp_path: Path) -> DataFolder:
 
 def test_old_files_leave_with_their_sidecars(folder: DataFolder) -> None:
     old, new = make_file(folder, 8), make_file(folder, 1)
-    freed = apply_retention(Disk(), folder, limits())
+    freed = apply_retention(Disk(), folder, limits(), NOW_MS)
     assert (old.exists(), old.with_suffix(".containers").exists(), new.exists()) == (False, False, True)
     assert (freed.files, freed.bytes, freed.left_bytes) == (1, 1000, 1000)
 
@@ -47,27 +47,27 @@ def test_old_files_leave_with_their_sidecars(folder: DataFolder) -> None:
 def test_bytes_take_the_oldest_first_and_rollups_last(folder: DataFolder) -> None:
     files = [make_file(folder, age) for age in (5, 4, 3, 2)]
     rollup = make_file(folder, 6, kind="minute")
-    apply_retention(Disk(), folder, limits(total=3000))
+    apply_retention(Disk(), folder, limits(total=3000), NOW_MS)
     assert [path.exists() for path in files] == [False, False, True, True]
     assert rollup.exists()
 
 
 def test_the_newest_file_always_stays(folder: DataFolder) -> None:
     newest = make_file(folder, 30)
-    apply_retention(Disk(), folder, limits(total=1))
+    apply_retention(Disk(), folder, limits(total=1), NOW_MS)
     assert newest.exists()
 
 
 def test_too_little_free_space_takes_all_but_the_newest(folder: DataFolder) -> None:
     files = [make_file(folder, age) for age in (3, 2, 1)]
-    apply_retention(Disk(), folder, limits(free=2**62))
+    apply_retention(Disk(), folder, limits(free=2**62), NOW_MS)
     assert [path.exists() for path in files] == [False, False, True]
 
 
 def test_rollups_have_an_age_of_their_own(folder: DataFolder) -> None:
     make_file(folder, 0)
     young, old = make_file(folder, 60, kind="minute"), make_file(folder, 100, kind="minute")
-    apply_retention(Disk(), folder, limits())
+    apply_retention(Disk(), folder, limits(), NOW_MS)
     assert (young.exists(), old.exists()) == (True, False)
 
 
@@ -76,5 +76,5 @@ def test_the_log_is_never_touched(folder: DataFolder) -> None:
     log = folder.wal / "run1-000001.log"
     log.write_bytes(bytes(5000))
     make_file(folder, 1)
-    apply_retention(Disk(), folder, limits(total=1, free=2**62))
+    apply_retention(Disk(), folder, limits(total=1, free=2**62), NOW_MS)
     assert log.exists()

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from nodescope.keep.demo.archive import ROTATION_MS, cut_files, write_file, write_node
+from nodescope.keep.demo.archive import ROTATION_MS, cut_files, write_demo_file, write_node
 from nodescope.keep.demo.plan import plan_node
 from nodescope.keep.demo.samples import run_of
 from nodescope.keep.demo.story import DemoRequest
@@ -25,24 +25,24 @@ def write_demo(folder: Path, hours: float = 1.0, containers: int = 10) -> Path:
 
 def write_hostile(folder: Path) -> Path:
     """Ten minutes of containers in pods that nobody should have named so."""
-    wish = DemoRequest(folder, 1 / 6, 6, 7, END_MS, "demo-1")
+    request = DemoRequest(folder, 1 / 6, 6, 7, END_MS, "demo-1")
     disk, data = Disk(), DataFolder(folder)
     disk.make_folder(data.path)
-    node = plan_node(wish)
+    node = plan_node(request)
     names = dict(zip(dict.fromkeys(life.pod for life in node.lives), HOSTILE, strict=False))
     for life in node.lives:
         life.pod = names.get(life.pod, life.pod)
-    start_ms = END_MS - round(wish.hours * MS_PER_HOUR)
+    start_ms = END_MS - round(request.hours * MS_PER_HOUR)
     started = render_time(start_ms * 1_000_000)
-    identifier = clean_identifier(wish.node)
+    identifier = clean_identifier(request.node)
     write_session(
         disk,
         data,
         Session(
-            run_of(wish),
+            run_of(request),
             identifier,
             started,
-            wish.node,
+            request.node,
             "demo",
             1000,
             ROTATION_MS / 1000,
@@ -51,5 +51,5 @@ def write_hostile(folder: Path) -> Path:
         ),
     )
     for number, span in enumerate(cut_files(start_ms, END_MS)):
-        write_file(disk, data, wish, node, span, number + 1)
+        write_demo_file(disk, data, request, node, span, number + 1)
     return folder

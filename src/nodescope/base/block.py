@@ -16,7 +16,9 @@ from numpy.typing import NDArray
 from nodescope.base.entity import Entity
 from nodescope.base.metric import Metric
 
-Values = NDArray[np.float64]
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+Values = Floats
 
 
 @dataclass(frozen=True, slots=True)

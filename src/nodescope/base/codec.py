@@ -16,16 +16,15 @@ A stream is a sequence of records, all integers little-endian:
 
 A set is sent before the first frame that uses it, and again only when a set
 of entities changed; then only entities that the stream has not named yet are
-spelled out, because the processes of a node change every second and are
+written out, because the processes of a node change every second and are
 mostly the same. A record cut short is no record: a reader stops there and
-says so. Version 1 had one kind 2 for table and set together, with every entity
-spelled out each time; it is still read.
+says so.
 """
 
 import json
 import struct
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -39,7 +38,7 @@ from nodescope.base.metric import Metric
 
 FORMAT = "nodescope-frames"
 VERSION = 2
-HELLO, DEFINITION, FRAME, TABLE, SET = 1, 2, 3, 4, 5
+HELLO, FRAME, TABLE, SET = 1, 3, 4, 5
 _RECORD = struct.Struct("<IIB")
 _FRAME = struct.Struct("<QqqI")
 _BLOCK = struct.Struct("<IqII")
@@ -89,17 +88,20 @@ def _table_to_json(table: Table) -> dict[str, Any]:
     }
 
 
+def metric_from_json(row: Mapping[str, Any]) -> Metric:
+    """Fields that this build does not know are left out."""
+    known = {key: row[key] for key in row if key in Metric.__dataclass_fields__}
+    known["labels"] = _pairs(known.get("labels", []))
+    known["also"] = tuple(known.get("also", ()))
+    return Metric(**{"help": "", **known})
+
+
 def _table_from_json(value: dict[str, Any]) -> Table:
-    metrics = []
-    for row in value["metrics"]:
-        known = {key: row[key] for key in row if key in Metric.__dataclass_fields__}
-        known["labels"] = _pairs(known.get("labels", []))
-        known["also"] = tuple(known.get("also", ()))
-        metrics.append(Metric(**known))
+    metrics = tuple(map(metric_from_json, value["metrics"]))
     info = value.get("info")
     if info:
         info = Info(info["published"], info["help"], tuple(info["labels"]))
-    return Table(value["name"], value["source"], tuple(value["scopes"]), tuple(metrics), info or None)
+    return Table(value["name"], value["source"], tuple(value["scopes"]), metrics, info or None)
 
 
 @dataclass(slots=True)
@@ -200,8 +202,8 @@ class Decoder:
         Every whole frame; ArchiveTruncated at a record that was cut or damaged.
 
         The blocks look into the data they came from: a mapped file stays on
-        disk until somebody touches a value. Entities that stay are the same
-        objects in every set: they may be told apart with `is`.
+        disk until a value is used. Entities that stay are the same
+        objects in every set: they may be compared with `is`.
         """
         for kind, payload in iterate_records(data):
             if kind == FRAME:
@@ -213,17 +215,13 @@ class Decoder:
                 self._tables[number] = _table_from_json(json.loads(bytes(payload[_NUMBER.size :])))
             elif kind == SET:
                 self._learn_set(payload)
-            elif kind == DEFINITION:
-                self._learn(payload)
 
     def _greet(self, payload: Payload) -> None:
         self.hello = json.loads(bytes(payload))
         if self.hello.get("format") != FORMAT:
             raise ArchiveRefused("this is not a stream of nodescope frames")
-        if self.hello["version"] > VERSION:
-            raise ArchiveRefused(
-                f"frames of version {self.hello['version']}; this build reads up to {VERSION}"
-            )
+        if self.hello["version"] != VERSION:
+            raise ArchiveRefused(f"frames of version {self.hello['version']}; this build reads {VERSION}")
 
     def _learn_set(self, payload: Payload) -> None:
         number, table, first, count = _SET.unpack_from(payload)
@@ -236,13 +234,6 @@ class Decoder:
         self._entities += [_entity_from_json(entity) for entity in fresh]
         self._sets[number] = (self._tables[table], tuple([self._entities[place] for place in places]))
 
-    def _learn(self, payload: Payload) -> None:
-        """Version 1: a table and its set in one record."""
-        (number,) = _NUMBER.unpack_from(payload)
-        content = json.loads(bytes(payload[_NUMBER.size :]))
-        entities = tuple(_entity_from_json(entity) for entity in content["entities"])
-        self._sets[number] = (_table_from_json(content["table"]), entities)
-
     def _frame(self, payload: Payload) -> Frame:
         sequence, at_ns, mono_ns, count = _FRAME.unpack_from(payload)
         offset = _FRAME.size
@@ -254,10 +245,10 @@ class Decoder:
             offset += rows * columns * 8
             table, entities = self._sets[number]
             blocks.append(Block(table, entities, values, block_mono_ns))
-        outcomes, events = self._tell(bytes(payload[offset:]))
+        outcomes, events = self._parse_story(bytes(payload[offset:]))
         return Frame(sequence, at_ns, mono_ns, tuple(blocks), outcomes, events)
 
-    def _tell(self, data: bytes) -> tuple[dict[str, Outcome], tuple[Event, ...]]:
+    def _parse_story(self, data: bytes) -> tuple[dict[str, Outcome], tuple[Event, ...]]:
         """Most ticks go like the one before: their story is the same text."""
         if data != self._story[0]:
             self._story = (data, _story_from_json(data))
@@ -268,13 +259,13 @@ def iterate_records(data: Payload) -> Iterator[tuple[int, Payload]]:
     offset = 0
     while offset < len(data):
         if offset + _RECORD.size > len(data):
-            raise ArchiveTruncated(f"record header cut short at byte {offset}")
+            raise ArchiveTruncated(f"record header cut short at byte {offset}", offset)
         length, check, kind = _RECORD.unpack_from(data, offset)
         start = offset + _RECORD.size
         payload = data[start : start + length]
         if length > RECORD_BYTES or len(payload) < length:
-            raise ArchiveTruncated(f"record cut short at byte {offset}")
+            raise ArchiveTruncated(f"record cut short at byte {offset}", offset)
         if zlib.crc32(payload, zlib.crc32(bytes([kind]))) != check:
-            raise ArchiveTruncated(f"record damaged at byte {offset}")
+            raise ArchiveTruncated(f"record damaged at byte {offset}", offset)
         yield kind, payload
         offset = start + length

@@ -1,10 +1,12 @@
 """
-Entities and the one function that names a series.
+Entities: what is measured, named by what cannot change.
 
-A series is (node, scope, ids). Ids are what cannot change while the thing
-lives: container id and cgroup inode, pid and start time, device, interface.
-Names and labels are attributes that may arrive later; an entity with new
-labels is a new object with the same key, and its series goes on.
+A series is a node, an entity's key and a metric. The key is the scope and the
+ids: container id and cgroup inode, pid and start time, device, interface.
+They cannot change while the entity lives. Names and labels are attributes
+that may arrive later; an entity with new labels is a new object with the same
+key, and its series goes on. keep.label_columns.identify is the same key in
+the columns of the archive.
 """
 
 from collections.abc import Mapping
@@ -35,7 +37,7 @@ SCOPES = tuple(LIMITS)
 
 @dataclass(frozen=True, slots=True)
 class Entity:
-    """One thing that is measured: a row of a block."""
+    """A container, process, disk ... that is measured: a row of a block."""
 
     scope: str
     ids: tuple[str, ...] = ()
@@ -45,9 +47,9 @@ class Entity:
     """What is in the scope's info metric and in the archive's own columns."""
 
     @property
-    def key(self) -> str:
-        """The part of a series' name that the entity gives, stable for its life."""
-        return "/".join((self.scope, *self.ids))
+    def key(self) -> tuple[str, ...]:
+        """Stable for the entity's life, and no other entity of the node has it."""
+        return (self.scope, *self.ids)
 
     def attribute(self, name: str) -> str | None:
         """A label or detail by name; None when this entity has none."""
@@ -58,14 +60,3 @@ class Entity:
 
 
 NODE = Entity("node")
-
-
-def series_id(node: str, entity: Entity, metric_name: str) -> str:
-    """
-    The one name of a series everywhere: node, scope, ids, metric.
-
-    forall a, b: series_id(a) == series_id(b) iff node, scope, ids and metric
-    are equal: the separator is escaped inside the parts.
-    """
-    parts = (node, entity.scope, *entity.ids, metric_name)
-    return "|".join(part.replace("\\", "\\\\").replace("|", "\\|") for part in parts)

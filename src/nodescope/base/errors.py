@@ -90,3 +90,8 @@ class ArchiveRefused(NodescopeError):
 
 class ArchiveTruncated(ArchiveRefused):
     """Ours, but its end is missing."""
+
+    def __init__(self, sentence: str, offset: int = 0) -> None:
+        super().__init__(sentence)
+        self.offset = offset
+        """Where the first record begins that is not whole, in a stream of records."""

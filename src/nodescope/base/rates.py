@@ -1,20 +1,17 @@
 """
-Rates from counters: one pure module, used by hold and read alike.
+Growth of counters: one pure module, used by hold, keep and read alike.
 
 Elapsed time is the monotonic clock's, so neither a late tick nor a stepped
 wall clock looks like a burst.
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
+from nodescope.base.block import Floats, Integers
 from nodescope.base.metric import Metric
 
-Column = NDArray[np.float64]
-Times = NDArray[np.int64]
 
-
-def derive_increase(values: Column, metric: Metric) -> Column:
+def derive_increase(values: Floats, metric: Metric) -> Floats:
     """
     How much a counter grew between neighbouring samples, along axis 0.
 
@@ -34,19 +31,17 @@ def derive_increase(values: Column, metric: Metric) -> Column:
     return np.where(backwards, np.nan, grown)
 
 
-def derive_elapsed_seconds(mono_ns: Times) -> Column:
+def derive_elapsed_seconds(mono_ns: Integers) -> Floats:
     """Seconds between neighbouring samples; NaN where the clock did not advance."""
     elapsed = np.diff(mono_ns).astype(np.float64) / 1e9
     return np.where(elapsed > 0, elapsed, np.nan)
 
 
-def derive_rate(values: Column, mono_ns: Times, metric: Metric) -> Column:
+def derive_growth(values: Floats, mono_ns: Integers, metric: Metric) -> tuple[Floats, Floats]:
     """
-    Per-second increase between neighbouring samples, never negative.
+    (increase, elapsed seconds) between neighbouring samples; their quotient is the rate.
 
-    sum(rate * elapsed) == last - first within a segment.
+    A rate is never negative, and sum(rate * elapsed) == last - first within a
+    segment. Both are given because a mean rate is sum(increase) / sum(elapsed).
     """
-    elapsed = derive_elapsed_seconds(mono_ns)
-    shape = (-1,) + (1,) * (values.ndim - 1)
-    rate: Column = derive_increase(values, metric) / elapsed.reshape(shape)
-    return rate
+    return derive_increase(values, metric), derive_elapsed_seconds(mono_ns)

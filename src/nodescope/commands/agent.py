@@ -41,8 +41,8 @@ def serve(parts: Parts) -> int:
     connect_archive(parts, os.environ)
     server = build_server(build_agent_app(parts), settings)
     sockets = [open_socket(address) for address in settings.listen]
-    if parts.keeper:
-        parts.keeper.start()
+    if parts.archiver:
+        parts.archiver.start()
     # uvicorn hands a signal on when it has stopped: both mean an orderly end.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
@@ -58,8 +58,8 @@ def serve(parts: Parts) -> int:
         if parts.annotator:
             parts.annotator.stop()
         parts.sampler.stop()
-        if parts.keeper:
-            parts.keeper.stop()
+        if parts.archiver:
+            parts.archiver.stop()
         for listener in sockets:
             listener.close()
     log.info("agent stopped", ticks=parts.sampler.counters.ticks)

@@ -14,7 +14,7 @@ from nodescope.base.quantity import render_bytes
 from nodescope.base.settings import Settings
 from nodescope.keep.folder import DataFolder
 from nodescope.keep.lock import FolderLock, read_holder
-from nodescope.keep.retention import RetentionLimits, apply_retention
+from nodescope.keep.retention import apply_retention, build_limits
 from nodescope.wiring import choose_data, read_settings
 
 if TYPE_CHECKING:
@@ -102,16 +102,6 @@ def show_plan(folder: DataFolder) -> int:
     return 0
 
 
-def limits_of(settings: Settings, now_ms: int) -> RetentionLimits:
-    return RetentionLimits(
-        now_ms,
-        settings.retention_days * 86400,
-        settings.retention_bytes,
-        settings.retention_free_bytes,
-        settings.rollup_days * 86400,
-    )
-
-
 def work(options: argparse.Namespace, folder: DataFolder, settings: Settings) -> int:
     from nodescope.keep.consolidator import FILES_LEAST, Consolidator
     from nodescope.keep.copy.copier import Copied, first_failure
@@ -123,7 +113,6 @@ def work(options: argparse.Namespace, folder: DataFolder, settings: Settings) ->
     copier = open_copier(folder, settings, clock, once=options.once)
     while True:
         now_ms = clock.wall_ns() // 1_000_000
-        limits = None if options.no_retention else limits_of(settings, now_ms)
         try:
             # Copied before retention looks: what is in the store by then may leave.
             report = consolidator.run_pass(now_ms)
@@ -131,8 +120,8 @@ def work(options: argparse.Namespace, folder: DataFolder, settings: Settings) ->
             if copier:
                 seconds = None if options.once else PASS_SECONDS
                 copied = copier.run_pass(everything=options.once, seconds=seconds)
-            if limits:
-                report.freed = apply_retention(consolidator.disk, folder, limits)
+            if not options.no_retention:
+                report.freed = apply_retention(consolidator.disk, folder, build_limits(settings), now_ms)
         except OSError as error:
             if options.once:
                 raise RequestRejected(f"{folder.path}: {error.strerror or error}") from error

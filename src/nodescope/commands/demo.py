@@ -65,7 +65,7 @@ def run(options: argparse.Namespace) -> int:
     for number in range(options.nodes):
         node = f"demo-{number + 1}"
         folder = data / node if options.nodes > 1 else data
-        wish = DemoRequest(
+        request = DemoRequest(
             folder,
             options.hours,
             options.containers,
@@ -79,13 +79,13 @@ def run(options: argparse.Namespace) -> int:
         def show(share: float, done: int = number) -> None:
             show_progress((done + share) / options.nodes)
 
-        planters = plan_fleet(wish) if options.nodes > 1 else None
-        made = write_node(wish, __version__, show, planters=planters)
+        planters = plan_fleet(request) if options.nodes > 1 else None
+        made = write_node(request, __version__, show, planters=planters)
         rows += made.rows
         planted += [{"node": node, **one} for one in made.truth]
         most.append({"node": node, **made.most})
     clear_progress()
-    (data / "truth.json").write_bytes(render_truth(wish, planted, most))
+    (data / "truth.json").write_bytes(render_truth(request, planted, most))
     sys.stdout.write(f"{rows:,} samples in {data}; what was planted is in {data / 'truth.json'}\n")
     sys.stdout.flush()
     if options.no_serve:

@@ -66,7 +66,7 @@ class Ring:
         self._tracks: dict[str, RingTrack] = {}
         self._headers: deque[RingHeader] = deque()
         self._latest: dict[str, Moment] = {}
-        self._ended: dict[str, int] = {}
+        self._ended: dict[tuple[str, ...], int] = {}
         self._lock = threading.Lock()
 
     # -- writing ----------------------------------------------------------

@@ -328,7 +328,7 @@ def take_scope_window(
     take_frames(ring, seconds, now_mono_ns)
     check_words(ring, scope, filters, metric_names)
     after_ns = now_mono_ns - round(seconds * 1e9)
-    found: dict[str, EntityWindow] = {}
+    found: dict[tuple[str, ...], EntityWindow] = {}
     for table in ring.tables(scope):
         before, inside = ring.moments(table.name, after_ns, now_mono_ns)
         if inside:
@@ -378,7 +378,7 @@ def _is_asked(metric: Metric, metric_names: Sequence[str]) -> bool:
 
 
 def _add_table(
-    found: dict[str, EntityWindow],
+    found: dict[tuple[str, ...], EntityWindow],
     scope: str,
     before: Moment | None,
     inside: Sequence[Moment],

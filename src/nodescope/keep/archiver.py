@@ -1,14 +1,14 @@
 """
-The keeper: takes frames from the tick, and never makes it wait.
+The archiver: takes frames from the tick, and never makes it wait.
 
 `accept` puts a frame into a bounded queue and returns. A thread of its own
 appends it to the log, syncs, rotates, and has closed segments turned into
 Parquet by a child process or by the consolidator beside it.
 
-When the disk is full, read-only or gone the keeper pauses: frames are counted
-as lost, everything else goes on, and every few seconds it tries again. It
-never makes the data folder anew once it had one: a folder that vanished may
-be a mount that comes back, and its mount point is no place to write to.
+When the disk is full, read-only or gone the archiver pauses: frames are counted
+as lost, the rest of the agent goes on, and every few seconds it tries again.
+It creates the data folder only once: a folder that vanished may be a mount
+that comes back, and nothing must be written to its mount point.
 """
 
 import errno
@@ -30,7 +30,7 @@ from nodescope.keep.copy.copied_files import read_status
 from nodescope.keep.disk import Disk
 from nodescope.keep.folder import CLOSED, OPEN, DataFolder
 from nodescope.keep.lock import FolderLock, is_free, read_holder
-from nodescope.keep.log_writer import Journal
+from nodescope.keep.log_writer import LogWriter
 from nodescope.keep.retention import RetentionLimits, read_free_bytes
 from nodescope.keep.session import Session, write_session
 
@@ -39,14 +39,14 @@ log = Log("archive")
 # A minute of ticks: longer than any fsync seen on a busy disk, and some MB.
 QUEUE_FRAMES = 60
 RETRY_NS = 5_000_000_000
-# How often the child is looked after while no frame comes.
-LOOK_SECONDS = 2.0
+# How often the converter is checked while no frame comes.
+CHECK_SECONDS = 2.0
 # A child that hangs on a dead disk is not waited for at the end.
 STOP_SECONDS = 30.0
 # Start-up, import and a large segment on a busy machine; a guess.
 CHILD_NS = 600_000_000_000
 
-WORDS = {
+REASONS = {
     errno.ENOSPC: "the disk of the archive is full",
     errno.EDQUOT: "the archive's disk quota is used up",
     errno.EROFS: "the archive's file system is read-only",
@@ -59,14 +59,11 @@ WORDS = {
 
 @dataclass(frozen=True, slots=True)
 class ArchivePlan:
-    """The settings that the keeper goes by."""
+    """The settings of the archiver."""
 
     rotation_seconds: float
     sync_seconds: float
-    retention_seconds: float
-    retention_bytes: int
-    free_bytes: int
-    rollup_seconds: float
+    limits: RetentionLimits
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
 
@@ -87,7 +84,7 @@ class Counts:
 
 
 @dataclass(slots=True)
-class Keeper:
+class Archiver:
     """A sink."""
 
     folder: DataFolder
@@ -99,7 +96,7 @@ class Keeper:
     written_sequence: int = -1
     reason: str = ""
     _queue: queue.Queue[Frame | None] = field(default_factory=lambda: queue.Queue(QUEUE_FRAMES))
-    _journal: Journal | None = None
+    _log_writer: LogWriter | None = None
     _number: int = 0
     _had_folder: bool = False
     _lock: FolderLock | None = None
@@ -123,7 +120,7 @@ class Keeper:
     def start(self) -> None:
         """Refuses at once when another agent has the folder; everything else is retried."""
         try:
-            self._settle()
+            self._prepare()
         except OSError as error:
             self._pause(error)
         self._thread = threading.Thread(target=self._run, name="archive", daemon=True)
@@ -191,12 +188,12 @@ class Keeper:
     def _run(self) -> None:
         while not (self._stopping.is_set() and self._queue.empty()):
             try:
-                frame = self._queue.get(timeout=LOOK_SECONDS)
+                frame = self._queue.get(timeout=CHECK_SECONDS)
             except queue.Empty:
                 frame = None
             if frame:
                 self._keep(frame)
-            self._look_after()
+            self._check()
         self._finish()
 
     def _keep(self, frame: Frame) -> None:
@@ -215,18 +212,18 @@ class Keeper:
 
     def _write(self, frame: Frame) -> None:
         if self.reason or self._lock is None:
-            self._settle()
-        if self._journal and not self._journal.output.is_at_its_path():
-            self._journal.output.close()
-            self._journal = None
+            self._prepare()
+        if self._log_writer and not self._log_writer.output.is_at_its_path():
+            self._log_writer.output.close()
+            self._log_writer = None
             raise FileNotFoundError(errno.ENOENT, "the open log was removed")
-        if self._journal and self._journal.is_due(frame, round(self.plan.rotation_seconds * 1e9)):
+        if self._log_writer and self._log_writer.is_due(frame, round(self.plan.rotation_seconds * 1e9)):
             self._rotate()
-        if self._journal is None:
+        if self._log_writer is None:
             self._number += 1
-            self._journal = Journal.begin(self.disk, self.folder, self._number, self._facts(), frame)
+            self._log_writer = LogWriter.begin(self.disk, self.folder, self._number, self._facts(), frame)
             self._waiting_since_ns = self._waiting_since_ns or frame.mono_ns
-        self.counts.log_bytes += self._journal.append(frame)
+        self.counts.log_bytes += self._log_writer.append(frame)
         self.counts.frames += 1
         self.written_sequence = frame.sequence
         if self.reason:
@@ -242,7 +239,7 @@ class Keeper:
             "exclude": self.plan.exclude,
         }
 
-    def _settle(self) -> None:
+    def _prepare(self) -> None:
         """Folder, lock, session, what a crash left; at the start and after every pause."""
         if not self._had_folder:
             self.disk.make_folder(self.folder.path)
@@ -253,7 +250,7 @@ class Keeper:
         self._take_lock()
         if not self.folder.wal.is_dir():
             self.disk.make_folder(self.folder.wal)
-        if self._journal is None:
+        if self._log_writer is None:
             for left in self.folder.wal.glob(f"*{OPEN}"):
                 self.disk.rename(left, left.with_suffix(CLOSED))
         write_session(self.disk, self.folder, self.session)
@@ -278,47 +275,46 @@ class Keeper:
         self._lock = lock
 
     def _guard_space(self) -> None:
-        """Half of the guard: between the two, retention makes room."""
-        if self.plan.free_bytes and read_free_bytes(self.folder.path) < self.plan.free_bytes // 2:
+        """Writing stops at half of the free space that retention keeps: between the two it makes room."""
+        least_bytes = self.plan.limits.free_bytes // 2
+        if least_bytes and read_free_bytes(self.folder.path) < least_bytes:
             self._wants_child = True
-            raise OSError(
-                errno.ENOSPC, f"less than {self.plan.free_bytes // 2} bytes are free (retention_free_bytes)"
-            )
+            raise OSError(errno.ENOSPC, f"less than {least_bytes} bytes are free (retention_free_bytes)")
 
     def _pause(self, error: OSError) -> None:
-        what = WORDS.get(error.errno or 0, "the archive cannot be written")
+        what = REASONS.get(error.errno or 0, "the archive cannot be written")
         if not self.reason:
             log.error("archive paused", data=str(self.folder.path), reason=what, error=str(error))
         self.reason = f"{what}: {error.strerror or error}; tried again every {RETRY_NS // 10**9} s"
         # What was written so far is whole; it is closed so that it becomes Parquet.
-        journal, self._journal = self._journal, None
-        if journal:
+        writer, self._log_writer = self._log_writer, None
+        if writer:
             try:
-                journal.close()
+                writer.close()
             except OSError:
                 pass
         self._wants_child = True
 
     def _rotate(self) -> None:
-        journal, self._journal = self._journal, None
-        if journal:
-            journal.close()
+        writer, self._log_writer = self._log_writer, None
+        if writer:
+            writer.close()
         self._wants_child = True
 
-    def _look_after(self) -> None:
+    def _check(self) -> None:
         now_ns = self.clock.mono_ns()
-        if self._journal and now_ns - self._synced_mono_ns >= self.plan.sync_seconds * 1e9:
+        if self._log_writer and now_ns - self._synced_mono_ns >= self.plan.sync_seconds * 1e9:
             self._synced_mono_ns = now_ns
             try:
-                self._journal.sync()
+                self._log_writer.sync()
                 self._guard_space()
             except OSError as error:
                 self._pause(error)
-        self._look_after_child(now_ns)
+        self._check_child(now_ns)
 
     # -- the child ------------------------------------------------------------
 
-    def _look_after_child(self, now_ns: int) -> None:
+    def _check_child(self, now_ns: int) -> None:
         if self._child is None:
             if self._wants_child:
                 self._spawn(now_ns)
@@ -339,27 +335,15 @@ class Keeper:
             # Paused, and said so: the folder may not even be looked at.
             is_there = False
         if not is_there or not is_free(self.folder.converter_lock):
-            self._waiting_since_ns = self._journal.first.mono_ns if self._journal else None
+            self._waiting_since_ns = self._log_writer.first.mono_ns if self._log_writer else None
             return
-        limits = RetentionLimits(
-            self.clock.wall_ns() // 1_000_000,
-            self.plan.retention_seconds,
-            self.plan.retention_bytes,
-            self.plan.free_bytes,
-            self.plan.rollup_seconds,
-        )
-        words = [
-            sys.executable,
-            "-m",
-            "nodescope.keep.convert",
-            str(self.folder.path),
-            json.dumps(asdict(limits)),
-        ]
+        given = {"now_ms": self.clock.wall_ns() // 1_000_000, "limits": asdict(self.plan.limits)}
+        command = [sys.executable, "-m", "nodescope.keep.convert", str(self.folder.path), json.dumps(given)]
         try:
             # A group of its own: Ctrl-C is for the agent, and the last
             # segment is worth finishing.
             self._child = subprocess.Popen(  # noqa: S603 - our own module
-                words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, process_group=0
+                command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, process_group=0
             )
             self._child_mono_ns = now_ns
         except OSError as error:
@@ -382,7 +366,7 @@ class Keeper:
         if result["failures"]:
             self._fail(result["failures"][0])
         else:
-            self._waiting_since_ns = self._journal.first.mono_ns if self._journal else None
+            self._waiting_since_ns = self._log_writer.first.mono_ns if self._log_writer else None
 
     def _fail(self, what: str) -> None:
         """Tried again at the next rotation; the log keeps what it has."""

@@ -5,10 +5,10 @@ A pass, partition by partition:
 
     1  finish what a crash left: temporary files, and sources that an output
        in place already replaces
-    2  turn closed segments of the log into Parquet, where nobody else does
+    2  turn closed segments of the log into Parquet, unless an agent does
     3  merge the files of each hour that are older than five minutes
     4  merge the hours of each day that is over
-    5  roll up what is new, apply retention
+    5  roll up what is new
 
 It runs beside an agent and readers without a lock they could wait on: a file
 gets its name when it is whole, and readers leave out what another file says
@@ -24,9 +24,17 @@ from nodescope.base.log import Log
 from nodescope.base.text import clean_text
 from nodescope.keep.convert import convert_all, is_converted, sweep
 from nodescope.keep.disk import Disk
-from nodescope.keep.folder import MS_PER_DAY, MS_PER_HOUR, ArchiveFile, DataFolder, list_partition
-from nodescope.keep.merge import merge_files, open_source, remove_files
-from nodescope.keep.retention import Freed, RetentionLimits, apply_retention
+from nodescope.keep.folder import (
+    MS_PER_DAY,
+    MS_PER_HOUR,
+    ArchiveFile,
+    DataFolder,
+    list_partition,
+    remove_files,
+)
+from nodescope.keep.merge import merge_files, open_source
+from nodescope.keep.parquet import first_line
+from nodescope.keep.retention import Freed
 from nodescope.keep.rollup import renew_rollups
 from nodescope.keep.sidecar import read_sidecar
 
@@ -45,9 +53,8 @@ OUTPUT_BYTES = 512 * 2**20
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Files that become one."""
+    """Files of a partition that become one."""
 
-    partition: Path
     paths: tuple[Path, ...]
     level: str
     """hour or day."""
@@ -57,7 +64,6 @@ class Batch:
 class Report:
     """What a pass did."""
 
-    segments: int = 0
     merged_files: int = 0
     outputs: int = 0
     rows: int = 0
@@ -75,17 +81,15 @@ class Consolidator:
     least: int = FILES_LEAST
     report: Report = field(default_factory=Report)
 
-    def run_pass(self, now_ms: int, limits: RetentionLimits | None = None) -> Report:
+    def run_pass(self, now_ms: int) -> Report:
         self.report = Report()
         sweep(self.disk, self.folder)
-        self.report.segments = convert_all(self.disk, self.folder).segments
+        convert_all(self.disk, self.folder)
         for partition in self.folder.partitions():
             self.finish(partition)
             for level in ("hour", "day"):
                 self._merge_rounds(partition, level, now_ms)
             self.report.rollups += renew_rollups(self.disk, self.folder, partition)
-        if limits:
-            self.report.freed = apply_retention(self.disk, self.folder, limits)
         return self.report
 
     def _merge_rounds(self, partition: Path, level: str, now_ms: int) -> None:
@@ -130,7 +134,7 @@ class Consolidator:
             chosen = group if is_over else [file for file in group if file.kind == "metrics"]
             least = 2 if is_over else self.least
             if len(chosen) >= least:
-                batches += self._cut(partition, chosen, level)
+                batches += self._cut(chosen, level)
         return batches
 
     def _is_ripe(self, file: ArchiveFile, now_ms: int) -> bool:
@@ -145,7 +149,7 @@ class Consolidator:
             self._refuse(file.path, error)
             return False
 
-    def _cut(self, partition: Path, files: Sequence[ArchiveFile], level: str) -> list[Batch]:
+    def _cut(self, files: Sequence[ArchiveFile], level: str) -> list[Batch]:
         """Within what a merge may hold open and an output may weigh."""
         batches: list[Batch] = []
         current: list[Path] = []
@@ -153,11 +157,11 @@ class Consolidator:
         for file in sorted(files, key=lambda one: one.from_ms):
             weight = file.path.stat().st_size
             if current and (len(current) >= SOURCES_MOST or size + weight > OUTPUT_BYTES):
-                batches.append(Batch(partition, tuple(current), level))
+                batches.append(Batch(tuple(current), level))
                 current, size = [], 0
             current.append(file.path)
             size += weight
-        batches.append(Batch(partition, tuple(current), level))
+        batches.append(Batch(tuple(current), level))
         return [batch for batch in batches if len(batch.paths) > 1]
 
     def _merge(self, batch: Batch) -> None:
@@ -171,7 +175,7 @@ class Consolidator:
         if len(readable) < 2:
             return
         try:
-            merged = merge_files(self.disk, readable)
+            rows = merge_files(self.disk, readable)
         except (ArchiveRefused, ArithmeticError, ValueError, KeyError) as error:
             # A damaged page is found only while reading it. All sources stay.
             for path in readable:
@@ -179,10 +183,10 @@ class Consolidator:
             return
         self.report.merged_files += len(readable)
         self.report.outputs += 1
-        self.report.rows += merged.rows
+        self.report.rows += rows
 
     def _refuse(self, path: Path, error: BaseException) -> None:
-        reason = clean_text((str(error).splitlines() or [type(error).__name__])[0])
+        reason = clean_text(first_line(error))
         if path.name not in self.report.refused:
             log.warning("file left alone", file=path.name, reason=reason)
         self.report.refused[path.name] = reason

@@ -23,13 +23,11 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from nodescope.base.errors import ArchiveRefused, NodescopeError
 from nodescope.base.frame import Event, Frame
 from nodescope.base.log import Log, set_up_logging
 from nodescope.keep.disk import TEMPORARY, Disk
+from nodescope.keep.file_writer import FileContext, write_file
 from nodescope.keep.folder import (
     CLOSED,
     PARQUET,
@@ -40,13 +38,11 @@ from nodescope.keep.folder import (
     parse_segment,
     render_stamp,
 )
-from nodescope.keep.label_columns import Subject
 from nodescope.keep.lock import FolderLock
-from nodescope.keep.parquet import ArchiveWriter, SampleRows, open_parquet, read_footer
+from nodescope.keep.parquet import open_parquet, read_footer
 from nodescope.keep.segment import Day, LogSegment, gather_metrics, read_segment, split_days
-from nodescope.keep.sidecar import Head, Sidecar, has_segment, read_sidecar, render_sidecar
+from nodescope.keep.sidecar import has_segment, read_sidecar
 
-Integers = NDArray[np.int64]
 log = Log("convert")
 DAMAGED = ".damaged"
 
@@ -58,7 +54,6 @@ class Result:
     segments: int = 0
     rows: int = 0
     bytes: int = 0
-    removed_files: int = 0
     removed_bytes: int = 0
     archive_bytes: int = 0
     failures: list[str] = field(default_factory=list)
@@ -68,8 +63,8 @@ def convert_all(disk: Disk, folder: DataFolder) -> Result:
     """
     Every closed segment; one that fails is named and does not hold up the others.
 
-    Segments that are closed meanwhile are taken, too: whoever closed them may
-    have found the converter's lock taken, and gone.
+    Segments that are closed meanwhile are taken, too: the agent that closed
+    them started no converter while this one held the lock.
     """
     result = Result()
     tried: set[Path] = set()
@@ -119,7 +114,7 @@ def is_damage(path: Path, segment: LogSegment) -> bool:
 
 
 def set_aside(disk: Disk, path: Path, reason: str) -> None:
-    """What cannot be read is kept under a name that nobody takes for a log."""
+    """What cannot be read is kept, under a name that is not a log's."""
     log.warning("log set aside", log=path.name, reason=reason)
     disk.rename(path, path.with_suffix(DAMAGED))
 
@@ -153,89 +148,25 @@ def read_segments_of(path: Path) -> dict[str, Any]:
 
 def write_day(disk: Disk, partition: Path, segment: LogSegment, day: Day, result: Result) -> None:
     hello = segment.hello
-    node = str(hello.get("node", ""))
     subjects = dict(sorted(day.subjects.items()))
     ranks = {identity: place for place, identity in enumerate(subjects)}
-    segments = {segment.run: [[segment.number, segment.number]]}
     ticks = day.ticks(segment.run)
-    from_ms, to_ms = int(ticks.time_ms[0]), int(ticks.time_ms[-1])
     disk.make_folder(partition)
-    path = free_path(partition, f"metrics-{render_stamp(from_ms)}", PARQUET)
-    temporary = path.with_name(path.name + TEMPORARY)
-    metrics = []
-    scopes: dict[str, tuple[str, ...]] = {}
-    scope_of = [subject.label("l_scope") or "" for subject in subjects.values()]
-    seen = SeriesSpans(len(subjects))
-    with disk.create(temporary) as output:
-        footer = {"segments": segments, "replaces": []}
-        with ArchiveWriter(output, list(subjects.values()), footer) as writer:
-            for part in gather_metrics(
-                day, ranks, tuple(hello.get("include", ())), tuple(hello.get("exclude", ()))
-            ):
-                metrics.append(part.metric)
-                writer.add(
-                    SampleRows(part.metric.name, part.metric.kind, part.rank, part.time_ms, part.value)
-                )
-                places = seen.note(part.rank, part.time_ms)
-                scopes[part.metric.name] = tuple(sorted({scope_of[place] for place in places}))
-        output.sync()
-        size = output.tell()
-    kept = seen.mark(list(subjects.values()))
-    head = Head(writer.rows, from_ms, to_ms, node, partition.name.removeprefix("identifier="), segments)
-    sidecar = Sidecar(
-        head,
-        tuple(metrics),
-        tuple(kept),
+    path = free_path(partition, f"metrics-{render_stamp(int(ticks.time_ms[0]))}", PARQUET)
+    parts = gather_metrics(day, ranks, tuple(hello.get("include", ())), tuple(hello.get("exclude", ())))
+    context = FileContext(
+        str(hello.get("node", "")),
         ticks,
-        scopes,
-        tell_events(day.frames),
-        tell_outcomes(day.frames),
+        {segment.run: [[segment.number, segment.number]]},
+        list_events(day.frames),
+        list_outcomes(day.frames),
     )
-    publish(disk, temporary, path, render_sidecar(sidecar))
-    result.rows += writer.rows
+    rows, size = write_file(disk, path, list(subjects.values()), parts, context)
+    result.rows += rows
     result.bytes += size
 
 
-def publish(disk: Disk, temporary: Path, path: Path, sidecar: bytes) -> None:
-    """Sidecar first: a Parquet file that has its name has its sidecar, too."""
-    disk.write_whole(path.with_suffix(SIDECAR), sidecar)
-    disk.rename(temporary, path)
-    disk.sync_folder(path.parent)
-
-
-class SeriesSpans:
-    """First and last sample of each series of a file."""
-
-    def __init__(self, size: int) -> None:
-        self._first = np.full(size, 2**62, np.int64)
-        self._last = np.zeros(size, np.int64)
-        self._before: tuple[Integers, Integers, list[int]] | None = None
-
-    def note(self, rank: Integers, time_ms: Integers) -> list[int]:
-        """Rows of one metric, sorted by series and time; the series that they are of."""
-        # Metrics of one table that miss nothing share their arrays.
-        if self._before and self._before[0] is rank and self._before[1] is time_ms:
-            return self._before[2]
-        starts = np.flatnonzero(np.r_[True, rank[1:] != rank[:-1]])
-        ends = np.r_[starts[1:], len(rank)] - 1
-        places = rank[starts]
-        self._first[places] = np.minimum(self._first[places], time_ms[starts])
-        self._last[places] = np.maximum(self._last[places], time_ms[ends])
-        found: list[int] = places.tolist()
-        self._before = (rank, time_ms, found)
-        return found
-
-    def mark(self, subjects: Sequence[Subject]) -> list[Subject]:
-        """Those that have a sample, told when."""
-        kept = []
-        for subject, first, last in zip(subjects, self._first.tolist(), self._last.tolist()):
-            if last:
-                subject.first_ms, subject.last_ms = first, last
-                kept.append(subject)
-        return kept
-
-
-def tell_events(frames: Sequence[Frame]) -> list[dict[str, Any]]:
+def list_events(frames: Sequence[Frame]) -> list[dict[str, Any]]:
     return [event_to_json(event) for frame in frames for event in frame.events]
 
 
@@ -250,9 +181,9 @@ def event_to_json(event: Event) -> dict[str, Any]:
     }
 
 
-def tell_outcomes(frames: Sequence[Frame]) -> list[tuple[int, dict[str, list[str]]]]:
+def list_outcomes(frames: Sequence[Frame]) -> list[tuple[int, dict[str, list[str]]]]:
     """Every source at the first tick; then only ticks at which one changed its state."""
-    told: list[tuple[int, dict[str, list[str]]]] = []
+    found: list[tuple[int, dict[str, list[str]]]] = []
     before: dict[str, str] = {}
     same: object = None
     for frame in frames:
@@ -267,9 +198,9 @@ def tell_outcomes(frames: Sequence[Frame]) -> list[tuple[int, dict[str, list[str
             if before.get(name) != outcome.state
         }
         if changed:
-            told.append((frame.at_ns // 1_000_000, changed))
+            found.append((frame.at_ns // 1_000_000, changed))
         before = {**before, **states}
-    return told
+    return found
 
 
 def sweep(disk: Disk, folder: DataFolder) -> None:
@@ -299,7 +230,7 @@ def main(arguments: Sequence[str]) -> int:
 
     set_up_logging("warning")
     folder = DataFolder(Path(arguments[0]))
-    limits = RetentionLimits(**json.loads(arguments[1])) if len(arguments) > 1 else None
+    given = json.loads(arguments[1]) if len(arguments) > 1 else None
     # The tick is more important than the file it will end up in.
     os.nice(5)
     with FolderLock(folder.converter_lock) as lock:
@@ -309,9 +240,9 @@ def main(arguments: Sequence[str]) -> int:
         disk = Disk()
         sweep(disk, folder)
         result = convert_all(disk, folder)
-        if limits:
-            freed = apply_retention(disk, folder, limits)
-            result.removed_files, result.removed_bytes = freed.files, freed.bytes
+        if given:
+            freed = apply_retention(disk, folder, RetentionLimits(**given["limits"]), given["now_ms"])
+            result.removed_bytes = freed.bytes
             result.archive_bytes = freed.left_bytes
     sys.stdout.write(json.dumps(asdict(result)) + "\n")
     return 0

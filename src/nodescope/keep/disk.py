@@ -39,6 +39,15 @@ def watch_nothing(operation: Operation) -> None:
 sync_data: Callable[[int], None] = getattr(os, "fdatasync", os.fsync)
 
 
+def leads_to(path: Path, descriptor: int) -> bool:
+    """Whether the path still leads to the file that is open."""
+    try:
+        there, here = os.stat(path), os.fstat(descriptor)
+    except OSError:
+        return False
+    return (there.st_dev, there.st_ino) == (here.st_dev, here.st_ino)
+
+
 class Output:
     """A file that is written front to back; pyarrow takes it as a file object, too."""
 
@@ -78,12 +87,7 @@ class Output:
 
     def is_at_its_path(self) -> bool:
         """False when somebody removed or replaced the file, or its folder, under us."""
-        try:
-            there = os.stat(self.path)
-        except OSError:
-            return False
-        here = os.fstat(self._descriptor)
-        return (there.st_dev, there.st_ino) == (here.st_dev, here.st_ino)
+        return leads_to(self.path, self._descriptor)
 
     def flush(self) -> None:
         """Nothing is buffered here."""

@@ -1,12 +1,12 @@
 """
-Where things lie in a data folder, and how they are called.
+The layout of a data folder, and the names of its files.
 
     DATA/session.json                 the current run
     DATA/sessions/<run>.json          earlier runs
     DATA/agent.lock                   held by the agent that writes here
     DATA/wal/<run>-<n>.open           the log of the open segment
     DATA/wal/<run>-<n>.log            a closed segment that is not Parquet yet
-    DATA/wal/converter.lock           held by whoever turns segments into Parquet
+    DATA/wal/converter.lock           held by the process that turns segments into Parquet
     DATA/dt=YYYY-MM-DD/identifier=<id>/metrics-<UTC>.parquet      + .containers
     DATA/dt=.../identifier=.../consolidated-<UTC>-<UTC>.parquet   + .containers
     DATA/rollup/dt=.../identifier=.../minute-<UTC>-<UTC>.parquet
@@ -16,10 +16,12 @@ suffix is added where a stepped clock made the name taken.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+
+from nodescope.keep.disk import Disk
 
 PARQUET = ".parquet"
 SIDECAR = ".containers"
@@ -68,7 +70,7 @@ class ArchiveFile:
     identifier: str
     from_ms: int
     to_ms: int | None
-    """Only a merged file's name tells its end."""
+    """None for a fresh file: only a merged file's name has its end."""
 
     @property
     def sidecar(self) -> Path:
@@ -154,6 +156,21 @@ class DataFolder:
 def list_partition(partition: Path) -> list[ArchiveFile]:
     found = (parse_file(path) for path in sorted(partition.glob(f"*{PARQUET}")))
     return [file for file in found if file is not None]
+
+
+def size_of(path: Path) -> int:
+    """0 where it is gone."""
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
+
+
+def remove_files(disk: Disk, paths: Iterable[Path]) -> None:
+    """With their sidecars. Parquet first: a sidecar alone is nothing to any reader."""
+    for path in paths:
+        disk.remove(path)
+        disk.remove(path.with_suffix(SIDECAR))
 
 
 def segment_name(run: str, number: int) -> str:

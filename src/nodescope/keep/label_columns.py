@@ -1,9 +1,9 @@
 """
-From an entity to the label columns of the archive, and which of them tell series apart.
+From an entity to the label columns of the archive, and which of them distinguish series.
 
 A row of the archive carries its series as plain columns; what does not apply
-is null. IDENTITY are the columns that cannot change while the thing lives;
-the rest are names that may arrive later and then stand on all rows.
+is null. IDENTITY are the columns that cannot change while the entity lives;
+the rest are names that may arrive later and are then set on all rows.
 """
 
 from collections.abc import Mapping
@@ -56,8 +56,8 @@ ID_COLUMNS: Mapping[str, tuple[str, ...]] = {
     "fpga": ("l_device",),
     "pcm": ("l_device",),
 }
-# An inode beside these ids tells nothing more; elsewhere what is left of the
-# ids belongs to the last column, joined: a GPU's part, a zone of a package.
+# An inode adds nothing to these ids. In other scopes the remaining ids go
+# into the last column, joined: a GPU's part, a zone of a package.
 SHORTER = frozenset({"container", "service", "process", "pod", "cpu"})
 ATTRIBUTES = {
     "l_pod_name": "pod",
@@ -71,7 +71,7 @@ ATTRIBUTES = {
 Labels = tuple[str | None, ...]
 Identity = tuple[str, ...]
 _SCOPE = LABELS.index("l_scope")
-# A scope without a row of its own is told apart by one id.
+# A scope without a row of its own is distinguished by one id.
 OTHER_COLUMNS = ("l_device",)
 
 
@@ -100,15 +100,15 @@ def identify(labels: Labels) -> Identity:
     """
     What is the same in every file for one series; also its place in the order of rows.
 
-    A process belongs to a container, but is not told apart by it: the name
-    may arrive later, and the series goes on.
+    A process belongs to a container, but the container is not part of its
+    identity: its name may arrive later, and the series goes on.
     """
     return tuple((labels[place] or "") if place >= 0 else "" for place in _identity_places(labels[_SCOPE]))
 
 
 @dataclass(slots=True)
 class Subject:
-    """One thing that has rows in a file: its labels, and what else is known of it."""
+    """A container, process, disk ... that has rows in a file: its labels and details."""
 
     labels: Labels
     details: dict[str, str] = field(default_factory=dict)
@@ -124,7 +124,7 @@ class Subject:
         return self.labels[LABELS.index(name)]
 
     def learn(self, other: "Subject") -> None:
-        """A later sight of the same thing: newer names win, what is not known stays."""
+        """The same entity in another file: newer names win, what they do not have stays."""
         if other.first_ms >= self.first_ms:
             newer, older = other, self
         else:
@@ -134,7 +134,7 @@ class Subject:
         self.first_ms, self.last_ms = min(self.first_ms, other.first_ms), max(self.last_ms, other.last_ms)
 
 
-# Sets of processes change every second and name the same things again.
+# Sets of processes change every second and contain mostly the same entities.
 @lru_cache(maxsize=65_536)
 def _known_entity(entity: Entity, node: str) -> tuple[Labels, Identity, dict[str, str]]:
     labels = label_entity(entity, node)

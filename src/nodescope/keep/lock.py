@@ -1,5 +1,5 @@
 """
-A lock that the kernel frees when its holder dies, with a word about who holds it.
+A lock that the kernel frees when its holder dies, with a note of who holds it.
 
 flock(2) on a file: no stale locks after SIGKILL, nothing to clean up. The
 file's content is JSON about the holder, for the sentence that refuses the next.
@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
+
+from nodescope.keep.disk import leads_to
 
 
 class FolderLock:
@@ -37,20 +39,14 @@ class FolderLock:
         try:
             self.path.write_text(json.dumps(dict(holder)))
         except OSError:
-            # A full disk: the lock holds without its word.
+            # A full disk: the lock holds without the note.
             pass
         self._descriptor = descriptor
         return True
 
     def is_held_here(self) -> bool:
         """Whether we hold it, and the path still leads to the file we hold."""
-        if self._descriptor is None:
-            return False
-        try:
-            there, here = os.stat(self.path), os.fstat(self._descriptor)
-        except OSError:
-            return False
-        return (there.st_dev, there.st_ino) == (here.st_dev, here.st_ino)
+        return self._descriptor is not None and leads_to(self.path, self._descriptor)
 
     def release(self) -> None:
         if self._descriptor is not None:

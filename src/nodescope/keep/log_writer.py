@@ -11,7 +11,7 @@ reading stops.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from nodescope.base.codec import Encoder
@@ -25,34 +25,32 @@ STEP_NS = 1_000_000_000
 
 
 @dataclass(slots=True)
-class Journal:
+class LogWriter:
     """The open segment."""
 
     disk: Disk
-    folder: DataFolder
-    number: int
     output: Output
     encoder: Encoder
     first: Frame
     last: Frame
     size: int = 0
-    unsynced: bool = field(default=False)
+    unsynced: bool = False
 
     @classmethod
     def begin(
         cls, disk: Disk, folder: DataFolder, number: int, facts: Mapping[str, Any], frame: Frame
-    ) -> "Journal":
+    ) -> "LogWriter":
         path = folder.wal / (segment_name(str(facts["run"]), number) + OPEN)
         encoder = Encoder()
         output = disk.create(path)
-        journal = cls(disk, folder, number, output, encoder, frame, frame)
+        writer = cls(disk, output, encoder, frame, frame)
         try:
-            journal.size = output.write(encoder.hello(segment=number, **facts))
+            writer.size = output.write(encoder.hello(segment=number, **facts))
         except OSError:
             output.close()
             disk.remove(path)
             raise
-        return journal
+        return writer
 
     def append(self, frame: Frame) -> int:
         """The frame, whole, with the kernel; an OSError leaves the log as it was."""

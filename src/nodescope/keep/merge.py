@@ -20,18 +20,19 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from numpy.typing import NDArray
 
+from nodescope.base.block import Floats, Integers
 from nodescope.base.errors import ArchiveRefused
 from nodescope.base.metric import Metric
-from nodescope.keep.convert import publish
 from nodescope.keep.disk import TEMPORARY, Disk
-from nodescope.keep.folder import PARQUET, SIDECAR, free_path, render_stamp
+from nodescope.keep.file_writer import publish
+from nodescope.keep.folder import PARQUET, SIDECAR, free_path, remove_files, render_stamp
 from nodescope.keep.label_columns import IDENTITY, LABELS, Identity, Subject, identify
 from nodescope.keep.parquet import (
     ROW_GROUP_ROWS,
     ArchiveWriter,
     SampleRows,
+    cut_rows,
     open_parquet,
     read_footer,
     unwrap,
@@ -48,8 +49,6 @@ from nodescope.keep.sidecar import (
 # Rows decoded at once per source: half a MiB, beside its open pages. Measured
 # on seven files of 800,000 rows: 8,192 peak at 225 MiB, 32,768 at 282.
 BATCH_ROWS = 8_192
-Integers = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,27 +91,13 @@ def open_source(path: Path) -> MergeSource:
 
 def split_runs(batch: pa.RecordBatch) -> Iterator[Run]:
     """A batch cut where metric or series change."""
-    if not batch.num_rows:
-        return
     time_ms = unwrap(batch.column("time"), 0)
     value = unwrap(batch.column("value"), np.inf)
-    codes, words = [], []
-    changed = np.zeros(len(time_ms), bool)
-    changed[0] = True
-    for name in ("metric_name", *IDENTITY):
-        encoded = batch.column(name)
-        code = unwrap(encoded.indices, -1)
-        changed[1:] |= code[1:] != code[:-1]
-        codes.append(code)
-        words.append([*encoded.dictionary.to_pylist(), None])
-    starts = np.flatnonzero(changed)
-    picked = [code[starts].tolist() for code in codes]
-    ends = [*starts[1:].tolist(), len(time_ms)]
-    for place, (start, end) in enumerate(zip(starts.tolist(), ends)):
-        metric, *labels = (word[code[place]] for word, code in zip(words, picked))
+    columns = [batch.column(name) for name in ("metric_name", *IDENTITY)]
+    for rows, (metric, *labels) in cut_rows(batch.num_rows, columns):
         known = dict(zip(IDENTITY, labels))
         identity = identify(tuple(known.get(name) for name in LABELS))
-        yield Run(metric or "", identity, time_ms[start:end], value[start:end])
+        yield Run(metric or "", identity, time_ms[rows], value[rows])
 
 
 def merge_runs(sources: Sequence[MergeSource]) -> Iterator[tuple[str, Identity, Integers, Floats]]:
@@ -208,7 +193,7 @@ def merge_ticks(sidecars: Sequence[Sidecar]) -> Ticks:
 
 def merge_outcomes(sidecars: Sequence[Sidecar]) -> list[tuple[int, dict[str, list[str]]]]:
     """Changes only: each file begins with all sources, the merged one once."""
-    told: list[tuple[int, dict[str, list[str]]]] = []
+    found: list[tuple[int, dict[str, list[str]]]] = []
     before: dict[str, list[str]] = {}
     for time_ms, outcomes in sorted(
         (one for sidecar in sidecars for one in sidecar.outcomes), key=lambda one: one[0]
@@ -216,8 +201,8 @@ def merge_outcomes(sidecars: Sequence[Sidecar]) -> list[tuple[int, dict[str, lis
         changed = {name: words for name, words in outcomes.items() if before.get(name, [""])[0] != words[0]}
         before.update(changed)
         if changed:
-            told.append((time_ms, changed))
-    return told
+            found.append((time_ms, changed))
+    return found
 
 
 def merge_sidecars(sidecars: Sequence[Sidecar], replaces: Sequence[str], rows: int) -> Sidecar:
@@ -252,17 +237,8 @@ def merge_sidecars(sidecars: Sequence[Sidecar], replaces: Sequence[str], rows: i
 # -- the whole ----------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class MergeResult:
-    """The output of a merge."""
-
-    path: Path
-    rows: int
-    size_bytes: int
-
-
-def merge_files(disk: Disk, paths: Sequence[Path]) -> MergeResult:
-    """One file that replaces the given ones; they are removed when it is proven and in place."""
+def merge_files(disk: Disk, paths: Sequence[Path]) -> int:
+    """One file that replaces the given ones; they are removed when it is proven and in place. Its rows."""
     sources = [open_source(path) for path in paths]
     folder = paths[0].parent
     # What the sources had replaced is gone or must go as well.
@@ -277,16 +253,16 @@ def merge_files(disk: Disk, paths: Sequence[Path]) -> MergeResult:
     path = free_path(folder, stem, PARQUET)
     temporary = path.with_name(path.name + TEMPORARY)
     footer = {"segments": head.segments, "replaces": replaces}
-    size = write_merged(disk, temporary, sources, sidecar, footer)
+    write_merged(disk, temporary, sources, sidecar, footer)
     prove(temporary, sources, expected)
     publish(disk, temporary, path, render_sidecar(sidecar))
     remove_files(disk, [source.path for source in sources])
-    return MergeResult(path, expected, size)
+    return expected
 
 
 def write_merged(
     disk: Disk, temporary: Path, sources: Sequence[MergeSource], sidecar: Sidecar, footer: Mapping[str, Any]
-) -> int:
+) -> None:
     ranks = {subject.identity: place for place, subject in enumerate(sidecar.subjects)}
     kinds: dict[str, str] = {metric.name: metric.kind for metric in sidecar.metrics}
     with disk.create(temporary) as output:
@@ -296,7 +272,6 @@ def write_merged(
                 collector.add(metric, identity, time_ms, value)
             collector.flush()
         output.sync()
-        return output.tell()
 
 
 def prove(temporary: Path, sources: Sequence[MergeSource], expected: int) -> None:
@@ -306,10 +281,3 @@ def prove(temporary: Path, sources: Sequence[MergeSource], expected: int) -> Non
     written = int(open_parquet(temporary).metadata.num_rows)
     if written != expected:
         raise ArchiveRefused(f"{temporary.name}: has {written} rows; its sources have {expected}")
-
-
-def remove_files(disk: Disk, paths: Sequence[Path]) -> None:
-    """Parquet first: without it the sidecar is nothing to a reader."""
-    for path in paths:
-        disk.remove(path)
-        disk.remove(path.with_suffix(SIDECAR))

@@ -13,7 +13,7 @@ replaces. It says enough to sort out a folder whose sidecars were lost.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -24,6 +24,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from nodescope.base.block import Floats, Integers
 from nodescope.base.errors import ArchiveRefused, ArchiveTruncated
 from nodescope.keep.disk import Output
 from nodescope.keep.label_columns import LABELS, Subject
@@ -39,7 +40,7 @@ PAGE_ROWS = 65_536
 # sorted by metric and series; the other labels are spread over a row group,
 # and their statistics cost a third of all writing.
 STATISTICS = ("time", "metric_name", "value", "l_container_id", "l_scope")
-# Wrong answers of the bloom filter only cost a look at the row group.
+# A false positive of the bloom filter only costs reading the row group.
 BLOOM_RATIO = 0.01
 
 TEXT = pa.dictionary(pa.int32(), pa.string())
@@ -53,8 +54,6 @@ SCHEMA = pa.schema(
         *(pa.field(name, TEXT) for name in LABELS[5:]),
     ]
 )
-Integers = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +76,8 @@ class ArchiveWriter:
     subjects: Sequence[Subject]
     footer: Mapping[str, Any]
     rows: int = 0
-    _held: list[SampleRows] = field(default_factory=list)
-    _held_rows: int = 0
+    _pending: list[SampleRows] = field(default_factory=list)
+    _pending_rows: int = 0
     _writer: Any = None
     _codes: dict[str, tuple[Integers, list[str]]] = field(default_factory=dict)
 
@@ -109,35 +108,35 @@ class ArchiveWriter:
                 rows.time_ms[start:stop],
                 rows.value[start:stop],
             )
-            if self._held_rows + len(part.value) > ROW_GROUP_ROWS:
+            if self._pending_rows + len(part.value) > ROW_GROUP_ROWS:
                 self._flush()
-            self._held.append(part)
-            self._held_rows += len(part.value)
+            self._pending.append(part)
+            self._pending_rows += len(part.value)
 
     def _flush(self) -> None:
-        if not self._held:
+        if not self._pending:
             return
-        held, self._held, count, self._held_rows = self._held, [], self._held_rows, 0
-        rank = np.concatenate([part.rank for part in held])
-        value = np.concatenate([part.value for part in held])
-        time_ms = np.concatenate([part.time_ms for part in held])
-        lengths = np.array([len(part.value) for part in held])
+        pending, self._pending, count, self._pending_rows = self._pending, [], self._pending_rows, 0
+        rank = np.concatenate([part.rank for part in pending])
+        value = np.concatenate([part.value for part in pending])
+        time_ms = np.concatenate([part.time_ms for part in pending])
+        lengths = np.array([len(part.value) for part in pending])
         columns: dict[str, pa.Array] = {
             "time": wrap(time_ms, SCHEMA.field("time").type),
             "value": wrap(value, pa.float64(), ~np.isinf(value)),
-            "metric_name": repeat_strings([part.metric for part in held], lengths),
-            "metric_kind": repeat_strings([part.kind for part in held], lengths),
+            "metric_name": repeat_strings([part.metric for part in pending], lengths),
+            "metric_kind": repeat_strings([part.kind for part in pending], lengths),
         }
         present = np.flatnonzero(np.bincount(rank, minlength=len(self.subjects)))
-        spelling = Spelling(rank, present, count)
+        labels = RowGroupLabels(rank, present, count)
         for name in LABELS:
-            columns[name] = spelling.column(*self._codes[name])
+            columns[name] = labels.column(*self._codes[name])
         batch = pa.RecordBatch.from_arrays([columns[name] for name in SCHEMA.names], schema=SCHEMA)
         self._writer.write_table(pa.Table.from_batches([batch]), row_group_size=ROW_GROUP_ROWS)
         self.rows += count
 
     def abandon(self) -> None:
-        """Leaves the file as it is: without a footer it is nothing to anybody."""
+        """Leaves the file as it is: no reader accepts it without a footer."""
         self._writer.is_open = False
 
     def __enter__(self) -> Self:
@@ -159,8 +158,8 @@ class ArchiveWriter:
         self._writer.close()
 
 
-class Spelling:
-    """Label columns of one row group: codes of its subjects spread over its rows."""
+class RowGroupLabels:
+    """Label columns of one row group: the codes of its subjects, repeated for each row."""
 
     def __init__(self, rank: Integers, present: Integers, count: int) -> None:
         self._rank = rank
@@ -189,7 +188,7 @@ class Spelling:
         return pa.DictionaryArray.from_arrays(array, dictionary)
 
     def _valid(self, mine: NDArray[np.bool_], indices: NDArray[np.int32]) -> pa.Buffer:
-        """Where there is a word; labels that come together share it."""
+        """The bits of what is not null; labels that are set together share them."""
         key = mine.tobytes()
         if key not in self._bits:
             self._bits[key] = pa.py_buffer(np.packbits(indices >= 0, bitorder="little"))
@@ -221,7 +220,7 @@ def wrap(values: NDArray[Any], kind: pa.DataType, valid: NDArray[np.bool_] | Non
 
 
 def unwrap(array: pa.Array, missing: float) -> NDArray[Any]:
-    """The other way: numpy around an Arrow array's memory, `missing` where it is null. Times are integers."""
+    """The reverse: numpy around an Arrow array's memory, `missing` where it is null. Times are integers."""
     bits, data = array.buffers()
     kind = array.type
     letter = "f" if pa.types.is_floating(kind) else "u" if pa.types.is_unsigned_integer(kind) else "i"
@@ -249,17 +248,42 @@ def encode_strings(values: Sequence[str | None]) -> tuple[Integers, list[str]]:
     return np.array([places[value] if value is not None else -1 for value in values], np.int64), words
 
 
-def repeat_strings(words: Sequence[str], lengths: NDArray[np.int64]) -> pa.Array:
-    codes, dictionary = encode_strings(words)
+def repeat_strings(words: Sequence[str], lengths: Integers) -> pa.Array:
+    return repeat_codes(*encode_strings(words), lengths)
+
+
+def repeat_codes(codes: Integers, words: Sequence[str], lengths: Integers) -> pa.Array:
+    """Each code as often as its length says; -1 is null."""
     indices = np.repeat(codes.astype(np.int32), lengths)
-    return pa.DictionaryArray.from_arrays(wrap(indices, pa.int32()), wrap_strings(dictionary))
+    return pa.DictionaryArray.from_arrays(wrap(indices, pa.int32(), indices >= 0), wrap_strings(words))
 
 
 # -- reading back ---------------------------------------------------------------
 
 
+def cut_rows(rows: int, columns: Sequence[pa.Array]) -> Iterator[tuple[slice, tuple[str | None, ...]]]:
+    """Stretches of rows in which none of these columns of words changes, each with its words."""
+    if not rows:
+        return
+    codes, words = [], []
+    changed = np.zeros(rows, bool)
+    changed[0] = True
+    for column in columns:
+        encoded = column if isinstance(column, pa.DictionaryArray) else column.dictionary_encode()
+        code = unwrap(encoded.indices, -1)
+        changed[1:] |= code[1:] != code[:-1]
+        codes.append(code)
+        # Null is the last word, code -1.
+        words.append([*encoded.dictionary.to_pylist(), None])
+    starts = np.flatnonzero(changed)
+    picked = [code[starts].tolist() for code in codes]
+    ends = [*starts[1:].tolist(), rows]
+    for place, (start, end) in enumerate(zip(starts.tolist(), ends)):
+        yield slice(start, end), tuple(word[code[place]] for word, code in zip(words, picked))
+
+
 def open_parquet(path: Path, **options: Any) -> pq.ParquetFile:
-    """A Parquet file of anybody, or a refusal by name."""
+    """Any Parquet file, or a refusal with its name."""
     try:
         if path.stat().st_size < 12:
             raise ArchiveTruncated(f"{path.name}: too short to be Parquet")
@@ -270,12 +294,12 @@ def open_parquet(path: Path, **options: Any) -> pq.ParquetFile:
         raise ArchiveRefused(f"{path.name}: {first_line(error)}") from error
 
 
-def first_line(error: BaseException) -> str:
+def first_line(error: BaseException | str) -> str:
     return (str(error).splitlines() or [type(error).__name__])[0]
 
 
 def read_footer(file: pq.ParquetFile, name: str) -> dict[str, Any] | None:
-    """What we wrote into the footer; None for a file of somebody else; a newer one is refused."""
+    """What we wrote into the footer; None for a file that is not ours; a newer version is refused."""
     raw = (file.metadata.metadata or {}).get(FOOTER)
     if raw is None:
         return None

@@ -14,18 +14,18 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nodescope.base.log import Log
-from nodescope.keep.copy.copied_files import note_lost, read_ledger
+from nodescope.base.settings import Settings
+from nodescope.keep.copy.copied_files import note_lost, read_copied_files
 from nodescope.keep.disk import Disk
-from nodescope.keep.folder import MS_PER_DAY, ArchiveFile, DataFolder
+from nodescope.keep.folder import MS_PER_DAY, ArchiveFile, DataFolder, remove_files, size_of
 
 log = Log("retention")
 
 
 @dataclass(frozen=True, slots=True)
 class RetentionLimits:
-    """From the settings; now_ms is handed in."""
+    """From the settings."""
 
-    now_ms: int
     age_seconds: float
     archive_bytes: int
     free_bytes: int
@@ -53,11 +53,13 @@ class Weighed:
     end_ms: int
 
 
-def size_of(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except OSError:
-        return 0
+def build_limits(settings: Settings) -> RetentionLimits:
+    return RetentionLimits(
+        settings.retention_days * 86400,
+        settings.retention_bytes,
+        settings.retention_free_bytes,
+        settings.rollup_days * 86400,
+    )
 
 
 def weigh(file: ArchiveFile) -> Weighed:
@@ -71,15 +73,15 @@ def read_free_bytes(path: Path) -> int:
     return status.f_bavail * status.f_frsize
 
 
-def apply_retention(disk: Disk, folder: DataFolder, limits: RetentionLimits) -> Freed:
+def apply_retention(disk: Disk, folder: DataFolder, limits: RetentionLimits, now_ms: int) -> Freed:
     raw = sorted((weigh(file) for file in folder.files()), key=lambda one: one.end_ms)
     rollups = sorted((weigh(file) for file in folder.rollups()), key=lambda one: one.end_ms)
     freed = Freed(left_bytes=sum(one.size_bytes for one in (*raw, *rollups)))
-    oldest_ms = limits.now_ms - round(limits.age_seconds * 1000)
-    oldest_rollup_ms = limits.now_ms - round(limits.rollup_age_seconds * 1000)
+    oldest_ms = now_ms - round(limits.age_seconds * 1000)
+    oldest_rollup_ms = now_ms - round(limits.rollup_age_seconds * 1000)
     free_bytes = read_free_bytes(folder.path)
-    ledger = read_ledger(folder)
-    held: list[Weighed] = []
+    copied = read_copied_files(folder)
+    uncopied: list[Weighed] = []
     for place, one in enumerate([*raw, *rollups]):
         is_raw = place < len(raw)
         is_newest = is_raw and place == len(raw) - 1
@@ -87,18 +89,18 @@ def apply_retention(disk: Disk, folder: DataFolder, limits: RetentionLimits) -> 
         is_over = freed.left_bytes > limits.archive_bytes
         is_tight = free_bytes + freed.bytes < limits.free_bytes
         if (is_old or is_over or is_tight) and not is_newest:
-            if is_raw and ledger and not ledger.has(folder, one.file):
-                held.append(one)
+            if is_raw and copied and not copied.has(folder, one.file):
+                uncopied.append(one)
                 continue
             reason = "age" if is_old else "bytes" if is_over else "free space"
             log.info("file removed", file=one.file.path.name, reason=reason)
             remove(disk, one, freed)
-    for one in held:
+    for one in uncopied:
         if free_bytes + freed.bytes < limits.free_bytes:
             remove_uncopied(disk, one, freed)
     if freed.uncopied_files:
         note_lost(disk, folder, freed.uncopied_files, freed.uncopied_bytes)
-    remove_empty_folders(folder, render_limit_day(limits))
+    remove_empty_folders(folder, now_ms - 2 * MS_PER_DAY)
     return freed
 
 
@@ -114,16 +116,10 @@ def remove_uncopied(disk: Disk, one: Weighed, freed: Freed) -> None:
 
 
 def remove(disk: Disk, one: Weighed, freed: Freed) -> None:
-    """Parquet first: a sidecar alone is nothing to any reader."""
-    disk.remove(one.file.path)
-    disk.remove(one.file.sidecar)
+    remove_files(disk, [one.file.path])
     freed.files += 1
     freed.bytes += one.size_bytes
     freed.left_bytes -= one.size_bytes
-
-
-def render_limit_day(limits: RetentionLimits) -> int:
-    return limits.now_ms - 2 * MS_PER_DAY
 
 
 def remove_empty_folders(folder: DataFolder, before_ms: int) -> None:

@@ -7,7 +7,7 @@ One row for each series and minute that had a sample: time (start of the
 minute, UTC), metric_name, metric_kind, min, max, mean, last, count, and the
 label columns of the archive. A counter has three numbers more: rate_min,
 rate_mean and rate_max, its increase per second from sample to sample, so that
-a spike of one second is still seen in a view of a year; a gauge has null
+a spike of one second still shows in a chart of a year; a gauge has null
 there. Made from consolidated files; the footer says which segments of the log
 are in it, so that none is rolled up twice: a rollup whose segments another one
 has as well is removed.
@@ -22,11 +22,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from numpy.typing import NDArray
 
+from nodescope.base.block import Floats, Integers
 from nodescope.base.errors import ArchiveRefused
 from nodescope.base.metric import Metric
-from nodescope.base.rates import derive_elapsed_seconds, derive_increase
+from nodescope.base.rates import derive_growth
 from nodescope.keep.disk import TEMPORARY, Disk
 from nodescope.keep.folder import ArchiveFile, DataFolder, list_partition, render_stamp
 from nodescope.keep.label_columns import LABELS
@@ -38,8 +38,9 @@ from nodescope.keep.parquet import (
     encode_strings,
     open_parquet,
     read_footer,
+    repeat_codes,
+    repeat_strings,
     wrap,
-    wrap_strings,
 )
 from nodescope.keep.sidecar import merge_segments
 
@@ -48,7 +49,7 @@ MINUTE_MS = 60_000
 ROW_GROUP_ROWS = 65_536
 NUMBERS = ("min", "max", "mean", "last")
 RATES = ("rate_min", "rate_mean", "rate_max")
-# A counter's growth over a longer hole is known, but not when it happened.
+# A counter's growth over a longer gap is known, but not when it happened.
 GAP_SECONDS = 120.0
 SCHEMA = pa.schema(
     [
@@ -61,8 +62,6 @@ SCHEMA = pa.schema(
         *(pa.field(name, TEXT) for name in LABELS),
     ]
 )
-Integers = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 
 @dataclass(slots=True)
@@ -103,8 +102,7 @@ def summarize_rates(
     if metric.kind != "counter":
         return nothing, nothing, nothing
     with np.errstate(invalid="ignore"):
-        elapsed = np.r_[np.nan, derive_elapsed_seconds(mono_ns)]
-        increase = np.r_[np.nan, derive_increase(value, metric)]
+        increase, elapsed = (np.r_[np.nan, one] for one in derive_growth(value, mono_ns, metric))
         good = (elapsed <= GAP_SECONDS) & np.isfinite(increase)
         rate = np.divide(increase, elapsed, out=np.full(len(value), np.nan), where=good)
     seconds = np.add.reduceat(np.where(good, elapsed, 0.0), starts)
@@ -140,21 +138,21 @@ def write_rollup(disk: Disk, folder: Path, source: MergeSource) -> Path:
             write_page_index=True,
             store_schema=False,
         )
-        held = PendingRows()
+        pending = PendingRows()
         for metric, identity, time_ms, value in merge_runs([source]):
-            held.metric.append(metric)
-            held.rank.append(ranks[identity])
+            pending.metric.append(metric)
+            pending.rank.append(ranks[identity])
             places = np.searchsorted(ticks.time_ms, time_ms)
             mono_ns = ticks.mono_ns[np.minimum(places, len(ticks.mono_ns) - 1)]
             summary = summarize(metrics[metric], time_ms, mono_ns, value)
-            held.columns.append(summary)
-            held.lengths.append(len(summary[0]))
-            held.rows += len(summary[0])
-            if held.rows >= ROW_GROUP_ROWS:
-                writer.write_table(tabulate(held, kinds, codes))
-                held = PendingRows()
-        if held.lengths:
-            writer.write_table(tabulate(held, kinds, codes))
+            pending.columns.append(summary)
+            pending.lengths.append(len(summary[0]))
+            pending.rows += len(summary[0])
+            if pending.rows >= ROW_GROUP_ROWS:
+                writer.write_table(tabulate(pending, kinds, codes))
+                pending = PendingRows()
+        if pending.lengths:
+            writer.write_table(tabulate(pending, kinds, codes))
         footer = {
             "version": VERSION,
             "kind": "minute",
@@ -171,27 +169,20 @@ def write_rollup(disk: Disk, folder: Path, source: MergeSource) -> Path:
 
 
 def tabulate(
-    held: PendingRows, kinds: dict[str, Any], codes: Sequence[tuple[Integers, list[str]]]
+    pending: PendingRows, kinds: dict[str, Any], codes: Sequence[tuple[Integers, list[str]]]
 ) -> pa.Table:
-    lengths = np.array(held.lengths)
-    width = len(held.columns[0])
-    whole = [np.concatenate([columns[place] for columns in held.columns]) for place in range(width)]
-
-    def spell(picked: Integers, words: Sequence[str]) -> pa.Array:
-        indices = np.repeat(picked.astype(np.int32), lengths)
-        return pa.DictionaryArray.from_arrays(wrap(indices, pa.int32(), indices >= 0), wrap_strings(words))
-
-    names = encode_strings(held.metric)
-    sorts = encode_strings([kinds[metric] for metric in held.metric])
-    rank = np.array(held.rank)
+    lengths = np.array(pending.lengths)
+    width = len(pending.columns[0])
+    whole = [np.concatenate([columns[place] for columns in pending.columns]) for place in range(width)]
+    rank = np.array(pending.rank)
     arrays = {
         "time": wrap(whole[0], SCHEMA.field("time").type),
-        "metric_name": spell(*names),
-        "metric_kind": spell(*sorts),
+        "metric_name": repeat_strings(pending.metric, lengths),
+        "metric_kind": repeat_strings([kinds[metric] for metric in pending.metric], lengths),
         **{name: wrap(one, pa.float64(), np.isfinite(one)) for name, one in zip(NUMBERS, whole[1:5])},
         "count": wrap(whole[5], pa.int64()),
         **{name: wrap(one, pa.float64(), np.isfinite(one)) for name, one in zip(RATES, whole[6:])},
-        **{name: spell(code[rank], words) for name, (code, words) in zip(LABELS, codes)},
+        **{name: repeat_codes(code[rank], words, lengths) for name, (code, words) in zip(LABELS, codes)},
     }
     return pa.Table.from_arrays([arrays[name] for name in SCHEMA.names], schema=SCHEMA)
 
@@ -215,7 +206,7 @@ def covers(outer: Sequence[Mapping[str, Any]], inner: Mapping[str, Any]) -> bool
 
 
 def renew_rollups(disk: Disk, folder: DataFolder, partition: Path) -> int:
-    """A rollup for every consolidated file that has none; what it makes needless goes."""
+    """A rollup for every consolidated file that has none; rollups that it contains are removed."""
     files = [file for file in list_partition(partition) if file.kind == "consolidated"]
     made = 0
     for file in files:

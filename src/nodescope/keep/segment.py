@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nodescope.base.block import Block
+from nodescope.base.block import Block, Floats, Integers
 from nodescope.base.codec import Decoder
 from nodescope.base.entity import Entity
 from nodescope.base.errors import ArchiveRefused, ArchiveTruncated
@@ -28,8 +28,6 @@ from nodescope.keep.sidecar import Ticks
 
 # Columns gathered at once: the slab that one pass over the log's pages fills.
 SLAB_BYTES = 16 * 2**20
-Integers = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,15 +63,14 @@ def read_segment(path: Path) -> LogSegment:
 def parse_segment_data(data: memoryview | bytes) -> LogSegment:
     decoder = Decoder()
     frames: list[Frame] = []
-    damage = ""
+    damage, left_bytes = "", 0
     try:
         frames.extend(decoder.decode(data))
     except ArchiveTruncated as error:
-        damage = str(error)
+        damage, left_bytes = str(error), len(data) - error.offset
     except (KeyError, ValueError, TypeError) as error:
         raise ArchiveRefused(f"not a log of ours: {error}") from error
-    offset = int(damage.rsplit(" ", 1)[-1]) if damage else len(data)
-    return LogSegment(decoder.hello, tuple(frames), damage, len(data) - offset)
+    return LogSegment(decoder.hello, tuple(frames), damage, left_bytes)
 
 
 @dataclass(slots=True)
@@ -144,7 +141,7 @@ def place_tick(clocks: dict[int, int], time_ms: int, mono_ns: int) -> int:
 def note_subjects(
     day: Day, block: Block, node: str, time_ms: int, known: dict[tuple[str, str], tuple[Entity, ...]]
 ) -> None:
-    """Who was there; looked at closely only when a table's set changed, and then only at who is new."""
+    """Notes the block's entities; only when a table's set changed, and then only the new ones."""
     key = (block.table.name, day.day)
     if known.get(key) is block.entities:
         return

@@ -1,8 +1,8 @@
 """
-session.json: who writes to this folder, since when, with which settings.
+session.json: the agent that writes to this folder, since when, with which settings.
 
 Replaced atomically at every start; the one before moves to sessions/<run>.json,
-so that a later reader can tell when the agent was restarted and how it was set.
+so that a later reader knows when the agent was restarted, and its settings then.
 """
 
 import json

@@ -1,5 +1,5 @@
 """
-The sidecar of a Parquet file: who and what is in it, without opening it.
+The sidecar of a Parquet file: its series, metrics and clocks, without opening it.
 
 A `.containers` file is five zstd frames one after the other, each one line of
 JSON, so that `zstdcat FILE | jq` reads it all:
@@ -30,21 +30,18 @@ from typing import Any
 
 import numpy as np
 import zstandard
-from numpy.typing import NDArray
 
+from nodescope.base.block import Integers
+from nodescope.base.codec import metric_from_json
 from nodescope.base.errors import ArchiveRefused, ArchiveTruncated
 from nodescope.base.metric import Metric
 from nodescope.keep.label_columns import LABELS, Subject
 
 FORMAT = "nodescope-sidecar"
 VERSION = 2
-# The head of a day's file lists some dozen ranges of segments; 64 KiB of
-# compressed text is far beyond, and small enough to read in one go.
-HEAD_BYTES = 65536
 LEVEL = 3
 # Metrics, series, story.
 PARTS_LEAST = 3
-Integers = NDArray[np.int64]
 
 
 @dataclass(slots=True)
@@ -177,13 +174,7 @@ def _unpack(data: bytes) -> Any:
 # Enough for the sets that a day's files have; each is some KiB of text.
 @lru_cache(maxsize=256)
 def _metrics_from(data: bytes) -> tuple[Metric, ...]:
-    found = []
-    for row in _unpack(data):
-        known = {key: row[key] for key in row if key in Metric.__dataclass_fields__}
-        known["labels"] = tuple((key, value) for key, value in known.get("labels", []))
-        known["also"] = tuple(known.get("also", ()))
-        found.append(Metric(**{"help": "", **known}))
-    return tuple(found)
+    return tuple(map(metric_from_json, _unpack(data)))
 
 
 @lru_cache(maxsize=256)
@@ -201,7 +192,7 @@ class SidecarStory:
     """The last part of a sidecar, parsed."""
 
     seen: Mapping[str, tuple[int, int]]
-    """First and last sight by series number, where it is not the whole file."""
+    """First and last sample by series number, where it is not the whole file."""
     events: list[dict[str, Any]]
     outcomes: list[tuple[int, dict[str, list[str]]]]
 
@@ -220,7 +211,7 @@ def _parse_ticks(data: bytes) -> Ticks:
 
 @dataclass(slots=True)
 class OpenSidecar:
-    """A sidecar in memory whose parts are parsed when they are asked for, and once."""
+    """A sidecar in memory whose parts are parsed on first use, and once."""
 
     head: Head
     _parts: tuple[bytes, ...]

@@ -11,7 +11,7 @@ from tests.support import TurnableClock
 
 from nodescope.base.errors import RequestRejected
 from nodescope.keep.consolidator import Consolidator
-from nodescope.keep.copy.copied_files import end_copying, read_ledger, read_status
+from nodescope.keep.copy.copied_files import end_copying, read_copied_files, read_status
 from nodescope.keep.copy.copier import VERIFY_SECONDS, Copier, Partition, is_finished
 from nodescope.keep.copy.manifest import MANIFEST, parse_manifest
 from nodescope.keep.copy.object_store import (
@@ -123,23 +123,23 @@ def test_every_finished_file_is_copied_once(data: Path, tmp_path: Path) -> None:
     assert copier(data, url).run_pass(everything=True).files == 0
 
 
-def test_a_lost_ledger_sends_nothing_again(data: Path, tmp_path: Path) -> None:
+def test_a_lost_list_of_copied_files_sends_nothing_again(data: Path, tmp_path: Path) -> None:
     url = (tmp_path / "store").as_uri()
     copier(data, url).run_pass(everything=True)
     end_copying(Disk(), DataFolder(data))
     again = copier(data, url)
     assert again.run_pass(everything=True).files == 0
-    assert len(again.ledger.files) == len(consolidated(data)) // 2
+    assert len(again.copied_files.files) == len(consolidated(data)) // 2
 
 
 def test_an_hour_that_is_not_over_waits(data: Path, tmp_path: Path) -> None:
     work = copier(data, (tmp_path / "store").as_uri(), END_MS - MS_PER_HOUR)
     work.run_pass()
-    names = [Path(name).name for name in work.ledger.files]
+    names = [Path(name).name for name in work.copied_files.files]
     assert names
     assert all(
         is_finished(file, END_MS - MS_PER_HOUR)
-        for name in work.ledger.files
+        for name in work.copied_files.files
         if (file := parse_file(data / name))
     )
     assert len(names) < len(consolidated(data)) // 2
@@ -216,8 +216,8 @@ def test_the_pace_is_kept_both_ways(data: Path, tmp_path: Path) -> None:
     assert clock.mono_ns() == pytest.approx(2 * done.bytes / 100_000 * 1e9, rel=0.01)
 
 
-def limits(now_ms: int, free_bytes: int = 0, total: int = 10**12) -> RetentionLimits:
-    return RetentionLimits(now_ms, 3600, total, free_bytes, 3600)
+def limits(free_bytes: int = 0, total: int = 10**12) -> RetentionLimits:
+    return RetentionLimits(3600, total, free_bytes, 3600)
 
 
 def test_retention_waits_for_the_copy(data: Path, tmp_path: Path) -> None:
@@ -225,13 +225,13 @@ def test_retention_waits_for_the_copy(data: Path, tmp_path: Path) -> None:
     folder = DataFolder(data)
     before = {file.path for file in folder.files()}
     work = copier(data, (tmp_path / "store").as_uri())
-    assert apply_retention(Disk(), folder, limits(NEXT_DAY_MS, total=1)).files == 0
+    assert apply_retention(Disk(), folder, limits(total=1), NEXT_DAY_MS).files == 0
     work.run_pass(everything=True)
-    apply_retention(Disk(), folder, limits(NEXT_DAY_MS, total=1))
+    apply_retention(Disk(), folder, limits(total=1), NEXT_DAY_MS)
     left = {file.path for file in folder.files()}
     assert left == {path for path in before if path.name.startswith("metrics")}
     end_copying(Disk(), folder)
-    apply_retention(Disk(), folder, limits(NEXT_DAY_MS))
+    apply_retention(Disk(), folder, limits(), NEXT_DAY_MS)
     assert len(list(folder.files())) == 1
 
 
@@ -240,8 +240,8 @@ def test_a_full_disk_takes_uncopied_files_and_says_so(
 ) -> None:
     folder = DataFolder(data)
     work = copier(data, (tmp_path / "store").as_uri())
-    work.tell(everything=True)
-    freed = apply_retention(Disk(), folder, limits(NEXT_DAY_MS, free_bytes=10**18))
+    work.note_status(everything=True)
+    freed = apply_retention(Disk(), folder, limits(free_bytes=10**18), NEXT_DAY_MS)
     assert freed.uncopied_files == freed.files > 0
     status = read_status(folder)
     assert status
@@ -306,9 +306,9 @@ def test_a_store_that_does_not_answer_has_lost_nothing(data: Path, tmp_path: Pat
     copier(data, target.as_uri()).run_pass(everything=True)
     store = open_store(target.as_uri())
     work = copier(data, store.url, store=Mute(store.url, store.files, store.base, store.pace))
-    known = dict(work.ledger.files)
+    known = dict(work.copied_files.files)
     work.run_pass(everything=True)
-    assert work.ledger.files == known != {}
+    assert work.copied_files.files == known != {}
     assert (work.status.failures, work.status.vanished_files) == (1, 0)
     assert "no answer" in work.status.last_failure
     # Asked again with the next pass, not in an hour.
@@ -323,10 +323,10 @@ def test_retention_does_not_rely_on_a_store_that_was_emptied(data: Path, tmp_pat
     empty(target)
     folder = DataFolder(data)
     before = [file.path for file in folder.files()]
-    # Nothing can be sent either: the ledger must have been mended before that.
+    # Nothing can be sent either: the list of copied files must have been mended before that.
     with pytest.raises(Killed):
         copier(data, target.as_uri(), store=Brittle(open_store(target.as_uri()), 0)).run_pass(everything=True)
-    assert apply_retention(Disk(), folder, limits(NEXT_DAY_MS, total=1)).files == 0
+    assert apply_retention(Disk(), folder, limits(total=1), NEXT_DAY_MS).files == 0
     assert [file.path for file in folder.files()] == before
 
 
@@ -346,9 +346,9 @@ def test_another_address_begins_anew(data: Path, tmp_path: Path) -> None:
     copier(data, (tmp_path / "one").as_uri()).run_pass(everything=True)
     second = copier(data, (tmp_path / "two").as_uri())
     assert second.run_pass(everything=True).files == len(consolidated(data)) // 2
-    ledger = read_ledger(DataFolder(data))
-    assert ledger
-    assert ledger.url == (tmp_path / "two").as_uri()
+    copied = read_copied_files(DataFolder(data))
+    assert copied
+    assert copied.url == (tmp_path / "two").as_uri()
 
 
 @pytest.mark.parametrize(

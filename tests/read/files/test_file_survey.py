@@ -143,8 +143,8 @@ def test_a_replaced_file_is_found_again(place: Path) -> None:
         open_files(files)
 
 
-def test_what_is_held_is_fetched_once_and_checked(tmp_path: Path) -> None:
-    held = SidecarCache(tmp_path / "held", most_bytes=150)
+def test_what_is_cached_is_fetched_once_and_checked(tmp_path: Path) -> None:
+    cache = SidecarCache(tmp_path / "cache", most_bytes=150)
     fetched = []
 
     def fetch() -> bytes:
@@ -152,11 +152,11 @@ def test_what_is_held_is_fetched_once_and_checked(tmp_path: Path) -> None:
         return b"content"
 
     name = hashlib.sha256(b"content").hexdigest()
-    assert [held.get(name, fetch) for _ in range(3)] == [b"content"] * 3
+    assert [cache.get(name, fetch) for _ in range(3)] == [b"content"] * 3
     assert len(fetched) == 1
-    (tmp_path / "held" / name).write_bytes(b"damaged")
-    assert held.get(name, fetch) == b"content"
+    (tmp_path / "cache" / name).write_bytes(b"damaged")
+    assert cache.get(name, fetch) == b"content"
     assert len(fetched) == 2
-    (tmp_path / "held" / "old").write_bytes(bytes(200))
-    held.prune()
-    assert sum(path.stat().st_size for path in (tmp_path / "held").iterdir()) <= 150
+    (tmp_path / "cache" / "old").write_bytes(bytes(200))
+    cache.prune()
+    assert sum(path.stat().st_size for path in (tmp_path / "cache").iterdir()) <= 150

@@ -7,7 +7,19 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from tests.keep.frames import CURRENT, MONO_NS, SECOND_NS, START_NS, USAGE, A, B, frame_at, frames, write_log
+from tests.keep.frames import (
+    CURRENT,
+    MONO_NS,
+    SECOND_NS,
+    START_NS,
+    USAGE,
+    A,
+    B,
+    frame_at,
+    frames,
+    read_log_tail,
+    write_log,
+)
 
 from nodescope.base.errors import RequestRejected
 from nodescope.keep.consolidator import Consolidator
@@ -15,7 +27,6 @@ from nodescope.keep.convert import convert_all
 from nodescope.keep.disk import Disk
 from nodescope.keep.folder import DataFolder
 from nodescope.read.files.catalog import read_catalog
-from nodescope.read.live.tail import read_log_tail
 from nodescope.read.query.engine import Engine
 
 START_MS = START_NS // 10**6

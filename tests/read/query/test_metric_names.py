@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.keep.frames import MONO_NS, NODES, SECOND_NS, START_NS, A, B, frame_at, write_log
+from tests.keep.frames import MONO_NS, NODES, SECOND_NS, START_NS, A, B, frame_at, read_log_tail, write_log
 from tests.support import FixtureNode
 
 from nodescope.base.block import Block, Table
@@ -19,7 +19,6 @@ from nodescope.keep.convert import convert_all
 from nodescope.keep.disk import Disk
 from nodescope.keep.folder import DataFolder
 from nodescope.read.files.catalog import Catalog, read_catalog
-from nodescope.read.live.tail import read_log_tail
 from nodescope.read.query.engine import Engine
 
 GOLDEN = Path(__file__).parents[2] / "golden"

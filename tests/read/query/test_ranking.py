@@ -1,20 +1,18 @@
-"""The largest first, from files, rollups and log; a crash loop takes one place."""
+"""The largest first, from files, rollups and log."""
 
 from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.keep.frames import A, B, container, frame_at, frames, write_log
+from tests.keep.frames import A, B, frame_at, frames, read_log_tail, write_log
 
 from nodescope.base.entity import Entity
-from nodescope.base.errors import RequestRejected
 from nodescope.keep.convert import convert_all
 from nodescope.keep.disk import Disk
 from nodescope.keep.folder import DataFolder
 from nodescope.read.files.catalog import read_catalog
-from nodescope.read.live.tail import read_log_tail
 from nodescope.read.query.engine import Engine
-from nodescope.read.query.ranking import rank_containers
+from nodescope.read.query.ranking import place_of, rank_containers
 
 
 @pytest.fixture(scope="module")
@@ -38,32 +36,25 @@ def test_the_largest_comes_first_with_a_curve_that_reaches_into_the_log(
 ) -> None:
     catalog = read_catalog([folder.path])
     tail = read_log_tail(folder.path, catalog)
-    ranking = rank_containers(engine, catalog, "cpu", max_points=10, tail=tail)
-    assert [one.subject.label("l_pod_name") for one in ranking.rows] == ["pod-b", "pod-a"]
-    assert (ranking.total, ranking.asked.unit) == (2, "cores")
-    first = ranking.rows[0]
-    np.testing.assert_allclose([first.value, first.mean, first.maximum, first.last], 0.002)
+    ranked = rank_containers(engine, catalog, "cpu", max_points=10, tail=tail)
+    assert [one.subject.label("l_pod_name") for one in ranked] == ["pod-b", "pod-a"]
+    first = ranked[0]
+    np.testing.assert_allclose([first.mean, first.maximum, first.last], 0.002)
     assert first.points.count.sum() == 29
     assert len(first.points.mean) <= 10
 
 
-@pytest.mark.parametrize(("by", "value"), [("mean", 4096 * 14.5), ("max", 4096 * 29), ("last", 4096 * 29)])
-def test_mean_maximum_and_last_are_of_the_samples(
-    engine: Engine, folder: DataFolder, by: str, value: float
-) -> None:
+def test_mean_maximum_and_last_are_of_the_samples(engine: Engine, folder: DataFolder) -> None:
     catalog = read_catalog([folder.path])
     tail = read_log_tail(folder.path, catalog)
-    ranking = rank_containers(engine, catalog, "memory", by=by, tail=tail)  # type: ignore[arg-type]
-    assert [one.value for one in ranking.rows] == [value, value]
+    for one in rank_containers(engine, catalog, "memory", tail=tail):
+        assert (one.mean, one.maximum, one.last) == (4096 * 14.5, 4096 * 29, 4096 * 29)
 
 
-def test_the_limit_cuts_and_the_total_says_of_how_many(engine: Engine, folder: DataFolder) -> None:
-    ranking = rank_containers(engine, read_catalog([folder.path]), "cpu", limit=1)
-    assert (len(ranking.rows), ranking.total) == (1, 2)
-
-
-def test_the_lives_of_a_restarted_container_are_one_row(engine: Engine, tmp_path: Path) -> None:
-    """Three lives of ten ticks in one pod: one row of thirty samples under the newest id."""
+def test_every_run_of_a_restarted_container_has_a_row_and_a_place_in_common(
+    engine: Engine, tmp_path: Path
+) -> None:
+    """Three of ten ticks in one pod, each with its own mean, and known to be one container."""
     uid = ("pod_uid", "u-1")
     lives = [
         Entity("container", (letter * 64, "7"), A.labels, (("container_id", letter * 64), uid))
@@ -74,19 +65,16 @@ def test_the_lives_of_a_restarted_container_are_one_row(engine: Engine, tmp_path
         many = [frame_at(number, (B, life)) for number in range(place * 10, place * 10 + 10)]
         write_log(folder, many, segment=place + 1)
     convert_all(Disk(), folder)
+    catalog = read_catalog([folder.path])
     for points in (5, 1000):
-        ranking = rank_containers(engine, read_catalog([folder.path]), "memory", max_points=points)
-        mine = next(one for one in ranking.rows if one.subject.label("l_pod_name") == "pod-a")
-        assert (mine.lives, mine.points.count.sum(), ranking.total) == (3, 30, 2)
-        assert mine.subject.label("l_container_id") == "z" * 64
-        assert mine.mean == pytest.approx(4096 * 14.5)
-        catalog = read_catalog([folder.path])
-        assert catalog.resolve_lives("pod-a") == [letter * 64 for letter in "xyz"]
-        assert catalog.resolve_lives("yy") == ["y" * 64]
-        apart = rank_containers(engine, read_catalog([folder.path]), "memory", max_points=points, apart=True)
-        each = [one for one in apart.rows if one.subject.label("l_pod_name") == "pod-a"]
-        assert [(one.lives, one.points.count.sum()) for one in each] == [(1, 10)] * 3
-        assert [one.mean for one in each] == pytest.approx([4096 * 24.5, 4096 * 14.5, 4096 * 4.5])
+        ranked = rank_containers(engine, catalog, "memory", max_points=points)
+        mine = [one for one in ranked if one.subject.label("l_pod_name") == "pod-a"]
+        assert [one.points.count.sum() for one in mine] == [10] * 3
+        assert [one.mean for one in mine] == pytest.approx([4096 * 24.5, 4096 * 14.5, 4096 * 4.5])
+        assert len({place_of(one.subject) for one in mine}) == 1
+        assert len({place_of(one.subject) for one in ranked}) == 2
+    assert catalog.resolve_lives("pod-a") == [letter * 64 for letter in "xyz"]
+    assert catalog.resolve_lives("yy") == ["y" * 64]
 
 
 def test_a_container_without_a_sample_is_not_in_the_list(engine: Engine, tmp_path: Path) -> None:
@@ -94,17 +82,5 @@ def test_a_container_without_a_sample_is_not_in_the_list(engine: Engine, tmp_pat
     folder = DataFolder(tmp_path)
     write_log(folder, frames(5))
     convert_all(Disk(), folder)
-    ranking = rank_containers(engine, read_catalog([folder.path]), "memory_limit_share")
-    assert [one.subject.label("l_pod_name") for one in ranking.rows] == ["pod-b"]
-
-
-def test_a_wrong_word_is_answered_with_the_right_one(engine: Engine, folder: DataFolder) -> None:
-    catalog = read_catalog([folder.path])
-    with pytest.raises(RequestRejected, match='no namespace "shopp"; did you mean "shop"'):
-        rank_containers(engine, catalog, namespace="shopp")
-    with pytest.raises(RequestRejected, match="accepted: mean, max, last"):
-        rank_containers(engine, catalog, by="median")  # type: ignore[arg-type]
-    with pytest.raises(RequestRejected, match="limit = 0"):
-        rank_containers(engine, catalog, limit=0)
-    assert rank_containers(engine, catalog, namespace="shop").total == 2
-    assert rank_containers(engine, catalog, containers=[container("b").ids[0]]).total == 1
+    ranked = rank_containers(engine, read_catalog([folder.path]), "memory_limit_share")
+    assert [one.subject.label("l_pod_name") for one in ranked] == ["pod-b"]

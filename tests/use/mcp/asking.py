@@ -31,11 +31,11 @@ def write_demo(
     most: list[dict[str, Any]] = []
     for number in range(nodes):
         name = f"demo-{number + 1}"
-        wish = DemoRequest(folder / name, hours, containers, seed, END_MS, name)
-        made = write_node(wish, "0", lambda _: None)
+        request = DemoRequest(folder / name, hours, containers, seed, END_MS, name)
+        made = write_node(request, "0", lambda _: None)
         planted += [{"node": name, **one} for one in made.truth]
         most.append({"node": name, **made.most})
-    (folder / "truth.json").write_bytes(render_truth(wish, planted, most))
+    (folder / "truth.json").write_bytes(render_truth(request, planted, most))
     truth: dict[str, Any] = json.loads((folder / "truth.json").read_text())
     return truth
 

@@ -1,11 +1,11 @@
 """
 What was copied to the object store, and how far the copy is behind: two small files.
 
-    DATA/copy/ledger.json   which files the store has for certain: retention asks it
+    DATA/copy/ledger.json   which files the store is known to have; read by retention
     DATA/copy/status.json   figures of the last pass: the agent publishes them
 
-The store's own manifests are the truth; the ledger is what this node may know
-of it without asking. It is written after the store has answered, so a file
+The store's own manifests decide; ledger.json is what this node knows of them
+without asking. It is written after the store has answered, so a file
 that is missing here may be there, and is found there before it is sent again.
 """
 
@@ -21,7 +21,7 @@ from nodescope.keep.folder import ArchiveFile, DataFolder
 VERSION = 1
 
 
-def ledger_path(folder: DataFolder) -> Path:
+def copied_files_path(folder: DataFolder) -> Path:
     return folder.path / "copy" / "ledger.json"
 
 
@@ -59,24 +59,24 @@ def name_of(folder: DataFolder, file: ArchiveFile) -> str:
     return str(file.path.relative_to(folder.path))
 
 
-def read_ledger(folder: DataFolder) -> CopiedFiles | None:
+def read_copied_files(folder: DataFolder) -> CopiedFiles | None:
     """None where nothing is copied: then retention need not wait for it."""
-    content = read_json(ledger_path(folder))
+    content = read_json(copied_files_path(folder))
     if content is None or content.get("version") != VERSION:
         return None
     return CopiedFiles(str(content["url"]), {str(name): int(size) for name, size in content["files"].items()})
 
 
-def write_ledger(disk: Disk, folder: DataFolder, ledger: CopiedFiles) -> None:
-    disk.make_folder(ledger_path(folder).parent)
-    content = {"version": VERSION, "url": ledger.url, "files": ledger.files}
-    disk.write_whole(ledger_path(folder), (json.dumps(content, indent=0) + "\n").encode())
+def write_copied_files(disk: Disk, folder: DataFolder, copied: CopiedFiles) -> None:
+    disk.make_folder(copied_files_path(folder).parent)
+    content = {"version": VERSION, "url": copied.url, "files": copied.files}
+    disk.write_whole(copied_files_path(folder), (json.dumps(content, indent=0) + "\n").encode())
 
 
 def end_copying(disk: Disk, folder: DataFolder) -> bool:
-    """Copying was turned off: nothing is held back for it any more."""
-    was_on = ledger_path(folder).exists()
-    disk.remove(ledger_path(folder))
+    """Copying was turned off: retention waits for nothing any more."""
+    was_on = copied_files_path(folder).exists()
+    disk.remove(copied_files_path(folder))
     disk.remove(status_path(folder))
     return was_on
 
@@ -116,7 +116,7 @@ def write_status(disk: Disk, folder: DataFolder, status: Status) -> None:
 
 
 def note_lost(disk: Disk, folder: DataFolder, files: int, size_bytes: int) -> None:
-    """Retention had to take what nobody else has."""
+    """Retention had to remove files that were not copied yet."""
     status = read_status(folder)
     if status:
         status.lost_files += files

@@ -2,20 +2,20 @@
 Finished files to an object store, under the same names: plain Hive-partitioned Parquet.
 
 Consolidated files and their sidecars only: a fresh file is about to be merged
-away. A file goes through five steps, and a crash between any two of them is
-mended by doing the file again:
+away. A file goes through five steps; after a crash between any two of them
+all steps are done again:
 
     1  sidecar and Parquet are sent under staging names, read back, compared
     2  both get their names, the sidecar first
     3  the partition's manifest is replaced: from now on it is served, and what
        it was made of is not
     4  objects that it replaces are deleted
-    5  the ledger of this node says so
+    5  it is noted among this node's copied files
 
 The store is asked before anything is sent: what its manifest has with the
-same checksum is not sent again, whatever the ledger has lost. And it is asked
-again, at the start and every hour, for what the ledger says it has: a bucket
-that somebody emptied must not be what retention relies on.
+same checksum is not sent again, even where this node's note of it was lost.
+And it is asked again, at the start and every hour, for the copied files that
+are noted here: retention must not rely on a bucket that somebody emptied.
 """
 
 from collections.abc import Iterable
@@ -31,15 +31,16 @@ from nodescope.keep.copy.copied_files import (
     CopiedFiles,
     Status,
     name_of,
-    read_ledger,
+    read_copied_files,
     read_status,
-    write_ledger,
+    write_copied_files,
     write_status,
 )
 from nodescope.keep.copy.manifest import MANIFEST, Listing, Manifest, parse_manifest, render_manifest
 from nodescope.keep.copy.object_store import Digest, ObjectStore, digest_file
 from nodescope.keep.disk import Disk
-from nodescope.keep.folder import MS_PER_DAY, MS_PER_HOUR, PARQUET, SIDECAR, ArchiveFile, DataFolder
+from nodescope.keep.folder import MS_PER_DAY, MS_PER_HOUR, PARQUET, SIDECAR, ArchiveFile, DataFolder, size_of
+from nodescope.keep.parquet import first_line
 from nodescope.keep.sidecar import Head, read_sidecar
 
 log = Log("copy")
@@ -70,7 +71,7 @@ class Partition:
 
     @cached_property
     def _sizes(self) -> dict[str, int]:
-        """Asked for only where the manifest has the file: a new one costs no request for this."""
+        """Listed only where the manifest has the file: a new file costs no request for this."""
         listed = self._store.list(self._name, recursive=False)
         return {one.key.rpartition("/")[2]: one.size for one in listed}
 
@@ -105,19 +106,19 @@ class Copier:
     folder: DataFolder
     store: ObjectStore
     clock: Clock
-    ledger: CopiedFiles = field(init=False)
+    copied_files: CopiedFiles = field(init=False)
     status: Status = field(init=False)
     _verify_ns: int | None = field(init=False, default=None)
     """When the store is asked next; None: at once."""
 
     def __post_init__(self) -> None:
-        ledger = read_ledger(self.folder)
+        copied = read_copied_files(self.folder)
         status = read_status(self.folder)
         # Another address: nothing of this node is there yet.
-        self.ledger = ledger if ledger and ledger.url == self.store.url else CopiedFiles(self.store.url)
+        self.copied_files = copied if copied and copied.url == self.store.url else CopiedFiles(self.store.url)
         self.status = status if status and status.url == self.store.url else Status(self.store.url)
         # From here on retention waits for the copy, also before the first file.
-        write_ledger(self.disk, self.folder, self.ledger)
+        write_copied_files(self.disk, self.folder, self.copied_files)
 
     def run_pass(self, *, everything: bool = False, seconds: float | None = None) -> Copied:
         """
@@ -128,7 +129,7 @@ class Copier:
         copied = Copied()
         deadline_ns = None if seconds is None else self.clock.mono_ns() + round(seconds * 1e9)
         now_ms = self.clock.wall_ns() // 1_000_000
-        self.ledger.forget_missing(self.folder)
+        self.copied_files.forget_missing(self.folder)
         self._verify()
         for file in self.waiting(now_ms, everything=everything):
             if deadline_ns is not None and self.clock.mono_ns() > deadline_ns:
@@ -143,12 +144,12 @@ class Copier:
                 if isinstance(error, OSError):
                     # The store, not the file: the others would fail as well.
                     break
-        self.tell(everything=everything)
+        self.note_status(everything=everything)
         copied.waiting = self.status.waiting_files
         return copied
 
     def _verify(self) -> None:
-        """What the ledger has and the store no longer does is forgotten, and so it is sent again."""
+        """A copied file that the store no longer has is forgotten, and so it is sent again."""
         now_ns = self.clock.mono_ns()
         if self._verify_ns is not None and now_ns < self._verify_ns:
             return
@@ -160,15 +161,17 @@ class Copier:
             return
         self._verify_ns = now_ns + VERIFY_SECONDS * 1_000_000_000
         for name in vanished:
-            del self.ledger.files[name]
+            del self.copied_files.files[name]
         if vanished:
             log.warning("files vanished from the store, sent again", files=len(vanished), first=vanished[0])
             self.status.vanished_files += len(vanished)
-            write_ledger(self.disk, self.folder, self.ledger)
+            write_copied_files(self.disk, self.folder, self.copied_files)
 
     def _find_vanished(self) -> list[str]:
         vanished = []
-        for partition, names in groupby(sorted(self.ledger.files), lambda name: name.rpartition("/")[0]):
+        for partition, names in groupby(
+            sorted(self.copied_files.files), lambda name: name.rpartition("/")[0]
+        ):
             there = Partition(self.store, partition)
             vanished += [name for name in names if not there.accounts_for(name.rpartition("/")[2])]
         return vanished
@@ -178,7 +181,7 @@ class Copier:
             file
             for file in self.folder.files()
             if (is_finished(file, now_ms) or (everything and file.kind == "consolidated"))
-            and not self.ledger.has(self.folder, file)
+            and not self.copied_files.has(self.folder, file)
         ]
         return sorted(files, key=lambda file: (file.from_ms, file.path.name))
 
@@ -200,8 +203,8 @@ class Copier:
             self.status.copied_bytes += listing.size + listing.sidecar_size
             log.info("file copied", file=listing.name, bytes=listing.size)
         self._delete(partition, manifest.gone)
-        self.ledger.files[name_of(self.folder, file)] = listing.size
-        write_ledger(self.disk, self.folder, self.ledger)
+        self.copied_files.files[name_of(self.folder, file)] = listing.size
+        write_copied_files(self.disk, self.folder, self.copied_files)
 
     def _delete(self, partition: str, names: Iterable[str]) -> None:
         """Parquet first: a sidecar alone is nothing to any reader."""
@@ -213,29 +216,22 @@ class Copier:
         copied.failures[file.path.name] = self._note_failure("file not copied", error, file=file.path.name)
 
     def _note_failure(self, what: str, error: BaseException, **facts: str) -> str:
-        reason = clean_text((str(error).splitlines() or [type(error).__name__])[0])
+        reason = clean_text(first_line(error))
         log.warning(what, reason=reason, **facts)
         self.status.failures += 1
         self.status.last_failure = reason
         return reason
 
-    def tell(self, *, everything: bool) -> None:
+    def note_status(self, *, everything: bool) -> None:
         """How far behind: for the agent to publish, and for the next process."""
         now_ms = self.clock.wall_ns() // 1_000_000
         waiting = self.waiting(now_ms, everything=everything)
-        alone = (file.from_ms for file in self.folder.files() if not self.ledger.has(self.folder, file))
+        alone = (file.from_ms for file in self.folder.files() if not self.copied_files.has(self.folder, file))
         self.status.waiting_files = len(waiting)
-        self.status.waiting_bytes = sum(size_of(file) for file in waiting)
+        self.status.waiting_bytes = sum(size_of(file.path) for file in waiting)
         self.status.oldest_waiting_ms = min(alone, default=None)
         write_status(self.disk, self.folder, self.status)
-        write_ledger(self.disk, self.folder, self.ledger)
-
-
-def size_of(file: ArchiveFile) -> int:
-    try:
-        return file.path.stat().st_size
-    except OSError:
-        return 0
+        write_copied_files(self.disk, self.folder, self.copied_files)
 
 
 def list_file(file: ArchiveFile, head: Head) -> Listing:
@@ -254,6 +250,6 @@ def list_file(file: ArchiveFile, head: Head) -> Listing:
 
 
 def first_failure(copied: Copied) -> None:
-    """For a single pass that a person waits for: the first thing that went wrong, as an error."""
+    """Raises the first failure: for a single pass that a person waits for."""
     for name, reason in copied.failures.items():
         raise RequestRejected(f"{name} was not copied: {reason}")

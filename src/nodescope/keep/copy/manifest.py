@@ -7,8 +7,8 @@ The manifest of a partition in an object store: which of its objects are served.
                 "rows", "from_ms", "to_ms", "node"}, ...],
      "gone": [names that a file above replaces]}
 
-One object, replaced in one go: that is the commit. Who reads by it sees the
-hours or the day made of them, never both and never neither. The leading
+One object, replaced in one go: that is the commit. A reader that follows it sees
+the hours or the day made of them, never both and never neither. The leading
 underscore keeps it out of the way of Spark, Hive and pyarrow.
 """
 
@@ -27,7 +27,7 @@ VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """One file that is served, and all that a catalog asks of it."""
+    """One file that is served, with all that a catalog needs of it."""
 
     name: str
     size: int

@@ -27,7 +27,9 @@ from nodescope.base.clock import Clock, SystemClock
 from nodescope.base.errors import ArchiveRefused, RequestRejected
 from nodescope.base.text import hint_nearest
 from nodescope.keep.copy import azure
+from nodescope.keep.disk import Disk
 from nodescope.keep.folder import STAGING
+from nodescope.keep.parquet import first_line
 
 SCHEMES = ("s3", "gs", "gcs", "abfs", "abfss", "file")
 # Not every build of Arrow has all of its file systems.
@@ -105,7 +107,7 @@ def open_store(
     try:
         files, base = open_files(url, environment)
     except (pa.ArrowException, OSError, ValueError) as error:
-        raise RequestRejected(f"{url}: {str(error).splitlines()[0]}") from error
+        raise RequestRejected(f"{url}: {first_line(error)}") from error
     return ObjectStore(url.rstrip("/"), files, base.rstrip("/"), pace or UploadPace())
 
 
@@ -131,7 +133,7 @@ def open_files(url: str, environment: Mapping[str, str]) -> tuple[pafs.FileSyste
 
 
 def limit_retries(url: str) -> str:
-    """Google's client tries for a quarter of an hour unless told otherwise; who asks is told sooner."""
+    """Google's client retries for a quarter of an hour by default; we give up sooner."""
     parts = urlsplit(url)
     asked = dict(parse_qsl(parts.query))
     asked.setdefault("retry_limit_seconds", str(RETRY_SECONDS))
@@ -148,10 +150,10 @@ def one_line(scheme: str) -> Iterator[None]:
     except (pa.ArrowException, OSError) as error:
         if scheme == "file":
             raise
-        raise OSError(tell(str(error), scheme)) from error
+        raise OSError(render_reason(str(error), scheme)) from error
 
 
-def tell(text: str, scheme: str) -> str:
+def render_reason(text: str, scheme: str) -> str:
     """Its first line, not longer than two on a screen, and the remedy where there is one."""
     line = (text.splitlines() or ["no reason given"])[0]
     short = line if len(line) <= LONGEST_REASON else line[:LONGEST_REASON].rsplit(" ", 1)[0] + " ..."
@@ -169,22 +171,26 @@ class Digest:
 
 
 def digest_file(path: Path) -> Digest:
+    with path.open("rb") as source:
+        return digest_stream(source, UploadPace())
+
+
+def digest_stream(source: IO[bytes], pace: UploadPace) -> Digest:
     digest = hashlib.sha256()
     size = 0
-    with path.open("rb") as source:
-        while part := source.read(CHUNK_BYTES):
-            digest.update(part)
-            size += len(part)
+    while part := source.read(CHUNK_BYTES):
+        pace.spend(len(part))
+        digest.update(part)
+        size += len(part)
     return Digest(size, digest.hexdigest())
 
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """An object by its listing: key below the base, size, time of change."""
+    """An object by its listing; its key is relative to the store's address."""
 
     key: str
     size: int
-    changed_ns: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,7 +230,7 @@ class ObjectStore:
             found = self.files.get_file_info(wanted)
         for one in found:
             if one.type == pafs.FileType.File:
-                yield Listed(one.path[len(self.base) + 1 :], one.size, one.mtime_ns or 0)
+                yield Listed(one.path[len(self.base) + 1 :], one.size)
 
     def check_bucket(self) -> None:
         """A listing of a bucket that is not there is as empty as one of a bucket with nothing in it."""
@@ -243,14 +249,8 @@ class ObjectStore:
 
     def digest(self, key: str) -> Digest:
         """Read back whole: what the store holds, not what it says it holds."""
-        digest = hashlib.sha256()
-        size = 0
         with one_line(self.scheme), self.files.open_input_stream(self.full(key)) as source:
-            while part := source.read(CHUNK_BYTES):
-                self.pace.spend(len(part))
-                digest.update(part)
-                size += len(part)
-        return Digest(size, digest.hexdigest())
+            return digest_stream(source, self.pace)
 
     # -- writing ----------------------------------------------------------------
 
@@ -261,14 +261,7 @@ class ObjectStore:
             with one_line(self.scheme), self.files.open_output_stream(self.full(key)) as output:
                 output.write(data)
             return
-        path = Path(self.full(key))
-        temporary = path.with_name(f".{path.name}.tmp")
-        with temporary.open("wb") as output:
-            output.write(data)
-            output.flush()
-            os.fsync(output.fileno())
-        temporary.rename(path)
-        sync_folder(path.parent)
+        Disk().write_whole(Path(self.full(key)), data)
 
     def send(self, path: Path, key: str, digest: Digest) -> None:
         """A file under its staging name, read back, and then under its own."""
@@ -296,8 +289,9 @@ class ObjectStore:
             path = Path(self.full(staged))
             with path.open("rb") as written:
                 os.fsync(written.fileno())
-            path.rename(self.full(key))
-            sync_folder(Path(self.full(key)).parent)
+            target = Path(self.full(key))
+            path.rename(target)
+            Disk().sync_folder(target.parent)
             return
         # Done by the server: the new name shows the whole object or nothing.
         with one_line(self.scheme):
@@ -316,11 +310,3 @@ class ObjectStore:
         """A bucket has no folders; some file systems have nothing else."""
         if self.is_local:
             Path(self.full(key)).parent.mkdir(parents=True, exist_ok=True)
-
-
-def sync_folder(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -3,19 +3,17 @@
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from nodescope.base.frame import EXIT, OOM_EXIT, START
-from nodescope.keep.convert import SeriesSpans, publish
 from nodescope.keep.demo.plan import Planter, plan_node
 from nodescope.keep.demo.samples import DemoColumn, run_of, sample_file
 from nodescope.keep.demo.story import DemoNode, DemoRequest
-from nodescope.keep.disk import TEMPORARY, Disk
+from nodescope.keep.disk import Disk
+from nodescope.keep.file_writer import FileContext, write_file
 from nodescope.keep.folder import (
-    MS_PER_DAY,
     MS_PER_HOUR,
     PARQUET,
     DataFolder,
@@ -23,10 +21,9 @@ from nodescope.keep.folder import (
     render_day,
     render_stamp,
 )
-from nodescope.keep.label_columns import Identity, Subject
-from nodescope.keep.parquet import ArchiveWriter, SampleRows
+from nodescope.keep.label_columns import Identity
+from nodescope.keep.segment import Gathered
 from nodescope.keep.session import Session, render_time, write_session
-from nodescope.keep.sidecar import Head, Sidecar, render_sidecar
 
 ROTATION_MS = 90_000
 # The last stretch is left as a collector leaves it: small files.
@@ -51,78 +48,46 @@ def cut_files(start_ms: int, end_ms: int) -> Iterator[Span]:
         at_ms = next_ms
 
 
-def cut_days(start_ms: int, end_ms: int) -> Iterator[Span]:
-    """The same when all of it is over and merged: one file a day."""
-    at_ms = start_ms
-    while at_ms < end_ms:
-        next_ms = min(end_ms, (at_ms // MS_PER_DAY + 1) * MS_PER_DAY)
-        yield at_ms, next_ms, "consolidated"
-        at_ms = next_ms
-
-
-def write_file(
-    disk: Disk, folder: DataFolder, wish: DemoRequest, node: DemoNode, span: Span, number: int
+def write_demo_file(
+    disk: Disk, folder: DataFolder, request: DemoRequest, node: DemoNode, span: Span, number: int
 ) -> int:
     from_ms, to_ms, kind = span
-    page = sample_file(wish, node, from_ms, to_ms)
-    identifier = clean_identifier(wish.node)
-    partition = folder.partition(render_day(from_ms), identifier)
+    page = sample_file(request, node, from_ms, to_ms)
+    partition = folder.partition(render_day(from_ms), clean_identifier(request.node))
     disk.make_folder(partition)
     ticks = page.ticks()
     first, last = int(ticks.time_ms[0]), int(ticks.time_ms[-1])
     stem = f"{kind}-{render_stamp(first)}" + (f"-{render_stamp(last)}" if kind == "consolidated" else "")
-    path = partition / f"{stem}{PARQUET}"
-    temporary = path.with_name(path.name + TEMPORARY)
     subjects = dict(sorted(page.subjects.items()))
-    by_metric: dict[str, list[DemoColumn]] = {}
-    for column in sorted(page.columns, key=lambda column: (column.metric.name, column.identity)):
-        by_metric.setdefault(column.metric.name, []).append(column)
-    segments = {run_of(wish): [[number, number]]}
-    rows = write_rows(disk, temporary, subjects, by_metric, segments)
-    sidecar = Sidecar(
-        Head(rows, first, last, wish.node, identifier, segments),
-        tuple(group[0].metric for group in by_metric.values()),
-        tuple(subjects.values()),
+    context = FileContext(
+        request.node,
         ticks,
-        {
-            name: tuple(sorted({subjects[column.identity].label("l_scope") or "" for column in group}))
-            for name, group in by_metric.items()
-        },
-        tell_events(wish, node, from_ms, to_ms),
+        {run_of(request): [[number, number]]},
+        list_events(request, node, from_ms, to_ms),
         [(first, {"container": ["ok", ""]})],
     )
-    publish(disk, temporary, path, render_sidecar(sidecar))
+    parts = gather_columns(page.columns, {identity: place for place, identity in enumerate(subjects)})
+    rows, _ = write_file(disk, partition / f"{stem}{PARQUET}", list(subjects.values()), parts, context)
     return rows
 
 
-def write_rows(
-    disk: Disk,
-    path: Path,
-    subjects: dict[Identity, Subject],
-    by_metric: dict[str, list[DemoColumn]],
-    segments: dict[str, list[list[int]]],
-) -> int:
-    """Metric by metric, subjects in order: as the archive is sorted. Each subject learns when it was seen."""
-    listed = list(subjects.values())
-    ranks = {identity: place for place, identity in enumerate(subjects)}
-    seen = SeriesSpans(len(listed))
-    with disk.create(path) as output:
-        with ArchiveWriter(output, listed, {"segments": segments, "replaces": []}) as writer:
-            for name, group in by_metric.items():
-                rank = np.repeat(
-                    [ranks[column.identity] for column in group], [len(column.time_ms) for column in group]
-                )
-                time_ms = np.concatenate([column.time_ms for column in group])
-                seen.note(rank, time_ms)
-                value = np.concatenate([column.value for column in group])
-                writer.add(SampleRows(name, group[0].metric.kind, rank, time_ms, value))
-        output.sync()
-    seen.mark(listed)
-    return writer.rows
+def gather_columns(columns: Sequence[DemoColumn], ranks: Mapping[Identity, int]) -> Iterator[Gathered]:
+    """Metric by metric, subjects in order: as the archive is sorted."""
+    by_metric: dict[str, list[DemoColumn]] = {}
+    for column in sorted(columns, key=lambda column: (column.metric.name, column.identity)):
+        by_metric.setdefault(column.metric.name, []).append(column)
+    for group in by_metric.values():
+        lengths = [len(column.time_ms) for column in group]
+        yield Gathered(
+            group[0].metric,
+            np.repeat([ranks[column.identity] for column in group], lengths),
+            np.concatenate([column.time_ms for column in group]),
+            np.concatenate([column.value for column in group]),
+        )
 
 
-def tell_events(wish: DemoRequest, node: DemoNode, from_ms: int, to_ms: int) -> list[dict[str, Any]]:
-    """Births and obituaries, as the container source tells them."""
+def list_events(request: DemoRequest, node: DemoNode, from_ms: int, to_ms: int) -> list[dict[str, Any]]:
+    """Starts and ends, as the container source writes them."""
     events = []
     for life in node.lives:
         entity = life.entity()
@@ -130,7 +95,7 @@ def tell_events(wish: DemoRequest, node: DemoNode, from_ms: int, to_ms: int) -> 
         base = {"scope": "container", "ids": list(entity.ids), "labels": labels}
         if from_ms <= life.start_ms < to_ms:
             events.append({"kind": START, "at_ms": life.start_ms, "facts": {}, **base})
-        if from_ms <= life.end_ms < to_ms and life.end_ms < wish.end_ms:
+        if from_ms <= life.end_ms < to_ms and life.end_ms < request.end_ms:
             facts = {
                 "lifetime_seconds": (life.end_ms - life.start_ms) / 1000,
                 "memory_limit_bytes": life.story.limit_bytes,
@@ -142,35 +107,35 @@ def tell_events(wish: DemoRequest, node: DemoNode, from_ms: int, to_ms: int) -> 
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class WrittenNode:
     """What was written."""
 
     rows: int
     files: int
     truth: list[dict[str, Any]]
     most: dict[str, Any]
-    """Who used the most memory on average while it was there: not planted, but true."""
+    """The container with the highest mean memory while it ran: not planted, but true."""
 
 
 def write_node(
-    wish: DemoRequest,
+    request: DemoRequest,
     version: str,
     progress: Callable[[float], None],
     disk: Disk | None = None,
     planters: Sequence[Planter] | None = None,
     cut: Callable[[int, int], Iterator[Span]] = cut_files,
-) -> Made:
-    """One node's archive into its folder; progress is told as a share of the whole."""
+) -> WrittenNode:
+    """One node's archive into its folder; progress gets the share that is done."""
     disk = disk or Disk()
-    folder = DataFolder(wish.data)
+    folder = DataFolder(request.data)
     disk.make_folder(folder.path)
-    node = plan_node(wish, planters)
-    start_ms = wish.start_ms
+    node = plan_node(request, planters)
+    start_ms = request.start_ms
     session = Session(
-        run_of(wish),
-        clean_identifier(wish.node),
+        run_of(request),
+        clean_identifier(request.node),
         render_time(start_ms * 1_000_000),
-        wish.node,
+        request.node,
         "demo",
         1000,
         ROTATION_MS / 1000,
@@ -179,14 +144,14 @@ def write_node(
     )
     write_session(disk, folder, session)
     rows = 0
-    spans = list(cut(start_ms, wish.end_ms))
+    spans = list(cut(start_ms, request.end_ms))
     for number, span in enumerate(spans):
-        rows += write_file(disk, folder, wish, node, span, number + 1)
-        progress((span[1] - start_ms) / (wish.end_ms - start_ms))
-    return Made(rows, len(spans), node.truth, tell_most(node))
+        rows += write_demo_file(disk, folder, request, node, span, number + 1)
+        progress((span[1] - start_ms) / (request.end_ms - start_ms))
+    return WrittenNode(rows, len(spans), node.truth, derive_most(node))
 
 
-def tell_most(node: DemoNode) -> dict[str, Any]:
+def derive_most(node: DemoNode) -> dict[str, Any]:
     means = {names: total / seconds for names, (total, seconds) in node.used.items()}
     namespace, pod, container = max(means, key=lambda names: means[names])
     return {
@@ -199,14 +164,14 @@ def tell_most(node: DemoNode) -> dict[str, Any]:
 
 
 def render_truth(
-    wish: DemoRequest, planted: Sequence[Mapping[str, Any]], most: Sequence[Mapping[str, Any]] = ()
+    request: DemoRequest, planted: Sequence[Mapping[str, Any]], most: Sequence[Mapping[str, Any]] = ()
 ) -> bytes:
-    start_ms = wish.start_ms
+    start_ms = request.start_ms
     content = {
-        "seed": wish.seed,
+        "seed": request.seed,
         "from": start_ms / 1000,
-        "to": wish.end_ms / 1000,
-        "containers": wish.containers,
+        "to": request.end_ms / 1000,
+        "containers": request.containers,
         "planted": list(planted),
         "most": list(most),
     }

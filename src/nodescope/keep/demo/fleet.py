@@ -21,7 +21,16 @@ from nodescope.keep.demo.plan import (
     plant_gpu,
     plant_leak,
 )
-from nodescope.keep.demo.story import MIB, DemoNode, DemoRequest, DemoStory, be_born, dice, tell
+from nodescope.keep.demo.story import (
+    MIB,
+    DemoNode,
+    DemoRequest,
+    DemoStory,
+    add_service,
+    make_life,
+    note_truth,
+    seeded_random,
+)
 
 # Each at least one node of a fleet of two.
 LEAKING, THROTTLED, ROLLED_OUT = 1 / 5, 1 / 4, 1 / 3
@@ -32,18 +41,21 @@ HANDOVER_MS = 4_000
 MINUTE_MS = 60_000
 
 
-def chosen(wish: DemoRequest, story: str, share: float) -> set[int]:
+def chosen(request: DemoRequest, story: str, share: float) -> set[int]:
     """The nodes that have a story."""
-    count = max(1, round(wish.nodes * share))
-    return {int(number) for number in dice(wish.seed, "fleet", story).permutation(wish.nodes)[:count]}
+    count = max(1, round(request.nodes * share))
+    return {
+        int(number)
+        for number in seeded_random(request.seed, "fleet", story).permutation(request.nodes)[:count]
+    }
 
 
-def plan_fleet(wish: DemoRequest) -> Sequence[Planter]:
+def plan_fleet(request: DemoRequest) -> Sequence[Planter]:
     """What one node of the fleet gets, the important first."""
-    number = wish.number
+    number = request.number
     planters: list[Planter] = [
-        partial(plant_leak, share=leak_share(wish))
-        if number in chosen(wish, "leak", LEAKING)
+        partial(plant_leak, share=leak_share(request))
+        if number in chosen(request, "leak", LEAKING)
         else plant_steady_cache,
         plant_nightly,
         plant_rollout,
@@ -56,27 +68,26 @@ def plan_fleet(wish: DemoRequest) -> Sequence[Planter]:
     return planters
 
 
-def leak_share(wish: DemoRequest) -> float:
+def leak_share(request: DemoRequest) -> float:
     """When the kernel ends it: not everywhere at the same moment."""
-    return float(dice(wish.seed, wish.node, "leak").uniform(0.6, 0.85))
+    return float(seeded_random(request.seed, request.node, "leak").uniform(0.6, 0.85))
 
 
-def plant_steady_cache(wish: DemoRequest, node: DemoNode) -> None:
+def plant_steady_cache(request: DemoRequest, node: DemoNode) -> None:
     steady = DemoStory(
         CACHE.name, CACHE.namespace, "service", CACHE.limit_bytes, math.inf, 0.08, 200 * MIB, 0.0
     )
-    node.lives.append(be_born(wish, steady, wish.start_ms, wish.end_ms))
+    add_service(request, node, steady)
 
 
-def plant_nightly(wish: DemoRequest, node: DemoNode) -> None:
-    is_hit = wish.number in chosen(wish, "nightly", THROTTLED)
+def plant_nightly(request: DemoRequest, node: DemoNode) -> None:
+    is_hit = request.number in chosen(request, "nightly", THROTTLED)
     kind = "nightly" if is_hit else "service"
     story = DemoStory("encoder", "media", kind, 1024 * MIB, 0.5, 0.2, 300 * MIB, 1.0)
-    life = be_born(wish, story, wish.start_ms, wish.end_ms)
-    node.lives.append(life)
+    life = add_service(request, node, story)
     if is_hit:
-        spans = nightly_spans(wish)
-        tell(
+        spans = nightly_spans(request)
+        note_truth(
             node,
             "nightly_throttling",
             [life],
@@ -86,24 +97,26 @@ def plant_nightly(wish: DemoRequest, node: DemoNode) -> None:
         )
 
 
-def rollout_minute(wish: DemoRequest) -> int:
+def rollout_minute(request: DemoRequest) -> int:
     """At six tenths of the range, at a whole minute; the same on all nodes."""
-    length_ms = wish.end_ms - wish.start_ms
-    return (wish.start_ms + length_ms * 6 // 10) // MINUTE_MS * MINUTE_MS
+    length_ms = request.end_ms - request.start_ms
+    return (request.start_ms + length_ms * 6 // 10) // MINUTE_MS * MINUTE_MS
 
 
-def plant_rollout(wish: DemoRequest, node: DemoNode) -> None:
+def plant_rollout(request: DemoRequest, node: DemoNode) -> None:
     story = DemoStory("api", "shop", "rollout", 1024 * MIB, math.inf, 0.3, 210 * MIB, 2.0)
-    if wish.number not in chosen(wish, "rollout", ROLLED_OUT):
-        node.lives.append(be_born(wish, story, wish.start_ms, wish.end_ms))
+    if request.number not in chosen(request, "rollout", ROLLED_OUT):
+        add_service(request, node, story)
         return
-    minute_ms = rollout_minute(wish)
-    late_seconds = int(dice(wish.seed, wish.node, "rollout").integers(0, ROLLOUT_SPREAD_MS // 1000))
+    minute_ms = rollout_minute(request)
+    late_seconds = int(
+        seeded_random(request.seed, request.node, "rollout").integers(0, ROLLOUT_SPREAD_MS // 1000)
+    )
     at_ms = minute_ms + late_seconds * 1000
-    old = be_born(wish, story, wish.start_ms, at_ms)
-    new = be_born(wish, story, at_ms + HANDOVER_MS, wish.end_ms, version=BAD_VERSION)
+    old = make_life(request, story, request.start_ms, at_ms)
+    new = make_life(request, story, at_ms + HANDOVER_MS, request.end_ms, version=BAD_VERSION)
     node.lives += [old, new]
-    tell(
+    note_truth(
         node,
         "bad_image",
         [old, new],

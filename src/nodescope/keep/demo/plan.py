@@ -1,4 +1,4 @@
-"""What is planted: ordinary services, and six with a story. What was planted is told as truth."""
+"""What is planted: ordinary services, and six with a story. What was planted goes into truth.json."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -9,10 +9,11 @@ from nodescope.keep.demo.story import (
     DemoNode,
     DemoRequest,
     DemoStory,
-    be_born,
-    dice,
+    add_service,
     hexadecimal,
-    tell,
+    make_life,
+    note_truth,
+    seeded_random,
 )
 from nodescope.keep.folder import MS_PER_DAY, MS_PER_HOUR
 
@@ -45,95 +46,92 @@ SERVICES = [
     "scheduler",
 ]
 
-
 Planter = Callable[[DemoRequest, DemoNode], None]
 
 
-def plan_node(wish: DemoRequest, planters: Sequence[Planter] | None = None) -> DemoNode:
+def plan_node(request: DemoRequest, planters: Sequence[Planter] | None = None) -> DemoNode:
     node = DemoNode([], [])
     if planters is None:
         planters = (plant_leak, plant_throttling, plant_cron, plant_deploy, plant_crash_loop, plant_gpu)
-    for plant in planters[: max(0, wish.containers)]:
-        plant(wish, node)
-    for number in range(max(0, wish.containers - len(planters))):
-        node.lives.append(be_born(wish, ordinary_service(wish, number), wish.start_ms, wish.end_ms))
+    for plant in planters[: max(0, request.containers)]:
+        plant(request, node)
+    for number in range(max(0, request.containers - len(planters))):
+        add_service(request, node, ordinary_service(request, number))
     return node
 
 
-def ordinary_service(wish: DemoRequest, number: int) -> DemoStory:
+def ordinary_service(request: DemoRequest, number: int) -> DemoStory:
     turn, place = divmod(number, len(SERVICES))
     name = SERVICES[place] + (f"-{turn}" if turn else "")
-    throw = dice(wish.seed, wish.node, name)
-    limit = float(throw.choice([128, 256, 512, 1024, 2048])) * MIB
-    has_quota = bool(throw.random() < 0.4)
-    cores = float(throw.uniform(0.005, 0.4))
+    random = seeded_random(request.seed, request.node, name)
+    limit = float(random.choice([128, 256, 512, 1024, 2048])) * MIB
+    has_quota = bool(random.random() < 0.4)
+    cores = float(random.uniform(0.005, 0.4))
     return DemoStory(
         name,
         "shop" if number % 3 else "platform",
         "service",
-        limit if throw.random() < 0.9 else math.inf,
+        limit if random.random() < 0.9 else math.inf,
         math.ceil(cores * 40) / 10 if has_quota else math.inf,
         cores,
-        limit * float(throw.uniform(0.2, 0.6)),
-        float(throw.uniform(0, 2 * math.pi)),
+        limit * float(random.uniform(0.2, 0.6)),
+        float(random.uniform(0, 2 * math.pi)),
     )
 
 
 CACHE = DemoStory("cache", "shop", "leak", 512 * MIB, math.inf, 0.08, 160 * MIB, 0.0)
 
 
-def plant_leak(wish: DemoRequest, node: DemoNode, share: float = 0.7) -> None:
+def plant_leak(request: DemoRequest, node: DemoNode, share: float = 0.7) -> None:
     """Grows from a third of its limit until the kernel ends it, then begins again."""
     story = CACHE
-    length_ms = wish.end_ms - wish.start_ms
-    oom_ms = wish.start_ms + round(length_ms * share) // 1000 * 1000
-    first = be_born(wish, story, wish.start_ms, oom_ms)
+    length_ms = request.end_ms - request.start_ms
+    oom_ms = request.start_ms + round(length_ms * share) // 1000 * 1000
+    first = make_life(request, story, request.start_ms, oom_ms)
     first.ends_in_oom = True
-    second = be_born(wish, story, oom_ms + 10_000, wish.end_ms, 1)
+    second = make_life(request, story, oom_ms + 10_000, request.end_ms, 1)
     node.lives += [first, second]
-    slope = (story.limit_bytes - story.base_bytes) / ((oom_ms - wish.start_ms) / 1000)
-    tell(
+    slope = (story.limit_bytes - story.base_bytes) / ((oom_ms - request.start_ms) / 1000)
+    note_truth(
         node,
         "leak",
         [first, second],
         "memory",
-        **{"from": wish.start_ms / 1000, "to": oom_ms / 1000},
+        **{"from": request.start_ms / 1000, "to": oom_ms / 1000},
         slope_per_second=slope,
         limit=story.limit_bytes,
     )
-    tell(node, "oom_kill", [first], "oom_kills", at=(oom_ms - 1000) / 1000, limit=story.limit_bytes)
+    note_truth(node, "oom_kill", [first], "oom_kills", at=(oom_ms - 1000) / 1000, limit=story.limit_bytes)
 
 
-def plant_throttling(wish: DemoRequest, node: DemoNode) -> None:
+def plant_throttling(request: DemoRequest, node: DemoNode) -> None:
     story = DemoStory("encoder", "media", "throttled", 1024 * MIB, 0.5, 0.3, 300 * MIB, 1.0)
-    life = be_born(wish, story, wish.start_ms, wish.end_ms)
-    node.lives.append(life)
-    from_ms, to_ms = throttled_span(wish)
-    tell(
+    life = add_service(request, node, story)
+    from_ms, to_ms = throttled_span(request)
+    note_truth(
         node, "throttling", [life], "cpu_throttled", **{"from": from_ms / 1000, "to": to_ms / 1000}, limit=0.5
     )
 
 
-def throttled_span(wish: DemoRequest) -> tuple[int, int]:
+def throttled_span(request: DemoRequest) -> tuple[int, int]:
     """The second quarter of the range."""
-    start_ms, length_ms = wish.start_ms, wish.end_ms - wish.start_ms
+    start_ms, length_ms = request.start_ms, request.end_ms - request.start_ms
     return (start_ms + length_ms // 4) // 1000 * 1000, (start_ms + length_ms // 2) // 1000 * 1000
 
 
-def nightly_spans(wish: DemoRequest) -> list[tuple[int, int]]:
+def nightly_spans(request: DemoRequest) -> list[tuple[int, int]]:
     """02:00 to 03:00 UTC of every night; in a range without a whole one, its second quarter."""
-    days = range(wish.start_ms // MS_PER_DAY, wish.end_ms // MS_PER_DAY + 1)
+    days = range(request.start_ms // MS_PER_DAY, request.end_ms // MS_PER_DAY + 1)
     nights = [(day * MS_PER_DAY + NIGHT_MS[0], day * MS_PER_DAY + NIGHT_MS[1]) for day in days]
-    inside = [(first, last) for first, last in nights if wish.start_ms <= first and last <= wish.end_ms]
-    return inside or [throttled_span(wish)]
+    inside = [(first, last) for first, last in nights if request.start_ms <= first and last <= request.end_ms]
+    return inside or [throttled_span(request)]
 
 
-def plant_cron(wish: DemoRequest, node: DemoNode) -> None:
+def plant_cron(request: DemoRequest, node: DemoNode) -> None:
     story = DemoStory("report-cron", "batch", "cron", 512 * MIB, math.inf, 0.02, 90 * MIB, 0.5)
-    life = be_born(wish, story, wish.start_ms, wish.end_ms)
-    node.lives.append(life)
-    span = {"from": wish.start_ms / 1000, "to": wish.end_ms / 1000}
-    tell(
+    life = add_service(request, node, story)
+    span = {"from": request.start_ms / 1000, "to": request.end_ms / 1000}
+    note_truth(
         node,
         "cron_spikes",
         [life],
@@ -145,12 +143,11 @@ def plant_cron(wish: DemoRequest, node: DemoNode) -> None:
     )
 
 
-def plant_deploy(wish: DemoRequest, node: DemoNode) -> None:
+def plant_deploy(request: DemoRequest, node: DemoNode) -> None:
     story = DemoStory("api", "shop", "deploy", 1024 * MIB, math.inf, 0.3, 210 * MIB, 2.0)
-    life = be_born(wish, story, wish.start_ms, wish.end_ms)
-    node.lives.append(life)
-    at_ms = deploy_moment(wish)
-    tell(
+    life = add_service(request, node, story)
+    at_ms = deploy_moment(request)
+    note_truth(
         node,
         "deploy_step",
         [life],
@@ -162,41 +159,40 @@ def plant_deploy(wish: DemoRequest, node: DemoNode) -> None:
     )
 
 
-def deploy_moment(wish: DemoRequest) -> int:
-    return (wish.start_ms + (wish.end_ms - wish.start_ms) * 6 // 10) // 1000 * 1000
+def deploy_moment(request: DemoRequest) -> int:
+    return (request.start_ms + (request.end_ms - request.start_ms) * 6 // 10) // 1000 * 1000
 
 
-def plant_crash_loop(wish: DemoRequest, node: DemoNode) -> None:
+def plant_crash_loop(request: DemoRequest, node: DemoNode) -> None:
     """Kubelet's own back-off: 10 s, doubled up to five minutes."""
     story = DemoStory("migrator", "platform", "crash", 256 * MIB, math.inf, 0.4, 60 * MIB, 0.0)
     lives: list[DemoLife] = []
-    at_ms = (wish.start_ms + (wish.end_ms - wish.start_ms) // 3) // 1000 * 1000
+    at_ms = (request.start_ms + (request.end_ms - request.start_ms) // 3) // 1000 * 1000
     wait_seconds = 10
-    while at_ms < wish.end_ms:
-        end_ms = min(at_ms + 40_000, wish.end_ms)
-        lives.append(be_born(wish, story, at_ms, end_ms, len(lives)))
+    while at_ms < request.end_ms:
+        end_ms = min(at_ms + 40_000, request.end_ms)
+        lives.append(make_life(request, story, at_ms, end_ms, len(lives)))
         at_ms = end_ms + wait_seconds * 1000
         wait_seconds = min(300, wait_seconds * 2)
     node.lives += lives
     if lives:
         span = {"from": lives[0].start_ms / 1000, "to": lives[-1].end_ms / 1000}
-        tell(node, "crash_loop", lives, "processes", **span, restarts=len(lives) - 1)
+        note_truth(node, "crash_loop", lives, "processes", **span, restarts=len(lives) - 1)
 
 
-def plant_gpu(wish: DemoRequest, node: DemoNode) -> None:
+def plant_gpu(request: DemoRequest, node: DemoNode) -> None:
     story = DemoStory("trainer", "ml", "gpu", 4096 * MIB, math.inf, 0.05, 800 * MIB, 0.0)
-    life = be_born(wish, story, wish.start_ms, wish.end_ms)
-    node.lives.append(life)
-    from_ms, to_ms = throttled_span(wish)
-    tell(
+    life = add_service(request, node, story)
+    from_ms, to_ms = throttled_span(request)
+    note_truth(
         node,
         "gpu_job",
         [life],
         "gpu_utilization",
         **{"from": from_ms / 1000, "to": to_ms / 1000},
-        gpu=gpu_id(wish),
+        gpu=gpu_id(request),
     )
 
 
-def gpu_id(wish: DemoRequest) -> str:
-    return "GPU-" + hexadecimal("gpu", wish.seed, wish.node)[:32]
+def gpu_id(request: DemoRequest) -> str:
+    return "GPU-" + hexadecimal("gpu", request.seed, request.node)[:32]

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from nodescope.base.block import Floats, Integers
 from nodescope.base.entity import NODE, Entity
 from nodescope.base.metric import Kind, Metric
 from nodescope.keep.demo.demand import Demand, demand_of
@@ -15,8 +16,6 @@ from nodescope.keep.demo.story import (
     DemoLife,
     DemoNode,
     DemoRequest,
-    Floats,
-    Integers,
     hexadecimal,
     noise,
     within,
@@ -138,13 +137,13 @@ class DemoColumn(NamedTuple):
 
 
 class Page:
-    """One file in the making: its ticks, who is in it, its columns."""
+    """The content of one file: its ticks, subjects and columns."""
 
-    def __init__(self, wish: DemoRequest, from_ms: int, to_ms: int) -> None:
-        self.wish = wish
+    def __init__(self, request: DemoRequest, from_ms: int, to_ms: int) -> None:
+        self.request = request
         self.second_ms = np.arange(from_ms // 1000, to_ms // 1000, dtype=np.int64) * 1000
         # A tick is some milliseconds late, as real ones are.
-        late = np.rint(np.abs(noise(wish, "late", from_ms, len(self.second_ms))) * 1.5).astype(np.int64)
+        late = np.rint(np.abs(noise(request, "late", from_ms, len(self.second_ms))) * 1.5).astype(np.int64)
         self.time_ms = self.second_ms + np.minimum(late, 40)
         self.subjects: dict[Identity, Subject] = {}
         self.columns: list[DemoColumn] = []
@@ -157,21 +156,21 @@ class Page:
         inside: Any = slice(None),
     ) -> None:
         at = self.time_ms[inside]
-        subject = describe_entity(entity, self.wish.node, int(at[0]))
+        subject = describe_entity(entity, self.request.node, int(at[0]))
         self.subjects[subject.identity] = subject
         self.columns.extend(
             DemoColumn(rows[name], subject.identity, at, value) for name, value in values.items()
         )
 
     def ticks(self) -> Ticks:
-        booted_ms = self.wish.end_ms - 30 * MS_PER_DAY
+        booted_ms = self.request.end_ms - 30 * MS_PER_DAY
         mono = (self.time_ms - booted_ms) * 1_000_000
-        return Ticks(self.time_ms, mono, np.zeros(len(mono), np.int64), (run_of(self.wish),))
+        return Ticks(self.time_ms, mono, np.zeros(len(mono), np.int64), (run_of(self.request),))
 
 
-def sample_file(wish: DemoRequest, node: DemoNode, from_ms: int, to_ms: int) -> Page:
+def sample_file(request: DemoRequest, node: DemoNode, from_ms: int, to_ms: int) -> Page:
     """Every series of one file."""
-    page = Page(wish, from_ms, to_ms)
+    page = Page(request, from_ms, to_ms)
     cores, size = sample_lives(page, node)
     total = np.full(len(size), NODE_BYTES)
     page.keep(
@@ -189,7 +188,7 @@ def sample_lives(page: Page, node: DemoNode) -> tuple[Floats, Floats]:
         inside = within(page.second_ms, life.start_ms, life.end_ms)
         if not inside.any():
             continue
-        demand = demand_of(page.wish, life, page.second_ms[inside])
+        demand = demand_of(page.request, life, page.second_ms[inside])
         values = sample_life(life, page.second_ms[inside], demand)
         page.keep(life.entity(), CONTAINER_METRICS, values, inside)
         size = values["memory.current"]
@@ -202,11 +201,11 @@ def sample_lives(page: Page, node: DemoNode) -> tuple[Floats, Floats]:
 
 
 def sample_gpu(page: Page) -> None:
-    wish = page.wish
-    busy = within(page.second_ms, *throttled_span(wish))
-    wobble = noise(wish, "gpu", int(page.second_ms[0]), len(busy))
+    request = page.request
+    busy = within(page.second_ms, *throttled_span(request))
+    wobble = noise(request, "gpu", int(page.second_ms[0]), len(busy))
     share = np.round(np.clip(np.where(busy, 0.93 + 0.03 * wobble, 0.0), 0, 1), 2)
-    uuid = gpu_id(wish)
+    uuid = gpu_id(request)
     labels = (("gpu_index", "0"), ("uuid", uuid), ("vendor", "nvidia"))
     readings = {
         "utilization": share * 100,
@@ -216,5 +215,5 @@ def sample_gpu(page: Page) -> None:
     page.keep(Entity("gpu", (uuid,), labels, (("name", "NVIDIA A100-SXM4-40GB"),)), GPU_METRICS, readings)
 
 
-def run_of(wish: DemoRequest) -> str:
-    return hexadecimal("run", wish.seed, wish.node)[:12]
+def run_of(request: DemoRequest) -> str:
+    return hexadecimal("run", request.seed, request.node)[:12]

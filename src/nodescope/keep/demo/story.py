@@ -1,4 +1,4 @@
-"""Who lives on the node of the demo: what was asked for, stories, containers, chance."""
+"""What the demo is made of: the request, stories, containers, and seeded random numbers."""
 
 import hashlib
 import math
@@ -11,11 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from nodescope.base.block import Floats, Integers
 from nodescope.base.entity import Entity
 from nodescope.keep.folder import MS_PER_HOUR
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 MIB = 2.0**20
 FIRST_VERSION = "1.4.2"
 
@@ -33,7 +32,7 @@ class DemoStory:
     base_cores: float
     base_bytes: float
     phase: float
-    """So that not all services breathe together."""
+    """So that the services' waves do not coincide."""
 
 
 @dataclass(slots=True)
@@ -93,8 +92,8 @@ def hexadecimal(*words: object) -> str:
     return hashlib.sha256("/".join(map(str, words)).encode()).hexdigest()
 
 
-def dice(*words: object) -> np.random.Generator:
-    """The same words, the same throws."""
+def seeded_random(*words: object) -> np.random.Generator:
+    """The same words give the same numbers."""
     return np.random.default_rng(int(hexadecimal(*words)[:15], 16))
 
 
@@ -105,14 +104,14 @@ NOISE_SECONDS = 4096
 # lie in one block of each.
 @lru_cache(maxsize=512)
 def noise_block(seed: int, node: str, name: str, number: int) -> Floats:
-    return dice(seed, node, name, number).standard_normal(NOISE_SECONDS)
+    return seeded_random(seed, node, name, number).standard_normal(NOISE_SECONDS)
 
 
-def noise(wish: DemoRequest, name: str, from_ms: int, count: int) -> Floats:
+def noise(request: DemoRequest, name: str, from_ms: int, count: int) -> Floats:
     """Unit noise that depends on the second, not on where a file begins."""
     first = from_ms // 1000
     blocks = range(first // NOISE_SECONDS, (first + count) // NOISE_SECONDS + 1)
-    parts = [noise_block(wish.seed, wish.node, name, number) for number in blocks]
+    parts = [noise_block(request.seed, request.node, name, number) for number in blocks]
     offset = first % NOISE_SECONDS
     return np.concatenate(parts)[offset : offset + count]
 
@@ -123,16 +122,16 @@ def within(time_ms: Integers, from_ms: int, to_ms: int) -> NDArray[np.bool_]:
 
 @dataclass(slots=True)
 class DemoNode:
-    """Every life on the node, and the truth about them."""
+    """Every container on the node, and what was planted in them."""
 
     lives: list[DemoLife]
     truth: list[dict[str, Any]]
     used: dict[tuple[str, str, str], list[float]] = field(default_factory=dict)
-    """Of every container, all its lives: the sum of its memory in every second, and the seconds."""
+    """By names, restarts included: the sum of its memory in every second, and the seconds."""
 
 
-def be_born(
-    wish: DemoRequest,
+def make_life(
+    request: DemoRequest,
     story: DemoStory,
     start_ms: int,
     end_ms: int,
@@ -140,7 +139,7 @@ def be_born(
     version: str = FIRST_VERSION,
 ) -> DemoLife:
     """A restart keeps its pod; another version comes in another pod."""
-    words = (wish.seed, wish.node, story.name) + ((version,) if version != FIRST_VERSION else ())
+    words = (request.seed, request.node, story.name) + ((version,) if version != FIRST_VERSION else ())
     uid = hexadecimal("pod", *words)
     return DemoLife(
         story,
@@ -154,7 +153,14 @@ def be_born(
     )
 
 
-def tell(node: DemoNode, kind: str, lives: Sequence[DemoLife], metric_name: str, **facts: Any) -> None:
+def add_service(request: DemoRequest, node: DemoNode, story: DemoStory) -> DemoLife:
+    """There from the first second to the last."""
+    life = make_life(request, story, request.start_ms, request.end_ms)
+    node.lives.append(life)
+    return life
+
+
+def note_truth(node: DemoNode, kind: str, lives: Sequence[DemoLife], metric_name: str, **facts: Any) -> None:
     life = lives[0]
     node.truth.append(
         {

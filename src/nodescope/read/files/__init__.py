@@ -1,1 +1,1 @@
-"""Which files there are, and who and what is in them."""
+"""Which files there are, and which series and metrics are in them."""

@@ -10,15 +10,17 @@ are opened there.
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import TypeVar
 
 from nodescope.base.errors import ArchiveRefused, NodescopeError, RequestRejected
 from nodescope.keep.copy.manifest import MANIFEST, Listing, parse_manifest
 from nodescope.keep.copy.object_store import Listed, ObjectStore, is_url
 from nodescope.keep.folder import NOT_DATA, PARQUET, SIDECAR, parse_file, render_day
-from nodescope.keep.sidecar import Head, parse_sidecar, read_sidecar
-from nodescope.read.files.catalog import Catalog, FileEntry, find_parquet
+from nodescope.keep.parquet import first_line
+from nodescope.keep.sidecar import parse_sidecar, read_sidecar
+from nodescope.read.files.catalog import Catalog
+from nodescope.read.files.listing import FileEntry, FileListing, drop_replaced, find_parquet, make_entry
 from nodescope.read.files.remote_parquet import RemoteFile, store_at
 from nodescope.read.files.sidecar_cache import SidecarCache
 
@@ -43,7 +45,7 @@ class FileRef:
     rows: int
     size: int
     sidecar_sha256: str = ""
-    """Where a manifest tells it."""
+    """Empty where no manifest has it."""
 
     @property
     def name(self) -> str:
@@ -95,10 +97,6 @@ def survey_roots(roots: Sequence[str]) -> Survey:
     return survey
 
 
-def first_line(error: BaseException) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0]
-
-
 def in_threads(work: Callable[[One], Result], many: Iterable[One]) -> list[Result]:
     with ThreadPoolExecutor(WORKERS) as pool:
         return list(pool.map(work, many))
@@ -133,28 +131,32 @@ def survey_partition(partition: Path, paths: Sequence[Path]) -> Survey:
             return Survey([refer_listing("", str(partition), one) for one in listed.values()])
     except (ArchiveRefused, OSError) as error:
         return Survey([], [SurveyFault(str(manifest), first_line(error))])
-    survey = Survey()
-    replaced: set[str] = set()
-    for path in paths:
-        try:
-            head = read_sidecar(path.with_suffix(SIDECAR)).head
-            survey.files.append(refer_head("", str(path), head, path.stat().st_size))
-            replaced.update(head.replaces)
-        except FileNotFoundError:
-            if path.exists():
-                survey.faults.append(SurveyFault(str(path), no_sidecar(path.with_suffix(SIDECAR).name)))
-        except (ArchiveRefused, OSError) as error:
-            survey.faults.append(SurveyFault(str(path), first_line(error)))
-    survey.files = [file for file in survey.files if PurePosixPath(file.key).name not in replaced]
-    return survey
+    listing = FileListing()
+    listing.add(paths, open_with_sidecar)
+    faults = [SurveyFault(str(one.path), first_line(one.reason)) for one in listing.refusals]
+    return Survey([refer_entry("", entry) for entry in listing.served()], faults)
+
+
+def open_with_sidecar(path: Path) -> FileEntry:
+    """A footer alone is not enough here: it does not name the node."""
+    sidecar = path.with_suffix(SIDECAR)
+    try:
+        return make_entry(path, path.stat().st_size, read_sidecar(sidecar))
+    except FileNotFoundError:
+        # Where the file has gone as well, it was merged away.
+        path.stat()
+        raise ArchiveRefused(no_sidecar(sidecar.name)) from None
 
 
 def no_sidecar(name: str) -> str:
     return f"its sidecar {name} is missing: units, clocks and names are not known without it"
 
 
-def refer_head(root: str, key: str, head: Head, size: int) -> FileRef:
-    return FileRef(root, key, head.node, render_day(head.from_ms), head.from_ms, head.to_ms, head.rows, size)
+def refer_entry(root: str, entry: FileEntry) -> FileRef:
+    sidecar = entry.sidecar
+    node = sidecar.head.node if sidecar else ""
+    day = render_day(entry.from_ms)
+    return FileRef(root, str(entry.path), node, day, entry.from_ms, entry.to_ms, entry.rows, entry.size_bytes)
 
 
 def refer_listing(root: str, partition: str, one: Listing) -> FileRef:
@@ -195,37 +197,34 @@ def survey_objects(store: ObjectStore, partition: str, objects: Mapping[str, Lis
 
 
 def survey_sidecars(store: ObjectStore, partition: str, objects: Mapping[str, Listed]) -> Survey:
-    """Somebody else's copy of a data folder: what replaces what is in the sidecars."""
-    survey = Survey()
-    replaced: set[str] = set()
+    """A copy of a data folder that another tool made: sidecars say what replaces what."""
+    entries: list[FileEntry] = []
+    faults: list[SurveyFault] = []
     for name, one in objects.items():
-        if parse_file(Path(partition, name)) is None:
+        path = Path(partition, name)
+        if parse_file(path) is None:
             continue
-        key = f"{partition}/{name}"
-        sidecar = name.removesuffix(PARQUET) + SIDECAR
-        data = store.read(f"{partition}/{sidecar}")
+        sidecar = path.with_suffix(SIDECAR)
+        data = store.read(str(sidecar))
         if data is None:
-            survey.faults.append(SurveyFault(f"{store.url}/{key}", no_sidecar(sidecar)))
-            continue
-        head = parse_sidecar(data).head
-        survey.files.append(refer_head(store.url, key, head, one.size))
-        replaced.update(head.replaces)
-    survey.files = [file for file in survey.files if PurePosixPath(file.key).name not in replaced]
-    return survey
+            faults.append(SurveyFault(f"{store.url}/{path}", no_sidecar(sidecar.name)))
+        else:
+            entries.append(make_entry(path, one.size, parse_sidecar(data)))
+    return Survey([refer_entry(store.url, entry) for entry in drop_replaced(entries)], faults)
 
 
 # -- opening -----------------------------------------------------------------------
 
 
 def open_files(
-    files: Sequence[FileRef], held: SidecarCache | None = None
+    files: Sequence[FileRef], cache: SidecarCache | None = None
 ) -> tuple[Catalog, list[SurveyFault]]:
     """A catalog of these files; what cannot be opened is named. FileNotFoundError: list again."""
     entries: list[FileEntry] = []
     faults: list[SurveyFault] = []
     for file in sorted(files, key=lambda one: (one.from_ms, one.key)):
         try:
-            entries.append(open_file(file, held))
+            entries.append(open_file(file, cache))
         except FileNotFoundError:
             raise
         except (ArchiveRefused, OSError) as error:
@@ -233,7 +232,7 @@ def open_files(
     return Catalog(tuple(entries), ()), faults
 
 
-def open_file(file: FileRef, held: SidecarCache | None) -> FileEntry:
+def open_file(file: FileRef, cache: SidecarCache | None) -> FileEntry:
     sidecar_key = file.key.removesuffix(PARQUET) + SIDECAR
     if not file.root:
         path = Path(file.key)
@@ -248,7 +247,7 @@ def open_file(file: FileRef, held: SidecarCache | None) -> FileEntry:
             raise FileNotFoundError(file.name)
         return data
 
-    data = held.get(file.sidecar_sha256, fetch) if held and file.sidecar_sha256 else fetch()
+    data = cache.get(file.sidecar_sha256, fetch) if cache and file.sidecar_sha256 else fetch()
     remote = RemoteFile(file.root, file.key, file.size)
     return FileEntry(
         Path(file.key), file.from_ms, file.to_ms, file.rows, file.size, parse_sidecar(data), remote=remote

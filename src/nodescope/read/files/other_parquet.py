@@ -14,6 +14,7 @@ from functools import lru_cache
 from pathlib import Path
 
 import duckdb
+import pyarrow.parquet as pq
 
 from nodescope.base.errors import ArchiveRefused, ArchiveTruncated
 from nodescope.base.metric import Kind, Metric
@@ -58,33 +59,32 @@ class FileShape:
 
 
 def read_shape(path: Path) -> FileShape:
-    file = open_parquet(path)
+    return shape_of(open_parquet(path), path.name)
+
+
+def shape_of(file: pq.ParquetFile, name: str) -> FileShape:
     # A newer version of our own is refused here, by name.
-    read_footer(file, path.name)
+    read_footer(file, name)
     columns = frozenset(file.schema_arrow.names)
-    missing = [name for name in NEEDED if name not in columns]
+    missing = [column for column in NEEDED if column not in columns]
     if missing or not columns & {"value", "value_float", "value_int"}:
         wanted = ", ".join(missing) or "value (or value_int, value_float)"
-        raise ArchiveRefused(f"{path.name}: no column {wanted}; not an archive of metrics")
+        raise ArchiveRefused(f"{name}: no column {wanted}; not an archive of metrics")
     return FileShape(columns)
 
 
 def read_span(path: Path) -> RowSpan:
-    """From the row groups' statistics."""
+    """From the row groups' statistics; where they are missing, from the rows."""
     file = open_parquet(path)
-    read_shape(path)
-    place = file.schema_arrow.names.index("time")
+    shape_of(file, path.name)
     metadata = file.metadata
+    places = range(metadata.num_columns)
     found: list[datetime] = []
-    for group in range(metadata.num_row_groups):
-        column = next(
-            metadata.row_group(group).column(number)
-            for number in range(metadata.num_columns)
-            if metadata.row_group(group).column(number).path_in_schema == "time"
-        )
+    for group in map(metadata.row_group, range(metadata.num_row_groups)):
+        column = next(one for one in map(group.column, places) if one.path_in_schema == "time")
         statistics = column.statistics
         if statistics is None or not statistics.has_min_max:
-            return scan_span(path, place)
+            return scan_span(path)
         found += [statistics.min, statistics.max]
     if not found:
         raise ArchiveRefused(f"{path.name}: it has no rows")
@@ -96,8 +96,7 @@ def to_ms(moment: datetime) -> int:
     return round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
 
 
-def scan_span(path: Path, place: int) -> RowSpan:
-    del place
+def scan_span(path: Path) -> RowSpan:
     rows = run(path, "SELECT epoch_ms(min(time)), epoch_ms(max(time)), count(*) FROM read_parquet(?)")
     first, last, count = rows[0]
     return RowSpan(int(str(first)), int(str(last)), int(str(count)))

@@ -1,10 +1,10 @@
 """
-Rows of Parquet files in an object store: only the row groups and columns that are asked for.
+Rows of Parquet files in an object store: only the row groups and columns that a query needs.
 
-Footers are kept for as long as the process lives: an object under a name does
-not change, and its size and checksum are part of the key. A file that has
-gone is FileNotFoundError: it was replaced, and whoever asks lists again. One
-that is damaged, or may not be read, is ArchiveRefused with its name.
+Footers are cached for the life of the process: an object under a name does
+not change, and its size is part of the cache's key. A file that has gone is
+FileNotFoundError: it was replaced, and the caller lists again. One that is
+damaged, or may not be read, is ArchiveRefused with its name.
 """
 
 from collections.abc import Sequence
@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 
 from nodescope.base.errors import ArchiveRefused
 from nodescope.keep.copy.object_store import ObjectStore, open_store
+from nodescope.keep.parquet import first_line
 
 
 @lru_cache(maxsize=64)
@@ -57,35 +58,17 @@ class RemoteFile:
         to_ms: int | None,
     ) -> pa.Table:
         """time_ms, value and the given columns of one metric, in the order of the file."""
-        try:
-            return self._select(metric, containers, columns, from_ms, to_ms)
-        except FileNotFoundError:
-            raise
-        except (pa.ArrowException, OSError) as error:
-            raise ArchiveRefused(f"{self.name}: {str(error).splitlines()[0]}") from error
-
-    def _select(
-        self,
-        metric: str,
-        containers: Sequence[str] | None,
-        columns: Sequence[str],
-        from_ms: int | None,
-        to_ms: int | None,
-    ) -> pa.Table:
-        metadata = read_metadata(self.url, self.key, self.size)
         wanted = ["time", "value", "metric_name", *columns]
         if containers is not None and "l_container_id" not in wanted:
             wanted.append("l_container_id")
-        groups = choose_groups(metadata, metric, containers)
-        if not groups:
+        try:
+            table = self._read(metric, containers, wanted)
+        except FileNotFoundError:
+            raise
+        except (pa.ArrowException, OSError) as error:
+            raise ArchiveRefused(f"{self.name}: {first_line(error)}") from error
+        if table is None:
             return pa.table({name: [] for name in ("time_ms", "value", *columns)})
-        self.fetched_bytes += weigh(metadata, groups, wanted)
-        store = store_at(self.url)
-        with store.files.open_input_file(store.full(self.key)) as source:
-            file = pq.ParquetFile(
-                source, metadata=metadata, pre_buffer=True, read_dictionary=[*columns, "metric_name"]
-            )
-            table = file.read_row_groups(groups, columns=wanted, use_threads=False)
         mask = pc.equal(table.column("metric_name"), metric)
         if containers is not None:
             among = pc.is_in(table.column("l_container_id"), pa.array(containers, pa.string()))
@@ -98,6 +81,19 @@ class RemoteFile:
         arrays = {"time_ms": time_ms, "value": table.column("value")}
         arrays |= {name: table.column(name) for name in columns}
         return pa.table(arrays).filter(mask)
+
+    def _read(self, metric: str, containers: Sequence[str] | None, wanted: Sequence[str]) -> pa.Table | None:
+        """Columns of the row groups that may have such rows; None where no group may."""
+        metadata = read_metadata(self.url, self.key, self.size)
+        groups = choose_groups(metadata, metric, containers)
+        if not groups:
+            return None
+        self.fetched_bytes += weigh(metadata, groups, wanted)
+        store = store_at(self.url)
+        words = [name for name in wanted if name not in ("time", "value")]
+        with store.files.open_input_file(store.full(self.key)) as source:
+            file = pq.ParquetFile(source, metadata=metadata, pre_buffer=True, read_dictionary=words)
+            return file.read_row_groups(groups, columns=wanted, use_threads=False)
 
 
 def choose_groups(metadata: Any, metric: str, containers: Sequence[str] | None) -> list[int]:

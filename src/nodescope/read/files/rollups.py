@@ -16,7 +16,7 @@ from nodescope.base.errors import ArchiveRefused
 from nodescope.keep.folder import DataFolder
 from nodescope.keep.parquet import open_parquet, read_footer
 from nodescope.keep.rollup import MINUTE_MS, covers
-from nodescope.read.files.catalog import FileEntry
+from nodescope.read.files.listing import FileEntry
 
 Segments = Mapping[str, Any]
 
@@ -40,11 +40,10 @@ def find_rollups(paths: Sequence[Path], from_ms: int, to_ms: int) -> list[Rollup
             if file.from_ms > to_ms or end_ms + MINUTE_MS < from_ms:
                 continue
             try:
-                footer = read_rollup_footer(file.path, file.path.stat().st_mtime_ns)
+                segments, node = read_rollup_footer(file.path, file.path.stat().st_mtime_ns)
             except (ArchiveRefused, OSError):
                 # Its samples, if they are still there, are read instead.
                 continue
-            segments, node = footer
             found.append(Rollup(file.path, file.from_ms, end_ms, segments, node))
     return found
 
@@ -68,19 +67,17 @@ def shares(one: Segments, other: Segments) -> bool:
 
 def choose(entries: Sequence[FileEntry], rollups: Sequence[Rollup]) -> tuple[list[FileEntry], list[Rollup]]:
     """(files to read, rollups to read): every segment once."""
-    all_segments = [dict(rollup.segments) for rollup in rollups]
-    raw = [
-        entry
-        for entry in entries
-        if entry.sidecar is None or not covers(all_segments, dict(entry.sidecar.head.segments))
-    ]
-    read = [entry.sidecar.head.segments for entry in raw if entry.sidecar]
+    read = [entry.sidecar.head.segments for entry in uncovered(entries, rollups) if entry.sidecar]
     used = [rollup for rollup in rollups if not any(shares(rollup.segments, one) for one in read)]
     # What only the rejected ones had covered must be read after all.
-    kept = [dict(rollup.segments) for rollup in used]
-    raw = [
+    return uncovered(entries, used), used
+
+
+def uncovered(entries: Sequence[FileEntry], rollups: Sequence[Rollup]) -> list[FileEntry]:
+    """Files with a segment that is in none of the rollups."""
+    segments = [rollup.segments for rollup in rollups]
+    return [
         entry
         for entry in entries
-        if entry.sidecar is None or not covers(kept, dict(entry.sidecar.head.segments))
+        if entry.sidecar is None or not covers(segments, entry.sidecar.head.segments)
     ]
-    return raw, used

@@ -1,8 +1,8 @@
 """
 Bytes that cannot change, kept on this machine: sidecars of an object store by their checksum.
 
-A second question to the same fleet fetches no sidecar twice. The folder may
-be removed at any time; it is bounded, and the least recently used leave.
+A second query of the same fleet fetches no sidecar again. The folder may be
+removed at any time. Its size is bounded: the least recently used are removed.
 """
 
 import hashlib
@@ -42,7 +42,7 @@ class SidecarCache:
         return data
 
     def _put(self, path: Path, data: bytes) -> None:
-        """A full or read-only disk costs the next question a fetch, nothing more."""
+        """On a full or read-only disk nothing is cached, and the next query fetches again."""
         temporary = path.with_name(f".{path.name}.{os.getpid()}")
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
@@ -52,7 +52,7 @@ class SidecarCache:
             pass
 
     def prune(self) -> None:
-        """Once a question, by the process that asks."""
+        """Once per command, by the process that started it."""
         try:
             files = [(one.stat(), one) for one in self.folder.iterdir()]
             total = sum(status.st_size for status, _ in files)

@@ -106,7 +106,7 @@ def follow(path: Path, followed: Followed) -> None:
         followed.frames.extend(followed.decoder.decode(rest))
         followed.offset = size
     except ArchiveTruncated as error:
-        followed.offset += int(str(error).rsplit(" ", 1)[-1])
+        followed.offset += error.offset
 
 
 @dataclass(slots=True)
@@ -189,7 +189,7 @@ def make_tail(streams: Mapping[str, FrameStream], catalog: Catalog) -> LiveTail:
 
 
 def last_sights(tail: LiveTail) -> dict[Identity, int]:
-    """When each thing was last measured, by the tail alone."""
+    """When each series of the tail was last measured."""
     found: dict[Identity, int] = {}
     for day in tail.days:
         for track in day.tracks.values():

@@ -5,26 +5,17 @@ Both are streams of frames in one codec. A frame is taken only when it is
 newer than what the archive has of the same run: nothing is seen twice.
 """
 
-import urllib.error
-import urllib.request
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import numpy as np
 
-from nodescope.base.codec import Decoder
-from nodescope.base.errors import ArchiveTruncated, NodescopeError
 from nodescope.base.frame import Frame
 from nodescope.base.metric import Metric
-from nodescope.keep.folder import DataFolder
 from nodescope.keep.label_columns import Identity, Subject
-from nodescope.keep.segment import Day, SegmentTrack, gather_metrics, read_segment, split_days
+from nodescope.keep.segment import Day, SegmentTrack, gather_metrics, split_days
 from nodescope.read.files.catalog import Catalog
 from nodescope.read.query.derive import Chunk
-
-# An agent that does not answer within this is not there, for a chart.
-ANSWER_SECONDS = 5.0
 
 
 @dataclass(slots=True)
@@ -35,8 +26,6 @@ class LiveTail:
     node: str = ""
     metrics: dict[str, Metric] = field(default_factory=dict)
     subjects: dict[Identity, Subject] = field(default_factory=dict)
-    reason: str = ""
-    """Why the tail could not be had; empty when it could."""
 
     @property
     def to_ms(self) -> int | None:
@@ -99,46 +88,10 @@ def measured_metrics(track: SegmentTrack) -> list[Metric]:
 
     A hybrid node's tables have columns for both versions of cgroups; a plain
     name is made of the one that is measured. The first and the newest blocks
-    tell: a column is not measured in between alone.
+    show which: no column is measured only between them.
     """
     seen = np.zeros(len(track.blocks[0].table.metrics), bool)
     for block in (track.blocks[0], *track.blocks[-3:]):
         if block.values.shape[1] == len(seen):
             seen |= ~np.isnan(block.values).all(axis=0)
     return [metric for metric, there in zip(track.blocks[0].table.metrics, seen) if there]
-
-
-def read_log_tail(data: Path, catalog: Catalog) -> LiveTail:
-    """From the log of a data folder on this machine."""
-    folder = DataFolder(data)
-    streams = []
-    for path in folder.segments():
-        try:
-            segment = read_segment(path)
-        except (NodescopeError, OSError):
-            continue
-        streams.append((segment.run, str(segment.hello.get("node", "")), segment.frames))
-    return build_tail(streams, newest_by_run(catalog))
-
-
-def read_agent_tail(address: str, catalog: Catalog, token: str = "") -> LiveTail:
-    """From an agent's /live: what its ring holds."""
-    request = urllib.request.Request(f"{address.rstrip('/')}/live?since=all--1")  # noqa: S310 - given by the user
-    if token:
-        request.add_header("Authorization", f"Bearer {token}")
-    try:
-        with urllib.request.urlopen(request, timeout=ANSWER_SECONDS) as answer:  # noqa: S310
-            data = answer.read()
-    except (urllib.error.URLError, OSError, ValueError) as error:
-        return LiveTail(reason=f"the agent at {address} did not answer: {error}")
-    decoder = Decoder()
-    frames: list[Frame] = []
-    try:
-        frames.extend(decoder.decode(data))
-    except ArchiveTruncated:
-        # The answer was cut; its whole frames are good.
-        pass
-    hello = decoder.hello
-    return build_tail(
-        [(str(hello.get("run", "")), str(hello.get("node", "")), frames)], newest_by_run(catalog)
-    )

@@ -6,18 +6,52 @@ never zero and never joined. With fewer samples than points asked for, the
 samples themselves are the answer.
 """
 
+import math
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
-Integers = NDArray[np.int64]
-Floats = NDArray[np.float64]
+from nodescope.base.block import Floats, Integers
+from nodescope.keep.rollup import MINUTE_MS
+
+
+@dataclass(frozen=True, slots=True)
+class BucketGrid:
+    """The buckets of an answer."""
+
+    from_ms: int
+    to_ms: int
+    start_ms: int
+    width_ms: int
+    """0: samples as they are."""
+
+    @property
+    def number(self) -> int:
+        return (self.to_ms - self.start_ms) // self.width_ms + 1
+
+
+def make_grid(from_ms: int, to_ms: int, max_points: int) -> BucketGrid:
+    """One sample a second is the rule; fewer samples than points stay as they are."""
+    span_ms = to_ms - from_ms + 1
+    if span_ms <= max_points * 1000:
+        return BucketGrid(from_ms, to_ms, from_ms, 0)
+    width_ms = math.ceil(span_ms / max_points)
+    if width_ms < MINUTE_MS:
+        return BucketGrid(from_ms, to_ms, from_ms, width_ms)
+    start_ms = from_ms // MINUTE_MS * MINUTE_MS
+    # Beginning earlier may take one bucket more than was asked for.
+    width_ms = math.ceil((to_ms - start_ms + 1) / max_points / MINUTE_MS) * MINUTE_MS
+    return BucketGrid(from_ms, to_ms, start_ms, width_ms)
 
 
 @dataclass(frozen=True, slots=True)
 class Points:
-    """What a chart draws. Raw samples have minimum = mean = maximum and count 1."""
+    """
+    Summaries of one series, by bucket, minute or sample; each stands for `count` samples.
+
+    A sample alone has minimum = mean = maximum and count 1.
+    """
 
     time_ms: Integers
     minimum: Floats
@@ -50,13 +84,12 @@ class Buckets:
         places = (time_ms[good] - self.from_ms) // self.width_ms
         self._merge(places, value[good], value[good], value[good], np.ones(int(good.sum()), np.int64))
 
-    def add_summaries(
-        self, time_ms: Integers, minimum: Floats, maximum: Floats, mean: Floats, count: Integers
-    ) -> None:
-        """Rollup rows: each stands for `count` samples."""
-        places = (time_ms - self.from_ms) // self.width_ms
-        inside = (places >= 0) & (places < self.number) & (count > 0) & np.isfinite(mean)
-        self._merge(places[inside], minimum[inside], maximum[inside], mean[inside], count[inside])
+    def add_summaries(self, rows: Points, inside: NDArray[np.bool_]) -> None:
+        """Those rows of a rollup that are inside."""
+        places = (rows.time_ms - self.from_ms) // self.width_ms
+        inside = inside & (places >= 0) & (places < self.number) & (rows.count > 0) & np.isfinite(rows.mean)
+        low, high, mean = (one[inside] for one in (rows.minimum, rows.maximum, rows.mean))
+        self._merge(places[inside], low, high, mean, rows.count[inside])
 
     def _merge(self, places: Integers, low: Floats, high: Floats, mean: Floats, count: Integers) -> None:
         if not len(places):
@@ -87,7 +120,7 @@ class Buckets:
 
 @dataclass(slots=True)
 class Samples:
-    """The same face for few samples: keeps them all."""
+    """Used like Buckets where there are few samples: keeps them all."""
 
     parts: list[tuple[Integers, Floats]] = field(default_factory=list)
 

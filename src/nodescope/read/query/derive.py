@@ -1,24 +1,21 @@
 """
-From raw samples to what was asked: rates, shares, differences, chunk by chunk.
+From raw samples to the values of an answer: rates, shares, differences, chunk by chunk.
 
 A chunk is the samples of one series in one stretch of time. What a form needs
 from the chunk before (the last sample of a counter, the last known limit) is
 carried, so that the border between two files is no border in the answer.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
+from nodescope.base.block import Floats, Integers
 from nodescope.base.metric import Metric
 from nodescope.base.metric_names import Form
-from nodescope.base.rates import derive_increase
+from nodescope.base.rates import derive_growth
 from nodescope.keep.rollup import GAP_SECONDS
-
-Integers = NDArray[np.int64]
-Floats = NDArray[np.float64]
-GAP_NS = round(GAP_SECONDS * 1e9)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,33 +30,45 @@ class Chunk:
 NOTHING = Chunk(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
 
 
+def join_chunks(chunks: Sequence[Chunk]) -> Chunk:
+    """Pieces of one series, in order of the monotonic clock, whatever the wall clock did."""
+    if not chunks:
+        return NOTHING
+    joined = chunks[0]
+    if len(chunks) > 1:
+        joined = Chunk(
+            np.concatenate([chunk.time_ms for chunk in chunks]),
+            np.concatenate([chunk.mono_ns for chunk in chunks]),
+            np.concatenate([chunk.value for chunk in chunks]),
+        )
+    if (np.diff(joined.mono_ns) < 0).any():
+        order = np.argsort(joined.mono_ns, kind="stable")
+        return Chunk(joined.time_ms[order], joined.mono_ns[order], joined.value[order])
+    return joined
+
+
 @dataclass(slots=True)
 class RunGrowth:
     """A counter's increase and the seconds it took, sample by sample."""
 
     metric: Metric
-    _last: Chunk | None = None
+    _last: tuple[float, int] | None = None
+    """Value and monotonic time of the last sample."""
 
     def take(self, chunk: Chunk) -> tuple[Floats, Floats]:
         """(increase, elapsed seconds) at every sample; NaN at the first, at resets and after holes."""
         if not len(chunk.value):
             return np.empty(0), np.empty(0)
-        before = self._last
-        value, mono = chunk.value, chunk.mono_ns
-        if before is not None:
-            value = np.concatenate([before.value, value])
-            mono = np.concatenate([before.mono_ns, mono])
-        self._last = Chunk(chunk.time_ms[-1:], chunk.mono_ns[-1:], chunk.value[-1:])
+        value, mono_ns = self._last or (np.nan, chunk.mono_ns[0])
+        self._last = chunk.value[-1], chunk.mono_ns[-1]
         with np.errstate(invalid="ignore"):
-            increase = derive_increase(value, self.metric)
-        elapsed_ns = np.diff(mono)
-        good = (elapsed_ns > 0) & (elapsed_ns <= GAP_NS)
-        elapsed = np.where(good, elapsed_ns / 1e9, np.nan)
-        increase = np.where(good, increase, np.nan)
-        if before is None:
-            first = np.array([np.nan])
-            return np.concatenate([first, increase]), np.concatenate([first, elapsed])
-        return increase, elapsed
+            increase, elapsed = derive_growth(
+                np.concatenate([[value], chunk.value]),
+                np.concatenate([[mono_ns], chunk.mono_ns]),
+                self.metric,
+            )
+        good = elapsed <= GAP_SECONDS
+        return np.where(good, increase, np.nan), np.where(good, elapsed, np.nan)
 
 
 @dataclass(slots=True)
@@ -147,7 +156,7 @@ class SampleDeriver:
         return Chunk(first.time_ms, first.mono_ns, value)
 
 
-# -- of two numbers, one: for samples and for minutes alike --------------------------
+# -- two values into one, for samples and for minutes alike ----------------------------
 
 
 def derive_left(value: Floats, other: Floats) -> Floats:

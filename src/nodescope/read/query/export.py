@@ -2,8 +2,8 @@
 Part of an archive as one file, Parquet or CSV.
 
 Without a metric: the archive's own rows and columns. With metrics: time,
-metric, value in the unit a person uses, and who it is of; rates where a
-counter was asked for.
+metric, value in the plain name's unit, and the labels of its series; a
+counter becomes a rate.
 """
 
 import os

@@ -3,14 +3,15 @@ Rows of one metric from many files, cut into series.
 
 Row groups are pruned by DuckDB from the WHERE clause: by the statistics of
 metric_name and l_container_id, then by the bloom filter. The columns that
-tell series apart come back as codes, not as text: the sidecars know every
-word that can be there, and 64 characters a row cost more than the numbers.
+distinguish series come back as codes, not as text: the sidecars list every
+word that can occur, and 64 characters a row cost more than the numbers.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import numpy as np
@@ -20,14 +21,14 @@ from numpy.typing import NDArray
 
 from nodescope.base.errors import ArchiveRefused
 from nodescope.keep.label_columns import ID_COLUMNS, IDENTITY, LABELS, OTHER_COLUMNS, Identity, identify
-from nodescope.keep.parquet import unwrap
+from nodescope.keep.parquet import cut_rows, first_line, unwrap
 from nodescope.keep.rollup import NUMBERS, RATES
-from nodescope.read.files.catalog import FileEntry
+from nodescope.read.files.listing import FileEntry
 from nodescope.read.files.other_parquet import read_shape
 
-Integers = NDArray[np.int64]
-Floats = NDArray[np.float64]
-Columns = dict[str, NDArray[np.float64]]
+Columns = dict[str, NDArray[Any]]
+Fetched = dict[Identity, list[Columns]]
+"""By series its pieces in the order of the files: time_ms, and the numbers that were asked for."""
 # More words than this are cheaper as text than as a type of their own in the
 # question: a node has thousands of processes in a day.
 WORDS_MOST = 2000
@@ -43,24 +44,6 @@ class Wanted:
     scope: str
     from_ms: int
     to_ms: int
-
-
-@dataclass(slots=True)
-class SeriesCut:
-    """The rows of one series in one table: times, and columns beside them."""
-
-    time_ms: Integers
-    columns: Columns = field(default_factory=dict)
-
-
-@dataclass(slots=True)
-class Fetched:
-    """Cuts by series, in the order of the files."""
-
-    series: dict[Identity, list[SeriesCut]] = field(default_factory=dict)
-
-    def add(self, identity: Identity, cut: SeriesCut) -> None:
-        self.series.setdefault(identity, []).append(cut)
 
 
 def quote(text: str) -> str:
@@ -80,10 +63,10 @@ def run_arrow(connection: duckdb.DuckDBPyConnection, question: str) -> pa.Table:
     try:
         return connection.cursor().sql(question).to_arrow_table()
     except duckdb.Error as error:
-        raise ArchiveRefused(str(error).splitlines()[0]) from error
+        raise ArchiveRefused(first_line(error)) from error
 
 
-# -- what tells series apart ----------------------------------------------------------
+# -- which columns distinguish series ----------------------------------------------------------
 
 
 def list_scopes(entries: Sequence[FileEntry], metric: str) -> set[str]:
@@ -91,7 +74,7 @@ def list_scopes(entries: Sequence[FileEntry], metric: str) -> set[str]:
 
 
 def identity_columns(scopes: set[str]) -> list[str]:
-    """The columns that tell series of these scopes apart."""
+    """The columns that distinguish series of these scopes."""
     wanted = {column for scope in scopes for column in ID_COLUMNS.get(scope, OTHER_COLUMNS)}
     if len(scopes) > 1 or not wanted or scopes == {"node"}:
         wanted.add("l_scope")
@@ -139,7 +122,7 @@ def fetch_samples(
     connection: duckdb.DuckDBPyConnection, entries: Sequence[FileEntry], wanted: Wanted
 ) -> Fetched:
     """From files of ours in one question, from others one by one."""
-    fetched = Fetched()
+    fetched: Fetched = {}
     ours = [entry for entry in entries if entry.sidecar is not None]
     scopes = list_scopes(ours, wanted.metric)
     picked = scopes & {wanted.scope} if wanted.scope else scopes
@@ -202,8 +185,8 @@ def fetch_foreign(
 def fetch_minutes(
     connection: duckdb.DuckDBPyConnection, paths: Sequence[Path], scopes: set[str], wanted: Wanted
 ) -> Fetched:
-    """From rollups; who is in them is on their rows, the scopes only say where to look."""
-    fetched = Fetched()
+    """From rollups. Their rows name their series; the scopes say which columns to select."""
+    fetched: Fetched = {}
     where = where_rows(wanted, "l_container_id", wanted.scope)
     where.append(f"time >= TIMESTAMPTZ '{render_moment(wanted.from_ms)}+00'")
     where.append(f"time <= TIMESTAMPTZ '{render_moment(wanted.to_ms)}+00'")
@@ -243,39 +226,17 @@ def where_time(entries: Sequence[FileEntry], wanted: Wanted, kind: str, zone: st
 
 def cut_series(fetched: Fetched, table: pa.Table, names: SeriesNames, numbers: Sequence[str]) -> None:
     """A table in the order of the files, cut where the series changes; each stays in order of time."""
-    if not table.num_rows:
-        return
-    codes, words = [], []
-    changed = np.zeros(table.num_rows, bool)
-    changed[0] = True
-    for name in names.columns:
-        code, dictionary = read_codes(table.column(name))
-        changed[1:] |= code[1:] != code[:-1]
-        codes.append(code)
-        words.append(dictionary)
-    time_ms = unwrap(table.column("time_ms").combine_chunks(), 0)
+    columns = {"time_ms": unwrap(table.column("time_ms").combine_chunks(), 0)}
     # Null means unlimited.
-    columns = {name: unwrap(table.column(name).combine_chunks(), np.inf) for name in numbers}
-    starts = np.flatnonzero(changed)
-    picked = [code[starts].tolist() for code in codes]
-    ends = [*starts[1:].tolist(), len(time_ms)]
-    for place, (start, end) in enumerate(zip(starts.tolist(), ends)):
-        labels = tuple(word[code[place]] for word, code in zip(words, picked))
-        identity = names.identities.get(labels) or spread(names.columns, labels)
-        fetched.add(
-            identity, SeriesCut(time_ms[start:end], {name: one[start:end] for name, one in columns.items()})
-        )
+    columns |= {name: unwrap(table.column(name).combine_chunks(), np.inf) for name in numbers}
+    words = [table.column(name).combine_chunks() for name in names.columns]
+    for rows, labels in cut_rows(table.num_rows, words):
+        identity = names.identities.get(labels) or identity_of(names.columns, labels)
+        piece = {name: one[rows] for name, one in columns.items()}
+        fetched.setdefault(identity, []).append(piece)
 
 
-def read_codes(column: pa.ChunkedArray) -> tuple[Integers, list[str | None]]:
-    """(codes, words); null is the last word, code -1."""
-    encoded = column.combine_chunks()
-    if not isinstance(encoded, pa.DictionaryArray):
-        encoded = encoded.dictionary_encode()
-    return unwrap(encoded.indices, -1), [*encoded.dictionary.to_pylist(), None]
-
-
-def spread(columns: Sequence[str], labels: Sequence[str | None]) -> Identity:
+def identity_of(columns: Sequence[str], labels: Sequence[str | None]) -> Identity:
     """An identity from the columns that were selected; what the scope does not use is left out."""
     known = dict(zip(columns, labels))
     return identify(tuple(known.get(name) for name in LABELS))

@@ -1,5 +1,5 @@
 """
-What was asked, from one-minute rollups: the forms of read/query/derive.py on whole minutes.
+The values of an answer from one-minute rollups: the forms of read/query/derive.py on whole minutes.
 
 A gauge's minimum, mean and maximum are its own; a counter's rate has the
 lowest, mean and highest second of the minute. Where two inputs meet (a limit,
@@ -8,82 +8,67 @@ limit: exact for the mean, and within a minute's change of the second for the
 extremes.
 """
 
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from nodescope.base.block import Floats
 from nodescope.base.metric import Metric
 from nodescope.base.metric_names import Form
+from nodescope.read.query.bucket import Points
 from nodescope.read.query.derive import COMBINE, derive_part, derive_share
-from nodescope.read.query.fetch import MINUTE_COLUMNS, SeriesCut
+from nodescope.read.query.fetch import Columns
 
-Integers = NDArray[np.int64]
-Floats = NDArray[np.float64]
 VALUE = ("min", "mean", "max")
 RATE = ("rate_min", "rate_mean", "rate_max")
 # Usage of the cores granted is a rate; so is everything made of counters.
 RATE_FORMS = ("rate", "rates", "rate_share", "part")
 
 
-@dataclass(frozen=True, slots=True)
-class Minutes:
-    """Summaries of one series; each stands for `count` samples."""
-
-    time_ms: Integers
-    minimum: Floats
-    mean: Floats
-    maximum: Floats
-    count: Integers
-
-
-def join_cuts(cuts: list[SeriesCut]) -> SeriesCut:
-    """Pieces of one series from several rollups, in order of time."""
-    if len(cuts) == 1:
-        return cuts[0]
-    time_ms = np.concatenate([cut.time_ms for cut in cuts])
-    order = np.argsort(time_ms, kind="stable")
-    columns = {name: np.concatenate([cut.columns[name] for cut in cuts])[order] for name in MINUTE_COLUMNS}
-    return SeriesCut(time_ms[order], columns)
+def join_pieces(pieces: Sequence[Columns]) -> Columns:
+    """One series from several rollups, in order of time."""
+    if len(pieces) == 1:
+        return pieces[0]
+    order = np.argsort(np.concatenate([piece["time_ms"] for piece in pieces]), kind="stable")
+    return {name: np.concatenate([piece[name] for piece in pieces])[order] for name in pieces[0]}
 
 
 def derive_minutes(
-    form: Form, metrics: tuple[Metric, ...], factor: float, first: SeriesCut, others: list[SeriesCut | None]
-) -> Minutes:
+    form: Form, metrics: tuple[Metric, ...], factor: float, first: Columns, others: Sequence[Columns | None]
+) -> Points:
     """One series; an input that it does not have is missing in every minute."""
-    cuts = [first, *others]
     columns = RATE if form in RATE_FORMS else VALUE
-    low, mean, high = (first.columns[name] * metrics[0].scale for name in columns)
+    low, mean, high = (first[name] * metrics[0].scale for name in columns)
     with np.errstate(invalid="ignore", divide="ignore"):
         if form == "rates":
-            for place in range(1, len(cuts)):
-                more = (at_minutes(first, cuts[place], name) * metrics[place].scale for name in columns)
-                low, mean, high = (one + other for one, other in zip((low, mean, high), more))
+            for metric, other in zip(metrics[1:], others):
+                more = (at_minutes(first, other, name) * metric.scale for name in columns)
+                low, mean, high = (one + much for one, much in zip((low, mean, high), more))
         elif form == "rate_share":
-            granted = at_minutes(first, cuts[1], "last") / at_minutes(first, cuts[2], "last")
+            granted = at_minutes(first, others[0], "last") / at_minutes(first, others[1], "last")
             low, mean, high = (derive_share(one, granted) for one in (low, mean, high))
         elif form == "part":
-            mean = derive_part(mean, at_minutes(first, cuts[1], "rate_mean"))
+            mean = derive_part(mean, at_minutes(first, others[0], "rate_mean"))
             low = high = mean
         elif form in COMBINE:
             column = "mean" if form == "left" else "last"
-            other = at_minutes(first, cuts[1], column) * metrics[1].scale
-            low, mean, high = (COMBINE[form](one, other) for one in (low, mean, high))
+            second = at_minutes(first, others[0], column) * metrics[1].scale
+            low, mean, high = (COMBINE[form](one, second) for one in (low, mean, high))
             # 1 - x turns the order around.
             low, high = np.minimum(low, high), np.maximum(low, high)
-        return Minutes(
-            first.time_ms, low * factor, mean * factor, high * factor, first.columns["count"].astype(np.int64)
-        )
+        count = first["count"].astype(np.int64)
+        return Points(first["time_ms"], low * factor, mean * factor, high * factor, count)
 
 
-def at_minutes(first: SeriesCut, other: SeriesCut | None, name: str) -> Floats:
+def at_minutes(first: Columns, other: Columns | None, name: str) -> Floats:
     """Another input's column at the first one's minutes; NaN where it has none."""
-    found = np.full(len(first.time_ms), np.nan)
+    times = first["time_ms"]
+    found = np.full(len(times), np.nan)
     if other is None:
         return found
-    places = np.searchsorted(other.time_ms, first.time_ms)
-    inside = places < len(other.time_ms)
+    places = np.searchsorted(other["time_ms"], times)
+    inside = places < len(other["time_ms"])
     hit = inside.copy()
-    hit[inside] = other.time_ms[places[inside]] == first.time_ms[inside]
-    found[hit] = other.columns[name][places[hit]]
+    hit[inside] = other["time_ms"][places[inside]] == times[inside]
+    found[hit] = other[name][places[hit]]
     return found

@@ -1,4 +1,4 @@
-"""From the name that was asked for to the metrics it is made of."""
+"""From a metric's name, plain or raw, to the raw metrics it is made of."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -93,7 +93,7 @@ def resolve_plain(plain: Plain, known: Mapping[str, Metric], scope: str = "") ->
 
 
 def refuse_unknown(plain: Plain, variants: tuple[Inputs, ...]) -> tuple[Inputs, ...]:
-    """Numbers whose unit went with their sidecar cannot be told in another."""
+    """Values whose unit was in a lost sidecar cannot be converted to another."""
     known = tuple(one for one in variants if all(metric.unit != NOT_KNOWN for metric in one))
     if known:
         return known

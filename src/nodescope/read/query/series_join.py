@@ -1,5 +1,5 @@
 """
-Whose an input is: from the series that was measured to the one that was asked for.
+From the series that was measured to the series of the answer.
 
 Mostly they are the same. A pod's interfaces are summed to each of its
 containers, a node's cores, disks and interfaces to the node. Pieces of one
@@ -12,15 +12,14 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from nodescope.base.block import Floats, Integers
 from nodescope.base.metric_names import VIRTUAL
 from nodescope.keep.label_columns import IDENTITY, LABELS, Identity, Subject, identify
 from nodescope.read.files.catalog import Catalog
 from nodescope.read.live.tail import LiveTail
-from nodescope.read.query.minutes import Minutes
+from nodescope.read.query.bucket import Points
 from nodescope.read.query.resolve import ResolvedMetric
 
-Integers = NDArray[np.int64]
-Floats = NDArray[np.float64]
 POD = IDENTITY.index("l_pod_uid")
 DEVICE = IDENTITY.index("l_device")
 # A container's first and last sample lie within a second of its pod's.
@@ -32,13 +31,13 @@ class Targets:
 
     def __init__(
         self,
-        asked: ResolvedMetric,
+        resolved: ResolvedMetric,
         node: str,
         catalog: Catalog,
         tail: LiveTail | None,
         containers: Sequence[str] | None,
     ) -> None:
-        self._asked = asked
+        self._resolved = resolved
         self._node = node
         self._known = [catalog.subjects, tail.subjects if tail else {}]
         self._pods: dict[str, dict[Identity, Subject]] | None = None
@@ -46,19 +45,19 @@ class Targets:
         self._spans: dict[Identity, tuple[int, int]] = {}
 
     def of(self, identity: Identity) -> list[Identity]:
-        """Who has a share in this input; empty: nobody that was asked for."""
-        asked = self._asked
-        if not asked.of:
+        """The series of the answer that this input belongs to; often the same one."""
+        resolved = self._resolved
+        if not resolved.of:
             return [identity]
-        if asked.of == "pod":
+        if resolved.of == "pod":
             return self._of_pod(identity)
-        if asked.of == "network" and identity[DEVICE].startswith(VIRTUAL):
+        if resolved.of == "network" and identity[DEVICE].startswith(VIRTUAL):
             return []
-        return [identify(self._label(l_scope=asked.scope))]
+        return [identify(self._label(l_scope=resolved.scope))]
 
     def _of_pod(self, identity: Identity) -> list[Identity]:
         uid = identity[POD]
-        if self._asked.scope == "pod":
+        if self._resolved.scope == "pod":
             return [identify(self._label(l_scope="pod", l_pod_uid=uid))]
         return [one.identity for one in self._containers_of(uid)]
 
@@ -94,7 +93,7 @@ class Targets:
                 return found
         words = {name: word or None for name, word in zip(IDENTITY, target)}
         labels = dict(zip(LABELS, self._label(**words)))
-        pod = self._asked.of == "pod" and self._containers_of(target[POD])
+        pod = self._resolved.of == "pod" and self._containers_of(target[POD])
         if pod:
             labels |= {name: pod[0].label(name) for name in ("l_pod_name", "l_namespace", "l_qos_class")}
         return Subject(tuple(labels.get(name) for name in LABELS))
@@ -114,7 +113,7 @@ class Targets:
         value = self._gather(places, np.concatenate([part[1] for part in parts]), len(time_ms))
         return time_ms, value
 
-    def join_minutes(self, parts: Sequence[Minutes]) -> Minutes:
+    def join_minutes(self, parts: Sequence[Points]) -> Points:
         """The extremes of the pieces add up to bounds of the whole; the mean is exact."""
         if len(parts) == 1:
             return parts[0]
@@ -125,11 +124,11 @@ class Targets:
         )
         count = np.zeros(len(time_ms), np.int64)
         np.maximum.at(count, places, np.concatenate([part.count for part in parts]))
-        return Minutes(time_ms, low, mean, high, count)
+        return Points(time_ms, low, mean, high, count)
 
     def _gather(self, places: Integers, value: Floats, size: int) -> Floats:
         good = np.isfinite(value)
         total = np.bincount(places[good], value[good], size)
         number = np.bincount(places[good], minlength=size)
         whole = np.where(number > 0, total, np.nan)
-        return whole / np.maximum(number, 1) if self._asked.join == "mean" else whole
+        return whole / np.maximum(number, 1) if self._resolved.join == "mean" else whole

@@ -7,7 +7,7 @@ from nodescope.base.errors import RequestRejected
 from nodescope.base.time_range import TimeRange
 from nodescope.read.query.bucket import Points
 from nodescope.read.query.engine import Engine
-from nodescope.read.query.ranking import SPARK_POINTS, rank_containers
+from nodescope.read.query.ranking import rank_containers
 from nodescope.read.query.resolve import resolve_metric
 from nodescope.use.viewer.question import SeriesMember
 from nodescope.use.viewer.snapshots import ServedNode
@@ -47,21 +47,13 @@ def rank(
         looked = shorten(span, len(mine))
         try:
             unit = unit or resolve_metric(metric, node.metrics, "auto").unit
-            ranking = rank_containers(
-                engine,
-                node.catalog,
-                metric,
-                looked.from_ms,
-                looked.to_ms,
-                limit=len(node.subjects) + 1,
-                max_points=SPARK_POINTS,
-                tail=node.tail,
-                apart=True,
+            ranked = rank_containers(
+                engine, node.catalog, metric, looked.from_ms, looked.to_ms, tail=node.tail
             )
         except RequestRejected:
             # This node does not have the metric; the others may.
             continue
-        for row in ranking.rows:
+        for row in ranked:
             figure = Figure(row.mean, row.last, row.maximum, row.points)
             found = mine.get(row.subject.identity)
             if found:

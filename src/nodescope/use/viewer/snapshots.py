@@ -13,9 +13,10 @@ from functools import cached_property
 from pathlib import Path
 
 from nodescope.base.clock import Clock
-from nodescope.base.errors import NodescopeError, RequestRejected
+from nodescope.base.errors import RequestRejected
 from nodescope.base.metric import Metric
-from nodescope.read.files.catalog import Catalog, FileEntry, Refusal, find_parquet, open_entry, refuse_folder
+from nodescope.read.files.catalog import Catalog
+from nodescope.read.files.listing import FileEntry, FileListing, Refusal, list_files
 from nodescope.read.live.follow import AgentFeed, FrameStream, LogFeed, join_streams, last_sights, make_tail
 from nodescope.read.live.tail import LiveTail
 from nodescope.read.series_name import Identity, Subject
@@ -140,8 +141,7 @@ class Folder:
 
     path: Path
     log: LogFeed | None
-    entries: dict[Path, FileEntry] = field(default_factory=dict)
-    refusals: dict[Path, Refusal] = field(default_factory=dict)
+    files: FileListing = field(default_factory=FileListing)
 
 
 def find_folders(path: Path) -> list[Path]:
@@ -204,7 +204,7 @@ class Shelf:
         if self._clock.mono_ns() - self._listed_ns >= LIST_NS:
             self._list()
             self._listed_ns = self._clock.mono_ns()
-        refusals = tuple(refusal for folder in self._folders.values() for refusal in folder.refusals.values())
+        refusals = tuple(refusal for folder in self._folders.values() for refusal in folder.files.refusals)
         return Snapshot(tuple(self._nodes()), refusals, self._clock.wall_ns() // 1_000_000)
 
     def _list(self) -> None:
@@ -214,7 +214,8 @@ class Shelf:
             folder = self._folders.get(path) or Folder(path, log)
             if path not in self._folders and folder.log:
                 folder.log.poll()
-            list_folder(folder)
+            # A file never changes once it has its name.
+            folder.files = list_files([path], folder.files.opened)
             found[path] = folder
         self._folders = found
 
@@ -225,7 +226,7 @@ class Shelf:
         by_node: dict[str, list[FileEntry]] = {}
         paths: dict[str, set[Path]] = {}
         for folder in self._folders.values():
-            for entry in served(folder.entries):
+            for entry in folder.files.served():
                 name = entry.sidecar.head.node if entry.sidecar else ""
                 by_node.setdefault(name, []).append(entry)
                 paths.setdefault(name, set()).add(folder.path)
@@ -243,34 +244,3 @@ class Shelf:
         if known is None or known.entries != ordered:
             known = self._catalogs[name] = Catalog(ordered, (), tuple(sorted(paths)))
         return known
-
-
-def list_folder(folder: Folder) -> None:
-    """New files are opened, vanished ones forgotten; a file never changes once it has its name."""
-    folder.refusals = {}
-
-    def note(error: OSError) -> None:
-        refusal = refuse_folder(error)
-        folder.refusals[refusal.path] = refusal
-
-    paths = set(find_parquet(folder.path, note))
-    folder.entries = {path: entry for path, entry in folder.entries.items() if path in paths}
-    for path in sorted(paths - folder.entries.keys()):
-        try:
-            folder.entries[path] = open_entry(path)
-        except FileNotFoundError:
-            # Merged away between listing and opening; its rows are in the output.
-            continue
-        except (NodescopeError, OSError) as error:
-            folder.refusals[path] = Refusal(path, str(error))
-
-
-def served(entries: Mapping[Path, FileEntry]) -> list[FileEntry]:
-    """Without the files that another one replaces."""
-    replaced = {
-        path.with_name(name)
-        for path, entry in entries.items()
-        if entry.sidecar
-        for name in entry.sidecar.head.replaces
-    }
-    return [entry for path, entry in entries.items() if path not in replaced]

@@ -1,0 +1,99 @@
+"""
+One file of the archive with its sidecar, there as a whole or not at all.
+
+The Parquet file is written under a temporary name and synced; then the
+sidecar gets its name, then the Parquet file.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from nodescope.base.block import Integers
+from nodescope.keep.disk import TEMPORARY, Disk
+from nodescope.keep.folder import SIDECAR
+from nodescope.keep.label_columns import Subject
+from nodescope.keep.parquet import ArchiveWriter, SampleRows
+from nodescope.keep.segment import Gathered
+from nodescope.keep.sidecar import Head, Sidecar, Ticks, render_sidecar
+
+
+@dataclass(frozen=True, slots=True)
+class FileContext:
+    """What a sidecar has that is not derived from the rows."""
+
+    node: str
+    ticks: Ticks
+    segments: dict[str, list[list[int]]]
+    events: list[dict[str, Any]]
+    outcomes: list[tuple[int, dict[str, list[str]]]]
+
+
+def write_file(
+    disk: Disk, path: Path, subjects: Sequence[Subject], parts: Iterable[Gathered], context: FileContext
+) -> tuple[int, int]:
+    """(rows, bytes) of a file; each part is a metric, in order of name, its ranks are places in subjects."""
+    temporary = path.with_name(path.name + TEMPORARY)
+    metrics = []
+    scopes: dict[str, tuple[str, ...]] = {}
+    scope_of = [subject.label("l_scope") or "" for subject in subjects]
+    spans = SeriesSpans(len(subjects))
+    with disk.create(temporary) as output:
+        with ArchiveWriter(output, subjects, {"segments": context.segments, "replaces": []}) as writer:
+            for part in parts:
+                name = part.metric.name
+                metrics.append(part.metric)
+                writer.add(SampleRows(name, part.metric.kind, part.rank, part.time_ms, part.value))
+                places = spans.note(part.rank, part.time_ms)
+                scopes[name] = tuple(sorted({scope_of[place] for place in places}))
+        output.sync()
+        size = output.tell()
+    ticks, identifier = context.ticks, path.parent.name.removeprefix("identifier=")
+    from_ms, to_ms = int(ticks.time_ms[0]), int(ticks.time_ms[-1])
+    head = Head(writer.rows, from_ms, to_ms, context.node, identifier, context.segments)
+    kept = tuple(spans.mark(subjects))
+    sidecar = Sidecar(head, tuple(metrics), kept, ticks, scopes, context.events, context.outcomes)
+    publish(disk, temporary, path, render_sidecar(sidecar))
+    return writer.rows, size
+
+
+def publish(disk: Disk, temporary: Path, path: Path, sidecar: bytes) -> None:
+    """Sidecar first: a Parquet file that has its name has its sidecar, too."""
+    disk.write_whole(path.with_suffix(SIDECAR), sidecar)
+    disk.rename(temporary, path)
+    disk.sync_folder(path.parent)
+
+
+class SeriesSpans:
+    """First and last sample of each series of a file."""
+
+    def __init__(self, size: int) -> None:
+        self._first = np.full(size, 2**62, np.int64)
+        self._last = np.zeros(size, np.int64)
+        self._before: tuple[Integers, Integers, list[int]] | None = None
+
+    def note(self, rank: Integers, time_ms: Integers) -> list[int]:
+        """Rows of one metric, sorted by series and time; the series that they are of."""
+        # Metrics of one table that miss nothing share their arrays.
+        if self._before and self._before[0] is rank and self._before[1] is time_ms:
+            return self._before[2]
+        starts = np.flatnonzero(np.r_[True, rank[1:] != rank[:-1]])
+        ends = np.r_[starts[1:], len(rank)] - 1
+        places = rank[starts]
+        self._first[places] = np.minimum(self._first[places], time_ms[starts])
+        self._last[places] = np.maximum(self._last[places], time_ms[ends])
+        found: list[int] = places.tolist()
+        self._before = (rank, time_ms, found)
+        return found
+
+    def mark(self, subjects: Sequence[Subject]) -> list[Subject]:
+        """Those that have a sample, each with the time of its first and last."""
+        kept = []
+        for subject, first, last in zip(subjects, self._first.tolist(), self._last.tolist()):
+            if last:
+                subject.first_ms, subject.last_ms = first, last
+                kept.append(subject)
+        return kept

@@ -1,0 +1,153 @@
+"""
+The listing of archive files: Parquet with sidecars under some paths, without what a merge replaced.
+
+Rows are never read. A file that cannot be read is named with its reason, and
+the others are served. Files without a sidecar of ours (fgm's own, or one that
+was lost) are opened for their footer.
+"""
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from nodescope.base.errors import ArchiveRefused, NodescopeError
+from nodescope.keep.folder import NOT_DATA, PARQUET, SIDECAR
+from nodescope.keep.sidecar import OpenSidecar, SidecarStory, Ticks, read_sidecar
+
+if TYPE_CHECKING:
+    # Arrow is not needed to list a folder.
+    from nodescope.read.files.remote_parquet import RemoteFile
+
+# Two magic words and the length of the footer.
+PARQUET_LEAST_BYTES = 12
+
+
+@dataclass(slots=True)
+class FileEntry:
+    """One Parquet file that is served."""
+
+    path: Path
+    from_ms: int
+    to_ms: int
+    rows: int
+    size_bytes: int
+    sidecar: OpenSidecar | None
+    """None: not written by us, or its sidecar was lost."""
+    mtime_ns: int = 0
+    remote: "RemoteFile | None" = None
+    """Where the rows are read when they lie in an object store."""
+
+    def story(self) -> SidecarStory | None:
+        """Events and outcomes; parsed once."""
+        return self.sidecar.story() if self.sidecar else None
+
+    def ticks(self) -> Ticks | None:
+        return self.sidecar.ticks() if self.sidecar else None
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A file or folder that is not served, and why."""
+
+    path: Path
+    reason: str
+
+
+@dataclass(slots=True)
+class FileListing:
+    """What there is under some paths at one moment."""
+
+    opened: dict[Path, FileEntry] = field(default_factory=dict)
+    """In the order of the folders; with the files that another one replaces."""
+    refusals: list[Refusal] = field(default_factory=list)
+
+    def add(self, paths: Iterable[Path], open_file: Callable[[Path], FileEntry]) -> None:
+        for path in paths:
+            try:
+                self.opened[path] = open_file(path)
+            except FileNotFoundError:
+                # Merged away between listing and opening; its rows are in the output.
+                continue
+            except (NodescopeError, OSError) as error:
+                self.refusals.append(Refusal(path, str(error)))
+
+    def served(self) -> list[FileEntry]:
+        return drop_replaced(self.opened.values())
+
+
+def list_files(roots: Iterable[Path], known: Mapping[Path, FileEntry]) -> FileListing:
+    """Opens what is new; an entry that is known already is taken over."""
+    listing = FileListing()
+
+    def note(error: OSError) -> None:
+        reason = f"{error.filename}: {error.strerror}"
+        listing.refusals.append(Refusal(Path(error.filename), reason))
+
+    for root in roots:
+        listing.add(find_parquet(root, note), lambda path: known.get(path) or open_entry(path))
+    return listing
+
+
+def drop_replaced(entries: Iterable[FileEntry]) -> list[FileEntry]:
+    """A merged file names the files it was made of; they stay for a while, and are not served."""
+    entries = list(entries)
+    replaced = {
+        entry.path.with_name(name)
+        for entry in entries
+        if entry.sidecar
+        for name in entry.sidecar.head.replaces
+    }
+    return [entry for entry in entries if entry.path not in replaced]
+
+
+def find_parquet(path: Path, note: Callable[[OSError], None]) -> Iterator[Path]:
+    """
+    Data files under a path: a folder of ours, any folder, or one file. Rollups are not data.
+
+    What may not be looked at is noted: a folder that cannot be read is not an empty one.
+    """
+    try:
+        is_file = path.is_file()
+    except OSError as error:
+        note(error)
+        return
+    if is_file:
+        yield path
+        return
+
+    def note_standing(error: OSError) -> None:
+        # Gone since it was listed: merged or removed, as files are.
+        if not isinstance(error, FileNotFoundError):
+            note(error)
+
+    for folder, folders, names in os.walk(path, onerror=note_standing):
+        folders[:] = sorted(name for name in folders if name not in NOT_DATA)
+        yield from (Path(folder, name) for name in sorted(names) if name.endswith(PARQUET))
+
+
+def open_entry(path: Path) -> FileEntry:
+    """By its sidecar; where there is none that can be read, by its footer."""
+    status = path.stat()
+    try:
+        sidecar = read_sidecar(path.with_suffix(SIDECAR))
+    except (ArchiveRefused, OSError):
+        # Lost, damaged, or fgm's bincode: the file itself can tell.
+        return open_foreign(path, status.st_size)
+    if status.st_size < PARQUET_LEAST_BYTES:
+        raise ArchiveRefused(f"{path.name}: too short to be Parquet")
+    return make_entry(path, status.st_size, sidecar, status.st_mtime_ns)
+
+
+def make_entry(path: Path, size_bytes: int, sidecar: OpenSidecar, mtime_ns: int = 0) -> FileEntry:
+    head = sidecar.head
+    return FileEntry(path, head.from_ms, head.to_ms, head.rows, size_bytes, sidecar, mtime_ns)
+
+
+def open_foreign(path: Path, size_bytes: int) -> FileEntry:
+    """Arrow is loaded only when such a file is met."""
+    from nodescope.read.files.other_parquet import read_span  # noqa: PLC0415
+
+    span = read_span(path)
+    return FileEntry(path, span.from_ms, span.to_ms, span.rows, size_bytes, None)

@@ -1,0 +1,310 @@
+"""
+One query of one node, with one set of inputs: read, derived, put into buckets.
+
+Pruned in this order: files by partition and sidecar (time, metric, container),
+row groups by the statistics of metric_name and l_container_id, then by the
+bloom filter; the last two by DuckDB, from the WHERE clause. What is left is
+read a few million rows at a time, derived, and put into buckets: memory
+follows the answer, not the archive.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+
+from nodescope.base.block import Floats, Integers
+from nodescope.base.errors import NodescopeError
+from nodescope.base.metric import Metric
+from nodescope.keep.label_columns import LABELS, Identity, Subject
+from nodescope.keep.parquet import first_line
+from nodescope.read.files.listing import FileEntry
+from nodescope.read.files.rollups import Rollup, choose
+from nodescope.read.live.tail import LiveTail
+from nodescope.read.query.bucket import BucketGrid, Buckets, Points, Samples
+from nodescope.read.query.derive import Chunk, SampleDeriver, join_chunks
+from nodescope.read.query.fetch import Fetched, Wanted, fetch_minutes, fetch_samples, list_scopes
+from nodescope.read.query.minutes import derive_minutes, join_pieces
+from nodescope.read.query.resolve import Inputs, ResolvedMetric
+from nodescope.read.query.series_join import Targets
+
+# Rows decoded at once: some 100 MB with their labels.
+BATCH_ROWS = 4_000_000
+# A counter's first rate needs the sample before; slow tables come every 5 s,
+# and a busy node's every 30 s.
+LEAD_MS = 35_000
+CONTAINER = LABELS.index("l_container_id")
+SCOPE = LABELS.index("l_scope")
+Sampled = dict[Identity, list[Chunk]]
+
+
+class NodeQuery:
+    """One query of one node, with one set of inputs, while it is being answered."""
+
+    def __init__(
+        self,
+        connection: duckdb.DuckDBPyConnection,
+        resolved: ResolvedMetric,
+        inputs: Inputs,
+        targets: Targets,
+        containers: Sequence[str] | None,
+        grid: BucketGrid,
+    ) -> None:
+        self.connection = connection
+        self.resolved = resolved
+        self.inputs = inputs
+        self.targets = targets
+        # A pod's or core's series have no container id.
+        self.containers = None if containers is None or resolved.of else sorted(set(containers))
+        self.grid = grid
+        self.derivers: dict[Identity, SampleDeriver] = {}
+        self.sums: dict[Identity, Buckets | Samples] = {}
+        self.refused: list[str] = []
+
+    # -- files ----------------------------------------------------------------
+
+    def read_files(self, entries: Sequence[FileEntry], rollups: Sequence[Rollup]) -> None:
+        from_ms = self.grid.from_ms - LEAD_MS
+        entries = [
+            entry
+            for entry in entries
+            if entry.from_ms <= self.grid.to_ms and entry.to_ms >= from_ms and self._has(entry)
+        ]
+        scopes = list_scopes(entries, self.inputs[0].name)
+        entries, rollups = choose(entries, rollups)
+        self._read_rollups(rollups, scopes)
+        for group in split_overlaps(entries):
+            for batch in self._container_batches(group):
+                self._read_group(group, batch)
+
+    def _wanted(self, metric: Metric, containers: Sequence[str] | None, from_ms: int) -> Wanted:
+        scope = self.resolved.of or self.resolved.scope
+        return Wanted(metric.name, containers, scope, from_ms, self.grid.to_ms)
+
+    def _read_rollups(self, rollups: Sequence[Rollup], scopes: set[str]) -> None:
+        """Minutes instead of samples."""
+        if not rollups:
+            return
+        paths = [rollup.path for rollup in rollups]
+        start_ms = self.grid.start_ms
+        try:
+            inputs = [
+                fetch_minutes(self.connection, paths, scopes, self._wanted(metric, self.containers, start_ms))
+                for metric in self.inputs
+            ]
+        except NodescopeError as error:
+            if len(rollups) == 1:
+                self.refused.append(f"{paths[0].name}: {error}")
+                return
+            # One is broken: each alone, so that the others are served.
+            for rollup in rollups:
+                self._read_rollups([rollup], scopes)
+            return
+        joined = [{key: join_pieces(pieces) for key, pieces in fetched.items()} for fetched in inputs]
+        parts: dict[Identity, list[Points]] = {}
+        for identity, first in joined[0].items():
+            others = [one.get(identity) for one in joined[1:]]
+            minutes = derive_minutes(self.resolved.form, self.inputs, self.resolved.factor, first, others)
+            for target in self.targets.of(identity):
+                parts.setdefault(target, []).append(minutes)
+        for target, many in parts.items():
+            self._add_minutes(target, self.targets.join_minutes(many))
+
+    def _add_minutes(self, target: Identity, minutes: Points) -> None:
+        sums = self._sums_of(target)
+        if isinstance(sums, Buckets):
+            sums.add_summaries(minutes, self.targets.clip(target, minutes.time_ms))
+
+    def _sums_of(self, target: Identity) -> Buckets | Samples:
+        if target not in self.sums:
+            grid = self.grid
+            self.sums[target] = (
+                Buckets(grid.start_ms, grid.width_ms, grid.number) if grid.width_ms else Samples()
+            )
+        return self.sums[target]
+
+    def _has(self, entry: FileEntry) -> bool:
+        """Whether a sidecar says that there is something of it in the file."""
+        if entry.sidecar is None:
+            return True
+        names = entry.sidecar.scopes()
+        if not any(metric.name in names for metric in self.inputs):
+            return False
+        if self.containers is None:
+            return True
+        wanted = set(self.containers)
+        return any(labels[CONTAINER] in wanted for labels, _ in entry.sidecar.labels())
+
+    def _container_batches(self, entries: Sequence[FileEntry]) -> Iterator[list[str] | None]:
+        """Containers a few at a time, so that a batch is a few million rows; None for no filter."""
+        if self.resolved.of or not entries:
+            yield None
+            return
+        grid = self.grid
+        first_ms, last_ms = max(grid.from_ms, entries[0].from_ms), min(grid.to_ms, entries[-1].to_ms)
+        size = max(1, BATCH_ROWS // (max(1, (last_ms - first_ms) // 1000) * len(self.inputs)))
+        wanted = self.containers
+        if wanted is None:
+            foreign = any(entry.sidecar is None for entry in entries)
+            if foreign or list_scopes(entries, self.inputs[0].name) != {"container"}:
+                yield None
+                return
+            wanted = sorted(
+                {
+                    labels[CONTAINER] or ""
+                    for entry in entries
+                    if entry.sidecar
+                    for labels, _ in entry.sidecar.labels()
+                    if labels[SCOPE] == "container"
+                }
+            )
+        if len(wanted) <= size and self.containers is None:
+            yield None
+            return
+        for start in range(0, len(wanted), size):
+            yield wanted[start : start + size]
+
+    def _read_group(self, entries: Sequence[FileEntry], containers: list[str] | None) -> None:
+        """All inputs of one stretch of time, then derived together."""
+        from_ms = self.grid.from_ms - LEAD_MS
+        try:
+            fetched = [
+                fetch_samples(self.connection, entries, self._wanted(metric, containers, from_ms))
+                for metric in self.inputs
+            ]
+        except (duckdb.Error, pa.ArrowException, NodescopeError) as error:
+            if len(entries) == 1:
+                self.refused.append(f"{entries[0].path.name}: {first_line(error)}")
+                return
+            # One file is broken: each alone, so that the others are served.
+            for entry in entries:
+                self._read_group([entry], containers)
+            return
+        clocks = self._clocks(entries)
+        self._derive([to_chunks(one, clocks) for one in fetched])
+
+    def _clocks(self, entries: Sequence[FileEntry]) -> "Clocks | None":
+        """None: a gauge alone needs no monotonic clock."""
+        ours = [entry for entry in entries if entry.sidecar is not None]
+        return clocks_of(ours) if ours and self.resolved.form != "value" else None
+
+    # -- the tail -------------------------------------------------------------
+
+    def read_tail(self, tail: LiveTail) -> None:
+        inputs: list[Sampled] = []
+        for metric in self.inputs:
+            sampled: Sampled = {}
+            for subject, chunk in tail.chunks(metric.name):
+                if self._wants(subject) and len(chunk.value):
+                    inside = (chunk.time_ms >= self.grid.from_ms - LEAD_MS) & (
+                        chunk.time_ms <= self.grid.to_ms
+                    )
+                    cut = Chunk(chunk.time_ms[inside], chunk.mono_ns[inside], chunk.value[inside])
+                    sampled.setdefault(subject.identity, []).append(cut)
+            inputs.append(sampled)
+        self._derive(inputs)
+
+    def _wants(self, subject: Subject) -> bool:
+        scope = self.resolved.of or self.resolved.scope
+        if scope and subject.label("l_scope") != scope:
+            return False
+        return self.containers is None or subject.label("l_container_id") in self.containers
+
+    # -- deriving -------------------------------------------------------------
+
+    def _derive(self, inputs: Sequence[Sampled]) -> None:
+        parts: dict[Identity, list[tuple[Integers, Floats]]] = {}
+        for identity, chunks in inputs[0].items():
+            targets = self.targets.of(identity)
+            if not targets:
+                continue
+            others = [join_chunks(sampled.get(identity, [])) for sampled in inputs[1:]]
+            time_ms, value = self._deriver_of(identity).take((join_chunks(chunks), *others))
+            inside = (time_ms >= self.grid.from_ms) & (time_ms <= self.grid.to_ms)
+            if self.resolved.form != "value":
+                inside &= ~np.isnan(value)
+            if not inside.all():
+                time_ms, value = time_ms[inside], value[inside]
+            for target in targets if len(time_ms) else ():
+                parts.setdefault(target, []).append((time_ms, value))
+        for target, many in parts.items():
+            time_ms, value = self.targets.join_samples(many)
+            inside = self.targets.clip(target, time_ms)
+            self._sums_of(target).add(time_ms[inside], value[inside])
+
+    def _deriver_of(self, identity: Identity) -> SampleDeriver:
+        if identity not in self.derivers:
+            self.derivers[identity] = SampleDeriver(self.resolved.form, self.inputs, self.resolved.factor)
+        return self.derivers[identity]
+
+    def take_series(self, taken: set[Identity]) -> list[tuple[Subject, Points]]:
+        """What was found and is not taken from a better input already."""
+        found = []
+        for target, sums in self.sums.items():
+            points = sums.points()
+            if target in taken or not len(points.time_ms):
+                continue
+            if self.grid.width_ms and not points.count.any():
+                continue
+            if self.grid.width_ms:
+                points.time_ms[0] = max(self.grid.from_ms, points.time_ms[0])
+            taken.add(target)
+            found.append((self.targets.subject(target), points))
+        return found
+
+
+# -- helpers ------------------------------------------------------------------------
+
+
+def split_overlaps(entries: Sequence[FileEntry]) -> list[list[FileEntry]]:
+    """
+    Files that are read together: all, unless two overlap in time.
+
+    They overlap where the clock was stepped back. Then each is read alone, in
+    the order of the monotonic clock, so that a counter is followed as it grew.
+    """
+    in_order = sorted(entries, key=lambda entry: entry.from_ms)
+    if all(later.from_ms > earlier.to_ms for earlier, later in pairwise(in_order)):
+        return [in_order] if in_order else []
+    return [[entry] for entry in sorted(in_order, key=first_moment)]
+
+
+def first_moment(entry: FileEntry) -> int:
+    ticks = entry.ticks()
+    return int(ticks.mono_ns[0]) if ticks and len(ticks.mono_ns) else entry.from_ms * 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Clocks:
+    """From wall time to monotonic time, over the files that are read together."""
+
+    time_ms: Integers
+    mono_ns: Integers
+
+    def at(self, time_ms: Integers) -> Integers:
+        if len(time_ms) == len(self.time_ms) and (time_ms == self.time_ms).all():
+            return self.mono_ns
+        places = np.clip(np.searchsorted(self.time_ms, time_ms), 0, len(self.time_ms) - 1)
+        found: Integers = self.mono_ns[places]
+        return found
+
+
+def clocks_of(entries: Sequence[FileEntry]) -> Clocks:
+    ticks = [one for one in (entry.ticks() for entry in entries) if one is not None]
+    time_ms = np.concatenate([one.time_ms for one in ticks])
+    mono_ns = np.concatenate([one.mono_ns for one in ticks])
+    order = np.argsort(time_ms, kind="stable")
+    return Clocks(time_ms[order], mono_ns[order])
+
+
+def to_chunks(fetched: Fetched, clocks: Clocks | None) -> Sampled:
+    found: Sampled = {}
+    for identity, pieces in fetched.items():
+        for piece in pieces:
+            time_ms = piece["time_ms"]
+            mono_ns = clocks.at(time_ms) if clocks else time_ms * 1_000_000
+            found.setdefault(identity, []).append(Chunk(time_ms, mono_ns, piece["value"]))
+    return found
