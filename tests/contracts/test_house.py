@@ -12,7 +12,7 @@ MODULES_IN_A_FOLDER = 20
 
 def find_repeated_classes(modules: Iterable[Path]) -> dict[str, list[str]]:
     """Class name to the modules that define it, for the names that are defined more than once."""
-    places = defaultdict(list)
+    places: dict[str, list[str]] = defaultdict(list)
     for path in modules:
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.ClassDef):
@@ -22,7 +22,7 @@ def find_repeated_classes(modules: Iterable[Path]) -> dict[str, list[str]]:
 
 def find_crowded_folders(package: Path) -> Mapping[str, int]:
     """Folder to its number of modules (`__init__` not counted), where there are too many."""
-    counts = defaultdict(int)
+    counts: dict[str, int] = defaultdict(int)
     for path in package.rglob("*.py"):
         if path.name != "__init__.py":
             counts[str(path.parent)] += 1
@@ -41,7 +41,9 @@ def test_no_folder_holds_more_than_twenty_modules() -> None:
 def test_a_class_name_that_occurs_twice_is_found(tmp_path: Path) -> None:
     """Also when one of the two is nested or private to its module."""
     (tmp_path / "one.py").write_text("class Node:\n    pass\n\n\nclass _Gate:\n    pass\n")
-    (tmp_path / "two.py").write_text("def make():\n    class Node:\n        pass\n\n\nclass _Gate:\n    pass\n")
+    (tmp_path / "two.py").write_text(
+        "def make():\n    class Node:\n        pass\n\n\nclass _Gate:\n    pass\n"
+    )
     assert set(find_repeated_classes(sorted(tmp_path.glob("*.py")))) == {"Node", "_Gate"}
 
 
