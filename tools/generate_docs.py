@@ -1,5 +1,5 @@
 """
-Writes docs/metrics.md and docs/settings.md from the code itself: `make docs`.
+Writes docs/metrics.md and docs/settings.md from the code, and the index of decisions: `make docs`.
 
 Metrics come from the sources as they open themselves on the fixture nodes of
 tests/nodes, from the tables of sources that no fixture node offers, and from
@@ -18,6 +18,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from tests.nodes.make_nodes import make_nodes
+from tools.decision_index import render_decisions
 
 from nodescope.base import settings as settings_module
 from nodescope.base.block import Block, Table
@@ -309,7 +310,11 @@ def render_settings() -> str:
     return "\n".join(lines).rstrip() + "\n"
 
 
-PAGES = {"metrics.md": render_metrics, "settings.md": render_settings}
+PAGES = {
+    "metrics.md": render_metrics,
+    "settings.md": render_settings,
+    "decisions/README.md": render_decisions,
+}
 
 
 def main() -> int:

@@ -30,8 +30,8 @@ class Gap:
         return re.fullmatch(self.pattern, name) is not None
 
 
-OWN = "about the exporter itself; what we say about ourselves begins with `nodescope_`"
-UNUSED = "no rule and no dashboard that we ship asks for it"
+OWN = "about the exporter itself; our own such metrics begin with `nodescope_`"
+UNUSED = "no rule and no dashboard that we ship uses it"
 
 GAPS: tuple[Gap, ...] = (
     Gap("node_exporter", "Go runtime, HTTP handler", r"(go|process|promhttp)_.+", OWN),
@@ -45,7 +45,7 @@ GAPS: tuple[Gap, ...] = (
         "node_exporter",
         "network stack",
         r"node_(netstat|sockstat|softnet|udp|arp|nf_conntrack|ipvs|tcp)_.+",
-        "counters of the kernel's network stack for the whole node, which cannot be told apart by container or process",
+        "counters of the kernel's network stack for the whole node, which cannot be attributed to a container or process",
     ),
     Gap(
         "node_exporter",
@@ -64,8 +64,8 @@ GAPS: tuple[Gap, ...] = (
         "node_exporter",
         "clock discipline",
         r"node_(timex|time)_.+",
-        "our frames carry wall and monotonic time themselves, so that a stepped clock does no harm; "
-        "watching NTP stays with node_exporter",
+        "our frames carry wall and monotonic time themselves, so that a step of the clock does no harm; "
+        "use node_exporter to monitor NTP",
     ),
     Gap(
         "node_exporter",
@@ -82,7 +82,7 @@ GAPS: tuple[Gap, ...] = (
     ),
     Gap(
         "node_exporter",
-        "kernel odds and ends",
+        "other kernel figures",
         r"node_(entropy_.+|kernel_hung_tasks_total|cooling_device_.+|processes_.+|interrupts_total|schedstat_.+"
         r"|cpu_(frequency|scaling)_.+|cpu_(core|package)_throttles_total)",
         UNUSED,
@@ -92,7 +92,7 @@ GAPS: tuple[Gap, ...] = (
         "special hardware and file systems",
         r"node_(hwmon|thermal|power_supply|rapl|edac|infiniband|fibrechannel|md|mdadm|zfs|xfs|btrfs|bcache|nfs|nfsd"
         r"|tape|watchdog|pci|drm|nvme|cpu_vulnerabilities|dmmultipath)_.+",
-        "most nodes do not have them; node_exporter stays the place for them",
+        "most nodes do not have them; use node_exporter for them",
     ),
     Gap(
         "cadvisor",
@@ -114,7 +114,7 @@ GAPS: tuple[Gap, ...] = (
     ),
     Gap(
         "cadvisor",
-        "birth of a container",
+        "start of a container",
         r"container_(creation_time_seconds|start_time_seconds)",
         "a constant repeated in every scrape; start and lifetime are events of the container and part of its obituary",
     ),
@@ -122,7 +122,7 @@ GAPS: tuple[Gap, ...] = (
         "cadvisor",
         "descriptors and sockets",
         r"container_(file_descriptors|sockets|ulimits_soft)",
-        "means listing /proc/PID/fd of every process every second, a cost that grows with the connections of the busiest",
+        "needs a listing of /proc/PID/fd of every process every second; its cost grows with the number of connections",
     ),
     Gap(
         "cadvisor",
@@ -142,28 +142,28 @@ GAPS: tuple[Gap, ...] = (
         "cadvisor",
         "kernel memory on cgroup v1",
         r"container_memory_kernel_usage",
-        "published from cgroup v2 only: v1 is on its way out",
+        "published from cgroup v2 only; v1 is being phased out",
         elsewhere=True,
     ),
     Gap(
         "cadvisor",
         "traffic of the root cgroup",
         r"container_network_(receive|transmit)_(bytes|packets|errors|packets_dropped)_total",
-        "published for every pod with a network of its own; a pod on the host's network and the root cgroup would "
-        "show the node's traffic once more, which is `node_network_*`",
+        "published for every pod with its own network; a pod on the host's network and the root cgroup would "
+        "repeat the node's traffic, which is `node_network_*`",
         elsewhere=True,
     ),
     Gap(
         "cadvisor",
         "I/O by device and operation on cgroup v1",
         r"container_blkio_device_usage_total",
-        "the bytes of `container_fs_*_bytes_total` once more, for every device and five kinds of operation",
+        "repeats the bytes of `container_fs_*_bytes_total` for every device and five kinds of operation",
     ),
     Gap(
         "cadvisor",
         "requests",
         r"container_spec_(cpu_shares|memory_reservation_limit_bytes|memory_swap_limit_bytes)",
-        "what was asked for, not what is used; limits, which decide about throttling and OOM kills, are published",
+        "what a pod requests, not what it uses; limits, which decide about throttling and OOM kills, are published",
     ),
 )
 
@@ -181,23 +181,23 @@ def outdated(peer: Peer, ours: Iterable[str]) -> list[str]:
 
 def render_page() -> str:
     """docs/peers.md, from the table above and the versions that go.mod pins."""
-    head = f"""# Beside node_exporter and cAdvisor
+    head = f"""# Comparison with node_exporter and cAdvisor
 
 Where node_exporter {peer_version("node_exporter")[1:]} or cAdvisor {peer_version("cadvisor")[1:]} and nodescope publish the same series, the
-values agree within what one second can change. A test starts all three on one
-machine with real load and compares every series that they share.
+values agree except for what can change within one second. A test starts all three on
+one machine with real load and compares every series that they share.
 
-Names and labels are equal, with these differences to cAdvisor:
+Names and labels are equal, with these differences from cAdvisor:
 
 - nodescope adds `namespace`, `pod`, `container` and `image`, empty where not known.
 - `container_fs_*` are summed over the devices of a container.
 - No limit is `+Inf`, where cAdvisor writes 0 (`container_spec_memory_limit_bytes`,
   `container_threads_max`) or leaves the series out (`container_spec_cpu_quota`).
-- With cgroup v1 controllers cAdvisor does not look into the v2 tree beside
-  them and publishes `container_pressure_*` as 0; nodescope reads it.
+- With cgroup v1 controllers cAdvisor does not read the v2 tree beside them and
+  publishes `container_pressure_*` as 0; nodescope reads it.
 
-What they publish and nodescope does not, with the reason. This page is made
-from the table that the test checks: a name without a reason fails it.
+The tables below list what they publish and nodescope does not, with the reason. This
+page is generated from the table that the test checks: a name without a reason fails it.
 """
     return "\n".join([head, *(_render_peer(title, peer) for title, peer in TITLES)])
 
