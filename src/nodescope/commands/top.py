@@ -43,7 +43,7 @@ Ask = Callable[[str], bytes | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class TopLook:
     """One look at a place: its containers by a metric, and how old the newest sample is."""
 
     read: "Callable[[str], ContainerTable | None]"
@@ -86,7 +86,7 @@ def run(options: argparse.Namespace) -> int:
     return repeat(look, options)
 
 
-def repeat(look: Callable[[], Look], options: argparse.Namespace) -> int:
+def repeat(look: Callable[[], TopLook], options: argparse.Namespace) -> int:
     """Until Ctrl-C; a place that does not answer for a moment is said on the screen."""
     clock, stop = SystemClock(), threading.Event()
     while True:
@@ -103,7 +103,7 @@ def repeat(look: Callable[[], Look], options: argparse.Namespace) -> int:
 # -- where it comes from ------------------------------------------------------------
 
 
-def choose_place(place: str | None, token: str) -> Callable[[], Look]:
+def choose_place(place: str | None, token: str) -> Callable[[], TopLook]:
     """What is called for every look."""
     if place and place.startswith(("http://", "https://")):
         address = place.rstrip("/")
@@ -138,7 +138,7 @@ def is_viewer(ask: Ask) -> bool:
     return found is not None and b'"status"' in found
 
 
-def remote(address: str, ask: Ask) -> Look:
+def remote(address: str, ask: Ask) -> TopLook:
     from nodescope.use.answers.wire import parse_containers
 
     def read(metric: str) -> "ContainerTable | None":
@@ -149,10 +149,10 @@ def remote(address: str, ask: Ask) -> Look:
 
     if ask("/api/health") is None:
         raise RequestRejected(f"{address} does not answer")
-    return Look(read)
+    return TopLook(read)
 
 
-def local(paths: list[Path], agent: str, token: str) -> Callable[[], Look]:
+def local(paths: list[Path], agent: str, token: str) -> Callable[[], TopLook]:
     """Over files or an agent's ring."""
     from nodescope.base.time_range import TimeRange
     from nodescope.read.live.follow import AgentFeed
@@ -162,7 +162,7 @@ def local(paths: list[Path], agent: str, token: str) -> Callable[[], Look]:
 
     folders = NodeFolders(paths, SystemClock(), AgentFeed(agent, token) if agent else None)
 
-    def look() -> Look:
+    def look() -> TopLook:
         view = folders.view()
         newest_ms = view.snapshot.to_ms
         if newest_ms is None:
@@ -176,7 +176,7 @@ def local(paths: list[Path], agent: str, token: str) -> Callable[[], Look]:
             except Refused:
                 return None
 
-        return Look(read, newest_ms, view.snapshot.now_ms)
+        return TopLook(read, newest_ms, view.snapshot.now_ms)
 
     return look
 
@@ -184,7 +184,7 @@ def local(paths: list[Path], agent: str, token: str) -> Callable[[], Look]:
 # -- the table ----------------------------------------------------------------------
 
 
-def gather(look: Look, sort: str) -> list[TopRow]:
+def gather(look: TopLook, sort: str) -> list[TopRow]:
     """One row a container with its newest values, the highest first; what was not measured is None."""
     rows: dict[str, TopRow] = {}
     for _, metric, _ in FIGURES:
@@ -195,7 +195,7 @@ def gather(look: Look, sort: str) -> list[TopRow]:
     return sorted(rows.values(), key=lambda row: (-(row.values.get(sort) or 0.0), row.life.name))
 
 
-def render(look: Look, sort: str, screen: os.terminal_size | None) -> str:
+def render(look: TopLook, sort: str, screen: os.terminal_size | None) -> str:
     """On a terminal running containers, as many as there is room for; when piped, also ended ones."""
     rows = gather(look, sort)
     nodes = sorted({clean_text(row.life.node) for row in rows})
@@ -207,14 +207,14 @@ def render(look: Look, sort: str, screen: os.terminal_size | None) -> str:
     return f"{title[: screen.columns]}\n{render_rows(shown, sort, screen.columns)}"
 
 
-def render_age(look: Look) -> str:
+def render_age(look: TopLook) -> str:
     if look.newest_ms is None:
         return ""
     age = (look.now_ms - look.newest_ms) / 1000
     return f", {render_seconds(age)} ago" if age > 3 else f", {render_moment(look.newest_ms)}"
 
 
-def to_json(look: Look, sort: str) -> list[dict[str, Any]]:
+def to_json(look: TopLook, sort: str) -> list[dict[str, Any]]:
     from nodescope.use.answers.wire import render_container
 
     kept = ("id", "name", "namespace", "pod", "container", "node", "qos_class", "state")
