@@ -188,12 +188,12 @@ def resident_bytes(pid: int) -> float:
 
 def serve_viewers(folder: Path, count: int) -> None:
     """One application behind many ports: each is a viewer to whoever asks it."""
+    from nodescope.use.answers.snapshots import NodeFolders
     from nodescope.use.viewer.app import build_app
     from nodescope.use.viewer.request import Viewer
-    from nodescope.use.viewer.snapshots import Shelf
 
     sockets = [open_socket("127.0.0.1:0") for _ in range(count)]
-    server = build_server(build_app(Viewer(Shelf([folder], SystemClock()))), Settings())
+    server = build_server(build_app(Viewer(NodeFolders([folder], SystemClock()))), Settings())
     # The limit is for one port's clients; here a hundred share it.
     server.config.limit_concurrency = None
     print(json.dumps([listener.getsockname()[1] for listener in sockets]), flush=True)

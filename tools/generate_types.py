@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from nodescope.base.clock import SystemClock
+from nodescope.use.answers.snapshots import NodeFolders
 from nodescope.use.viewer.app import build_api
 from nodescope.use.viewer.request import Viewer
-from nodescope.use.viewer.snapshots import Shelf
 
 PAGE = Path(__file__).resolve().parents[1] / "web" / "src" / "types.ts"
 HEAD = """\
@@ -31,7 +31,7 @@ Schema = dict[str, Any]
 
 
 def read_shapes() -> dict[str, Schema]:
-    document = build_api(Viewer(Shelf([], SystemClock()))).openapi()
+    document = build_api(Viewer(NodeFolders([], SystemClock()))).openapi()
     return dict(document["components"]["schemas"])
 
 

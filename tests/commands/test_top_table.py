@@ -1,17 +1,20 @@
 """`nodescope top` on screens of every width."""
 
-from typing import Any
+from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.use.answers.lives import make_named
 
-from nodescope.commands.text.top_table import FIGURES, render_rows
+from nodescope.commands.text.top_table import FIGURES, TopRow, render_rows
+from nodescope.use.answers.container_table import ContainerRow
 
 METRICS = [metric for _, metric, _ in FIGURES]
 
 
-def row(name: str = "pod/app", node: str = "n1", state: str = "running", **values: float) -> dict[str, Any]:
-    return {"name": name, "namespace": "shop", "node": node, "state": state, "values": values}
+def row(name: str = "pod/app", node: str = "n1", state: str = "running", **values: float | None) -> TopRow:
+    life = replace(make_named("ab" * 32, node, "shop", "pod", "app"), name=name)
+    return TopRow(ContainerRow(life, state), values)
 
 
 names = st.text(min_size=1, max_size=80)
@@ -31,7 +34,7 @@ rows = st.lists(
 
 
 @given(rows, st.sampled_from(METRICS), st.integers(30, 200))
-def test_no_line_is_wider_than_the_screen(many: list[dict[str, Any]], sort: str, columns: int) -> None:
+def test_no_line_is_wider_than_the_screen(many: list[TopRow], sort: str, columns: int) -> None:
     """forall rows, sort, columns >= 30: one line a row and one for the head, none wider than the screen"""
     lines = render_rows(many, sort, columns).split("\n")[:-1]
     assert len(lines) == len(many) + 1

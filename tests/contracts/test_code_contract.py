@@ -28,6 +28,9 @@ MAY_IMPORT = {
     "read": {"base", "keep", "serve"},
     "use": {"base", "fpga", "read", "kube", "serve"},
 }
+# In use/: these render what answers gives.
+RENDERERS = ("viewer", "mcp")
+USES = ("answers", *RENDERERS)
 # These connect the others and may import all.
 CONNECTORS = {"wiring", "commands", "cli", "__main__", "__init__"}
 # Imported only by the leaves that need them, never when the agent starts.
@@ -78,6 +81,16 @@ def test_imports_follow_the_data(path: Path) -> None:
     names = [name.split(".") for name in imported_modules(path) if name.startswith("nodescope.")]
     ours = {parts[1] for parts in names if parts[1] != "__version__"}
     assert ours <= {folder, *MAY_IMPORT[folder]}
+
+
+@every_module
+def test_those_who_render_answers_do_not_render_each_other(path: Path) -> None:
+    """The viewer and MCP both ask use/answers; neither imports from the other, nor answers from them."""
+    mine = next((name for name in USES if path.is_relative_to(PACKAGE / "use" / name)), None)
+    if mine is None:
+        return
+    forbidden = [f"nodescope.use.{name}" for name in RENDERERS if name != mine]
+    assert not [name for name in imported_modules(path) if name.startswith(tuple(forbidden))]
 
 
 @every_module

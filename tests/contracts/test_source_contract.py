@@ -232,7 +232,7 @@ KNOWN_BY: dict[str, tuple[set[str], str]] = {
     ),
     "keep/demo/samples.py": ({"cpu", "memory"}, "the demo writes an archive of them"),
     "publish/derived.py": ({"cpu", "memory", "pressure"}, "the health score"),
-    "use/viewer/tiles.py": ({"memory"}, "the node's tile shows its memory"),
+    "use/answers/overview.py": ({"memory"}, "the node's tile shows its memory"),
 }
 
 

@@ -15,7 +15,7 @@ from tests.mcp.servers import nodescope
 from tests.use.mcp.asking import Asker, asking, connected
 
 from nodescope.base.clock import SystemClock
-from nodescope.use.mcp.nodes.fleet import Fleet, Seat, StaticRoster
+from nodescope.use.mcp.nodes.fleet import Fleet, NodeEntry, StaticDirectory
 from nodescope.use.mcp.nodes.viewer import ViewerNode, parse_address
 from nodescope.use.mcp.protocol.server import build_server
 
@@ -40,8 +40,8 @@ def asking_viewers(viewers: dict[str, str], **more: str) -> Iterator[Asker]:
         node: ViewerNode(node, parse_address(address), SystemClock(), deadline_seconds)
         for node, address in {**viewers, **more}.items()
     }
-    seats = {node: Seat(node, backend, node) for node, backend in backends.items()}
-    fleet = Fleet(StaticRoster(seats), SystemClock(), deadline_seconds)
+    entries = {node: NodeEntry(node, backend, node) for node, backend in backends.items()}
+    fleet = Fleet(StaticDirectory(entries), SystemClock(), deadline_seconds)
     try:
         with connected(build_server(fleet)) as asker:
             yield asker

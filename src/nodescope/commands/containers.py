@@ -2,14 +2,22 @@
 
 import argparse
 import sys
+from collections.abc import Sequence
 
-from nodescope.base.errors import ArchiveRefused
+from nodescope.base.errors import ArchiveRefused, RequestRejected
+from nodescope.base.text import hint_nearest
 from nodescope.base.time_range import render_moment
 from nodescope.commands.options import add_json, add_paths
 from nodescope.commands.text.terminal import render_table
 from nodescope.keep.label_columns import LABELS, Subject
 from nodescope.read.files.catalog import Catalog, read_catalog
 from nodescope.serve.json_text import render_json
+from nodescope.use.answers.containers import (
+    ContainerAmbiguous,
+    ContainerUnknown,
+    find_container,
+    make_life,
+)
 
 EXAMPLE = """example:
   nodescope containers ~/.local/state/nodescope
@@ -58,6 +66,31 @@ def say_refusals(catalog: Catalog) -> None:
         raise ArchiveRefused(f"nothing could be read: {reasons[0]}{more}")
     for reason in reasons:
         sys.stderr.write(f"not read: {reason}\n")
+
+
+def find_ids(catalog: Catalog, texts: Sequence[str] | None) -> list[str] | None:
+    """The ids of all lives of the containers that were named; None where none was."""
+    if not texts:
+        return None
+    lives = [make_life(subject, "") for subject in catalog.containers()]
+    try:
+        return [life.id for text in texts for life in find_container(lives, text).lives]
+    except ContainerAmbiguous as error:
+        raise RequestRejected(render_ambiguous(error)) from None
+    except ContainerUnknown as error:
+        known = {name for one in lives for name in (one.container_name, one.pod) if name}
+        raise RequestRejected(
+            f'no container "{error.text}"{hint_nearest(error.text, known)} '
+            f"(nodescope containers lists all {len(lives)})"
+        ) from None
+
+
+def render_ambiguous(error: ContainerAmbiguous) -> str:
+    names = [
+        one.id[:12] + (f" ({one.name})" if one.pod or one.container_name else "") for one in error.candidates
+    ]
+    more = f" and {len(names) - 5} more" if len(names) > 5 else ""
+    return f'container "{error.text}" is ambiguous: {", ".join(names[:5])}{more}'
 
 
 def to_json(subject: Subject) -> dict[str, object]:

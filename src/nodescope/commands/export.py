@@ -7,7 +7,7 @@ from pathlib import Path
 from nodescope.base.clock import SystemClock
 from nodescope.base.errors import RequestRejected
 from nodescope.base.quantity import render_bytes
-from nodescope.commands.containers import say_refusals
+from nodescope.commands.containers import find_ids, say_refusals
 from nodescope.commands.options import add_containers, add_paths, add_span, read_span
 
 EXAMPLE = """example:
@@ -49,11 +49,7 @@ def run(options: argparse.Namespace) -> int:
     # Relative times count from the newest sample: an archive may be old.
     now_ms = catalog.to_ms or SystemClock().wall_ns() // 1_000_000
     from_ms, to_ms = read_span(options, now_ms)
-    ids = (
-        [one for text in options.container for one in catalog.resolve_lives(text)]
-        if options.container
-        else None
-    )
+    ids = find_ids(catalog, options.container)
     if options.metric:
         rows = write_derived(catalog, options.out, options.metric, ids, from_ms, to_ms)
     else:
@@ -64,39 +60,26 @@ def run(options: argparse.Namespace) -> int:
 
 def write_page(options: argparse.Namespace) -> int:
     """One file that opens from disk, with the page, the data and the findings in it."""
-    from nodescope.read.query.engine import Engine
-    from nodescope.use.viewer.offline_page import make_booklet
-    from nodescope.use.viewer.question import choose_members, members_of, parse_span
-    from nodescope.use.viewer.refusal import Refused
+    from nodescope.use.answers.refusal import Refused
+    from nodescope.use.answers.snapshots import NodeFolders
+    from nodescope.use.viewer.offline_page import make_page
+    from nodescope.use.viewer.question import choose_lives, parse_span
     from nodescope.use.viewer.request import Viewer
     from nodescope.use.viewer.routes_facts import answer_instance
-    from nodescope.use.viewer.snapshots import Shelf
 
-    viewer = Viewer(Shelf(options.path, SystemClock()), Engine())
-    snapshot = viewer.shelf.snapshot()
+    viewer = Viewer(NodeFolders(options.path, SystemClock()))
+    view = viewer.view()
     try:
-        span = parse_span(snapshot, options.start or "", options.end or "", "")
-        members = (
-            choose_members(members_of(snapshot, snapshot.nodes), options.container)
-            if options.container
-            else None
-        )
-        booklet = make_booklet(
-            viewer.engine,
-            snapshot,
-            snapshot.nodes,
-            answer_instance(viewer),
-            options.metric or [],
-            members,
-            span,
-        )
+        span = parse_span(view.snapshot, options.start or "", options.end or "", "")
+        lives = tuple(choose_lives(view.lives(), options.container)) if options.container else None
+        page = make_page(view, answer_instance(viewer), options.metric or [], lives, span)
     except Refused as error:
         raise RequestRejected(f"{error}; {error.hint}" if error.hint else str(error)) from error
     temporary = options.out.with_name(options.out.name + ".tmp")
-    temporary.write_bytes(booklet.content)
+    temporary.write_bytes(page.content)
     temporary.replace(options.out)
     sys.stdout.write(
-        f"{options.out}: {render_bytes(len(booklet.content))}, {', '.join(booklet.metrics)} in {booklet.series} series "
-        f"of up to {booklet.points} points, {booklet.findings} findings\n"
+        f"{options.out}: {render_bytes(len(page.content))}, {', '.join(page.metrics)} in {page.series} series "
+        f"of up to {page.points} points, {page.findings} findings\n"
     )
     return 0

@@ -25,7 +25,7 @@ from nodescope.serve.token import Token
 from nodescope.wiring import choose_data, find_access
 
 if TYPE_CHECKING:
-    from nodescope.use.mcp.nodes.fleet import Fleet, NodeRoster
+    from nodescope.use.mcp.nodes.fleet import Fleet, NodeDirectory
 
 EXAMPLE = """example:
   nodescope mcp ~/.local/state/nodescope --stdio
@@ -98,7 +98,7 @@ def check_kubernetes(options: argparse.Namespace) -> None:
 
 
 def build_fleet(options: argparse.Namespace, loaded: LoadedSettings) -> "Fleet":
-    from nodescope.use.mcp.nodes.fleet import Fleet, JoinedRoster
+    from nodescope.use.mcp.nodes.fleet import Fleet, JoinedDirectory
 
     try:
         deadline_seconds = parse_seconds(options.deadline)
@@ -106,56 +106,56 @@ def build_fleet(options: argparse.Namespace, loaded: LoadedSettings) -> "Fleet":
         deadline_seconds = 0.0
     if not 0.1 <= deadline_seconds <= 300:
         raise SettingsRejected(f"--deadline {options.deadline} is not accepted; accepted: 100ms to 5m")
-    rosters: list[NodeRoster] = []
+    directories: list[NodeDirectory] = []
     if options.viewer:
-        rosters.append(build_static(options, deadline_seconds))
+        directories.append(build_static(options, deadline_seconds))
     if options.kubernetes:
-        rosters.append(build_discovery(options, loaded, deadline_seconds))
-    if options.path or not rosters:
-        rosters.append(build_local(options.path or [choose_data(loaded.settings, os.environ)]))
-    return Fleet(JoinedRoster(rosters), SystemClock(), deadline_seconds)
+        directories.append(build_discovery(options, loaded, deadline_seconds))
+    if options.path or not directories:
+        directories.append(build_local(options.path or [choose_data(loaded.settings, os.environ)]))
+    return Fleet(JoinedDirectory(directories), SystemClock(), deadline_seconds)
 
 
-def build_local(paths: list[Path]) -> "NodeRoster":
-    from nodescope.use.mcp.nodes.fleet import LocalRoster
-    from nodescope.use.mcp.nodes.local import LocalFolders, LocalNode
+def build_local(paths: list[Path]) -> "NodeDirectory":
+    from nodescope.use.mcp.nodes.local import LocalFolders
 
     for path in paths:
         if not path.exists():
             raise SettingsRejected(
                 f"no such file or folder: {path}; nodescope demo --no-serve writes one to try"
             )
-    store = LocalFolders(paths, SystemClock())
-    if trouble := store.trouble():
+    folders = LocalFolders(paths, SystemClock())
+    if trouble := folders.trouble():
         sys.stderr.write(f"nodescope mcp: {trouble}\n")
-    return LocalRoster(store.nodes, lambda node: LocalNode(store, node), store.trouble)
+    return folders
 
 
-def build_static(options: argparse.Namespace, deadline_seconds: float) -> "NodeRoster":
-    from nodescope.use.mcp.nodes.fleet import Seat, StaticRoster
+def build_static(options: argparse.Namespace, deadline_seconds: float) -> "NodeDirectory":
+    from nodescope.use.mcp.nodes.fleet import NodeEntry, StaticDirectory
     from nodescope.use.mcp.nodes.viewer import ViewerNode, parse_address
 
     tls, token = read_credentials(options)
-    seats = {}
+    entries = {}
     for text in options.viewer:
         node, equals, url = text.partition("=")
         if not equals or not node or not url:
             raise SettingsRejected(
                 f"--viewer {text} is not accepted; accepted: NODE=URL such as worker-1=http://10.0.0.5:8050"
             )
-        if node in seats:
+        if node in entries:
             raise SettingsRejected(f"--viewer names {node} twice")
-        address = parse_address(url, tls, token)
-        backend = ViewerNode(node, address, SystemClock(), deadline_seconds)
-        seats[node] = Seat(node, backend, address.render())
-    return StaticRoster(seats)
+        endpoint = parse_address(url, tls)
+        backend = ViewerNode(node, endpoint, SystemClock(), deadline_seconds, token)
+        entries[node] = NodeEntry(node, backend, endpoint.render())
+    return StaticDirectory(entries)
 
 
 def build_discovery(
     options: argparse.Namespace, loaded: LoadedSettings, deadline_seconds: float
-) -> "NodeRoster":
+) -> "NodeDirectory":
     from nodescope.kube.client import Client
-    from nodescope.use.mcp.nodes.discovery import SELECTOR, VIEWER_PORT, PodRoster, Ways
+    from nodescope.use.mcp.nodes.discovery import SELECTOR, PodDirectory, Ways
+    from nodescope.use.mcp.nodes.viewer import VIEWER_PORT
 
     access = find_access(loaded, os.environ)
     if access.account is None:
@@ -164,7 +164,7 @@ def build_discovery(
     if tls is not None:
         # A pod's address is in no certificate; that our own authority signed it has to do.
         tls.check_hostname = False
-    roster = PodRoster(
+    directory = PodDirectory(
         Client(access.account),
         Client(access.account),
         options.namespace or "",
@@ -173,8 +173,8 @@ def build_discovery(
         SystemClock(),
         deadline_seconds,
     )
-    roster.start()
-    return roster
+    directory.start()
+    return directory
 
 
 def read_credentials(options: argparse.Namespace) -> tuple[ssl.SSLContext | None, Callable[[], str]]:

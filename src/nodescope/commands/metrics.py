@@ -3,14 +3,11 @@
 import argparse
 import sys
 
-from nodescope.base.errors import RequestRejected
-from nodescope.base.metric import Metric
-from nodescope.base.metric_names import ROWS
 from nodescope.commands.containers import say_refusals
 from nodescope.commands.options import add_json, add_paths
 from nodescope.commands.text.terminal import render_table
 from nodescope.read.files.catalog import read_catalog
-from nodescope.read.query.resolve import resolve_plain
+from nodescope.read.query.resolve import resolve_all
 from nodescope.serve.json_text import render_json
 
 EXAMPLE = """example:
@@ -29,7 +26,7 @@ def run(options: argparse.Namespace) -> int:
     catalog = read_catalog(options.path)
     say_refusals(catalog)
     known = catalog.metrics
-    plain = list_plain(known)
+    plain = [(row.name, row.unit, row.help) for row, _ in resolve_all(known)]
     if options.json:
         content = [
             *({"name": name, "kind": "plain", "unit": unit, "help": words} for name, unit, words in plain),
@@ -44,15 +41,3 @@ def run(options: argparse.Namespace) -> int:
     rows += [(row.name, row.kind, row.unit or "count", row.help) for row in known.values()]
     sys.stdout.write(render_table(("metric", "kind", "unit", "what it is"), rows))
     return 0
-
-
-def list_plain(known: dict[str, Metric]) -> list[tuple[str, str, str]]:
-    """The plain names that this archive can answer."""
-    found = []
-    for row in ROWS:
-        try:
-            resolve_plain(row, known)
-        except RequestRejected:
-            continue
-        found.append((row.name, row.unit, row.help))
-    return found

@@ -1,4 +1,4 @@
-"""nodescope study: a question asked of a series, answered in one sentence with its evidence."""
+"""nodescope study: a question about a series, answered in one sentence with its evidence."""
 
 import argparse
 import sys
@@ -66,8 +66,8 @@ def is_archive(paths: list[Path]) -> bool:
 
 
 def study_archive(options: argparse.Namespace) -> int:
-    """The study on every series that was asked for, one answer each."""
-    from nodescope.commands.containers import say_refusals
+    """The study on every chosen series, one answer each."""
+    from nodescope.commands.containers import find_ids, say_refusals
     from nodescope.read.files.catalog import read_catalog
     from nodescope.use.studies.archive_series import read_archive_series
 
@@ -78,11 +78,7 @@ def study_archive(options: argparse.Namespace) -> int:
     newest_ms = catalog.to_ms
     if newest_ms is None:
         raise RequestRejected(f"{options.paths[0]}: there is no data here yet")
-    ids = (
-        [one for text in options.container for one in catalog.resolve_lives(text)]
-        if options.container
-        else None
-    )
+    ids = find_ids(catalog, options.container)
     everything = read_archive_series(catalog, options.metric, ids, *read_span(options, newest_ms))
     for series in everything:
         answer = run_study(options.name, series, everything)

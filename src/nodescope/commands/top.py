@@ -7,9 +7,10 @@ import shutil
 import sys
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 from nodescope.base.clock import SystemClock
@@ -17,9 +18,12 @@ from nodescope.base.errors import HttpFailed, NodescopeError, RequestRejected
 from nodescope.base.quantity import render_count, render_seconds
 from nodescope.base.text import clean_text
 from nodescope.base.time_range import render_moment
-from nodescope.commands.text.top_table import FIGURES, render_rows
+from nodescope.commands.text.top_table import FIGURES, TopRow, render_rows
 from nodescope.serve.http_client import HttpClient, parse_endpoint
 from nodescope.wiring import choose_data, read_settings
+
+if TYPE_CHECKING:
+    from nodescope.use.answers.container_table import ContainerTable
 
 EXAMPLE = """example:
   nodescope top
@@ -35,8 +39,17 @@ SORTS = tuple(metric for _, metric, _ in FIGURES)
 # A screen that is drawn over: cursor home, and what is left of the old one cleared.
 HOME, CLEAR_LINE, CLEAR_REST = "\x1b[H", "\x1b[K", "\x1b[J"
 
-Fetch = Callable[[str], dict[str, Any]]
 Ask = Callable[[str], bytes | None]
+
+
+@dataclass(frozen=True, slots=True)
+class TopLook:
+    """One look at a place: its containers by a metric, and how old the newest sample is."""
+
+    read: "Callable[[str], ContainerTable | None]"
+    """None where the place does not have the metric."""
+    newest_ms: int | None = None
+    now_ms: int = 0
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -73,7 +86,7 @@ def run(options: argparse.Namespace) -> int:
     return repeat(look, options)
 
 
-def repeat(look: Callable[[], Fetch], options: argparse.Namespace) -> int:
+def repeat(look: Callable[[], TopLook], options: argparse.Namespace) -> int:
     """Until Ctrl-C; a place that does not answer for a moment is said on the screen."""
     clock, stop = SystemClock(), threading.Event()
     while True:
@@ -90,8 +103,8 @@ def repeat(look: Callable[[], Fetch], options: argparse.Namespace) -> int:
 # -- where it comes from ------------------------------------------------------------
 
 
-def choose_place(place: str | None, token: str) -> Callable[[], Fetch]:
-    """What gives, at every look, a function from a metric to its containers."""
+def choose_place(place: str | None, token: str) -> Callable[[], TopLook]:
+    """What is called for every look."""
     if place and place.startswith(("http://", "https://")):
         address = place.rstrip("/")
         ask = partial(read_body, open_client(address), token)
@@ -125,50 +138,45 @@ def is_viewer(ask: Ask) -> bool:
     return found is not None and b'"status"' in found
 
 
-def remote(address: str, ask: Ask) -> Fetch:
-    def fetch(metric: str) -> dict[str, Any]:
+def remote(address: str, ask: Ask) -> TopLook:
+    from nodescope.use.answers.wire import parse_containers
+
+    def read(metric: str) -> "ContainerTable | None":
         query = urlencode({"metric": metric, "range": "15s", "limit": ROWS})
         body = ask(f"/api/containers?{query}")
-        if body is None:
-            # A metric that this node does not have; whether it is there at all was asked before.
-            return {"containers": []}
-        found: dict[str, Any] = json.loads(body)
-        return found
+        # Without an answer it lacks the metric: that it is there was seen before.
+        return None if body is None else parse_containers(json.loads(body))
 
     if ask("/api/health") is None:
         raise RequestRejected(f"{address} does not answer")
-    return fetch
+    return TopLook(read)
 
 
-def local(paths: list[Path], agent: str, token: str) -> Callable[[], Fetch]:
-    """Over files or an agent's ring, by the viewer's own code."""
+def local(paths: list[Path], agent: str, token: str) -> Callable[[], TopLook]:
+    """Over files or an agent's ring."""
     from nodescope.base.time_range import TimeRange
     from nodescope.read.live.follow import AgentFeed
-    from nodescope.read.query.engine import Engine
-    from nodescope.use.viewer.container_table import Filter, answer_containers
-    from nodescope.use.viewer.refusal import Refused
-    from nodescope.use.viewer.snapshots import Shelf
+    from nodescope.use.answers.container_table import Filter, list_containers
+    from nodescope.use.answers.refusal import Refused
+    from nodescope.use.answers.snapshots import NodeFolders
 
-    shelf = Shelf(paths, SystemClock(), AgentFeed(agent, token) if agent else None)
-    engine = Engine()
+    folders = NodeFolders(paths, SystemClock(), AgentFeed(agent, token) if agent else None)
 
-    def look() -> Fetch:
-        snapshot = shelf.snapshot()
-        if snapshot.to_ms is None:
-            reason = shelf.agent.reason if shelf.agent else ""
+    def look() -> TopLook:
+        view = folders.view()
+        newest_ms = view.snapshot.to_ms
+        if newest_ms is None:
+            reason = folders.agent.reason if folders.agent else ""
             raise RequestRejected(reason or "there is no data here yet")
-        span = TimeRange(snapshot.to_ms - 15_000, snapshot.to_ms)
+        span = TimeRange(newest_ms - 15_000, newest_ms)
 
-        def fetch(metric: str) -> dict[str, Any]:
+        def read(metric: str) -> "ContainerTable | None":
             try:
-                found = answer_containers(
-                    engine, snapshot, snapshot.nodes, metric, span, Filter(), "value", ROWS
-                )
+                return list_containers(view, metric, span, Filter(), "value", ROWS)
             except Refused:
-                return {"containers": []}
-            return {**found, "to": span.to_ms / 1000, "now": snapshot.now_ms / 1000}
+                return None
 
-        return fetch
+        return TopLook(read, newest_ms, view.snapshot.now_ms)
 
     return look
 
@@ -176,42 +184,39 @@ def local(paths: list[Path], agent: str, token: str) -> Callable[[], Fetch]:
 # -- the table ----------------------------------------------------------------------
 
 
-def gather(fetch: Fetch, sort: str) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+def gather(look: TopLook, sort: str) -> list[TopRow]:
     """One row a container with its newest values, the highest first; what was not measured is None."""
-    answers = {metric: fetch(metric) for _, metric, _ in FIGURES}
-    rows: dict[str, dict[str, Any]] = {}
-    for metric, answer in answers.items():
-        for one in answer["containers"]:
-            row = rows.setdefault(one["id"], {**one, "values": {}})
-            row["values"][metric] = one["last"]
-    ordered = sorted(rows.values(), key=lambda row: (-(row["values"].get(sort) or 0.0), row["name"]))
-    return ordered, answers["cpu"]
+    rows: dict[str, TopRow] = {}
+    for _, metric, _ in FIGURES:
+        table = look.read(metric)
+        for one in table.rows if table else ():
+            row = rows.setdefault(one.life.id, TopRow(one, {}))
+            row.values[metric] = one.figure.last if one.figure else None
+    return sorted(rows.values(), key=lambda row: (-(row.values.get(sort) or 0.0), row.life.name))
 
 
-def render(fetch: Fetch, sort: str, screen: os.terminal_size | None) -> str:
-    """On a screen: who runs, as many as there is room for. Else all, also who has gone."""
-    rows, answer = gather(fetch, sort)
-    nodes = sorted({clean_text(row["node"]) for row in rows})
-    listed = [row for row in rows if row["state"] == "running" or screen is None]
-    title = f"{', '.join(nodes) or 'nobody'}: {count(len(listed))} by {sort}{render_age(answer)}"
+def render(look: TopLook, sort: str, screen: os.terminal_size | None) -> str:
+    """On a terminal running containers, as many as there is room for; when piped, also ended ones."""
+    rows = gather(look, sort)
+    nodes = sorted({clean_text(row.life.node) for row in rows})
+    listed = [row for row in rows if row.state == "running" or screen is None]
+    title = f"{', '.join(nodes) or 'nobody'}: {render_count(len(listed), 'container')} by {sort}{render_age(look)}"
     if screen is None:
         return f"{title}\n{render_rows(listed, sort, None)}"
     shown = listed[: max(1, screen.lines - 3)]
     return f"{title[: screen.columns]}\n{render_rows(shown, sort, screen.columns)}"
 
 
-def count(containers: int) -> str:
-    return render_count(containers, "container")
-
-
-def render_age(answer: dict[str, Any]) -> str:
-    if "to" not in answer:
+def render_age(look: TopLook) -> str:
+    if look.newest_ms is None:
         return ""
-    age = answer["now"] - answer["to"]
-    return f", {render_seconds(age)} ago" if age > 3 else f", {render_moment(round(answer['to'] * 1000))}"
+    age = (look.now_ms - look.newest_ms) / 1000
+    return f", {render_seconds(age)} ago" if age > 3 else f", {render_moment(look.newest_ms)}"
 
 
-def to_json(fetch: Fetch, sort: str) -> list[dict[str, Any]]:
-    rows, _ = gather(fetch, sort)
+def to_json(look: TopLook, sort: str) -> list[dict[str, Any]]:
+    from nodescope.use.answers.wire import render_container
+
     kept = ("id", "name", "namespace", "pod", "container", "node", "qos_class", "state")
-    return [{**{key: row[key] for key in kept}, **row["values"]} for row in rows]
+    rows = [(render_container(row.container), row.values) for row in gather(look, sort)]
+    return [{**{key: content[key] for key in kept}, **values} for content, values in rows]

@@ -53,14 +53,13 @@ def run(options: argparse.Namespace) -> int:
 
 
 def serve(options: argparse.Namespace, settings: Settings, paths: Sequence[Path]) -> int:
-    """Answers until told to stop; prints the address once it can be asked."""
+    """Answers until it is stopped; prints the address once it listens."""
+    from nodescope.use.answers.snapshots import NodeFolders
     from nodescope.use.viewer.app import build_app
     from nodescope.use.viewer.request import Viewer
-    from nodescope.use.viewer.snapshots import Shelf
 
     token = Token(settings.token_file) if settings.token_file else None
-    shelf = Shelf(paths, SystemClock(), make_feed(options))
-    viewer = Viewer(shelf)
+    viewer = Viewer(NodeFolders(paths, SystemClock(), make_feed(options)))
     host = f"[{options.host}]" if ":" in options.host else options.host
     app = build_app(
         viewer,

@@ -150,16 +150,6 @@ def test_a_wrong_name_is_answered_with_the_right_one(
         engine.query(read_catalog([folder.path]), metric)
 
 
-def test_containers_are_found_by_the_beginning_of_their_id_or_by_name(folder: DataFolder) -> None:
-    catalog = read_catalog([folder.path])
-    assert catalog.resolve_container("aaaa") == A.ids[0]
-    assert catalog.resolve_container("pod-b") == B.ids[0]
-    with pytest.raises(RequestRejected, match="ambiguous"):
-        catalog.resolve_container("main")
-    with pytest.raises(RequestRejected, match='no container "pod-x"; did you mean'):
-        catalog.resolve_container("pod-x")
-
-
 # -- files of others, and broken ones ---------------------------------------------------
 
 

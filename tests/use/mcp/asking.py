@@ -14,8 +14,8 @@ from mcp.server import Server
 from nodescope.base.clock import SystemClock
 from nodescope.keep.demo.archive import render_truth, write_node
 from nodescope.keep.demo.story import DemoRequest
-from nodescope.use.mcp.nodes.fleet import Fleet, LocalRoster
-from nodescope.use.mcp.nodes.local import LocalFolders, LocalNode
+from nodescope.use.mcp.nodes.fleet import Fleet
+from nodescope.use.mcp.nodes.local import LocalFolders
 from nodescope.use.mcp.protocol.answer import ANSWER_SCHEMA, LIMIT_BYTES
 from nodescope.use.mcp.protocol.server import build_server
 
@@ -41,9 +41,7 @@ def write_demo(
 
 
 def local_fleet(folder: Path, deadline_seconds: float = 60.0) -> Fleet:
-    store = LocalFolders([folder], SystemClock())
-    roster = LocalRoster(store.nodes, lambda node: LocalNode(store, node), store.trouble)
-    return Fleet(roster, SystemClock(), deadline_seconds)
+    return Fleet(LocalFolders([folder], SystemClock()), SystemClock(), deadline_seconds)
 
 
 class Asker:

@@ -9,9 +9,10 @@ import anyio
 import pytest
 
 from nodescope.base.clock import SystemClock
-from nodescope.use.mcp.nodes.backend import About, Backend
+from nodescope.use.answers.overview import About
+from nodescope.use.mcp.nodes.backend import Backend
 from nodescope.use.mcp.nodes.discovery import parse_pod
-from nodescope.use.mcp.nodes.fleet import AT_ONCE, Fleet, JoinedRoster, Replies, Seat, StaticRoster
+from nodescope.use.mcp.nodes.fleet import AT_ONCE, Fleet, JoinedDirectory, NodeEntry, Replies, StaticDirectory
 from nodescope.use.mcp.protocol.errors import NodeAway, ToolMisused
 
 
@@ -38,8 +39,8 @@ class Node:
         return About(self.name, "0", 0, 1, 0)
 
 
-def seat(node: Node, address: str = "here", reason: str = "") -> Seat:
-    return Seat(node.name, cast("Backend", node), address, reason)
+def entry(node: Node, address: str = "here", reason: str = "") -> NodeEntry:
+    return NodeEntry(node.name, cast("Backend", node), address, reason)
 
 
 def ask(fleet: Fleet) -> Replies[About]:
@@ -48,9 +49,9 @@ def ask(fleet: Fleet) -> Replies[About]:
 
 def test_a_node_that_hangs_is_named_after_its_deadline() -> None:
     held = Event()
-    nodes = {"a": seat(Node("a")), "b": seat(Node("b", held)), "c": seat(Node("c"))}
+    nodes = {"a": entry(Node("a")), "b": entry(Node("b", held)), "c": entry(Node("c"))}
     # Long enough for the others' threads on a machine that has other things to do.
-    replies = ask(Fleet(StaticRoster(nodes), SystemClock(), 1.5))
+    replies = ask(Fleet(StaticDirectory(nodes), SystemClock(), 1.5))
     held.set()
     assert list(replies.answers) == ["a", "c"]
     assert replies.away == {"b": "no answer within 1.5 s"}
@@ -59,16 +60,16 @@ def test_a_node_that_hangs_is_named_after_its_deadline() -> None:
 def test_no_more_are_asked_at_once_than_the_bound() -> None:
     """However many nodes there are, and all are asked."""
     Node.asked_most = 0
-    nodes = {f"n{number:03}": seat(Node(f"n{number:03}")) for number in range(5 * AT_ONCE)}
-    replies = ask(Fleet(StaticRoster(nodes), SystemClock(), 30))
+    nodes = {f"n{number:03}": entry(Node(f"n{number:03}")) for number in range(5 * AT_ONCE)}
+    replies = ask(Fleet(StaticDirectory(nodes), SystemClock(), 30))
     assert list(replies.answers) == sorted(nodes)
     assert 1 <= Node.asked_most <= AT_ONCE
 
 
 def test_when_all_hang_a_question_still_ends() -> None:
     held = Event()
-    nodes = {f"n{number:03}": seat(Node(f"n{number:03}", held)) for number in range(5 * AT_ONCE)}
-    replies = ask(Fleet(StaticRoster(nodes), SystemClock(), 0.05))
+    nodes = {f"n{number:03}": entry(Node(f"n{number:03}", held)) for number in range(5 * AT_ONCE)}
+    replies = ask(Fleet(StaticDirectory(nodes), SystemClock(), 0.05))
     held.set()
     assert not replies.answers
     assert set(replies.away) == set(nodes)
@@ -77,16 +78,16 @@ def test_when_all_hang_a_question_still_ends() -> None:
 
 
 class Moved:
-    """A roster that lags: its seat is gone, a fresh look finds the new one."""
+    """A directory that lags: its entry is gone, a fresh look finds the new one."""
 
-    def __init__(self, old: Seat, new: Seat | None) -> None:
+    def __init__(self, old: NodeEntry, new: NodeEntry | None) -> None:
         self._old, self._new = old, new
         self.looked = 0
 
-    def seats(self) -> Mapping[str, Seat]:
+    def entries(self) -> Mapping[str, NodeEntry]:
         return {self._old.node: self._old}
 
-    def resolve(self, node: str) -> Seat | None:
+    def resolve(self, node: str) -> NodeEntry | None:
         assert node == self._old.node
         self.looked += 1
         return self._new
@@ -96,28 +97,32 @@ class Moved:
 
 
 def test_a_node_whose_pod_was_replaced_is_asked_at_its_new_address() -> None:
-    roster = Moved(seat(Node("a", away="connection refused"), "10.0.0.1"), seat(Node("a"), "10.0.0.2"))
-    replies = ask(Fleet(roster, SystemClock(), 30))
+    directory = Moved(entry(Node("a", away="connection refused"), "10.0.0.1"), entry(Node("a"), "10.0.0.2"))
+    replies = ask(Fleet(directory, SystemClock(), 30))
     assert list(replies.answers) == ["a"]
-    assert roster.looked == 1
+    assert directory.looked == 1
 
 
-@pytest.mark.parametrize("new", [None, seat(Node("a"), "10.0.0.1"), seat(Node("a"), "10.0.0.2", "not ready")])
-def test_a_node_that_is_where_it_was_or_gone_is_not_asked_twice(new: Seat | None) -> None:
-    roster = Moved(seat(Node("a", away="connection refused"), "10.0.0.1"), new)
-    assert ask(Fleet(roster, SystemClock(), 30)).away == {"a": "connection refused"}
+@pytest.mark.parametrize(
+    "new", [None, entry(Node("a"), "10.0.0.1"), entry(Node("a"), "10.0.0.2", "not ready")]
+)
+def test_a_node_that_is_where_it_was_or_gone_is_not_asked_twice(new: NodeEntry | None) -> None:
+    directory = Moved(entry(Node("a", away="connection refused"), "10.0.0.1"), new)
+    assert ask(Fleet(directory, SystemClock(), 30)).away == {"a": "connection refused"}
 
 
 def test_a_seat_with_a_reason_is_named_and_not_asked() -> None:
-    nodes = {"a": seat(Node("a")), "b": seat(Node("b", away="asked!"), reason="its pod is not ready")}
-    assert ask(Fleet(StaticRoster(nodes), SystemClock(), 30)).away == {"b": "its pod is not ready"}
+    nodes = {"a": entry(Node("a")), "b": entry(Node("b", away="asked!"), reason="its pod is not ready")}
+    assert ask(Fleet(StaticDirectory(nodes), SystemClock(), 30)).away == {"b": "its pod is not ready"}
 
 
 def test_of_one_name_the_first_roster_counts() -> None:
-    first, second = seat(Node("a"), "first"), seat(Node("a"), "second")
-    joined = JoinedRoster([StaticRoster({"a": first}), StaticRoster({"a": second, "b": seat(Node("b"))})])
-    assert joined.seats()["a"] is first
-    assert set(joined.seats()) == {"a", "b"}
+    first, second = entry(Node("a"), "first"), entry(Node("a"), "second")
+    joined = JoinedDirectory(
+        [StaticDirectory({"a": first}), StaticDirectory({"a": second, "b": entry(Node("b"))})]
+    )
+    assert joined.entries()["a"] is first
+    assert set(joined.entries()) == {"a", "b"}
 
 
 def pod(**status: Any) -> dict[str, Any]:

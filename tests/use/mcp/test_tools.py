@@ -4,14 +4,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.use.answers.lives import make_named
 from tests.use.mcp.asking import Asker, connected, local_fleet
 
-from nodescope.use.mcp.nodes.backend import ArchivedLife, clean_name
+from nodescope.use.answers.containers import find_container, group_lives
+from nodescope.use.mcp.nodes.backend import clean_life
 from nodescope.use.mcp.protocol.prompts import PROMPTS
 from nodescope.use.mcp.protocol.server import build_server
 from nodescope.use.mcp.tools import TOOLS
 from nodescope.use.mcp.tools.analyze_container import split_by_lives
-from nodescope.use.mcp.tools.shared.container import gather_residents, match_residents
+from nodescope.use.mcp.tools.shared.container import clean_path
+from nodescope.use.studies import Finding, StudyAnswer
 
 Demo = tuple[Path, dict[str, Any]]
 
@@ -220,24 +223,29 @@ def test_a_leak_is_told_in_the_past_once_it_was_killed(asker: Asker) -> None:
 def test_a_period_in_one_short_life_of_many_is_no_period() -> None:
     """Of ten lives of noise one may seem to repeat; two that agree, or the longest life, do repeat."""
 
-    def life(samples: int, *periods: float) -> dict[str, Any]:
-        return {"samples": samples, "findings": [{"period_seconds": period} for period in periods]}
+    def repeats(period: float) -> Finding:
+        return Finding("period", 0.0, 1.0, 0.9, 1.0, "cores", "", measures={"period_seconds": period})
+
+    def life(samples: int, *periods: float) -> StudyAnswer:
+        findings = tuple(map(repeats, periods))
+        return StudyAnswer("periodicity", {}, 0.0, 1.0, samples, 0.0, "found", "", findings=findings)
 
     noise = [life(39) for _ in range(8)]
-    assert split_by_lives([*noise, life(39, 2.3)]) == ([], [{"period_seconds": 2.3}])
+    assert split_by_lives([*noise, life(39, 2.3)]) == ([], [repeats(2.3)])
     assert split_by_lives([*noise, life(39, 10.0), life(39, 10.1)])[1] == []
-    assert split_by_lives([life(39), life(900, 60.0)])[0] == [{"period_seconds": 60.0}]
-    assert split_by_lives([life(600, 7.5)]) == ([{"period_seconds": 7.5}], [])
+    assert split_by_lives([life(39), life(900, 60.0)])[0] == [repeats(60.0)]
+    assert split_by_lives([life(600, 7.5)]) == ([repeats(7.5)], [])
 
 
 def test_a_very_long_name_is_shown_short_and_found_by_either() -> None:
     """A pod's name may have 253 characters: it must not crowd the sentence out, nor be lost."""
     long = f"{'batch-' * 40}x7f2q"
-    (resident,) = gather_residents([ArchivedLife("ab" * 32, "n", "shop", clean_name(long), "app", "", 0, 1)])
-    assert len(resident.name) <= 90
-    assert resident.pod.endswith("x7f2q")
-    for text in (long, f"{long}/app", resident.name, f"shop/{long}/app", resident.full_name):
-        assert match_residents(text, [resident]) == [resident]
+    life = clean_life(make_named("ab" * 32, "n", "shop", long, "app"), "n")
+    (container,) = group_lives([life])
+    assert len(container.name) <= 90
+    assert life.pod.endswith("x7f2q")
+    for text in (long, f"{long}/app", container.name, f"shop/{long}/app", container.full_name):
+        assert find_container([life], clean_path(text)) == container
 
 
 def test_without_a_node_all_are_asked(asker: Asker) -> None:

@@ -9,10 +9,10 @@ from tests.integration.agents import TurnableClock
 from tests.use.viewer.archives import END_MS
 
 from nodescope.base.clock import Clock
+from nodescope.use.answers.snapshots import NodeFolders
 from nodescope.use.viewer.app import build_app
 from nodescope.use.viewer.page import STATIC
 from nodescope.use.viewer.request import Viewer
-from nodescope.use.viewer.snapshots import Shelf
 
 
 class Asker:
@@ -22,7 +22,7 @@ class Asker:
         self, *paths: Path, static: Path = STATIC, clock: Clock | None = None, **options: Any
     ) -> None:
         self.clock = TurnableClock(wall=(END_MS + 30_000) * 1_000_000)
-        self.viewer = Viewer(Shelf(list(paths), clock or self.clock), static=static)
+        self.viewer = Viewer(NodeFolders(list(paths), clock or self.clock), static=static)
         app = build_app(self.viewer, **options)
         self._runner = asyncio.Runner()
         self._client = httpx.AsyncClient(

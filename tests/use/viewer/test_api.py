@@ -310,7 +310,7 @@ def test_a_build_is_served_and_nothing_beside_it(archive: Path, tmp_path: Path) 
             assert asker.get(path).status_code == 404, path
 
 
-def test_the_booklet_carries_what_the_page_would_ask_for(archive: Path, tmp_path: Path) -> None:
+def test_the_offline_page_carries_what_the_page_would_ask_for(archive: Path, tmp_path: Path) -> None:
     """One element of JSON, in which nothing can end the element; the answers are those of the API."""
     page = '<html><script type="application/json" id="nodescope-data">null</script></html>'
     (tmp_path / "export.html").write_text(page)

@@ -10,8 +10,8 @@ from starlette.responses import Response
 from tests.use.viewer.asking import Asker
 
 from nodescope.base.time_range import TimeRange
+from nodescope.use.answers.findings import run_studies
 from nodescope.use.viewer.disconnect import LEFT_STATUS, CallerLeft, Connection
-from nodescope.use.viewer.findings import answer_study
 from nodescope.use.viewer.request import work
 
 SCOPE = {"type": "http", "method": "GET", "path": "/", "headers": [], "query_string": b""}
@@ -74,8 +74,9 @@ def test_who_stays_is_answered(viewer: Asker) -> None:
 
 
 def test_a_study_stops_between_two_series(viewer: Asker) -> None:
-    snapshot = viewer.viewer.shelf.snapshot()
-    assert snapshot.to_ms
+    view = viewer.viewer.view()
+    newest_ms = view.snapshot.to_ms
+    assert newest_ms
     looks = []
 
     def check() -> None:
@@ -84,15 +85,5 @@ def test_a_study_stops_between_two_series(viewer: Asker) -> None:
             raise CallerLeft
 
     with pytest.raises(CallerLeft):
-        answer_study(
-            viewer.viewer.engine,
-            snapshot,
-            snapshot.nodes,
-            "summary",
-            "memory",
-            None,
-            "",
-            TimeRange(snapshot.to_ms - 600_000, snapshot.to_ms),
-            check,
-        )
+        run_studies(view, "summary", "memory", None, TimeRange(newest_ms - 600_000, newest_ms), check=check)
     assert len(looks) == 3

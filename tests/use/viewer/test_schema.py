@@ -22,9 +22,9 @@ from tests.use.viewer.archives import write_demo
 from tests.use.viewer.asking import Asker
 
 from nodescope.base.clock import SystemClock
+from nodescope.use.answers.snapshots import NodeFolders
 from nodescope.use.viewer.app import build_api
 from nodescope.use.viewer.request import Viewer
-from nodescope.use.viewer.snapshots import Shelf
 
 pytestmark = pytest.mark.real
 
@@ -34,7 +34,7 @@ CHECKS = [
     content_type_conformance,
     response_schema_conformance,
 ]
-DOCUMENT = build_api(Viewer(Shelf([], SystemClock()))).openapi()
+DOCUMENT = build_api(Viewer(NodeFolders([], SystemClock()))).openapi()
 SCHEMA = schemathesis.openapi.from_dict(DOCUMENT)
 NEGATIVE = schemathesis.GenerationMode.NEGATIVE
 PATHS = sorted(DOCUMENT["paths"])

@@ -1,12 +1,16 @@
 """The table of `nodescope top`: as wide as the terminal, never wider."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING
 
 from nodescope.base.quantity import render_bytes
 from nodescope.base.text import clean_text
 from nodescope.commands.text.terminal import paint, width_of
+
+if TYPE_CHECKING:
+    from nodescope.use.answers.container_table import ContainerRow
+    from nodescope.use.answers.containers import Life
 
 # What the table shows: column, metric, how a number is written.
 FIGURES: tuple[tuple[str, str, Callable[[float], str]], ...] = (
@@ -22,7 +26,25 @@ FIGURES: tuple[tuple[str, str, Callable[[float], str]], ...] = (
 LEAVING = ("cpu wait", "mem wait", "throttled", "namespace", "of limit", "node", "state", "memory", "cpu")
 NAME_LEAST = 24
 BETWEEN = "  "
-Rows = Sequence[Mapping[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class TopRow:
+    """A container and its newest value of each metric; None: not measured."""
+
+    container: "ContainerRow"
+    values: dict[str, float | None]
+
+    @property
+    def life(self) -> "Life":
+        return self.container.life
+
+    @property
+    def state(self) -> str:
+        return self.container.state
+
+
+Rows = Sequence[TopRow]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,22 +78,22 @@ def render_rows(rows: Rows, sort: str, columns: int | None) -> str:
 def make_columns(rows: Rows) -> list[TopColumn]:
     """A column that would say the same of everybody is left out: one node, everybody runs."""
     table = [
-        TopColumn("container", tuple(cut(row["name"], 48) for row in rows)),
-        TopColumn("namespace", tuple(cut(row["namespace"] or "-", 30) for row in rows)),
+        TopColumn("container", tuple(cut(row.life.name, 48) for row in rows)),
+        TopColumn("namespace", tuple(cut(row.life.namespace or "-", 30) for row in rows)),
     ]
-    if len({row["node"] for row in rows}) > 1:
-        table.append(TopColumn("node", tuple(cut(row["node"], 30) for row in rows)))
+    if len({row.life.node for row in rows}) > 1:
+        table.append(TopColumn("node", tuple(cut(row.life.node, 30) for row in rows)))
     for title, metric, write in FIGURES:
-        values = [row["values"].get(metric) for row in rows]
+        values = [row.values.get(metric) for row in rows]
         table.append(TopColumn(title, tuple("-" if one is None else write(one) for one in values), True))
-    if any(row["state"] != "running" for row in rows):
-        table.append(TopColumn("state", tuple(map(tell_state, rows))))
+    if any(row.state != "running" for row in rows):
+        table.append(TopColumn("state", tuple(map(render_state, rows))))
     return table
 
 
-def tell_state(row: Mapping[str, Any]) -> str:
-    state = str(row["state"]).replace("_", " ")
-    return paint(state, "red") if row["state"] == "oom_killed" else state
+def render_state(row: TopRow) -> str:
+    state = row.state.replace("_", " ")
+    return paint(state, "red") if row.state == "oom_killed" else state
 
 
 def fit(table: Sequence[TopColumn], sort: str, columns: int) -> list[TopColumn]:

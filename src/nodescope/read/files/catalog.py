@@ -14,7 +14,6 @@ import numpy as np
 
 from nodescope.base.errors import RequestRejected
 from nodescope.base.metric import Metric
-from nodescope.base.text import hint_nearest
 from nodescope.keep.label_columns import LABELS, Identity, Subject
 from nodescope.read.files.listing import FileEntry, Refusal, list_files
 
@@ -81,57 +80,9 @@ class Catalog:
     def containers(self) -> list[Subject]:
         return [subject for subject in self.subjects.values() if subject.label("l_scope") == "container"]
 
-    def resolve_container(self, text: str) -> str:
-        """A full id from an id, its beginning, or a pod's or container's name; else a refusal."""
-        matches = self._match(text)
-        if len(matches) == 1:
-            return matches[0].label("l_container_id") or ""
-        if matches:
-            names = ", ".join(describe(subject) for subject in matches[:5])
-            more = f" and {len(matches) - 5} more" if len(matches) > 5 else ""
-            raise RequestRejected(f'container "{text}" is ambiguous: {names}{more}')
-        known = {
-            name
-            for subject in self.containers()
-            for name in (subject.label("l_container_name"), subject.label("l_pod_name"))
-            if name
-        }
-        raise RequestRejected(
-            f'no container "{text}"{hint_nearest(text, known)} (nodescope containers lists all {len(self.containers())})'
-        )
-
-    def resolve_lives(self, text: str) -> list[str]:
-        """As above; a name whose matches are one container's lives means all of them, in order."""
-        matches = self._match(text)
-        places = {(one.label("l_pod_uid"), one.label("l_container_name")) for one in matches}
-        if len(places) != 1 or not all(next(iter(places))):
-            return [self.resolve_container(text)]
-        lives = sorted(matches, key=lambda one: one.first_ms)
-        return list(dict.fromkeys(one.label("l_container_id") or "" for one in lives))
-
-    def _match(self, text: str) -> list[Subject]:
-        containers = self.containers()
-        by_id = [one for one in containers if (one.label("l_container_id") or "").startswith(text)]
-        exact = [one for one in by_id if one.label("l_container_id") == text]
-        if exact or (by_id and text):
-            return exact or by_id
-        pod, _, name = text.rpartition("/")
-        return [
-            one
-            for one in containers
-            if (name and name in (one.label("l_container_name"), one.label("l_pod_name")))
-            and (not pod or pod in (one.label("l_pod_name"), one.label("l_namespace")))
-        ]
-
     def select(self, from_ms: int, to_ms: int) -> list[FileEntry]:
         """Files that may have rows in [from, to]."""
         return [entry for entry in self.entries if entry.from_ms <= to_ms and entry.to_ms >= from_ms]
-
-
-def describe(subject: Subject) -> str:
-    short = (subject.label("l_container_id") or "")[:SHORT_CHARACTERS]
-    name = "/".join(part for part in (subject.label("l_pod_name"), subject.label("l_container_name")) if part)
-    return f"{short} ({name})" if name else short
 
 
 Labelled = tuple[tuple[tuple[str | None, ...], dict[str, str]], ...]

@@ -1,6 +1,6 @@
 """From a metric's name, plain or raw, to the raw metrics it is made of."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -90,6 +90,15 @@ def resolve_plain(plain: Plain, known: Mapping[str, Metric], scope: str = "") ->
     return ResolvedMetric(
         plain.name, plain.unit, plain.form, variants, plain.factor, plain.scope or scope, plain.of, plain.join
     )
+
+
+def resolve_all(known: Mapping[str, Metric]) -> Iterator[tuple[Plain, ResolvedMetric]]:
+    """The plain names that can be made of these metrics."""
+    for plain in PLAIN.values():
+        try:
+            yield plain, resolve_plain(plain, known)
+        except RequestRejected:
+            continue
 
 
 def refuse_unknown(plain: Plain, variants: tuple[Inputs, ...]) -> tuple[Inputs, ...]:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from nodescope.base.errors import RequestRejected
-from nodescope.read.files.catalog import Catalog, describe
+from nodescope.read.files.catalog import SHORT_CHARACTERS, Catalog
 from nodescope.read.query.engine import Engine, QueryLine
 from nodescope.use.studies.series import Series
 
@@ -57,7 +57,8 @@ def name_line(line: QueryLine) -> str:
     pod, container = line.subject.label("l_pod_name"), line.subject.label("l_container_name")
     device = line.subject.label("l_device") or line.subject.label("l_cpu") or line.subject.label("l_pid")
     named = "/".join(part for part in (pod, container) if part)
-    return named or describe(line.subject) or device or line.subject.label("l_node_name") or "node"
+    short = (line.subject.label("l_container_id") or "")[:SHORT_CHARACTERS]
+    return named or short or device or line.subject.label("l_node_name") or "node"
 
 
 def make_series(line: QueryLine, metric: str, unit: str, limit: float | None) -> Series:

@@ -1,4 +1,4 @@
-"""The viewer's HTTP API: one FastAPI application over the shelf."""
+"""The viewer's HTTP API: one FastAPI application over data folders."""
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -11,10 +11,10 @@ from nodescope import __version__
 from nodescope.base.errors import NodescopeError, NothingYet
 from nodescope.base.text import clean_text, nearest_name
 from nodescope.serve.gate import Admits, Gate
+from nodescope.use.answers.refusal import Refused
 from nodescope.use.viewer import shapes
 from nodescope.use.viewer.gate import COOKIE, HEADERS, HINTS, QUERY_CHARACTERS, holds_data, make_error
 from nodescope.use.viewer.page import serve_page
-from nodescope.use.viewer.refusal import Refused
 from nodescope.use.viewer.request import Responses, Viewer
 from nodescope.use.viewer.routes_charts import add_charts
 from nodescope.use.viewer.routes_facts import add_facts

@@ -9,12 +9,12 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
 from nodescope.base.time_range import TimeRange
-from nodescope.read.query.engine import Engine
 from nodescope.read.series_name import LABELS
-from nodescope.use.viewer.question import SeriesMember, resolve
-from nodescope.use.viewer.refusal import not_found, too_much
-from nodescope.use.viewer.snapshots import ServedNode
-from nodescope.use.viewer.timeseries import TimeseriesRequest, ask
+from nodescope.use.answers.containers import Life
+from nodescope.use.answers.metrics import resolve
+from nodescope.use.answers.refusal import not_found, too_much
+from nodescope.use.answers.snapshots import View
+from nodescope.use.answers.timeseries import TimeseriesRequest, query_nodes
 
 # Some 400 MB of CSV, 100 MB of Arrow in memory.
 ROWS_MOST = 5_000_000
@@ -24,12 +24,7 @@ METRICS_MOST = 20
 
 
 def write_extract(
-    engine: Engine,
-    nodes: Sequence[ServedNode],
-    metrics: Sequence[str],
-    members: Sequence[SeriesMember] | None,
-    span: TimeRange,
-    out: Path,
+    view: View, metrics: Sequence[str], lives: tuple[Life, ...] | None, span: TimeRange, out: Path
 ) -> int:
     """Rows written; refused where there would be none, or more than a page should carry."""
     if len(metrics) > METRICS_MOST:
@@ -37,14 +32,8 @@ def write_extract(
     tables: list[pa.Table] = []
     rows = 0
     for metric in metrics:
-        asked = resolve(nodes, metric)
-        for node in nodes:
-            mine = None if members is None else [one for one in members if one.node is node]
-            if node.name not in asked or node.to_ms is None or (mine is not None and not mine):
-                continue
-            answer = ask(
-                engine, node, TimeseriesRequest(metric, span, ALL_POINTS, "auto"), asked[node.name], mine
-            )
+        request = TimeseriesRequest(metric, span, ALL_POINTS, "auto", lives)
+        for node, answer in query_nodes(view, request, resolve(view.nodes, metric)):
             for line in answer.lines:
                 rows += len(line.points.time_ms)
                 if rows > ROWS_MOST:

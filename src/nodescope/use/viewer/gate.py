@@ -3,7 +3,7 @@
 from functools import partial
 
 from nodescope.serve import json_response
-from nodescope.use.viewer.render import render_json
+from nodescope.use.answers.wire import render_json
 
 QUERY_CHARACTERS = 8192
 PROBES = frozenset({"/api/health", "/healthz", "/readyz"})

@@ -15,11 +15,10 @@ from starlette.concurrency import run_in_threadpool
 
 from nodescope.base.errors import RequestRejected
 from nodescope.read.files.catalog import Catalog
-from nodescope.read.query.engine import Engine
-from nodescope.read.series_name import id_of, scope_of
-from nodescope.use.viewer.question import SeriesMember, suffix_of
-from nodescope.use.viewer.render import Json, number, render_json
-from nodescope.use.viewer.snapshots import LIVE_MS, ServedNode, Shelf, Snapshot
+from nodescope.read.series_name import id_of
+from nodescope.use.answers.containers import Life
+from nodescope.use.answers.snapshots import LIVE_MS, NodeFolders, ServedNode, Snapshot, View
+from nodescope.use.answers.wire import Json, number, render_json, seconds
 
 PERIOD_SECONDS = 1.0
 # An archive may begin to grow; it is looked at less often.
@@ -36,7 +35,7 @@ class LiveListener:
     """What one page wants to hear, and how far it has heard."""
 
     metrics: tuple[str, ...]
-    members: tuple[SeriesMember, ...]
+    lives: tuple[Life, ...]
     node: str
     sent_ms: dict[tuple[str, str], int] = field(default_factory=dict)
 
@@ -47,7 +46,7 @@ def status_of(snapshot: Snapshot, agent: str | None) -> Json:
     return {
         "live": live,
         "reason": "" if live else why_not(snapshot, agent),
-        "lag_seconds": seconds_of(lag_ms),
+        "lag_seconds": seconds(lag_ms),
     }
 
 
@@ -62,20 +61,16 @@ def why_not(snapshot: Snapshot, agent: str | None) -> str:
     return "no new samples arrive: this is an archive, or its agent has stopped"
 
 
-def seconds_of(lag_ms: int | None) -> float | None:
-    return None if lag_ms is None else lag_ms / 1000
-
-
-def new_points(engine: Engine, snapshot: Snapshot, listener: LiveListener) -> Json | None:
+def new_points(view: View, listener: LiveListener) -> Json | None:
     """Samples that this listener has not had; None when there are none."""
     panels: dict[str, dict[str, float | None]] = {}
     newest = 0
-    for node in snapshot.nodes:
-        mine = [one for one in listener.members if one.node.name == node.name]
-        if (listener.node and node.name != listener.node) or (listener.members and not mine):
+    for node in view.nodes:
+        mine = [one for one in listener.lives if one.node == node.name]
+        if (listener.node and node.name != listener.node) or (listener.lives and not mine):
             continue
         for metric in listener.metrics:
-            for series, time_ms, value in read_newest(engine, snapshot, node, metric, mine):
+            for series, time_ms, value in read_newest(view, node, metric, mine):
                 key = (metric, series)
                 if listener.sent_ms.get(key, 0) < time_ms:
                     listener.sent_ms[key] = time_ms
@@ -84,35 +79,27 @@ def new_points(engine: Engine, snapshot: Snapshot, listener: LiveListener) -> Js
     if not newest:
         return None
     return {
-        "at": newest / 1000,
-        "lag_seconds": seconds_of(max(0, snapshot.now_ms - newest)),
+        "at": seconds(newest),
+        "lag_seconds": seconds(max(0, view.snapshot.now_ms - newest)),
         "panels": panels,
     }
 
 
 def read_newest(
-    engine: Engine, snapshot: Snapshot, node: ServedNode, metric: str, members: Sequence[SeriesMember]
+    view: View, node: ServedNode, metric: str, lives: Sequence[Life]
 ) -> list[tuple[str, int, float]]:
     recent = node.recent
     if recent.to_ms is None:
         return []
-    ids = [one.id for one in members] if members else None
-    if members and any(scope_of(one.subject) != "container" for one in members):
-        ids = None
+    wanted = {one.id for one in lives}
+    ids = sorted(wanted) if lives and all(one.scope == "container" for one in lives) else None
     try:
-        answer = engine.query(
-            NOTHING,
-            metric,
-            ids,
-            recent.to_ms - 60_000,
-            recent.to_ms,
-            1000,
-            tail=recent,
+        answer = view.engine.query(
+            NOTHING, metric, ids, recent.to_ms - 60_000, recent.to_ms, 1000, tail=recent
         )
     except RequestRejected:
         return []
-    points = [(id_of(line.subject, suffix_of(snapshot, node)), line.points) for line in answer.lines]
-    wanted = {one.id for one in members}
+    points = [(id_of(line.subject, view.suffix_of(node)), line.points) for line in answer.lines]
     return [
         (series, int(one.time_ms[-1]), float(one.mean[-1]))
         for series, one in points
@@ -125,22 +112,22 @@ def render_event(name: str, content: Json) -> bytes:
 
 
 async def stream(
-    engine: Engine, shelf: Shelf, listener: LiveListener, is_stopping: Callable[[], bool]
+    folders: NodeFolders, listener: LiveListener, is_stopping: Callable[[], bool]
 ) -> AsyncIterator[bytes]:
     """Until the page leaves or the server stops."""
-    agent = shelf.agent.address if shelf.agent else None
-    told: Json | None = None
+    agent = folders.agent.address if folders.agent else None
+    sent: Json | None = None
     turn = 0
     # A page that reconnects does so after a second.
     yield b"retry: 1000\n\n"
     while not is_stopping():
-        snapshot = await run_in_threadpool(shelf.snapshot)
-        status = status_of(snapshot, agent)
-        is_news = told is None or (status["live"], status["reason"]) != (told["live"], told["reason"])
+        view = await run_in_threadpool(folders.view)
+        status = status_of(view.snapshot, agent)
+        is_news = sent is None or (status["live"], status["reason"]) != (sent["live"], sent["reason"])
         if is_news or turn % STATUS_EVERY == 0:
-            told = status
+            sent = status
             yield render_event("status", status)
-        points = await run_in_threadpool(new_points, engine, snapshot, listener)
+        points = await run_in_threadpool(new_points, view, listener)
         if points:
             yield render_event("points", points)
         turn += 1

@@ -12,27 +12,39 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nodescope.base.time_range import TimeRange
-from nodescope.read.query.engine import Engine
-from nodescope.use.viewer.container_table import Filter, answer_containers, answer_filters, answer_metrics
-from nodescope.use.viewer.events import answer_events
-from nodescope.use.viewer.findings import ALL, SERIES_MOST, answer_studies, answer_study
-from nodescope.use.viewer.page import STATIC
-from nodescope.use.viewer.question import SeriesMember, resolve
-from nodescope.use.viewer.refusal import Refused, not_found, too_much
-from nodescope.use.viewer.render import Json, render_json
-from nodescope.use.viewer.snapshots import ServedNode, Snapshot
-from nodescope.use.viewer.tiles import answer_summary
-from nodescope.use.viewer.timeseries import (
+from nodescope.use.answers.container_table import Filter, list_containers
+from nodescope.use.answers.containers import Life
+from nodescope.use.answers.events import list_events
+from nodescope.use.answers.findings import ALL, STUDIES_MOST, run_studies
+from nodescope.use.answers.metrics import METRIC_ORDER, list_metrics, resolve
+from nodescope.use.answers.overview import read_overview
+from nodescope.use.answers.refusal import Refused, not_found, too_much
+from nodescope.use.answers.snapshots import ServedNode, View
+from nodescope.use.answers.timeseries import (
     TimeseriesRequest,
-    answer_timeseries,
     choose_busiest,
     is_of_containers,
+    read_timeseries,
 )
+from nodescope.use.answers.wire import (
+    EVENTS,
+    TIMESERIES,
+    Json,
+    render_containers,
+    render_json,
+    render_metrics,
+    render_overview,
+    render_studies,
+)
+from nodescope.use.viewer.filters import answer_filters
+from nodescope.use.viewer.page import STATIC
+from nodescope.use.viewer.routes_facts import answer_studies
 
 PLACE = '<script type="application/json" id="nodescope-data">null</script>'
-# What the page shows first, as far as the node has it.
-FIRST_METRICS = ("cpu", "memory", "pressure_memory", "cpu_throttled")
+# As many as the page has panels.
 METRICS_MOST = 5
+# Unless metrics are named: the first of these that the node has.
+FIRST_METRICS, SHOWN_FIRST = METRIC_ORDER[:5], 3
 # Numbers in the file: some 6 MB of text, which browsers open at once.
 NUMBERS_MOST = 600_000
 POINTS_LEAST, POINTS_MOST = 200, 4000
@@ -44,7 +56,7 @@ ESCAPES = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", 
 
 
 @dataclass(frozen=True, slots=True)
-class Booklet:
+class OfflinePage:
     """The file, and what is in it."""
 
     content: bytes
@@ -54,32 +66,26 @@ class Booklet:
     findings: int
 
 
-def make_booklet(
-    engine: Engine,
-    snapshot: Snapshot,
-    nodes: Sequence[ServedNode],
+def make_page(
+    view: View,
     instance: Json,
     metrics: Sequence[str],
-    members: Sequence[SeriesMember] | None,
+    lives: tuple[Life, ...] | None,
     span: TimeRange,
     static: Path = STATIC,
-) -> Booklet:
+) -> OfflinePage:
     page = read_page(static)
-    chosen = choose_metrics(nodes, metrics)
-    if members is None:
-        members = busiest_of(engine, snapshot, nodes, chosen, span)
-    number = max(1, len(members)) * len(chosen)
+    chosen = choose_metrics(view.nodes, metrics)
+    if lives is None:
+        lives = choose_everywhere(view, chosen, span)
+    number = max(1, len(lives)) * len(chosen)
     points = max(POINTS_LEAST, min(POINTS_MOST, NUMBERS_MOST // (3 * number)))
+    whose = {metric: lives if is_of_lives(view, metric) else None for metric in chosen}
     series = [
-        answer_timeseries(
-            engine,
-            snapshot,
-            nodes,
-            TimeseriesRequest(metric, span, points, "auto", whose(nodes, metric, members)),
-        )
+        read_timeseries(view, TimeseriesRequest(metric, span, points, "auto", whose[metric]))
         for metric in chosen
     ]
-    studied = [study(engine, snapshot, nodes, metric, members, span) for metric in chosen]
+    studied = [run_studies(view, ALL, metric, whose[metric], span) for metric in chosen]
     carried = {
         # Where the agent was is nobody's business who reads the file.
         "instance": {
@@ -89,16 +95,16 @@ def make_booklet(
             "from": span.from_ms / 1000,
             "to": span.to_ms / 1000,
         },
-        "metrics": answer_metrics(nodes),
-        "containers": answer_containers(
-            engine, snapshot, nodes, chosen[0], span, Filter(), "value", ROWS_SHOWN
+        "metrics": render_metrics(list_metrics(view.nodes)),
+        "containers": render_containers(
+            list_containers(view, chosen[0], span, Filter(), "value", ROWS_SHOWN)
         ),
-        "filters": answer_filters(snapshot, nodes),
-        "events": answer_events(snapshot, nodes, span, None, EVENTS_SHOWN),
-        "summary": answer_summary(engine, nodes, span),
+        "filters": answer_filters(view),
+        "events": EVENTS.render(list_events(view, span, None, EVENTS_SHOWN)),
+        "summary": render_overview(read_overview(view, span)),
         "studies": answer_studies(),
-        "timeseries": series,
-        "findings": studied,
+        "timeseries": [TIMESERIES.render(one) for one in series],
+        "findings": [render_studies(ALL, answers) for answers in studied],
     }
     content = page.replace(PLACE, PLACE.replace("null", escape(carried)), 1).encode("utf-8", "replace")
     if len(content) > BYTES_MOST:
@@ -106,8 +112,8 @@ def make_booklet(
             f"the page would have {len(content):,} bytes; accepted: up to {BYTES_MOST:,}",
             "ask for fewer containers or metrics",
         )
-    told = sum(len(result["findings"]) for answer in studied for result in answer["results"])
-    return Booklet(content, tuple(chosen), sum(len(one["series"]) for one in series), points, told)
+    findings = sum(len(answer.findings) for answers in studied for answer in answers)
+    return OfflinePage(content, tuple(chosen), sum(len(one.series) for one in series), points, findings)
 
 
 def read_page(static: Path) -> str:
@@ -143,36 +149,21 @@ def choose_metrics(nodes: Sequence[ServedNode], metrics: Sequence[str]) -> list[
         found.append(metric)
     if not found:
         raise not_found("none of cpu, memory and pressure was collected here", "name a metric")
-    return found[:3]
+    return found[:SHOWN_FIRST]
 
 
-def busiest_of(
-    engine: Engine, snapshot: Snapshot, nodes: Sequence[ServedNode], metrics: Sequence[str], span: TimeRange
-) -> list[SeriesMember]:
+def choose_everywhere(view: View, metrics: Sequence[str], span: TimeRange) -> tuple[Life, ...]:
     """The busiest by each metric, each once: the same series in every panel."""
-    found: dict[str, SeriesMember] = {}
+    found: dict[str, Life] = {}
     for metric in metrics:
-        if is_of_containers(nodes, resolve(nodes, metric)):
-            for member in choose_busiest(engine, snapshot, nodes, metric, span):
-                found.setdefault(member.id, member)
-    return list(found.values())[:SERIES_MOST]
+        if is_of_lives(view, metric):
+            for life in choose_busiest(view, metric, span):
+                found.setdefault(life.id, life)
+    return tuple(found.values())[:STUDIES_MOST]
 
 
-def whose(
-    nodes: Sequence[ServedNode], metric: str, members: Sequence[SeriesMember]
-) -> tuple[SeriesMember, ...] | None:
-    return tuple(members) if is_of_containers(nodes, resolve(nodes, metric)) else None
-
-
-def study(
-    engine: Engine,
-    snapshot: Snapshot,
-    nodes: Sequence[ServedNode],
-    metric: str,
-    members: Sequence[SeriesMember],
-    span: TimeRange,
-) -> Json:
-    return answer_study(engine, snapshot, nodes, ALL, metric, whose(nodes, metric, members), "", span)
+def is_of_lives(view: View, metric: str) -> bool:
+    return is_of_containers(view.nodes, resolve(view.nodes, metric))
 
 
 def escape(carried: Json) -> str:

@@ -9,7 +9,7 @@ without work (the answer is unchanged) is said before any is done.
 import asyncio
 import hashlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -19,26 +19,19 @@ from starlette.responses import Response
 
 from nodescope import __version__
 from nodescope.base.time_range import TimeRange
-from nodescope.read.query.engine import Engine
+from nodescope.use.answers.containers import Life
+from nodescope.use.answers.refusal import too_much
+from nodescope.use.answers.snapshots import NodeFolders, View
+from nodescope.use.answers.timeseries import SERIES_MOST
+from nodescope.use.answers.wire import Json, render_json
 from nodescope.use.viewer.disconnect import LEFT_STATUS, CallerLeft, Connection
 from nodescope.use.viewer.gate import make_error
 from nodescope.use.viewer.page import STATIC
-from nodescope.use.viewer.question import (
-    SERIES_MOST,
-    SeriesMember,
-    choose_members,
-    choose_nodes,
-    members_of,
-    parse_span,
-    split_words,
-)
-from nodescope.use.viewer.refusal import too_much
-from nodescope.use.viewer.render import Json, render_json
-from nodescope.use.viewer.snapshots import ServedNode, Shelf, Snapshot
+from nodescope.use.viewer.question import choose_lives, choose_nodes, parse_span, split_words
 
 # Answers being made at once: DuckDB uses all cores for one as well.
 WORKERS = 4
-# Waiting for a worker longer than this, a page is told to come back.
+# Answer 503 after waiting this long for a worker.
 WAIT_SECONDS = 30.0
 
 Moment = Annotated[str, Query(max_length=64, description="ISO 8601, epoch seconds, -15m, or now")]
@@ -65,14 +58,18 @@ NOT_MODIFIED: Responses = {304: {"description": "as you have it"}}
 class Viewer:
     """What the handlers answer from."""
 
-    shelf: Shelf
-    engine: Engine = field(default_factory=Engine)
+    folders: NodeFolders
     static: Path = STATIC
     memory_totals: dict[str, tuple[str, float]] = field(default_factory=dict)
     """By node: the newest file when it was read, and bytes."""
     listeners: int = 0
     stopping: bool = False
     workers: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(WORKERS))
+
+    def view(self, node: str = "") -> View:
+        """The node of that name, or all."""
+        view = self.folders.view()
+        return replace(view, nodes=choose_nodes(view.snapshot, node))
 
 
 @dataclass(slots=True)
@@ -90,26 +87,24 @@ Within = Annotated[RequestLimits, Depends()]
 
 @dataclass(frozen=True, slots=True)
 class ViewerRequest:
-    """The same, understood: a snapshot, its nodes, a range."""
+    """The same, understood: nodes of a snapshot, and a range."""
 
-    snapshot: Snapshot
-    nodes: tuple[ServedNode, ...]
+    view: View
     span: TimeRange
 
     @classmethod
     def of(cls, viewer: Viewer, limits: RequestLimits) -> "ViewerRequest":
-        snapshot = viewer.shelf.snapshot()
-        nodes = choose_nodes(snapshot, limits.node)
-        return cls(snapshot, nodes, parse_span(snapshot, limits.start, limits.to, limits.whole))
+        view = viewer.view(limits.node)
+        return cls(view, parse_span(view.snapshot, limits.start, limits.to, limits.whole))
 
-    def choose(self, texts: Sequence[str]) -> tuple[SeriesMember, ...] | None:
+    def choose(self, texts: Sequence[str]) -> tuple[Life, ...] | None:
         """The containers that were named; None where none was."""
         words = split_words(texts)
         if not words:
             return None
         if len(words) > SERIES_MOST:
             raise too_much(f"{len(words)} containers; accepted: up to {SERIES_MOST} in one answer")
-        return tuple(choose_members(members_of(self.snapshot, self.nodes), words))
+        return tuple(choose_lives(self.view.lives(), words))
 
 
 async def work(viewer: Viewer, answer: Callable[[], Response], caller: Connection | None = None) -> Response:
@@ -138,14 +133,14 @@ async def answer(
     caller = Connection(request)
 
     def answer_once() -> Response:
-        asked = ViewerRequest.of(viewer, limits)
-        tag = stamp(asked, request)
+        question = ViewerRequest.of(viewer, limits)
+        tag = stamp(question, request)
         if not tag:
-            return make_json(make(asked, caller))
+            return make_json(make(question, caller))
         headers = {"ETag": tag, "Cache-Control": "private, no-cache"}
         if tag in known_tags(request):
             return Response(status_code=304, headers=headers)
-        return make_json(make(asked, caller), headers)
+        return make_json(make(question, caller), headers)
 
     return await work(viewer, answer_once, caller)
 
@@ -161,21 +156,21 @@ def make_json(content: Json, headers: dict[str, str] | None = None) -> Response:
     )
 
 
-def stamp(asked: ViewerRequest, request: Request) -> str:
+def stamp(question: ViewerRequest, request: Request) -> str:
     """
     The answer's name while it cannot change; empty while it can.
 
     A range that ends before the newest file does is made of these files and
     nothing else. Relative times were made absolute before.
     """
-    ends = [node.catalog.to_ms for node in asked.nodes]
-    if any(end is None or end < asked.span.to_ms for end in ends) or not ends:
+    ends = [node.catalog.to_ms for node in question.view.nodes]
+    if any(end is None or end < question.span.to_ms for end in ends) or not ends:
         return ""
-    digest = hashlib.sha256(f"{__version__} {request.url.path} {asked.span}".encode())
+    digest = hashlib.sha256(f"{__version__} {request.url.path} {question.span}".encode())
     for key, value in sorted(request.query_params.multi_items()):
         if key not in ("from", "to", "range"):
             digest.update(f"\n{key}={value}".encode("utf-8", "replace"))
-    for node in asked.nodes:
-        for entry in node.catalog.select(asked.span.from_ms - 120_000, asked.span.to_ms):
+    for node in question.view.nodes:
+        for entry in node.catalog.select(question.span.from_ms - 120_000, question.span.to_ms):
             digest.update(f"\n{entry.path}:{entry.size_bytes}".encode("utf-8", "replace"))
     return f'"{digest.hexdigest()[:32]}"'

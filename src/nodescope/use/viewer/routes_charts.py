@@ -5,12 +5,24 @@ from typing import Annotated, Literal
 from fastapi import FastAPI, Query, Request
 from starlette.responses import Response
 
-from nodescope.use.viewer import findings, shapes
-from nodescope.use.viewer.container_table import Filter, answer_containers, parse_labels
+from nodescope.use.answers.container_table import Filter, list_containers
+from nodescope.use.answers.events import EVENTS_MOST, list_events
+from nodescope.use.answers.findings import run_studies
+from nodescope.use.answers.overview import read_overview
+from nodescope.use.answers.timeseries import TimeseriesRequest, read_timeseries
+from nodescope.use.answers.wire import (
+    EVENTS,
+    EXACT_TIMESERIES,
+    TIMESERIES,
+    Json,
+    render_containers,
+    render_overview,
+    render_studies,
+)
+from nodescope.use.viewer import shapes
 from nodescope.use.viewer.disconnect import Connection
-from nodescope.use.viewer.events import EVENTS_MOST, answer_events
+from nodescope.use.viewer.filters import parse_labels
 from nodescope.use.viewer.question import POINTS_DEFAULT, POINTS_MOST, split_words
-from nodescope.use.viewer.render import Json
 from nodescope.use.viewer.request import (
     NOT_MODIFIED,
     MetricName,
@@ -21,13 +33,15 @@ from nodescope.use.viewer.request import (
     Words,
     answer,
 )
-from nodescope.use.viewer.tiles import answer_summary
-from nodescope.use.viewer.timeseries import TimeseriesRequest, answer_timeseries
 
 ROWS_MOST = 1000
 Rate_ = Literal["auto", "on", "off"]
 Limits_ = Annotated[
     Literal["on", "off"], Query(alias="limits", description="off: limits are not looked up, which is cheaper")
+]
+Exact = Annotated[
+    Literal["on", "off"],
+    Query(description="on: numbers as they are; off: seven figures, which a chart shows"),
 ]
 
 
@@ -39,8 +53,8 @@ def add_charts(api: FastAPI, viewer: Viewer) -> None:
 def add_overview(api: FastAPI, viewer: Viewer) -> None:
     @api.get("/api/summary", response_model=shapes.SummaryJson, responses=NOT_MODIFIED)
     async def summary(request: Request, limits: Within) -> Response:
-        def make(asked: ViewerRequest, _: Connection) -> Json:
-            return answer_summary(viewer.engine, asked.nodes, asked.span)
+        def make(question: ViewerRequest, _: Connection) -> Json:
+            return render_overview(read_overview(question.view, question.span))
 
         return await answer(viewer, request, limits, make)
 
@@ -57,15 +71,15 @@ def add_overview(api: FastAPI, viewer: Viewer) -> None:
         limit: Annotated[int, Query(ge=1, le=ROWS_MOST)] = 200,
         sort: Annotated[str, Query(max_length=32)] = "value",
     ) -> Response:
-        def make(asked: ViewerRequest, _: Connection) -> Json:
+        def make(question: ViewerRequest, _: Connection) -> Json:
             wanted = Filter(
                 tuple(split_words(namespace)),
                 tuple(split_words(qos_class)),
                 search,
                 parse_labels(split_words(labels)),
             )
-            return answer_containers(
-                viewer.engine, asked.snapshot, asked.nodes, metric, asked.span, wanted, sort, limit
+            return render_containers(
+                list_containers(question.view, metric, question.span, wanted, sort, limit)
             )
 
         return await answer(viewer, request, limits, make)
@@ -78,10 +92,10 @@ def add_overview(api: FastAPI, viewer: Viewer) -> None:
         containers: Words,
         limit: Annotated[int, Query(ge=1, le=EVENTS_MOST)] = 500,
     ) -> Response:
-        def make(asked: ViewerRequest, _: Connection) -> Json:
-            members = asked.choose(containers)
-            ids = None if members is None else [one.id for one in members]
-            return answer_events(asked.snapshot, asked.nodes, asked.span, ids, limit)
+        def make(question: ViewerRequest, _: Connection) -> Json:
+            lives = question.choose(containers)
+            ids = None if lives is None else {life.id for life in lives}
+            return EVENTS.render(list_events(question.view, question.span, ids, limit))
 
         return await answer(viewer, request, limits, make)
 
@@ -98,13 +112,14 @@ def add_curves(api: FastAPI, viewer: Viewer) -> None:
         max_points: Annotated[int, Query(ge=1, le=POINTS_MOST)] = POINTS_DEFAULT,
         rate: Rate_ = "auto",
         with_limits: Limits_ = "on",
+        exact: Exact = "off",
     ) -> Response:
-        def make(asked: ViewerRequest, _: Connection) -> Json:
-            members = asked.choose(containers)
-            wish = TimeseriesRequest(
-                metric, asked.span, max_points, rate, members, scope, with_limits == "on"
+        def make(question: ViewerRequest, _: Connection) -> Json:
+            lives, limited = question.choose(containers), with_limits == "on"
+            wanted = TimeseriesRequest(metric, question.span, max_points, rate, lives, scope, limited)
+            return (EXACT_TIMESERIES if exact == "on" else TIMESERIES).render(
+                read_timeseries(question.view, wanted)
             )
-            return answer_timeseries(viewer.engine, asked.snapshot, asked.nodes, wish)
 
         return await answer(viewer, request, limits, make)
 
@@ -118,18 +133,9 @@ def add_curves(api: FastAPI, viewer: Viewer) -> None:
         containers: Words,
         scope: Scope_ = "",
     ) -> Response:
-        def make(asked: ViewerRequest, caller: Connection) -> Json:
-            members = asked.choose(containers)
-            return findings.answer_study(
-                viewer.engine,
-                asked.snapshot,
-                asked.nodes,
-                study,
-                metric,
-                members,
-                scope,
-                asked.span,
-                caller.check,
-            )
+        def make(question: ViewerRequest, caller: Connection) -> Json:
+            lives, span = question.choose(containers), question.span
+            answers = run_studies(question.view, study, metric, lives, span, scope, caller.check)
+            return render_studies(study, answers)
 
         return await answer(viewer, request, limits, make)

@@ -5,14 +5,18 @@ from starlette.responses import Response
 
 from nodescope import __version__
 from nodescope.read.series_name import scope_of
-from nodescope.use.viewer import findings, shapes
-from nodescope.use.viewer.container_table import answer_filters, answer_metrics
+from nodescope.use.answers.findings import STUDIES_MOST
+from nodescope.use.answers.metrics import list_metrics
+from nodescope.use.answers.overview import count_cores, read_memory_total
+from nodescope.use.answers.snapshots import ServedNode
+from nodescope.use.answers.timeseries import SERIES_MOST
+from nodescope.use.answers.wire import Json, render_metrics, seconds
+from nodescope.use.studies import STUDIES
+from nodescope.use.viewer import shapes
+from nodescope.use.viewer.filters import answer_filters
 from nodescope.use.viewer.live import status_of
-from nodescope.use.viewer.question import POINTS_MOST, SERIES_MOST, choose_nodes
-from nodescope.use.viewer.render import Json
+from nodescope.use.viewer.question import POINTS_MOST
 from nodescope.use.viewer.request import NodeName, Viewer, make_json, work
-from nodescope.use.viewer.snapshots import ServedNode
-from nodescope.use.viewer.tiles import count_cores, read_memory_total
 
 PANELS_MOST = 5
 PROBLEMS_SHOWN = 50
@@ -31,27 +35,29 @@ def add_facts(api: FastAPI, viewer: Viewer) -> None:
 
     @api.get("/api/metrics", response_model=shapes.MetricsJson)
     async def metrics(node: NodeName = "") -> Response:
-        def answer() -> Response:
-            return make_json(answer_metrics(choose_nodes(viewer.shelf.snapshot(), node)))
-
-        return await work(viewer, answer)
+        return await work(viewer, lambda: make_json(render_metrics(list_metrics(viewer.view(node).nodes))))
 
     @api.get("/api/filters", response_model=shapes.FiltersJson)
     async def filters(node: NodeName = "") -> Response:
-        def answer() -> Response:
-            snapshot = viewer.shelf.snapshot()
-            return make_json(answer_filters(snapshot, choose_nodes(snapshot, node)))
-
-        return await work(viewer, answer)
+        return await work(viewer, lambda: make_json(answer_filters(viewer.view(node))))
 
     @api.get("/api/studies", response_model=shapes.StudiesJson)
     async def studies() -> Response:
-        return make_json(findings.answer_studies())
+        return make_json(answer_studies())
+
+
+def answer_studies() -> Json:
+    return {
+        "studies": [
+            {"id": study.name, "title": study.name.capitalize(), "help": study.question}
+            for study in STUDIES.values()
+        ]
+    }
 
 
 def answer_instance(viewer: Viewer) -> Json:
-    snapshot = viewer.shelf.snapshot()
-    agent = viewer.shelf.agent
+    snapshot = viewer.folders.snapshot()
+    agent = viewer.folders.agent
     status = status_of(snapshot, agent.address if agent else None)
     cores = [count for node in snapshot.nodes if (count := count_cores(node))]
     memory = [size for node in snapshot.nodes if (size := know_memory_total(viewer, node))]
@@ -63,8 +69,8 @@ def answer_instance(viewer: Viewer) -> Json:
         "version": __version__,
         "node": names[0] if len(names) == 1 else "",
         "nodes": names,
-        "from": None if snapshot.from_ms is None else snapshot.from_ms / 1000,
-        "to": None if snapshot.to_ms is None else snapshot.to_ms / 1000,
+        "from": seconds(snapshot.from_ms),
+        "to": seconds(snapshot.to_ms),
         "live": status["live"],
         "lag_seconds": status["lag_seconds"],
         "agent": agent.address if agent else None,
@@ -77,7 +83,7 @@ def answer_instance(viewer: Viewer) -> Json:
             "panels": PANELS_MOST,
             "max_points": POINTS_MOST,
             "containers": SERIES_MOST,
-            "studies": findings.SERIES_MOST,
+            "studies": STUDIES_MOST,
         },
         "problems": problems[:PROBLEMS_SHOWN],
     }
@@ -89,7 +95,7 @@ def know_memory_total(viewer: Viewer, node: ServedNode) -> float | None:
     known = viewer.memory_totals.get(node.name)
     if known and known[0] == newest:
         return known[1]
-    total = read_memory_total(viewer.engine, node)
+    total = read_memory_total(viewer.folders.engine, node)
     if total is not None:
         viewer.memory_totals[node.name] = (newest, total)
     return total

@@ -12,21 +12,16 @@ from starlette.background import BackgroundTask
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import FileResponse, Response, StreamingResponse
 
+from nodescope.use.answers.containers import Life
+from nodescope.use.answers.metrics import resolve
+from nodescope.use.answers.refusal import bad_request, too_much
+from nodescope.use.answers.timeseries import SERIES_MOST
 from nodescope.use.viewer import shapes
 from nodescope.use.viewer.export_data import write_extract
 from nodescope.use.viewer.gate import make_error
 from nodescope.use.viewer.live import LISTENERS_MOST, METRICS_MOST, LiveListener, stream
-from nodescope.use.viewer.offline_page import make_booklet
-from nodescope.use.viewer.question import (
-    SERIES_MOST,
-    SeriesMember,
-    choose_members,
-    choose_nodes,
-    members_of,
-    resolve,
-    split_words,
-)
-from nodescope.use.viewer.refusal import bad_request, too_much
+from nodescope.use.viewer.offline_page import make_page
+from nodescope.use.viewer.question import choose_lives, split_words
 from nodescope.use.viewer.request import NodeName, Responses, Viewer, ViewerRequest, Within, Words, work
 from nodescope.use.viewer.routes_facts import answer_instance
 
@@ -49,13 +44,13 @@ def add_streams(api: FastAPI, viewer: Viewer) -> None:
         form: Annotated[Literal["parquet", "csv", "html"], Query(alias="format")] = "csv",
     ) -> Response:
         def answer() -> Response:
-            asked = ViewerRequest.of(viewer, limits)
-            metrics, members = split_words(metric), asked.choose(containers)
+            question = ViewerRequest.of(viewer, limits)
+            metrics, lives = split_words(metric), question.choose(containers)
             if form == "html":
-                return send_booklet(viewer, asked, metrics, members)
+                return send_page(viewer, question, metrics, lives)
             if not metrics:
                 raise bad_request("metric is missing; /api/metrics lists what there is")
-            return send_extract(viewer, asked, metrics, members, form)
+            return send_extract(question, metrics, lives, form)
 
         return await work(viewer, answer)
 
@@ -88,64 +83,54 @@ def add_streams(api: FastAPI, viewer: Viewer) -> None:
 
 
 def make_listener(viewer: Viewer, metrics: Sequence[str], texts: Sequence[str], node: str) -> LiveListener:
-    snapshot = viewer.shelf.snapshot()
-    nodes = choose_nodes(snapshot, node)
+    view = viewer.view(node)
     if len(metrics) > METRICS_MOST:
         raise too_much(f"{len(metrics)} metrics; accepted: up to {METRICS_MOST} in one live tail")
     for metric in metrics:
-        resolve(nodes, metric)
+        resolve(view.nodes, metric)
     words = split_words(texts)
-    members = tuple(choose_members(members_of(snapshot, nodes), words[:SERIES_MOST])) if words else ()
-    return LiveListener(tuple(metrics), members, node)
+    lives = tuple(choose_lives(view.lives(), words[:SERIES_MOST])) if words else ()
+    return LiveListener(tuple(metrics), lives, node)
 
 
 async def listen(viewer: Viewer, listener: LiveListener) -> AsyncIterator[bytes]:
     viewer.listeners += 1
     try:
-        async for part in stream(viewer.engine, viewer.shelf, listener, lambda: viewer.stopping):
+        async for part in stream(viewer.folders, listener, lambda: viewer.stopping):
             yield part
     finally:
         viewer.listeners -= 1
 
 
-def send_booklet(
-    viewer: Viewer, asked: ViewerRequest, metrics: Sequence[str], members: Sequence[SeriesMember] | None
+def send_page(
+    viewer: Viewer, question: ViewerRequest, metrics: Sequence[str], lives: tuple[Life, ...] | None
 ) -> Response:
-    booklet = make_booklet(
-        viewer.engine,
-        asked.snapshot,
-        asked.nodes,
-        answer_instance(viewer),
-        metrics,
-        members,
-        asked.span,
-        viewer.static,
-    )
-    name = f"nodescope-{asked.span.from_ms // 1000}-{asked.span.to_ms // 1000}.html"
+    page = make_page(question.view, answer_instance(viewer), metrics, lives, question.span, viewer.static)
     # Saved, never shown: inside this origin its own script would be refused.
-    headers = {"Content-Disposition": f'attachment; filename="{name}"', "Cache-Control": "no-store"}
-    return Response(booklet.content, media_type="text/html", headers=headers)
+    disposition = f'attachment; filename="{name_file(question, "html")}"'
+    headers = {"Content-Disposition": disposition, "Cache-Control": "no-store"}
+    return Response(page.content, media_type="text/html", headers=headers)
+
+
+def name_file(question: ViewerRequest, form: str) -> str:
+    return f"nodescope-{question.span.from_ms // 1000}-{question.span.to_ms // 1000}.{form}"
 
 
 def send_extract(
-    viewer: Viewer,
-    asked: ViewerRequest,
-    metrics: Sequence[str],
-    members: Sequence[SeriesMember] | None,
-    form: str,
+    question: ViewerRequest, metrics: Sequence[str], lives: tuple[Life, ...] | None, form: str
 ) -> Response:
     descriptor, name = tempfile.mkstemp(prefix="nodescope-export-", suffix=f".{form}")
     os.close(descriptor)
     path = Path(name)
     with ExitStack() as stack:
         stack.callback(path.unlink, missing_ok=True)
-        write_extract(viewer.engine, asked.nodes, metrics, members, asked.span, path)
+        write_extract(question.view, metrics, lives, question.span, path)
         # Written: it is removed when it has been sent.
         forget = stack.pop_all().close
     kind = {"csv": "text/csv; charset=utf-8", "parquet": "application/vnd.apache.parquet"}[form]
     return FileResponse(
         path,
         media_type=kind,
-        filename=f"nodescope-{asked.span.from_ms // 1000}-{asked.span.to_ms // 1000}.{form}",
+        filename=name_file(question, form),
         background=BackgroundTask(forget),
     )

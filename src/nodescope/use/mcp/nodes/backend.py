@@ -1,66 +1,107 @@
 """
 What the tools ask of one node, whoever answers: a data folder here, or a viewer over HTTP.
 
-Every answer is small and already reduced: names, figures, findings. Text that
-came from tenants (pod names, images, labels) is cleaned where it enters.
+Both give the dataclasses of use/answers. Text that came from tenants (pod
+names, images, labels) is cleaned where it enters.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeVar
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Protocol, TypeVar
 
 from nodescope.base.text import clean_text
 from nodescope.base.time_range import TimeRange
+from nodescope.read.series_name import LABELS, Subject
+from nodescope.use.answers.containers import Life
+from nodescope.use.answers.events import ContainerEvent
+from nodescope.use.answers.findings import STUDIES_MOST
+from nodescope.use.answers.levels import Device, Levels, derive_level
+from nodescope.use.answers.metrics import MetricRow
+from nodescope.use.answers.overview import About
+from nodescope.use.answers.timeseries import SERIES_MOST, Timeseries
+from nodescope.use.studies import StudyAnswer, correlation
 
-# A study's answer in its one JSON form (contract of findings).
-StudyAnswer = dict[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class About:
-    """What a node's data is."""
-
-    node: str
-    version: str
-    from_ms: int | None
-    to_ms: int | None
-    containers: int
-    problems: tuple[str, ...] = ()
-    """Files that are not served, and why."""
+# What of a device's labels an answer shows: what it is, and what tells it apart.
+DEVICE_LABELS = ("uuid", "gpu_index", "name", "modelName", "vendor", "device", "pci_bus_id")
+NAME_LABELS = ("l_namespace", "l_pod_name", "l_container_name", "l_qos_class")
 
 
-@dataclass(frozen=True, slots=True)
-class MetricRow:
-    """A metric that can be asked for."""
+class Backend(Protocol):
+    """
+    One node. Calls block, and are made on threads.
 
-    name: str
-    unit: str
-    kind: str
-    help: str
-    is_plain: bool
-    scope: str = "container"
+    What cannot be answered raises RequestRejected with the remedy; a node that
+    cannot be reached raises NodeAway.
+    """
+
+    def read_about(self) -> About: ...
+
+    def read_metrics(self) -> list[MetricRow]: ...
+
+    def read_lives(self, span: TimeRange | None) -> list[Life]:
+        """Containers that were there in the span, or ever; by namespace, name and start."""
+        ...
+
+    def read_timeseries(self, metric: str, span: TimeRange, ids: Sequence[str] | None) -> Timeseries:
+        """One figure for the whole span, exact, without limits; of at most SERIES_MOST ids, or all of a scope."""
+        ...
+
+    def run_studies(self, study: str, metric: str, ids: Sequence[str], span: TimeRange) -> list[StudyAnswer]:
+        """Of at most STUDIES_MOST ids."""
+        ...
+
+    def list_busiest(self, metric: str, span: TimeRange) -> list[str]:
+        """The ids of those that used the most, the first first; at least STUDIES_MOST where there are so many."""
+        ...
+
+    def read_events(self, span: TimeRange) -> list[ContainerEvent]: ...
 
 
-@dataclass(frozen=True, slots=True)
-class ArchivedLife:
-    """One container from its start to its end; a restart is another life."""
+def read_levels(backend: Backend, metric: str, span: TimeRange, ids: Sequence[str] | None = None) -> Levels:
+    """Exact figures over the span, of these containers or of all that were there."""
+    if ids is None:
+        ids = [life.id for life in backend.read_lives(span)]
+    unit, rows = "", []
+    for some in parts_of(ids, SERIES_MOST):
+        found = backend.read_timeseries(metric, span, some)
+        unit = clean_text(found.unit)
+        rows += [level for one in found.series if (level := derive_level(one))]
+    return Levels(unit, tuple(rows))
 
-    container_id: str
-    node: str
-    namespace: str
-    pod: str
-    container: str
-    qos_class: str
-    first_ms: int
-    last_ms: int
-    image: str = ""
-    restarts: int = 0
 
-    @property
-    def name(self) -> str:
-        """pod/container for people; a short id where names are not known."""
-        return "/".join(part for part in (self.pod, self.container) if part) or self.container_id[:12]
+def read_devices(backend: Backend, metric: str, span: TimeRange, node: str) -> tuple[str, list[Device]]:
+    """Of a metric that is not of containers: its unit, and everything that has it."""
+    found = backend.read_timeseries(metric, span, None)
+    devices = []
+    for series in found.series:
+        if level := derive_level(series):
+            kept = {key: clean_text(value, 120) for key in DEVICE_LABELS if (value := series.labels.get(key))}
+            devices.append(Device(clean_name(series.name).removesuffix(f" on {node}"), level, kept))
+    return clean_text(found.unit), devices
 
+
+def run_study(
+    backend: Backend, name: str, metric: str, ids: Sequence[str], span: TimeRange
+) -> list[StudyAnswer]:
+    """One answer for each container that has samples; correlation answers for the first only."""
+    if name == correlation.NAME:
+        others = [one for one in backend.list_busiest(metric, span)[:STUDIES_MOST] if one != ids[0]]
+        ids = [ids[0], *others[: STUDIES_MOST - 1]]
+    answers: list[StudyAnswer] = []
+    for some in parts_of(ids, STUDIES_MOST):
+        answers += backend.run_studies(name, metric, some, span)
+    return [one for one in answers if name != correlation.NAME or one.series["id"] == ids[0]]
+
+
+Item = TypeVar("Item")
+
+
+def parts_of(items: Sequence[Item], size: int) -> Iterator[Sequence[Item]]:
+    """In pieces that one request takes."""
+    return (items[start : start + size] for start in range(0, len(items), size))
+
+
+# -- text from tenants ---------------------------------------------------------------
 
 # A pod's name may be 253 characters; longer than this it would crowd out the
 # sentence it stands in. Its end, which tells replicas apart, stays.
@@ -75,78 +116,35 @@ def clean_name(text: object) -> str:
     return f"{name[: NAME_CHARACTERS - KEPT_END - 3]}...{name[-KEPT_END:]}"
 
 
-@dataclass(frozen=True, slots=True)
-class MetricLevel:
-    """One life's figures of a metric over a span."""
-
-    container_id: str
-    mean: float
-    least: float
-    most: float
-    samples: int
-
-
-@dataclass(frozen=True, slots=True)
-class Levels:
-    """A metric of many lives, and in which unit."""
-
-    unit: str
-    rows: tuple[MetricLevel, ...]
-    refused: tuple[str, ...] = ()
+def clean_life(life: Life, node: str) -> Life:
+    """With names that may stand in a sentence, under the name that the node has here."""
+    labels = tuple(
+        clean_name(value) if value and name in NAME_LABELS else value
+        for name, value in zip(LABELS, life.subject.labels)
+    )
+    details = {**life.subject.details, "image": clean_name(life.image)}
+    cleaned = Life(life.id, "", node, Subject(labels, details, life.first_ms, life.last_ms))
+    if life.scope != "container":
+        return replace(cleaned, name=clean_name(life.name))
+    named = "/".join(part for part in (cleaned.pod, cleaned.container_name) if part)
+    return replace(cleaned, name=named or life.id[:12])
 
 
-@dataclass(frozen=True, slots=True)
-class Thing:
-    """A GPU, a disk, a core, the node itself: what has metrics and is no container."""
-
-    name: str
-    """For people: GPU 0, A100; a uuid is among the labels."""
-    level: MetricLevel
-    labels: Mapping[str, str]
+def clean_lives(lives: Sequence[Life], node: str) -> list[Life]:
+    cleaned = (clean_life(life, node) for life in lives)
+    return sorted(cleaned, key=lambda life: (life.namespace, life.name, life.first_ms))
 
 
-@dataclass(frozen=True, slots=True)
-class NodeEvent:
-    """Something that happened to a container: start, exit, oom, restart."""
-
-    at_ms: int
-    kind: str
-    container_id: str
-    facts: Mapping[str, Any] = field(default_factory=dict)
-
-
-class Backend(Protocol):
-    """
-    One node. Calls block, and are made on threads.
-
-    What cannot be answered as asked raises RequestRejected with the remedy; a
-    node that cannot be reached raises NodeAway.
-    """
-
-    def read_about(self) -> About: ...
-
-    def read_metrics(self) -> list[MetricRow]: ...
-
-    def read_lives(self, span: TimeRange | None) -> list[ArchivedLife]:
-        """Containers that lived in the span, or ever."""
-        ...
-
-    def read_levels(self, metric: str, span: TimeRange, containers: Sequence[str] | None) -> Levels: ...
-
-    def read_things(self, metric: str, span: TimeRange) -> tuple[str, list[Thing]]:
-        """Of a metric that is not of containers: its unit, and everything that has it."""
-        ...
-
-    def study(self, name: str, metric: str, containers: Sequence[str], span: TimeRange) -> list[StudyAnswer]:
-        """One answer for each container that has samples; correlation answers for the first only."""
-        ...
-
-    def read_events(self, span: TimeRange) -> list[NodeEvent]: ...
+def clean_metric(row: MetricRow) -> MetricRow:
+    return replace(
+        row,
+        name=clean_text(row.name),
+        unit=clean_text(row.unit),
+        help=clean_text(row.help),
+        scope=clean_text(row.scope),
+    )
 
 
-Item = TypeVar("Item")
-
-
-def parts_of(items: Sequence[Item], size: int) -> Iterator[Sequence[Item]]:
-    """In pieces that one request takes."""
-    return (items[start : start + size] for start in range(0, len(items), size))
+def clean_about(about: About) -> About:
+    problems = tuple(clean_text(reason) for reason in about.problems)
+    return replace(about, version=clean_text(about.version), problems=problems)

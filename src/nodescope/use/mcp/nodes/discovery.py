@@ -18,12 +18,12 @@ from nodescope.base.errors import NodescopeError
 from nodescope.base.text import clean_text
 from nodescope.kube.client import Client
 from nodescope.kube.watch import ObjectWatch
-from nodescope.use.mcp.nodes.fleet import Seat
-from nodescope.use.mcp.nodes.viewer import Address, ViewerNode
+from nodescope.serve.http_client import Endpoint
+from nodescope.use.mcp.nodes.fleet import NodeEntry
+from nodescope.use.mcp.nodes.viewer import VIEWER_PORT, ViewerNode
 
-# What our manifests put on the pods whose viewer is asked.
+# What our manifests put on the pods that have a viewer.
 SELECTOR = "app.kubernetes.io/name=nodescope,app.kubernetes.io/component=agent"
-VIEWER_PORT = 8050
 # The name a container's port may have, where it is not the usual number.
 PORT_NAME = "viewer"
 
@@ -94,7 +94,7 @@ def find_reason(about: Item, status: Item) -> str:
     return ""
 
 
-class PodRoster:
+class PodDirectory:
     """Kept up to date by a watch; asks the API server itself when a node fails."""
 
     def __init__(
@@ -144,27 +144,28 @@ class PodRoster:
 
     # -- what the fleet asks ------------------------------------------------------
 
-    def seats(self) -> Mapping[str, Seat]:
+    def entries(self) -> Mapping[str, NodeEntry]:
         with self._lock:
             best: dict[str, Pod] = {}
             for pod in self._pods.values():
                 if pod.node not in best or pod.rank > best[pod.node].rank:
                     best[pod.node] = pod
-            seats = {node: self._seat(pod) for node, pod in best.items()}
-            used = {(seat.node, seat.address) for seat in seats.values()}
+            entries = {node: self._entry(pod) for node, pod in best.items()}
+            used = {(entry.node, entry.address) for entry in entries.values()}
             for gone in [key for key in self._backends if key not in used]:
                 self._backends.pop(gone).close()
-        return seats
+        return entries
 
-    def _seat(self, pod: Pod) -> Seat:
-        scheme = "https" if self._ways.tls else "http"
-        address = Address(scheme, pod.ip, pod.port, "", self._ways.tls, self._ways.token)
-        key = (pod.node, address.render())
+    def _entry(self, pod: Pod) -> NodeEntry:
+        endpoint = Endpoint(pod.ip, pod.port, self._ways.tls)
+        key = (pod.node, endpoint.render())
         if key not in self._backends:
-            self._backends[key] = ViewerNode(pod.node, address, self._clock, self._deadline_seconds)
-        return Seat(pod.node, self._backends[key], address.render(), pod.reason)
+            self._backends[key] = ViewerNode(
+                pod.node, endpoint, self._clock, self._deadline_seconds, self._ways.token
+            )
+        return NodeEntry(pod.node, self._backends[key], endpoint.render(), pod.reason)
 
-    def resolve(self, node: str) -> Seat | None:
+    def resolve(self, node: str) -> NodeEntry | None:
         """As the API server has it now, for when the watch lags behind a failure."""
         query = {"labelSelector": self._selector, "fieldSelector": f"spec.nodeName={node}"}
         with self._lookup_lock:
@@ -172,15 +173,15 @@ class PodRoster:
                 items = self._lookup.read(self._path, query).get("items") or []
             except NodescopeError:
                 # Away as well: what the watch knows is all there is.
-                return self.seats().get(node)
+                return self.entries().get(node)
         pods = [pod for item in items if (pod := parse_pod(item, self._ways.port))]
         with self._lock:
             self._pods = {uid: pod for uid, pod in self._pods.items() if pod.node != node}
             self._pods.update({pod.uid: pod for pod in pods})
-        return self.seats().get(node)
+        return self.entries().get(node)
 
     def trouble(self) -> str:
-        """Why the list of nodes may be wrong; the pods' own trouble is told node by node."""
+        """Why the list of nodes may be wrong; each pod's own reason is with its node."""
         state = self.watch.state
         if state.status == "starting":
             return "the API server has not answered yet"

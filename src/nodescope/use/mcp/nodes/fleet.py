@@ -16,7 +16,9 @@ from anyio import to_thread
 from nodescope.base.clock import Clock
 from nodescope.base.errors import NodescopeError, RequestRejected
 from nodescope.base.text import clean_text, hint_nearest
-from nodescope.use.mcp.nodes.backend import About, Backend
+from nodescope.use.answers.overview import About
+from nodescope.use.answers.refusal import Refused
+from nodescope.use.mcp.nodes.backend import Backend
 from nodescope.use.mcp.protocol.errors import NodeAway, ToolMisused
 
 Reply = TypeVar("Reply")
@@ -30,8 +32,8 @@ MOST_DEADLINES = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Seat:
-    """A node as the roster knows it."""
+class NodeEntry:
+    """A node as the directory knows it."""
 
     node: str
     backend: Backend
@@ -40,12 +42,12 @@ class Seat:
     """Why it is not asked; empty when it is."""
 
 
-class NodeRoster(Protocol):
+class NodeDirectory(Protocol):
     """Who there is; it may change at any time."""
 
-    def seats(self) -> Mapping[str, Seat]: ...
+    def entries(self) -> Mapping[str, NodeEntry]: ...
 
-    def resolve(self, node: str) -> Seat | None:
+    def resolve(self, node: str) -> NodeEntry | None:
         """Looked up anew, after a failure; None when the node is gone."""
         ...
 
@@ -76,48 +78,52 @@ class Replies(Generic[Reply]):
 class Fleet:
     """The nodes that can be asked."""
 
-    def __init__(self, roster: NodeRoster, clock: Clock, deadline_seconds: float = DEADLINE_SECONDS) -> None:
-        self.roster = roster
+    def __init__(
+        self, directory: NodeDirectory, clock: Clock, deadline_seconds: float = DEADLINE_SECONDS
+    ) -> None:
+        self.directory = directory
         self.clock = clock
         self.deadline_seconds = deadline_seconds
 
     def now_ms(self) -> int:
         return self.clock.wall_ns() // 1_000_000
 
-    def choose(self, node: str | None) -> dict[str, Seat]:
+    def choose(self, node: str | None) -> dict[str, NodeEntry]:
         """All nodes, or the one that was named; a miss is answered with the nearest name."""
-        seats = dict(sorted(self.roster.seats().items()))
-        if not seats:
-            trouble = self.roster.trouble()
+        entries = dict(sorted(self.directory.entries().items()))
+        if not entries:
+            trouble = self.directory.trouble()
             raise ToolMisused(
                 f"there is no node to ask{f': {trouble}' if trouble else ''}; "
                 "check the data folder, --viewer or the viewers' label, and call list_nodes again"
             )
         if node is None:
-            return seats
-        if node in seats:
-            return {node: seats[node]}
-        names = ", ".join(list(seats)[:8]) + (f" and {len(seats) - 8} more" if len(seats) > 8 else "")
-        raise ToolMisused(f'no node "{clean_text(node, 80)}"{hint_nearest(node, seats)}; there are: {names}')
+            return entries
+        if node in entries:
+            return {node: entries[node]}
+        names = ", ".join(list(entries)[:8]) + (f" and {len(entries) - 8} more" if len(entries) > 8 else "")
+        raise ToolMisused(
+            f'no node "{clean_text(node, 80)}"{hint_nearest(node, entries)}; there are: {names}'
+        )
 
     async def ask(
         self,
-        seats: Mapping[str, Seat],
+        entries: Mapping[str, NodeEntry],
         question: Callable[[Backend], Reply],
         deadline_seconds: float | None = None,
     ) -> Replies[Reply]:
         """The question put to every node on threads; in order of names whatever came first."""
         deadline_seconds = deadline_seconds or self.deadline_seconds
         replies: Replies[Reply] = Replies()
-        asked = [seat for seat in seats.values() if not seat.reason]
-        replies.away.update({seat.node: seat.reason for seat in seats.values() if seat.reason})
-        waiting = {seat.node for seat in asked}
+        ready = [entry for entry in entries.values() if not entry.reason]
+        replies.away.update({entry.node: entry.reason for entry in entries.values() if entry.reason})
+        waiting = {entry.node for entry in ready}
         turns = anyio.Semaphore(AT_ONCE)
         with anyio.move_on_after(deadline_seconds * MOST_DEADLINES):
             async with anyio.create_task_group() as group:
-                for seat in asked:
+                for entry in ready:
                     group.start_soon(
-                        partial(self._ask_one, seat, question, deadline_seconds, turns, replies, waiting)
+                        partial(self._ask_one, entry, question, deadline_seconds, turns, replies, waiting)
                     )
         for node in waiting:
             replies.away[node] = "not asked in time: too many other nodes did not answer"
@@ -129,7 +135,7 @@ class Fleet:
 
     async def _ask_one(
         self,
-        seat: Seat,
+        entry: NodeEntry,
         question: Callable[[Backend], Reply],
         deadline_seconds: float,
         turns: anyio.Semaphore,
@@ -139,103 +145,79 @@ class Fleet:
         async with turns:
             try:
                 with anyio.fail_after(deadline_seconds):
-                    replies.answers[seat.node] = await self._try_twice(seat, question)
+                    replies.answers[entry.node] = await self._try_twice(entry, question)
             except TimeoutError:
-                replies.away[seat.node] = f"no answer within {deadline_seconds:g} s"
+                replies.away[entry.node] = f"no answer within {deadline_seconds:g} s"
             except NodeAway as error:
-                replies.away[seat.node] = str(error)
+                replies.away[entry.node] = str(error)
             except (RequestRejected, ToolMisused) as error:
-                replies.refused[seat.node] = str(error)
-                replies.errors[seat.node] = (
-                    error if isinstance(error, ToolMisused) else ToolMisused(str(error))
+                replies.refused[entry.node] = sentence = render_refusal(error)
+                replies.errors[entry.node] = (
+                    error if isinstance(error, ToolMisused) else ToolMisused(sentence)
                 )
             except (NodescopeError, OSError) as error:
-                replies.away[seat.node] = str(error) or type(error).__name__
-            waiting.discard(seat.node)
+                replies.away[entry.node] = str(error) or type(error).__name__
+            waiting.discard(entry.node)
 
-    async def _try_twice(self, seat: Seat, question: Callable[[Backend], Reply]) -> Reply:
+    async def _try_twice(self, entry: NodeEntry, question: Callable[[Backend], Reply]) -> Reply:
         """Once more where the node has moved meanwhile: its pod was replaced."""
         try:
-            return await run(question, seat.backend)
+            return await run(question, entry.backend)
         except NodeAway:
-            now = await run(self.roster.resolve, seat.node)
-            if now is None or now.reason or now.address == seat.address:
+            now = await run(self.directory.resolve, entry.node)
+            if now is None or now.reason or now.address == entry.address:
                 raise
             return await run(question, now.backend)
 
-    async def read_abouts(self, seats: Mapping[str, Seat]) -> Replies[About]:
-        return await self.ask(seats, read_about)
+    async def read_abouts(self, entries: Mapping[str, NodeEntry]) -> Replies[About]:
+        return await self.ask(entries, lambda backend: backend.read_about())
 
 
-def read_about(backend: Backend) -> About:
-    return backend.read_about()
+def render_refusal(error: NodescopeError) -> str:
+    """With what would be accepted, where the node says so."""
+    return f"{error} {error.hint}".strip() if isinstance(error, Refused) else str(error)
 
 
-Asked = TypeVar("Asked")
+Argument = TypeVar("Argument")
 
 
-async def run(function: Callable[[Asked], Reply], argument: Asked) -> Reply:
+async def run(function: Callable[[Argument], Reply], argument: Argument) -> Reply:
     """On a thread that is left behind when the deadline comes; its own timeouts end it."""
     return await to_thread.run_sync(
         function, argument, abandon_on_cancel=True, limiter=anyio.CapacityLimiter(1)
     )
 
 
-class LocalRoster:
-    """Nodes of data folders on this machine, found anew as folders fill."""
-
-    def __init__(
-        self,
-        list_nodes: Callable[[], Sequence[str]],
-        build: Callable[[str], Backend],
-        trouble: Callable[[], str],
-    ) -> None:
-        self._list_nodes = list_nodes
-        self._build = build
-        self.trouble = trouble
-        self._seats: dict[str, Seat] = {}
-
-    def seats(self) -> Mapping[str, Seat]:
-        names = self._list_nodes()
-        self._seats = {
-            name: self._seats.get(name) or Seat(name, self._build(name), "this machine") for name in names
-        }
-        return self._seats
-
-    def resolve(self, node: str) -> Seat | None:
-        return self.seats().get(node)
-
-
-class StaticRoster:
+class StaticDirectory:
     """Viewers whose addresses were given."""
 
-    def __init__(self, seats: Mapping[str, Seat]) -> None:
-        self._seats = dict(seats)
+    def __init__(self, entries: Mapping[str, NodeEntry]) -> None:
+        self._entries = dict(entries)
 
-    def seats(self) -> Mapping[str, Seat]:
-        return self._seats
+    def entries(self) -> Mapping[str, NodeEntry]:
+        return self._entries
 
-    def resolve(self, node: str) -> Seat | None:
-        return self._seats.get(node)
+    def resolve(self, node: str) -> NodeEntry | None:
+        return self._entries.get(node)
 
     def trouble(self) -> str:
         return ""
 
 
-class JoinedRoster:
-    """Several rosters as one; of one name the first counts."""
+class JoinedDirectory:
+    """Several directories as one; of one name the first counts."""
 
-    def __init__(self, rosters: Sequence[NodeRoster]) -> None:
-        self._rosters = tuple(rosters)
+    def __init__(self, directories: Sequence[NodeDirectory]) -> None:
+        self._directories = tuple(directories)
 
-    def seats(self) -> Mapping[str, Seat]:
-        found: dict[str, Seat] = {}
-        for roster in reversed(self._rosters):
-            found.update(roster.seats())
+    def entries(self) -> Mapping[str, NodeEntry]:
+        found: dict[str, NodeEntry] = {}
+        for directory in reversed(self._directories):
+            found.update(directory.entries())
         return found
 
-    def resolve(self, node: str) -> Seat | None:
-        return next((seat for roster in self._rosters if (seat := roster.resolve(node))), None)
+    def resolve(self, node: str) -> NodeEntry | None:
+        return next((entry for directory in self._directories if (entry := directory.resolve(node))), None)
 
     def trouble(self) -> str:
-        return "; ".join(trouble for roster in self._rosters if (trouble := roster.trouble()))
+        return "; ".join(trouble for directory in self._directories if (trouble := directory.trouble()))

@@ -20,7 +20,7 @@ ENVELOPE_BYTES = 400
 # Rows with numbers: as many as the contract lets a list have.
 MOST_FINDINGS = 12
 # Sentences that go into the text; the rest is in the structured part.
-TOLD_FINDINGS = 5
+SHOWN_FINDINGS = 5
 SENTENCE_CHARACTERS = 400
 # Two sentences at most, each with a name or two.
 HEADLINE_CHARACTERS = 800
@@ -32,7 +32,7 @@ Fact = str | int | float | bool | None
 
 @dataclass(frozen=True, slots=True)
 class ToolFinding:
-    """One thing that was seen, and on what it rests."""
+    """What was seen, and on what it rests."""
 
     sentence: str
     kind: str
@@ -103,7 +103,7 @@ class ToolAnswer:
     names: tuple[str, ...] = ()
     """Further names without figures, such as the rest of a long list."""
     studies: Mapping[str, str] = field(default_factory=dict)
-    """Studies and the question each answers, where they are asked for."""
+    """Studies and the question each answers, where a call wants them."""
     looked_at: str = ""
     """The span and the nodes, in words."""
     not_looked_at: tuple[str, ...] = ()
@@ -139,9 +139,9 @@ class ToolAnswer:
     def render(self) -> str:
         """The short text: enough to act on where only text is shown."""
         lines = [clean_text(self.headline, HEADLINE_CHARACTERS)]
-        told = [clean_text(one.sentence, SENTENCE_CHARACTERS) for one in self._weightiest()]
-        lines += [f"- {sentence}" for sentence in told if sentence != lines[0]]
-        more = len(self.findings) - len(told) + self.left_out
+        shown = [clean_text(one.sentence, SENTENCE_CHARACTERS) for one in self._weightiest()]
+        lines += [f"- {sentence}" for sentence in shown if sentence != lines[0]]
+        more = len(self.findings) - len(shown) + self.left_out
         if more > 0:
             lines.append(f"- and {more} more")
         if self.names:
@@ -160,7 +160,7 @@ class ToolAnswer:
         """As many as the text has room for, in the order of the answer."""
         places = range(len(self.findings))
         heaviest = sorted(places, key=lambda place: (-self.findings[place].weight, place))
-        return [self.findings[place] for place in sorted(heaviest[:TOLD_FINDINGS])]
+        return [self.findings[place] for place in sorted(heaviest[:SHOWN_FINDINGS])]
 
 
 def join_names(names: Sequence[str]) -> str:
@@ -184,7 +184,7 @@ MOST_LINES = 6
 
 
 def fit(answer: ToolAnswer) -> tuple[str, dict[str, Any]]:
-    """Text and structured part within the limit; what gives way first is what is least asked for."""
+    """Text and structured part within the limit; the least important gives way first."""
     answer = bound(answer)
     while True:
         text, content = answer.render(), answer.to_json()

@@ -1,8 +1,8 @@
 """Names offered while a person fills in a prompt: nodes and containers that begin with what is typed."""
 
+from nodescope.use.answers.containers import group_lives
 from nodescope.use.mcp.nodes.fleet import Fleet
 from nodescope.use.mcp.protocol.errors import ToolMisused
-from nodescope.use.mcp.tools.shared.container import gather_residents
 
 # The protocol's own limit is 100; nobody reads more than a screen.
 MOST = 20
@@ -22,13 +22,13 @@ async def read_names(fleet: Fleet, argument: str) -> list[str]:
     if argument == "at":
         return list(MOMENTS)
     try:
-        seats = fleet.choose(None)
+        entries = fleet.choose(None)
     except ToolMisused:
         return []
     if argument == "node":
-        return list(seats)
+        return list(entries)
     if argument != "container":
         return []
-    replies = await fleet.ask(seats, lambda backend: backend.read_lives(None))
+    replies = await fleet.ask(entries, lambda backend: backend.read_lives(None))
     lives = (life for found in replies.answers.values() for life in found)
-    return sorted({resident.name for resident in gather_residents(lives)})
+    return sorted({container.name for container in group_lives(lives)})

@@ -49,17 +49,17 @@ class Readiness:
 
     async def _look(self) -> tuple[bool, dict[str, Any]]:
         try:
-            seats = self._fleet.choose(None)
+            entries = self._fleet.choose(None)
         except ToolMisused as error:
             return False, {"ready": False, "reason": str(error), "nodes": 0}
-        replies = await self._fleet.ask(seats, lambda backend: backend.read_about(), READY_SECONDS)
+        replies = await self._fleet.ask(entries, lambda backend: backend.read_about(), READY_SECONDS)
         away = {**replies.away, **replies.refused}
         content = {
             "ready": bool(replies.answers),
-            "nodes": len(seats),
+            "nodes": len(entries),
             "nodes_ready": len(replies.answers),
             "not_ready": {node: clean_text(reason, 200) for node, reason in list(away.items())[:20]},
-            "reason": clean_text(self._fleet.roster.trouble(), 400)
+            "reason": clean_text(self._fleet.directory.trouble(), 400)
             or ("" if replies.answers else "no node answers"),
         }
         return bool(replies.answers), content

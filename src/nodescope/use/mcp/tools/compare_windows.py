@@ -1,34 +1,35 @@
 """What is different between two spans of time, of one container or of a node's containers?"""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from math import erf
 
 from nodescope.base.errors import RequestRejected
 from nodescope.base.quantity import render_quantity
 from nodescope.base.time_range import TimeRange, render_moment
-from nodescope.use.mcp.nodes.backend import About, Backend
+from nodescope.use.answers.containers import Container, group_lives
+from nodescope.use.mcp.nodes.backend import Backend, read_levels, run_study
 from nodescope.use.mcp.nodes.fleet import Fleet
 from nodescope.use.mcp.protocol.answer import MOST_FINDINGS, Fact, NextCall, ToolAnswer, ToolFinding
 from nodescope.use.mcp.protocol.argument import NODE, Argument, Values
 from nodescope.use.mcp.protocol.errors import ToolMisused
 from nodescope.use.mcp.protocol.tool import Tool
-from nodescope.use.mcp.tools.shared.container import Resident, find_resident, gather_residents
+from nodescope.use.mcp.tools.shared.container import find_container
 from nodescope.use.mcp.tools.shared.container_span import MOST_LIVES
 from nodescope.use.mcp.tools.shared.level_table import LevelRow, join_levels
 from nodescope.use.mcp.tools.shared.merge_lives import merge_figures
 from nodescope.use.mcp.tools.shared.time_text import (
     choose_span,
+    join_alike,
+    list_clipped,
     newest_of,
     read_moment,
     render_iso,
     render_span,
-    tell_alike,
-    tell_clipped,
 )
 
 METRICS = ("cpu", "memory", "cpu_throttled", "pressure_cpu", "pressure_memory", "pressure_io", "disk_write")
-# Less than a tenth is told as "about the same".
+# Less than a tenth is "about the same".
 SAME_SHARE = 0.1
 # A share of time below this is nothing in both spans, whatever its ratio.
 IDLE = {
@@ -72,148 +73,122 @@ class WindowPair:
 
     @property
     def weight(self) -> float:
-        """What is told first: a share of time by how much of the time, the rest by how much of itself."""
+        """What comes first: a share of time by how much of the time, the rest by how much of itself."""
         if self.metric not in SHARES:
             return abs(self.change)
         return min(1.0, SHARE_WEIGHT * abs(float(self.after["avg"] or 0) - float(self.before["avg"] or 0)))
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
-    """What a node answered."""
+class Windows:
+    """Both windows as a node's data has them."""
 
+    node: str
     first: TimeRange
     second: TimeRange
     newest_ms: int
+    metrics: tuple[str, ...]
+    """Those of METRICS that the node has."""
+    clipped: tuple[str, ...]
+    """Where the data is shorter than a window that was given."""
+
+    def render(self, verb: str) -> str:
+        first, second = (render_span(span, self.newest_ms) for span in (self.first, self.second))
+        return f"a {verb} {first}; b {verb} {second}"
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """What a node answered."""
+
+    windows: Windows
     pairs: list[WindowPair]
     only_first: frozenset[str] = frozenset()
     only_second: frozenset[str] = frozenset()
-    clipped: tuple[str, ...] = ()
-    """Where the data is shorter than a window that was asked for."""
 
 
-def choose_spans(about: About, values: Values) -> tuple[TimeRange, TimeRange]:
+def read_windows(backend: Backend, values: Values) -> Windows:
+    about = backend.read_about()
     newest_ms = newest_of(about)
-    for one in ("a", "b"):
-        start = read_moment(f"{one}_from", values[f"{one}_from"], newest_ms)
-        end = read_moment(f"{one}_to", values[f"{one}_to"], newest_ms)
-        if start >= end:
+    given = {one: (values[f"{one}_from"], values[f"{one}_to"]) for one in ("a", "b")}
+    for one, (start, end) in given.items():
+        if read_moment(f"{one}_from", start, newest_ms) >= read_moment(f"{one}_to", end, newest_ms):
             raise ToolMisused(f'window {one} ends before it begins; swap "{one}_from" and "{one}_to"')
-    first = choose_span(about, values["a_from"], values["a_to"])
-    return first, choose_span(about, values["b_from"], values["b_to"])
+    first, second = (choose_span(about, *moments) for moments in given.values())
+    known = {row.name for row in backend.read_metrics()}
+    metrics = tuple(name for name in METRICS if name in known)
+    clipped = [
+        line for one, moments in given.items() for line in list_clipped(about, f"window {one}", *moments)
+    ]
+    return Windows(about.node, first, second, newest_ms, metrics, tuple(clipped))
 
 
-def tell_shorter(about: About, values: Values) -> tuple[str, ...]:
-    return tuple(
-        line
-        for one in ("a", "b")
-        for line in tell_clipped(about, f"window {one}", values[f"{one}_from"], values[f"{one}_to"])
-    )
+def compare_container(backend: Backend, container: Container, values: Values) -> Compared:
+    windows = read_windows(backend, values)
+    restarts = count_restarts(container, windows)
+    pairs = []
+    for metric in windows.metrics:
+        before, after = (
+            merge_figures(run_study(backend, "summary", metric, ids_within(container, span, name), span))
+            for name, span in (("a", windows.first), ("b", windows.second))
+        )
+        if before and after:
+            unit = str(after.get("unit") or "")
+            pairs.append(WindowPair(container.node, container.name, metric, unit, before, after, restarts))
+    return Compared(windows, pairs)
 
 
-def ask_container(resident: Resident, values: Values) -> Callable[[Backend], Compared]:
-    def question(backend: Backend) -> Compared:
-        about = backend.read_about()
-        first, second = choose_spans(about, values)
-        known = {row.name for row in backend.read_metrics()}
-        pairs = []
-        for metric in METRICS:
-            if metric not in known:
-                continue
-            before, after = (
-                merge_figures(backend.study("summary", metric, lives_of(resident, span, name), span))
-                for name, span in (("a", first), ("b", second))
-            )
-            if before and after:
-                pairs.append(
-                    WindowPair(
-                        resident.node,
-                        resident.name,
-                        metric,
-                        str(after.get("unit") or ""),
-                        before,
-                        after,
-                        count_restarts(resident, first, second),
-                    )
-                )
-        clipped = tell_shorter(about, values)
-        return Compared(first, second, newest_of(about), pairs, clipped=clipped)
-
-    return question
-
-
-def count_restarts(resident: Resident, first: TimeRange, second: TimeRange) -> int:
+def count_restarts(container: Container, windows: Windows) -> int:
+    first, second = windows.first, windows.second
     both = TimeRange(min(first.from_ms, second.from_ms), max(first.to_ms, second.to_ms))
-    return max(0, len(resident.within(both)) - 1)
+    return max(0, len(container.within(both)) - 1)
 
 
-def lives_of(resident: Resident, span: TimeRange, window_name: str) -> list[str]:
-    lives = resident.within(span)
+def ids_within(container: Container, span: TimeRange, window_name: str) -> list[str]:
+    lives = container.within(span)
     if not lives:
         raise ToolMisused(
-            f'"{resident.name}" was not there in window {window_name}; it was seen from '
-            f"{render_moment(resident.first_ms)} to {render_moment(resident.last_ms)}"
+            f'"{container.name}" was not there in window {window_name}; it was seen from '
+            f"{render_moment(container.first_ms)} to {render_moment(container.last_ms)}"
         )
-    return [life.container_id for life in lives[-MOST_LIVES:]]
+    return [life.id for life in lives[-MOST_LIVES:]]
 
 
-def ask_node(values: Values) -> Callable[[Backend], Compared]:
-    def question(backend: Backend) -> Compared:
-        about = backend.read_about()
-        first, second = choose_spans(about, values)
-        residents = gather_residents(backend.read_lives(None))
-        pairs: list[WindowPair] = []
-        only_first: set[str] = set()
-        only_second: set[str] = set()
-        known = {row.name for row in backend.read_metrics()}
-        for metric in (name for name in METRICS if name in known):
-            try:
-                levels = [backend.read_levels(metric, span, None) for span in (first, second)]
-            except RequestRejected:
-                continue
-            before, after = (
-                {row.resident.full_name: row for row in join_levels(residents, one.rows, span)}
-                for one, span in zip(levels, (first, second), strict=True)
-            )
-            if metric in PRESENT:
-                only_first |= set(before) - set(after)
-                only_second |= set(after) - set(before)
-            unit = levels[0].unit
-            if metric in ("cpu", "memory") and before and after:
-                pairs.append(
-                    WindowPair(
-                        about.node,
-                        None,
-                        metric,
-                        unit,
-                        total(list(before.values())),
-                        total(list(after.values())),
-                    )
-                )
-            pairs += [
-                WindowPair(
-                    about.node,
-                    before[name].resident.name,
-                    metric,
-                    unit,
-                    facts(before[name]),
-                    facts(after[name]),
-                    count_restarts(before[name].resident, first, second),
-                )
-                for name in before
-                if name in after
-            ]
-        return Compared(
-            first,
-            second,
-            newest_of(about),
-            pairs,
-            frozenset(only_first),
-            frozenset(only_second),
-            tell_shorter(about, values),
+Rows = dict[str, LevelRow]
+
+
+def compare_node(backend: Backend, values: Values) -> Compared:
+    windows = read_windows(backend, values)
+    containers = group_lives(backend.read_lives(None))
+    pairs: list[WindowPair] = []
+    only_first: set[str] = set()
+    only_second: set[str] = set()
+    for metric in windows.metrics:
+        try:
+            levels = [read_levels(backend, metric, span) for span in (windows.first, windows.second)]
+        except RequestRejected:
+            continue
+        before, after = (
+            {row.container.full_name: row for row in join_levels(containers, one.rows, span)}
+            for one, span in zip(levels, (windows.first, windows.second), strict=True)
         )
+        pairs += pair_rows(windows, metric, levels[0].unit, before, after)
+        if metric in PRESENT:
+            only_first |= set(before) - set(after)
+            only_second |= set(after) - set(before)
+    return Compared(windows, pairs, frozenset(only_first), frozenset(only_second))
 
-    return question
+
+def pair_rows(windows: Windows, metric: str, unit: str, before: Rows, after: Rows) -> Iterator[WindowPair]:
+    """All containers together, where adding them up makes sense; then each that is in both windows."""
+    if metric in PRESENT and before and after:
+        totals = total(before.values()), total(after.values())
+        yield WindowPair(windows.node, None, metric, unit, *totals)
+    for name, row in before.items():
+        if name in after:
+            restarts = count_restarts(row.container, windows)
+            figures = facts(row), facts(after[name])
+            yield WindowPair(windows.node, row.container.name, metric, unit, *figures, restarts)
 
 
 def facts(row: LevelRow) -> dict[str, Fact]:
@@ -226,7 +201,7 @@ def facts(row: LevelRow) -> dict[str, Fact]:
     }
 
 
-def total(rows: Sequence[LevelRow]) -> dict[str, Fact]:
+def total(rows: Collection[LevelRow]) -> dict[str, Fact]:
     """Of all containers: each counts for as long as it was there."""
     return {
         "avg": sum(row.mean * row.there_share for row in rows),
@@ -237,41 +212,40 @@ def total(rows: Sequence[LevelRow]) -> dict[str, Fact]:
 
 async def run(fleet: Fleet, values: Values) -> ToolAnswer:
     if values["container"]:
-        seat, resident = await find_resident(fleet, values["container"], values["node"])
-        replies = (await fleet.ask({seat.node: seat}, ask_container(resident, values))).need_one()
-        what = f'"{resident.name}" on {seat.node}'
+        entry, container = await find_container(fleet, values["container"], values["node"])
+        entries = {entry.node: entry}
+        replies = await fleet.ask(entries, lambda backend: compare_container(backend, container, values))
+        what = f'"{container.name}" on {entry.node}'
     else:
-        replies = (await fleet.ask(fleet.choose(values["node"]), ask_node(values))).need_one()
+        entries = fleet.choose(values["node"])
+        replies = await fleet.ask(entries, lambda backend: compare_node(backend, values))
         what = f"the containers of {', '.join(list(replies.answers)[:5])}"
-    parts = list(replies.answers.values())
+    parts = list(replies.need_one().answers.values())
     pairs = sorted((pair for part in parts for pair in part.pairs), key=lambda pair: -pair.weight)
     changed = [pair for pair in pairs if abs(pair.change) >= SAME_SHARE]
     shown = changed or pairs[:3]
-    first = parts[0]
+    windows = parts[0].windows
     return ToolAnswer(
-        headline=tell_headline(what, changed, pairs, first),
+        headline=render_headline(what, changed, pairs, windows),
         status="found" if changed else "none" if pairs else "not_enough_data",
-        findings=tuple(tell(pair, first) for pair in shown[:MOST_FINDINGS]),
+        findings=tuple(render_pair(pair, windows) for pair in shown[:MOST_FINDINGS]),
         left_out=max(0, len(shown) - MOST_FINDINGS),
-        looked_at=f"{what}: a = {render_span(first.first, first.newest_ms)}; b = {render_span(first.second, first.newest_ms)}",
-        not_looked_at=tell_gaps(parts, len(pairs) - len(changed)),
+        looked_at=f"{what}: {windows.render('=')}",
+        not_looked_at=list_gaps(parts, len(pairs) - len(changed)),
         nodes_away={**replies.away, **replies.refused},
-        next_call=suggest(changed, first),
+        next_call=suggest(changed, windows),
     )
 
 
-def tell_headline(what: str, changed: list[WindowPair], pairs: list[WindowPair], part: Compared) -> str:
+def render_headline(what: str, changed: list[WindowPair], pairs: list[WindowPair], windows: Windows) -> str:
     if not pairs:
         return f"Cannot compare {what}: no metric has samples in both windows."
     if not changed:
         return f"No: {what} did about the same in both windows ({len(pairs)} figures compared, none differs by 10 %)."
-    windows = (
-        f"a is {render_span(part.first, part.newest_ms)}; b is {render_span(part.second, part.newest_ms)}"
-    )
-    return f"{tell(changed[0], part).sentence} {len(changed)} of {len(pairs)} figures of {what} differ by 10 % or more ({windows})."
+    return f"{render_pair(changed[0], windows).sentence} {len(changed)} of {len(pairs)} figures of {what} differ by 10 % or more ({windows.render('is')})."
 
 
-def tell(pair: WindowPair, part: Compared) -> ToolFinding:
+def render_pair(pair: WindowPair, windows: Windows) -> ToolFinding:
     first, second = float(pair.before["avg"] or 0), float(pair.after["avg"] or 0)
     verb = "rose" if second > first else "fell" if second < first else "stayed"
     ratio = f" ({100 * (second - first) / abs(first):+.0f} %)" if first else ""
@@ -290,8 +264,8 @@ def tell(pair: WindowPair, part: Compared) -> ToolFinding:
         missing_share=max(
             float(pair.before.get("missing_share") or 0), float(pair.after.get("missing_share") or 0)
         ),
-        start_at=part.first.from_ms / 1000,
-        end_at=part.second.to_ms / 1000,
+        start_at=windows.first.from_ms / 1000,
+        end_at=windows.second.to_ms / 1000,
         evidence={
             "a_avg": first,
             "b_avg": second,
@@ -306,7 +280,7 @@ def tell(pair: WindowPair, part: Compared) -> ToolFinding:
 
 def sureness(pair: WindowPair) -> float | None:
     """
-    Of all pairs of one sample of each window, the share that differs in the told direction.
+    Of all pairs of one sample of each window, the share that differs in that direction.
 
     From means and deviations, as if normal: Phi(|difference| / sqrt(var a + var b)).
     """
@@ -318,8 +292,8 @@ def sureness(pair: WindowPair) -> float | None:
     return 0.5 * (1 + erf(away / (2 * variance) ** 0.5)) if variance > 0 else 1.0 if away else 0.5
 
 
-def tell_gaps(parts: list[Compared], same: int) -> tuple[str, ...]:
-    told = [
+def list_gaps(parts: list[Compared], same: int) -> tuple[str, ...]:
+    lines = [
         f"{same} figures that are about the same",
         "when within the windows it changed (analyze_container, changepoint)",
     ]
@@ -330,11 +304,11 @@ def tell_gaps(parts: list[Compared], same: int) -> tuple[str, ...]:
         if only:
             listed = ", ".join(f'"{one}"' for one in only[:MOST_NAMED])
             more = f" and {len(only) - MOST_NAMED} more" if len(only) > MOST_NAMED else ""
-            told.insert(0, f"not compared, because only in window {name}: {listed}{more}")
-    return (*tell_alike([line for part in parts for line in part.clipped]), *told)
+            lines.insert(0, f"not compared, because only in window {name}: {listed}{more}")
+    return (*join_alike([line for part in parts for line in part.windows.clipped]), *lines)
 
 
-def suggest(changed: list[WindowPair], part: Compared) -> NextCall:
+def suggest(changed: list[WindowPair], windows: Windows) -> NextCall:
     pair = next((one for one in changed if one.container), None)
     if pair is None or pair.container is None:
         return NextCall("top_containers", {"by": "memory"}, "who uses the most now")
@@ -343,8 +317,8 @@ def suggest(changed: list[WindowPair], part: Compared) -> NextCall:
         "study": "changepoint",
         "metric": pair.metric,
         "node": pair.node,
-        "from": render_iso(min(part.first.from_ms, part.second.from_ms)),
-        "to": render_iso(max(part.first.to_ms, part.second.to_ms)),
+        "from": render_iso(min(windows.first.from_ms, windows.second.from_ms)),
+        "to": render_iso(max(windows.first.to_ms, windows.second.to_ms)),
     }
     return NextCall("analyze_container", arguments, "when it changed")
 

@@ -1,22 +1,25 @@
 """What changed around a moment, in order, across the containers of a node?"""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from nodescope.base.errors import RequestRejected
 from nodescope.base.quantity import render_seconds
 from nodescope.base.time_range import TimeRange, render_moment
-from nodescope.use.mcp.nodes.backend import Backend, MetricLevel, NodeEvent
+from nodescope.use.answers.containers import Container, group_lives
+from nodescope.use.answers.events import ContainerEvent
+from nodescope.use.answers.levels import MetricLevel
+from nodescope.use.mcp.nodes.backend import Backend, read_levels, run_study
 from nodescope.use.mcp.nodes.fleet import Fleet
 from nodescope.use.mcp.protocol.answer import MOST_FINDINGS, NextCall, ToolAnswer, ToolFinding
 from nodescope.use.mcp.protocol.argument import NODE, Argument, Values
 from nodescope.use.mcp.protocol.errors import ToolMisused
 from nodescope.use.mcp.protocol.tool import Tool
-from nodescope.use.mcp.tools.shared.container import Resident, find_resident, gather_residents
+from nodescope.use.mcp.tools.shared.container import find_container
 from nodescope.use.mcp.tools.shared.leak import find_leaks
-from nodescope.use.mcp.tools.shared.merge_lives import is_material, merge_answers, tell_finding
-from nodescope.use.mcp.tools.shared.restart import MOST_TOLD, tell_restarts
+from nodescope.use.mcp.tools.shared.merge_lives import is_material, merge_answers, render_finding
+from nodescope.use.mcp.tools.shared.restart import MOST_NAMED, find_restarts
 from nodescope.use.mcp.tools.shared.time_text import newest_of, read_moment, render_at, render_iso
 
 METRICS = ("memory", "cpu", "cpu_throttled", "pressure_memory", "pressure_cpu", "pressure_io")
@@ -34,7 +37,7 @@ MOVED_SHARE = 0.1
 MOST_STUDIED = 8
 # So many changes of one metric are one finding: a pattern, not an incident.
 MANY_CHANGES = 2
-TOLD_EVIDENCE = (
+KEPT_EVIDENCE = (
     "before",
     "after",
     "change",
@@ -58,7 +61,7 @@ WEIGHT = {
     "loop_restart": 0.8,
     "pattern": 0.2,
 }
-# What changed in the very seconds that were asked about is what was meant.
+# What changed within these seconds of the given moment is what was meant.
 AT_ONCE_SECONDS, AT_ONCE_WEIGHT = 5.0, 1.0
 
 
@@ -74,40 +77,37 @@ class NodeIncident:
     studied: int
 
 
-def ask(values: Values, resident: Resident | None) -> Callable[[Backend], NodeIncident]:
-    def question(backend: Backend) -> NodeIncident:
-        about = backend.read_about()
-        newest_ms = newest_of(about)
-        at_ms = read_moment("at", values["at"], newest_ms)
-        reach_ms = (values["minutes"] or USUAL_MINUTES) * 60_000
-        oldest_ms = about.from_ms if about.from_ms is not None else newest_ms
-        if not oldest_ms <= at_ms <= newest_ms:
-            raise ToolMisused(
-                f"node {about.node} has no data at {render_moment(at_ms)}; it has "
-                f"{render_moment(oldest_ms)} to {render_moment(newest_ms)}: choose a time in between"
-            )
-        span = TimeRange(max(oldest_ms, at_ms - reach_ms), min(newest_ms, at_ms + reach_ms))
-        everybody = [resident] if resident else gather_residents(backend.read_lives(span))
-        by_id = {life.container_id: one for one in everybody for life in one.lives}
-        events = [event for event in backend.read_events(span) if event.container_id in by_id]
-        findings = tell_lives(everybody, events, span, newest_ms)
-        known = {row.name for row in backend.read_metrics()}
-        if "memory" in known:
-            for one in everybody:
-                findings += find_leaks(backend, one, one.within(span), events, newest_ms)
-        studied = 0
-        for metric in (name for name in METRICS if name in known):
-            moved = (
-                [life.container_id for life in resident.within(span)]
-                if resident
-                else screen(backend, metric, span, at_ms)
-            )
-            studied += len(moved)
-            if moved:
-                findings += tell_changes(backend, metric, moved, span, by_id, newest_ms)
-        return NodeIncident(at_ms, span, newest_ms, findings, len(everybody), studied)
-
-    return question
+def look_around(backend: Backend, values: Values, container: Container | None) -> NodeIncident:
+    about = backend.read_about()
+    newest_ms = newest_of(about)
+    at_ms = read_moment("at", values["at"], newest_ms)
+    reach_ms = (values["minutes"] or USUAL_MINUTES) * 60_000
+    oldest_ms = about.from_ms if about.from_ms is not None else newest_ms
+    if not oldest_ms <= at_ms <= newest_ms:
+        raise ToolMisused(
+            f"node {about.node} has no data at {render_moment(at_ms)}; it has "
+            f"{render_moment(oldest_ms)} to {render_moment(newest_ms)}: choose a time in between"
+        )
+    span = TimeRange(max(oldest_ms, at_ms - reach_ms), min(newest_ms, at_ms + reach_ms))
+    everybody = [container] if container else group_lives(backend.read_lives(span))
+    by_id = {life.id: one for one in everybody for life in one.lives}
+    events = [event for event in backend.read_events(span) if event.id in by_id]
+    findings = find_events(everybody, events, span, newest_ms)
+    known = {row.name for row in backend.read_metrics()}
+    if "memory" in known:
+        for one in everybody:
+            findings += find_leaks(backend, one, one.within(span), events, newest_ms)
+    studied = 0
+    for metric in (name for name in METRICS if name in known):
+        moved = (
+            [life.id for life in container.within(span)]
+            if container
+            else screen(backend, metric, span, at_ms)
+        )
+        studied += len(moved)
+        if moved:
+            findings += find_changes(backend, metric, moved, span, by_id, newest_ms)
+    return NodeIncident(at_ms, span, newest_ms, findings, len(everybody), studied)
 
 
 def screen(backend: Backend, metric: str, span: TimeRange, at_ms: int) -> list[str]:
@@ -124,11 +124,11 @@ def screen(backend: Backend, metric: str, span: TimeRange, at_ms: int) -> list[s
         if end_ms - start_ms < 1000:
             continue
         try:
-            levels = backend.read_levels(metric, TimeRange(start_ms, end_ms), None)
+            levels = read_levels(backend, metric, TimeRange(start_ms, end_ms))
         except RequestRejected:
             return []
         for row in levels.rows:
-            means.setdefault(row.container_id, []).append(row)
+            means.setdefault(row.id, []).append(row)
     moved = {}
     for container_id, rows in means.items():
         low, high = min(row.mean for row in rows), max(row.mean for row in rows)
@@ -137,41 +137,43 @@ def screen(backend: Backend, metric: str, span: TimeRange, at_ms: int) -> list[s
     return sorted(moved, key=lambda one: (-moved[one], one))[:MOST_STUDIED]
 
 
-def tell_changes(
+def find_changes(
     backend: Backend,
     metric: str,
     ids: Sequence[str],
     span: TimeRange,
-    by_id: dict[str, Resident],
+    by_id: dict[str, Container],
     newest_ms: int,
 ) -> list[ToolFinding]:
-    told: list[ToolFinding] = []
-    for answer in backend.study("changepoint", metric, ids, span):
-        resident = by_id.get(str(answer.get("id")))
-        if resident is None:
+    found: list[ToolFinding] = []
+    for answer in run_study(backend, "changepoint", metric, ids, span):
+        container = by_id.get(str(answer.series["id"]))
+        if container is None:
             continue
         merged = merge_answers([answer])
         changes = [
-            tell_finding(finding, merged, metric, resident.node, resident.name, newest_ms)
+            render_finding(finding, merged, metric, container, newest_ms)
             for finding in merged.findings
-            if is_material(finding) and (finding.get("evidence") or {}).get("change") != "noise"
+            if is_material(finding) and finding.evidence.get("change") != "noise"
         ]
         if len(changes) > MANY_CHANGES:
-            told.append(tell_pattern(changes, metric, resident, newest_ms))
+            found.append(render_pattern(changes, metric, container, newest_ms))
         else:
-            told += [replace(one, sentence=f'"{resident.name}": {one.sentence}') for one in changes]
-    return told
+            found += [replace(one, sentence=f'"{container.name}": {one.sentence}') for one in changes]
+    return found
 
 
-def tell_pattern(changes: list[ToolFinding], metric: str, resident: Resident, newest_ms: int) -> ToolFinding:
+def render_pattern(
+    changes: list[ToolFinding], metric: str, container: Container, newest_ms: int
+) -> ToolFinding:
     ordered = sorted(changes, key=lambda one: one.at or 0)
     first, last = ordered[0].at or 0, ordered[-1].at or 0
     return ToolFinding(
-        f'"{resident.name}": {metric} changed {len(changes)} times between {render_moment(round(first * 1000))} and '
+        f'"{container.name}": {metric} changed {len(changes)} times between {render_moment(round(first * 1000))} and '
         f"{render_moment(round(last * 1000))}; it may repeat itself.",
         "pattern",
-        node=resident.node,
-        container=resident.name,
+        node=container.node,
+        container=container.name,
         metric=metric,
         unit=changes[0].unit,
         confidence=max(one.confidence or 0 for one in changes),
@@ -185,44 +187,44 @@ def tell_pattern(changes: list[ToolFinding], metric: str, resident: Resident, ne
     )
 
 
-def tell_lives(
-    residents: Sequence[Resident], events: Sequence[NodeEvent], span: TimeRange, newest_ms: int
+def find_events(
+    containers: Sequence[Container], events: Sequence[ContainerEvent], span: TimeRange, newest_ms: int
 ) -> list[ToolFinding]:
     """Restarts and kills; and starts and ends of containers that were not restarts."""
-    told: list[ToolFinding] = []
-    for resident in residents:
-        lives = resident.within(span)
-        mine = {life.container_id for life in resident.lives}
-        events_here = [event for event in events if event.container_id in mine]
-        restarts = tell_restarts(resident, lives, events_here, newest_ms)
-        told += [in_a_loop(one, resident) for one in restarts]
-        if len(lives) > MOST_TOLD + 1:
+    found: list[ToolFinding] = []
+    for container in containers:
+        lives = container.within(span)
+        mine = {life.id for life in container.lives}
+        events_here = [event for event in events if event.id in mine]
+        restarts = find_restarts(container, lives, events_here, newest_ms)
+        found += [in_a_loop(one, container) for one in restarts]
+        if len(lives) > MOST_NAMED + 1:
             continue
         for event in events_here:
-            is_first = event.kind == "start" and event.container_id == resident.lives[0].container_id
-            is_last = event.kind in ("exit", "oom") and event.container_id == resident.lives[-1].container_id
+            is_first = event.kind == "start" and event.id == container.lives[0].id
+            is_last = event.kind in ("exit", "oom") and event.id == container.lives[-1].id
             if is_first or is_last:
-                told.append(tell_event(resident, event, newest_ms))
-    return told
+                found.append(render_event(container, event, newest_ms))
+    return found
 
 
-def in_a_loop(one: ToolFinding, resident: Resident) -> ToolFinding:
-    """A restart of what restarts all the time is no news, and is told as part of its loop."""
-    count = len(resident.lives) - 1
-    if one.kind != "restart" or count <= MOST_TOLD:
+def in_a_loop(one: ToolFinding, container: Container) -> ToolFinding:
+    """A restart of what restarts all the time is no news, and belongs to its loop."""
+    count = len(container.lives) - 1
+    if one.kind != "restart" or count <= MOST_NAMED:
         return one
     sentence = f"{one.sentence} It was restarted {count} times in all its data: a crash loop."
     return replace(one, sentence=sentence, kind="loop_restart", evidence={**one.evidence, "restarts": count})
 
 
-def tell_event(resident: Resident, event: NodeEvent, newest_ms: int) -> ToolFinding:
+def render_event(container: Container, event: ContainerEvent, newest_ms: int) -> ToolFinding:
     words = {"start": "started", "exit": "ended", "oom": "was OOM-killed"}
     kind = "oom_kill" if event.kind == "oom" else event.kind
     return ToolFinding(
-        f'"{resident.name}" {words.get(event.kind, event.kind)} at {render_moment(event.at_ms)}.',
+        f'"{container.name}" {words.get(event.kind, event.kind)} at {render_moment(event.at_ms)}.',
         kind,
-        node=resident.node,
-        container=resident.name,
+        node=container.node,
+        container=container.name,
         confidence=1.0,
         at=event.at_ms / 1000,
         when=render_at(event.at_ms, newest_ms),
@@ -230,12 +232,12 @@ def tell_event(resident: Resident, event: NodeEvent, newest_ms: int) -> ToolFind
 
 
 async def run(fleet: Fleet, values: Values) -> ToolAnswer:
-    resident = None
-    seats = fleet.choose(values["node"])
+    container = None
+    entries = fleet.choose(values["node"])
     if values["container"]:
-        seat, resident = await find_resident(fleet, values["container"], values["node"])
-        seats = {seat.node: seat}
-    replies = (await fleet.ask(seats, ask(values, resident))).need_one()
+        entry, container = await find_container(fleet, values["container"], values["node"])
+        entries = {entry.node: entry}
+    replies = (await fleet.ask(entries, lambda backend: look_around(backend, values, container))).need_one()
     parts = list(replies.answers.values())
     first = parts[0]
     everything = [finding for part in parts for finding in part.findings]
@@ -243,12 +245,12 @@ async def run(fleet: Fleet, values: Values) -> ToolAnswer:
         everything = [replace(one, sentence=f"On {one.node}: {one.sentence}") for one in everything]
     chosen = sorted(everything, key=lambda one: -relevance(one, first))[:MOST_FINDINGS]
     ordered = sorted(chosen, key=lambda one: one.at or 0)
-    told = [weigh(one, first) for one in ordered]
+    shown = [weigh(one, first) for one in ordered]
     return ToolAnswer(
-        headline=tell_headline(told, chosen, first, list(replies.answers), len(everything)),
-        status="found" if told else "none",
-        findings=tuple(told),
-        left_out=len(everything) - len(told),
+        headline=render_headline(shown, chosen, first, list(replies.answers), len(everything)),
+        status="found" if shown else "none",
+        findings=tuple(shown),
+        left_out=len(everything) - len(shown),
         looked_at=(
             f"{sum(part.containers for part in parts)} containers of {', '.join(list(replies.answers)[:8])}, "
             f"{render_moment(first.span.from_ms)} to {render_moment(first.span.to_ms)}"
@@ -264,7 +266,7 @@ async def run(fleet: Fleet, values: Values) -> ToolAnswer:
 
 def weigh(one: ToolFinding, part: NodeIncident) -> ToolFinding:
     """With how far it is from the moment, and without what only a statistician would miss here."""
-    kept = {name: value for name, value in one.evidence.items() if name in TOLD_EVIDENCE}
+    kept = {name: value for name, value in one.evidence.items() if name in KEPT_EVIDENCE}
     evidence = {**kept, "seconds_from_incident": seconds_from(one, part)}
     return replace(one, evidence=evidence, weight=relevance(one, part))
 
@@ -289,15 +291,15 @@ def seconds_from(one: ToolFinding, part: NodeIncident) -> float:
     return round((one.at or 0) - part.at_ms / 1000, 1)
 
 
-def tell_headline(
-    told: list[ToolFinding], chosen: list[ToolFinding], part: NodeIncident, nodes: list[str], count: int
+def render_headline(
+    shown: list[ToolFinding], chosen: list[ToolFinding], part: NodeIncident, nodes: list[str], count: int
 ) -> str:
     where = nodes[0] if len(nodes) == 1 else f"{len(nodes)} nodes"
     around = f"within {render_seconds((part.span.to_ms - part.span.from_ms) / 2000)} of {render_at(part.at_ms, part.newest_ms)}"
-    if not told:
+    if not shown:
         return f"No: nothing changed on {where} {around}, in {part.containers} containers."
     things = "thing" if count == 1 else "things"
-    first = f" First: {told[0].sentence}" if told[0].sentence != chosen[0].sentence else ""
+    first = f" First: {shown[0].sentence}" if shown[0].sentence != chosen[0].sentence else ""
     weighty = chosen[0].sentence
     return f"{count} {things} happened on {where} {around}. Most telling: {weighty}{first}"
 

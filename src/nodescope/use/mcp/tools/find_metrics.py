@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable
 
-from nodescope.use.mcp.nodes.backend import MetricRow
+from nodescope.use.answers.metrics import MetricRow
 from nodescope.use.mcp.nodes.fleet import Fleet
 from nodescope.use.mcp.protocol.answer import NextCall, ToolAnswer, ToolFinding
 from nodescope.use.mcp.protocol.argument import Argument, Values
@@ -62,23 +62,25 @@ def words_of(text: str) -> set[str]:
     return words | {word[:-1] for word in words if word.endswith("s") and len(word) > 3}
 
 
-def score(row: MetricRow, asked: set[str]) -> float:
+def score(row: MetricRow, question: set[str]) -> float:
     """A word in the name counts most, then what people call it, then the meaning."""
     name = words_of(row.name.replace("_", " ").replace(".", " "))
     meant = words_of(MEANT.get(row.name, ""))
     meaning = words_of(row.help)
-    total = 3.0 * len(asked & name) + 2.0 * len(asked & meant) + 1.0 * len(asked & meaning)
+    total = 3.0 * len(question & name) + 2.0 * len(question & meant) + 1.0 * len(question & meaning)
     return total * (1.5 if row.is_plain else 1.0)
 
 
-def choose_study(asked: set[str]) -> str:
-    found = [(len(asked & set(words.split())), -place, name) for place, (name, words) in enumerate(INTENTS)]
+def choose_study(question: set[str]) -> str:
+    found = [
+        (len(question & set(words.split())), -place, name) for place, (name, words) in enumerate(INTENTS)
+    ]
     hits, _, name = max(found)
     return name if hits else "summary"
 
 
-def rank(rows: Iterable[MetricRow], asked: set[str]) -> list[MetricRow]:
-    scored = [(score(row, asked), row) for row in rows]
+def rank(rows: Iterable[MetricRow], question: set[str]) -> list[MetricRow]:
+    scored = [(score(row, question), row) for row in rows]
     kept = [(points, row) for points, row in scored if points > 0]
     kept.sort(key=lambda one: (-one[0], not one[1].is_plain, len(one[1].name), one[1].name))
     return [row for _, row in kept[:MOST]]
@@ -87,9 +89,9 @@ def rank(rows: Iterable[MetricRow], asked: set[str]) -> list[MetricRow]:
 async def run(fleet: Fleet, values: Values) -> ToolAnswer:
     replies = (await fleet.ask(fleet.choose(None), lambda backend: backend.read_metrics())).need_one()
     rows = {row.name: row for answer in replies.answers.values() for row in answer}
-    asked = words_of(values["question"])
-    best = rank(rows.values(), asked)
-    study = choose_study(asked)
+    question = words_of(values["question"])
+    best = rank(rows.values(), question)
+    study = choose_study(question)
     if not best:
         return ToolAnswer(
             headline=f"No metric among {len(rows)} fits these words; name what is short: cpu, memory, disk, network, gpu.",
@@ -100,7 +102,7 @@ async def run(fleet: Fleet, values: Values) -> ToolAnswer:
         )
     return ToolAnswer(
         headline=f'Ask {best[0].name} with the study {study}: "{STUDIES[study].question}"',
-        findings=tuple(tell(row) for row in best),
+        findings=tuple(render_row(row) for row in best),
         looked_at=f"names and meanings of {len(rows)} metrics of {len(replies.answers)} nodes, by words",
         not_looked_at=("values: this tool only chooses what to ask",),
         nodes_away=replies.away,
@@ -108,7 +110,7 @@ async def run(fleet: Fleet, values: Values) -> ToolAnswer:
     )
 
 
-def tell(row: MetricRow) -> ToolFinding:
+def render_row(row: MetricRow) -> ToolFinding:
     where = "" if row.scope in ("container", "") else f" Measured per {row.scope}."
     return ToolFinding(f"{row.name}: {row.help}{where}", "metric", metric=row.name, unit=row.unit or None)
 

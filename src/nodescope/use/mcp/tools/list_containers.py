@@ -3,13 +3,14 @@
 from collections.abc import Callable
 
 from nodescope.base.quantity import render_quantity
-from nodescope.use.mcp.nodes.backend import About, ArchivedLife, Backend
+from nodescope.use.answers.containers import Container, Life, group_lives
+from nodescope.use.answers.overview import About
+from nodescope.use.mcp.nodes.backend import Backend, read_levels
 from nodescope.use.mcp.nodes.fleet import Fleet
 from nodescope.use.mcp.protocol.answer import MOST_FINDINGS, NextCall, ToolAnswer, ToolFinding
 from nodescope.use.mcp.protocol.argument import NAMESPACE, NODE, Argument, Values
 from nodescope.use.mcp.protocol.errors import ToolMisused
 from nodescope.use.mcp.protocol.tool import Tool
-from nodescope.use.mcp.tools.shared.container import Resident, gather_residents
 from nodescope.use.mcp.tools.shared.metric_name import choose_metric
 from nodescope.use.mcp.tools.shared.time_text import choose_span, render_at
 
@@ -17,40 +18,37 @@ from nodescope.use.mcp.tools.shared.time_text import choose_span, render_at
 GONE_MS = 5_000
 SORTS = ("last_seen", "name", "restarts", "cpu", "memory")
 
-Found = tuple[About, list[ArchivedLife], dict[str, float], str]
+NodeContainers = tuple[About, list[Life], dict[str, float], str]
 
 
-def ask(sort: str) -> Callable[[Backend], Found]:
+def list_node(backend: Backend, sort: str) -> NodeContainers:
     """Lives of a node and, where they are to be sorted by use, each one's mean of the last hour."""
-
-    def question(backend: Backend) -> Found:
-        about = backend.read_about()
-        lives = backend.read_lives(None)
-        if sort not in ("cpu", "memory"):
-            return about, lives, {}, ""
-        metric = choose_metric(sort, backend.read_metrics())
-        levels = backend.read_levels(metric.name, choose_span(about, None, None), None)
-        return about, lives, {row.container_id: row.mean for row in levels.rows}, levels.unit
-
-    return question
+    about = backend.read_about()
+    lives = backend.read_lives(None)
+    if sort not in ("cpu", "memory"):
+        return about, lives, {}, ""
+    metric = choose_metric(sort, backend.read_metrics())
+    levels = read_levels(backend, metric.name, choose_span(about, None, None))
+    return about, lives, {row.id: row.mean for row in levels.rows}, levels.unit
 
 
 async def run(fleet: Fleet, values: Values) -> ToolAnswer:
     sort = values["sort"] or "last_seen"
     limit = values["limit"] or MOST_FINDINGS
-    replies = (await fleet.ask(fleet.choose(values["node"]), ask(sort))).need_one()
+    entries = fleet.choose(values["node"])
+    replies = (await fleet.ask(entries, lambda backend: list_node(backend, sort))).need_one()
     abouts = {node: found[0] for node, found in replies.answers.items()}
-    residents = gather_residents(life for found in replies.answers.values() for life in found[1])
+    containers = group_lives(life for found in replies.answers.values() for life in found[1])
     means = {key: mean for found in replies.answers.values() for key, mean in found[2].items()}
     unit = next((found[3] for found in replies.answers.values()), "")
-    matching = [one for one in residents if is_wanted(one, values)]
+    matching = [one for one in containers if is_wanted(one, values)]
     if not matching:
-        raise ToolMisused(tell_none(residents, values))
+        raise ToolMisused(render_none(containers, values))
     ordered = order(matching, sort, means)[:limit]
-    rows = [tell(one, abouts[one.node], means.get(one.lives[-1].container_id), unit) for one in ordered]
+    rows = [render_row(one, abouts[one.node], means.get(one.newest.id), unit) for one in ordered]
     first = ordered[0]
     return ToolAnswer(
-        headline=tell_headline(matching, abouts, ordered),
+        headline=render_headline(matching, abouts, ordered),
         findings=tuple(rows[:MOST_FINDINGS]),
         names=tuple(one.full_name for one in ordered[MOST_FINDINGS:]),
         left_out=len(matching) - len(ordered),
@@ -65,37 +63,36 @@ async def run(fleet: Fleet, values: Values) -> ToolAnswer:
     )
 
 
-def is_wanted(one: Resident, values: Values) -> bool:
+def is_wanted(one: Container, values: Values) -> bool:
     prefix = (values["name_prefix"] or "").lower()
-    names = (one.container, one.pod, one.name, one.full_name)
+    newest = one.newest
+    names = (newest.container_name, newest.pod, one.name, one.full_name)
     return (
-        (not values["namespace"] or one.namespace == values["namespace"])
-        and (not values["qos_class"] or one.qos_class.lower() == values["qos_class"].lower())
+        (not values["namespace"] or newest.namespace == values["namespace"])
+        and (not values["qos_class"] or newest.qos_class.lower() == values["qos_class"].lower())
         and (not prefix or any(name.lower().startswith(prefix) for name in names))
     )
 
 
-def order(residents: list[Resident], sort: str, means: dict[str, float]) -> list[Resident]:
-    keys: dict[str, Callable[[Resident], float]] = {
+def order(containers: list[Container], sort: str, means: dict[str, float]) -> list[Container]:
+    keys: dict[str, Callable[[Container], float]] = {
         "last_seen": lambda one: -one.last_ms,
         "restarts": lambda one: -one.restarts,
     }
-    by_name = sorted(residents, key=lambda one: (one.full_name, one.node))
+    by_name = sorted(containers, key=lambda one: (one.full_name, one.node))
     if sort == "name":
         return by_name
-    return sorted(
-        by_name, key=keys.get(sort, lambda one: -means.get(one.lives[-1].container_id, float("-inf")))
-    )
+    return sorted(by_name, key=keys.get(sort, lambda one: -means.get(one.newest.id, float("-inf"))))
 
 
-def tell(one: Resident, about: About, mean: float | None, unit: str) -> ToolFinding:
+def render_row(one: Container, about: About, mean: float | None, unit: str) -> ToolFinding:
     newest_ms = about.to_ms or one.last_ms
     running = one.last_ms >= newest_ms - GONE_MS
     state = "running" if running else f"last seen {render_at(one.last_ms, newest_ms)}"
     restarts = f", restarted {one.restarts} x" if one.restarts else ""
     used = f", {render_quantity(mean, unit)} on average in the last hour" if mean is not None else ""
     return ToolFinding(
-        f'"{one.full_name}" on {one.node}: {one.qos_class or "QoS not known"}, {state}{restarts}{used}.',
+        f'"{one.full_name}" on {one.node}: {one.newest.qos_class or "QoS not known"}, {state}{restarts}{used}.',
         "container",
         node=one.node,
         container=one.name,
@@ -103,31 +100,31 @@ def tell(one: Resident, about: About, mean: float | None, unit: str) -> ToolFind
         start_at=one.first_ms / 1000,
         end_at=one.last_ms / 1000,
         evidence={
-            "namespace": one.namespace,
-            "qos_class": one.qos_class or None,
+            "namespace": one.newest.namespace,
+            "qos_class": one.newest.qos_class or None,
             "running": running,
             "restarts": one.restarts,
-            "id": one.lives[-1].container_id[:12],
+            "id": one.newest.id[:12],
             "mean": mean,
         },
     )
 
 
-def tell_headline(matching: list[Resident], abouts: dict[str, About], shown: list[Resident]) -> str:
+def render_headline(matching: list[Container], abouts: dict[str, About], shown: list[Container]) -> str:
     where = f"node {next(iter(abouts))}" if len(abouts) == 1 else f"{len(abouts)} nodes"
     running = sum(one.last_ms >= (abouts[one.node].to_ms or 0) - GONE_MS for one in matching)
-    told = f"; the first {len(shown)} are named" if len(shown) < len(matching) else ""
-    return f"{len(matching)} containers on {where}, {running} of them running{told}."
+    named = f"; the first {len(shown)} are named" if len(shown) < len(matching) else ""
+    return f"{len(matching)} containers on {where}, {running} of them running{named}."
 
 
-def tell_none(residents: list[Resident], values: Values) -> str:
-    asked = ", ".join(
+def render_none(containers: list[Container], values: Values) -> str:
+    filters = ", ".join(
         f'{key} "{values[key]}"' for key in ("namespace", "qos_class", "name_prefix") if values[key]
     )
-    namespaces = ", ".join(sorted({one.namespace for one in residents if one.namespace})[:8])
-    classes = ", ".join(sorted({one.qos_class for one in residents if one.qos_class}))
+    namespaces = ", ".join(sorted({one.newest.namespace for one in containers} - {""})[:8])
+    classes = ", ".join(sorted({one.newest.qos_class for one in containers} - {""}))
     return (
-        f"no container with {asked or 'a name'} among {len(residents)}; "
+        f"no container with {filters or 'a name'} among {len(containers)}; "
         f"namespaces: {namespaces or 'not known'}; QoS classes: {classes or 'not known'}"
     )
 

@@ -1,6 +1,6 @@
 """What was measured, in which unit, what it means; and which studies there are."""
 
-from nodescope.use.mcp.nodes.backend import MetricRow
+from nodescope.use.answers.metrics import MetricRow
 from nodescope.use.mcp.nodes.fleet import Fleet
 from nodescope.use.mcp.protocol.answer import NextCall, ToolAnswer
 from nodescope.use.mcp.protocol.argument import NODE, Argument, Values
@@ -9,8 +9,8 @@ from nodescope.use.studies import STUDIES
 
 
 async def run(fleet: Fleet, values: Values) -> ToolAnswer:
-    seats = fleet.choose(values["node"])
-    replies = (await fleet.ask(seats, lambda backend: backend.read_metrics())).need_one()
+    entries = fleet.choose(values["node"])
+    replies = (await fleet.ask(entries, lambda backend: backend.read_metrics())).need_one()
     rows: dict[str, MetricRow] = {}
     for answer in replies.answers.values():
         rows.update({row.name: row for row in answer if row.name not in rows})
@@ -18,11 +18,11 @@ async def run(fleet: Fleet, values: Values) -> ToolAnswer:
     found = [row for row in rows.values() if not search or matches(row, search)]
     found.sort(key=lambda row: (not row.is_plain, row.name))
     plain = sum(row.is_plain for row in found)
-    asked = f' matching "{search}"' if search else ""
+    matching = f' matching "{search}"' if search else ""
     headline = (
-        f"{plain} metrics with plain names and {len(found) - plain} raw ones{asked}; {len(STUDIES)} studies."
+        f"{plain} metrics with plain names and {len(found) - plain} raw ones{matching}; {len(STUDIES)} studies."
         if found
-        else f"No metric{asked} among {len(rows)}; try find_metrics with a question."
+        else f"No metric{matching} among {len(rows)}; try find_metrics with a question."
     )
     return ToolAnswer(
         headline=headline,

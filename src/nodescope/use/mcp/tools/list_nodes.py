@@ -1,7 +1,7 @@
 """Which nodes are there, are they ready, and how new is their data?"""
 
 from nodescope.base.time_range import render_moment
-from nodescope.use.mcp.nodes.backend import About
+from nodescope.use.answers.overview import About
 from nodescope.use.mcp.nodes.fleet import Fleet
 from nodescope.use.mcp.protocol.answer import NextCall, ToolAnswer, ToolFinding
 from nodescope.use.mcp.protocol.argument import Values
@@ -11,8 +11,8 @@ from nodescope.use.mcp.tools.shared.time_text import render_age
 
 async def run(fleet: Fleet, values: Values) -> ToolAnswer:
     del values
-    seats = fleet.choose(None)
-    replies = await fleet.read_abouts(seats)
+    entries = fleet.choose(None)
+    replies = await fleet.read_abouts(entries)
     ready = [about for about in replies.answers.values() if about.to_ms is not None]
     empty = {
         about.node: "ready, but it has no data yet"
@@ -22,20 +22,20 @@ async def run(fleet: Fleet, values: Values) -> ToolAnswer:
     away = {**replies.away, **replies.refused, **empty}
     now_ms = fleet.now_ms()
     shown = ready[:12]
-    trouble = fleet.roster.trouble()
+    trouble = fleet.directory.trouble()
     return ToolAnswer(
-        headline=tell_headline(ready, len(seats), now_ms),
+        headline=render_headline(ready, len(entries), now_ms),
         status="found" if ready else "not_enough_data",
-        findings=tuple(tell_node(about, now_ms) for about in shown),
+        findings=tuple(render_node(about, now_ms) for about in shown),
         names=tuple(about.node for about in ready[12:]),
-        looked_at=f"{len(seats)} nodes, each asked for its newest data",
+        looked_at=f"{len(entries)} nodes, each asked for its newest data",
         not_looked_at=(trouble,) if trouble else (),
         nodes_away=dict(sorted(away.items())),
         next_call=suggest(ready),
     )
 
 
-def tell_headline(ready: list[About], known: int, now_ms: int) -> str:
+def render_headline(ready: list[About], known: int, now_ms: int) -> str:
     nodes = "node is" if len(ready) == 1 else "nodes are"
     waiting = f"; {known - len(ready)} more not" if known > len(ready) else ""
     if not ready:
@@ -47,7 +47,7 @@ def tell_headline(ready: list[About], known: int, now_ms: int) -> str:
     )
 
 
-def tell_node(about: About, now_ms: int) -> ToolFinding:
+def render_node(about: About, now_ms: int) -> ToolFinding:
     start_ms, end_ms = about.from_ms or 0, about.to_ms or 0
     return ToolFinding(
         f"{about.node}: ready, {about.containers} containers seen (each restart is one more), data from {render_moment(start_ms)} "

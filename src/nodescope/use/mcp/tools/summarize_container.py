@@ -1,25 +1,26 @@
 """How does a container do: its figures, its limits, its restarts, and what is worrying?"""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from nodescope.base.quantity import render_quantity
-from nodescope.use.mcp.nodes.backend import Backend, NodeEvent, StudyAnswer
+from nodescope.use.answers.events import ContainerEvent
+from nodescope.use.mcp.nodes.backend import Backend, run_study
 from nodescope.use.mcp.nodes.fleet import Fleet
 from nodescope.use.mcp.protocol.answer import Fact, NextCall, ToolAnswer, ToolFinding
 from nodescope.use.mcp.protocol.argument import CONTAINER, FROM, NODE, TO, Values
 from nodescope.use.mcp.protocol.tool import Tool
-from nodescope.use.mcp.tools.shared.container import Resident, find_resident
-from nodescope.use.mcp.tools.shared.container_span import Stay, read_stay
+from nodescope.use.mcp.tools.shared.container_span import ContainerSpan, ask_container
 from nodescope.use.mcp.tools.shared.leak import find_leaks
 from nodescope.use.mcp.tools.shared.merge_lives import (
     MergedAnswer,
     merge_answers,
     merge_figures,
-    tell_finding,
+    number_of,
+    render_finding,
 )
-from nodescope.use.mcp.tools.shared.restart import tell_restarts
+from nodescope.use.mcp.tools.shared.restart import find_restarts
 from nodescope.use.mcp.tools.shared.time_text import render_iso
+from nodescope.use.studies import StudyAnswer
 
 METRICS = (
     "cpu",
@@ -41,77 +42,73 @@ RANK = {"leak": 0, "oom_kill": 0, "critical": 0, "warning": 1}
 
 
 @dataclass(frozen=True, slots=True)
-class NodeSummary:
+class ContainerSummary:
     """What a node answered."""
 
-    stay: Stay
+    seen: ContainerSpan
     summaries: dict[str, list[StudyAnswer]]
     trend: MergedAnswer
-    events: list[NodeEvent]
+    events: list[ContainerEvent]
     leaks: list[ToolFinding]
     missing: list[str]
 
 
-def ask(resident: Resident, values: Values) -> Callable[[Backend], NodeSummary]:
-    def question(backend: Backend) -> NodeSummary:
-        stay = read_stay(backend, resident, values["from"], values["to"])
-        ids, span = stay.ids, stay.span
-        known = {row.name for row in backend.read_metrics()}
-        summaries = {name: backend.study("summary", name, ids, span) for name in METRICS if name in known}
-        trend = merge_answers(backend.study("trend", "memory", ids[-1:], span) if "memory" in known else [])
-        missing = [name for name in METRICS if name not in known]
-        events = stay.read_events(backend)
-        leaks = find_leaks(backend, resident, stay.lives, events, stay.newest_ms) if "memory" in known else []
-        return NodeSummary(stay, summaries, trend, events, leaks, missing)
-
-    return question
+def summarize(backend: Backend, seen: ContainerSpan) -> ContainerSummary:
+    ids, span = seen.ids, seen.span
+    known = {row.name for row in backend.read_metrics()}
+    summaries = {name: run_study(backend, "summary", name, ids, span) for name in METRICS if name in known}
+    missing = [name for name in METRICS if name not in known]
+    events = seen.read_events(backend)
+    if "memory" not in known:
+        return ContainerSummary(seen, summaries, merge_answers([]), events, [], missing)
+    trend = merge_answers(run_study(backend, "trend", "memory", ids[-1:], span))
+    leaks = find_leaks(backend, seen.container, seen.lives, events, seen.newest_ms)
+    return ContainerSummary(seen, summaries, trend, events, leaks, missing)
 
 
 async def run(fleet: Fleet, values: Values) -> ToolAnswer:
-    seat, resident = await find_resident(fleet, values["container"], values["node"])
-    replies = (await fleet.ask({seat.node: seat}, ask(resident, values))).need_one()
-    seen = replies.answers[seat.node]
-    figures = {name: merge_figures(answers) for name, answers in seen.summaries.items()}
-    worries = find_worries(resident, seen, figures)
-    rows = [tell_metric(name, figures[name]) for name in METRICS if figures.get(name)]
+    summary = await ask_container(fleet, values, summarize)
+    container = summary.seen.container
+    figures = {name: merge_figures(answers) for name, answers in summary.summaries.items()}
+    worries = find_worries(summary, figures)
+    rows = [render_metric(name, figures[name]) for name in METRICS if figures.get(name)]
     return ToolAnswer(
-        headline=tell_headline(resident, seen, figures, worries),
+        headline=render_headline(summary, figures, worries),
         status="found" if rows else "not_enough_data",
         findings=(*worries, *rows),
-        looked_at=f"{resident.full_name} on {seat.node}, {seen.stay.tell_span()}",
-        not_looked_at=tell_gaps(seen),
-        next_call=suggest(resident, worries, figures),
+        looked_at=f"{container.full_name} on {container.node}, {summary.seen.render()}",
+        not_looked_at=list_gaps(summary),
+        next_call=suggest(summary, worries, figures),
     )
 
 
-def tell_headline(
-    resident: Resident, seen: NodeSummary, figures: dict[str, dict[str, Fact]], worries: list[ToolFinding]
+def render_headline(
+    summary: ContainerSummary, figures: dict[str, dict[str, Fact]], worries: list[ToolFinding]
 ) -> str:
     used = [
         f"{render_quantity(float(figures[name]['avg'] or 0), str(figures[name].get('unit') or ''))} {word}"
         for name, word in (("cpu", "of CPU"), ("memory", "of memory"))
         if figures.get(name)
     ]
-    basis = f"{' and '.join(used) or 'no sample'} on average in {seen.stay.tell_span()}"
+    basis = f"{' and '.join(used) or 'no sample'} on average in {summary.seen.render()}"
     if not worries:
-        return f'Nothing concerning about "{resident.name}": {basis}.'
+        return f'Nothing concerning about "{summary.seen.container.name}": {basis}.'
     more = f" And {len(worries) - 1} more." if len(worries) > 1 else ""
     return f"{worries[0].sentence}{more} {basis[:1].upper()}{basis[1:]}."
 
 
-def find_worries(
-    resident: Resident, seen: NodeSummary, figures: dict[str, dict[str, Fact]]
-) -> list[ToolFinding]:
+def find_worries(summary: ContainerSummary, figures: dict[str, dict[str, Fact]]) -> list[ToolFinding]:
     """Restarts and kills, nearness to limits, throttling, stalls, growth: worst first."""
-    found = [*seen.leaks, *tell_restarts(resident, seen.stay.lives, seen.events, seen.stay.newest_ms)]
+    seen, trend = summary.seen, summary.trend
+    restarts = find_restarts(seen.container, seen.lives, summary.events, seen.newest_ms)
+    found = [*summary.leaks, *restarts]
     shares = figures.get("memory_limit_share", {})
     share = float(shares.get("avg") or 0)
     if share >= NEAR_SHARE:
         level = "critical" if share >= FULL_SHARE else "warning"
         found.append(
-            worry(
-                resident,
-                seen,
+            render_worry(
+                summary,
                 level,
                 "memory_limit_share",
                 shares,
@@ -127,42 +124,35 @@ def find_worries(
         stalled = float(figures.get(name, {}).get("avg") or 0)
         if stalled >= STALLED_SHARE:
             found.append(
-                worry(resident, seen, "warning", name, figures[name], text.format(f"{100 * stalled:.0f} %"))
+                render_worry(summary, "warning", name, figures[name], text.format(f"{100 * stalled:.0f} %"))
             )
-    if seen.trend.findings and float(seen.trend.findings[0].get("magnitude") or 0) > 0:
-        found.append(
-            tell_finding(
-                seen.trend.findings[0],
-                seen.trend,
-                "memory",
-                resident.node,
-                resident.name,
-                seen.stay.newest_ms,
-            )
-        )
+    if trend.findings and number_of(trend.findings[0].magnitude) > 0:
+        found.append(render_finding(trend.findings[0], trend, "memory", seen.container, seen.newest_ms))
     return sorted(found, key=lambda one: RANK.get(one.kind, 2))
 
 
-def worry(
-    resident: Resident, seen: NodeSummary, level: str, metric: str, figures: dict[str, Fact], text: str
+def render_worry(
+    summary: ContainerSummary, level: str, metric: str, figures: dict[str, Fact], text: str
 ) -> ToolFinding:
+    seen = summary.seen
+    container = seen.container
     return ToolFinding(
-        f'"{resident.name}" {text} ({seen.stay.tell_span()}).',
+        f'"{container.name}" {text} ({seen.render()}).',
         level,
-        node=resident.node,
-        container=resident.name,
+        node=container.node,
+        container=container.name,
         metric=metric,
         unit=str(figures.get("unit") or ""),
         confidence=1.0,
         samples=int(figures.get("samples") or 0),
         missing_share=float(figures.get("missing_share") or 0),
-        start_at=seen.stay.span.from_ms / 1000,
-        end_at=seen.stay.span.to_ms / 1000,
+        start_at=seen.span.from_ms / 1000,
+        end_at=seen.span.to_ms / 1000,
         evidence={name: figures.get(name) for name in ("avg", "max")},
     )
 
 
-def tell_metric(name: str, figures: dict[str, Fact]) -> ToolFinding:
+def render_metric(name: str, figures: dict[str, Fact]) -> ToolFinding:
     unit = str(figures.get("unit") or "")
     average, least, most = (float(figures[key] or 0) for key in ("avg", "min", "max"))
     limit = figures.get("limit")
@@ -180,26 +170,29 @@ def tell_metric(name: str, figures: dict[str, Fact]) -> ToolFinding:
     )
 
 
-def tell_gaps(seen: NodeSummary) -> tuple[str, ...]:
-    told = ["whether it repeats itself (analyze_container, periodicity) and network per pod"]
-    if seen.missing:
-        told.append(f"not collected on this node: {', '.join(seen.missing)}")
-    return (*told, *seen.stay.tell_left_out())
+def list_gaps(summary: ContainerSummary) -> tuple[str, ...]:
+    lines = ["whether it repeats itself (analyze_container, periodicity) and network per pod"]
+    if summary.missing:
+        lines.append(f"not collected on this node: {', '.join(summary.missing)}")
+    return (*lines, *summary.seen.list_left_out())
 
 
-def suggest(resident: Resident, worries: list[ToolFinding], figures: dict[str, dict[str, Fact]]) -> NextCall:
+def suggest(
+    summary: ContainerSummary, worries: list[ToolFinding], figures: dict[str, dict[str, Fact]]
+) -> NextCall:
+    container = summary.seen.container
     ends = [one.end_at if one.kind == "leak" else one.at for one in worries]
     at = next((moment for moment in ends if moment is not None), None)
     if at is not None:
-        arguments: dict[str, Fact] = {"at": render_iso(at * 1000), "node": resident.node}
+        arguments: dict[str, Fact] = {"at": render_iso(at * 1000), "node": container.node}
         return NextCall("explain_incident", arguments, "what else happened then")
     restless = [name for name in ("memory", "cpu") if figures.get(name, {}).get("trend") != "stable"]
     metric = next((name for name in restless if figures.get(name)), "memory")
     arguments = {
-        "container": resident.name,
+        "container": container.name,
         "study": "changepoint",
         "metric": metric,
-        "node": resident.node,
+        "node": container.node,
     }
     return NextCall("analyze_container", arguments, f"when its {metric} changed")
 

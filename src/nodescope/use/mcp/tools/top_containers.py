@@ -1,31 +1,30 @@
 """Who uses the most of something?"""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from nodescope.base.quantity import render_quantity, render_seconds
 from nodescope.base.time_range import TimeRange, render_moment
-from nodescope.use.mcp.nodes.backend import Backend
+from nodescope.use.answers.containers import group_lives
+from nodescope.use.mcp.nodes.backend import Backend, read_devices, read_levels
 from nodescope.use.mcp.nodes.fleet import Fleet
 from nodescope.use.mcp.protocol.answer import MOST_FINDINGS, NextCall, ToolAnswer, ToolFinding
 from nodescope.use.mcp.protocol.argument import FROM, NAMESPACE, NODE, TO, Argument, Values
 from nodescope.use.mcp.protocol.errors import ToolMisused
 from nodescope.use.mcp.protocol.tool import Tool
-from nodescope.use.mcp.tools.shared.container import gather_residents
-from nodescope.use.mcp.tools.shared.device_rank import Measured, rank_things
+from nodescope.use.mcp.tools.shared.device_rank import Measured, rank_devices
 from nodescope.use.mcp.tools.shared.level_table import LevelRow, join_levels
 from nodescope.use.mcp.tools.shared.metric_name import COUNTED_SCOPES, NotCollected, choose_metric
 from nodescope.use.mcp.tools.shared.time_text import (
     OLD_SECONDS,
     choose_span,
+    join_alike,
+    list_clipped,
     newest_of,
     render_span,
-    tell_alike,
-    tell_clipped,
 )
 
 USUAL_LIMIT = 5
-# From so many missing samples on a mean is told with them.
+# From so many missing samples on they are named beside a mean.
 MISSING_SHARE = 0.05
 # What to look at next, by what was ranked.
 FOLLOW = {"cpu": "periodicity", "memory": "changepoint"}
@@ -43,56 +42,53 @@ class RankedName:
     namespaces: set[str]
     unmeasured: int
     """Containers that were there and have no sample of this metric."""
-    refused: tuple[str, ...]
     clipped: tuple[str, ...]
 
 
-def ask(values: Values) -> Callable[[Backend], RankedName | Measured]:
-    def question(backend: Backend) -> RankedName | Measured:
-        about = backend.read_about()
-        span = choose_span(about, values["from"], values["to"])
-        metric = choose_metric(values["by"] or "cpu", backend.read_metrics())
-        clipped = tell_clipped(about, "the span", values["from"], values["to"])
-        if metric.scope in COUNTED_SCOPES:
-            unit, things = backend.read_things(metric.name, span)
-            return Measured(span, newest_of(about), metric.name, unit, metric.scope, things, clipped)
-        if metric.scope not in ("container", ""):
-            raise ToolMisused(
-                f'"{metric.name}" is measured per {metric.scope}, not per container; '
-                "by may be cpu, memory, throttled, pressure, gpu, or a metric of containers (list_metrics)"
-            )
-        levels = backend.read_levels(metric.name, span, None)
-        residents = gather_residents(backend.read_lives(span))
-        rows = join_levels(residents, levels.rows, span)
-        namespaces = {one.namespace for one in residents if one.namespace}
-        return RankedName(
-            span,
-            newest_of(about),
-            metric.name,
-            levels.unit,
-            rows,
-            namespaces,
-            len(residents) - len(rows),
-            levels.refused,
-            clipped,
+def rank_node(backend: Backend, values: Values) -> RankedName | Measured:
+    about = backend.read_about()
+    span = choose_span(about, values["from"], values["to"])
+    metric = choose_metric(values["by"] or "cpu", backend.read_metrics())
+    clipped = list_clipped(about, "the span", values["from"], values["to"])
+    if metric.scope in COUNTED_SCOPES:
+        unit, devices = read_devices(backend, metric.name, span, about.node)
+        return Measured(span, newest_of(about), metric.name, unit, metric.scope, devices, clipped)
+    if metric.scope not in ("container", ""):
+        raise ToolMisused(
+            f'"{metric.name}" is measured per {metric.scope}, not per container; '
+            "by may be cpu, memory, throttled, pressure, gpu, or a metric of containers (list_metrics)"
         )
-
-    return question
+    lives = backend.read_lives(span)
+    levels = read_levels(backend, metric.name, span, [life.id for life in lives])
+    containers = group_lives(lives)
+    rows = join_levels(containers, levels.rows, span)
+    namespaces = {one.newest.namespace for one in containers} - {""}
+    return RankedName(
+        span,
+        newest_of(about),
+        metric.name,
+        levels.unit,
+        rows,
+        namespaces,
+        len(containers) - len(rows),
+        clipped,
+    )
 
 
 async def run(fleet: Fleet, values: Values) -> ToolAnswer:
     limit = values["limit"] or USUAL_LIMIT
     try:
-        replies = (await fleet.ask(fleet.choose(values["node"]), ask(values))).need_one()
+        entries = fleet.choose(values["node"])
+        replies = (await fleet.ask(entries, lambda backend: rank_node(backend, values))).need_one()
     except NotCollected as error:
         return not_collected(str(error))
     away = {**replies.away, **replies.refused}
-    things = {node: part for node, part in replies.answers.items() if isinstance(part, Measured)}
-    if things:
-        return rank_things(things, limit, away)
+    devices = {node: part for node, part in replies.answers.items() if isinstance(part, Measured)}
+    if devices:
+        return rank_devices(devices, limit, away)
     parts = {node: part for node, part in replies.answers.items() if isinstance(part, RankedName)}
     rows = [row for part in parts.values() for row in part.rows if is_wanted(row, values["namespace"])]
-    rows.sort(key=lambda row: (-row.mean, row.resident.full_name, row.resident.node))
+    rows.sort(key=lambda row: (-row.mean, row.container.full_name, row.container.node))
     first = next(iter(parts.values()))
     if not rows:
         if values["namespace"]:
@@ -102,42 +98,44 @@ async def run(fleet: Fleet, values: Values) -> ToolAnswer:
             )
         return nothing(first, parts, away)
     return ToolAnswer(
-        headline=tell_headline(rows, first, parts),
+        headline=render_headline(rows, first, parts),
         findings=tuple(
-            tell(row, parts[row.resident.node], place + 1) for place, row in enumerate(rows[:limit])
+            render_row(row, parts[row.container.node], place + 1) for place, row in enumerate(rows[:limit])
         ),
         left_out=len(rows) - min(limit, len(rows)),
-        looked_at=tell_span(parts),
-        not_looked_at=tell_gaps(parts),
+        looked_at=render_looked_at(parts),
+        not_looked_at=list_gaps(parts),
         nodes_away=away,
         next_call=suggest(rows[0], first.metric),
     )
 
 
 def is_wanted(row: LevelRow, namespace: str | None) -> bool:
-    return namespace is None or row.resident.namespace == namespace
+    return namespace is None or row.container.newest.namespace == namespace
 
 
-def tell_headline(rows: list[LevelRow], part: RankedName, parts: dict[str, RankedName]) -> str:
+def render_headline(rows: list[LevelRow], part: RankedName, parts: dict[str, RankedName]) -> str:
     top = rows[0]
-    where = f"on {top.resident.node}" if len(parts) == 1 else f"on {top.resident.node}, of {len(parts)} nodes"
+    where = (
+        f"on {top.container.node}" if len(parts) == 1 else f"on {top.container.node}, of {len(parts)} nodes"
+    )
     return (
-        f'"{top.resident.name}" ({top.resident.namespace or "no namespace"}) has the most {part.metric} {where}: '
+        f'"{top.container.name}" ({top.container.newest.namespace or "no namespace"}) has the most {part.metric} {where}: '
         f"{render_quantity(top.mean, part.unit)} on average, of {len(rows)} containers, in {render_span(part.span, part.newest_ms)}."
     )
 
 
-def tell(row: LevelRow, part: RankedName, place: int) -> ToolFinding:
-    resident = row.resident
+def render_row(row: LevelRow, part: RankedName, place: int) -> ToolFinding:
+    container = row.container
     partly = f", there for {100 * row.there_share:.0f} % of the span" if row.there_share < 0.95 else ""
     if row.missing_share >= MISSING_SHARE:
         partly += f", {100 * row.missing_share:.0f} % of its samples missing"
     return ToolFinding(
-        f'{place}. "{resident.full_name}" on {resident.node}: {render_quantity(row.mean, part.unit)} on average '
+        f'{place}. "{container.full_name}" on {container.node}: {render_quantity(row.mean, part.unit)} on average '
         f"({render_quantity(row.least, part.unit)} to {render_quantity(row.most, part.unit)}){partly}.",
         "rank",
-        node=resident.node,
-        container=resident.name,
+        node=container.node,
+        container=container.name,
         metric=part.metric,
         unit=part.unit,
         confidence=1.0,
@@ -151,26 +149,24 @@ def tell(row: LevelRow, part: RankedName, place: int) -> ToolFinding:
             "min": row.least,
             "max": row.most,
             "there_share": round(row.there_share, 3),
-            "restarts": resident.restarts or None,
+            "restarts": container.restarts or None,
         },
     )
 
 
-def tell_span(parts: dict[str, RankedName]) -> str:
+def render_looked_at(parts: dict[str, RankedName]) -> str:
     first = next(iter(parts.values()))
     nodes = ", ".join(list(parts)[:8]) + (f" and {len(parts) - 8} more" if len(parts) > 8 else "")
     return f"{first.metric} of every container of {nodes}, {render_span(first.span, first.newest_ms)}"
 
 
-def tell_gaps(parts: dict[str, RankedName]) -> tuple[str, ...]:
-    refused = [line for part in parts.values() for line in part.refused]
-    told = [f"{len(refused)} files could not be read: {refused[0]}"] if refused else []
-    told += tell_alike([line for part in parts.values() for line in part.clipped])
+def list_gaps(parts: dict[str, RankedName]) -> tuple[str, ...]:
+    lines = [*join_alike([line for part in parts.values() for line in part.clipped])]
     newest_ms = max(part.newest_ms for part in parts.values())
     for node, part in parts.items():
         behind_seconds = (newest_ms - part.newest_ms) / 1000
         if behind_seconds >= OLD_SECONDS:
-            told.append(
+            lines.append(
                 f"{node} is ranked by older data: its newest is of {render_moment(part.newest_ms)}, "
                 f"{render_seconds(behind_seconds)} before the others'"
             )
@@ -178,8 +174,8 @@ def tell_gaps(parts: dict[str, RankedName]) -> tuple[str, ...]:
     if unmeasured:
         there = unmeasured + sum(len(part.rows) for part in parts.values())
         metric = next(iter(parts.values())).metric
-        told.append(f"{unmeasured} of {there} containers that have no sample of {metric} in this span")
-    return (*told, "processes outside of containers; times before and after this span")
+        lines.append(f"{unmeasured} of {there} containers that have no sample of {metric} in this span")
+    return (*lines, "processes outside of containers; times before and after this span")
 
 
 def not_collected(reason: str) -> ToolAnswer:
@@ -194,8 +190,8 @@ def nothing(part: RankedName, parts: dict[str, RankedName], away: dict[str, str]
     return ToolAnswer(
         headline=f"No container had a sample of {part.metric} in {render_span(part.span, part.newest_ms)}.",
         status="not_enough_data",
-        looked_at=tell_span(parts),
-        not_looked_at=tell_gaps(parts),
+        looked_at=render_looked_at(parts),
+        not_looked_at=list_gaps(parts),
         nodes_away=away,
         next_call=NextCall("list_containers", {"sort": "last_seen"}, "who was there, and until when"),
     )
@@ -204,10 +200,10 @@ def nothing(part: RankedName, parts: dict[str, RankedName], away: dict[str, str]
 def suggest(row: LevelRow, metric: str) -> NextCall:
     study = FOLLOW.get(metric, "changepoint")
     arguments = {
-        "container": row.resident.name,
+        "container": row.container.name,
         "study": study,
         "metric": metric,
-        "node": row.resident.node,
+        "node": row.container.node,
     }
     return NextCall(
         "analyze_container", arguments, "whether it changed or repeats; summarize_container for all metrics"

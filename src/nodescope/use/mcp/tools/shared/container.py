@@ -1,114 +1,47 @@
-"""
-A container as people mean it: a name in a pod, over all its restarts.
+"""The container that a call names, wherever it is; else how to say which."""
 
-Each restart has an id of its own in the archive; a question about "api" is
-about all its lives in the span, and a restart between two of them is itself
-something to tell.
-"""
-
-import re
-from collections.abc import Iterable
-from dataclasses import dataclass
-
-from nodescope.base.text import clean_text, nearest_name
-from nodescope.base.time_range import TimeRange
-from nodescope.use.mcp.nodes.backend import ArchivedLife, clean_name
-from nodescope.use.mcp.nodes.fleet import Fleet, Seat
+from nodescope.base.text import clean_text
+from nodescope.use.answers.containers import (
+    Container,
+    ContainerAmbiguous,
+    ContainerUnknown,
+    group_lives,
+)
+from nodescope.use.answers.containers import find_container as find_among
+from nodescope.use.mcp.nodes.backend import clean_name
+from nodescope.use.mcp.nodes.fleet import Fleet, NodeEntry
 from nodescope.use.mcp.protocol.errors import ToolMisused
 
 # Shorter beginnings of an id are as likely a name.
 SHORTEST_ID = 4
 NAMED_MATCHES = 6
-IS_ID = re.compile(r"[0-9a-f]+")
 
 
-@dataclass(frozen=True, slots=True)
-class Resident:
-    """A named container of a node and its lives, oldest first."""
-
-    node: str
-    namespace: str
-    pod: str
-    container: str
-    qos_class: str
-    image: str
-    lives: tuple[ArchivedLife, ...]
-
-    @property
-    def name(self) -> str:
-        return self.lives[-1].name
-
-    @property
-    def full_name(self) -> str:
-        return f"{self.namespace}/{self.name}" if self.namespace else self.name
-
-    @property
-    def first_ms(self) -> int:
-        return self.lives[0].first_ms
-
-    @property
-    def last_ms(self) -> int:
-        return self.lives[-1].last_ms
-
-    @property
-    def restarts(self) -> int:
-        """As Kubernetes counts them where it was asked, and at least as many as were seen."""
-        return max(len(self.lives) - 1, *(life.restarts for life in self.lives))
-
-    def within(self, span: TimeRange) -> list[ArchivedLife]:
-        return [life for life in self.lives if life.first_ms <= span.to_ms and life.last_ms >= span.from_ms]
-
-
-def gather_residents(lives: Iterable[ArchivedLife]) -> list[Resident]:
-    """Lives of one name in one pod belong together; a life without a name stands alone."""
-    groups: dict[tuple[str, ...], list[ArchivedLife]] = {}
-    for life in lives:
-        named = life.pod and life.container
-        key = (
-            (life.node, life.namespace, life.pod, life.container) if named else (life.node, life.container_id)
-        )
-        groups.setdefault(key, []).append(life)
-    found = []
-    for group in groups.values():
-        group.sort(key=lambda life: life.first_ms)
-        last = group[-1]
-        found.append(
-            Resident(
-                last.node, last.namespace, last.pod, last.container, last.qos_class, last.image, tuple(group)
-            )
-        )
-    return sorted(found, key=lambda one: (one.node, one.namespace, one.name))
-
-
-def match_residents(text: str, residents: Iterable[Resident]) -> list[Resident]:
-    """By id, then by exact name, then by the beginning of a pod's name."""
-    everybody = list(residents)
-    text = "/".join(clean_name(part) for part in text.split("/"))
-    if len(text) >= SHORTEST_ID and IS_ID.fullmatch(text):
-        by_id = [one for one in everybody if any(life.container_id.startswith(text) for life in one.lives)]
-        if by_id:
-            return by_id
-    exact = [one for one in everybody if text in (one.container, one.pod, one.name, one.full_name)]
-    by_namespace = [one for one in everybody if text == f"{one.namespace}/{one.container}"]
-    return exact or by_namespace or [one for one in everybody if one.pod and one.pod.startswith(text)]
-
-
-async def find_resident(fleet: Fleet, text: str, node: str | None) -> tuple[Seat, Resident]:
-    """The one container that is meant, wherever it is; else how to say which."""
-    seats = fleet.choose(node)
-    replies = await fleet.ask(seats, lambda backend: backend.read_lives(None))
+async def find_container(fleet: Fleet, text: str, node: str | None) -> tuple[NodeEntry, Container]:
+    """With all its lives, also where an id names one of them."""
+    entries = fleet.choose(node)
+    replies = await fleet.ask(entries, lambda backend: backend.read_lives(None))
     replies.need_one()
-    everybody = gather_residents(life for lives in replies.answers.values() for life in lives)
-    matches = match_residents(text, everybody)
-    if len(matches) == 1:
-        return seats[matches[0].node], matches[0]
-    if matches:
-        raise ToolMisused(tell_ambiguous(text, matches))
-    away = f" (not asked: {', '.join(list(replies.away)[:5])}, which did not answer)" if replies.away else ""
-    raise ToolMisused(tell_unknown(text, everybody, node) + away)
+    lives = [life for found in replies.answers.values() for life in found]
+    try:
+        match = find_among(lives, clean_path(text), SHORTEST_ID).newest
+    except ContainerAmbiguous as error:
+        raise ToolMisused(render_ambiguous(text, error)) from None
+    except ContainerUnknown as error:
+        names = ", ".join(list(replies.away)[:5])
+        away = f" (not asked: {names}, which did not answer)" if replies.away else ""
+        raise ToolMisused(render_unknown(text, error, node) + away) from None
+    found = next(one for one in group_lives(lives) if match in one.lives)
+    return entries[found.node], found
 
 
-def tell_ambiguous(text: str, matches: list[Resident]) -> str:
+def clean_path(text: str) -> str:
+    """As the names of containers are cleaned, so that they match."""
+    return "/".join(clean_name(part) for part in text.split("/"))
+
+
+def render_ambiguous(text: str, error: ContainerAmbiguous) -> str:
+    matches = group_lives(error.candidates)
     nodes = sorted({one.node for one in matches})
     shown = clean_text(text, 80)
     if len(nodes) > 1:
@@ -119,9 +52,9 @@ def tell_ambiguous(text: str, matches: list[Resident]) -> str:
     return f'container "{shown}" is ambiguous; say which: {listed}{more}'
 
 
-def tell_unknown(text: str, everybody: list[Resident], node: str | None) -> str:
-    names = {name for one in everybody for name in (one.container, one.pod, one.name) if name}
-    near = nearest_name(text, names)
+def render_unknown(text: str, error: ContainerUnknown, node: str | None) -> str:
+    near = error.nearest()
     hint = f'; did you mean "{near[:120]}"?' if near else ""
     where = f" on node {node}" if node else ""
-    return f'no container "{clean_text(text, 80)}"{where}{hint} (list_containers names all {len(everybody)})'
+    known = len(group_lives(error.lives))
+    return f'no container "{clean_text(text, 80)}"{where}{hint} (list_containers names all {known})'

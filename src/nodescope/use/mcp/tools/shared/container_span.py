@@ -1,58 +1,79 @@
-"""A container's stay in a span: the lives of it that a question is about, or when it was seen instead."""
+"""One container in a span: the lives that a call is about, or when it was seen instead."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeVar
 
 from nodescope.base.time_range import TimeRange
-from nodescope.use.mcp.nodes.backend import ArchivedLife, Backend, NodeEvent
+from nodescope.use.answers.containers import Container, Life
+from nodescope.use.answers.events import ContainerEvent
+from nodescope.use.mcp.nodes.backend import Backend
+from nodescope.use.mcp.nodes.fleet import Fleet
+from nodescope.use.mcp.protocol.argument import Values
 from nodescope.use.mcp.protocol.errors import ToolMisused
-from nodescope.use.mcp.tools.shared.container import Resident
+from nodescope.use.mcp.tools.shared.container import find_container
 from nodescope.use.mcp.tools.shared.time_text import (
     choose_span,
+    list_clipped,
     newest_of,
     render_at,
     render_span,
-    tell_clipped,
 )
 
 # A crash loop's oldest lives are left out; so many are one request to a viewer.
 MOST_LIVES = 16
 
+Reply = TypeVar("Reply")
+
 
 @dataclass(frozen=True, slots=True)
-class Stay:
+class ContainerSpan:
     """Lives of one container in a span of its node's data, oldest first."""
 
+    container: Container
     span: TimeRange
     newest_ms: int
-    lives: list[ArchivedLife]
+    lives: list[Life]
     clipped: tuple[str, ...] = ()
-    """Where the data is shorter than what was asked for."""
+    """Where the data is shorter than the span that was given."""
 
     @property
     def ids(self) -> list[str]:
         """Of the lives that are looked at."""
-        return [life.container_id for life in self.lives[-MOST_LIVES:]]
+        return [life.id for life in self.lives[-MOST_LIVES:]]
 
-    def tell_span(self) -> str:
+    def render(self) -> str:
         return render_span(self.span, self.newest_ms)
 
-    def tell_left_out(self) -> tuple[str, ...]:
+    def list_left_out(self) -> tuple[str, ...]:
         more = len(self.lives) - MOST_LIVES
         oldest = (f"the {more} oldest of its {len(self.lives)} lives",) if more > 0 else ()
         return (*self.clipped, *oldest)
 
-    def read_events(self, backend: Backend) -> list[NodeEvent]:
-        mine = set(self.ids)
-        return [event for event in backend.read_events(self.span) if event.container_id in mine]
+    def read_events(self, backend: Backend) -> list[ContainerEvent]:
+        ids = set(self.ids)
+        return [event for event in backend.read_events(self.span) if event.id in ids]
 
 
-def read_stay(backend: Backend, resident: Resident, start: str | None, end: str | None) -> Stay:
+async def ask_container(
+    fleet: Fleet, values: Values, question: Callable[[Backend, ContainerSpan], Reply]
+) -> Reply:
+    """The question put to the node of the container that the call names, about the span it names."""
+    entry, container = await find_container(fleet, values["container"], values["node"])
+
+    def ask(backend: Backend) -> Reply:
+        return question(backend, read_span(backend, container, values["from"], values["to"]))
+
+    return (await fleet.ask({entry.node: entry}, ask)).need_one().answers[entry.node]
+
+
+def read_span(backend: Backend, container: Container, start: str | None, end: str | None) -> ContainerSpan:
     about = backend.read_about()
     span, newest_ms = choose_span(about, start, end), newest_of(about)
-    lives = resident.within(span)
+    lives = container.within(span)
     if not lives:
         raise ToolMisused(
-            f'"{resident.name}" was not there in {render_span(span, newest_ms)}; it was seen from '
-            f"{render_at(resident.first_ms, newest_ms)} to {render_at(resident.last_ms, newest_ms)}"
+            f'"{container.name}" was not there in {render_span(span, newest_ms)}; it was seen from '
+            f"{render_at(container.first_ms, newest_ms)} to {render_at(container.last_ms, newest_ms)}"
         )
-    return Stay(span, newest_ms, lives, tell_clipped(about, "the span", start, end))
+    return ContainerSpan(container, span, newest_ms, lives, list_clipped(about, "the span", start, end))

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 from nodescope.base.quantity import render_count, render_quantity
 from nodescope.base.time_range import TimeRange
-from nodescope.use.mcp.nodes.backend import Thing
+from nodescope.use.answers.levels import Device
 from nodescope.use.mcp.protocol.answer import NextCall, ToolAnswer, ToolFinding
-from nodescope.use.mcp.tools.shared.time_text import render_span, tell_alike
+from nodescope.use.mcp.tools.shared.time_text import join_alike, render_span
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,17 +19,17 @@ class Measured:
     metric: str
     unit: str
     scope: str
-    things: list[Thing]
+    devices: list[Device]
     clipped: tuple[str, ...]
 
 
-def rank_things(parts: Mapping[str, Measured], limit: int, away: Mapping[str, str]) -> ToolAnswer:
-    rows = [(node, thing) for node, part in parts.items() for thing in part.things]
+def rank_devices(parts: Mapping[str, Measured], limit: int, away: Mapping[str, str]) -> ToolAnswer:
+    rows = [(node, device) for node, part in parts.items() for device in part.devices]
     rows.sort(key=lambda row: (-row[1].level.mean, row[0], row[1].name))
     first = next(iter(parts.values()))
     span = render_span(first.span, first.newest_ms)
     gaps = (
-        *tell_alike([line for part in parts.values() for line in part.clipped]),
+        *join_alike([line for part in parts.values() for line in part.clipped]),
         "which containers used it; times before and after this span",
     )
     if not rows:
@@ -41,11 +41,11 @@ def rank_things(parts: Mapping[str, Measured], limit: int, away: Mapping[str, st
             next_call=NextCall("list_metrics", {"search": first.scope}, "what was collected"),
         )
     node, top = rows[0]
-    findings = tuple(tell(*row, parts[row[0]], place + 1) for place, row in enumerate(rows[:limit]))
+    findings = tuple(render_row(*row, parts[row[0]], place + 1) for place, row in enumerate(rows[:limit]))
     return ToolAnswer(
         headline=(
             f'"{top.name}" on {node} has the most {first.metric}, which is measured per {first.scope}: '
-            f"{render_quantity(top.level.mean, first.unit)} on average, of {len(rows)} on {count_nodes(parts)}, in {span}."
+            f"{render_quantity(top.level.mean, first.unit)} on average, of {len(rows)} on {render_count(len(parts), 'node')}, in {span}."
         ),
         findings=findings,
         left_out=len(rows) - len(findings),
@@ -56,14 +56,10 @@ def rank_things(parts: Mapping[str, Measured], limit: int, away: Mapping[str, st
     )
 
 
-def count_nodes(parts: Mapping[str, Measured]) -> str:
-    return render_count(len(parts), "node")
-
-
-def tell(node: str, thing: Thing, part: Measured, place: int) -> ToolFinding:
-    level = thing.level
+def render_row(node: str, device: Device, part: Measured, place: int) -> ToolFinding:
+    level = device.level
     return ToolFinding(
-        f'{place}. "{thing.name}" on {node}: {render_quantity(level.mean, part.unit)} on average '
+        f'{place}. "{device.name}" on {node}: {render_quantity(level.mean, part.unit)} on average '
         f"({render_quantity(level.least, part.unit)} to {render_quantity(level.most, part.unit)}).",
         "rank",
         node=node,
@@ -78,6 +74,6 @@ def tell(node: str, thing: Thing, part: Measured, place: int) -> ToolFinding:
             "mean": level.mean,
             "min": level.least,
             "max": level.most,
-            **thing.labels,
+            **device.labels,
         },
     )

@@ -4,15 +4,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from nodescope.base.time_range import TimeRange
-from nodescope.use.mcp.nodes.backend import ArchivedLife, MetricLevel
-from nodescope.use.mcp.tools.shared.container import Resident
+from nodescope.use.answers.containers import Container, Life
+from nodescope.use.answers.levels import MetricLevel
 
 
 @dataclass(frozen=True, slots=True)
 class LevelRow:
     """A container's figures over a span, while it was there."""
 
-    resident: Resident
+    container: Container
     mean: float
     least: float
     most: float
@@ -23,14 +23,14 @@ class LevelRow:
 
 
 def join_levels(
-    residents: Iterable[Resident], levels: Sequence[MetricLevel], span: TimeRange
+    containers: Iterable[Container], levels: Sequence[MetricLevel], span: TimeRange
 ) -> list[LevelRow]:
     """One row for each container that has a sample, the highest mean first."""
-    by_id = {level.container_id: level for level in levels}
+    by_id = {level.id: level for level in levels}
     rows = []
-    interval = usual_interval(residents := list(residents), by_id, span)
-    for resident in residents:
-        mine = [(life, by_id[life.container_id]) for life in resident.lives if life.container_id in by_id]
+    interval = usual_interval(containers := list(containers), by_id, span)
+    for container in containers:
+        mine = [(life, by_id[life.id]) for life in container.lives if life.id in by_id]
         samples = sum(level.samples for _, level in mine)
         if not samples:
             continue
@@ -38,7 +38,7 @@ def join_levels(
         due = max(samples, seconds / interval)
         rows.append(
             LevelRow(
-                resident,
+                container,
                 sum(level.mean * level.samples for _, level in mine) / samples,
                 min(level.least for _, level in mine),
                 max(level.most for _, level in mine),
@@ -47,19 +47,19 @@ def join_levels(
                 1 - samples / due,
             )
         )
-    return sorted(rows, key=lambda row: (-row.mean, row.resident.full_name))
+    return sorted(rows, key=lambda row: (-row.mean, row.container.full_name))
 
 
-def usual_interval(residents: Iterable[Resident], by_id: dict[str, MetricLevel], span: TimeRange) -> float:
+def usual_interval(containers: Iterable[Container], by_id: dict[str, MetricLevel], span: TimeRange) -> float:
     """Seconds between samples of the one that has the densest; a second unless slower."""
     found = [
-        overlap_seconds(life, span) / by_id[life.container_id].samples
-        for resident in residents
-        for life in resident.lives
-        if life.container_id in by_id and by_id[life.container_id].samples > 1
+        overlap_seconds(life, span) / by_id[life.id].samples
+        for container in containers
+        for life in container.lives
+        if life.id in by_id and by_id[life.id].samples > 1
     ]
     return max(1.0, min(found, default=1.0))
 
 
-def overlap_seconds(life: ArchivedLife, span: TimeRange) -> float:
+def overlap_seconds(life: Life, span: TimeRange) -> float:
     return max(0.0, (min(life.last_ms, span.to_ms) - max(life.first_ms, span.from_ms)) / 1000)

@@ -9,33 +9,22 @@ nobody would call a change when asked "when did its memory change".
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import sqrt
-from typing import Any
 
 from nodescope.base.text import clean_text
-from nodescope.use.mcp.nodes.backend import StudyAnswer
+from nodescope.use.answers.containers import Container
 from nodescope.use.mcp.protocol.answer import Fact, ToolFinding
 from nodescope.use.mcp.tools.shared.time_text import render_at
+from nodescope.use.studies import Finding, StudyAnswer
+from nodescope.use.studies.finding import plain
 
 # A change below this share of the level is slight. Half of what a person would
 # notice on a chart that starts at zero; the demo's slow waves are 2 %.
 MATERIAL_SHARE = 0.05
 # Below, the study itself thinks it more likely wrong than right.
 SURE_ENOUGH = 0.5
-# Fields of a study's finding that have a place of their own.
-PLACED = {
-    "kind",
-    "from",
-    "to",
-    "at",
-    "confidence",
-    "magnitude",
-    "unit",
-    "before",
-    "after",
-    "sentence",
-    "evidence",
-}
 MOST_EVIDENCE = 10
+# The best answer of several lives stands for all.
+ORDER = ("found", "none", "not_enough_data", "not_collected")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,71 +36,72 @@ class MergedAnswer:
     sentence: str
     samples: int
     missing_share: float
-    findings: tuple[dict[str, Any], ...]
+    findings: tuple[Finding, ...]
 
 
 def merge_answers(answers: Sequence[StudyAnswer]) -> MergedAnswer:
     if not answers:
         return MergedAnswer("not_enough_data", "no sample was measured in this span", "", 0, 1.0, ())
-    samples = sum(int(one.get("samples") or 0) for one in answers)
-    due = sum(
-        int(one.get("samples") or 0) / max(1e-9, 1 - float(one.get("missing_share") or 0)) for one in answers
-    )
-    order = ("found", "none", "not_enough_data", "not_collected")
-    best = min(answers, key=lambda one: order.index(str(one["status"])) if one["status"] in order else 3)
-    findings = [finding for one in answers for finding in one.get("findings") or ()]
-    findings.sort(key=lambda one: (-float(one["confidence"]), -abs(float(one.get("magnitude") or 0))))
+    samples = sum(one.samples for one in answers)
+    due = sum(one.samples / max(1e-9, 1 - one.missing_share) for one in answers)
+    best = min(answers, key=lambda one: ORDER.index(one.status) if one.status in ORDER else 3)
+    findings = [finding for one in answers for finding in one.findings]
+    findings.sort(key=lambda one: (-one.confidence, -abs(number_of(one.magnitude))))
     return MergedAnswer(
-        str(best["status"]),
-        clean_text(str(best.get("reason") or "")),
-        clean_text(str(best.get("sentence") or "")),
+        str(best.status),
+        clean_text(best.reason or ""),
+        clean_text(best.sentence),
         samples,
         max(0.0, 1 - samples / due) if due else 1.0,
         tuple(findings),
     )
 
 
-def is_material(finding: dict[str, Any]) -> bool:
+def number_of(value: object) -> float:
+    """A measure as a number; 0 where it is not known."""
+    known = plain(value) if isinstance(value, int | float) else None
+    return float(known or 0)
+
+
+def is_material(finding: Finding) -> bool:
     """Whether a change is one that a person asking about changes would want to hear of."""
-    evidence = finding.get("evidence") or {}
-    before, after = finding.get("before"), finding.get("after")
-    if float(finding.get("confidence") or 0) < SURE_ENOUGH:
+    before, after = finding.before, finding.after
+    if finding.confidence < SURE_ENOUGH:
         return False
     if before is None or after is None:
         return True
     level = max(abs(before), abs(after))
-    if evidence.get("change") == "noise":
-        moved = abs(float(evidence.get("noise_after") or 0) - float(evidence.get("noise_before") or 0))
-    else:
-        moved = abs(after - before)
+    moved = abs(after - before)
+    if finding.evidence.get("change") == "noise":
+        noise = (number_of(finding.evidence.get(f"noise_{side}")) for side in ("after", "before"))
+        moved = abs(next(noise) - next(noise))
     return bool(level and moved >= MATERIAL_SHARE * level)
 
 
-def tell_finding(
-    finding: dict[str, Any], merged: MergedAnswer, metric: str, node: str, container: str, newest_ms: int
+def render_finding(
+    finding: Finding, merged: MergedAnswer, metric: str, container: Container, newest_ms: int
 ) -> ToolFinding:
     """A study's finding with what it rests on."""
-    facts: dict[str, Fact] = {"before": finding.get("before"), "after": finding.get("after")}
-    facts["magnitude"] = finding.get("magnitude")
-    facts.update({name: value for name, value in finding.items() if name not in PLACED and is_fact(value)})
-    facts.update({name: value for name, value in (finding.get("evidence") or {}).items() if is_fact(value)})
+    facts: dict[str, Fact] = {"before": finding.before, "after": finding.after}
+    facts["magnitude"] = plain(finding.magnitude)
+    facts.update({name: value for name, value in finding.measures.items() if is_fact(value)})
+    facts.update({name: value for name, value in finding.evidence.items() if is_fact(value)})
     kept = {name: value for name, value in facts.items() if value is not None}
-    at = finding.get("at")
-    moment = at if at is not None else finding.get("from")
+    moment = finding.at if finding.at is not None else finding.start_at
     return ToolFinding(
-        clean_text(str(finding.get("sentence") or "")),
-        str(finding.get("kind") or ""),
-        node,
-        container,
+        clean_text(finding.sentence),
+        finding.kind,
+        container.node,
+        container.name,
         metric,
-        clean_text(str(finding.get("unit") or "")) or None,
-        float(finding["confidence"]),
+        clean_text(finding.unit) or None,
+        finding.confidence,
         merged.samples,
         merged.missing_share,
-        finding.get("from"),
-        finding.get("to"),
-        at,
-        render_at(float(moment) * 1000, newest_ms) if moment is not None else None,
+        finding.start_at,
+        finding.end_at,
+        finding.at,
+        render_at(moment * 1000, newest_ms),
         dict(list(kept.items())[:MOST_EVIDENCE]),
     )
 
@@ -122,32 +112,35 @@ def is_fact(value: object) -> bool:
 
 def merge_figures(answers: Sequence[StudyAnswer]) -> dict[str, Fact]:
     """avg, max, min, stddev and trend class of the whole span; weights are samples."""
-    rows = [
-        (finding, int(one.get("samples") or 0))
-        for one in answers
-        if one.get("status") == "found"
-        for finding in (one.get("findings") or ())[:1]
-    ]
+    rows = [(one.findings[0], one.samples) for one in answers if one.status == "found" and one.findings]
     total = sum(samples for _, samples in rows)
     if not total:
         return {}
-    average = sum(row["average"] * samples for row, samples in rows) / total
+    average = sum(measure(row, "average") * samples for row, samples in rows) / total
     spread = (
-        sum((row["stddev"] ** 2 + (row["average"] - average) ** 2) * samples for row, samples in rows) / total
+        sum(
+            (measure(row, "stddev") ** 2 + (measure(row, "average") - average) ** 2) * samples
+            for row, samples in rows
+        )
+        / total
     )
     # A backend answers in an order of its own: the newest life is the one that ends last.
-    newest = max((row for row, _ in rows), key=lambda row: float(row.get("to") or 0))
+    newest = max((row for row, _ in rows), key=lambda row: row.end_at)
     figures: dict[str, Fact] = {
         "avg": average,
-        "max": max(row["max"] for row, _ in rows),
-        "min": min(row["min"] for row, _ in rows),
+        "max": max(measure(row, "max") for row, _ in rows),
+        "min": min(measure(row, "min") for row, _ in rows),
         "stddev": sqrt(spread),
-        "trend": newest.get("trend"),
-        "unit": newest.get("unit"),
-        "limit": newest.get("limit"),
+        "trend": newest.measures.get("trend"),
+        "unit": newest.unit,
+        "limit": newest.measures.get("limit"),
         "samples": total,
         "missing_share": merge_answers(answers).missing_share,
     }
     if len(rows) == 1:
-        figures["p95"] = newest.get("p95")
+        figures["p95"] = newest.measures.get("p95")
     return {name: value for name, value in figures.items() if value is not None}
+
+
+def measure(finding: Finding, name: str) -> float:
+    return number_of(finding.measures.get(name))

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from nodescope.base.metric_names import PLAIN
 from nodescope.base.text import clean_text, hint_nearest
-from nodescope.use.mcp.nodes.backend import MetricRow
+from nodescope.use.answers.metrics import MetricRow
 from nodescope.use.mcp.protocol.errors import ToolMisused
 
 # What there are few of on a node: top_containers names each of them.

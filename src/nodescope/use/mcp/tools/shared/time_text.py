@@ -1,7 +1,7 @@
 """
 Times in questions and answers: absolute with zone, and relative to the newest data.
 
-Relative times count back from the newest sample of the node that is asked, not
+Relative times count back from the newest sample of the node, not
 from now: an archive of last week answers "-15m" as it would have then.
 """
 
@@ -10,19 +10,19 @@ from collections.abc import Sequence
 from nodescope.base.errors import RequestRejected
 from nodescope.base.quantity import render_seconds
 from nodescope.base.time_range import TimeRange, parse_moment, render_moment
-from nodescope.use.mcp.nodes.backend import About
+from nodescope.use.answers.overview import About
 from nodescope.use.mcp.protocol.errors import NodeAway, ToolMisused
 
 # What is looked at when nobody says: an hour, as the viewer shows.
 USUAL_MS = 3_600_000
-# A question that reaches so far beyond the data is told so; less is rounding.
+# A span that reaches so far beyond the data is named in the answer; less is rounding.
 CLIPPED_MS = 2000
 # Data older than this is said to be old.
 OLD_SECONDS = 120.0
 
 
 def choose_span(about: About, start: str | None, end: str | None) -> TimeRange:
-    """The asked span on a node's own clock; the last hour of its data unless said."""
+    """The given span on a node's own clock; the last hour of its data where none is given."""
     newest_ms = newest_of(about)
     to_ms = read_moment("to", end, newest_ms) if end else newest_ms
     from_ms = read_moment("from", start, newest_ms) if start else to_ms - USUAL_MS
@@ -63,25 +63,25 @@ def render_iso(time_ms: float) -> str:
     return f"{render_moment(round(time_ms)).removesuffix(' UTC').replace(' ', 'T')}Z"
 
 
-def tell_clipped(about: About, name: str, start: str | None, end: str | None) -> tuple[str, ...]:
-    """Where the data begins later or ends earlier than was asked for."""
+def list_clipped(about: About, name: str, start: str | None, end: str | None) -> tuple[str, ...]:
+    """Where the data begins later or ends earlier than the span that was given."""
     newest_ms = newest_of(about)
     oldest_ms = about.from_ms if about.from_ms is not None else newest_ms
-    told = []
+    lines = []
     if start and (asked_ms := read_moment(name, start, newest_ms)) < oldest_ms - CLIPPED_MS:
-        told.append(
+        lines.append(
             f"{name} was asked from {render_moment(asked_ms)}, but the data of {about.node} "
             f"begins at {render_moment(oldest_ms)}"
         )
     if end and (asked_ms := read_moment(name, end, newest_ms)) > newest_ms + CLIPPED_MS:
-        told.append(
+        lines.append(
             f"{name} was asked until {render_moment(asked_ms)}, but the data of {about.node} "
             f"ends at {render_moment(newest_ms)}"
         )
-    return tuple(told)
+    return tuple(lines)
 
 
-def tell_alike(lines: Sequence[str]) -> tuple[str, ...]:
+def join_alike(lines: Sequence[str]) -> tuple[str, ...]:
     """What every node says in much the same words, once."""
     more = f" ({len(lines) - 1} more nodes alike)" if len(lines) > 1 else ""
     return (f"{lines[0]}{more}",) if lines else ()

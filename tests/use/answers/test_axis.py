@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nodescope.read.query.bucket import Buckets, Points, Samples
-from nodescope.use.viewer.axis import align, merge
+from nodescope.use.answers.axis import align, merge
 
 START_MS = 1_700_000_000_000
 

@@ -1,9 +1,9 @@
-"""What the viewer says no to: a status, what was wrong, what is accepted."""
+"""Questions that are not answered: what was wrong, what is accepted, and the HTTP status a server gives it."""
 
-from nodescope.base.errors import NodescopeError
+from nodescope.base.errors import RequestRejected
 
 
-class Refused(NodescopeError):
+class Refused(RequestRejected):
     """A question that is not answered, in the words of the answer."""
 
     def __init__(self, status: int, error: str, detail: str, hint: str = "") -> None:

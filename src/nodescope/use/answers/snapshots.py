@@ -1,5 +1,5 @@
 """
-What the viewer serves: archives of one or many nodes, each with its live tail.
+What there is to ask: archives of one or many nodes, each with its live tail.
 
 A snapshot does not change; asking for the next one looks at the folders and
 the agent again, at most once a second. Every node has a catalog of its own:
@@ -15,11 +15,14 @@ from pathlib import Path
 from nodescope.base.clock import Clock
 from nodescope.base.errors import RequestRejected
 from nodescope.base.metric import Metric
+from nodescope.base.time_range import TimeRange
 from nodescope.read.files.catalog import Catalog
 from nodescope.read.files.listing import FileEntry, FileListing, Refusal, list_files
 from nodescope.read.live.follow import AgentFeed, FrameStream, LogFeed, join_streams, last_sights, make_tail
 from nodescope.read.live.tail import LiveTail
+from nodescope.read.query.engine import Engine
 from nodescope.read.series_name import Identity, Subject
+from nodescope.use.answers.containers import Life, make_life
 
 LOOK_NS = 1_000_000_000
 # New files come every 90 s; the folder of a busy archive takes some milliseconds to list.
@@ -40,7 +43,7 @@ class ServedNode:
     catalog: Catalog
     tail: LiveTail
     gone: str = ""
-    """Why its live tail is not there; empty where it is, or none was asked for."""
+    """Why its live tail is not there; empty where it is, or where none was wanted."""
     streams: Mapping[str, FrameStream] = field(default_factory=dict)
 
     @cached_property
@@ -135,6 +138,28 @@ class Snapshot:
         return None if self.to_ms is None else max(0, self.now_ms - self.to_ms)
 
 
+@dataclass(frozen=True, slots=True)
+class View:
+    """The nodes of a snapshot that a question is about, and the engine that reads them."""
+
+    engine: Engine
+    snapshot: Snapshot
+    nodes: tuple[ServedNode, ...]
+
+    def suffix_of(self, node: ServedNode) -> str:
+        """What tells a node's own devices from another's, where several nodes are served."""
+        return node.name if len(self.snapshot.nodes) > 1 else ""
+
+    def lives(self, span: TimeRange | None = None) -> list[Life]:
+        """Containers (or services) of these nodes that were there in the span, or ever."""
+        found = (
+            make_life(subject, node.name, self.suffix_of(node))
+            for node in self.nodes
+            for subject in node.listed
+        )
+        return [life for life in found if span is None or life.is_within(span)]
+
+
 @dataclass(slots=True)
 class Folder:
     """One path as given, or one of the data folders in it."""
@@ -152,7 +177,7 @@ def find_folders(path: Path) -> list[Path]:
             if inner:
                 return inner
     except OSError:
-        # May not be looked into: told where its files are listed.
+        # May not be looked into: the listing of its files says so.
         pass
     return [path]
 
@@ -161,8 +186,8 @@ def is_data_folder(path: Path) -> bool:
     return any((path / mark).exists() for mark in MARKS) or any(path.glob("dt=*"))
 
 
-class Shelf:
-    """Paths and an agent, looked at again when somebody asks."""
+class NodeFolders:
+    """Data folders, files and an agent; looked at again when a snapshot is wanted."""
 
     def __init__(self, paths: Sequence[Path], clock: Clock, agent: AgentFeed | None = None) -> None:
         for path in paths:
@@ -176,6 +201,12 @@ class Shelf:
         self._snapshot: Snapshot | None = None
         self._looked_ns = self._listed_ns = -(2**62)
         self._lock = threading.Lock()
+        self.engine = Engine()
+
+    def view(self) -> View:
+        """All nodes of the newest snapshot."""
+        snapshot = self.snapshot()
+        return View(self.engine, snapshot, snapshot.nodes)
 
     def snapshot(self) -> Snapshot:
         """The newest; while another thread is looking, the one before."""

@@ -1,0 +1,185 @@
+"""
+A container as people mean it: a name in a pod of a node, over all its restarts; and how one is found.
+
+Each restart has an id of its own in the archive: one life. Where a node has no
+containers, its services stand in for them and are found in the same way.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from nodescope.base.errors import RequestRejected
+from nodescope.base.text import nearest_name
+from nodescope.base.time_range import TimeRange
+from nodescope.read.series_name import Subject, id_of, name_of, scope_of
+
+
+@dataclass(frozen=True, slots=True)
+class Life:
+    """A container (or service) of a node from its first to its last sample; a restart begins another."""
+
+    id: str
+    name: str
+    """pod/container for people; a short id where names are not known."""
+    node: str
+    subject: Subject
+
+    @property
+    def scope(self) -> str:
+        return scope_of(self.subject)
+
+    @property
+    def namespace(self) -> str:
+        return self.subject.label("l_namespace") or ""
+
+    @property
+    def pod(self) -> str:
+        return self.subject.label("l_pod_name") or ""
+
+    @property
+    def container_name(self) -> str:
+        """Without its pod; a service's name."""
+        return self.subject.label("l_container_name") or ("" if self.scope == "container" else self.name)
+
+    @property
+    def qos_class(self) -> str:
+        return self.subject.label("l_qos_class") or ""
+
+    @property
+    def image(self) -> str:
+        return self.subject.details.get("image") or ""
+
+    @property
+    def restarts(self) -> int:
+        """As Kubernetes counts them; 0 where it does not say."""
+        text = self.subject.details.get("restarts") or ""
+        return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0
+
+    @property
+    def first_ms(self) -> int:
+        return self.subject.first_ms
+
+    @property
+    def last_ms(self) -> int:
+        return self.subject.last_ms
+
+    def is_within(self, span: TimeRange) -> bool:
+        return self.first_ms <= span.to_ms and self.last_ms >= span.from_ms
+
+
+def make_life(subject: Subject, node: str, suffix: str = "") -> Life:
+    """The suffix tells a service from one of the same name on another node."""
+    return Life(id_of(subject, suffix), name_of(subject), node, subject)
+
+
+@dataclass(frozen=True, slots=True)
+class Container:
+    """One name in one pod, and its lives, oldest first."""
+
+    lives: tuple[Life, ...]
+
+    @property
+    def newest(self) -> Life:
+        return self.lives[-1]
+
+    @property
+    def node(self) -> str:
+        return self.newest.node
+
+    @property
+    def name(self) -> str:
+        return self.newest.name
+
+    @property
+    def full_name(self) -> str:
+        namespace = self.newest.namespace
+        return f"{namespace}/{self.name}" if namespace else self.name
+
+    @property
+    def first_ms(self) -> int:
+        return self.lives[0].first_ms
+
+    @property
+    def last_ms(self) -> int:
+        return self.newest.last_ms
+
+    @property
+    def restarts(self) -> int:
+        """As Kubernetes counts them where it says so, and at least as many as were seen."""
+        return max(len(self.lives) - 1, *(life.restarts for life in self.lives))
+
+    def within(self, span: TimeRange) -> list[Life]:
+        return [life for life in self.lives if life.is_within(span)]
+
+
+def group_lives(lives: Iterable[Life]) -> list[Container]:
+    """Lives of one name in one pod belong together; a life without a name stands alone."""
+    groups: dict[tuple[str, ...], list[Life]] = {}
+    for life in lives:
+        names = (life.pod, life.container_name)
+        key = (life.node, life.namespace, *names) if all(names) else (life.node, life.id)
+        groups.setdefault(key, []).append(life)
+    found = [Container(tuple(sorted(group, key=lambda life: life.first_ms))) for group in groups.values()]
+    return sorted(found, key=lambda one: (one.node, one.newest.namespace, one.name))
+
+
+# -- finding one ---------------------------------------------------------------------
+
+
+class ContainerUnknown(RequestRejected):
+    """No container is called so; carries the nearest name and how many were looked at."""
+
+    def __init__(self, text: str, lives: Sequence[Life]) -> None:
+        super().__init__(f'no container "{text}"')
+        self.text = text
+        self.lives = tuple(lives)
+
+    def nearest(self) -> str | None:
+        names = {name for one in self.lives for name in (one.container_name, one.pod, one.name) if name}
+        return nearest_name(self.text, names)
+
+
+class ContainerAmbiguous(RequestRejected):
+    """Several containers are called so; carries them."""
+
+    def __init__(self, text: str, candidates: Sequence[Life]) -> None:
+        super().__init__(f'container "{text}" is ambiguous')
+        self.text = text
+        self.candidates = tuple(candidates)
+
+
+def match_lives(lives: Sequence[Life], text: str, shortest_id: int = 1) -> list[Life]:
+    """By id, then by exact name, the beginning of an id, a name in its namespace, the beginning of a pod's name."""
+    tests: tuple[Callable[[Life], bool], ...] = (
+        lambda one: text == one.id,
+        lambda one: text in (one.name, one.pod, one.container_name, join_names(one.namespace, one.name)),
+        lambda one: len(text) >= shortest_id and one.id.startswith(text),
+        lambda one: (
+            text in (join_names(one.namespace, one.container_name), join_names(one.namespace, one.pod))
+        ),
+        lambda one: one.pod.startswith(text),
+    )
+    found = ([one for one in lives if text and is_match(one)] for is_match in tests)
+    return next((matches for matches in found if matches), [])
+
+
+def join_names(*names: str) -> str:
+    """With slashes between them; empty where one is not known."""
+    return "/".join(names) if all(names) else ""
+
+
+def find_life(lives: Sequence[Life], text: str) -> Life:
+    """The one life that is meant."""
+    matches = match_lives(lives, text)
+    if len(matches) == 1:
+        return matches[0]
+    raise ContainerAmbiguous(text, matches) if matches else ContainerUnknown(text, lives)
+
+
+def find_container(lives: Sequence[Life], text: str, shortest_id: int = 1) -> Container:
+    """The one container that is meant, with those of its lives that match."""
+    matches = match_lives(lives, text, shortest_id)
+    containers = group_lives(matches)
+    if len(containers) == 1:
+        return containers[0]
+    raise ContainerAmbiguous(text, matches) if matches else ContainerUnknown(text, lives)

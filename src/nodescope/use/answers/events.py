@@ -1,0 +1,96 @@
+"""Starts, exits, OOM kills and restarts of containers, each with a sentence."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from nodescope.base.quantity import render_bytes, render_seconds
+from nodescope.base.time_range import TimeRange, render_time
+from nodescope.read.query.events import Happening, read_events
+from nodescope.read.series_name import id_of, name_of
+from nodescope.use.answers.snapshots import ServedNode, View
+
+# Events in one answer.
+EVENTS_MOST = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerEvent:
+    """Something that happened to a container."""
+
+    at_ms: int
+    kind: str
+    """start, exit, oom, restart."""
+    id: str
+    """Of the container's life."""
+    name: str
+    node: str
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True)
+class EventList:
+    """In order of time; where there are too many, the newest."""
+
+    events: tuple[ContainerEvent, ...]
+    is_truncated: bool
+
+
+def list_happenings(nodes: Sequence[ServedNode], span: TimeRange) -> list[Happening]:
+    return [
+        one for node in nodes for one in read_events(node.catalog, span.from_ms, span.to_ms, tail=node.tail)
+    ]
+
+
+def list_events(
+    view: View, span: TimeRange, ids: Collection[str] | None = None, limit: int = EVENTS_MOST
+) -> EventList:
+    found = [
+        (node, one)
+        for node in view.nodes
+        for one in read_events(node.catalog, span.from_ms, span.to_ms, containers=ids, tail=node.tail)
+    ]
+    found.sort(key=lambda pair: pair[1].at_ms)
+    # The newest are kept: what went wrong last is looked at first.
+    shown = found[-limit:]
+    return EventList(
+        tuple(
+            ContainerEvent(
+                one.at_ms,
+                one.kind,
+                id_of(one.subject, view.suffix_of(node)),
+                name_of(one.subject),
+                node.name,
+                render_sentence(one),
+            )
+            for node, one in shown
+        ),
+        len(found) > len(shown),
+    )
+
+
+def render_sentence(happening: Happening) -> str:
+    """What happened, in one sentence with its figures."""
+    name, at = name_of(happening.subject), render_time(happening.at_ms / 1000)
+    facts = happening.facts
+    life = facts.get("lifetime_seconds")
+    after = f" after {render_seconds(float(life))}" if isinstance(life, (int, float)) else ""
+    if happening.kind == "oom":
+        limit = facts.get("memory_limit_bytes")
+        of = f" of {render_bytes(float(limit))}" if isinstance(limit, (int, float)) and limit < 2**60 else ""
+        return f"{name} was killed for memory at {at}{after}; its limit{of} was reached."
+    if happening.kind == "exit":
+        return f"{name} ended at {at}{after}."
+    if happening.kind == "restart":
+        return f"{name} was started again at {at}."
+    return f"{name} started at {at}."
+
+
+def ends_by_id(nodes: Sequence[ServedNode]) -> dict[str, str]:
+    """How each container that ended did so: exit or oom."""
+    found: dict[str, str] = {}
+    for node in nodes:
+        if node.from_ms is None or node.to_ms is None:
+            continue
+        for one in read_events(node.catalog, kinds=("exit", "oom"), tail=node.tail):
+            found[one.subject.label("l_container_id") or ""] = one.kind
+    return found

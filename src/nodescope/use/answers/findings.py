@@ -1,0 +1,142 @@
+"""Studies run on the series of a question, within a bounded amount of work."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from nodescope.base.time_range import TimeRange
+from nodescope.use.answers.containers import Life
+from nodescope.use.answers.metrics import resolve
+from nodescope.use.answers.refusal import not_found, too_much
+from nodescope.use.answers.snapshots import View
+from nodescope.use.answers.timeseries import (
+    MeasuredSeries,
+    TimeseriesRequest,
+    choose_busiest,
+    find_limits,
+    gather,
+    is_of_containers,
+    query_nodes,
+)
+from nodescope.use.studies import STUDIES, Finding, Series, StudyAnswer, correlation
+from nodescope.use.studies.finding import plain
+
+ALL = "all"
+# Every study that looks at one series alone.
+SINGLE = tuple(name for name in STUDIES if name != correlation.NAME)
+# A day at one sample a second; longer ranges are studied in longer means.
+POINTS = 90_000
+STUDIES_MOST = 16
+# Points that one request studies: about ten seconds on one core.
+WORK_MOST = 1_500_000
+FEWEST_POINTS = 2000
+
+
+def run_studies(
+    view: View,
+    study: str,
+    metric: str,
+    lives: tuple[Life, ...] | None,
+    span: TimeRange,
+    scope: str = "",
+    check: Callable[[], None] = lambda: None,
+) -> list[StudyAnswer]:
+    """
+    One answer for each series and study; each answer's `series` has the id.
+
+    `check` is called between two studies, and may raise: nobody waits any more.
+    """
+    if study not in (*STUDIES, ALL):
+        raise not_found(f'no study "{study[:60]}"; there are: {", ".join([*STUDIES, ALL])}')
+    names = SINGLE if study == ALL else (study,)
+    found = list(read_series(view, metric, lives, span, scope, len(names)))
+    answers = []
+    for name in names:
+        for its_id, series in found:
+            check()
+            if name == correlation.NAME:
+                answer = correlation.study(series, [other for _, other in found if other is not series])
+            else:
+                answer = STUDIES[name].run(series)
+            answers.append(settle(answer, its_id))
+    return answers
+
+
+def settle(answer: StudyAnswer, its_id: str) -> StudyAnswer:
+    """As precise as it is written: a node gives the same answer here and over HTTP."""
+    return replace(
+        answer,
+        series={**answer.series, "id": its_id},
+        missing_share=round(answer.missing_share, 4),
+        findings=tuple(settle_finding(finding) for finding in answer.findings),
+    )
+
+
+def settle_finding(finding: Finding) -> Finding:
+    return replace(
+        finding,
+        confidence=round(finding.confidence, 4),
+        before=finite(finding.before),
+        after=finite(finding.after),
+        measures={name: plain(value) for name, value in finding.measures.items()},
+        evidence={name: plain(value) for name, value in finding.evidence.items()},
+    )
+
+
+def finite(value: float | None) -> float | None:
+    return value if value is not None and np.isfinite(value) else None
+
+
+def read_series(
+    view: View, metric: str, lives: tuple[Life, ...] | None, span: TimeRange, scope: str, studies: int
+) -> Iterator[tuple[str, Series]]:
+    """Each series with its id; a container without samples as one that was not collected."""
+    resolved = resolve(view.nodes, metric, "auto", scope)
+    if lives is None and not scope and is_of_containers(view.nodes, resolved):
+        lives = choose_busiest(view, metric, span)
+    if lives is not None and len(lives) > STUDIES_MOST:
+        raise too_much(
+            f"{len(lives)} containers; accepted: up to {STUDIES_MOST} in one study",
+            "name them with containers=",
+        )
+    number = len(lives) if lives is not None else STUDIES_MOST
+    points = max(FEWEST_POINTS, min(POINTS, WORK_MOST // max(1, number * studies)))
+    request = TimeseriesRequest(metric, span, points, "auto", lives, scope)
+    there = set()
+    for node, result in query_nodes(view, request, resolved):
+        lines = gather(view, node, result, request)
+        if len(lines) > STUDIES_MOST:
+            raise too_much(
+                f"{len(lines)} series of {metric}; accepted: up to {STUDIES_MOST} in one study",
+                "name containers, or choose a metric with fewer series",
+            )
+        limits = find_limits(view, request, lines)
+        for line in lines:
+            there.add(line.id)
+            yield line.id, make_series(line, metric, resolved[node.name].unit, limits.get(line.id))
+    unit = next(iter(resolved.values())).unit
+    for life in lives or ():
+        if life.id not in there:
+            yield life.id, make_absent(life, metric, unit)
+
+
+def make_series(found: MeasuredSeries, metric: str, unit: str, limit: float | None) -> Series:
+    return Series(
+        found.points.time_ms / 1000.0,
+        np.where(np.isfinite(found.points.mean), found.points.mean, np.nan),
+        unit=unit,
+        limit=limit,
+        metric=metric,
+        container=found.name,
+        node=found.node,
+    )
+
+
+def make_absent(life: Life, metric: str, unit: str) -> Series:
+    """Not measured in this range: the studies say so, rather than nothing."""
+    nothing = np.empty(0)
+    reason = f"{metric} of {life.name} was not measured in this range."
+    return Series(
+        nothing, nothing, unit=unit, metric=metric, container=life.name, node=life.node, not_collected=reason
+    )

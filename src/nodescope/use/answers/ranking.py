@@ -1,0 +1,80 @@
+"""Who uses most of a metric in a range, over all nodes, within a bounded amount of work."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nodescope.base.errors import RequestRejected
+from nodescope.base.time_range import TimeRange
+from nodescope.read.query.ranking import rank_containers
+from nodescope.read.query.resolve import resolve_metric
+from nodescope.use.answers.containers import Life
+from nodescope.use.answers.snapshots import View
+
+Floats = NDArray[np.float64]
+# Samples that a ranking reads of one node: about half a second on one core.
+# Beyond, the end of the range decides, and the answer says so.
+SAMPLES_MOST = 3_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """How much one container used: on average, at last, at most, and over time."""
+
+    value: float
+    last: float
+    most: float
+    spark: Floats
+    """A mean for each piece of the range; NaN where nothing was measured."""
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """Containers by how much they use, and the end of the range that decided it."""
+
+    unit: str
+    span: TimeRange
+    figures: dict[str, Figure]
+    """By id; what was not measured is not here."""
+    ends_ms: dict[str, int]
+    """By id: the time of its last sample."""
+
+
+def rank(view: View, lives: Sequence[Life], metric: str, span: TimeRange) -> Order:
+    figures: dict[str, Figure] = {}
+    ends_ms: dict[str, int] = {}
+    unit, looked = "", span
+    for node in view.nodes:
+        ids = {one.subject.identity: one.id for one in lives if one.node == node.name}
+        if not ids or node.to_ms is None:
+            continue
+        looked = shorten(span, len(ids))
+        try:
+            unit = unit or resolve_metric(metric, node.metrics, "auto").unit
+            ranked = rank_containers(
+                view.engine, node.catalog, metric, looked.from_ms, looked.to_ms, tail=node.tail
+            )
+        except RequestRejected:
+            # This node does not have the metric; the others may.
+            continue
+        for row in ranked:
+            if found := ids.get(row.subject.identity):
+                figures[found] = Figure(row.mean, row.last, row.maximum, row.points.mean)
+                ends_ms[found] = int(row.points.time_ms[row.points.count > 0][-1])
+    return Order(unit, looked, figures, ends_ms)
+
+
+def shorten(span: TimeRange, series: int) -> TimeRange:
+    """The end of the range, as long as it may be for so many series."""
+    most_ms = 1000 * SAMPLES_MOST // max(1, series)
+    return TimeRange(max(span.from_ms, span.to_ms - most_ms), span.to_ms)
+
+
+def list_busiest(view: View, metric: str, span: TimeRange) -> list[Life]:
+    """Who was measured in the span, the busiest first."""
+    everybody = view.lives(span)
+    figures = rank(view, everybody, metric, span).figures
+    measured = [one for one in everybody if one.id in figures]
+    return sorted(measured, key=lambda one: (-figures[one.id].value, one.id))

@@ -1,0 +1,335 @@
+"""One metric of some series over a range, in at most so many points, on one time axis."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nodescope.base.time_range import TimeRange
+from nodescope.read.query.bucket import Points
+from nodescope.read.query.engine import QueryResult
+from nodescope.read.query.ranking import place_of
+from nodescope.read.query.resolve import Rate, ResolvedMetric
+from nodescope.read.series_name import id_of, labels_of, name_of, scope_of
+from nodescope.use.answers.axis import Axis, AxisGap, AxisRow, align
+from nodescope.use.answers.containers import Life
+from nodescope.use.answers.limits import read_limits
+from nodescope.use.answers.metrics import resolve
+from nodescope.use.answers.ranking import list_busiest
+from nodescope.use.answers.refusal import bad_request, too_much
+from nodescope.use.answers.snapshots import ServedNode, View
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+# Series in one answer.
+SERIES_MOST = 64
+BUSIEST = 8
+# An earlier life of a busy container is shown when it lasted so much of the range.
+LIFE_SHARE = 0.05
+# Samples read for one answer; a day of 64 containers is 5.5 million.
+SAMPLES_MOST = 30_000_000
+# A range of more is shown with the first of its gaps only.
+GAPS_SHOWN = 50
+LISTED_SCOPES = {"container", "service", "pod"}
+
+
+@dataclass(frozen=True, slots=True)
+class TimeseriesRequest:
+    """A metric, a range, and which series."""
+
+    metric: str
+    span: TimeRange
+    max_points: int
+    rate: Rate = "auto"
+    lives: tuple[Life, ...] | None = None
+    """None: everything of the scope, or the busiest."""
+    scope: str = ""
+    limits: bool = True
+    """Whether each series' limit is looked up, which costs as much as the series."""
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredSeries:
+    """One series as it was read, on its own times."""
+
+    id: str
+    name: str
+    node: str
+    scope: str
+    labels: dict[str, str]
+    points: Points
+
+
+@dataclass(frozen=True, slots=True)
+class SeriesGap:
+    """Where nothing was measured, and why."""
+
+    from_ms: int
+    to_ms: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerSeries:
+    """One series on the answer's time axis; NaN is nothing measured."""
+
+    id: str
+    name: str
+    node: str
+    labels: Mapping[str, str]
+    mean: Floats
+    low: Floats
+    high: Floats
+    samples: int
+    limit: float | None = None
+    gaps: tuple[SeriesGap, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class MissingSeries:
+    """A container that was named and has no sample here."""
+
+    id: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Timeseries:
+    """The answer: times, and a value of each series for each of them."""
+
+    metric: str
+    unit: str
+    kind: str
+    scope: str | None
+    """What the series are of; None where there is no series."""
+    is_rate: bool
+    from_ms: int
+    to_ms: int
+    width_ms: int
+    """Of a bucket; 0: samples as they are."""
+    time_ms: Integers
+    series: tuple[AnswerSeries, ...]
+    missing: tuple[MissingSeries, ...] = field(default=())
+
+
+def read_timeseries(view: View, request: TimeseriesRequest) -> Timeseries:
+    resolved = resolve(view.nodes, request.metric, request.rate, request.scope)
+    if request.lives is None and not request.scope and is_of_containers(view.nodes, resolved):
+        request = replace(request, lives=choose_busiest(view, request.metric, request.span))
+    series: list[MeasuredSeries] = []
+    width_ms = 0
+    for node, found in query_nodes(view, request, resolved):
+        width_ms = found.width_ms
+        series += gather(view, node, found, request)
+    if len(series) > SERIES_MOST:
+        raise too_much(
+            f"{len(series)} series of {request.metric}; accepted: up to {SERIES_MOST} in one answer",
+            "name them with containers=, or narrow with node=",
+        )
+    if request.lives is not None:
+        places = {life.id: place for place, life in enumerate(request.lives)}
+        series.sort(key=lambda one: places.get(one.id, len(places)))
+    same_clock = len({one.node for one in series}) <= 1
+    axis = align([one.points for one in series], width_ms, same_clock=same_clock)
+    if len(axis.time_ms) * max(1, len(series)) > 4 * SERIES_MOST * 10_000:
+        raise bad_request("this answer is too large", "ask for fewer points or fewer series")
+    return make_answer(view, request, series, axis, next(iter(resolved.values())))
+
+
+# -- which series -------------------------------------------------------------------
+
+
+def choose_busiest(view: View, metric: str, span: TimeRange) -> tuple[Life, ...]:
+    places: dict[tuple[object, ...], list[Life]] = {}
+    for one in list_busiest(view, metric, span):
+        places.setdefault((one.node, *place_of(one.subject)), []).append(one)
+    return tuple(one for lives in list(places.values())[:BUSIEST] for one in choose_lives(lives, span))
+
+
+def choose_lives(lives: Sequence[Life], span: TimeRange) -> list[Life]:
+    """
+    Of a container that was restarted the newest life, and before it the longest.
+
+    The one that was killed is the one to look at; the lives of a crash loop are
+    too short to be seen, and take one place of the eight together.
+    """
+    newest = max(lives, key=lambda one: one.last_ms)
+    longest = max(lives, key=lambda one: seen_within(one, span))
+    if longest is newest or seen_within(longest, span) < LIFE_SHARE * (span.to_ms - span.from_ms):
+        return [newest]
+    return [longest, newest]
+
+
+def seen_within(one: Life, span: TimeRange) -> int:
+    return min(one.last_ms, span.to_ms) - max(one.first_ms, span.from_ms)
+
+
+def is_of_containers(nodes: Iterable[ServedNode], resolved: Mapping[str, ResolvedMetric]) -> bool:
+    scopes = {
+        scope
+        for node in nodes
+        if node.name in resolved
+        for scope in node.scopes.get(resolved[node.name].metrics[0].name, ())
+    }
+    return bool(scopes & LISTED_SCOPES)
+
+
+# -- reading them -------------------------------------------------------------------
+
+
+def query_nodes(
+    view: View, request: TimeseriesRequest, resolved: Mapping[str, ResolvedMetric]
+) -> Iterator[tuple[ServedNode, QueryResult]]:
+    """Every node that has the metric and one of the containers."""
+    for node in view.nodes:
+        if node.name not in resolved or node.to_ms is None:
+            continue
+        lives = request.lives
+        if lives is not None:
+            lives = tuple(one for one in lives if one.node == node.name)
+            if not lives:
+                continue
+        yield node, query_node(view, node, replace(request, lives=lives), resolved[node.name])
+
+
+def query_node(
+    view: View, node: ServedNode, request: TimeseriesRequest, resolved: ResolvedMetric
+) -> QueryResult:
+    ids: list[str] | None = None
+    if request.lives is not None and all(one.scope == "container" for one in request.lives):
+        ids = [one.id for one in request.lives]
+    check_work(node, request, resolved, len(ids) if ids is not None else None)
+    return view.engine.query(
+        node.catalog,
+        request.metric,
+        ids,
+        request.span.from_ms,
+        request.span.to_ms,
+        request.max_points,
+        request.rate,
+        node.tail,
+        request.scope or None,
+    )
+
+
+def check_work(
+    node: ServedNode, request: TimeseriesRequest, resolved: ResolvedMetric, series: int | None
+) -> None:
+    """Refuses what would take minutes, with the range that would not."""
+    if series is None:
+        scopes = {request.scope} if request.scope else node.scopes.get(resolved.metrics[0].name, set())
+        series = sum(1 for one in node.subjects.values() if scope_of(one) in scopes)
+    overlap_ms = min(request.span.to_ms, node.to_ms or 0) - max(request.span.from_ms, node.from_ms or 0)
+    samples = max(0, overlap_ms // 1000) * max(1, series) * len(resolved.metrics)
+    if samples > SAMPLES_MOST and request.span.seconds / request.max_points < 120:
+        hours = SAMPLES_MOST / max(1, series) / len(resolved.metrics) / 3600
+        raise too_much(
+            f"this would read some {samples:,} samples; accepted: up to {SAMPLES_MOST:,}",
+            f"ask for fewer containers, at most {hours:.3g} hours, or buckets of two minutes (a smaller max_points)",
+        )
+
+
+def gather(
+    view: View, node: ServedNode, result: QueryResult, request: TimeseriesRequest
+) -> list[MeasuredSeries]:
+    """The series that were wanted, each with its id and name."""
+    suffix = view.suffix_of(node)
+    wanted = None if request.lives is None else {one.id for one in request.lives}
+    found = []
+    for line in result.lines:
+        subject = node.subjects.get(line.subject.identity, line.subject)
+        its_id, scope = id_of(subject, suffix), scope_of(subject)
+        if (wanted is not None and its_id not in wanted) or (request.scope and scope != request.scope):
+            continue
+        name = name_of(subject, suffix if scope not in LISTED_SCOPES else "")
+        found.append(MeasuredSeries(its_id, name, node.name, scope, labels_of(subject), line.points))
+    return found
+
+
+# -- the answer ---------------------------------------------------------------------
+
+
+def make_answer(
+    view: View,
+    request: TimeseriesRequest,
+    series: Sequence[MeasuredSeries],
+    axis: Axis,
+    resolved: ResolvedMetric,
+) -> Timeseries:
+    nodes = {node.name: node for node in view.nodes}
+    limits = find_limits(view, request, series) if request.limits else {}
+    metric = resolved.metrics[0]
+    return Timeseries(
+        metric=request.metric,
+        unit=resolved.unit,
+        kind=metric.kind if resolved.form == "value" else "gauge",
+        scope=series[0].scope if series else request.scope or None,
+        is_rate=resolved.form != "value" and metric.kind == "counter",
+        from_ms=request.span.from_ms,
+        to_ms=request.span.to_ms,
+        width_ms=axis.width_ms,
+        time_ms=axis.time_ms,
+        series=tuple(
+            make_series(one, row, limits.get(one.id), nodes[one.node], resolved)
+            for one, row in zip(series, axis.rows)
+        ),
+        missing=tuple(explain_missing(series, request)),
+    )
+
+
+def find_limits(view: View, request: TimeseriesRequest, series: Sequence[MeasuredSeries]) -> dict[str, float]:
+    ends_ms = {
+        (one.node, one.id): int(one.points.time_ms[there][-1])
+        if (there := one.points.count > 0).any()
+        else None
+        for one in series
+        if one.scope == "container"
+    }
+    return read_limits(view, request.metric, request.span, ends_ms)
+
+
+def make_series(
+    found: MeasuredSeries, row: AxisRow, limit: float | None, node: ServedNode, resolved: ResolvedMetric
+) -> AnswerSeries:
+    source = "container" if found.scope in LISTED_SCOPES else resolved.metrics[0].name.partition(".")[0]
+    gaps = tuple(
+        SeriesGap(gap.from_ms, gap.to_ms, explain_gap(node, source, gap)) for gap in row.gaps[:GAPS_SHOWN]
+    )
+    return AnswerSeries(
+        found.id, found.name, found.node, found.labels, row.mean, row.low, row.high, row.samples, limit, gaps
+    )
+
+
+def explain_gap(node: ServedNode, source: str, gap: AxisGap) -> str:
+    """Nothing recorded at all, the source's own word, or just not measured."""
+    ticked = any(gap.from_ms < moment < gap.to_ms for day in node.tail.days for moment in day.clocks)
+    word = ""
+    for entry in node.catalog.select(gap.from_ms - 1, gap.to_ms):
+        story, ticks = entry.story(), entry.ticks()
+        if story is None or ticks is None:
+            continue
+        inside = (ticks.time_ms > gap.from_ms) & (ticks.time_ms < gap.to_ms)
+        ticked = ticked or bool(inside.any())
+        for at_ms, outcomes in story.outcomes:
+            state, reason = outcomes.get(source, ["ok", ""])
+            if state != "ok" and at_ms <= gap.to_ms:
+                word = f"{source} {state}: {reason}"
+    if not ticked:
+        return "nothing was recorded: the agent was not running"
+    return word or "not measured in this time"
+
+
+def explain_missing(series: Sequence[MeasuredSeries], request: TimeseriesRequest) -> Iterator[MissingSeries]:
+    there = {one.id for one in series}
+    for life in request.lives or ():
+        if life.id in there:
+            continue
+        before_ms, after_ms = request.span.from_ms - life.last_ms, life.first_ms - request.span.to_ms
+        if life.last_ms and before_ms > 0:
+            reason = f"it was last seen {before_ms / 1000:.0f} s before this range"
+        elif after_ms > 0:
+            reason = f"it was first seen {after_ms / 1000:.0f} s after this range"
+        else:
+            reason = f"no sample of {request.metric} in this range"
+        yield MissingSeries(life.id, reason)

@@ -1,0 +1,363 @@
+"""
+Answers as the viewer's API writes them, and read back from a viewer: each JSON form has both directions in one place.
+
+A chart needs no more than seven figures: curves are rounded here and nowhere
+else, unless they are wanted exact. NaN becomes null: nothing measured, never
+zero. Times are epoch seconds. A field that a viewer does not send is empty.
+The shapes are in viewer/shapes.py.
+
+    forall answers: parse(render(answer, exact)) == answer
+"""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nodescope.base.time_range import TimeRange
+from nodescope.read.files.catalog import SHORT_CHARACTERS
+from nodescope.read.series_name import LABELS, Subject
+from nodescope.use.answers.container_table import ContainerRow, ContainerTable, labels_of
+from nodescope.use.answers.containers import Life
+from nodescope.use.answers.events import ContainerEvent, EventList
+from nodescope.use.answers.metrics import MetricRow
+from nodescope.use.answers.overview import About, Overview, Tile
+from nodescope.use.answers.ranking import Figure
+from nodescope.use.answers.timeseries import AnswerSeries, MissingSeries, SeriesGap, Timeseries
+from nodescope.use.studies import Finding, StudyAnswer
+
+Json = dict[str, Any]
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+Item = TypeVar("Item")
+# Figures of the largest value of a series that are kept.
+FIGURES = 7
+
+
+def render_json(content: object) -> bytes:
+    text = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return text.encode("utf-8", "replace")
+
+
+# -- numbers ------------------------------------------------------------------------
+
+
+def numbers(values: Floats, *, exact: bool = False) -> list[float | None]:
+    """What is not a number, or unlimited, is null."""
+    finite = np.isfinite(values)
+    if not finite.any():
+        return [None] * len(values)
+    if not exact:
+        largest = float(np.abs(values[finite]).max())
+        decimals = FIGURES - int(np.floor(np.log10(largest))) if largest > 0 else FIGURES
+        # Bytes stay whole; beyond 300 decimals the power itself is no number.
+        values = np.round(values, min(max(decimals, 0), 300))
+    if finite.all():
+        return list(values.tolist())
+    return [number if good else None for number, good in zip(values.tolist(), finite.tolist())]
+
+
+def parse_numbers(values: Sequence[float | None] | None) -> Floats:
+    return np.array(values or (), np.float64)
+
+
+def number(value: float | None) -> float | None:
+    return None if value is None or not np.isfinite(value) else float(value)
+
+
+def seconds(time_ms: float | None) -> float | None:
+    return None if time_ms is None else time_ms / 1000
+
+
+def milliseconds(value: float | None) -> int:
+    return round((value or 0) * 1000)
+
+
+# -- forms --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class JsonKind:
+    """How one kind of value is written, and read back."""
+
+    render: Callable[[Any], Any]
+    parse: Callable[[Any], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class JsonForm(Generic[Item]):
+    """A dataclass as JSON: for each field its name there, its attribute here, and its kind."""
+
+    make: Callable[..., Item]
+    fields: tuple[tuple[str, str, JsonKind], ...]
+
+    def render(self, item: Item) -> Json:
+        return {name: kind.render(getattr(item, attribute)) for name, attribute, kind in self.fields}
+
+    def parse(self, content: Mapping[str, Any]) -> Item:
+        return self.make(
+            **{attribute: kind.parse(content.get(name)) for name, attribute, kind in self.fields}
+        )
+
+
+def list_of(form: JsonForm[Any]) -> JsonKind:
+    return JsonKind(
+        lambda items: [form.render(item) for item in items],
+        lambda items: tuple(form.parse(item) for item in items or ()),
+    )
+
+
+TEXT = JsonKind(str, lambda value: str(value or ""))
+OPTIONAL = JsonKind(lambda value: value, lambda value: value)
+COUNT = JsonKind(int, lambda value: int(value or 0))
+FLAG = JsonKind(bool, bool)
+LIMIT = JsonKind(number, lambda value: value)
+TIME = JsonKind(seconds, milliseconds)
+TIMES = JsonKind(
+    lambda values: (values / 1000).tolist(),
+    lambda values: np.rint(parse_numbers(values) * 1000).astype(np.int64),
+)
+NAMES = JsonKind(dict, lambda names: {str(key): str(value) for key, value in (names or {}).items()})
+ROUNDED = JsonKind(numbers, parse_numbers)
+EXACT = JsonKind(lambda values: numbers(values, exact=True), parse_numbers)
+
+METRIC = JsonForm(
+    MetricRow,
+    (
+        ("name", "name", TEXT),
+        ("scope", "scope", TEXT),
+        ("plain", "is_plain", FLAG),
+        ("kind", "kind", TEXT),
+        ("unit", "unit", TEXT),
+        ("help", "help", TEXT),
+        ("priority", "priority", COUNT),
+    ),
+)
+EVENT = JsonForm(
+    ContainerEvent,
+    (
+        ("at", "at_ms", TIME),
+        ("kind", "kind", TEXT),
+        ("container", "id", TEXT),
+        ("name", "name", TEXT),
+        ("node", "node", TEXT),
+        ("sentence", "sentence", TEXT),
+    ),
+)
+EVENTS = JsonForm(EventList, (("events", "events", list_of(EVENT)), ("truncated", "is_truncated", FLAG)))
+GAP = JsonForm(SeriesGap, (("from", "from_ms", TIME), ("to", "to_ms", TIME), ("reason", "reason", TEXT)))
+MISSING = JsonForm(MissingSeries, (("id", "id", TEXT), ("reason", "reason", TEXT)))
+
+
+def timeseries_form(curve: JsonKind) -> JsonForm[Timeseries]:
+    series = JsonForm(
+        AnswerSeries,
+        (
+            ("id", "id", TEXT),
+            ("name", "name", TEXT),
+            ("node", "node", TEXT),
+            ("labels", "labels", NAMES),
+            ("mean", "mean", curve),
+            ("min", "low", curve),
+            ("max", "high", curve),
+            ("samples", "samples", COUNT),
+            ("limit", "limit", LIMIT),
+            ("gaps", "gaps", list_of(GAP)),
+        ),
+    )
+    return JsonForm(
+        Timeseries,
+        (
+            ("metric", "metric", TEXT),
+            ("unit", "unit", TEXT),
+            ("kind", "kind", TEXT),
+            ("scope", "scope", OPTIONAL),
+            ("rate", "is_rate", FLAG),
+            ("from", "from_ms", TIME),
+            ("to", "to_ms", TIME),
+            ("bucket_seconds", "width_ms", TIME),
+            ("time", "time_ms", TIMES),
+            ("series", "series", list_of(series)),
+            ("missing", "missing", list_of(MISSING)),
+        ),
+    )
+
+
+TIMESERIES, EXACT_TIMESERIES = timeseries_form(ROUNDED), timeseries_form(EXACT)
+
+
+# -- what a node has ----------------------------------------------------------------
+
+
+def parse_about(content: Json, node: str) -> About:
+    first, last = content.get("from"), content.get("to")
+    return About(
+        node,
+        str(content.get("version") or ""),
+        None if first is None else milliseconds(first),
+        None if last is None else milliseconds(last),
+        int(content.get("containers") or 0),
+        tuple(str(one.get("reason")) for one in content.get("problems") or ()),
+    )
+
+
+def render_metrics(rows: Sequence[MetricRow]) -> Json:
+    return {"metrics": [METRIC.render(row) for row in rows]}
+
+
+def parse_metrics(content: Json) -> list[MetricRow]:
+    return [METRIC.parse(row) for row in content["metrics"]]
+
+
+# -- containers ---------------------------------------------------------------------
+
+
+def render_containers(table: ContainerTable) -> Json:
+    return {
+        "containers": [render_container(row) for row in table.rows],
+        "total": table.total,
+        "truncated": table.total > len(table.rows),
+        "metric": table.metric,
+        "unit": table.unit,
+        "ranked_from": seconds(table.span.from_ms),
+        "ranked_to": seconds(table.span.to_ms),
+    }
+
+
+def parse_containers(content: Json) -> ContainerTable:
+    return ContainerTable(
+        tuple(parse_container(row) for row in content["containers"]),
+        int(content.get("total") or 0),
+        str(content.get("metric") or ""),
+        str(content.get("unit") or ""),
+        TimeRange(milliseconds(content.get("ranked_from")), milliseconds(content.get("ranked_to"))),
+    )
+
+
+def render_container(row: ContainerRow) -> Json:
+    life, figure = row.life, row.figure
+    subject = life.subject
+    return {
+        "id": life.id,
+        "short_id": life.id[:SHORT_CHARACTERS],
+        "name": life.name,
+        "scope": life.scope,
+        "container": subject.label("l_container_name"),
+        "pod": subject.label("l_pod_name"),
+        "namespace": subject.label("l_namespace"),
+        "qos_class": subject.label("l_qos_class"),
+        "node": life.node,
+        "image": life.image or None,
+        "labels": labels_of(life),
+        "restarts": life.restarts,
+        "first_seen": seconds(life.first_ms),
+        "last_seen": seconds(life.last_ms),
+        "state": row.state,
+        "value": number(figure.value) if figure else None,
+        "last": number(figure.last) if figure else None,
+        "max": number(figure.most) if figure else None,
+        "spark": numbers(figure.spark) if figure else [],
+        "limit": number(row.limit),
+    }
+
+
+def parse_container(row: Json) -> ContainerRow:
+    life = Life(str(row["id"]), str(row["name"]), str(row.get("node") or ""), parse_subject(row))
+    figure = None
+    if row.get("value") is not None:
+        figure = Figure(row["value"], row["last"], row["max"], parse_numbers(row.get("spark")))
+    return ContainerRow(life, str(row.get("state") or ""), figure, row.get("limit"))
+
+
+def parse_subject(row: Json) -> Subject:
+    named = {
+        "l_scope": row["scope"],
+        "l_container_id": row["id"] if row["scope"] == "container" else None,
+        "l_container_name": row.get("container"),
+        "l_pod_name": row.get("pod"),
+        "l_namespace": row.get("namespace"),
+        "l_qos_class": row.get("qos_class"),
+    }
+    labels = tuple(None if named.get(name) is None else str(named[name]) for name in LABELS)
+    details = {"labels": json.dumps(row.get("labels") or {}), "restarts": str(row.get("restarts") or 0)}
+    if row.get("image"):
+        details["image"] = str(row["image"])
+    return Subject(labels, details, milliseconds(row["first_seen"]), milliseconds(row["last_seen"]))
+
+
+# -- studies ------------------------------------------------------------------------
+
+
+def render_studies(study: str, answers: Sequence[StudyAnswer]) -> Json:
+    return {"study": study, "results": [answer.to_json() for answer in answers]}
+
+
+def parse_studies(content: Json) -> list[StudyAnswer]:
+    return [
+        StudyAnswer(
+            study=str(row.get("study") or ""),
+            series=row["series"],
+            start_at=row.get("from"),
+            end_at=row.get("to"),
+            samples=int(row.get("samples") or 0),
+            missing_share=float(row.get("missing_share") or 0),
+            status=row["status"],
+            sentence=str(row.get("sentence") or ""),
+            reason=row.get("reason"),
+            findings=tuple(parse_finding(one) for one in row.get("findings") or ()),
+        )
+        for row in content["results"]
+    ]
+
+
+# Fields that every finding has; the others are its own measures.
+COMMON_FIELDS = frozenset(
+    ("kind", "from", "to", "at", "confidence", "magnitude", "unit", "before", "after", "sentence", "evidence")
+)
+
+
+def parse_finding(row: Mapping[str, Any]) -> Finding:
+    magnitude = row.get("magnitude")
+    return Finding(
+        kind=str(row.get("kind") or ""),
+        start_at=float(row["from"]),
+        end_at=float(row["to"]),
+        confidence=float(row["confidence"]),
+        magnitude=float("nan") if magnitude is None else float(magnitude),
+        unit=str(row.get("unit") or ""),
+        sentence=str(row.get("sentence") or ""),
+        at=row.get("at"),
+        before=row.get("before"),
+        after=row.get("after"),
+        measures={name: value for name, value in row.items() if name not in COMMON_FIELDS},
+        evidence=row.get("evidence") or {},
+    )
+
+
+# -- tiles --------------------------------------------------------------------------
+
+
+def render_overview(answer: Overview) -> Json:
+    return {
+        "tiles": [render_tile(tile) for tile in answer.tiles],
+        "restarts": answer.restarts,
+        "oom_kills": answer.oom_kills,
+    }
+
+
+def render_tile(tile: Tile) -> Json:
+    content: Json = {
+        "id": tile.id,
+        "title": tile.title,
+        "value": number(tile.curve.value),
+        "of": number(tile.curve.of),
+        "unit": tile.unit,
+        "sentence": tile.sentence,
+        "spark": numbers(tile.curve.spark),
+    }
+    if tile.resource:
+        content.update(resource=tile.resource, whose=tile.whose or None)
+    return content

@@ -1,0 +1,73 @@
+"""Which container is meant: one resolver for the page, the command line and agents."""
+
+import pytest
+from tests.use.answers.lives import make_named
+
+from nodescope.use.answers.containers import (
+    ContainerAmbiguous,
+    ContainerUnknown,
+    find_container,
+    find_life,
+    group_lives,
+    match_lives,
+)
+
+API = [make_named(letter * 64, "n1", "shop", "api-7f9", "api", place) for place, letter in enumerate("xyz")]
+DATABASE = make_named("db" * 32, "n1", "shop", "db-0", "main")
+CACHE = make_named("ca" * 32, "n1", "media", "cache-0", "main")
+NAMELESS = make_named("fe" * 32, "n1", "", "", "")
+EVERYBODY = [*API, DATABASE, CACHE, NAMELESS]
+
+
+@pytest.mark.parametrize(
+    "text", ["api", "api-7f9", "api-7f9/api", "shop/api", "shop/api-7f9", "shop/api-7f9/api", "api-7"]
+)
+def test_a_name_means_all_lives_of_its_container(text: str) -> None:
+    """Container, pod, both, each in its namespace, or how the pod's name begins."""
+    assert find_container(EVERYBODY, text).lives == tuple(API)
+
+
+def test_an_id_or_its_beginning_means_one_life() -> None:
+    assert find_container(EVERYBODY, "yy").lives == (API[1],)
+    assert find_life(EVERYBODY, "y" * 64) is API[1]
+    assert find_life(EVERYBODY, "fe") is NAMELESS
+
+
+def test_a_name_goes_before_the_beginning_of_an_id() -> None:
+    """A pod may be called as another's id begins; a caller who mostly names is not answered by a short id."""
+    beside = make_named("db0" + "1" * 61, "n1", "shop", "web-0", "web")
+    named = make_named("aa" * 32, "n1", "shop", "db0", "postgres")
+    assert match_lives([beside, named], "db0") == [named]
+    assert match_lives([beside], "db0", shortest_id=4) == []
+
+
+def test_what_is_ambiguous_carries_its_candidates() -> None:
+    with pytest.raises(ContainerAmbiguous) as caught:
+        find_container(EVERYBODY, "main")
+    assert (caught.value.text, caught.value.candidates) == ("main", (DATABASE, CACHE))
+    with pytest.raises(ContainerAmbiguous) as caught:
+        find_life(EVERYBODY, "api")
+    assert caught.value.candidates == tuple(API)
+
+
+@pytest.mark.parametrize("text", ["ap1", "", "/"])
+def test_what_is_unknown_carries_the_nearest_name(text: str) -> None:
+    with pytest.raises(ContainerUnknown) as caught:
+        find_container(EVERYBODY, text)
+    assert len(caught.value.lives) == len(EVERYBODY)
+    if text:
+        assert caught.value.nearest() in ("api", None)
+
+
+def test_lives_of_one_name_in_one_pod_are_one_container() -> None:
+    """On two nodes they are two; without a name each stands alone."""
+    elsewhere = make_named("e" * 64, "n2", "shop", "api-7f9", "api")
+    found = group_lives([*reversed(EVERYBODY), elsewhere])
+    assert [len(one.lives) for one in found if one.name == "api-7f9/api"] == [3, 1]
+    first = next(one for one in found if one.name == "api-7f9/api")
+    assert (first.node, first.lives, first.restarts, first.full_name) == (
+        "n1",
+        tuple(API),
+        2,
+        "shop/api-7f9/api",
+    )
