@@ -224,5 +224,6 @@ def test_a_waiting_watch_stops_at_once(wire: Wire) -> None:
     time.sleep(0.2)
     began = time.monotonic()
     watch.stop()
+    assert watch._thread is not None
     assert not watch._thread.is_alive()
     assert time.monotonic() - began < 3

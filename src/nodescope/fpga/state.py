@@ -80,12 +80,8 @@ class FpgaState:
     """Every event, of a version 1 whose blobs could be read."""
 
     @property
-    def newest_at_ms(self) -> int | None:
-        """Write time if stated, else time of the newest event."""
-        if self.updated_at_ms is not None:
-            return self.updated_at_ms
-        seen = [event[0] for event in self.events or ()]
-        return max(seen) if seen else None
+    def newest_event_ms(self) -> int | None:
+        return max((event[0] for event in self.events or ()), default=None)
 
 
 def render_state(reading: FpgaReading) -> str:

@@ -37,7 +37,7 @@ class LoadedBitstream:
 
 
 class Recent(NamedTuple):
-    """Sums of the window at one moment; a NamedTuple, because one is made for every node of every call."""
+    """Sums of the window at one moment."""
 
     usage_ms: float
     reconfiguration_ms: float
@@ -48,19 +48,16 @@ class Recent(NamedTuple):
 class NodeFpga:
     """What a node's FPGA state says."""
 
-    version: int
     at_ms: int
     window_ms: int
     bitstreams: Mapping[str, LoadedBitstream]
     _times: list[int]
-    _usage: list[float]
-    _reconfiguration: list[float]
-    _sessions: list[float]
+    _sums: list[Recent]
+    """From each of the times on; one more than times, the last is 0."""
 
     def recent(self, now_ms: int) -> Recent:
         """What is still in the window, by what was known when the state was written."""
-        first = bisect_right(self._times, now_ms - self.window_ms)
-        return Recent(self._usage[first], self._reconfiguration[first], self._sessions[first])
+        return self._sums[bisect_right(self._times, now_ms - self.window_ms)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +85,9 @@ def derive_from_each_on(values: list[float]) -> list[float]:
 
 def derive_fpga(state: FpgaState, at_ms: int) -> NodeFpga:
     buckets = sorted(derive_buckets(state, at_ms))
+    columns = [derive_from_each_on([bucket[number] for bucket in buckets]) for number in (1, 2, 3)]
     ordered = sorted(state.bitstreams, key=lambda one: -one.seen_at_ms)
     return NodeFpga(
-        state.version,
         at_ms,
         state.window_ms,
         {
@@ -99,9 +96,7 @@ def derive_fpga(state: FpgaState, at_ms: int) -> NodeFpga:
             if one.name
         },
         [bucket[0] for bucket in buckets],
-        derive_from_each_on([bucket[1] for bucket in buckets]),
-        derive_from_each_on([bucket[2] for bucket in buckets]),
-        derive_from_each_on([bucket[3] for bucket in buckets]),
+        [Recent(*sums) for sums in zip(*columns)],
     )
 
 
@@ -131,7 +126,7 @@ def parse_fpga(text: object, about: Mapping[str, Any], now_ms: int) -> tuple[Nod
         return None, f"annotation not understood: {error}"
     at_ms = state.updated_at_ms
     if at_ms is None:
-        at_ms = read_written_ms(about) or state.newest_at_ms
+        at_ms = read_written_ms(about) or state.newest_event_ms
     if at_ms is None:
         return None, UNDATED
     return derive_fpga(state, at_ms), ""

@@ -40,7 +40,6 @@ POST /filter /prioritize
 /explain?pod=NAMESPACE/NAME
 /metrics /healthz /readyz
 """
-QUERY_CHARACTERS = 4096
 EXPLAINED = 50
 
 
@@ -51,7 +50,7 @@ def build_app(
     render_metrics: Callable[[], str],
     admits: Admits | None = None,
 ) -> Gate:
-    return Gate(ExtenderApp(extender, counters, readiness, render_metrics), admits, QUERY_CHARACTERS)
+    return Gate(ExtenderApp(extender, counters, readiness, render_metrics), admits)
 
 
 @dataclass(slots=True)
