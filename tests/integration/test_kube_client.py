@@ -18,6 +18,7 @@ from nodescope.base.errors import KubernetesAway, KubernetesRefused
 from nodescope.kube.account import KubeAccount
 from nodescope.kube.client import Client
 from nodescope.kube.watch import ObjectWatch
+from nodescope.serve.http_client import Endpoint
 
 pytestmark = pytest.mark.real
 
@@ -72,9 +73,8 @@ class Wire:
         self.server.socket = tls.wrap_socket(self.server.socket, server_side=True)
         mine = ssl.create_default_context(cafile=str(certificate))
         mine.load_cert_chain(certificate, key)
-        self.account = KubeAccount(
-            "127.0.0.1", self.server.server_port, mine, "a test", "t0k", prefix="/gate"
-        )
+        endpoint = Endpoint("127.0.0.1", self.server.server_port, mine, "/gate")
+        self.account = KubeAccount(endpoint, "a test", "t0k")
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
 
 

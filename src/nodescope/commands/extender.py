@@ -5,6 +5,7 @@ import asyncio
 import gc
 import os
 import signal
+from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
 
@@ -129,10 +130,11 @@ def serve(settings: Settings, account: KubeAccount | None, policy: str) -> int:
         token.admits if token else None,
     )
     server = build_server(app, settings)
-    sockets = [open_socket(address) for address in settings.listen]
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
+    with ExitStack() as stack, suppress(KeyboardInterrupt):
+        sockets = [stack.enter_context(open_socket(address)) for address in settings.listen]
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
         for watch in watches.values():
+            stack.callback(watch.stop)
             watch.start()
         settle_process()
         # An answer about a thousand nodes makes some thousand short-lived objects: looking for
@@ -140,12 +142,5 @@ def serve(settings: Settings, account: KubeAccount | None, policy: str) -> int:
         gc.set_threshold(50_000, 20, 20)
         log.info("extender started", policy=policy, listen=",".join(settings.listen))
         asyncio.run(server.serve(sockets=sockets))
-    except KeyboardInterrupt:
-        pass
-    finally:
-        for watch in watches.values():
-            watch.stop()
-        for listener in sockets:
-            listener.close()
     log.info("extender stopped", requests=sum(counters.requests.values()))
     return 0

@@ -8,12 +8,12 @@ thread that asks has a client of its own.
 
 import json
 from collections.abc import Iterator, Mapping
-from typing import Any, Self
+from typing import Any
 from urllib.parse import urlencode
 
 from nodescope.base.errors import HttpFailed, KubernetesAway, KubernetesRefused
 from nodescope.kube.account import KubeAccount
-from nodescope.serve.http_client import Endpoint, HttpAnswer, HttpClient
+from nodescope.serve.http_client import HttpAnswer, HttpClient
 
 MERGE_PATCH = "application/merge-patch+json"
 WHOLE = "application/json"
@@ -37,16 +37,9 @@ class Client:
     def __init__(self, account: KubeAccount, *, metadata_only: bool = False) -> None:
         self.account = account
         self._metadata_only = metadata_only
-        endpoint = Endpoint(account.host, account.port, account.tls, account.prefix, account.server_name)
-        self._http = HttpClient(endpoint, ANSWER_SECONDS, ANSWER_BYTES, CONNECT_SECONDS)
+        self._http = HttpClient(account.endpoint, ANSWER_SECONDS, ANSWER_BYTES, CONNECT_SECONDS)
         self.interrupt = self._http.interrupt
         self.close = self._http.close
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def read(self, path: str, query: Mapping[str, str] | None = None) -> dict[str, Any]:
         """GET one object or one page of a list."""
@@ -57,9 +50,6 @@ class Client:
     ) -> dict[str, Any]:
         """Merge: only the keys in `change` are touched, null deletes, nothing conflicts."""
         return self._ask("PATCH", path, query, json.dumps(change).encode(), MERGE_PATCH)
-
-    def create(self, path: str, content: Mapping[str, Any]) -> dict[str, Any]:
-        return self._ask("POST", path, None, json.dumps(content).encode(), WHOLE)
 
     def stream(self, path: str, query: Mapping[str, str], silence_seconds: float) -> Iterator[dict[str, Any]]:
         """A watch: one object a line, until the server ends it. Returns when the server has agreed."""
@@ -122,7 +112,7 @@ class Client:
     def _away(self, error: HttpFailed | OSError) -> KubernetesAway:
         """The server's address, the account, and what went wrong."""
         reason = error.reason if isinstance(error, HttpFailed) else error.strerror
-        where = f"{self.account.host}:{self.account.port} ({self.account.origin})"
+        where = f"{self.account.endpoint.host}:{self.account.endpoint.port} ({self.account.origin})"
         return KubernetesAway(f"{where} does not answer: {reason}")
 
 

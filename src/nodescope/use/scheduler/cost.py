@@ -27,6 +27,7 @@ difference of 1 ms is none, and one of a minute is all.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from nodescope.use.scheduler.freshness import judge_age
 from nodescope.use.scheduler.host_cost import FILLING, derive_queue
@@ -73,11 +74,9 @@ def judge_cost(
         devices = FpgaPart(pod, nodes, placed, times, now_ms, arriving)
         scale_ms, judge_device = devices.session_ms, devices.judge
     else:
-        scale_ms, judge_device = SESSION_MS, GpuPart(now_ms, arriving).judge
-    parts: list[list[CostPart]] = [
-        [judge_host(node, rating, scale_ms, now_ms, arriving if pod.kind == "balance" else {})]
-        for node, rating in zip(nodes, ratings)
-    ]
+        scale_ms, judge_device = SESSION_MS, partial(judge_gpu, now_ms, arriving)
+    on_host = arriving if pod.kind == "balance" else {}
+    parts = [[judge_host(node, rating, scale_ms, now_ms, on_host)] for node, rating in zip(nodes, ratings)]
     if pod.kind != "balance":
         for node, rating, row in zip(nodes, ratings, parts):
             row.append(judge_device(node, rating))
@@ -236,34 +235,30 @@ def derive_warm(name: str, fpga: NodeFpga, sent: Mapping[str, int]) -> float:
     return float(KEPT_RATIO ** len(later))
 
 
-@dataclass(slots=True)
-class GpuPart:
+def judge_gpu(
+    now_ms: int, arriving: Mapping[str, Arriving], node: AnnotatedNode, rating: NodeRating
+) -> CostPart:
     """The device's part of the cost, for GPU pods: how full the GPUs are."""
-
-    now_ms: int
-    arriving: Mapping[str, Arriving]
-
-    def judge(self, node: AnnotatedNode, rating: NodeRating) -> CostPart:
-        coming = self.arriving.get(node.name)
-        pods = coming.pods if coming else 0.0
-        ahead = pods * SHARE
-        rating.facts["in_flight"] = round(pods, 3)
-        busy = node.load.metrics.get("mean_gpu_util") if node.load else None
-        if node.load is None or busy is None:
-            rating.reasons += (node.load_reason or "its window has no GPU load",)
-            rating.terms["arriving"] = SESSION_MS * derive_queue(ahead)
-            return CostPart()
-        confidence, reason = judge_age(self.now_ms / 1000 - node.load.at_seconds)
-        if reason:
-            rating.reasons += (reason,)
-        busy = min(1.0, max(0.0, busy))
-        filled = min(1.0, max(0.0, node.load.metrics.get("mean_gpu_mem_util", 0.0)))
-        quiet_ms = SESSION_MS * derive_queue(busy)
-        rating.facts["gpu_util"] = busy
-        rating.terms["wait"] = quiet_ms
-        rating.terms["gpu_memory"] = SESSION_MS * GPU_MEMORY * filled
-        rating.terms["arriving"] = SESSION_MS * derive_queue(busy + ahead) - quiet_ms
-        return CostPart(quiet_ms + rating.terms["gpu_memory"], confidence)
+    coming = arriving.get(node.name)
+    pods = coming.pods if coming else 0.0
+    ahead = pods * SHARE
+    rating.facts["in_flight"] = round(pods, 3)
+    busy = node.load.metrics.get("mean_gpu_util") if node.load else None
+    if node.load is None or busy is None:
+        rating.reasons += (node.load_reason or "its window has no GPU load",)
+        rating.terms["arriving"] = SESSION_MS * derive_queue(ahead)
+        return CostPart()
+    confidence, reason = judge_age(now_ms / 1000 - node.load.at_seconds)
+    if reason:
+        rating.reasons += (reason,)
+    busy = min(1.0, max(0.0, busy))
+    filled = min(1.0, max(0.0, node.load.metrics.get("mean_gpu_mem_util", 0.0)))
+    quiet_ms = SESSION_MS * derive_queue(busy)
+    rating.facts["gpu_util"] = busy
+    rating.terms["wait"] = quiet_ms
+    rating.terms["gpu_memory"] = SESSION_MS * GPU_MEMORY * filled
+    rating.terms["arriving"] = SESSION_MS * derive_queue(busy + ahead) - quiet_ms
+    return CostPart(quiet_ms + rating.terms["gpu_memory"], confidence)
 
 
 def judge_host(

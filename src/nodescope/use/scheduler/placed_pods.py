@@ -155,12 +155,8 @@ class PlacedPods:
                 self._bind(pod, node, status)
 
     def remove(self, item: Mapping[str, Any]) -> None:
-        try:
-            pod = parse_pod_request(item)
-        except RequestRejected:
-            return
-        with self._lock:
-            self._drop(pod.uid)
+        """As one that has ended."""
+        self.change({**item, "status": {"phase": ENDED[0]}})
 
     def _bind(self, pod: PodRequest, node: str, status: Mapping[str, Any]) -> None:
         known = self._entries.get(pod.uid)
