@@ -8,6 +8,7 @@ thread that asks has a client of its own.
 
 import json
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 from urllib.parse import urlencode
 
@@ -53,19 +54,15 @@ class Client:
 
     def stream(self, path: str, query: Mapping[str, str], silence_seconds: float) -> Iterator[dict[str, Any]]:
         """A watch: one object a line, until the server ends it. Returns when the server has agreed."""
-        try:
+        with self._reach():
             target, headers = render_target(path, query), self._headers(query)
             answer, lines = self._http.stream(target, headers, silence_seconds, LINE_BYTES)
-        except (HttpFailed, OSError) as error:
-            raise self._away(error) from error
         self._check(answer)
         return self._objects(lines)
 
     def _objects(self, lines: Iterator[bytes]) -> Iterator[dict[str, Any]]:
-        try:
+        with self._reach():
             yield from map(parse_object, lines)
-        except HttpFailed as error:
-            raise self._away(error) from error
 
     def _ask(
         self,
@@ -76,12 +73,10 @@ class Client:
         media_type: str = "",
     ) -> dict[str, Any]:
         headers = {"Content-Type": media_type} if media_type else {}
-        try:
+        with self._reach():
             headers |= self._headers(query or {})
             # Merge patches and access reviews have the same effect when sent twice.
             answer = self._http.request(method, render_target(path, query), headers, body, idempotent=True)
-        except (HttpFailed, OSError) as error:
-            raise self._away(error) from error
         self._check(answer)
         return parse_object(answer.body)
 
@@ -109,11 +104,15 @@ class Client:
             raise KubernetesAway(sentence, parse_retry_after(answer.headers.get("Retry-After", "")))
         raise KubernetesRefused(sentence, answer.status)
 
-    def _away(self, error: HttpFailed | OSError) -> KubernetesAway:
-        """The server's address, the account, and what went wrong."""
-        reason = error.reason if isinstance(error, HttpFailed) else error.strerror
-        where = f"{self.account.endpoint.host}:{self.account.endpoint.port} ({self.account.origin})"
-        return KubernetesAway(f"{where} does not answer: {reason}")
+    @contextmanager
+    def _reach(self) -> Iterator[None]:
+        """KubernetesAway has the server's address, the account, and what went wrong."""
+        try:
+            yield
+        except (HttpFailed, OSError) as error:
+            reason = error.reason if isinstance(error, HttpFailed) else error.strerror
+            where = f"{self.account.endpoint.host}:{self.account.endpoint.port} ({self.account.origin})"
+            raise KubernetesAway(f"{where} does not answer: {reason}") from error
 
 
 def render_target(path: str, query: Mapping[str, str] | None) -> str:

@@ -159,14 +159,14 @@ class FpgaPart:
         rating.facts["in_flight"] = round(pods, 3)
         if node.fpga is None and node.vendor and node.fpga_reason == NO_STATE:
             return self._unused(rating, pods)
-        if node.fpga is None:
-            rating.reasons += (node.fpga_reason,)
-            return self._unknown(rating, pods)
-        confidence, reason = judge_age((self._now_ms - node.fpga.at_ms) / 1000)
+        confidence, reason = 0.0, node.fpga_reason
+        if node.fpga is not None:
+            confidence, reason = judge_age((self._now_ms - node.fpga.at_ms) / 1000)
         if reason:
             rating.reasons += (reason,)
-        if not confidence:
-            return self._unknown(rating, pods)
+        if node.fpga is None or not confidence:
+            rating.terms["arriving"] = self._price(pods)
+            return CostPart()
         recent = self._recent[node.name]
         busy = (recent.usage_ms + recent.reconfiguration_ms) / node.fpga.window_ms
         quiet_ms = (1 - self._single) * self.session_ms * derive_queue(busy)
@@ -196,10 +196,6 @@ class FpgaPart:
         rating.terms["arriving"] = self._price(pods)
         return CostPart(load_ms, 1.0)
 
-    def _unknown(self, rating: NodeRating, pods: float) -> CostPart:
-        rating.terms["arriving"] = self._price(pods)
-        return CostPart()
-
     def _judge_bitstream(
         self, node: str, fpga: NodeFpga, coming: Arriving | None, rating: NodeRating
     ) -> float:
@@ -225,7 +221,7 @@ def derive_warm(name: str, fpga: NodeFpga, sent: Mapping[str, int]) -> float:
     """
     there = fpga.bitstreams.get(name)
     if not sent:
-        return float(KEPT_RATIO**there.later) if there else 0.0
+        return float(KEPT_RATIO ** list(fpga.bitstreams).index(name)) if there else 0.0
     at_ms = max(there.seen_at_ms if there else 0, sent.get(name, 0))
     if not at_ms:
         return 0.0

@@ -17,23 +17,13 @@ from typing import Any, NamedTuple
 from nodescope.base.errors import ParseError
 from nodescope.fpga.node_load import WINDOW_KEY, NodeLoad, parse_load
 from nodescope.fpga.state import KEY, FpgaState, derive_buckets, parse_state
+from nodescope.fpga.tracker import Bitstream
 from nodescope.use.scheduler.host_cost import derive_host
 from nodescope.use.scheduler.pod_request import VENDOR, read_mapping, read_text
 
 NO_STATE = f"no annotation {KEY}: no FPGA event was ever reported there"
 NO_LOAD = f"no annotation {WINDOW_KEY}: its agent does not run with --annotate window"
 UNDATED = "an annotation that does not say when it was written"
-
-
-@dataclass(frozen=True, slots=True)
-class LoadedBitstream:
-    """A bitstream that a node has, or had a moment ago."""
-
-    seen_at_ms: int
-    later: int
-    """Number of others seen after it: each may have replaced it."""
-    reconfiguration_ms: float
-    """Mean time to load it there; NaN when it was not measured."""
 
 
 class Recent(NamedTuple):
@@ -50,7 +40,8 @@ class NodeFpga:
 
     at_ms: int
     window_ms: int
-    bitstreams: Mapping[str, LoadedBitstream]
+    bitstreams: Mapping[str, Bitstream]
+    """Those it has, or had a moment ago, the newest first: each may have replaced the ones behind it."""
     _times: list[int]
     _sums: list[Recent]
     """From each of the times on; one more than times, the last is 0."""
@@ -90,11 +81,7 @@ def derive_fpga(state: FpgaState, at_ms: int) -> NodeFpga:
     return NodeFpga(
         at_ms,
         state.window_ms,
-        {
-            one.name: LoadedBitstream(one.seen_at_ms, later, one.reconfiguration_ms)
-            for later, one in enumerate(ordered)
-            if one.name
-        },
+        {one.name: one for one in ordered if one.name},
         [bucket[0] for bucket in buckets],
         [Recent(*sums) for sums in zip(*columns)],
     )
@@ -172,9 +159,8 @@ def keep_loaded(now: NodeFpga, before: NodeFpga) -> NodeFpga:
     """
     if now.bitstreams or not before.bitstreams:
         return now
-    name, newest = min(before.bitstreams.items(), key=lambda item: item[1].later)
-    loaded = {name: LoadedBitstream(newest.seen_at_ms, 0, newest.reconfiguration_ms)}
-    return replace(now, bitstreams=loaded)
+    name, newest = next(iter(before.bitstreams.items()))
+    return replace(now, bitstreams={name: newest})
 
 
 def is_measured(value: float) -> bool:
