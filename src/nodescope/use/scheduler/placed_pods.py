@@ -153,8 +153,12 @@ class PlacedPods:
                 self._bind(pod, node, status)
 
     def remove(self, item: Mapping[str, Any]) -> None:
-        """As one that has ended."""
-        self.change({**item, "status": {"phase": ENDED[0]}})
+        try:
+            pod = parse_pod_request(item)
+        except RequestRejected:
+            return
+        with self._lock:
+            self._drop(pod.uid)
 
     def _bind(self, pod: PodRequest, node: str, status: Mapping[str, Any]) -> None:
         known = self._entries.get(pod.uid)
