@@ -12,7 +12,8 @@ import sys
 import tomllib
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
@@ -100,10 +101,8 @@ def raise_descriptor_limit() -> int:
     if soft != hard:
         # macOS refuses "unlimited"; some sandboxes refuse any change.
         wanted = 65536 if hard == resource.RLIM_INFINITY else hard
-        try:
+        with suppress(OSError, ValueError):
             resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
-        except (OSError, ValueError):
-            pass
         soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return max(64, soft - SPARE_DESCRIPTORS)
 
@@ -122,14 +121,8 @@ def read_permissions() -> dict[str, Any]:
     return held
 
 
-def build_context(
-    settings: Settings,
-    node: str = "",
-    clock: Clock | None = None,
-    fpga: FpgaTracker | None = None,
-    kubernetes: Access | None = None,
-    perf_requests: PerfRequests | None = None,
-) -> Context:
+def build_context(settings: Settings) -> Context:
+    """What sources need to read this machine's files."""
     if not settings.root.is_dir():
         raise SettingsRejected(f"root = {str(settings.root)!r} is not accepted: no such folder")
     native, reason = load_native(settings.reader)
@@ -146,11 +139,6 @@ def build_context(
         live_containers=LiveContainers(),
         page_bytes=read_page_bytes(settings.root),
         ticks_per_second=os.sysconf("SC_CLK_TCK"),
-        fpga=fpga,
-        node=node,
-        clock=clock or SystemClock(),
-        kubernetes=kubernetes or Access(),
-        perf_requests=perf_requests or PerfRequests(),
     )
 
 
@@ -238,7 +226,9 @@ def build_parts(
     fpga = FpgaTracker(clock, settings.fpga_window_seconds, settings.fpga_bitstream_seconds)
     check_annotate(settings)
     access = find_access(loaded, environment)
-    context = build_context(settings, node, clock, fpga, access, PerfRequests(clock))
+    perf = PerfRequests(clock)
+    context = build_context(settings)
+    context = replace(context, fpga=fpga, node=node, clock=clock, kubernetes=access, perf_requests=perf)
     ring = Ring(settings.ring_seconds, settings.ring_bytes, settings.interval_seconds)
     obituaries = Obituaries()
     batch, calls = choose_sources(settings)
@@ -261,7 +251,7 @@ def build_parts(
         read_permissions,
         describe_reader(settings.reader),
         fpga,
-        context.perf_requests,
+        perf,
     )
     contents: dict[str, AnnotationContent[Any]] = {
         "fpga": build_fpga_content(fpga),

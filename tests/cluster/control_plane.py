@@ -7,22 +7,23 @@ and ends with the test. The programs come from `make cluster-tools`.
 """
 
 import hashlib
+import json
 import os
 import shutil
 import socket
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import pytest
 import yaml
 
 from nodescope.base.errors import NodescopeError
 from nodescope.kube.account import KubeAccount, find_account
-from nodescope.kube.client import Client
+from nodescope.kube.client import WHOLE, Client
 
 HERE = Path(__file__).parent
 SCHEDULER = HERE.parents[1] / "deploy" / "scheduler"
@@ -46,6 +47,19 @@ AGENT_RULES = [
     {"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list", "watch"]},
     {"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "patch"]},
 ]
+
+
+class PlaneClient(Client):
+    """A client that creates, too, and closes its connection at the end of a with."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def create(self, path: str, content: Mapping[str, Any]) -> dict[str, Any]:
+        return self._ask("POST", path, None, json.dumps(content).encode(), WHOLE)
 
 
 def tools_folder() -> Path:
@@ -191,8 +205,8 @@ class ControlPlane:
         assert account is not None
         return account
 
-    def client(self, user: str = ADMIN) -> Client:
-        return Client(self.account(user))
+    def client(self, user: str = ADMIN) -> PlaneClient:
+        return PlaneClient(self.account(user))
 
     # -- what tests create ------------------------------------------------
 

@@ -18,6 +18,7 @@ from nodescope.base.errors import KubernetesAway, KubernetesRefused
 from nodescope.kube.account import KubeAccount
 from nodescope.kube.client import Client
 from nodescope.kube.watch import ObjectWatch
+from nodescope.serve.http_client import Endpoint
 
 pytestmark = pytest.mark.real
 
@@ -72,9 +73,8 @@ class Wire:
         self.server.socket = tls.wrap_socket(self.server.socket, server_side=True)
         mine = ssl.create_default_context(cafile=str(certificate))
         mine.load_cert_chain(certificate, key)
-        self.account = KubeAccount(
-            "127.0.0.1", self.server.server_port, mine, "a test", "t0k", prefix="/gate"
-        )
+        endpoint = Endpoint("127.0.0.1", self.server.server_port, mine, "/gate")
+        self.account = KubeAccount(endpoint, "a test", "t0k")
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
 
 
@@ -224,5 +224,6 @@ def test_a_waiting_watch_stops_at_once(wire: Wire) -> None:
     time.sleep(0.2)
     began = time.monotonic()
     watch.stop()
+    assert watch._thread is not None
     assert not watch._thread.is_alive()
     assert time.monotonic() - began < 3

@@ -53,7 +53,7 @@ def test_a_pod_has_its_own_account_and_its_token_is_read_again(
     environment = {"KUBERNETES_SERVICE_HOST": "10.0.0.1", "KUBERNETES_SERVICE_PORT": "443"}
     account = find_account("", environment, tmp_path)
     assert account is not None
-    assert (account.host, account.port, account.read_token()) == ("10.0.0.1", 443, "one")
+    assert (account.endpoint.host, account.endpoint.port, account.read_token()) == ("10.0.0.1", 443, "one")
     (tmp_path / "token").write_text("two\n")
     assert account.read_token() == "two"
 
@@ -63,9 +63,9 @@ def test_a_token_and_an_authority_in_place(tmp_path: Path, certificate: tuple[Pa
     path = write_kubeconfig(tmp_path, {"token": "t"}, **{"certificate-authority-data": data})
     account = find_account(path, {})
     assert account is not None
-    assert (account.host, account.port, account.read_token()) == ("api.example", 6443, "t")
-    assert account.tls is not None
-    assert account.tls.check_hostname
+    assert (account.endpoint.host, account.endpoint.port, account.read_token()) == ("api.example", 6443, "t")
+    assert account.endpoint.tls is not None
+    assert account.endpoint.tls.check_hostname
 
 
 def test_a_client_certificate_from_files_beside_the_kubeconfig(

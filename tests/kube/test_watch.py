@@ -145,7 +145,7 @@ def test_watches_of_many_nodes_do_not_end_together() -> None:
     lengths = set()
     for chance in (0.0, 0.3, 1.0):
         watch, script, _ = make(listed("7"), [])
-        watch._chance = lambda chance=chance: chance  # type: ignore[misc]
+        watch.chance = lambda chance=chance: chance  # type: ignore[misc]
         watch.step()
         lengths.add(script.asked[1]["timeoutSeconds"])
     assert lengths == {"240", "276", "360"}

@@ -4,6 +4,7 @@ import argparse
 import asyncio
 import os
 import signal
+from contextlib import ExitStack, suppress
 
 from nodescope.base.log import Log, set_up_logging
 from nodescope.commands.options import add_settings, gather_flags
@@ -40,27 +41,20 @@ def serve(parts: Parts) -> int:
     settings = parts.loaded.settings
     connect_archive(parts, os.environ)
     server = build_server(build_agent_app(parts), settings)
-    sockets = [open_socket(address) for address in settings.listen]
-    if parts.archiver:
-        parts.archiver.start()
-    # uvicorn hands a signal on when it has stopped: both mean an orderly end.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
+    with ExitStack() as stack, suppress(KeyboardInterrupt):
+        sockets = [stack.enter_context(open_socket(address)) for address in settings.listen]
+        if parts.archiver:
+            parts.archiver.start()
+            stack.callback(parts.archiver.stop)
+        # uvicorn hands a signal on when it has stopped: both mean an orderly end.
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
+        stack.callback(parts.sampler.stop)
         parts.sampler.start()
         if parts.annotator:
+            stack.callback(parts.annotator.stop)
             parts.annotator.start()
         settle_process()
         log.info("agent started", node=parts.node, listen=",".join(settings.listen))
         asyncio.run(server.serve(sockets=sockets))
-    except KeyboardInterrupt:
-        pass
-    finally:
-        if parts.annotator:
-            parts.annotator.stop()
-        parts.sampler.stop()
-        if parts.archiver:
-            parts.archiver.stop()
-        for listener in sockets:
-            listener.close()
     log.info("agent stopped", ticks=parts.sampler.counters.ticks)
     return 0

@@ -5,6 +5,7 @@ import asyncio
 import gc
 import os
 import signal
+from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from nodescope.base.settings import Settings
 from nodescope.kube.account import KubeAccount
 from nodescope.kube.client import Client
 from nodescope.kube.watch import ObjectWatch
+from nodescope.serve.gate import Gate
 from nodescope.serve.prometheus_text import render_families
 from nodescope.serve.server import build_server, open_socket
 from nodescope.serve.token import Token
@@ -23,7 +25,7 @@ from nodescope.use.scheduler.extender import POLICIES, Extender
 from nodescope.use.scheduler.nodes import Nodes
 from nodescope.use.scheduler.placed_pods import PlacedPods
 from nodescope.use.scheduler.self_metrics import ExtenderCounters, derive_families
-from nodescope.use.scheduler.server import build_app
+from nodescope.use.scheduler.server import ExtenderApp
 from nodescope.wiring import find_access, read_settings, settle_process
 
 EXAMPLE = """example:
@@ -115,24 +117,20 @@ def serve(settings: Settings, account: KubeAccount | None, policy: str) -> int:
     clock = SystemClock()
     nodes, placed, counters = Nodes(clock), PlacedPods(clock), ExtenderCounters()
     watches = build_watches(account, nodes, placed, clock) if account else {}
-    token = Token(settings.token_file) if settings.token_file else None
 
     def render_metrics() -> str:
         families = derive_families(counters, nodes, placed, watches, clock)
         return render_families(families, openmetrics=False)
 
-    app = build_app(
-        Extender(nodes, placed, Decisions(), clock, policy),
-        counters,
-        partial(judge_readiness, watches),
-        render_metrics,
-        token.admits if token else None,
-    )
-    server = build_server(app, settings)
-    sockets = [open_socket(address) for address in settings.listen]
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
+    extender = Extender(nodes, placed, Decisions(), clock, policy)
+    app = ExtenderApp(extender, counters, partial(judge_readiness, watches), render_metrics)
+    admits = Token(settings.token_file).admits if settings.token_file else None
+    server = build_server(Gate(app, admits), settings)
+    with ExitStack() as stack, suppress(KeyboardInterrupt):
+        sockets = [stack.enter_context(open_socket(address)) for address in settings.listen]
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
         for watch in watches.values():
+            stack.callback(watch.stop)
             watch.start()
         settle_process()
         # An answer about a thousand nodes makes some thousand short-lived objects: looking for
@@ -140,12 +138,5 @@ def serve(settings: Settings, account: KubeAccount | None, policy: str) -> int:
         gc.set_threshold(50_000, 20, 20)
         log.info("extender started", policy=policy, listen=",".join(settings.listen))
         asyncio.run(server.serve(sockets=sockets))
-    except KeyboardInterrupt:
-        pass
-    finally:
-        for watch in watches.values():
-            watch.stop()
-        for listener in sockets:
-            listener.close()
     log.info("extender stopped", requests=sum(counters.requests.values()))
     return 0

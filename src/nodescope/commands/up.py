@@ -89,13 +89,12 @@ class UpPlace:
         self.data = choose_data(self.settings, os.environ).absolute()
 
     def bring_up(self, children: Children, flags: dict[str, Any], config: Path | None) -> int:
-        words = list(render_flags(flags))
-        if config:
-            words += ["--config", str(config)]
+        with_config = ["--config", str(config)] if config else []
+        words = [*render_flags(flags), *with_config]
         if self.loaded.origins["log_level"] == "default":
             words += ["--log-level", self.settings.log_level]
         agent = Child("agent", [*NODESCOPE, "agent", *words])
-        viewer = Child("viewer", [*NODESCOPE, "viewer", *self.viewer_words(config)], quiet=True)
+        viewer = Child("viewer", [*NODESCOPE, "viewer", *self.viewer_words(), *with_config], quiet=True)
         children.start(agent)
         if self.settings.archive:
             # It reads the folder that the agent makes.
@@ -105,17 +104,13 @@ class UpPlace:
         if code is not None:
             return code
         if self.settings.archive:
-            more = ["--config", str(config)] if config else []
-            children.start(
-                Child(
-                    "consolidator", [*NODESCOPE, "consolidate", "--data", str(self.data), *more], quiet=True
-                )
-            )
+            words = [*NODESCOPE, "consolidate", "--data", str(self.data), *with_config]
+            children.start(Child("consolidator", words, quiet=True))
         sys.stdout.write(render_banner(self))
         sys.stdout.flush()
         return children.watch()
 
-    def viewer_words(self, config: Path | None) -> list[str]:
+    def viewer_words(self) -> list[str]:
         settings = self.settings
         host, _, port = self.viewer.rpartition(":")
         words = ["--host", host.strip("[]"), "--port", port, "--agent", self.agent]
@@ -128,7 +123,6 @@ class UpPlace:
             ("--tls-key", settings.tls_key),
             ("--tls-client-ca", settings.tls_client_ca),
             ("--agent-ca", settings.tls_cert),
-            ("--config", config),
         ):
             words += [option, str(value)] if value else []
         return words

@@ -46,16 +46,12 @@ class Kind:
     """Of a struct, in order; of a slice or array one element; of a map key and element."""
 
 
+# The built-in types in the order of their numbers, and what a field of each has that was left out.
+ZERO = {"bool": False, "int": 0, "uint": 0, "float": 0.0, "bytes": b"", "string": "", "complex": 0j}
 COMMON = ("Common", "common")
-# The numbers of the built-in types, and the types that describe types.
+# The built-in types from 1 on, and the types that describe types.
 KNOWN: dict[TypeId, Kind] = {
-    1: Kind("bool"),
-    2: Kind("int"),
-    3: Kind("uint"),
-    4: Kind("float"),
-    5: Kind("bytes"),
-    6: Kind("string"),
-    7: Kind("complex"),
+    **dict(enumerate(map(Kind, ZERO), 1)),
     "common": Kind("struct", (("Name", 6), ("Id", 2))),
     "field": Kind("struct", (("Name", 6), ("Id", 2))),
     "fields": Kind("slice", (("", "field"),)),
@@ -77,7 +73,6 @@ KNOWN: dict[TypeId, Kind] = {
         ),
     ),
 }
-ZERO = {"bool": False, "int": 0, "uint": 0, "float": 0.0, "bytes": b"", "string": "", "complex": 0j}
 
 
 def parse_gob(blob: bytes) -> Any:

@@ -11,9 +11,9 @@ not among the metrics.
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TypeGuard
 
 from nodescope.base.errors import ParseError
+from nodescope.fpga.annotation_json import is_number, parse_object, parse_seconds
 
 WINDOW_KEY = "nodescope.io/window"
 WINDOW_SECONDS = 20.0
@@ -46,31 +46,17 @@ def render_load(load: NodeLoad) -> str:
 
 def parse_load(text: str) -> NodeLoad:
     """An annotation's text; ParseError says what is wrong with it."""
-    if len(text) > LOAD_CHARACTERS:
-        raise ParseError(f"window: {len(text)} characters, at most {LOAD_CHARACTERS} are read")
-    try:
-        content = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise ParseError(f"window: not JSON: {str(error)[:80]}") from None
-    if not isinstance(content, dict):
-        raise ParseError("window: not a JSON object")
+    content = parse_object("window", text, LOAD_CHARACTERS)
     if content.get("version") != VERSION or content["version"] is True:
         raise ParseError(f"window: version {str(content.get('version'))[:20]!r}; {VERSION} is read")
-    at_seconds = content.get("updatedAt")
-    if not is_finite(at_seconds) or not 0 <= at_seconds < 1e12:
-        raise ParseError(f"window: updatedAt {str(at_seconds)[:40]!r} is no time")
+    at_seconds = parse_seconds("window", content)
     metrics = content.get("metrics")
     if not isinstance(metrics, dict):
         raise ParseError("window: no metrics")
-    health = content.get("health")
-    samples = content.get("samples")
+    health, samples = content.get("health"), content.get("samples")
     return NodeLoad(
         float(at_seconds),
-        int(samples) if is_finite(samples) and 0 <= samples < 1e9 else 0,
-        min(10.0, max(0.0, float(health))) if is_finite(health) else None,
-        {key: float(value) for key, value in metrics.items() if is_finite(value)},
+        int(samples) if is_number(samples, 0, 1e9) else 0,
+        min(10.0, max(0.0, float(health))) if is_number(health, -1e300, 1e300) else None,
+        {key: float(value) for key, value in metrics.items() if is_number(value, -1e300, 1e300)},
     )
-
-
-def is_finite(value: object) -> TypeGuard[float]:
-    return isinstance(value, int | float) and not isinstance(value, bool) and -1e300 < value < 1e300

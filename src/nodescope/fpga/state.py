@@ -41,6 +41,7 @@ from typing import Any, TypeGuard
 from nodescope import __version__
 from nodescope.base.errors import ParseError
 from nodescope.base.text import clean_text
+from nodescope.fpga.annotation_json import is_number, parse_object, parse_seconds
 from nodescope.fpga.gob import parse_gob, parse_time_ms
 from nodescope.fpga.tracker import Bitstream, Bucket, FpgaReading
 
@@ -79,12 +80,8 @@ class FpgaState:
     """Every event, of a version 1 whose blobs could be read."""
 
     @property
-    def newest_at_ms(self) -> int | None:
-        """Write time if stated, else time of the newest event."""
-        if self.updated_at_ms is not None:
-            return self.updated_at_ms
-        seen = [event[0] for event in self.events or ()]
-        return max(seen) if seen else None
+    def newest_event_ms(self) -> int | None:
+        return max((event[0] for event in self.events or ()), default=None)
 
 
 def render_state(reading: FpgaReading) -> str:
@@ -146,27 +143,19 @@ def derive_shares(buckets: Sequence[float]) -> list[int]:
 
 def parse_state(text: str, now_ms: int) -> FpgaState:
     """An annotation of version 1 or 2; ParseError says what is wrong with it."""
-    if len(text) > TEXT_CHARACTERS:
-        raise ParseError(f"fpga-state: {len(text)} characters, at most {TEXT_CHARACTERS} are read")
-    try:
-        content = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise ParseError(f"fpga-state: not JSON: {str(error)[:80]}") from None
-    if not isinstance(content, dict):
-        raise ParseError("fpga-state: not a JSON object")
+    content = parse_object("fpga-state", text, TEXT_CHARACTERS)
     version = content.get("version")
     if isinstance(version, bool) or not isinstance(version, int) or not 1 <= version <= VERSION:
         raise ParseError(f"fpga-state: version {str(version)[:20]!r}; 1 and {VERSION} are read")
-    usage_ms = parse_sum(content, "recentUsage")
-    reconfiguration_ms = parse_sum(content, "recentReconfigurationTime")
+    sums = parse_sum(content, "recentUsage"), parse_sum(content, "recentReconfigurationTime")
     names = parse_names(content.get("recentBitstreamIdentifiers"))
     if version == 1:
-        return parse_version_1(content, usage_ms, reconfiguration_ms, names, now_ms)
-    return parse_version_2(content, usage_ms, reconfiguration_ms, names)
+        return parse_version_1(content, sums, names, now_ms)
+    return parse_version_2(content, sums, names)
 
 
 def parse_version_1(
-    content: Mapping[str, Any], usage_ms: float, reconfiguration_ms: float, names: Sequence[str], now_ms: int
+    content: Mapping[str, Any], sums: tuple[float, float], names: Sequence[str], now_ms: int
 ) -> FpgaState:
     """It does not say when: what its blobs do not date is as if of now, and fades."""
     usage = parse_blob(content.get("UsageState"), "Usage")
@@ -178,14 +167,8 @@ def parse_version_1(
             *((at_ms, float(value), 0.0, 1.0) for at_ms, value in usage if is_length(value)),
             *((at_ms, 0.0, float(value), 0.0) for at_ms, value in loads if is_length(value)),
         )
-    return FpgaState(
-        1,
-        usage_ms,
-        reconfiguration_ms,
-        date_bitstreams(names, seen or [], loads or [], now_ms),
-        None,
-        events=events,
-    )
+    bitstreams = date_bitstreams(names, seen or [], loads or [], now_ms)
+    return FpgaState(1, *sums, bitstreams, None, events=events)
 
 
 def parse_blob(text: object, field: str) -> list[tuple[int, Any]] | None:
@@ -200,7 +183,7 @@ def parse_blob(text: object, field: str) -> list[tuple[int, Any]] | None:
 
 
 def is_length(value: object) -> TypeGuard[float]:
-    return is_number(value) and value >= 0
+    return is_number(value, 0, LARGEST_MS)
 
 
 def date_bitstreams(
@@ -232,41 +215,30 @@ def date_bitstreams(
     )
 
 
-def parse_version_2(
-    content: Mapping[str, Any], usage_ms: float, reconfiguration_ms: float, names: Sequence[str]
-) -> FpgaState:
-    updated = content.get("updatedAt")
+def parse_version_2(content: Mapping[str, Any], sums: tuple[float, float], names: Sequence[str]) -> FpgaState:
+    updated_at_ms = round(parse_seconds("fpga-state", content) * 1000)
     state = content.get("state")
-    if not is_number(updated) or not 0 <= updated < 1e12:
-        raise ParseError(f"fpga-state: updatedAt {str(updated)[:40]!r} is no time")
     if not isinstance(state, dict):
         raise ParseError("fpga-state: no state")
-    updated_at_ms = round(updated * 1000)
-    window = state.get("window")
-    if not is_number(window) or not 0 < window <= 1e6:
+    window, more, sessions = state.get("window"), state.get("more"), state.get("sessions")
+    if not is_number(window, 0, math.inf) or not 0 < window <= 1e6:
         raise ParseError(f"fpga-state: window {str(window)[:40]!r} is no length")
-    more, sessions = state.get("more"), state.get("sessions")
     return FpgaState(
         VERSION,
-        usage_ms,
-        reconfiguration_ms,
+        *sums,
         parse_bitstreams(names, state.get("bitstreams"), updated_at_ms),
         updated_at_ms,
         round(window * 1000),
         parse_parts(state.get("usage")),
         parse_parts(state.get("reconfiguration")),
-        int(more) if is_number(more) and 0 <= more < 1e9 else 0,
+        int(more) if is_number(more, 0, 1e9) else 0,
         float(sessions) if is_length(sessions) else 0.0,
     )
 
 
-def is_number(value: object) -> TypeGuard[float]:
-    return isinstance(value, int | float) and not isinstance(value, bool) and -LARGEST_MS < value < LARGEST_MS
-
-
 def parse_sum(content: Mapping[str, Any], key: str) -> float:
     value = content.get(key, 0)
-    if not is_number(value):
+    if not is_number(value, -LARGEST_MS, LARGEST_MS):
         raise ParseError(f"fpga-state: {key} {str(value)[:40]!r} is no sum")
     # The original subtracts what expires, and ends a hair below zero.
     return max(0.0, float(value))
@@ -284,9 +256,8 @@ def parse_parts(value: object) -> tuple[int, ...]:
     """Shares of the parts; what is not a list of them is taken as spread evenly."""
     if not isinstance(value, list) or len(value) != PARTS:
         return ()
-    if not all(isinstance(one, int) and not isinstance(one, bool) and 0 <= one <= SHARES for one in value):
-        return ()
-    return tuple(value)
+    are_shares = all(isinstance(one, int) and is_number(one, 0, SHARES + 1) for one in value)
+    return tuple(value) if are_shares else ()
 
 
 def parse_bitstreams(names: Sequence[str], value: object, updated_at_ms: int) -> tuple[Bitstream, ...]:
@@ -295,8 +266,8 @@ def parse_bitstreams(names: Sequence[str], value: object, updated_at_ms: int) ->
     found = []
     for name, one in zip(names, known):
         pair: list[Any] = one if isinstance(one, list) and len(one) == 2 else [0, None]
-        age = pair[0] if is_number(pair[0]) and 0 <= pair[0] < 1e9 else 0
-        mean_ms = float(pair[1]) if is_number(pair[1]) and pair[1] >= 0 else math.nan
+        age = pair[0] if is_number(pair[0], 0, 1e9) else 0
+        mean_ms = float(pair[1]) if is_length(pair[1]) else math.nan
         found.append(Bitstream(name, updated_at_ms - round(age * 1000), mean_ms))
     return tuple(found)
 
@@ -311,18 +282,11 @@ def derive_buckets(state: FpgaState, now_ms: int) -> list[Bucket]:
         return list(state.events)
     ends_ms = now_ms if state.updated_at_ms is None else min(state.updated_at_ms, now_ms)
     width_ms = state.window_ms / PARTS
+    middles_ms = [round(ends_ms - (PARTS - number - 0.5) * width_ms) for number in range(PARTS)]
     usage = spread(state.usage_ms, state.usage_parts)
     reconfiguration = spread(state.reconfiguration_ms, state.reconfiguration_parts)
     sessions = spread(state.sessions, state.usage_parts)
-    return [
-        (
-            round(ends_ms - (PARTS - number - 0.5) * width_ms),
-            usage[number],
-            reconfiguration[number],
-            sessions[number],
-        )
-        for number in range(PARTS)
-    ]
+    return list(zip(middles_ms, usage, reconfiguration, sessions))
 
 
 def spread(total: float, parts: Sequence[int]) -> list[float]:
@@ -338,8 +302,6 @@ def is_material(before: FpgaReading | None, after: FpgaReading) -> bool:
         return after.heard
     if {one.name for one in before.bitstreams} != {one.name for one in after.bitstreams}:
         return True
-    pairs = (
-        (before.usage_ms, after.usage_ms),
-        (before.reconfiguration_ms, after.reconfiguration_ms),
-    )
+    usage = before.usage_ms, after.usage_ms
+    pairs = usage, (before.reconfiguration_ms, after.reconfiguration_ms)
     return any(abs(old - new) > MATERIAL_RATIO * max(old, new) for old, new in pairs)

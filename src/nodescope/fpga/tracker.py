@@ -15,7 +15,7 @@ import math
 import threading
 from collections import OrderedDict
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from nodescope.base.clock import Clock
 
@@ -138,13 +138,11 @@ class FpgaTracker:
                 self._override = event.override
             if event.bitstream:
                 self._see(event.bitstream, at_ms, now_ms, event.reconfiguration_ms)
-            self._trim_once(now_ms)
+            # Once a bucket, so that an event's cost does not grow with what is kept.
+            if now_ms // self._bucket_ms != self._trimmed:
+                self._trim(now_ms)
 
-    def restore(
-        self,
-        buckets: Iterable[Bucket],
-        bitstreams: Iterable[Bitstream],
-    ) -> None:
+    def restore(self, buckets: Iterable[Bucket], bitstreams: Iterable[Bitstream]) -> None:
         """What an earlier run knew, in buckets and bitstreams; not in the totals."""
         with self._lock:
             now_ms = self.now_ms()
@@ -163,8 +161,7 @@ class FpgaTracker:
             newest = now_ms // self._bucket_ms
             empty = [0.0, 0.0, 0.0]
             rows = [self._buckets.get(key, empty) for key in range(newest - SLOTS + 1, newest + 1)]
-            usage = tuple(row[0] for row in rows)
-            reconfiguration = tuple(row[1] for row in rows)
+            usage, reconfiguration, sessions = zip(*rows)
             return FpgaReading(
                 at_ms=now_ms,
                 window_ms=self.window_ms,
@@ -174,8 +171,8 @@ class FpgaTracker:
                 reconfiguration_buckets=reconfiguration,
                 bitstreams=self._bitstreams(now_ms),
                 bitstreams_left=0 if self._override else sum(self._left.values()),
-                sessions=math.fsum(row[2] for row in rows),
-                totals=FpgaTotals(**{name: getattr(self._totals, name) for name in FpgaTotals.__slots__}),
+                sessions=math.fsum(sessions),
+                totals=replace(self._totals),
                 heard=self._heard,
             )
 
@@ -227,18 +224,13 @@ class FpgaTracker:
             key = gone.at_ms // self._bucket_ms
             self._left[key] = self._left.get(key, 0) + 1
 
-    def _trim_once(self, now_ms: int) -> None:
-        """Once a bucket, so that an event's cost does not grow with what is kept."""
-        if now_ms // self._bucket_ms != self._trimmed:
-            self._trim(now_ms)
-
     def _trim(self, now_ms: int) -> None:
         """Let go of what left its window; what a stepped clock put into the future is of now."""
         newest = self._trimmed = now_ms // self._bucket_ms
         for key in [key for key in self._buckets if not newest - SLOTS < key <= newest]:
             ahead = self._buckets.pop(key)
             if key > newest:
-                self._add(now_ms, now_ms, ahead[0], ahead[1], ahead[2])
+                self._add(now_ms, now_ms, *ahead)
         for seen in self._seen.values():
             seen.at_ms = min(seen.at_ms, now_ms)
         oldest_ms = now_ms - self._bitstream_ms

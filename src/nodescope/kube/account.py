@@ -17,12 +17,12 @@ import os
 import ssl
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
-from nodescope.base.errors import SettingsRejected
+from nodescope.base.errors import HttpFailed, SettingsRejected
+from nodescope.serve.http_client import Endpoint, parse_endpoint
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 NO_ACCOUNT = "no account: not in a pod of a cluster, and no --kubeconfig FILE or KUBECONFIG"
@@ -34,18 +34,12 @@ KUBECONFIG_BYTES = 4 * 2**20
 class KubeAccount:
     """Where the API server is, and how we authenticate."""
 
-    host: str
-    port: int
-    tls: ssl.SSLContext | None
-    """None for plain HTTP, such as a local proxy that adds the credentials."""
+    endpoint: Endpoint
+    """Plain HTTP for a local proxy that adds the credentials."""
     origin: str
     """Where this account was found, in words."""
     token: str = ""
     token_file: Path | None = None
-    prefix: str = ""
-    """A path before every other, where the server is behind a gateway."""
-    server_name: str = ""
-    """The name the server's certificate must carry; empty means the host."""
 
     def read_token(self) -> str:
         """The current token; empty where a client certificate is used."""
@@ -72,13 +66,9 @@ def find_account(
     host = environment.get("KUBERNETES_SERVICE_HOST", "")
     if not host or not (folder / "token").exists():
         return None
-    return KubeAccount(
-        host=host,
-        port=int(environment.get("KUBERNETES_SERVICE_PORT", "443")),
-        tls=build_tls("the pod's account", cafile=folder / "ca.crt"),
-        origin=f"the pod's account in {folder}",
-        token_file=folder / "token",
-    )
+    port = int(environment.get("KUBERNETES_SERVICE_PORT", "443"))
+    endpoint = Endpoint(host, port, build_tls("the pod's account", cafile=folder / "ca.crt"))
+    return KubeAccount(endpoint, f"the pod's account in {folder}", token_file=folder / "token")
 
 
 def read_kubeconfig(paths: list[Path]) -> dict[str, Any]:
@@ -131,20 +121,18 @@ def build_account(config: Mapping[str, Any], path: str) -> KubeAccount:
     # A server without authentication needs no user.
     user = choose(config, "users", str(context.get("user")), path) if context.get("user") else {}
     refuse_programs(user, path)
-    server = urlsplit(str(cluster.get("server", "")))
-    if server.scheme not in ("http", "https") or not server.hostname:
-        raise SettingsRejected(f"kubeconfig {path}: server {cluster.get('server')!r} is no https:// address")
-    token_file = user.get("tokenFile")
-    return KubeAccount(
-        host=server.hostname,
-        port=server.port or (443 if server.scheme == "https" else 80),
-        tls=build_cluster_tls(cluster, user, path) if server.scheme == "https" else None,
-        origin=f"kubeconfig {path}",
-        token=str(user.get("token") or ""),
-        token_file=user["folder"] / token_file if token_file and not user.get("token") else None,
-        prefix=server.path.rstrip("/"),
-        server_name=str(cluster.get("tls-server-name") or ""),
-    )
+    try:
+        endpoint = parse_endpoint(str(cluster.get("server", "")))
+    except HttpFailed as error:
+        raise SettingsRejected(
+            f"kubeconfig {path}: server {cluster.get('server')!r} is no https:// address"
+        ) from error
+    if endpoint.tls:
+        name = str(cluster.get("tls-server-name") or "")
+        endpoint = replace(endpoint, tls=build_cluster_tls(cluster, user, path), server_name=name)
+    token, token_file = str(user.get("token") or ""), user.get("tokenFile")
+    file = user["folder"] / token_file if token_file and not token else None
+    return KubeAccount(endpoint, f"kubeconfig {path}", token, file)
 
 
 def choose(config: Mapping[str, Any], kind: str, name: str, path: str) -> dict[str, Any]:

@@ -8,12 +8,13 @@ thread that asks has a client of its own.
 
 import json
 from collections.abc import Iterator, Mapping
-from typing import Any, Self
+from contextlib import contextmanager
+from typing import Any
 from urllib.parse import urlencode
 
 from nodescope.base.errors import HttpFailed, KubernetesAway, KubernetesRefused
 from nodescope.kube.account import KubeAccount
-from nodescope.serve.http_client import Endpoint, HttpAnswer, HttpClient
+from nodescope.serve.http_client import HttpAnswer, HttpClient
 
 MERGE_PATCH = "application/merge-patch+json"
 WHOLE = "application/json"
@@ -37,16 +38,9 @@ class Client:
     def __init__(self, account: KubeAccount, *, metadata_only: bool = False) -> None:
         self.account = account
         self._metadata_only = metadata_only
-        endpoint = Endpoint(account.host, account.port, account.tls, account.prefix, account.server_name)
-        self._http = HttpClient(endpoint, ANSWER_SECONDS, ANSWER_BYTES, CONNECT_SECONDS)
+        self._http = HttpClient(account.endpoint, ANSWER_SECONDS, ANSWER_BYTES, CONNECT_SECONDS)
         self.interrupt = self._http.interrupt
         self.close = self._http.close
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def read(self, path: str, query: Mapping[str, str] | None = None) -> dict[str, Any]:
         """GET one object or one page of a list."""
@@ -58,24 +52,17 @@ class Client:
         """Merge: only the keys in `change` are touched, null deletes, nothing conflicts."""
         return self._ask("PATCH", path, query, json.dumps(change).encode(), MERGE_PATCH)
 
-    def create(self, path: str, content: Mapping[str, Any]) -> dict[str, Any]:
-        return self._ask("POST", path, None, json.dumps(content).encode(), WHOLE)
-
     def stream(self, path: str, query: Mapping[str, str], silence_seconds: float) -> Iterator[dict[str, Any]]:
         """A watch: one object a line, until the server ends it. Returns when the server has agreed."""
-        try:
+        with self._reach():
             target, headers = render_target(path, query), self._headers(query)
             answer, lines = self._http.stream(target, headers, silence_seconds, LINE_BYTES)
-        except (HttpFailed, OSError) as error:
-            raise self._away(error) from error
         self._check(answer)
         return self._objects(lines)
 
     def _objects(self, lines: Iterator[bytes]) -> Iterator[dict[str, Any]]:
-        try:
+        with self._reach():
             yield from map(parse_object, lines)
-        except HttpFailed as error:
-            raise self._away(error) from error
 
     def _ask(
         self,
@@ -86,12 +73,10 @@ class Client:
         media_type: str = "",
     ) -> dict[str, Any]:
         headers = {"Content-Type": media_type} if media_type else {}
-        try:
+        with self._reach():
             headers |= self._headers(query or {})
             # Merge patches and access reviews have the same effect when sent twice.
             answer = self._http.request(method, render_target(path, query), headers, body, idempotent=True)
-        except (HttpFailed, OSError) as error:
-            raise self._away(error) from error
         self._check(answer)
         return parse_object(answer.body)
 
@@ -119,11 +104,15 @@ class Client:
             raise KubernetesAway(sentence, parse_retry_after(answer.headers.get("Retry-After", "")))
         raise KubernetesRefused(sentence, answer.status)
 
-    def _away(self, error: HttpFailed | OSError) -> KubernetesAway:
-        """The server's address, the account, and what went wrong."""
-        reason = error.reason if isinstance(error, HttpFailed) else error.strerror
-        where = f"{self.account.host}:{self.account.port} ({self.account.origin})"
-        return KubernetesAway(f"{where} does not answer: {reason}")
+    @contextmanager
+    def _reach(self) -> Iterator[None]:
+        """KubernetesAway has the server's address, the account, and what went wrong."""
+        try:
+            yield
+        except (HttpFailed, OSError) as error:
+            reason = error.reason if isinstance(error, HttpFailed) else error.strerror
+            where = f"{self.account.endpoint.host}:{self.account.endpoint.port} ({self.account.origin})"
+            raise KubernetesAway(f"{where} does not answer: {reason}") from error
 
 
 def render_target(path: str, query: Mapping[str, str] | None) -> str:

@@ -13,7 +13,7 @@ What is known stays while the server is away.
 import random
 import threading
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from nodescope.base.clock import Clock
@@ -64,47 +64,40 @@ class WatchState:
     errors: int = 0
 
 
+@dataclass(slots=True)
 class ObjectWatch:
     """Keeps a listener up to date with one resource."""
 
-    def __init__(
-        self,
-        client: Client,
-        path: str,
-        query: Mapping[str, str],
-        listener: WatchListener,
-        clock: Clock,
-        chance: Callable[[], float] = random.random,
-    ) -> None:
-        self.state = WatchState()
-        self._client = client
-        self._path = path
-        self._query = dict(query)
-        self._listener = listener
-        self._clock = clock
-        self._chance = chance
-        self._version = ""
-        self._failures = 0
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self.run, name="kube-watch", daemon=True)
+    client: Client
+    path: str
+    query: Mapping[str, str]
+    listener: WatchListener
+    clock: Clock
+    chance: Callable[[], float] = random.random
+    state: WatchState = WatchState()
+    _version: str = ""
+    _failures: int = 0
+    _stop: threading.Event = field(default_factory=threading.Event)
+    _thread: threading.Thread | None = None
 
     def start(self) -> None:
+        self._thread = threading.Thread(target=self.run, name="kube-watch", daemon=True)
         self._thread.start()
 
     def stop(self) -> None:
         self._stop.set()
-        self._client.interrupt()
-        if self._thread.is_alive():
+        self.client.interrupt()
+        if self._thread is not None:
             self._thread.join(timeout=5)
 
     def run(self) -> None:
         while not self._stop.is_set():
             pause_seconds = self.step()
-            if pause_seconds and self._clock.wait_until(
-                self._clock.mono_ns() + round(pause_seconds * 1e9), self._stop
+            if pause_seconds and self.clock.wait_until(
+                self.clock.mono_ns() + round(pause_seconds * 1e9), self._stop
             ):
                 break
-        self._client.close()
+        self.client.close()
 
     def step(self) -> float:
         """One list or one watch; how long to wait before the next."""
@@ -130,27 +123,27 @@ class ObjectWatch:
         """Doubling, with jitter: a thousand agents must not return at the same instant."""
         seconds = min(longest_seconds, FIRST_PAUSE_SECONDS * (1 << min(self._failures, 10)))
         self._failures += 1
-        return seconds * (0.5 + self._chance() / 2)
+        return seconds * (0.5 + self.chance() / 2)
 
     def _note(self, status: str, reason: str, http_status: int = 0) -> None:
         if (self.state.status, self.state.reason) != (status, reason):
-            log.warning("watch interrupted", path=self._path, status=status, reason=reason)
+            log.warning("watch interrupted", path=self.path, status=status, reason=reason)
         self.state = replace(
             self.state, status=status, reason=reason, http_status=http_status, errors=self.state.errors + 1
         )
 
     def _list(self) -> None:
         items: list[Mapping[str, Any]] = []
-        query = {**self._query, "limit": str(PAGE)}
+        query = {**self.query, "limit": str(PAGE)}
         while True:
-            page = self._client.read(self._path, query)
+            page = self.client.read(self.path, query)
             items += page.get("items") or []
             about = page.get("metadata") or {}
             if not about.get("continue"):
                 break
             query["continue"] = about["continue"]
         self._version = str(about.get("resourceVersion") or "")
-        self._listener.replace(items)
+        self.listener.replace(items)
         self.state = replace(self.state, lists=self.state.lists + 1)
         self._current()
 
@@ -159,18 +152,18 @@ class ObjectWatch:
             self.state = replace(self.state, status="current", reason="", http_status=0)
 
     def _watch(self) -> None:
-        seconds = round(WATCH_SECONDS * (0.8 + 0.4 * self._chance()))
+        seconds = round(WATCH_SECONDS * (0.8 + 0.4 * self.chance()))
         query = {
-            **self._query,
+            **self.query,
             "watch": "1",
             "resourceVersion": self._version,
             "allowWatchBookmarks": "true",
             "timeoutSeconds": str(seconds),
         }
-        started_mono_ns = self._clock.mono_ns()
+        started_mono_ns = self.clock.mono_ns()
         events = self.state.events
         self.state = replace(self.state, watches=self.state.watches + 1)
-        stream = self._client.stream(self._path, query, seconds + GRACE_SECONDS)
+        stream = self.client.stream(self.path, query, seconds + GRACE_SECONDS)
         self._current()
         for event in stream:
             self._failures = 0
@@ -179,7 +172,7 @@ class ObjectWatch:
                 return
         if self._stop.is_set():
             return
-        if self.state.events == events and self._clock.mono_ns() - started_mono_ns < 1e9:
+        if self.state.events == events and self.clock.mono_ns() - started_mono_ns < 1e9:
             # A watch that ends at once, again and again, must not become a busy loop.
             raise KubernetesAway("the watch ended as soon as it began")
         self._failures = 0
@@ -193,6 +186,6 @@ class ObjectWatch:
         self._version = str((item.get("metadata") or {}).get("resourceVersion") or self._version)
         self.state = replace(self.state, events=self.state.events + 1)
         if kind in ("ADDED", "MODIFIED"):
-            self._listener.change(item)
+            self.listener.change(item)
         elif kind == "DELETED":
-            self._listener.remove(item)
+            self.listener.remove(item)

@@ -135,14 +135,10 @@ class Agent:
             self.perf_requests.add(pattern)
 
     async def health(self, request: Request) -> Response:
-        del request
+        """The same answer on all probes; /readyz fails without fresh samples, the others without a loop."""
         health = judge_health(self.sampler_status(), self.clock.mono_ns())
-        return make_json(asdict(health), 200 if health.live else 503)
-
-    async def ready(self, request: Request) -> Response:
-        del request
-        health = judge_health(self.sampler_status(), self.clock.mono_ns())
-        return make_json(asdict(health), 200 if health.ready else 503)
+        is_well = health.ready if request.scope["path"] == "/readyz" else health.live
+        return make_json(asdict(health), 200 if is_well else 503)
 
     def status(self, request: Request) -> Response:
         del request
@@ -197,9 +193,7 @@ def build_app(agent: Agent, token: Token | None) -> ASGIApp:
     routes = [
         Route("/metrics", agent.metrics),
         Route("/window", agent.window),
-        Route("/healthz", agent.health),
-        Route("/health", agent.health),
-        Route("/readyz", agent.ready),
+        *(Route(path, agent.health) for path in ("/healthz", "/health", "/readyz")),
         Route("/status", agent.status),
         Route("/live", agent.live),
         Route("/fpga/events", intake, methods=["POST"]),
@@ -285,19 +279,13 @@ class Intake:
         self._tracker = tracker
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        refusal = await self._take(scope, receive)
-        if refusal is not None:
-            await refusal(scope, receive, send)
-            return
-        await send(OK_START)
-        await send(OK_BODY)
-
-    async def _take(self, scope: Scope, receive: Receive) -> Response | None:
         try:
             body = await read_body(scope, receive, BODY_BYTES, BODY_SECONDS)
             media_type = dict(scope["headers"]).get(b"content-type", b"").decode("latin-1")
             query = scope.get("query_string", b"").decode("latin-1")
             self._tracker.accept(parse_event(body, media_type, query))
         except RequestRejected as error:
-            return make_refusal(error)
-        return None
+            await make_refusal(error)(scope, receive, send)
+            return
+        await send(OK_START)
+        await send(OK_BODY)

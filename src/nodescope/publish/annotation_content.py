@@ -18,7 +18,7 @@ from nodescope.fpga.state import KEY, derive_buckets, is_material, parse_state, 
 from nodescope.fpga.tracker import FpgaReading, FpgaTracker
 from nodescope.hold.ring import Ring
 from nodescope.hold.window import take_node_window
-from nodescope.publish.derived import EdgeDeriver
+from nodescope.publish.derived import derive_node
 
 log = Log("note")
 Reading = TypeVar("Reading")
@@ -93,10 +93,10 @@ def read_load(ring: Ring, clock: Clock) -> NodeLoad | None:
         window = take_node_window(ring, WINDOW_SECONDS, clock.mono_ns())
     except RequestRejected:
         return None
-    block = EdgeDeriver(ring).derive(ring.latest())
-    health = next((one.values[0, 1] for one in block if one.table.name == "derived.node"), None)
+    block = derive_node(ring, ring.latest())
+    health = None if block is None else float(block.values[0, 1])
     kept = {key: value for key, value in window.metrics.items() if key.startswith(WINDOW_STATISTICS)}
-    known = None if health is None or math.isnan(health) else float(health)
+    known = None if health is None or math.isnan(health) else health
     return NodeLoad(clock.wall_ns() / 1e9, window.samples, known, kept)
 
 

@@ -5,7 +5,6 @@ What is kept is raw; these are for dashboards that ask by name.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -58,35 +57,26 @@ WORKING_SET_INPUTS = tuple(zip(list_raw_names("memory.current"), list_raw_names(
 GPU_COLUMN = "gpu.utilization"
 
 
-@dataclass(slots=True)
-class EdgeDeriver:
-    """Makes the derived blocks of a tick."""
+def derive_edge(ring: Ring, latest: Mapping[str, Moment]) -> list[Block]:
+    """The derived blocks of a tick."""
+    blocks = (derive_node(ring, latest), derive_working_set(latest))
+    return [block for block in blocks if block]
 
-    ring: Ring
 
-    def derive(self, latest: Mapping[str, Moment]) -> list[Block]:
-        blocks = []
-        node = self._derive_node(latest)
-        if node:
-            blocks.append(node)
-        container = derive_working_set(latest)
-        if container:
-            blocks.append(container)
-        return blocks
+def derive_node(ring: Ring, latest: Mapping[str, Moment]) -> Block | None:
+    newest = ring.newest()
+    if newest is None:
+        return None
+    utilization = derive_cpu_utilization(ring, newest.mono_ns)
+    score = derive_health_score(gather_health_inputs(latest, utilization))
+    values = [np.nan if value is None else value for value in (utilization, score)]
+    return Block(NODE_TABLE, NODE_ENTITIES, np.array([values]), newest.mono_ns)
 
-    def _derive_node(self, latest: Mapping[str, Moment]) -> Block | None:
-        newest = self.ring.newest()
-        if newest is None:
-            return None
-        utilization = self.cpu_utilization(newest.mono_ns)
-        score = derive_health_score(gather_health_inputs(latest, utilization))
-        values = [np.nan if value is None else value for value in (utilization, score)]
-        return Block(NODE_TABLE, NODE_ENTITIES, np.array([values]), newest.mono_ns)
 
-    def cpu_utilization(self, now_mono_ns: int) -> float | None:
-        span_ns = round(UTILIZATION_INTERVALS * self.ring.interval_seconds * 1e9)
-        taken = take_feature(NOT_IDLE, *self.ring.moments(NOT_IDLE.table, now_mono_ns - span_ns, now_mono_ns))
-        return None if isinstance(taken, str) else taken.mean
+def derive_cpu_utilization(ring: Ring, now_mono_ns: int) -> float | None:
+    span_ns = round(UTILIZATION_INTERVALS * ring.interval_seconds * 1e9)
+    taken = take_feature(NOT_IDLE, *ring.moments(NOT_IDLE.table, now_mono_ns - span_ns, now_mono_ns))
+    return None if isinstance(taken, str) else taken.mean
 
 
 def read_cell(latest: Mapping[str, Moment], table: str, column: str) -> float | None:

@@ -14,6 +14,7 @@ The first prefix of a family carries its HELP and TYPE.
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import pairwise
 from typing import Any, TypeVar
 
 import numpy as np
@@ -159,9 +160,7 @@ class ExpositionPlan:
     factors: Values
     prefixes: list[str]
     headers: dict[int, str]
-    """Line number -> the header it carries."""
-    starts: list[int]
-    """Line numbers at which families start, ascending."""
+    """Line number at which a family starts -> the header it carries; ascending."""
     tail: str
 
 
@@ -173,8 +172,6 @@ class Exposition:
         self._openmetrics = openmetrics
         self._plan: ExpositionPlan | None = None
         self._memory = Memory()
-        self._families: tuple[tuple[Table, ...], list[ExpositionFamily]] = ((), [])
-        """Of these tables: they change when a source comes or goes."""
 
     def render(self, blocks: Sequence[Block]) -> str:
         key = tuple(item for block in blocks for item in (block.table, block.entities))
@@ -209,9 +206,8 @@ class Exposition:
         gone = set(missing)
         for line in missing:
             parts[2 * line] = parts[2 * line + 1] = ""
-        for number, start in enumerate(plan.starts):
+        for start, end in pairwise([*plan.headers, len(plan.prefixes)]):
             if start in gone:
-                end = plan.starts[number + 1] if number + 1 < len(plan.starts) else len(plan.prefixes)
                 heir = next((line for line in range(start, end) if line not in gone), None)
                 if heir is not None:
                     parts[2 * heir] = plan.headers[start] + plan.prefixes[heir]
@@ -221,11 +217,14 @@ class Exposition:
     ) -> ExpositionPlan:
         memory = self._memory
         memory.turn()
-        families = self._list_families(tuple(block.table for block in blocks))
+        tables = [block.table for block in blocks]
+        # They change when a source comes or goes; the plan keeps them alive like the sets.
+        make = partial(list_families, tables, self._mode, openmetrics=self._openmetrics)
+        families = memory.recall(tuple(map(id, tables)), make)
         picks = [(source.block, source.columns) for family in families for source in family.sources.values()]
         cells = pick_cells(picks, blocks)
         measured = ~np.isnan(cells) if before is None else ~np.isnan(cells) | before
-        plan = ExpositionPlan(key, measured, picks, np.empty(0), np.empty(0), [], {}, [], "")
+        plan = ExpositionPlan(key, measured, picks, np.empty(0), np.empty(0), [], {}, "")
         rendered = [
             memory.recall(id(entities), partial(render_entities, entities))
             for entities in (block.entities for block in blocks)
@@ -249,19 +248,11 @@ class Exposition:
             if len(plan.prefixes) > start:
                 plan.headers[start] = "\n" + family.header.rstrip("\n")
                 plan.prefixes[start] = plan.headers[start] + plan.prefixes[start]
-                plan.starts.append(start)
             elif family.infos:
                 plan.tail += self._render_infos(family, blocks)
         plan.factors = np.array(factors)
         plan.divisors = np.array(divisors)
         return plan
-
-    def _list_families(self, tables: tuple[Table, ...]) -> list[ExpositionFamily]:
-        known, families = self._families
-        if not are_same(known, tables):
-            families = list_families(tables, self._mode, openmetrics=self._openmetrics)
-            self._families = (tables, families)
-        return families
 
     def _render_infos(self, family: ExpositionFamily, blocks: Sequence[Block]) -> str:
         lines: list[str] = []

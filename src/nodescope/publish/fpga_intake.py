@@ -11,6 +11,7 @@ import json
 import math
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -108,10 +109,8 @@ def check_duration(name: str, given: Mapping[str, Any]) -> float | None:
         return None
     number = math.nan
     if isinstance(value, int | float | str) and not isinstance(value, bool):
-        try:
+        with suppress(ValueError, OverflowError):
             number = float(value)
-        except (ValueError, OverflowError):
-            number = math.nan
     if not 0 <= number <= LONGEST_MS:
         raise RequestRejected(
             f"{name}: {show(value)} is not accepted; accepted: milliseconds between 0 and {LONGEST_MS:.0e}"
@@ -132,17 +131,13 @@ def check_override(value: object) -> tuple[str, ...] | None:
     if value is None:
         return None
     name = "bitstream_identifiers"
-    parts = value if isinstance(value, list) else check_list_text(name, value).split(",")
+    if not isinstance(value, list | str):
+        raise RequestRejected(f"{name}: {show(value)} is not accepted; accepted: names separated by commas")
+    parts = value.split(",") if isinstance(value, str) else value
     names = dict.fromkeys(check_text(name, part) for part in parts)
     if len(names) > OVERRIDES:
         raise RequestRejected(f"{name}: {len(names)} names are given; at most {OVERRIDES} are accepted")
     return tuple(one for one in names if one)
-
-
-def check_list_text(name: str, value: object) -> str:
-    if not isinstance(value, str):
-        raise RequestRejected(f"{name}: {show(value)} is not accepted; accepted: names separated by commas")
-    return value
 
 
 def show(value: object) -> str:

@@ -14,14 +14,6 @@ forall inputs: the score is in [0, 10] and does not rise when an input worsens.
 
 from dataclasses import dataclass
 
-# Weights are a judgement, not a measurement: six tenths CPU, four memory.
-CPU_UTILIZATION_WEIGHT = 0.30
-LOAD_WEIGHT = 0.15
-CPU_PRESSURE_WEIGHT = 0.15
-MEMORY_WEIGHT = 0.25
-MEMORY_PRESSURE_WEIGHT = 0.15
-GPU_WEIGHT = 0.15
-
 
 @dataclass(frozen=True, slots=True)
 class HealthInputs:
@@ -41,17 +33,18 @@ def _clamp(value: float) -> float:
 
 def derive_health_score(inputs: HealthInputs) -> float | None:
     """The score, or None when nothing was measured."""
-    # A load of one task per core is a full machine; more cannot be fuller.
+    # (weight, value, value that is full). The weights are a judgement, not a measurement: six tenths
+    # CPU, four memory. A load of one task per core is a full machine; more cannot be fuller.
     wear = (
-        (CPU_UTILIZATION_WEIGHT, inputs.cpu_utilization_ratio, 1.0),
-        (LOAD_WEIGHT, inputs.load_per_core, 1.0),
-        (CPU_PRESSURE_WEIGHT, inputs.cpu_pressure_percent, 100.0),
-        (MEMORY_PRESSURE_WEIGHT, inputs.memory_pressure_percent, 100.0),
-        (GPU_WEIGHT, inputs.gpu_utilization_ratio, 1.0),
+        (0.30, inputs.cpu_utilization_ratio, 1.0),
+        (0.15, inputs.load_per_core, 1.0),
+        (0.15, inputs.cpu_pressure_percent, 100.0),
+        (0.15, inputs.memory_pressure_percent, 100.0),
+        (0.15, inputs.gpu_utilization_ratio, 1.0),
     )
     known = [(weight, _clamp(1 - value / full)) for weight, value, full in wear if value is not None]
     if inputs.memory_available_ratio is not None:
-        known.append((MEMORY_WEIGHT, _clamp(inputs.memory_available_ratio)))
+        known.append((0.25, _clamp(inputs.memory_available_ratio)))
     if not known:
         return None
     total = sum(weight for weight, _ in known)

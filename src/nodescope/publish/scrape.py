@@ -17,7 +17,7 @@ from nodescope.base.errors import RequestRejected
 from nodescope.base.frame import Outcome
 from nodescope.base.text import hint_nearest
 from nodescope.hold.ring import Ring
-from nodescope.publish.derived import EdgeDeriver
+from nodescope.publish.derived import derive_edge
 from nodescope.publish.exposition import Exposition
 from nodescope.publish.self_metrics import SelfMetrics
 from nodescope.serve.prometheus_text import render_families
@@ -45,12 +45,8 @@ class Scrape:
     own: SelfMetrics
     clock: Clock
     mode: str
-    deriver: EdgeDeriver = field(init=False)
     _prepared: OrderedDict[tuple[bool, tuple[str, ...]], Prepared] = field(default_factory=OrderedDict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
-
-    def __post_init__(self) -> None:
-        self.deriver = EdgeDeriver(self.ring)
 
     def render(self, sources: tuple[str, ...], *, openmetrics: bool) -> str:
         """The exposition of now; RequestRejected for a source we do not know."""
@@ -84,8 +80,7 @@ class Scrape:
             for name, moment in self.ring.latest().items()
             if (outcome := outcomes.get(moment.block.table.source)) is None or outcome.state == "ok"
         }
-        blocks = [moment.block for moment in latest.values()]
-        blocks += self.deriver.derive(latest)
+        blocks = [*(moment.block for moment in latest.values()), *derive_edge(self.ring, latest)]
         return [block for block in blocks if not wanted or block.table.source in wanted]
 
 
@@ -103,8 +98,7 @@ def expand_sources(sources: tuple[str, ...], known: tuple[str, ...]) -> tuple[st
 
 def compress(body: bytes) -> bytes:
     """gzip, fast: text of metrics shrinks to a tenth at any level."""
-    packer = zlib.compressobj(1, zlib.DEFLATED, 31)
-    return packer.compress(body) + packer.flush()
+    return zlib.compress(body, 1, wbits=31)
 
 
 def read_weights(header: str) -> Iterator[tuple[str, list[str], float]]:

@@ -79,15 +79,12 @@ class SelfMetrics:
         ]
 
     def _sample_families(self, now_mono_ns: int) -> Iterable[MetricFamily]:
-        frames = self.ring.frame_count
-        yield build_single("metrics_samples_available", "gauge", "Frames that the ring holds.", frames)
+        yield build_single("metrics_samples_available", "Frames that the ring holds.", self.ring.frame_count)
         if self.counters.newest_mono_ns is not None:
             age_seconds = (now_mono_ns - self.counters.newest_mono_ns) / 1e9
-            yield build_single("metrics_newest_seconds", "gauge", "Age of the newest sample.", age_seconds)
+            yield build_single("metrics_newest_seconds", "Age of the newest sample.", age_seconds)
         failed = sum(count for (name, _), count in self.counters.errors.copy().items() if name == "pcm")
-        yield build_single(
-            "pcm_errors_total", "counter", "Readings of hardware counters that failed.", failed
-        )
+        yield build_single("pcm_errors_total", "Readings of hardware counters that failed.", failed)
         latency = dict(sorted(self.latency.items())) or {"/metrics": Histogram(LATENCY_BOUNDS_SECONDS)}
         by_path: dict[Labels, Histogram] = {
             (("path", path),): histogram for path, histogram in latency.items()
@@ -96,24 +93,16 @@ class SelfMetrics:
 
     def _source_families(self, outcomes: Mapping[str, Outcome]) -> Iterable[MetricFamily]:
         names = sorted(outcomes)
+        sentence = "1 when the source's last reading was ok, 0 when absent or failed."
+        is_up = {name: outcomes[name].state == "ok" for name in names}
+        yield build_labelled("nodescope_source_up", sentence, "source", is_up)
+        cost = {name: self.counters.cost_seconds[name] for name in names}
         yield build_labelled(
-            "nodescope_source_up",
-            "gauge",
-            "1 when the source's last reading was ok, 0 when absent or failed.",
-            "source",
-            {name: outcomes[name].state == "ok" for name in names},
-        )
-        yield build_labelled(
-            "nodescope_source_seconds_total",
-            "counter",
-            "CPU time spent on the source.",
-            "source",
-            {name: self.counters.cost_seconds[name] for name in names},
+            "nodescope_source_seconds_total", "CPU time spent on the source.", "source", cost
         )
         errors = {**{(name, "failed"): 0 for name in names}, **self.counters.errors.copy()}
         yield build_labelled(
             "nodescope_source_errors_total",
-            "counter",
             "Readings that failed, by reason.",
             ("source", "reason"),
             dict(sorted(errors.items())),
@@ -121,22 +110,15 @@ class SelfMetrics:
 
     def _tick_families(self) -> Iterable[MetricFamily]:
         counters = self.counters
-        yield build_histogram(
-            "nodescope_tick_late_seconds", "How late ticks started.", {(): counters.late_seconds}
-        )
-        yield build_single("nodescope_ticks_total", "counter", "Ticks taken.", counters.ticks)
-        yield build_single(
-            "nodescope_ticks_missed_total", "counter", "Ticks that could not be taken.", counters.missed
-        )
+        late: dict[Labels, Histogram] = {(): counters.late_seconds}
+        yield build_histogram("nodescope_tick_late_seconds", "How late ticks started.", late)
+        yield build_single("nodescope_ticks_total", "Ticks taken.", counters.ticks)
+        yield build_single("nodescope_ticks_missed_total", "Ticks that could not be taken.", counters.missed)
         series = dict(sorted(self._count_series().items()))
-        yield build_labelled("nodescope_series", "gauge", "Live series by scope.", "scope", series)
-        yield build_labelled(
-            "nodescope_series_dropped_total",
-            "counter",
-            "Entities left out because their scope is over its limit, counted again at every tick.",
-            "scope",
-            {scope: counters.dropped[scope] for scope in sorted({*counters.dropped, "container"})},
-        )
+        yield build_labelled("nodescope_series", "Live series by scope.", "scope", series)
+        sentence = "Entities left out because their scope is over its limit, counted again at every tick."
+        dropped = {scope: counters.dropped[scope] for scope in sorted({*counters.dropped, "container"})}
+        yield build_labelled("nodescope_series_dropped_total", sentence, "scope", dropped)
 
     def _count_series(self) -> dict[str, int]:
         counts = {"node": 0, "container": 0}
@@ -146,12 +128,8 @@ class SelfMetrics:
         return counts
 
     def _container_families(self) -> Iterable[MetricFamily]:
-        yield build_single(
-            "nodescope_container_exits_total",
-            "counter",
-            "Containers that ended while nodescope watched.",
-            self.obituaries.total,
-        )
+        sentence = "Containers that ended while nodescope watched."
+        yield build_single("nodescope_container_exits_total", sentence, self.obituaries.total)
         kept = [event for _, event in list(self.obituaries.kept)]
         for fact, sentence in EXIT_METRICS.items():
             samples: dict[tuple[str, ...], Sample] = {
@@ -160,44 +138,27 @@ class SelfMetrics:
                 if fact in event.facts
             }
             if samples:
-                name = f"nodescope_container_exit_{fact}"
-                yield MetricFamily(name, "gauge", sentence, tuple(samples.values()))
+                yield MetricFamily(f"nodescope_container_exit_{fact}", sentence, tuple(samples.values()))
 
     def _annotation_families(self) -> Iterable[MetricFamily]:
-        yield build_labelled(
-            "nodescope_annotation_syncs_total",
-            "counter",
-            "Attempts to write the node's annotations, by outcome.",
-            "outcome",
-            {"written": self.annotation.written, "failed": self.annotation.failed},
-        )
-        yield build_single(
-            "nodescope_annotation_bytes",
-            "gauge",
-            "Length of the annotations written last.",
-            self.annotation.bytes,
-        )
+        sentence = "Attempts to write the node's annotations, by outcome."
+        outcomes = {"written": self.annotation.written, "failed": self.annotation.failed}
+        yield build_labelled("nodescope_annotation_syncs_total", sentence, "outcome", outcomes)
+        length = self.annotation.bytes
+        yield build_single("nodescope_annotation_bytes", "Length of the annotations written last.", length)
 
     def _cost_families(self) -> Iterable[MetricFamily]:
-        cpu_seconds, used_bytes = process_cpu_seconds(), self.ring.used_bytes
-        for row in (
-            ("nodescope_process_cpu_seconds_total", "counter", "CPU time of the agent.", cpu_seconds),
-            (
-                "nodescope_process_resident_bytes",
-                "gauge",
-                "Resident memory of the agent.",
-                read_resident_bytes(),
-            ),
-            ("nodescope_ring_bytes", "gauge", "Memory that samples take in the ring.", used_bytes),
-        ):
-            yield build_single(*row)
+        cpu_seconds, resident, ring = process_cpu_seconds(), read_resident_bytes(), self.ring.used_bytes
+        yield build_single("nodescope_process_cpu_seconds_total", "CPU time of the agent.", cpu_seconds)
+        yield build_single("nodescope_process_resident_bytes", "Resident memory of the agent.", resident)
+        yield build_single("nodescope_ring_bytes", "Memory that samples take in the ring.", ring)
 
     def _info_families(self) -> Iterable[MetricFamily]:
         build = (("version", __version__), ("python", sys.version.split()[0]))
-        yield MetricFamily("nodescope_build_info", "gauge", "The build; always 1.", (("", build, 1.0),))
+        yield MetricFamily("nodescope_build_info", "The build; always 1.", (("", build, 1.0),))
         if self.user_labels:
             tags = (("", self.user_labels, 1.0),)
-            yield MetricFamily("nodescope_labels_info", "gauge", "Tags given with --label; always 1.", tags)
+            yield MetricFamily("nodescope_labels_info", "Tags given with --label; always 1.", tags)
 
 
 # Fact of a container's end -> sentence of its metric, nodescope_container_exit_<fact>.
@@ -207,38 +168,32 @@ EXIT_METRICS = {
     "oom_kills": "Processes killed for memory in a container that ended; shown for a minute.",
     "lifetime_seconds": "How long nodescope saw a container that ended; shown for a minute.",
 }
-# Field of the archive's status -> metric, type, sentence.
+# Field of the archive's status -> metric, sentence.
 ARCHIVE_METRICS = {
-    "archive_bytes": ("nodescope_archive_bytes", "gauge", "Size of the archive on disk."),
-    "rows": ("nodescope_archive_rows_total", "counter", "Samples turned into Parquet."),
-    "parquet_bytes": ("nodescope_archive_written_bytes_total", "counter", "Bytes of Parquet written."),
-    "removed_bytes": ("nodescope_archive_removed_bytes_total", "counter", "Bytes that retention removed."),
-    "failures": ("nodescope_archive_failures_total", "counter", "Conversions of the log that failed."),
-    "frames": ("nodescope_archive_frames_total", "counter", "Ticks that were written to the log."),
-    "frames_lost": ("nodescope_archive_frames_lost_total", "counter", "Ticks that could not be kept."),
-    "log_bytes": ("nodescope_wal_bytes_total", "counter", "Bytes appended to the log."),
-    "log_seconds": (
-        "nodescope_wal_age_seconds",
-        "gauge",
-        "Age of the oldest sample that is in the log only.",
-    ),
-    "segments_waiting": ("nodescope_wal_segments", "gauge", "Closed segments that are not Parquet yet."),
+    "archive_bytes": ("nodescope_archive_bytes", "Size of the archive on disk."),
+    "rows": ("nodescope_archive_rows_total", "Samples turned into Parquet."),
+    "parquet_bytes": ("nodescope_archive_written_bytes_total", "Bytes of Parquet written."),
+    "removed_bytes": ("nodescope_archive_removed_bytes_total", "Bytes that retention removed."),
+    "failures": ("nodescope_archive_failures_total", "Conversions of the log that failed."),
+    "frames": ("nodescope_archive_frames_total", "Ticks that were written to the log."),
+    "frames_lost": ("nodescope_archive_frames_lost_total", "Ticks that could not be kept."),
+    "log_bytes": ("nodescope_wal_bytes_total", "Bytes appended to the log."),
+    "log_seconds": ("nodescope_wal_age_seconds", "Age of the oldest sample that is in the log only."),
+    "segments_waiting": ("nodescope_wal_segments", "Closed segments that are not Parquet yet."),
 }
 # The same for the copy to an object store, where one is configured.
 COPY_METRICS = {
-    "lag_seconds": ("nodescope_copy_lag_seconds", "gauge", "Age of the oldest sample only this node has."),
-    "waiting_files": ("nodescope_copy_waiting_files", "gauge", "Finished files that are not copied yet."),
-    "waiting_bytes": ("nodescope_copy_waiting_bytes", "gauge", "Their size."),
-    "copied_bytes": ("nodescope_copy_bytes_total", "counter", "Bytes copied to the object store."),
-    "failures": ("nodescope_copy_failures_total", "counter", "Copies that failed and are tried again."),
+    "lag_seconds": ("nodescope_copy_lag_seconds", "Age of the oldest sample only this node has."),
+    "waiting_files": ("nodescope_copy_waiting_files", "Finished files that are not copied yet."),
+    "waiting_bytes": ("nodescope_copy_waiting_bytes", "Their size."),
+    "copied_bytes": ("nodescope_copy_bytes_total", "Bytes copied to the object store."),
+    "failures": ("nodescope_copy_failures_total", "Copies that failed and are tried again."),
     "lost_bytes": (
         "nodescope_copy_lost_bytes_total",
-        "counter",
         "Bytes removed for want of free space before they were copied.",
     ),
     "vanished_files": (
         "nodescope_copy_vanished_files_total",
-        "counter",
         "Copied files that were no longer found in the object store.",
     ),
 }
@@ -248,7 +203,7 @@ def archive_families(status: ArchiveStatus) -> Iterable[MetricFamily]:
     for attribute, described in ARCHIVE_METRICS.items():
         yield build_single(*described, getattr(status, attribute))
     paused = status.state == "paused"
-    yield build_single("nodescope_archive_paused", "gauge", "1 while the archive cannot be written.", paused)
+    yield build_single("nodescope_archive_paused", "1 while the archive cannot be written.", paused)
     if status.copy:
         for attribute, described in COPY_METRICS.items():
             yield build_single(*described, getattr(status.copy, attribute))

@@ -20,7 +20,7 @@ import math
 import socket
 import ssl
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from threading import Lock
@@ -259,12 +259,10 @@ class TimedConnection(http.client.HTTPConnection):
         return min(left_seconds, self.silence_seconds)
 
     def interrupt(self) -> None:
-        try:
+        # It may have been closed meanwhile.
+        with suppress(OSError):
             if self.sock is not None:
                 self.sock.shutdown(socket.SHUT_RDWR)
-        except OSError:
-            # It was closed meanwhile.
-            pass
 
 
 class TimedSocket:

@@ -8,8 +8,8 @@ from nodescope.base.errors import RequestRejected
 from nodescope.serve.json_text import render_json
 
 
-def make_json(content: object, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-    return Response(render_json(content), status, headers, media_type="application/json")
+def make_json(content: object, status: int = 200) -> Response:
+    return Response(render_json(content), status, media_type="application/json")
 
 
 def make_error(

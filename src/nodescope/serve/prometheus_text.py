@@ -27,18 +27,23 @@ class MetricFamily:
     """All series of one name."""
 
     name: str
-    metric_type: str
     help: str
     samples: tuple[Sample, ...]
+    is_histogram: bool = False
+
+    @property
+    def metric_type(self) -> str:
+        """Prometheus' own convention: a counter's name ends in _total, and no other's does."""
+        return "histogram" if self.is_histogram else "counter" if self.name.endswith("_total") else "gauge"
 
 
-def build_single(name: str, metric_type: str, sentence: str, value: float) -> MetricFamily:
+def build_single(name: str, sentence: str, value: float) -> MetricFamily:
     """A family of one series without labels."""
-    return MetricFamily(name, metric_type, sentence, (("", (), float(value)),))
+    return MetricFamily(name, sentence, (("", (), float(value)),))
 
 
 def build_labelled(
-    name: str, metric_type: str, sentence: str, label: str | tuple[str, ...], values: Mapping[Any, float]
+    name: str, sentence: str, label: str | tuple[str, ...], values: Mapping[Any, float]
 ) -> MetricFamily:
     """A series for every value of a label, or for every tuple of values of several."""
     labels = (label,) if isinstance(label, str) else label
@@ -46,14 +51,14 @@ def build_labelled(
         ("", tuple(zip(labels, (key,) if isinstance(key, str) else key, strict=True)), float(value))
         for key, value in values.items()
     )
-    return MetricFamily(name, metric_type, sentence, samples)
+    return MetricFamily(name, sentence, samples)
 
 
 def build_histogram(name: str, sentence: str, histograms: Mapping[Labels, Histogram]) -> MetricFamily:
     samples = [
         sample for labels, histogram in histograms.items() for sample in list_samples(histogram, labels)
     ]
-    return MetricFamily(name, "histogram", sentence, tuple(samples))
+    return MetricFamily(name, sentence, tuple(samples), is_histogram=True)
 
 
 def list_samples(histogram: Histogram, labels: Labels) -> Iterable[Sample]:

@@ -41,7 +41,7 @@ class BoundedProtocol(H11Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         self._joined = JoinedTransport(transport, self.loop)
-        super().connection_made(self._joined)
+        super().connection_made(self._joined)  # type: ignore[arg-type]
         self._watch_request()
 
     def data_received(self, data: bytes) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 JOINED_BYTES = 65536
 
 
-class JoinedTransport(asyncio.Transport):
+class JoinedTransport:
     """
     Buffers what is written until `flush`, or until the loop's next turn.
 
@@ -21,8 +21,11 @@ class JoinedTransport(asyncio.Transport):
     """
 
     def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
-        super().__init__()
         self._transport = transport
+        self.is_closing = transport.is_closing
+        self.pause_reading = transport.pause_reading
+        self.resume_reading = transport.resume_reading
+        self.get_extra_info = transport.get_extra_info
         self._loop = loop
         self._held: list[bytes] = []
         self._held_bytes = 0
@@ -46,15 +49,3 @@ class JoinedTransport(asyncio.Transport):
     def close(self) -> None:
         self.flush()
         self._transport.close()
-
-    def is_closing(self) -> bool:
-        return self._transport.is_closing()
-
-    def pause_reading(self) -> None:
-        self._transport.pause_reading()
-
-    def resume_reading(self) -> None:
-        self._transport.resume_reading()
-
-    def get_extra_info(self, name: str, default: Any = None) -> Any:
-        return self._transport.get_extra_info(name, default)

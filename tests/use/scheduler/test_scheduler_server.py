@@ -21,7 +21,7 @@ from nodescope.use.scheduler.extender import Extender
 from nodescope.use.scheduler.nodes import Nodes
 from nodescope.use.scheduler.placed_pods import PlacedPods
 from nodescope.use.scheduler.self_metrics import ExtenderCounters, derive_families
-from nodescope.use.scheduler.server import BODY_BYTES, build_app
+from nodescope.use.scheduler.server import BODY_BYTES, ExtenderApp
 
 POD = {
     "metadata": {"name": "p", "namespace": "d", "uid": "1", "labels": {"fpga-scheduling.io/enabled": "true"}}
@@ -37,7 +37,7 @@ def make_app(admits: Callable[[str], bool] | None = None) -> Gate:
         return render_families(derive_families(counters, nodes, placed, {}, clock), openmetrics=False)
 
     extender = Extender(nodes, placed, Decisions(), clock)
-    return build_app(extender, counters, lambda: judge_readiness({}), render, admits)
+    return Gate(ExtenderApp(extender, counters, lambda: judge_readiness({}), render), admits)
 
 
 def ask(app: Gate, method: str, path: str, **options: Any) -> httpx.Response:

@@ -27,6 +27,7 @@ difference of 1 ms is none, and one of a minute is all.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from nodescope.use.scheduler.freshness import judge_age
 from nodescope.use.scheduler.host_cost import FILLING, derive_queue
@@ -73,11 +74,9 @@ def judge_cost(
         devices = FpgaPart(pod, nodes, placed, times, now_ms, arriving)
         scale_ms, judge_device = devices.session_ms, devices.judge
     else:
-        scale_ms, judge_device = SESSION_MS, GpuPart(now_ms, arriving).judge
-    parts: list[list[CostPart]] = [
-        [judge_host(node, rating, scale_ms, now_ms, arriving if pod.kind == "balance" else {})]
-        for node, rating in zip(nodes, ratings)
-    ]
+        scale_ms, judge_device = SESSION_MS, partial(judge_gpu, now_ms, arriving)
+    on_host = arriving if pod.kind == "balance" else {}
+    parts = [[judge_host(node, rating, scale_ms, now_ms, on_host)] for node, rating in zip(nodes, ratings)]
     if pod.kind != "balance":
         for node, rating, row in zip(nodes, ratings, parts):
             row.append(judge_device(node, rating))
@@ -160,14 +159,14 @@ class FpgaPart:
         rating.facts["in_flight"] = round(pods, 3)
         if node.fpga is None and node.vendor and node.fpga_reason == NO_STATE:
             return self._unused(rating, pods)
-        if node.fpga is None:
-            rating.reasons += (node.fpga_reason,)
-            return self._unknown(rating, pods)
-        confidence, reason = judge_age((self._now_ms - node.fpga.at_ms) / 1000)
+        confidence, reason = 0.0, node.fpga_reason
+        if node.fpga is not None:
+            confidence, reason = judge_age((self._now_ms - node.fpga.at_ms) / 1000)
         if reason:
             rating.reasons += (reason,)
-        if not confidence:
-            return self._unknown(rating, pods)
+        if node.fpga is None or not confidence:
+            rating.terms["arriving"] = self._price(pods)
+            return CostPart()
         recent = self._recent[node.name]
         busy = (recent.usage_ms + recent.reconfiguration_ms) / node.fpga.window_ms
         quiet_ms = (1 - self._single) * self.session_ms * derive_queue(busy)
@@ -197,10 +196,6 @@ class FpgaPart:
         rating.terms["arriving"] = self._price(pods)
         return CostPart(load_ms, 1.0)
 
-    def _unknown(self, rating: NodeRating, pods: float) -> CostPart:
-        rating.terms["arriving"] = self._price(pods)
-        return CostPart()
-
     def _judge_bitstream(
         self, node: str, fpga: NodeFpga, coming: Arriving | None, rating: NodeRating
     ) -> float:
@@ -226,7 +221,7 @@ def derive_warm(name: str, fpga: NodeFpga, sent: Mapping[str, int]) -> float:
     """
     there = fpga.bitstreams.get(name)
     if not sent:
-        return float(KEPT_RATIO**there.later) if there else 0.0
+        return float(KEPT_RATIO ** list(fpga.bitstreams).index(name)) if there else 0.0
     at_ms = max(there.seen_at_ms if there else 0, sent.get(name, 0))
     if not at_ms:
         return 0.0
@@ -236,34 +231,30 @@ def derive_warm(name: str, fpga: NodeFpga, sent: Mapping[str, int]) -> float:
     return float(KEPT_RATIO ** len(later))
 
 
-@dataclass(slots=True)
-class GpuPart:
+def judge_gpu(
+    now_ms: int, arriving: Mapping[str, Arriving], node: AnnotatedNode, rating: NodeRating
+) -> CostPart:
     """The device's part of the cost, for GPU pods: how full the GPUs are."""
-
-    now_ms: int
-    arriving: Mapping[str, Arriving]
-
-    def judge(self, node: AnnotatedNode, rating: NodeRating) -> CostPart:
-        coming = self.arriving.get(node.name)
-        pods = coming.pods if coming else 0.0
-        ahead = pods * SHARE
-        rating.facts["in_flight"] = round(pods, 3)
-        busy = node.load.metrics.get("mean_gpu_util") if node.load else None
-        if node.load is None or busy is None:
-            rating.reasons += (node.load_reason or "its window has no GPU load",)
-            rating.terms["arriving"] = SESSION_MS * derive_queue(ahead)
-            return CostPart()
-        confidence, reason = judge_age(self.now_ms / 1000 - node.load.at_seconds)
-        if reason:
-            rating.reasons += (reason,)
-        busy = min(1.0, max(0.0, busy))
-        filled = min(1.0, max(0.0, node.load.metrics.get("mean_gpu_mem_util", 0.0)))
-        quiet_ms = SESSION_MS * derive_queue(busy)
-        rating.facts["gpu_util"] = busy
-        rating.terms["wait"] = quiet_ms
-        rating.terms["gpu_memory"] = SESSION_MS * GPU_MEMORY * filled
-        rating.terms["arriving"] = SESSION_MS * derive_queue(busy + ahead) - quiet_ms
-        return CostPart(quiet_ms + rating.terms["gpu_memory"], confidence)
+    coming = arriving.get(node.name)
+    pods = coming.pods if coming else 0.0
+    ahead = pods * SHARE
+    rating.facts["in_flight"] = round(pods, 3)
+    busy = node.load.metrics.get("mean_gpu_util") if node.load else None
+    if node.load is None or busy is None:
+        rating.reasons += (node.load_reason or "its window has no GPU load",)
+        rating.terms["arriving"] = SESSION_MS * derive_queue(ahead)
+        return CostPart()
+    confidence, reason = judge_age(now_ms / 1000 - node.load.at_seconds)
+    if reason:
+        rating.reasons += (reason,)
+    busy = min(1.0, max(0.0, busy))
+    filled = min(1.0, max(0.0, node.load.metrics.get("mean_gpu_mem_util", 0.0)))
+    quiet_ms = SESSION_MS * derive_queue(busy)
+    rating.facts["gpu_util"] = busy
+    rating.terms["wait"] = quiet_ms
+    rating.terms["gpu_memory"] = SESSION_MS * GPU_MEMORY * filled
+    rating.terms["arriving"] = SESSION_MS * derive_queue(busy + ahead) - quiet_ms
+    return CostPart(quiet_ms + rating.terms["gpu_memory"], confidence)
 
 
 def judge_host(

@@ -69,12 +69,8 @@ class Extender:
         """Nodes of another vendor; one without the label may have any."""
         # The same words for all of them: kube-scheduler counts nodes by text.
         reason = f"fpga vendor is not {call.pod.vendor[:63]}"
-        found = {}
-        for name in call.names:
-            vendor = self._find(name, call.nodes).vendor
-            if vendor and vendor != call.pod.vendor:
-                found[name] = reason
-        return found
+        passing = ("", call.pod.vendor)
+        return {name: reason for name in call.names if self._find(name, call.nodes).vendor not in passing}
 
     def _find(self, name: str, given: Mapping[str, Mapping[str, Any]] | None) -> AnnotatedNode:
         if given is not None:

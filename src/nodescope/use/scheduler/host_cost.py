@@ -32,14 +32,11 @@ def derive_queue(rho: float) -> float:
 def derive_host(load: NodeLoad) -> Mapping[str, float]:
     """By cause; without the causes that were not measured."""
     terms: dict[str, float] = {}
-    for name, weight in PRESSURES.items():
+    for name, weight in {**PRESSURES, **FILLING}.items():
         value = load.metrics.get(f"mean_{name}")
         if value is not None:
-            terms[name] = weight * min(1.0, max(0.0, value))
-    for name, weight in FILLING.items():
-        value = load.metrics.get(f"mean_{name}")
-        if value is not None:
-            terms[name] = weight * derive_queue(min(1.0, max(0.0, value)))
+            share = min(1.0, max(0.0, value))
+            terms[name] = weight * (derive_queue(share) if name in FILLING else share)
     if load.health is not None:
         terms["health"] = HEALTH * (10.0 - load.health) / 10.0
     return terms

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 from nodescope.base.errors import ParseError
 from nodescope.fpga.node_load import WINDOW_KEY, NodeLoad, parse_load
 from nodescope.fpga.state import KEY, FpgaState, derive_buckets, parse_state
+from nodescope.fpga.tracker import Bitstream
 from nodescope.use.scheduler.host_cost import derive_host
 from nodescope.use.scheduler.pod_request import VENDOR, read_mapping, read_text
 
@@ -25,19 +26,8 @@ NO_LOAD = f"no annotation {WINDOW_KEY}: its agent does not run with --annotate w
 UNDATED = "an annotation that does not say when it was written"
 
 
-@dataclass(frozen=True, slots=True)
-class LoadedBitstream:
-    """A bitstream that a node has, or had a moment ago."""
-
-    seen_at_ms: int
-    later: int
-    """Number of others seen after it: each may have replaced it."""
-    reconfiguration_ms: float
-    """Mean time to load it there; NaN when it was not measured."""
-
-
 class Recent(NamedTuple):
-    """Sums of the window at one moment; a NamedTuple, because one is made for every node of every call."""
+    """Sums of the window at one moment."""
 
     usage_ms: float
     reconfiguration_ms: float
@@ -48,19 +38,17 @@ class Recent(NamedTuple):
 class NodeFpga:
     """What a node's FPGA state says."""
 
-    version: int
     at_ms: int
     window_ms: int
-    bitstreams: Mapping[str, LoadedBitstream]
+    bitstreams: Mapping[str, Bitstream]
+    """Those it has, or had a moment ago, the newest first: each may have replaced the ones behind it."""
     _times: list[int]
-    _usage: list[float]
-    _reconfiguration: list[float]
-    _sessions: list[float]
+    _sums: list[Recent]
+    """From each of the times on; one more than times, the last is 0."""
 
     def recent(self, now_ms: int) -> Recent:
         """What is still in the window, by what was known when the state was written."""
-        first = bisect_right(self._times, now_ms - self.window_ms)
-        return Recent(self._usage[first], self._reconfiguration[first], self._sessions[first])
+        return self._sums[bisect_right(self._times, now_ms - self.window_ms)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,20 +76,14 @@ def derive_from_each_on(values: list[float]) -> list[float]:
 
 def derive_fpga(state: FpgaState, at_ms: int) -> NodeFpga:
     buckets = sorted(derive_buckets(state, at_ms))
+    columns = [derive_from_each_on([bucket[number] for bucket in buckets]) for number in (1, 2, 3)]
     ordered = sorted(state.bitstreams, key=lambda one: -one.seen_at_ms)
     return NodeFpga(
-        state.version,
         at_ms,
         state.window_ms,
-        {
-            one.name: LoadedBitstream(one.seen_at_ms, later, one.reconfiguration_ms)
-            for later, one in enumerate(ordered)
-            if one.name
-        },
+        {one.name: one for one in ordered if one.name},
         [bucket[0] for bucket in buckets],
-        derive_from_each_on([bucket[1] for bucket in buckets]),
-        derive_from_each_on([bucket[2] for bucket in buckets]),
-        derive_from_each_on([bucket[3] for bucket in buckets]),
+        [Recent(*sums) for sums in zip(*columns)],
     )
 
 
@@ -131,7 +113,7 @@ def parse_fpga(text: object, about: Mapping[str, Any], now_ms: int) -> tuple[Nod
         return None, f"annotation not understood: {error}"
     at_ms = state.updated_at_ms
     if at_ms is None:
-        at_ms = read_written_ms(about) or state.newest_at_ms
+        at_ms = read_written_ms(about) or state.newest_event_ms
     if at_ms is None:
         return None, UNDATED
     return derive_fpga(state, at_ms), ""
@@ -177,9 +159,8 @@ def keep_loaded(now: NodeFpga, before: NodeFpga) -> NodeFpga:
     """
     if now.bitstreams or not before.bitstreams:
         return now
-    name, newest = min(before.bitstreams.items(), key=lambda item: item[1].later)
-    loaded = {name: LoadedBitstream(newest.seen_at_ms, 0, newest.reconfiguration_ms)}
-    return replace(now, bitstreams=loaded)
+    name, newest = next(iter(before.bitstreams.items()))
+    return replace(now, bitstreams={name: newest})
 
 
 def is_measured(value: float) -> bool:

@@ -127,8 +127,6 @@ class PlacedPods:
                 self._bound.popleft()
             return len(self._bound)
 
-    # -- the watch of pods ------------------------------------------------
-
     def replace(self, items: Iterable[Mapping[str, Any]]) -> None:
         """All pods there are; expected ones stay."""
         with self._lock:

@@ -9,7 +9,13 @@ from nodescope import __version__
 from nodescope.base.clock import Clock, process_cpu_seconds
 from nodescope.base.self_counters import Histogram
 from nodescope.kube.watch import ObjectWatch, WatchState
-from nodescope.serve.prometheus_text import MetricFamily, build_histogram, build_labelled, build_single
+from nodescope.serve.prometheus_text import (
+    Labels,
+    MetricFamily,
+    build_histogram,
+    build_labelled,
+    build_single,
+)
 from nodescope.use.scheduler.freshness import judge_age
 from nodescope.use.scheduler.node import NO_LOAD, NO_STATE
 from nodescope.use.scheduler.nodes import Nodes
@@ -42,47 +48,34 @@ def derive_families(
     clock: Clock,
 ) -> list[MetricFamily]:
     verbs = list(counters.seconds)
+    requests = {key: counters.requests[key] for key in product(verbs, ("ok", "refused"))}
+    pods = {key: counters.pods[key] for key in product(verbs, (*KINDS, PLAIN))}
+    pods_help = "Pods that kube-scheduler asked about, by verb and by what they ask for."
+    seconds: dict[Labels, Histogram] = {(("verb", verb),): one for verb, one in counters.seconds.items()}
     seen = count_annotations(nodes, clock.wall_ns() / 1e9)
+    worth = {key: seen[key] for key in product(("fpga", "window"), STATES)}
+    cpu_seconds = process_cpu_seconds()
     return [
         build_labelled(
             "nodescope_extender_requests_total",
-            "counter",
             "Calls of kube-scheduler, by verb and outcome.",
             ("verb", "outcome"),
-            {key: counters.requests[key] for key in product(verbs, ("ok", "refused"))},
+            requests,
         ),
-        build_labelled(
-            "nodescope_extender_pods_total",
-            "counter",
-            "Pods that kube-scheduler asked about, by verb and by what they ask for.",
-            ("verb", "kind"),
-            {key: counters.pods[key] for key in product(verbs, (*KINDS, PLAIN))},
-        ),
-        build_histogram(
-            "nodescope_extender_seconds",
-            "Time from a whole request to its answer.",
-            {(("verb", verb),): histogram for verb, histogram in counters.seconds.items()},
-        ),
-        build_single("nodescope_extender_nodes", "gauge", "Nodes that the watch knows.", len(nodes)),
-        build_single(
-            "nodescope_extender_pods_in_flight", "gauge", "Pods placed that no window shows.", len(placed)
-        ),
+        build_labelled("nodescope_extender_pods_total", pods_help, ("verb", "kind"), pods),
+        build_histogram("nodescope_extender_seconds", "Time from a whole request to its answer.", seconds),
+        build_single("nodescope_extender_nodes", "Nodes that the watch knows.", len(nodes)),
+        build_single("nodescope_extender_pods_in_flight", "Pods placed that no window shows.", len(placed)),
         build_labelled(
             "nodescope_extender_annotations",
-            "gauge",
             "Nodes by annotation and by what it is worth.",
             ("annotation", "state"),
-            {key: seen[key] for key in product(("fpga", "window"), STATES)},
+            worth,
         ),
         *watch_families({name: watch.state for name, watch in watches.items()}),
-        build_single(
-            "nodescope_process_cpu_seconds_total",
-            "counter",
-            "CPU time of the extender.",
-            process_cpu_seconds(),
-        ),
+        build_single("nodescope_process_cpu_seconds_total", "CPU time of the extender.", cpu_seconds),
         build_labelled(
-            "nodescope_build_info", "gauge", "Version of nodescope; always 1.", "version", {__version__: 1}
+            "nodescope_build_info", "Version of nodescope; always 1.", "version", {__version__: 1}
         ),
     ]
 
@@ -91,12 +84,12 @@ def watch_families(states: Mapping[str, WatchState]) -> Iterable[MetricFamily]:
     current = {name: state.status == "current" for name, state in states.items()}
     errors = {name: state.errors for name, state in states.items()}
     events = {name: state.events for name, state in states.items()}
-    for name, metric_type, sentence, values in (
-        ("nodescope_extender_watch_current", "gauge", "1 while a watch is up to date.", current),
-        ("nodescope_extender_watch_errors_total", "counter", "Interruptions of a watch.", errors),
-        ("nodescope_extender_watch_events_total", "counter", "Changes that a watch told.", events),
+    for name, sentence, values in (
+        ("nodescope_extender_watch_current", "1 while a watch is up to date.", current),
+        ("nodescope_extender_watch_errors_total", "Interruptions of a watch.", errors),
+        ("nodescope_extender_watch_events_total", "Changes that a watch told.", events),
     ):
-        yield build_labelled(name, metric_type, sentence, "resource", values)
+        yield build_labelled(name, sentence, "resource", values)
 
 
 def count_annotations(nodes: Nodes, now_seconds: float) -> Counter[tuple[str, str]]:

@@ -20,7 +20,6 @@ from nodescope.base.clock import stopwatch_seconds
 from nodescope.base.errors import RequestRejected
 from nodescope.base.text import hint_nearest
 from nodescope.serve.body import read_body
-from nodescope.serve.gate import Admits, Gate
 from nodescope.serve.json_response import make_error, make_json, make_refusal
 from nodescope.serve.prometheus_text import TEXT
 from nodescope.use.scheduler.explain import describe_decision
@@ -40,18 +39,7 @@ POST /filter /prioritize
 /explain?pod=NAMESPACE/NAME
 /metrics /healthz /readyz
 """
-QUERY_CHARACTERS = 4096
 EXPLAINED = 50
-
-
-def build_app(
-    extender: Extender,
-    counters: ExtenderCounters,
-    readiness: Callable[[], str],
-    render_metrics: Callable[[], str],
-    admits: Admits | None = None,
-) -> Gate:
-    return Gate(ExtenderApp(extender, counters, readiness, render_metrics), admits, QUERY_CHARACTERS)
 
 
 @dataclass(slots=True)

@@ -81,12 +81,10 @@ def parse_nodes(given: object) -> dict[str, Mapping[str, Any]]:
 def render_filtered(call: ExtenderCall, refused: Mapping[str, str]) -> bytes:
     """Nodes that are not refused pass; no preemption can lift a refusal."""
     passed = [name for name in call.names if name not in refused]
-    nodes = None
-    if call.nodes is not None:
-        nodes = {"metadata": {}, "items": [call.nodes[name] for name in passed]}
+    given = call.nodes
     content = {
-        "Nodes": nodes,
-        "NodeNames": passed if call.nodes is None else None,
+        "Nodes": None if given is None else {"metadata": {}, "items": [given[name] for name in passed]},
+        "NodeNames": passed if given is None else None,
         "FailedNodes": {},
         "FailedAndUnresolvableNodes": dict(refused),
         "Error": "",
