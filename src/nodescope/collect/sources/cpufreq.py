@@ -21,7 +21,7 @@ from nodescope.base.errors import SourceAbsent, SourceFailed
 from nodescope.base.metric import Metric
 from nodescope.collect.files.cores import list_cores
 from nodescope.collect.files.layout import NAN
-from nodescope.collect.run.source import Context
+from nodescope.collect.run.source import CallDefaults, Context
 
 ABSENT = "no cpufreq in /sys/devices/system/cpu: a virtual machine, or no frequency driver is loaded"
 KILOHERTZ = 1e3
@@ -41,11 +41,10 @@ TABLE = Table(
 )
 
 
-class CpufreqSource:
+class CpufreqSource(CallDefaults):
     """One small file per core and tick; the bounds once."""
 
     name = "cpufreq"
-    pace_seconds = 1.0
     deadline_seconds = 20.0
 
     def __init__(self, context: Context) -> None:
@@ -79,9 +78,3 @@ class CpufreqSource:
             for core in cores
         ]
         return (Block(TABLE, self._entities[cores], np.array(values, dtype=np.float64), mono_ns),)
-
-    def close(self) -> None:
-        """Nothing is kept open."""
-
-
-make = CpufreqSource

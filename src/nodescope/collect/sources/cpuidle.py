@@ -26,7 +26,7 @@ from nodescope.base.metric import Metric
 from nodescope.base.text import clean_text
 from nodescope.collect.files.cores import FOLDER, list_cores
 from nodescope.collect.files.layout import NAN
-from nodescope.collect.run.source import Context
+from nodescope.collect.run.source import CallDefaults, Context
 
 ABSENT = (
     "no cpuidle states in /sys/devices/system/cpu: the kernel has no idle driver, as in many virtual machines"
@@ -87,11 +87,10 @@ class Sleep:
         return self.asleep_seconds, self.total_seconds
 
 
-class CpuidleSource:
+class CpuidleSource(CallDefaults):
     """Reads the time of every state of every core."""
 
     name = "cpuidle"
-    pace_seconds = 1.0
     deadline_seconds = 20.0
     is_prompt = True
 
@@ -168,6 +167,3 @@ class CpuidleSource:
     def close(self) -> None:
         for path in list(self._kept):
             self._drop(path)
-
-
-make = CpuidleSource

@@ -27,38 +27,13 @@ from nodescope.base.errors import SourceAbsent
 from nodescope.base.metric import Metric
 from nodescope.base.text import clean_text
 from nodescope.collect.files.layout import NAN
-from nodescope.collect.run.source import Context
+from nodescope.collect.run.source import CallDefaults, Context
 
 MOUNTS = ("proc/1/mounts", "proc/mounts")
 # What node_exporter leaves out: file systems without storage of their own.
-LEFT_OUT_TYPES = frozenset(
-    [
-        "autofs",
-        "binfmt_misc",
-        "bpf",
-        "cgroup",
-        "cgroup2",
-        "configfs",
-        "debugfs",
-        "devpts",
-        "devtmpfs",
-        "fusectl",
-        "hugetlbfs",
-        "iso9660",
-        "mqueue",
-        "nsfs",
-        "overlay",
-        "proc",
-        "procfs",
-        "pstore",
-        "rpc_pipefs",
-        "securityfs",
-        "selinuxfs",
-        "squashfs",
-        "erofs",
-        "sysfs",
-        "tracefs",
-    ]
+LEFT_OUT_TYPES = re.compile(
+    "autofs|binfmt_misc|bpf|cgroup2?|configfs|debugfs|devpts|devtmpfs|fusectl|hugetlbfs|iso9660|mqueue|nsfs"
+    "|overlay|proc|procfs|pstore|rpc_pipefs|securityfs|selinuxfs|squashfs|erofs|sysfs|tracefs"
 )
 LEFT_OUT_POINTS = re.compile(
     r"/(dev|proc|run/credentials/.+|sys|var/lib/docker/.+|var/lib/containers/storage/.+)($|/)"
@@ -99,12 +74,12 @@ def parse_mounts(text: str) -> list[tuple[str, str, str]]:
         device, point = (_ESCAPE.sub(lambda match: chr(int(match[1], 8)), field) for field in fields[:2])
         # What was mounted there before is hidden by this one, shown or not.
         points.pop(point, None)
-        if fields[2] not in LEFT_OUT_TYPES and not LEFT_OUT_POINTS.match(point):
+        if not LEFT_OUT_TYPES.fullmatch(fields[2]) and not LEFT_OUT_POINTS.match(point):
             points[point] = (device, point, fields[2])
     return list(points.values())
 
 
-class FilesystemSource:
+class FilesystemSource(CallDefaults):
     """Asks every mount, none of them for longer than a moment."""
 
     name = "filesystem"
@@ -180,6 +155,3 @@ def read_space(path: str) -> list[float]:
     sizes = [answer.f_blocks * unit, answer.f_bfree * unit, answer.f_bavail * unit]
     counts = [answer.f_files, answer.f_ffree, bool(answer.f_flag & os.ST_RDONLY)]
     return [float(value) for value in (*sizes, *counts)]
-
-
-make = FilesystemSource

@@ -20,19 +20,16 @@ import numpy as np
 from nodescope.base.block import Block, Info, Table
 from nodescope.base.entity import Entity
 from nodescope.base.errors import SourceAbsent
-from nodescope.base.metric import Metric
-from nodescope.collect.run.source import Context
+from nodescope.base.metric import Kind, Metric
+from nodescope.collect.run.source import CallDefaults, Context
 from nodescope.fpga.tracker import FpgaReading
 
 ABSENT = "no event yet: post one to /fpga/events of this agent"
 
 
-def counted(name: str, published: str, sentence: str, unit: str = "", scale: float = 1.0) -> Metric:
-    return Metric(f"fpga.{name}", "counter", sentence, published, unit=unit, scale=scale)
-
-
-def recent(name: str, published: str, sentence: str) -> Metric:
-    return Metric(f"fpga.{name}", "gauge", sentence, published, unit="seconds", scale=1e-3)
+def milliseconds(name: str, published: str, sentence: str) -> Metric:
+    kind: Kind = "counter" if published.endswith("_total") else "gauge"
+    return Metric(f"fpga.{name}", kind, sentence, published, unit="seconds", scale=1e-3)
 
 
 def event_total(name: str, kind: str) -> Metric:
@@ -51,18 +48,16 @@ NODE_TABLE = Table(
     "fpga",
     ("fpga",),
     (
-        counted("usage_ms", "fpga_usage_seconds_total", "Time FPGAs were in use.", "seconds", 1e-3),
-        counted(
-            "reconfiguration_ms",
-            "fpga_reconfiguration_seconds_total",
-            "Time spent on loading bitstreams.",
-            "seconds",
-            1e-3,
+        milliseconds("usage_ms", "fpga_usage_seconds_total", "Time FPGAs were in use."),
+        milliseconds(
+            "reconfiguration_ms", "fpga_reconfiguration_seconds_total", "Time spent on loading bitstreams."
         ),
-        counted("sessions", "fpga_sessions_total", "Usage sessions that ended."),
-        counted("reconfigurations", "fpga_reconfigurations_total", "Bitstreams loaded."),
-        recent("recent_usage_ms", "fpga_recent_usage_seconds", "Time FPGAs were in use within the window."),
-        recent(
+        Metric("fpga.sessions", "counter", "Usage sessions that ended.", "fpga_sessions_total"),
+        Metric("fpga.reconfigurations", "counter", "Bitstreams loaded.", "fpga_reconfigurations_total"),
+        milliseconds(
+            "recent_usage_ms", "fpga_recent_usage_seconds", "Time FPGAs were in use within the window."
+        ),
+        milliseconds(
             "recent_reconfiguration_ms",
             "fpga_recent_reconfiguration_seconds",
             "Time spent on loading bitstreams within the window.",
@@ -77,13 +72,10 @@ BITSTREAM_TABLE = Table(
     "fpga",
     ("fpga",),
     (
-        Metric(
-            "fpga.bitstream.reconfiguration_ms",
-            "gauge",
-            "Mean time to load the bitstream, as reported lately.",
+        milliseconds(
+            "bitstream.reconfiguration_ms",
             "fpga_bitstream_reconfiguration_seconds",
-            unit="seconds",
-            scale=1e-3,
+            "Mean time to load the bitstream, as reported lately.",
         ),
     ),
     Info("fpga_bitstream_info", "A bitstream that was loaded lately; always 1.", ()),
@@ -97,11 +89,10 @@ def name_bitstream(name: str) -> Entity:
     return Entity("fpga", ("bitstream", name), label, label)
 
 
-class FpgaSource:
+class FpgaSource(CallDefaults):
     """Asks the tracker, once a second."""
 
     name = "fpga"
-    pace_seconds = 1.0
     deadline_seconds = 5.0
     is_prompt = True
     absent_pace_seconds = 1.0
@@ -142,8 +133,3 @@ class FpgaSource:
             Block(NODE_TABLE, NODE_ENTITIES, np.array([row], dtype=np.float64), mono_ns),
             Block(BITSTREAM_TABLE, self._entities, times, mono_ns),
         )
-
-    def close(self) -> None: ...
-
-
-make = FpgaSource

@@ -28,7 +28,7 @@ from nodescope.base.metric import Metric
 from nodescope.base.text import clean_text
 from nodescope.collect.containers.live_containers import LiveContainers
 from nodescope.collect.containers.names import ContainerNames, Name
-from nodescope.collect.run.source import Context
+from nodescope.collect.run.source import CallDefaults, Context
 from nodescope.kube.client import Client
 from nodescope.kube.watch import ObjectWatch, WatchState
 
@@ -145,12 +145,11 @@ def parse_containers(item: Mapping[str, Any], pod: Name) -> Iterator[tuple[str, 
             )
 
 
-class KubernetesSource:
+class KubernetesSource(CallDefaults):
     """Starts the watch and tells how it stands."""
 
     name = "kubernetes"
     pace_seconds = 5.0
-    deadline_seconds = 10.0
     # The watch has a thread of its own; only its state is read.
     is_prompt = True
     absent_pace_seconds = 1.0
@@ -182,6 +181,3 @@ class KubernetesSource:
 
     def close(self) -> None:
         self._watch.stop()
-
-
-make = KubernetesSource

@@ -301,6 +301,3 @@ class PodSource:
 
     def close(self) -> None:
         self._segment.close()
-
-
-make = PodSource

@@ -29,7 +29,7 @@ from nodescope.base.errors import ParseError, SourceAbsent, SourceFailed
 from nodescope.base.metric import Metric
 from nodescope.collect.files.batch import describe_fault
 from nodescope.collect.files.layout import KeyValues
-from nodescope.collect.run.source import Context
+from nodescope.collect.run.source import CallDefaults, Context
 
 PARTS = {
     "Pss": ("pss", "Memory in use, shared pages divided by their sharers."),
@@ -111,7 +111,7 @@ class Reader:
         self._rest.wait(rest_seconds)
 
 
-class SmapsRollupSource:
+class SmapsRollupSource(CallDefaults):
     """Sums the members of each container."""
 
     name = "smaps_rollup"
@@ -146,6 +146,3 @@ class SmapsRollupSource:
 
     def close(self) -> None:
         self._rest.set()
-
-
-make = SmapsRollupSource

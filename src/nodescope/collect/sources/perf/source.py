@@ -25,7 +25,7 @@ from nodescope.base.errors import SourceAbsent, SourceFailed
 from nodescope.base.metric import Metric
 from nodescope.collect.files.cores import parse_core_list
 from nodescope.collect.files.layout import NAN
-from nodescope.collect.run.source import Context
+from nodescope.collect.run.source import CallDefaults, Context
 from nodescope.collect.sources.perf.perf_event import GROUPS, SYSTEM_CALLS, Count, PerfCalls, explain
 
 COLUMNS = (
@@ -78,12 +78,10 @@ class Sum:
         self.node_seconds += max(enabled, running) / 1e9 / cores
 
 
-class PerfSource:
+class PerfSource(CallDefaults):
     """Two groups of two events on every core."""
 
     name = "perf"
-    pace_seconds = 1.0
-    deadline_seconds = 10.0
 
     def __init__(self, context: Context, calls: PerfCalls = SYSTEM_CALLS) -> None:
         self.pace_seconds = context.settings.interval_seconds
@@ -171,6 +169,3 @@ def list_online(context: Context) -> list[int]:
         return parse_core_list(text)
     except ValueError:
         return [0]
-
-
-make = PerfSource
