@@ -17,8 +17,8 @@ guest_nice inside nice: node_exporter subtracts neither, and so do we.
 
 from collections.abc import Iterator
 
-from nodescope.base.entity import Entity
 from nodescope.base.metric import Kind, Metric
+from nodescope.collect.files.cores import name_core
 from nodescope.collect.files.layout import DeviceRows, Fields, KeyValues
 from nodescope.collect.run.source import Context, Declared, DeviceFile, FileSource, NodeFile
 
@@ -69,11 +69,6 @@ COUNTS = {
 }
 
 
-def name_core(name: str) -> Entity:
-    core = name.removeprefix("cpu")
-    return Entity("cpu", (core,), (("cpu", core),))
-
-
 def declare(context: Context) -> Iterator[Declared]:
     hz = context.ticks_per_second
     cores = DeviceRows(
@@ -84,7 +79,7 @@ def declare(context: Context) -> Iterator[Declared]:
     )
     yield NodeFile("proc/stat", KeyValues(COUNTS, read_bytes=16384))
     yield NodeFile("proc/loadavg", Fields(LOADS, read_bytes=128))
-    yield DeviceFile("proc/stat", cores, "cpu", name_core)
+    yield DeviceFile("proc/stat", cores, "cpu", lambda name: name_core(name[3:]))
 
 
 make = FileSource("cpu", declare, absent="no /proc/stat: this is not Linux")

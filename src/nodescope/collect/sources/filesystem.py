@@ -19,9 +19,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any
 
-import numpy as np
-
-from nodescope.base.block import Block, Table
+from nodescope.base.block import Block, Table, make_block
 from nodescope.base.entity import Entity
 from nodescope.base.errors import SourceAbsent
 from nodescope.base.metric import Metric
@@ -134,8 +132,7 @@ class FilesystemSource(CallDefaults):
             entity = Entity("filesystem", (mount["mountpoint"],), labels)
             values = mount["values"]
             rows[entity] = [*values, 0.0] if values else [NAN] * 6 + [1.0]
-        values = np.array(list(rows.values()), dtype=np.float64).reshape(len(rows), len(COLUMNS))
-        return (Block(TABLE, tuple(rows), values, mono_ns),)
+        return (make_block(TABLE, rows, mono_ns),)
 
     def close(self) -> None:
         self._hung.clear()

@@ -15,9 +15,7 @@ those of the last minutes, by the sender's clock.
 
 from typing import Any
 
-import numpy as np
-
-from nodescope.base.block import Block, Info, Table
+from nodescope.base.block import Block, Info, Table, make_block
 from nodescope.base.entity import Entity
 from nodescope.base.errors import SourceAbsent
 from nodescope.base.metric import Kind, Metric
@@ -80,7 +78,7 @@ BITSTREAM_TABLE = Table(
     ),
     Info("fpga_bitstream_info", "A bitstream that was loaded lately; always 1.", ()),
 )
-NODE_ENTITIES = (Entity("fpga", ("all",)),)
+NODE_ENTITY = Entity("fpga", ("all",))
 
 
 def name_bitstream(name: str) -> Entity:
@@ -101,8 +99,7 @@ class FpgaSource(CallDefaults):
         if context.fpga is None:
             raise SourceAbsent(ABSENT)
         self._tracker = context.fpga
-        self._limit = context.limit("fpga") - len(NODE_ENTITIES)
-        self._entities: tuple[Entity, ...] = ()
+        self._limit = context.limit("fpga") - 1
 
     def read(self) -> FpgaReading:
         if not self._tracker.heard:
@@ -125,11 +122,8 @@ class FpgaSource(CallDefaults):
         ]
         # The most recent ones, in an order that does not change with every report.
         kept = sorted(reading.bitstreams[: self._limit], key=lambda one: one.name)
-        entities = tuple(name_bitstream(one.name) for one in kept)
-        if entities != self._entities:
-            self._entities = entities
-        times = np.array([[one.reconfiguration_ms] for one in kept], dtype=np.float64).reshape(-1, 1)
+        bitstreams = {name_bitstream(one.name): [one.reconfiguration_ms] for one in kept}
         return (
-            Block(NODE_TABLE, NODE_ENTITIES, np.array([row], dtype=np.float64), mono_ns),
-            Block(BITSTREAM_TABLE, self._entities, times, mono_ns),
+            make_block(NODE_TABLE, {NODE_ENTITY: row}, mono_ns),
+            make_block(BITSTREAM_TABLE, bitstreams, mono_ns),
         )

@@ -19,9 +19,7 @@ what was learned stays while the server is away.
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-import numpy as np
-
-from nodescope.base.block import Block, Table
+from nodescope.base.block import Block, Table, make_block
 from nodescope.base.entity import NODE
 from nodescope.base.errors import SourceAbsent, SourceFailed
 from nodescope.base.metric import Metric
@@ -55,8 +53,6 @@ TABLE = Table(
         counted("errors", "Times the server was away or said no."),
     ),
 )
-# One object for ever: who sees the same set need not name it again.
-NODE_ENTITIES = (NODE,)
 
 
 class PodNames:
@@ -177,7 +173,7 @@ class KubernetesSource(CallDefaults):
     def parse(self, answer: Any, mono_ns: int) -> tuple[Block, ...]:
         pods, state = answer
         row = [pods, state.lists, state.watches, state.events, state.errors]
-        return (Block(TABLE, NODE_ENTITIES, np.array([row], dtype=np.float64), mono_ns),)
+        return (make_block(TABLE, {NODE: row}, mono_ns),)
 
     def close(self) -> None:
         self._watch.stop()

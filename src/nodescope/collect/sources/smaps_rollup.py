@@ -20,9 +20,7 @@ import threading
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
-from nodescope.base.block import Block, Table
+from nodescope.base.block import Block, Table, make_block
 from nodescope.base.clock import thread_cpu_ns
 from nodescope.base.entity import Entity
 from nodescope.base.errors import ParseError, SourceAbsent, SourceFailed
@@ -141,8 +139,7 @@ class SmapsRollupSource(CallDefaults):
 
     def parse(self, answer: Any, mono_ns: int) -> tuple[Block, ...]:
         found = {entity: values for entity, values in answer.items() if values and not math.isnan(values[0])}
-        values = np.array(list(found.values()), dtype=np.float64).reshape(len(found), len(METRICS))
-        return (Block(TABLE, tuple(found), values, mono_ns),)
+        return (make_block(TABLE, found, mono_ns),)
 
     def close(self) -> None:
         self._rest.set()

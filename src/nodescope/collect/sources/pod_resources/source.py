@@ -107,7 +107,6 @@ class PodResourcesSource(CallDefaults):
 
     def __init__(self, context: Context) -> None:
         self._context = context
-        self._entities: tuple[Entity, ...] = ()
         saved = f"calls/{self.name}.json" if context.root.is_fixture else SOCKET
         if not context.root.exists(saved):
             raise SourceAbsent(ABSENT)
@@ -119,6 +118,4 @@ class PodResourcesSource(CallDefaults):
     def parse(self, answer: Any, mono_ns: int) -> tuple[Block, ...]:
         found = dict.fromkeys(entity for item in answer if (entity := name_assignment(item)) is not None)
         entities = tuple(found)[: self._context.limit("gpu")]
-        if entities != self._entities:
-            self._entities = entities
-        return (Block(TABLE, self._entities, np.ones((len(entities), 1)), mono_ns),)
+        return (Block(TABLE, entities, np.ones((len(entities), 1)), mono_ns),)
