@@ -1,5 +1,7 @@
 """The cores of a node by the numbers Linux gives them."""
 
+from functools import cache
+
 from nodescope.base.entity import Entity
 from nodescope.collect.files.roots import NodeRoot
 
@@ -16,6 +18,7 @@ def list_cores(root: NodeRoot, having: str) -> list[str]:
     return [number for number in sorted(numbers, key=int) if root.exists(f"{FOLDER}/cpu{number}/{having}")]
 
 
+@cache
 def name_core(number: str) -> Entity:
     return Entity("cpu", (number,), (("cpu", number),))
 
