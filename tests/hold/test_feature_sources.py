@@ -162,7 +162,12 @@ def test_files_of_the_kernel_give_power_bandwidth_frequency_and_residency(tmp_pa
     write(0)
     context = make_context(tmp_path)
     frames = []
-    makes: list[MakeCallSource] = [rapl.make, resctrl.make, cpufreq.make, cpuidle.make]
+    makes: list[MakeCallSource] = [
+        rapl.RaplSource,
+        resctrl.ResctrlSource,
+        cpufreq.CpufreqSource,
+        cpuidle.CpuidleSource,
+    ]
     sources = [make(context) for make in makes]
     for number in range(6):
         write(number)

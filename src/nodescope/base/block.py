@@ -7,6 +7,7 @@ A block is immutable once made: whoever holds one may read it from any
 thread, for as long as it likes.
 """
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -64,3 +65,8 @@ class Block:
         if self.values.shape != expected:
             raise ValueError(f"{self.table.name}: values are {self.values.shape}, expected {expected}")
         self.values.flags.writeable = False
+
+
+def make_block(table: Table, rows: Mapping[Entity, Sequence[float]], mono_ns: int) -> Block:
+    values = np.array(list(rows.values()), dtype=np.float64).reshape(len(rows), len(table.metrics))
+    return Block(table, tuple(rows), values, mono_ns)

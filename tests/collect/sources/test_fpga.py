@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.support import NODES, WALL_NS, TurnableClock, build_parts_at
 
+from nodescope.collect.run.call_runner import CallRunner
 from nodescope.collect.sources.fpga import FpgaSource
 from nodescope.fpga.tracker import BITSTREAMS, SLOTS, FpgaEvent, FpgaTracker
 
@@ -162,9 +163,12 @@ def test_a_window_is_the_sum_of_what_is_young_enough(events: list[tuple[int, flo
 
 def test_the_set_of_entities_is_the_same_object_while_unchanged(tmp_path: Path) -> None:
     """What is derived from labels is computed once."""
-    parts = build_parts_at(NODES / "bare" / "t0", TurnableClock())
-    source = FpgaSource(parts.context)
+    clock = TurnableClock()
+    parts = build_parts_at(NODES / "bare" / "t0", clock)
+    caller = CallRunner(FpgaSource, parts.context, clock)
     parts.agent.fpga.accept(used(1, 5, "a"))
-    first = source.parse(source.read(), 1)[1].entities
+    caller.ask()
+    first = caller.take().blocks[1].entities
     parts.agent.fpga.accept(used(0, 5, "a"))
-    assert source.parse(source.read(), 2)[1].entities is first
+    caller.ask()
+    assert caller.take().blocks[1].entities is first

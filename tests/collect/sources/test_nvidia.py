@@ -138,7 +138,27 @@ def test_eight_gpus_keep_their_own_values_and_names(open_source: Open, scenario:
     }
     assert entity.attribute("driver_version") == "590.48.01"
     assert entity.attribute("pci_bus_id") == "00000000:0A:00.0"
-    assert take(source)["nvidia"].entities is gpus.entities
+    assert take(source)["nvidia"].entities == gpus.entities
+
+
+def test_the_set_of_gpus_is_the_same_object_while_unchanged(
+    library: Path, scenario: Scenario, tmp_path: Path
+) -> None:
+    """What is derived from labels is computed once."""
+    scenario.say(many_gpus(8))
+    point_binding_at(library)
+
+    class FakeLibrarySource(NvidiaSource):
+        def __init__(self, context: Context) -> None:
+            super().__init__(context, str(library))
+
+    caller = CallRunner(FakeLibrarySource, context_in(tmp_path), SystemClock())
+    sets = []
+    for _ in range(2):
+        caller.ask()
+        sets.append(caller.take().blocks[0].entities)
+    assert sets[0] is sets[1]
+    caller._close()
 
 
 def test_a_gpu_lost_while_running_leaves_the_others_alone(open_source: Open, scenario: Scenario) -> None:

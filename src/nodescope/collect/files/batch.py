@@ -120,14 +120,13 @@ Program = list[tuple[int, str, int, Parser, int, int]]
 
 @dataclass(slots=True)
 class GridEntry:
-    """A file made ready: an open descriptor (or -1), its parser, its cells."""
+    """A file made ready: an open descriptor (or -1), and its columns."""
 
     descriptor: int
     path: str
     layout: GridLayout
-    parse: Parser
-    column: int
-    width: int
+    start: int
+    stop: int
     parent: str = ""
     """The file that tells whether this one may have changed."""
 
@@ -165,10 +164,6 @@ class FileGrid:
         self._open_faults: dict[Entity, list[FileFault]] = {}
         self._parents = UnchangedParents(table.name, root, descriptors)
 
-    @property
-    def entities(self) -> tuple[Entity, ...]:
-        return self._entities
-
     def add(
         self,
         entity: Entity,
@@ -196,17 +191,13 @@ class FileGrid:
 
     def _open(self, path: str, layout: GridLayout, parent: str) -> GridEntry:
         column = self.table.columns[layout.metrics[0].name]
-        descriptor = self._root.open(path)
-        if not self._descriptors.take(self.table.name):
-            os.close(descriptor)
-            descriptor = -1
-        parse = self._parsers[id(layout)]
-        return GridEntry(descriptor, path, layout, parse, column, len(layout.metrics), parent)
+        descriptor = self._descriptors.keep(self.table.name, self._root.open(path))
+        return GridEntry(descriptor, path, layout, column, column + len(layout.metrics), parent)
 
     def remove(self, entity: Entity) -> None:
         self._open_faults.pop(entity, None)
         for entry in self._rows.pop(entity, ()):
-            self._close(entry)
+            self._descriptors.close(self.table.name, entry.descriptor)
 
     def replace(self, old: Entity, new: Entity) -> None:
         """The same thing with other labels: its descriptors stay."""
@@ -226,29 +217,26 @@ class FileGrid:
             for entry in self._rows.get(entity, ())
         ]
         # The same file of all rows, then the next: the kernel's code for it is still at hand.
-        placed.sort(key=lambda one: one[1].column)
+        placed.sort(key=lambda one: one[1].start)
+        files = [
+            WatchedFile(entry.parent, entry.layout, first + entry.start, first + entry.stop)
+            for first, entry in placed
+        ]
         self._program = [
             (
                 entry.descriptor,
                 entry.path,
-                entry.layout.read_bytes,
-                entry.parse,
-                start + entry.column,
-                start + entry.column + entry.width,
+                file.layout.read_bytes,
+                self._parsers[id(file.layout)],
+                file.start,
+                file.stop,
             )
-            for start, entry in placed
+            for (_, entry), file in zip(placed, files)
         ]
-        self._parents.arrange(
-            [
-                WatchedFile(
-                    entry.parent, entry.layout, start + entry.column, start + entry.column + entry.width
-                )
-                for start, entry in placed
-            ]
-        )
+        self._parents.arrange(files)
         if self._native:
             self._native.arrange(
-                [(entry.descriptor, entry.layout, start + entry.column) for start, entry in placed]
+                [(entry.descriptor, file.layout, file.start) for (_, entry), file in zip(placed, files)]
             )
 
     def read(self) -> None:
@@ -340,7 +328,7 @@ class FileGrid:
                     if entry.descriptor >= 0
                     else self._root.read(entry.path)
                 )
-                values[entry.column : entry.column + entry.width] = entry.parse(data)
+                values[entry.start : entry.stop] = self._parsers[id(entry.layout)](data)
             except (OSError, ParseError):
                 continue
         return values
@@ -351,11 +339,6 @@ class FileGrid:
     def matrix(self) -> Values:
         """The last reading, one row an entity."""
         return self._flat.reshape(len(self._entities), self.width)
-
-    def _close(self, entry: GridEntry) -> None:
-        self._descriptors.give_back(self.table.name, kept=entry.descriptor >= 0)
-        if entry.descriptor >= 0:
-            os.close(entry.descriptor)
 
     def close(self) -> None:
         for entity in list(self._rows):

@@ -1,5 +1,8 @@
 """The cores of a node by the numbers Linux gives them."""
 
+from functools import cache
+
+from nodescope.base.entity import Entity
 from nodescope.collect.files.roots import NodeRoot
 
 FOLDER = "sys/devices/system/cpu"
@@ -13,6 +16,11 @@ def list_cores(root: NodeRoot, having: str) -> list[str]:
         return []
     numbers = [name[3:] for name in names if name.startswith("cpu") and name[3:].isdigit()]
     return [number for number in sorted(numbers, key=int) if root.exists(f"{FOLDER}/cpu{number}/{having}")]
+
+
+@cache
+def name_core(number: str) -> Entity:
+    return Entity("cpu", (number,), (("cpu", number),))
 
 
 def parse_core_list(text: str) -> list[int]:

@@ -45,24 +45,12 @@ class FileRows:
         stays = np.zeros(len(self.paths), dtype=np.bool_)
         stays[kept] = True
         for descriptor in self._open[~stays].tolist():
-            self._close(descriptor)
+            self._descriptors.close(self._table, descriptor)
         self.gone.clear()
         self.paths = [self.paths[row] for row in kept] + [path for path, _ in came]
-        fresh = np.array([self._pin(descriptor) for _, descriptor in came], dtype=np.int32)
-        self._open = np.concatenate([self._open[stays], fresh])
+        kept_open = [self._descriptors.keep(self._table, descriptor) for _, descriptor in came]
+        self._open = np.concatenate([self._open[stays], np.array(kept_open, dtype=np.int32)])
         self._values = np.concatenate([self._values[stays], np.full((len(came), self.width), np.nan)])
-
-    def _pin(self, descriptor: int) -> int:
-        """Keeps it, or closes it when there may be no more: then it is opened for each reading."""
-        if self._descriptors.take(self._table):
-            return descriptor
-        os.close(descriptor)
-        return -1
-
-    def _close(self, descriptor: int) -> None:
-        self._descriptors.give_back(self._table, kept=descriptor >= 0)
-        if descriptor >= 0:
-            os.close(descriptor)
 
     def read(self, rows: NDArray[np.intp]) -> Values:
         """These rows anew, the others as they were read last; one row a file."""

@@ -171,6 +171,19 @@ class Descriptors:
         """A file is no longer read."""
         (self.kept if kept else self.reopened)[table] -= 1
 
+    def keep(self, table: str, descriptor: int) -> int:
+        """A descriptor that may stay open, or -1: then it is closed, and its file opened for each reading."""
+        if self.take(table):
+            return descriptor
+        os.close(descriptor)
+        return -1
+
+    def close(self, table: str, descriptor: int) -> None:
+        """The counterpart of `keep`."""
+        self.give_back(table, kept=descriptor >= 0)
+        if descriptor >= 0:
+            os.close(descriptor)
+
     def status(self) -> OpenFilesStatus:
         tables = {name: (self.kept[name], count) for name, count in sorted(self.reopened.items()) if count}
         return OpenFilesStatus(self.limit, self.pinned, sum(self.reopened.values()), tables)

@@ -6,9 +6,9 @@ its segments are filled by the batch call. A *call source* asks the outside
 world on a thread of its own (`read`, returning plain answers that could be
 saved to a file) and makes blocks from the answer (`parse`, pure).
 
-Every source's module has a `make`: its name is known at once, and called with
-a context it gives a source that is ready, or raises SourceAbsent when this
-node does not offer the data, SourceFailed when it does and it cannot be had.
+What `collect.sources` lists makes a source: its name is known at once, and
+called with a context it gives a source that is ready, or raises SourceAbsent when
+this node does not offer the data, SourceFailed when it does and it cannot be had.
 """
 
 import os
@@ -115,6 +115,16 @@ class CallSource(Protocol):
         ...
 
     def close(self) -> None: ...
+
+
+class CallDefaults:
+    """What most call sources have in common; a class that differs says so itself."""
+
+    pace_seconds = 1.0
+    deadline_seconds = 10.0
+
+    def close(self) -> None:
+        """Nothing is kept open."""
 
 
 class MakeCallSource(Protocol):

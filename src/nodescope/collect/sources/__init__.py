@@ -5,33 +5,25 @@ Order is value: who comes first pins its descriptors first.
 """
 
 from nodescope.collect.run.source import MakeBatchSource, MakeCallSource
-from nodescope.collect.sources import (
-    cpu,
-    cpufreq,
-    cpuidle,
-    disk,
-    filesystem,
-    fpga,
-    host,
-    kernel,
-    kubernetes,
-    memory,
-    network,
-    pod,
-    pressure,
-    rapl,
-    resctrl,
-    smaps_rollup,
-    vmstat,
-)
-from nodescope.collect.sources.amd import source as amd
-from nodescope.collect.sources.container import source as container
-from nodescope.collect.sources.nvidia import source as nvidia
-from nodescope.collect.sources.pcm import source as pcm
-from nodescope.collect.sources.perf import cgroup_source as perf_cgroup
-from nodescope.collect.sources.perf import source as perf
-from nodescope.collect.sources.pod_resources import source as pod_resources
-from nodescope.collect.sources.process import source as process
+from nodescope.collect.sources import cpu, disk, kernel, memory, network, pressure, vmstat
+from nodescope.collect.sources.amd.source import AmdSource
+from nodescope.collect.sources.container.source import ContainerSource
+from nodescope.collect.sources.cpufreq import CpufreqSource
+from nodescope.collect.sources.cpuidle import CpuidleSource
+from nodescope.collect.sources.filesystem import FilesystemSource
+from nodescope.collect.sources.fpga import FpgaSource
+from nodescope.collect.sources.host import HostSource
+from nodescope.collect.sources.kubernetes import KubernetesSource
+from nodescope.collect.sources.nvidia.source import NvidiaSource
+from nodescope.collect.sources.pcm.source import PcmSource
+from nodescope.collect.sources.perf.cgroup_source import PerfCgroupSource
+from nodescope.collect.sources.perf.source import PerfSource
+from nodescope.collect.sources.pod import PodSource
+from nodescope.collect.sources.pod_resources.source import PodResourcesSource
+from nodescope.collect.sources.process.source import ProcessSource
+from nodescope.collect.sources.rapl import RaplSource
+from nodescope.collect.sources.resctrl import ResctrlSource
+from nodescope.collect.sources.smaps_rollup import SmapsRollupSource
 
 BATCH_SOURCES: tuple[MakeBatchSource, ...] = (
     cpu.make,
@@ -41,24 +33,24 @@ BATCH_SOURCES: tuple[MakeBatchSource, ...] = (
     kernel.make,
     disk.make,
     network.make,
-    container.make,
-    pod.make,
-    process.make,
+    ContainerSource,
+    PodSource,
+    ProcessSource,
 )
 CALL_SOURCES: tuple[MakeCallSource, ...] = (
-    filesystem.make,
-    fpga.make,
-    host.make,
-    kubernetes.make,
-    smaps_rollup.make,
-    pcm.make,
-    perf.make,
-    perf_cgroup.make,
-    resctrl.make,
-    rapl.make,
-    cpufreq.make,
-    cpuidle.make,
-    nvidia.make,
-    amd.make,
-    pod_resources.make,
+    FilesystemSource,
+    FpgaSource,
+    HostSource,
+    KubernetesSource,
+    SmapsRollupSource,
+    PcmSource,
+    PerfSource,
+    PerfCgroupSource,
+    ResctrlSource,
+    RaplSource,
+    CpufreqSource,
+    CpuidleSource,
+    NvidiaSource,
+    AmdSource,
+    PodResourcesSource,
 )

@@ -17,39 +17,29 @@ guest_nice inside nice: node_exporter subtracts neither, and so do we.
 
 from collections.abc import Iterator
 
-from nodescope.base.entity import Entity
 from nodescope.base.metric import Kind, Metric
+from nodescope.collect.files.cores import name_core
 from nodescope.collect.files.layout import DeviceRows, Fields, KeyValues
 from nodescope.collect.run.source import Context, Declared, DeviceFile, FileSource, NodeFile
 
 MODES = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
-GUEST_MODES = ("user", "nice")
+# The kernel's name of the time in guests, and the mode that counts it, too.
+GUEST_MODES = {"guest": "user", "guest_nice": "nice"}
 
 
-def time_in(mode: str, ticks_per_second: int) -> Metric:
+def time_in(name: str, ticks_per_second: int) -> Metric:
+    mode = GUEST_MODES.get(name, name)
     return Metric(
-        f"cpu.{mode}",
+        f"cpu.{name}",
         kind="counter",
-        published="node_cpu_seconds_total",
+        published="node_cpu_seconds_total" if mode == name else "node_cpu_guest_seconds_total",
         labels=(("mode", mode),),
         unit="seconds",
         scale=1 / ticks_per_second,
-        help="Seconds the CPUs spent in each mode.",
+        help=f"Seconds the CPUs spent in {'each mode' if mode == name else 'guests, for each mode'}.",
         # A core that sleeps for long may report less idle and iowait time
         # than before (Linux, NO_HZ); see proc_stat(5).
         may_dip=mode in ("idle", "iowait"),
-    )
-
-
-def guest_time(number: int, mode: str, ticks_per_second: int) -> Metric:
-    return Metric(
-        f"cpu.{('guest', 'guest_nice')[number]}",
-        kind="counter",
-        published="node_cpu_guest_seconds_total",
-        labels=(("mode", mode),),
-        unit="seconds",
-        scale=1 / ticks_per_second,
-        help="Seconds the CPUs spent in guests, for each mode.",
     )
 
 
@@ -79,24 +69,17 @@ COUNTS = {
 }
 
 
-def name_core(name: str) -> Entity:
-    core = name.removeprefix("cpu")
-    return Entity("cpu", (core,), (("cpu", core),))
-
-
 def declare(context: Context) -> Iterator[Declared]:
     hz = context.ticks_per_second
-    times = {place: time_in(mode, hz) for place, mode in enumerate(MODES)}
-    guests = {8 + place: guest_time(place, mode, hz) for place, mode in enumerate(GUEST_MODES)}
     cores = DeviceRows(
-        times | guests,
+        {place: time_in(name, hz) for place, name in enumerate((*MODES, *GUEST_MODES))},
         keep=lambda name: name.startswith("cpu") and name[3:].isdigit(),
         # user, nice, system, idle: what every kernel since 2.4 writes.
         least_fields=4,
     )
     yield NodeFile("proc/stat", KeyValues(COUNTS, read_bytes=16384))
     yield NodeFile("proc/loadavg", Fields(LOADS, read_bytes=128))
-    yield DeviceFile("proc/stat", cores, "cpu", name_core)
+    yield DeviceFile("proc/stat", cores, "cpu", lambda name: name_core(name[3:]))
 
 
 make = FileSource("cpu", declare, absent="no /proc/stat: this is not Linux")

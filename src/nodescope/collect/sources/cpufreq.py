@@ -15,13 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from nodescope.base.block import Block, Table
-from nodescope.base.entity import Entity
+from nodescope.base.block import Block, Table, make_block
 from nodescope.base.errors import SourceAbsent, SourceFailed
 from nodescope.base.metric import Metric
-from nodescope.collect.files.cores import list_cores
+from nodescope.collect.files.cores import list_cores, name_core
 from nodescope.collect.files.layout import NAN
-from nodescope.collect.run.source import Context
+from nodescope.collect.run.source import CallDefaults, Context
 
 ABSENT = "no cpufreq in /sys/devices/system/cpu: a virtual machine, or no frequency driver is loaded"
 KILOHERTZ = 1e3
@@ -41,17 +40,15 @@ TABLE = Table(
 )
 
 
-class CpufreqSource:
+class CpufreqSource(CallDefaults):
     """One small file per core and tick; the bounds once."""
 
     name = "cpufreq"
-    pace_seconds = 1.0
     deadline_seconds = 20.0
 
     def __init__(self, context: Context) -> None:
         self.pace_seconds = context.settings.interval_seconds
         self._root = context.root
-        self._entities: dict[tuple[str, ...], tuple[Entity, ...]] = {}
         cores = list_cores(context.root, "cpufreq/scaling_cur_freq")
         if not cores:
             raise SourceAbsent(ABSENT)
@@ -70,18 +67,8 @@ class CpufreqSource:
         return {core: None if np.isnan(value) else value for core, value in answer.items()}
 
     def parse(self, answer: Any, mono_ns: int) -> tuple[Block, ...]:
-        cores = tuple(answer)
-        if cores not in self._entities:
-            entities = tuple(Entity("cpu", (core,), (("cpu", core),)) for core in cores)
-            self._entities = {cores: entities}
-        values = [
-            [NAN if answer[core] is None else answer[core], *self._bounds.get(core, [NAN, NAN])]
-            for core in cores
-        ]
-        return (Block(TABLE, self._entities[cores], np.array(values, dtype=np.float64), mono_ns),)
-
-    def close(self) -> None:
-        """Nothing is kept open."""
-
-
-make = CpufreqSource
+        rows = {
+            name_core(core): [NAN if now is None else now, *self._bounds.get(core, [NAN, NAN])]
+            for core, now in answer.items()
+        }
+        return (make_block(TABLE, rows, mono_ns),)

@@ -20,13 +20,12 @@ from typing import Any
 import numpy as np
 
 from nodescope.base.block import Block, Table
-from nodescope.base.entity import Entity
 from nodescope.base.errors import SourceAbsent, SourceFailed
 from nodescope.base.metric import Metric
 from nodescope.base.text import clean_text
-from nodescope.collect.files.cores import FOLDER, list_cores
+from nodescope.collect.files.cores import FOLDER, list_cores, name_core
 from nodescope.collect.files.layout import NAN
-from nodescope.collect.run.source import Context
+from nodescope.collect.run.source import CallDefaults, Context
 
 ABSENT = (
     "no cpuidle states in /sys/devices/system/cpu: the kernel has no idle driver, as in many virtual machines"
@@ -87,11 +86,10 @@ class Sleep:
         return self.asleep_seconds, self.total_seconds
 
 
-class CpuidleSource:
+class CpuidleSource(CallDefaults):
     """Reads the time of every state of every core."""
 
     name = "cpuidle"
-    pace_seconds = 1.0
     deadline_seconds = 20.0
     is_prompt = True
 
@@ -108,7 +106,7 @@ class CpuidleSource:
             raise SourceAbsent(ABSENT)
         self._states = tuple(dict.fromkeys(state for files in self._files.values() for state in files))
         self._table = make_table(self._states)
-        self._entities = tuple(Entity("cpu", (core,), (("cpu", core),)) for core in self._files)
+        self._entities = tuple(map(name_core, self._files))
 
     def _list_states(self, core: str) -> dict[str, str]:
         """{name: path of its time}; two states of one name are told apart by their number."""
@@ -168,6 +166,3 @@ class CpuidleSource:
     def close(self) -> None:
         for path in list(self._kept):
             self._drop(path)
-
-
-make = CpuidleSource

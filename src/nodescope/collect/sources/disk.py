@@ -21,59 +21,41 @@ from nodescope.collect.files.layout import DeviceRows
 from nodescope.collect.run.source import Context, DeviceFile, FileSource
 
 LEFT_OUT = re.compile(r"(z?ram|loop|fd|(h|s|v|xv)d[a-z]|nvme\d+n\d+p)\d+")
-SECTOR_BYTES = 512.0
-MILLISECOND = 1e-3
+# What the published name says -> what one of the kernel's units is of it: a sector, a millisecond.
+SCALES = {"bytes": 512.0, "seconds": 1e-3}
 
-# Field behind the name: archive word, published word, unit, scale, kind, help.
-FIELDS: tuple[tuple[str, str, str, float, Kind, str], ...] = (
-    ("reads", "reads_completed_total", "", 1.0, "counter", "Reads completed."),
-    ("reads_merged", "reads_merged_total", "", 1.0, "counter", "Reads merged with a neighbour."),
-    ("sectors_read", "read_bytes_total", "bytes", SECTOR_BYTES, "counter", "Bytes read."),
-    ("read_ms", "read_time_seconds_total", "seconds", MILLISECOND, "counter", "Time all reads took."),
-    ("writes", "writes_completed_total", "", 1.0, "counter", "Writes completed."),
-    ("writes_merged", "writes_merged_total", "", 1.0, "counter", "Writes merged with a neighbour."),
-    ("sectors_written", "written_bytes_total", "bytes", SECTOR_BYTES, "counter", "Bytes written."),
-    ("write_ms", "write_time_seconds_total", "seconds", MILLISECOND, "counter", "Time all writes took."),
-    ("io_now", "io_now", "", 1.0, "gauge", "Requests in flight."),
-    ("io_ms", "io_time_seconds_total", "seconds", MILLISECOND, "counter", "Time with a request in flight."),
+# Fields behind the name: archive word, published word, help. All but one count since boot.
+FIELDS = (
+    ("reads", "reads_completed_total", "Reads completed."),
+    ("reads_merged", "reads_merged_total", "Reads merged with a neighbour."),
+    ("sectors_read", "read_bytes_total", "Bytes read."),
+    ("read_ms", "read_time_seconds_total", "Time all reads took."),
+    ("writes", "writes_completed_total", "Writes completed."),
+    ("writes_merged", "writes_merged_total", "Writes merged with a neighbour."),
+    ("sectors_written", "written_bytes_total", "Bytes written."),
+    ("write_ms", "write_time_seconds_total", "Time all writes took."),
+    ("io_now", "io_now", "Requests in flight."),
+    ("io_ms", "io_time_seconds_total", "Time with a request in flight."),
     (
         "io_weighted_ms",
         "io_time_weighted_seconds_total",
-        "seconds",
-        MILLISECOND,
-        "counter",
         "Time with a request in flight, weighted by their number.",
     ),
-    ("discards", "discards_completed_total", "", 1.0, "counter", "Discards completed."),
-    ("discards_merged", "discards_merged_total", "", 1.0, "counter", "Discards merged with a neighbour."),
-    ("sectors_discarded", "discarded_sectors_total", "", 1.0, "counter", "Sectors discarded."),
-    (
-        "discard_ms",
-        "discard_time_seconds_total",
-        "seconds",
-        MILLISECOND,
-        "counter",
-        "Time all discards took.",
-    ),
-    ("flushes", "flush_requests_total", "", 1.0, "counter", "Flushes completed."),
-    (
-        "flush_ms",
-        "flush_requests_time_seconds_total",
-        "seconds",
-        MILLISECOND,
-        "counter",
-        "Time all flushes took.",
-    ),
+    ("discards", "discards_completed_total", "Discards completed."),
+    ("discards_merged", "discards_merged_total", "Discards merged with a neighbour."),
+    ("sectors_discarded", "discarded_sectors_total", "Sectors discarded."),
+    ("discard_ms", "discard_time_seconds_total", "Time all discards took."),
+    ("flushes", "flush_requests_total", "Flushes completed."),
+    ("flush_ms", "flush_requests_time_seconds_total", "Time all flushes took."),
 )
 
 
-def rows() -> dict[int, Metric]:
-    return {
-        place: Metric(
-            f"disk.{word}", kind, sentence, published=f"node_disk_{published}", unit=unit, scale=scale
-        )
-        for place, (word, published, unit, scale, kind, sentence) in enumerate(FIELDS)
-    }
+def row(word: str, published: str, sentence: str) -> Metric:
+    kind: Kind = "counter" if published.endswith("_total") else "gauge"
+    unit = next((unit for unit in SCALES if f"_{unit}_" in published), "")
+    return Metric(
+        f"disk.{word}", kind, sentence, f"node_disk_{published}", unit=unit, scale=SCALES.get(unit, 1.0)
+    )
 
 
 def name_disk(name: str) -> Entity:
@@ -84,7 +66,7 @@ def name_disk(name: str) -> Entity:
 def declare(context: Context) -> Iterator[DeviceFile]:
     del context
     layout = DeviceRows(
-        rows(),
+        {place: row(*field) for place, field in enumerate(FIELDS)},
         name_at=2,
         keep=lambda name: not LEFT_OUT.fullmatch(name),
         # Linux 2.6 writes eleven numbers behind the name, and never fewer for a whole disk.

@@ -19,46 +19,19 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any
 
-import numpy as np
-
-from nodescope.base.block import Block, Table
+from nodescope.base.block import Block, Table, make_block
 from nodescope.base.entity import Entity
 from nodescope.base.errors import SourceAbsent
 from nodescope.base.metric import Metric
 from nodescope.base.text import clean_text
 from nodescope.collect.files.layout import NAN
-from nodescope.collect.run.source import Context
+from nodescope.collect.run.source import CallDefaults, Context
 
 MOUNTS = ("proc/1/mounts", "proc/mounts")
 # What node_exporter leaves out: file systems without storage of their own.
-LEFT_OUT_TYPES = frozenset(
-    [
-        "autofs",
-        "binfmt_misc",
-        "bpf",
-        "cgroup",
-        "cgroup2",
-        "configfs",
-        "debugfs",
-        "devpts",
-        "devtmpfs",
-        "fusectl",
-        "hugetlbfs",
-        "iso9660",
-        "mqueue",
-        "nsfs",
-        "overlay",
-        "proc",
-        "procfs",
-        "pstore",
-        "rpc_pipefs",
-        "securityfs",
-        "selinuxfs",
-        "squashfs",
-        "erofs",
-        "sysfs",
-        "tracefs",
-    ]
+LEFT_OUT_TYPES = re.compile(
+    "autofs|binfmt_misc|bpf|cgroup2?|configfs|debugfs|devpts|devtmpfs|fusectl|hugetlbfs|iso9660|mqueue|nsfs"
+    "|overlay|proc|procfs|pstore|rpc_pipefs|securityfs|selinuxfs|squashfs|erofs|sysfs|tracefs"
 )
 LEFT_OUT_POINTS = re.compile(
     r"/(dev|proc|run/credentials/.+|sys|var/lib/docker/.+|var/lib/containers/storage/.+)($|/)"
@@ -99,12 +72,12 @@ def parse_mounts(text: str) -> list[tuple[str, str, str]]:
         device, point = (_ESCAPE.sub(lambda match: chr(int(match[1], 8)), field) for field in fields[:2])
         # What was mounted there before is hidden by this one, shown or not.
         points.pop(point, None)
-        if fields[2] not in LEFT_OUT_TYPES and not LEFT_OUT_POINTS.match(point):
+        if not LEFT_OUT_TYPES.fullmatch(fields[2]) and not LEFT_OUT_POINTS.match(point):
             points[point] = (device, point, fields[2])
     return list(points.values())
 
 
-class FilesystemSource:
+class FilesystemSource(CallDefaults):
     """Asks every mount, none of them for longer than a moment."""
 
     name = "filesystem"
@@ -159,8 +132,7 @@ class FilesystemSource:
             entity = Entity("filesystem", (mount["mountpoint"],), labels)
             values = mount["values"]
             rows[entity] = [*values, 0.0] if values else [NAN] * 6 + [1.0]
-        values = np.array(list(rows.values()), dtype=np.float64).reshape(len(rows), len(COLUMNS))
-        return (Block(TABLE, tuple(rows), values, mono_ns),)
+        return (make_block(TABLE, rows, mono_ns),)
 
     def close(self) -> None:
         self._hung.clear()
@@ -180,6 +152,3 @@ def read_space(path: str) -> list[float]:
     sizes = [answer.f_blocks * unit, answer.f_bfree * unit, answer.f_bavail * unit]
     counts = [answer.f_files, answer.f_ffree, bool(answer.f_flag & os.ST_RDONLY)]
     return [float(value) for value in (*sizes, *counts)]
-
-
-make = FilesystemSource

@@ -15,24 +15,19 @@ those of the last minutes, by the sender's clock.
 
 from typing import Any
 
-import numpy as np
-
-from nodescope.base.block import Block, Info, Table
+from nodescope.base.block import Block, Info, Table, make_block
 from nodescope.base.entity import Entity
 from nodescope.base.errors import SourceAbsent
-from nodescope.base.metric import Metric
-from nodescope.collect.run.source import Context
+from nodescope.base.metric import Kind, Metric
+from nodescope.collect.run.source import CallDefaults, Context
 from nodescope.fpga.tracker import FpgaReading
 
 ABSENT = "no event yet: post one to /fpga/events of this agent"
 
 
-def counted(name: str, published: str, sentence: str, unit: str = "", scale: float = 1.0) -> Metric:
-    return Metric(f"fpga.{name}", "counter", sentence, published, unit=unit, scale=scale)
-
-
-def recent(name: str, published: str, sentence: str) -> Metric:
-    return Metric(f"fpga.{name}", "gauge", sentence, published, unit="seconds", scale=1e-3)
+def milliseconds(name: str, published: str, sentence: str) -> Metric:
+    kind: Kind = "counter" if published.endswith("_total") else "gauge"
+    return Metric(f"fpga.{name}", kind, sentence, published, unit="seconds", scale=1e-3)
 
 
 def event_total(name: str, kind: str) -> Metric:
@@ -51,18 +46,16 @@ NODE_TABLE = Table(
     "fpga",
     ("fpga",),
     (
-        counted("usage_ms", "fpga_usage_seconds_total", "Time FPGAs were in use.", "seconds", 1e-3),
-        counted(
-            "reconfiguration_ms",
-            "fpga_reconfiguration_seconds_total",
-            "Time spent on loading bitstreams.",
-            "seconds",
-            1e-3,
+        milliseconds("usage_ms", "fpga_usage_seconds_total", "Time FPGAs were in use."),
+        milliseconds(
+            "reconfiguration_ms", "fpga_reconfiguration_seconds_total", "Time spent on loading bitstreams."
         ),
-        counted("sessions", "fpga_sessions_total", "Usage sessions that ended."),
-        counted("reconfigurations", "fpga_reconfigurations_total", "Bitstreams loaded."),
-        recent("recent_usage_ms", "fpga_recent_usage_seconds", "Time FPGAs were in use within the window."),
-        recent(
+        Metric("fpga.sessions", "counter", "Usage sessions that ended.", "fpga_sessions_total"),
+        Metric("fpga.reconfigurations", "counter", "Bitstreams loaded.", "fpga_reconfigurations_total"),
+        milliseconds(
+            "recent_usage_ms", "fpga_recent_usage_seconds", "Time FPGAs were in use within the window."
+        ),
+        milliseconds(
             "recent_reconfiguration_ms",
             "fpga_recent_reconfiguration_seconds",
             "Time spent on loading bitstreams within the window.",
@@ -77,18 +70,15 @@ BITSTREAM_TABLE = Table(
     "fpga",
     ("fpga",),
     (
-        Metric(
-            "fpga.bitstream.reconfiguration_ms",
-            "gauge",
-            "Mean time to load the bitstream, as reported lately.",
+        milliseconds(
+            "bitstream.reconfiguration_ms",
             "fpga_bitstream_reconfiguration_seconds",
-            unit="seconds",
-            scale=1e-3,
+            "Mean time to load the bitstream, as reported lately.",
         ),
     ),
     Info("fpga_bitstream_info", "A bitstream that was loaded lately; always 1.", ()),
 )
-NODE_ENTITIES = (Entity("fpga", ("all",)),)
+NODE_ENTITY = Entity("fpga", ("all",))
 
 
 def name_bitstream(name: str) -> Entity:
@@ -97,11 +87,10 @@ def name_bitstream(name: str) -> Entity:
     return Entity("fpga", ("bitstream", name), label, label)
 
 
-class FpgaSource:
+class FpgaSource(CallDefaults):
     """Asks the tracker, once a second."""
 
     name = "fpga"
-    pace_seconds = 1.0
     deadline_seconds = 5.0
     is_prompt = True
     absent_pace_seconds = 1.0
@@ -110,8 +99,7 @@ class FpgaSource:
         if context.fpga is None:
             raise SourceAbsent(ABSENT)
         self._tracker = context.fpga
-        self._limit = context.limit("fpga") - len(NODE_ENTITIES)
-        self._entities: tuple[Entity, ...] = ()
+        self._limit = context.limit("fpga") - 1
 
     def read(self) -> FpgaReading:
         if not self._tracker.heard:
@@ -134,16 +122,8 @@ class FpgaSource:
         ]
         # The most recent ones, in an order that does not change with every report.
         kept = sorted(reading.bitstreams[: self._limit], key=lambda one: one.name)
-        entities = tuple(name_bitstream(one.name) for one in kept)
-        if entities != self._entities:
-            self._entities = entities
-        times = np.array([[one.reconfiguration_ms] for one in kept], dtype=np.float64).reshape(-1, 1)
+        bitstreams = {name_bitstream(one.name): [one.reconfiguration_ms] for one in kept}
         return (
-            Block(NODE_TABLE, NODE_ENTITIES, np.array([row], dtype=np.float64), mono_ns),
-            Block(BITSTREAM_TABLE, self._entities, times, mono_ns),
+            make_block(NODE_TABLE, {NODE_ENTITY: row}, mono_ns),
+            make_block(BITSTREAM_TABLE, bitstreams, mono_ns),
         )
-
-    def close(self) -> None: ...
-
-
-make = FpgaSource

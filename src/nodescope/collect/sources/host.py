@@ -18,16 +18,15 @@ is absent.
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-import numpy as np
-
-from nodescope.base.block import Block, Table
+from nodescope.base.block import Block, Table, make_block
 from nodescope.base.entity import NODE, Entity
 from nodescope.base.errors import SourceAbsent
 from nodescope.base.metric import Metric
 from nodescope.base.text import clean_text
+from nodescope.collect.files.cores import name_core
 from nodescope.collect.files.layout import NAN
-from nodescope.collect.run.source import Context
-from nodescope.collect.sources.cpu import LOADS, MODES, name_core, time_in
+from nodescope.collect.run.source import CallDefaults, Context
+from nodescope.collect.sources.cpu import LOADS, MODES, time_in
 from nodescope.collect.sources.disk import name_disk
 from nodescope.collect.sources.network import name_interface
 
@@ -100,12 +99,10 @@ PROCESS = Table(
 )
 
 
-class HostSource:
+class HostSource(CallDefaults):
     """Asks psutil; its answers become the blocks that the Linux sources would give."""
 
     name = "host"
-    pace_seconds = 1.0
-    deadline_seconds = 10.0
 
     def __init__(self, context: Context) -> None:
         if context.root.exists("proc/stat"):
@@ -122,9 +119,6 @@ class HostSource:
 
     def parse(self, answer: Any, mono_ns: int) -> tuple[Block, ...]:
         return parse_host(answer, self._top, mono_ns)
-
-    def close(self) -> None:
-        """Nothing is kept open."""
 
 
 def read_host(psutil: Any) -> dict[str, Any]:
@@ -153,7 +147,7 @@ def read_host(psutil: Any) -> dict[str, Any]:
 
 def parse_host(answer: Mapping[str, Any], top: int, mono_ns: int) -> tuple[Block, ...]:
     cores = {
-        name_core(f"cpu{number}"): [times.get(mode, NAN) for mode in MODES]
+        name_core(str(number)): [times.get(mode, NAN) for mode in MODES]
         for number, times in enumerate(answer["cores"])
     }
     network = {
@@ -185,11 +179,3 @@ def choose_processes(processes: Iterable[list[Any]], top: int) -> dict[Entity, l
         ): [cpu, rss]
         for pid, name, started, cpu, rss in chosen
     }
-
-
-def make_block(table: Table, rows: Mapping[Entity, list[float]], mono_ns: int) -> Block:
-    values = np.array(list(rows.values()), dtype=np.float64).reshape(len(rows), len(table.metrics))
-    return Block(table, tuple(rows), values, mono_ns)
-
-
-make = HostSource

@@ -19,16 +19,14 @@ what was learned stays while the server is away.
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-import numpy as np
-
-from nodescope.base.block import Block, Table
+from nodescope.base.block import Block, Table, make_block
 from nodescope.base.entity import NODE
 from nodescope.base.errors import SourceAbsent, SourceFailed
 from nodescope.base.metric import Metric
 from nodescope.base.text import clean_text
 from nodescope.collect.containers.live_containers import LiveContainers
 from nodescope.collect.containers.names import ContainerNames, Name
-from nodescope.collect.run.source import Context
+from nodescope.collect.run.source import CallDefaults, Context
 from nodescope.kube.client import Client
 from nodescope.kube.watch import ObjectWatch, WatchState
 
@@ -55,8 +53,6 @@ TABLE = Table(
         counted("errors", "Times the server was away or said no."),
     ),
 )
-# One object for ever: who sees the same set need not name it again.
-NODE_ENTITIES = (NODE,)
 
 
 class PodNames:
@@ -145,12 +141,11 @@ def parse_containers(item: Mapping[str, Any], pod: Name) -> Iterator[tuple[str, 
             )
 
 
-class KubernetesSource:
+class KubernetesSource(CallDefaults):
     """Starts the watch and tells how it stands."""
 
     name = "kubernetes"
     pace_seconds = 5.0
-    deadline_seconds = 10.0
     # The watch has a thread of its own; only its state is read.
     is_prompt = True
     absent_pace_seconds = 1.0
@@ -178,10 +173,7 @@ class KubernetesSource:
     def parse(self, answer: Any, mono_ns: int) -> tuple[Block, ...]:
         pods, state = answer
         row = [pods, state.lists, state.watches, state.events, state.errors]
-        return (Block(TABLE, NODE_ENTITIES, np.array([row], dtype=np.float64), mono_ns),)
+        return (make_block(TABLE, {NODE: row}, mono_ns),)
 
     def close(self) -> None:
         self._watch.stop()
-
-
-make = KubernetesSource

@@ -177,10 +177,7 @@ class PodNetwork:
 
     def drop(self, pod: str) -> None:
         self._native = None
-        process = self.processes.pop(pod)
-        self._context.descriptors.give_back(self.table.name, kept=process.descriptor >= 0)
-        if process.descriptor >= 0:
-            os.close(process.descriptor)
+        self._context.descriptors.close(self.table.name, self.processes.pop(pod).descriptor)
 
     def close(self) -> None:
         for pod in list(self.processes):
@@ -287,9 +284,7 @@ class PodSource:
                     descriptor = self._context.root.open(f"proc/{pid}/net/dev")
                 except OSError:
                     continue
-                if not self._context.descriptors.take(self._segment.table.name):
-                    os.close(descriptor)
-                    descriptor = -1
+                descriptor = self._context.descriptors.keep(self._segment.table.name, descriptor)
                 self._segment.add(pod, PodProcess(pid, member, descriptor))
                 return
 
@@ -301,6 +296,3 @@ class PodSource:
 
     def close(self) -> None:
         self._segment.close()
-
-
-make = PodSource

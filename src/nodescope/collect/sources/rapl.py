@@ -27,7 +27,7 @@ from nodescope.base.metric import Metric
 from nodescope.base.text import clean_text
 from nodescope.collect.files.layout import NAN
 from nodescope.collect.run.counter_sum import CounterSum
-from nodescope.collect.run.source import Context
+from nodescope.collect.run.source import CallDefaults, Context
 
 FOLDER = "sys/class/powercap"
 ABSENT = "no /sys/class/powercap/intel-rapl*: a virtual machine, an old kernel, or the module intel_rapl_common is not loaded"
@@ -64,12 +64,10 @@ TABLE = Table(
 )
 
 
-class RaplSource:
+class RaplSource(CallDefaults):
     """Reads every zone, every tick."""
 
     name = "rapl"
-    pace_seconds = 1.0
-    deadline_seconds = 10.0
 
     def __init__(self, context: Context) -> None:
         self.pace_seconds = context.settings.interval_seconds
@@ -137,9 +135,6 @@ class RaplSource:
                     values[row, -2:] = grown.total, grown.seconds / packages
         return (Block(TABLE, self._entities, values, mono_ns),)
 
-    def close(self) -> None:
-        """Nothing is kept open."""
-
 
 def name_zone(text: str, counts: dict[str, int]) -> tuple[str, int]:
     """`package-0` is (package, 0); a name without a number gets the next, as node_exporter has it."""
@@ -149,6 +144,3 @@ def name_zone(text: str, counts: dict[str, int]) -> tuple[str, int]:
     zone = clean_text(text)
     counts[zone] = counts.get(zone, -1) + 1
     return zone, counts[zone]
-
-
-make = RaplSource

@@ -22,7 +22,7 @@ from nodescope.base.errors import SourceAbsent, SourceFailed
 from nodescope.base.metric import Kind, Metric
 from nodescope.collect.files.layout import NAN
 from nodescope.collect.run.counter_sum import CounterSum
-from nodescope.collect.run.source import Context
+from nodescope.collect.run.source import CallDefaults, Context
 
 FOLDER = "sys/fs/resctrl"
 NOT_MOUNTED = "resctrl is not mounted: mount -t resctrl resctrl /sys/fs/resctrl"
@@ -57,12 +57,10 @@ TABLE = Table(
 )
 
 
-class ResctrlSource:
+class ResctrlSource(CallDefaults):
     """Reads every L3 domain; a domain is one socket, or one core complex."""
 
     name = "resctrl"
-    pace_seconds = 1.0
-    deadline_seconds = 10.0
 
     def __init__(self, context: Context) -> None:
         self.pace_seconds = context.settings.interval_seconds
@@ -107,9 +105,3 @@ class ResctrlSource:
             if grown:
                 values[row, -2:] = grown.total, grown.seconds / len(self._domains)
         return (Block(TABLE, self._entities, values, mono_ns),)
-
-    def close(self) -> None:
-        """Nothing is kept open."""
-
-
-make = ResctrlSource

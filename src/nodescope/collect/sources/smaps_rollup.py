@@ -20,16 +20,14 @@ import threading
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
-from nodescope.base.block import Block, Table
+from nodescope.base.block import Block, Table, make_block
 from nodescope.base.clock import thread_cpu_ns
 from nodescope.base.entity import Entity
 from nodescope.base.errors import ParseError, SourceAbsent, SourceFailed
 from nodescope.base.metric import Metric
 from nodescope.collect.files.batch import describe_fault
 from nodescope.collect.files.layout import KeyValues
-from nodescope.collect.run.source import Context
+from nodescope.collect.run.source import CallDefaults, Context
 
 PARTS = {
     "Pss": ("pss", "Memory in use, shared pages divided by their sharers."),
@@ -111,7 +109,7 @@ class Reader:
         self._rest.wait(rest_seconds)
 
 
-class SmapsRollupSource:
+class SmapsRollupSource(CallDefaults):
     """Sums the members of each container."""
 
     name = "smaps_rollup"
@@ -141,11 +139,7 @@ class SmapsRollupSource:
 
     def parse(self, answer: Any, mono_ns: int) -> tuple[Block, ...]:
         found = {entity: values for entity, values in answer.items() if values and not math.isnan(values[0])}
-        values = np.array(list(found.values()), dtype=np.float64).reshape(len(found), len(METRICS))
-        return (Block(TABLE, tuple(found), values, mono_ns),)
+        return (make_block(TABLE, found, mono_ns),)
 
     def close(self) -> None:
         self._rest.set()
-
-
-make = SmapsRollupSource

@@ -19,7 +19,7 @@ from nodescope.base.block import Block
 from nodescope.base.clock import Clock, SystemClock
 from nodescope.base.errors import ParseError, SourceAbsent, SourceFailed
 from nodescope.base.text import clean_text
-from nodescope.collect.run.source import Context
+from nodescope.collect.run.source import CallDefaults, Context
 from nodescope.collect.sources.amd.sysfs import KFD, read_cards
 from nodescope.collect.sources.amd.tools import fill_in, is_wanting, make_cards, read_tools
 from nodescope.collect.sources.gpu.metrics import GpuFamily
@@ -33,11 +33,10 @@ TOOL_SECONDS = 30.0
 KEPT = ("uuid", "index", "card", "pci_bus_id", "name", "serial", "vbios_version")
 
 
-class AmdSource:
+class AmdSource(CallDefaults):
     """Reads every card each time, and asks a tool now and then."""
 
     name = "amd"
-    pace_seconds = 1.0
     # A tool may take its twenty seconds; the files take none.
     deadline_seconds = 30.0
 
@@ -129,14 +128,8 @@ class AmdSource:
     def parse(self, answer: Any, mono_ns: int) -> tuple[Block, ...]:
         return self._family.blocks(answer, mono_ns, dcgm=self._context.settings.dcgm_names)
 
-    def close(self) -> None:
-        """Nothing is kept open."""
-
 
 def read_driver(context: Context) -> str:
     """The version of an amdgpu that came by itself; otherwise the kernel's, which it is part of."""
     version = context.root.read_text("sys/module/amdgpu/version")
     return clean_text(version or context.root.read_text("proc/sys/kernel/osrelease") or "")
-
-
-make = AmdSource

@@ -30,7 +30,7 @@ _CARD = re.compile(r"card([0-9]+)")
 _NUMBER = re.compile(r"-?[0-9]{1,20}")
 _LEVEL = re.compile(r"^\s*\w+:\s*([0-9]+)\s*mhz\s*\*", re.IGNORECASE | re.MULTILINE)
 _COUNT = re.compile(r"^\s*(ue|ce)\s*:\s*([0-9]+)", re.MULTILINE)
-_SPEED = re.compile(r"([0-9.]+)\s*GT/s")
+_SPEED = re.compile(r"([0-9.]+?)(?:\.0)?\s*GT/s")
 
 # (file, our key, divided by)
 FILES = (
@@ -53,18 +53,7 @@ LEVELS = {
 }
 FREQUENCIES = {"sclk": "clock.graphics", "mclk": "clock.memory"}
 TEMPERATURES = {"edge": "temperature", "junction": "temperature_junction", "mem": "temperature_memory"}
-GENERATIONS = {
-    "2.5": 1,
-    "5.0": 2,
-    "5": 2,
-    "8.0": 3,
-    "8": 3,
-    "16.0": 4,
-    "16": 4,
-    "32.0": 5,
-    "32": 5,
-    "64.0": 6,
-}
+GENERATIONS = {"2.5": 1, "5": 2, "8": 3, "16": 4, "32": 5, "64": 6}
 
 
 class Asleep(Exception):

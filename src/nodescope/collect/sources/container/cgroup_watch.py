@@ -2,7 +2,8 @@
 inotify on cgroup folders: a container is seen in the first second of its life.
 
 A thin face on three system calls through ctypes; the packages that offer the
-same cost 4 MiB of resident memory. Imported on Linux only.
+same cost 4 MiB of resident memory. Elsewhere than on Linux AttributeError says
+that there is no inotify.
 """
 
 import ctypes

@@ -9,7 +9,6 @@ look before the runtime removes the folder.
 
 import threading
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
 
 from nodescope.base.log import Log
 from nodescope.collect.files.roots import NodeRoot
@@ -21,9 +20,15 @@ from nodescope.collect.sources.container.cgroup_tree import (
     update_folder,
     walk_tree,
 )
-
-if TYPE_CHECKING:
-    from nodescope.collect.sources.container.cgroup_watch import CgroupWatch
+from nodescope.collect.sources.container.cgroup_watch import (
+    IN_CREATE,
+    IN_DELETE,
+    IN_IGNORED,
+    IN_MODIFY,
+    IN_ONLYDIR,
+    IN_Q_OVERFLOW,
+    CgroupWatch,
+)
 
 log = Log("discovery")
 
@@ -66,8 +71,6 @@ class Discovery:
         if self.root.is_fixture:
             return
         try:
-            from nodescope.collect.sources.container.cgroup_watch import CgroupWatch  # noqa: PLC0415 - Linux only
-
             watch = CgroupWatch()
         except (OSError, AttributeError) as error:
             log.warning("no inotify, the cgroup tree is walked every tick", error=str(error))
@@ -135,13 +138,11 @@ class Discovery:
                     self._forget(watches, key)
 
     def _watch_folders(self, hierarchy: Hierarchy, tree: Tree) -> list[str]:
-        from nodescope.collect.sources.container import cgroup_watch as watch  # noqa: PLC0415 - Linux only
-
         watches = self._folder_watches[hierarchy]
         for path in watches.keys() - tree.children.keys():
             self._forget(watches, path)
         fresh = sorted(tree.children.keys() - watches.keys())
-        mask = watch.IN_CREATE | watch.IN_DELETE | watch.IN_ONLYDIR
+        mask = IN_CREATE | IN_DELETE | IN_ONLYDIR
         for path in fresh:
             full = f"{hierarchy.path}/{path}".rstrip("/")
             if not self._remember(watches, path, full, mask, (hierarchy, path, False)):
@@ -149,13 +150,11 @@ class Discovery:
         return [path for path in fresh if path in watches]
 
     def _watch_events(self, hierarchy: Hierarchy, tree: Tree) -> None:
-        from nodescope.collect.sources.container import cgroup_watch as watch  # noqa: PLC0415 - Linux only
-
         for path in set(self._event_watches) - tree.containers:
             self._forget(self._event_watches, path)
         for path in tree.containers - set(self._event_watches):
             full = f"{hierarchy.path}/{path}/cgroup.events"
-            if not self._remember(self._event_watches, path, full, watch.IN_MODIFY, (hierarchy, path, True)):
+            if not self._remember(self._event_watches, path, full, IN_MODIFY, (hierarchy, path, True)):
                 break
 
     def _remember(self, watches: dict[str, int], key: str, path: str, mask: int, meaning: Meaning) -> bool:
@@ -181,22 +180,20 @@ class Discovery:
             # Of a removed folder the kernel has already dropped it; that is fine.
             self._watch.remove(number)
 
-    def _listen(self, watched: "CgroupWatch") -> None:
+    def _listen(self, watched: CgroupWatch) -> None:
         """The watching thread: marks and last looks, nothing else."""
-        from nodescope.collect.sources.container import cgroup_watch as watch  # noqa: PLC0415 - Linux only
-
         while watched.wait():
             for number, mask, name in watched.read():
-                if mask & watch.IN_Q_OVERFLOW:
+                if mask & IN_Q_OVERFLOW:
                     self.rescan()
                 meaning = self._watched.get(number)
-                if meaning is None or mask & watch.IN_IGNORED:
+                if meaning is None or mask & IN_IGNORED:
                     continue
                 hierarchy, path, is_event_file = meaning
                 if not is_event_file:
                     with self._lock:
                         self._changed.add((hierarchy, path))
-                        if mask & watch.IN_CREATE:
+                        if mask & IN_CREATE:
                             self._made.add((hierarchy, f"{path}/{name}" if path else name))
                 elif self._is_empty(hierarchy, path):
                     self._on_empty(path)

@@ -418,6 +418,3 @@ class ContainerSource:
             for segment, _ in self.segments():
                 segment.close()
             self._lives.clear()
-
-
-make = ContainerSource

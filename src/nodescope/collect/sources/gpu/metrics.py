@@ -26,52 +26,51 @@ from nodescope.collect.files.layout import NAN
 
 Readings = Mapping[str, float]
 
+# Of these the first that a published name has is its unit.
+UNITS = ("bytes", "percent", "celsius", "watts", "joules", "hertz", "seconds")
+
 
 def row(
-    key: str,
-    published: str,
-    unit: str,
-    sentence: str,
-    kind: Kind = "gauge",
-    plain: str | None = None,
-    **labels: str,
+    key: str, published: str, sentence: str, kind: Kind = "gauge", plain: str | None = None, **labels: str
 ) -> Metric:
+    """Published names stand below without the gpu_ that all of them begin with."""
+    unit = next((unit for unit in UNITS if unit in published.split("_")), "")
     fixed = tuple(labels.items())
-    return Metric(f"gpu.{key}", kind, sentence, published, unit=unit, labels=fixed, plain=plain)
+    return Metric(f"gpu.{key}", kind, sentence, f"gpu_{published}", unit=unit, labels=fixed, plain=plain)
 
 
 def throttle(reason: str) -> Metric:
-    sentence = "1 while clocks are held down for this reason."
-    return row(f"throttled.{reason}", "gpu_throttled", "", sentence, reason=reason)
+    return row(
+        f"throttled.{reason}", "throttled", "1 while clocks are held down for this reason.", reason=reason
+    )
 
 
 def clock(name: str) -> Metric:
-    return row(f"clock.{name}", "gpu_clock_hertz", "hertz", "Clock of a part of the GPU.", clock=name)
+    return row(f"clock.{name}", "clock_hertz", "Clock of a part of the GPU.", clock=name)
 
 
 def ecc(error: str) -> tuple[Metric, Metric]:
     since_load = "Memory errors found by ECC, since the driver was loaded."
     ever = "Memory errors found by ECC, in the board's life."
     return (
-        row(f"ecc.{error}", "gpu_ecc_errors_total", "", since_load, "counter", error=error),
-        row(f"ecc_lifetime.{error}", "gpu_ecc_lifetime_errors_total", "", ever, "counter", error=error),
+        row(f"ecc.{error}", "ecc_errors_total", since_load, "counter", error=error),
+        row(f"ecc_lifetime.{error}", "ecc_lifetime_errors_total", ever, "counter", error=error),
     )
 
 
 def remapped(error: str) -> Metric:
-    sentence = "Memory rows replaced by spare ones."
-    return row(f"rows_remapped.{error}", "gpu_remapped_rows", "", sentence, error=error)
+    return row(f"rows_remapped.{error}", "remapped_rows", "Memory rows replaced by spare ones.", error=error)
 
 
 def moving(direction: str) -> Metric:
     sentence = "Bytes per second over PCIe in the last 20 ms, where the GPU does not count them."
-    return row(f"pcie_{direction}_rate", f"gpu_pcie_{direction}_bytes_per_second", "bytes", sentence)
+    return row(f"pcie_{direction}_rate", f"pcie_{direction}_bytes_per_second", sentence)
 
 
 def moved(link: str, direction: str) -> Metric:
-    published = f"gpu_{link}_{direction}_bytes_total"
-    sentence = f"Bytes over {'PCIe' if link == 'pcie' else 'NVLink'} as the GPU counts them, since the driver was loaded."
-    return row(f"{link}_{direction}", published, "bytes", sentence, "counter")
+    name = "PCIe" if link == "pcie" else "NVLink"
+    sentence = f"Bytes over {name} as the GPU counts them, since the driver was loaded."
+    return row(f"{link}_{direction}", f"{link}_{direction}_bytes_total", sentence, "counter")
 
 
 # In the order of NVML's bits; vendor-neutral words.
@@ -92,93 +91,58 @@ ERRORS = ("corrected", "uncorrected")
 CLOCKS = ("graphics", "sm", "memory", "video", "soc", "fabric")
 
 METRICS: tuple[Metric, ...] = (
-    row("up", "gpu_up", "", "1 when the GPU answers, 0 when it was there and no longer does."),
+    row("up", "up", "1 when the GPU answers, 0 when it was there and no longer does."),
     row(
         "utilization",
-        "gpu_utilization_percent",
-        "percent",
+        "utilization_percent",
         "Share of time in which at least one kernel ran on the GPU; not how full it was.",
     ),
-    row("memory_used", "gpu_memory_used_bytes", "bytes", "Memory of the GPU in use.", plain="gpu_memory"),
-    row("memory_total", "gpu_memory_total_bytes", "bytes", "Memory of the GPU."),
-    row("memory_used_percent", "gpu_memory_used_percent", "percent", "Used share of the GPU's memory."),
-    row("memory_free", "gpu_memory_free_bytes", "bytes", "Memory of the GPU that can be had."),
-    row("memory_reserved", "gpu_memory_reserved_bytes", "bytes", "Memory that driver and firmware keep."),
+    row("memory_used", "memory_used_bytes", "Memory of the GPU in use.", plain="gpu_memory"),
+    row("memory_total", "memory_total_bytes", "Memory of the GPU."),
+    row("memory_used_percent", "memory_used_percent", "Used share of the GPU's memory."),
+    row("memory_free", "memory_free_bytes", "Memory of the GPU that can be had."),
+    row("memory_reserved", "memory_reserved_bytes", "Memory that driver and firmware keep."),
     row(
         "memory_busy",
-        "gpu_memory_busy_percent",
-        "percent",
+        "memory_busy_percent",
         "Share of time in which the GPU's memory was read or written; not how much is in use.",
     ),
-    row(
-        "visible_used",
-        "gpu_memory_visible_used_bytes",
-        "bytes",
-        "GPU memory in use that the CPU can address.",
-    ),
-    row("visible_total", "gpu_memory_visible_total_bytes", "bytes", "GPU memory that the CPU can address."),
-    row("gtt_used", "gpu_memory_gtt_used_bytes", "bytes", "System memory that the GPU has mapped."),
-    row("gtt_total", "gpu_memory_gtt_total_bytes", "bytes", "System memory that the GPU may map."),
-    row(
-        "temperature",
-        "gpu_temperature_celsius",
-        "celsius",
-        "Temperature of the GPU: edge, else the hottest spot.",
-    ),
-    row(
-        "temperature_junction",
-        "gpu_junction_temperature_celsius",
-        "celsius",
-        "Temperature of the hottest spot.",
-    ),
-    row(
-        "temperature_memory", "gpu_memory_temperature_celsius", "celsius", "Temperature of the GPU's memory."
-    ),
-    row("power", "gpu_power_draw_watts", "watts", "Power that the board draws.", plain="gpu_power"),
-    row("power_limit", "gpu_power_limit_watts", "watts", "Power that the board may draw."),
-    row(
-        "energy", "gpu_energy_joules_total", "joules", "Energy used, since the driver was loaded.", "counter"
-    ),
+    row("visible_used", "memory_visible_used_bytes", "GPU memory in use that the CPU can address."),
+    row("visible_total", "memory_visible_total_bytes", "GPU memory that the CPU can address."),
+    row("gtt_used", "memory_gtt_used_bytes", "System memory that the GPU has mapped."),
+    row("gtt_total", "memory_gtt_total_bytes", "System memory that the GPU may map."),
+    row("temperature", "temperature_celsius", "Temperature of the GPU: edge, else the hottest spot."),
+    row("temperature_junction", "junction_temperature_celsius", "Temperature of the hottest spot."),
+    row("temperature_memory", "memory_temperature_celsius", "Temperature of the GPU's memory."),
+    row("power", "power_draw_watts", "Power that the board draws.", plain="gpu_power"),
+    row("power_limit", "power_limit_watts", "Power that the board may draw."),
+    row("energy", "energy_joules_total", "Energy used, since the driver was loaded.", "counter"),
     *map(clock, CLOCKS),
     *map(throttle, THROTTLES),
     *(metric for error in ERRORS for metric in ecc(error)),
     *map(remapped, ERRORS),
-    row("row_remap_pending", "gpu_row_remap_pending", "", "1 when a row will be replaced at the next reset."),
-    row(
-        "row_remap_failed",
-        "gpu_row_remap_failed",
-        "",
-        "1 when a row could not be replaced: the board is worn.",
-    ),
-    row(
-        "retired_pages_pending",
-        "gpu_retired_pages_pending",
-        "",
-        "1 when pages will be retired at the next reset.",
-    ),
-    row(
-        "recovery_action", "gpu_recovery_action", "", "0 none, 1 reset, 2 reboot, 3 drain, 4 drain and reset."
-    ),
+    row("row_remap_pending", "row_remap_pending", "1 when a row will be replaced at the next reset."),
+    row("row_remap_failed", "row_remap_failed", "1 when a row could not be replaced: the board is worn."),
+    row("retired_pages_pending", "retired_pages_pending", "1 when pages will be retired at the next reset."),
+    row("recovery_action", "recovery_action", "0 none, 1 reset, 2 reboot, 3 drain, 4 drain and reset."),
     moved("pcie", "transmit"),
     moved("pcie", "receive"),
     moving("transmit"),
     moving("receive"),
-    row("pcie_replays", "gpu_pcie_replays_total", "", "Packets that PCIe had to send again.", "counter"),
-    row("pcie_generation", "gpu_pcie_link_generation", "", "PCIe generation of the link now."),
-    row("pcie_width", "gpu_pcie_link_width", "", "Lanes of the PCIe link now."),
+    row("pcie_replays", "pcie_replays_total", "Packets that PCIe had to send again.", "counter"),
+    row("pcie_generation", "pcie_link_generation", "PCIe generation of the link now."),
+    row("pcie_width", "pcie_link_width", "Lanes of the PCIe link now."),
     moved("nvlink", "transmit"),
     moved("nvlink", "receive"),
-    row("encoder", "gpu_encoder_utilization_percent", "percent", "Share of time the video encoder was busy."),
-    row("decoder", "gpu_decoder_utilization_percent", "percent", "Share of time the video decoder was busy."),
-    row("fan", "gpu_fan_speed_percent", "percent", "Intended fan speed; may exceed 100."),
-    row("fan_rpm", "gpu_fan_rpm", "", "Revolutions of the fan per minute."),
-    row("performance_state", "gpu_performance_state", "", "P-state: 0 is the fastest, 15 the slowest."),
-    row("asleep", "gpu_asleep", "", "1 while the GPU is suspended and is not woken for a reading."),
-    row("processes", "gpu_processes", "", "Processes that use the GPU."),
-    row("mig", "gpu_mig_enabled", "", "1 when the GPU is split by MIG."),
-    row(
-        "xids", "gpu_xid_events_total", "", "Driver errors (XID) seen by this agent, of any kind.", "counter"
-    ),
+    row("encoder", "encoder_utilization_percent", "Share of time the video encoder was busy."),
+    row("decoder", "decoder_utilization_percent", "Share of time the video decoder was busy."),
+    row("fan", "fan_speed_percent", "Intended fan speed; may exceed 100."),
+    row("fan_rpm", "fan_rpm", "Revolutions of the fan per minute."),
+    row("performance_state", "performance_state", "P-state: 0 is the fastest, 15 the slowest."),
+    row("asleep", "asleep", "1 while the GPU is suspended and is not woken for a reading."),
+    row("processes", "processes", "Processes that use the GPU."),
+    row("mig", "mig_enabled", "1 when the GPU is split by MIG."),
+    row("xids", "xid_events_total", "Driver errors (XID) seen by this agent, of any kind.", "counter"),
 )
 INFO = Info(
     "gpu_info",
@@ -186,31 +150,24 @@ INFO = Info(
     ("name", "pci_bus_id", "driver_version", "serial", "vbios_version", "card"),
 )
 PART_METRICS = tuple(
-    row(f"mig.{key}", f"gpu_mig_{name}", unit, sentence)
-    for key, name, unit, sentence in (
-        ("memory_used", "memory_used_bytes", "bytes", "Memory of a MIG device in use."),
-        ("memory_total", "memory_total_bytes", "bytes", "Memory of a MIG device."),
-        ("memory_free", "memory_free_bytes", "bytes", "Memory of a MIG device that can be had."),
-        ("multiprocessors", "multiprocessors", "", "Multiprocessors of a MIG device."),
+    row(f"mig.{key}", f"mig_{name}", sentence)
+    for key, name, sentence in (
+        ("memory_used", "memory_used_bytes", "Memory of a MIG device in use."),
+        ("memory_total", "memory_total_bytes", "Memory of a MIG device."),
+        ("memory_free", "memory_free_bytes", "Memory of a MIG device that can be had."),
+        ("multiprocessors", "multiprocessors", "Multiprocessors of a MIG device."),
     )
 )
 PART_INFO = Info("gpu_mig_info", "What a MIG device is; always 1.", ("name", "parent_uuid"))
 PROCESS_METRICS = (
-    row("process.memory", "gpu_process_memory_bytes", "bytes", "GPU memory of a process."),
+    row("process.memory", "process_memory_bytes", "GPU memory of a process."),
     row(
         "process.utilization",
-        "gpu_process_utilization_percent",
-        "percent",
+        "process_utilization_percent",
         "Share of the GPU's multiprocessors' time that a process used.",
     ),
-    row(
-        "process.sdma",
-        "gpu_process_sdma_seconds_total",
-        "seconds",
-        "Time of a process' copies by DMA.",
-        "counter",
-    ),
-    row("process.cu_occupancy", "gpu_process_compute_units", "", "Compute units that a process occupies."),
+    row("process.sdma", "process_sdma_seconds_total", "Time of a process' copies by DMA.", "counter"),
+    row("process.cu_occupancy", "process_compute_units", "Compute units that a process occupies."),
 )
 PROCESS_KEYS = ("memory", "utilization", "sdma", "cu_occupancy")
 PROCESS_INFO = Info(
@@ -219,29 +176,21 @@ PROCESS_INFO = Info(
     ("name", "namespace", "pod", "container", "pod_uid", "gpu_instance_id"),
 )
 XID_METRICS = (
-    row(
-        "xid.count",
-        "gpu_xid_errors_total",
-        "",
-        "Driver errors (XID) of one kind seen by this agent.",
-        "counter",
-    ),
-    row("xid.last", "gpu_xid_last_timestamp_seconds", "seconds", "When such an error was last seen."),
+    row("xid.count", "xid_errors_total", "Driver errors (XID) of one kind seen by this agent.", "counter"),
+    row("xid.last", "xid_last_timestamp_seconds", "When such an error was last seen."),
 )
 LINK_ERRORS = ("replay", "recovery", "crc")
 LINK_METRICS = (
-    row("nvlink.up", "gpu_nvlink_up", "", "1 while the NVLink is active."),
+    row("nvlink.up", "nvlink_up", "1 while the NVLink is active."),
     row(
         "nvlink.speed",
-        "gpu_nvlink_speed_bytes_per_second",
-        "bytes",
+        "nvlink_speed_bytes_per_second",
         "Bytes per second that the NVLink can carry in one direction.",
     ),
     *(
         row(
             f"nvlink.{direction}",
-            f"gpu_nvlink_link_{direction}_bytes_total",
-            "bytes",
+            f"nvlink_link_{direction}_bytes_total",
             "Bytes over one NVLink, without the protocol's own, since the driver was loaded.",
             "counter",
         )
@@ -250,8 +199,7 @@ LINK_METRICS = (
     *(
         row(
             f"nvlink.errors.{error}",
-            "gpu_nvlink_errors_total",
-            "",
+            "nvlink_errors_total",
             "Errors of one NVLink: packets sent again, recoveries of the link, checksums that were wrong.",
             "counter",
             error=error,
@@ -296,7 +244,7 @@ DCGM_METRICS = tuple(
 
 
 class GpuFamily:
-    """The tables of one vendor, and the sets of entities last seen, kept while equal."""
+    """The tables of one vendor, and which of them ever had a row."""
 
     def __init__(self, source: str) -> None:
         self.source = source
@@ -306,7 +254,7 @@ class GpuFamily:
         self.xids = Table(f"{source}.xid", source, ("gpu",), XID_METRICS)
         self.links = Table(f"{source}.nvlink", source, ("gpu",), LINK_METRICS)
         self.dcgm = Table(f"{source}.dcgm", source, ("gpu",), DCGM_METRICS)
-        self._kept: dict[str, tuple[Entity, ...]] = {}
+        self._used: set[str] = set()
 
     def blocks(self, answer: Mapping[str, Any], mono_ns: int, *, dcgm: bool = False) -> tuple[Block, ...]:
         """Every table of an answer; a table that never had a row is left out."""
@@ -325,17 +273,16 @@ class GpuFamily:
         return tuple(block for block in made if block is not None)
 
     def _block(self, table: Table, rows: Sequence[tuple[Entity, Readings]], mono_ns: int) -> Block | None:
-        if not rows and table.name not in self._kept:
+        if rows:
+            self._used.add(table.name)
+        elif table.name not in self._used:
             return None
-        entities = tuple(entity for entity, _ in rows)
-        if entities != self._kept.get(table.name):
-            self._kept[table.name] = entities
         values = np.full((len(rows), len(table.metrics)), NAN)
         for number, (_, cells) in enumerate(rows):
             for name, value in cells.items():
                 if name in table.columns:
                     values[number, table.columns[name]] = value
-        return Block(table, self._kept[table.name], values, mono_ns)
+        return Block(table, tuple(entity for entity, _ in rows), values, mono_ns)
 
     def _labels(self, gpu: Mapping[str, Any]) -> Labels:
         index, uuid = str(gpu["index"]), clean_text(str(gpu.get("uuid") or ""))
@@ -354,9 +301,7 @@ class GpuFamily:
         for gpu in gpus:
             for part in gpu.get("parts", ()):
                 labels = (
-                    ("gpu_index", str(gpu["index"])),
-                    ("uuid", clean_text(str(part["uuid"]))),
-                    ("vendor", self.source),
+                    *self._labels({"index": gpu["index"], "uuid": part["uuid"]}),
                     ("gpu_instance_id", str(part.get("gpu_instance_id", ""))),
                     ("compute_instance_id", str(part.get("compute_instance_id", ""))),
                 )

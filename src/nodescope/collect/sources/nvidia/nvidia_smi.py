@@ -13,7 +13,6 @@ and are refused by name.
 import re
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Any
 
 from nodescope.base.errors import ParseError
@@ -21,16 +20,12 @@ from nodescope.base.errors import ParseError
 ARGUMENTS = ("-q", "-x")
 
 UNITS = {
-    "": 1.0,
-    "%": 1.0,
-    "C": 1.0,
-    "W": 1.0,
-    "x": 1.0,
+    **dict.fromkeys(("", "%", "C", "W", "x"), 1.0),
     "KiB": 2.0**10,
     "MiB": 2.0**20,
     "GiB": 2.0**30,
-    "MHz": 1e6,
     "KB/s": 1e3,
+    "MHz": 1e6,
     "MB/s": 1e6,
     "GB/s": 1e9,
 }
@@ -202,73 +197,49 @@ def to_number(text: str) -> float | None:
 # -- the tree ------------------------------------------------------------------
 
 
-@dataclass(slots=True)
-class SmiNode:
-    """An element: its text, and the elements in it."""
-
-    key: str
-    text: str = ""
-    children: list["SmiNode"] = field(default_factory=list)
-
-    def below(self, key: str) -> Iterator["SmiNode"]:
-        return (child for child in self.children if child.key == key)
-
-    def find(self, path: str) -> "SmiNode | None":
-        node: SmiNode | None = self
-        for key in path.split("/"):
-            node = next(node.below(key), None) if node is not None else None
-        return node
-
-    def lookup(self, path: str) -> str:
-        node = self.find(path)
-        return node.text if node is not None else ""
-
-    def number(self, path: str) -> float | None:
-        return to_number(self.lookup(path))
-
-    def fact(self, path: str) -> str:
-        """A name or a number; empty where the driver has none."""
-        text = self.lookup(path)
-        return "" if re.match(r"\[?(N/A|Not Supp|Unknown|Req)", text) else text
+def lookup(node: ET.Element, path: str) -> str:
+    return node.findtext(path, "").strip()
 
 
-def parse_xml(text: str) -> SmiNode:
+def read_number(node: ET.Element, path: str) -> float | None:
+    return to_number(lookup(node, path))
+
+
+def read_fact(node: ET.Element, path: str) -> str:
+    """A name or a number; empty where the driver has none."""
+    text = lookup(node, path)
+    return "" if re.match(r"\[?(N/A|Not Supp|Unknown|Req)", text) else text
+
+
+def parse_xml(text: str) -> ET.Element:
     start = text.find("<?xml")
     try:
-        root = ET.fromstring(text[max(start, 0) :])  # noqa: S314 - the vendor's tool; expat bounds entities
+        return ET.fromstring(text[max(start, 0) :])  # noqa: S314 - the vendor's tool; expat bounds entities
     except ET.ParseError as error:
         raise ParseError(f"nvidia-smi: the XML breaks off or is broken: {error}") from error
-    return from_element(root)
 
 
-def from_element(element: ET.Element) -> SmiNode:
-    node = SmiNode(element.tag, (element.text or "").strip(), [from_element(child) for child in element])
-    if element.get("id"):
-        node.children.append(SmiNode("id", element.get("id") or ""))
-    return node
-
-
-def read_gpu(node: SmiNode, index: int) -> dict[str, Any]:
+def read_gpu(node: ET.Element, index: int) -> dict[str, Any]:
     """One GPU: facts and readings by whatever names its driver has for them."""
-    gpu: dict[str, Any] = {"index": index, **{key: node.fact(path) for key, path in FACTS.items()}}
+    gpu: dict[str, Any] = {"index": index, **{key: read_fact(node, path) for key, path in FACTS.items()}}
     readings: dict[str, float] = {}
     for key, paths in READINGS.items():
-        value = next((found for path in paths if (found := node.number(path)) is not None), None)
+        value = next((found for path in paths if (found := read_number(node, path)) is not None), None)
         if value is not None:
             readings[key] = value
     readings |= read_ecc(node)
-    action = RECOVERIES.get(node.fact("gpu_recovery_action").lower())
+    action = RECOVERIES.get(read_fact(node, "gpu_recovery_action").lower())
     if action is not None:
         readings["recovery_action"] = action
     return {**gpu, "readings": readings}
 
 
-def read_ecc(node: SmiNode) -> dict[str, float]:
+def read_ecc(node: ET.Element) -> dict[str, float]:
     readings = {}
     for prefix, counter in (("ecc", "volatile"), ("ecc_lifetime", "aggregate")):
         for error, ways in ECC.items():
             for way in ways:
-                parts = [node.number(path.format(counter)) for path in way]
+                parts = [read_number(node, path.format(counter)) for path in way]
                 known = [part for part in parts if part is not None]
                 if len(known) == len(parts):
                     readings[f"{prefix}.{error}"] = sum(known)
@@ -276,12 +247,12 @@ def read_ecc(node: SmiNode) -> dict[str, float]:
     return readings
 
 
-def read_tree(root: SmiNode) -> dict[str, Any]:
+def read_tree(root: ET.Element) -> dict[str, Any]:
     gpus = []
-    for index, node in enumerate(root.below("gpu")):
+    for index, node in enumerate(root.iterfind("gpu")):
         gpu = read_gpu(node, index)
-        gpu["pci_bus_id"] = gpu["pci_bus_id"] or node.lookup("id")
-        if LOST.search(node.text + node.lookup("product_name")):
+        gpu["pci_bus_id"] = gpu["pci_bus_id"] or node.get("id", "")
+        if LOST.search((node.text or "") + lookup(node, "product_name")):
             gpu["readings"] = {"up": 0}
         else:
             gpu |= {"parts": list(read_parts(node, gpu["uuid"]))} if gpu["readings"].get("mig") else {}
@@ -289,41 +260,40 @@ def read_tree(root: SmiNode) -> dict[str, Any]:
             gpu |= {"processes": processes} if processes is not None else {}
         gpus.append(gpu)
     # R610 adds to the version, in brackets, that the line will go.
-    driver = (root.fact("driver_version") or root.fact("kmd_version")).split(" [")[0]
+    driver = (read_fact(root, "driver_version") or read_fact(root, "kmd_version")).split(" [")[0]
     return {"driver": driver, "gpus": gpus}
 
 
-def read_parts(gpu: SmiNode, uuid: str) -> Iterator[dict[str, Any]]:
+def read_parts(gpu: ET.Element, uuid: str) -> Iterator[dict[str, Any]]:
     """MIG devices; where their uuid is not told, the form that drivers before R470 had stands for it."""
-    holder = gpu.find("mig_devices") or gpu
-    for part in holder.below("mig_device"):
-        instance, compute = part.lookup("gpu_instance_id"), part.lookup("compute_instance_id")
+    for part in (*gpu.iterfind("mig_devices/mig_device"), *gpu.iterfind("mig_device")):
+        instance, compute = lookup(part, "gpu_instance_id"), lookup(part, "compute_instance_id")
         readings = {}
         for memory in ("total", "used", "free"):
             for section in ("fb_memory_usage", "shared_fb_memory_usage"):
-                value = part.number(f"{section}/{memory}")
+                value = read_number(part, f"{section}/{memory}")
                 if value is not None:
                     readings[f"memory_{memory}"] = value
-        count = part.number("device_attributes/shared/multiprocessor_count")
+        count = read_number(part, "device_attributes/shared/multiprocessor_count")
         if count is not None:
             readings["multiprocessors"] = count
         yield {
-            "uuid": part.lookup("uuid") or f"MIG-{uuid}/{instance}/{compute}",
+            "uuid": lookup(part, "uuid") or f"MIG-{uuid}/{instance}/{compute}",
             "gpu_instance_id": instance,
             "compute_instance_id": compute,
             "readings": readings,
         }
 
 
-def read_processes(gpu: SmiNode) -> list[dict[str, Any]] | None:
+def read_processes(gpu: ET.Element) -> list[dict[str, Any]] | None:
     """Processes by pid; None where the driver does not tell."""
     holder = gpu.find("processes")
-    if holder is None or holder.text in ("N/A", "Insufficient Permissions"):
+    if holder is None or (holder.text or "").strip() in ("N/A", "Insufficient Permissions"):
         return None
     found: dict[int, dict[str, Any]] = {}
-    for process in holder.below("process_info"):
-        instance = process.number("gpu_instance_id")
-        add_process(found, process.lookup("pid"), process.lookup("used_memory"), instance)
+    for process in holder.iterfind("process_info"):
+        instance = read_number(process, "gpu_instance_id")
+        add_process(found, lookup(process, "pid"), lookup(process, "used_memory"), instance)
     return [found[pid] for pid in sorted(found)]
 
 

@@ -37,21 +37,17 @@ UNSUPPORTED = frozenset({NOT_SUPPORTED, FUNCTION_NOT_FOUND, ARGUMENT_VERSION_MIS
 # off changes what a GPU offers.
 AGAIN_READINGS = 60
 
-FIELD_MEMORY_TEMPERATURE = 82
 FIELD_NVLINK_TRANSMIT = 138
 FIELD_NVLINK_RECEIVE = 139
-FIELD_PCIE_TRANSMIT = 197
-FIELD_PCIE_RECEIVE = 198
-FIELD_RECOVERY_ACTION = 230
 ALL_LINKS = 0xFFFFFFFF
 # (field, scope, our key, times); NVLink counts KiB.
 FIELDS = (
-    (FIELD_MEMORY_TEMPERATURE, 0, "temperature_memory", 1),
+    (82, 0, "temperature_memory", 1),
     (FIELD_NVLINK_TRANSMIT, ALL_LINKS, "nvlink_transmit", 1024),
     (FIELD_NVLINK_RECEIVE, ALL_LINKS, "nvlink_receive", 1024),
-    (FIELD_PCIE_TRANSMIT, 0, "pcie_transmit", 1),
-    (FIELD_PCIE_RECEIVE, 0, "pcie_receive", 1),
-    (FIELD_RECOVERY_ACTION, 0, "recovery_action", 1),
+    (197, 0, "pcie_transmit", 1),
+    (198, 0, "pcie_receive", 1),
+    (230, 0, "recovery_action", 1),
 )
 # Of one link: (field, our key, times). Those of state, speed and errors came with
 # Hopper; what an older GPU has is asked for link by link.
@@ -98,10 +94,6 @@ def ask_memory(binding: Any, handle: Any) -> Values:
         memory = binding.nvmlDeviceGetMemoryInfo(handle)
         values = {}
     return values | {"memory_used": memory.used, "memory_total": memory.total, "memory_free": memory.free}
-
-
-def ask_temperature(binding: Any, handle: Any) -> Values:
-    return {"temperature": binding.nvmlDeviceGetTemperature(handle, 0)}
 
 
 def ask_throttles(binding: Any, handle: Any) -> Values:
@@ -161,75 +153,54 @@ def ask_state(binding: Any, handle: Any) -> Values:
     return {} if state == UNKNOWN_STATE else {"performance_state": state}
 
 
-def ask_mig(binding: Any, handle: Any) -> Values:
-    return {"mig": binding.nvmlDeviceGetMigMode(handle)[0]}
+Question = tuple[str, Callable[[Any, Any], Values]]
 
 
-def plain(function: str, key: str, divisor: float = 1) -> tuple[str, Callable[[Any, Any], Values]]:
-    """A call with one number for an answer."""
+def plain(function: str, key: str, *more: int, times: int = 1, per: int = 1) -> Question:
+    """A call with one number for an answer; of a list, such as [percent, sampling period], the first."""
 
     def ask(binding: Any, handle: Any) -> Values:
-        return {key: getattr(binding, function)(handle) / divisor}
+        answer = getattr(binding, function)(handle, *more)
+        number = answer[0] if isinstance(answer, (list, tuple)) else answer
+        return {key: number * times / per}
 
     return key, ask
 
 
-def clock(name: str, number: int) -> tuple[str, Callable[[Any, Any], Values]]:
-    def ask(binding: Any, handle: Any) -> Values:
-        return {f"clock.{name}": binding.nvmlDeviceGetClockInfo(handle, number) * 1_000_000}
-
-    return f"clock.{name}", ask
-
-
-def ecc(key: str, error: str) -> tuple[str, Callable[[Any, Any], Values]]:
-    def ask(binding: Any, handle: Any) -> Values:
-        count = binding.nvmlDeviceGetTotalEccErrors(handle, ECC_ERRORS[error], ECC_COUNTERS[key])
-        return {f"{key}.{error}": count}
-
-    return f"{key}.{error}", ask
-
-
-def coder(function: str, key: str) -> tuple[str, Callable[[Any, Any], Values]]:
-    """[percent, sampling period in microseconds]."""
-
-    def ask(binding: Any, handle: Any) -> Values:
-        return {key: getattr(binding, function)(handle)[0]}
-
-    return key, ask
-
-
-def rate(key: str, counter: int) -> tuple[str, Callable[[Any, Any], Values]]:
-    """KB/s over 20 ms, for which the call waits: asked only where bytes are not counted."""
-
-    def ask(binding: Any, handle: Any) -> Values:
-        return {key: binding.nvmlDeviceGetPcieThroughput(handle, counter) * 1000}
-
-    return key, ask
-
-
-READINGS: tuple[tuple[str, Callable[[Any, Any], Values]], ...] = (
+READINGS: tuple[Question, ...] = (
     ("utilization", ask_utilization),
     ("memory", ask_memory),
-    ("temperature", ask_temperature),
-    plain("nvmlDeviceGetPowerUsage", "power", 1000),
-    plain("nvmlDeviceGetEnforcedPowerLimit", "power_limit", 1000),
-    plain("nvmlDeviceGetTotalEnergyConsumption", "energy", 1000),
-    *(clock(name, number) for name, number in CLOCK_TYPES.items()),
+    plain("nvmlDeviceGetTemperature", "temperature", 0),
+    plain("nvmlDeviceGetPowerUsage", "power", per=1000),
+    plain("nvmlDeviceGetEnforcedPowerLimit", "power_limit", per=1000),
+    plain("nvmlDeviceGetTotalEnergyConsumption", "energy", per=1000),
+    *(
+        plain("nvmlDeviceGetClockInfo", f"clock.{name}", number, times=1_000_000)
+        for name, number in CLOCK_TYPES.items()
+    ),
     ("throttled", ask_throttles),
-    *(ecc(key, error) for key in ECC_COUNTERS for error in ECC_ERRORS),
+    *(
+        plain("nvmlDeviceGetTotalEccErrors", f"{key}.{error}", ECC_ERRORS[error], counter)
+        for key, counter in ECC_COUNTERS.items()
+        for error in ECC_ERRORS
+    ),
     ("rows", ask_rows),
     plain("nvmlDeviceGetRetiredPagesPendingStatus", "retired_pages_pending"),
     plain("nvmlDeviceGetPcieReplayCounter", "pcie_replays"),
     plain("nvmlDeviceGetCurrPcieLinkGeneration", "pcie_generation"),
     plain("nvmlDeviceGetCurrPcieLinkWidth", "pcie_width"),
-    coder("nvmlDeviceGetEncoderUtilization", "encoder"),
-    coder("nvmlDeviceGetDecoderUtilization", "decoder"),
+    plain("nvmlDeviceGetEncoderUtilization", "encoder"),
+    plain("nvmlDeviceGetDecoderUtilization", "decoder"),
     plain("nvmlDeviceGetFanSpeed", "fan"),
     ("performance_state", ask_state),
-    ("mig", ask_mig),
+    plain("nvmlDeviceGetMigMode", "mig"),
     ("fields", ask_fields),
 )
-PCIE_RATES = (rate("pcie_transmit_rate", 0), rate("pcie_receive_rate", 1))
+# KB/s over 20 ms, for which the call waits: asked only where bytes are not counted.
+PCIE_RATES = (
+    plain("nvmlDeviceGetPcieThroughput", "pcie_transmit_rate", 0, times=1000),
+    plain("nvmlDeviceGetPcieThroughput", "pcie_receive_rate", 1, times=1000),
+)
 IDENTITY = {
     "name": "nvmlDeviceGetName",
     "serial": "nvmlDeviceGetSerial",

@@ -23,7 +23,7 @@ from nodescope.base.block import Block
 from nodescope.base.clock import Clock, SystemClock
 from nodescope.base.errors import ParseError, SourceAbsent, SourceFailed
 from nodescope.base.log import Log
-from nodescope.collect.run.source import Context
+from nodescope.collect.run.source import CallDefaults, Context
 from nodescope.collect.sources.gpu.metrics import GpuFamily
 from nodescope.collect.sources.gpu.owner import read_owner
 from nodescope.collect.sources.gpu.vendor_tool import find_tool, run_tool
@@ -68,11 +68,10 @@ class LibraryMissing(SourceAbsent):
     """NVML cannot be had in this process; nvidia-smi may still be there."""
 
 
-class NvidiaSource:
+class NvidiaSource(CallDefaults):
     """Asks every GPU, each on its own account."""
 
     name = "nvidia"
-    pace_seconds = 1.0
     deadline_seconds = CALL_SECONDS
 
     def __init__(self, context: Context, library: str = LIBRARY, clock: Clock | None = None) -> None:
@@ -275,6 +274,3 @@ def explain(error: Any) -> Exception:
     if error.value == MISMATCH:
         return SourceFailed(MISMATCHED)
     return SourceFailed(f"NVML: {error}")
-
-
-make = NvidiaSource

@@ -22,7 +22,7 @@ from typing import Any
 from nodescope.base.block import Block
 from nodescope.base.errors import SourceAbsent, SourceFailed
 from nodescope.base.log import Log
-from nodescope.collect.run.source import Context
+from nodescope.collect.run.source import CallDefaults, Context
 from nodescope.collect.sources.pcm.columns import LEVELS, ColumnPlan, build_plan, derive_gauges, derive_pairs
 from nodescope.collect.sources.pcm.conflict import describe_others, find_others
 from nodescope.collect.sources.pcm.csv_stream import PcmHeader, PcmRow, parse_cells, parse_header
@@ -52,7 +52,7 @@ CONFLICT_ROWS = 10
 VERDICT_ASKS = 60
 
 
-class PcmSource:
+class PcmSource(CallDefaults):
     """Rows of pcm, or answers of its server, into one set of totals."""
 
     name = "pcm"
@@ -302,6 +302,3 @@ def write_header(header: PcmHeader) -> list[str]:
         separator.join(column.group for column in header.columns) + end,
         separator.join(column.metric for column in header.columns) + end,
     ]
-
-
-make = PcmSource

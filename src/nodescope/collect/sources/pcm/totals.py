@@ -15,7 +15,7 @@ import numpy as np
 
 from nodescope.base.block import Block, Table, Values
 from nodescope.base.entity import Entity
-from nodescope.base.metric import Kind, Metric
+from nodescope.base.metric import Metric
 from nodescope.collect.sources.pcm import cell as pcm_cell
 from nodescope.collect.sources.pcm import csv_stream as pcm_csv
 from nodescope.collect.sources.pcm import interval as pcm_interval
@@ -32,10 +32,15 @@ class PairColumns:
     bottom: str
     published: str = ""
     """The top's published name behind the level's prefix; none keeps it in the ring."""
+    help: str = ""
     published_bottom: str = ""
     unit: str = ""
-    help: str = ""
     labels: tuple[tuple[str, str], ...] = ()
+
+
+def _counted(name: str, published: str, sentence: str, unit: str = "") -> PairColumns:
+    """What was counted, and the seconds in which it was."""
+    return PairColumns(name, f"{name}.seconds", published, sentence, unit=unit)
 
 
 def _state(name: str) -> PairColumns:
@@ -43,8 +48,8 @@ def _state(name: str) -> PairColumns:
         f"{name}.in_state",
         f"{name}.seconds",
         "cstate_seconds_total",
+        "Time in a C-state, mean over cores, since the start of nodescope.",
         unit="seconds",
-        help="Time in a C-state, mean over cores, since the start of nodescope.",
         labels=(("state", name.upper()),),
     )
 
@@ -55,43 +60,24 @@ COLUMNS = {
         "instructions",
         "cycles",
         "instructions_total",
+        "{} since the start of nodescope, as pcm counts them.",
         "cycles_total",
-        help="{} since the start of nodescope, as pcm counts them.",
     ),
     "cache": PairColumns("cache.missed", "cache.lookups"),
-    "l3_misses": PairColumns(
-        "l3_misses", "l3_misses.seconds", "l3_misses_total", help="Misses of the L3 cache."
-    ),
-    "l2_misses": PairColumns(
-        "l2_misses", "l2_misses.seconds", "l2_misses_total", help="Misses of the L2 caches."
-    ),
     "frequency": PairColumns("frequency.hertz_seconds", "frequency.seconds"),
-    "memory_read": PairColumns(
-        "memory_read",
-        "memory_read.seconds",
-        "memory_read_bytes_total",
-        unit="bytes",
-        help="Bytes read from memory.",
-    ),
-    "memory_written": PairColumns(
-        "memory_written",
-        "memory_written.seconds",
-        "memory_written_bytes_total",
-        unit="bytes",
-        help="Bytes written to memory.",
-    ),
     "memory": PairColumns("memory", "memory.seconds"),
     "memory_share": PairColumns("memory_share", "memory_share.capacity"),
-    "energy": PairColumns(
-        "energy", "energy.seconds", "energy_joules_total", unit="joules", help="Energy of the processors."
-    ),
-    "dram_energy": PairColumns(
-        "dram_energy",
-        "dram_energy.seconds",
-        "dram_energy_joules_total",
-        unit="joules",
-        help="Energy of the memory.",
-    ),
+    **{
+        name: _counted(name, *rest)
+        for name, *rest in (
+            ("l3_misses", "l3_misses_total", "Misses of the L3 cache."),
+            ("l2_misses", "l2_misses_total", "Misses of the L2 caches."),
+            ("memory_read", "memory_read_bytes_total", "Bytes read from memory.", "bytes"),
+            ("memory_written", "memory_written_bytes_total", "Bytes written to memory.", "bytes"),
+            ("energy", "energy_joules_total", "Energy of the processors.", "joules"),
+            ("dram_energy", "dram_energy_joules_total", "Energy of the memory.", "joules"),
+        )
+    },
     **{state: _state(state) for state in STATES},
 }
 GAUGE_COLUMNS = {
@@ -123,40 +109,21 @@ def _pair_metrics(prefix: str, published: str, columns: PairColumns) -> tuple[Me
     )
 
 
-def _tally_metrics() -> list[Metric]:
-    """What could not be used, by reason: from the first row on, 0 included."""
-    kind: Kind = "counter"
-    return [
-        Metric(
-            "pcm.covered",
-            kind,
-            "Time that the rows of pcm cover.",
-            "pcm_covered_seconds_total",
-            unit="seconds",
-        ),
-        Metric("pcm.rows", kind, "Rows of pcm that were used.", "pcm_rows_total"),
-        Metric("pcm.restarts", kind, "How often pcm was started again.", "pcm_restarts_total"),
-        *(
-            Metric(
-                f"pcm.cells.{reason}",
-                kind,
-                "Cells of pcm that hold no measurement, by reason.",
-                "pcm_cells_missing_total",
-                labels=(("reason", reason),),
-            )
-            for reason in pcm_cell.REASONS
-        ),
-        *(
-            Metric(
-                f"pcm.lines.{reason}",
-                kind,
-                "Lines of pcm that were not used, by reason.",
-                "pcm_lines_dropped_total",
-                labels=(("reason", reason),),
-            )
-            for reason in LINE_REASONS
-        ),
-    ]
+def _tallied(name: str, published: str, sentence: str, unit: str = "", **labels: str) -> Metric:
+    fixed = tuple(labels.items())
+    return Metric(f"pcm.{name}", "counter", sentence, f"pcm_{published}_total", unit=unit, labels=fixed)
+
+
+# What could not be used, by reason: from the first row on, 0 included.
+CELLS = "Cells of pcm that hold no measurement, by reason."
+LINES = "Lines of pcm that were not used, by reason."
+TALLIES = (
+    _tallied("covered", "covered_seconds", "Time that the rows of pcm cover.", "seconds"),
+    _tallied("rows", "rows", "Rows of pcm that were used."),
+    _tallied("restarts", "restarts", "How often pcm was started again."),
+    *(_tallied(f"cells.{word}", "cells_missing", CELLS, reason=word) for word in pcm_cell.REASONS),
+    *(_tallied(f"lines.{word}", "lines_dropped", LINES, reason=word) for word in LINE_REASONS),
+)
 
 
 def _pairs_of(level: str) -> tuple[str, ...]:
@@ -174,7 +141,7 @@ def _make_table(level: str) -> Table:
             for gauge, (word, unit, sentence) in GAUGE_COLUMNS.items()
         ]
     else:
-        metrics += _tally_metrics()
+        metrics += TALLIES
     return Table(name, "pcm", ("pcm",), tuple(metrics))
 
 

@@ -27,7 +27,7 @@ from nodescope.base.errors import SourceAbsent
 from nodescope.base.metric import Metric
 from nodescope.collect.containers.live_containers import LiveContainer
 from nodescope.collect.files.layout import NAN
-from nodescope.collect.run.source import Context
+from nodescope.collect.run.source import CallDefaults, Context
 from nodescope.collect.sources.perf.perf_event import (
     GROUPS,
     HARDWARE,
@@ -89,12 +89,10 @@ def choose(
     return found[:limit], max(0, len(found) - limit)
 
 
-class PerfCgroupSource:
+class PerfCgroupSource(CallDefaults):
     """Pairs of events on every core, for the containers that are asked for."""
 
     name = "perf_cgroup"
-    pace_seconds = 1.0
-    deadline_seconds = 10.0
 
     def __init__(
         self,
@@ -220,6 +218,3 @@ class PerfCgroupSource:
 
     def close(self) -> None:
         self._leave(self._opened)
-
-
-make = PerfCgroupSource

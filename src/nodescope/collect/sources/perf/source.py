@@ -20,12 +20,11 @@ from typing import Any
 import numpy as np
 
 from nodescope.base.block import Block, Table
-from nodescope.base.entity import Entity
 from nodescope.base.errors import SourceAbsent, SourceFailed
 from nodescope.base.metric import Metric
-from nodescope.collect.files.cores import parse_core_list
+from nodescope.collect.files.cores import name_core, parse_core_list
 from nodescope.collect.files.layout import NAN
-from nodescope.collect.run.source import Context
+from nodescope.collect.run.source import CallDefaults, Context
 from nodescope.collect.sources.perf.perf_event import GROUPS, SYSTEM_CALLS, Count, PerfCalls, explain
 
 COLUMNS = (
@@ -78,12 +77,10 @@ class Sum:
         self.node_seconds += max(enabled, running) / 1e9 / cores
 
 
-class PerfSource:
+class PerfSource(CallDefaults):
     """Two groups of two events on every core."""
 
     name = "perf"
-    pace_seconds = 1.0
-    deadline_seconds = 10.0
 
     def __init__(self, context: Context, calls: PerfCalls = SYSTEM_CALLS) -> None:
         self.pace_seconds = context.settings.interval_seconds
@@ -91,7 +88,6 @@ class PerfSource:
         self._calls = calls
         self._groups: dict[tuple[str, str], list[int]] = {}
         self._sums: dict[tuple[str, str], Sum] = {}
-        self._entities: tuple[Entity, ...] = ()
         self._online: list[int] = []
         if not context.root.is_fixture:
             self._open_cores()
@@ -133,8 +129,6 @@ class PerfSource:
 
     def parse(self, answer: Any, mono_ns: int) -> tuple[Block, ...]:
         cores = sorted(answer, key=int)
-        if [entity.ids[0] for entity in self._entities] != cores:
-            self._entities = tuple(Entity("cpu", (core,), (("cpu", core),)) for core in cores)
         values = np.full((len(cores), len(TABLE.metrics)), NAN)
         for row, core in enumerate(cores):
             for place, name in enumerate(GROUPS):
@@ -143,7 +137,7 @@ class PerfSource:
                     values[row, 2 * place : 2 * place + 2] = sums.first, sums.second
                     values[row, 4 + place] = sums.seconds
                     values[row, 6] = sums.node_seconds
-        return (Block(TABLE, self._entities, values, mono_ns),)
+        return (Block(TABLE, tuple(map(name_core, cores)), values, mono_ns),)
 
     def _add(self, core: str, name: str, numbers: list[int] | None, cores: int) -> Sum | None:
         sums = self._sums.get((core, name))
@@ -171,6 +165,3 @@ def list_online(context: Context) -> list[int]:
         return parse_core_list(text)
     except ValueError:
         return [0]
-
-
-make = PerfSource

@@ -25,7 +25,7 @@ from nodescope.base.entity import Entity
 from nodescope.base.errors import SourceAbsent
 from nodescope.base.metric import Metric
 from nodescope.base.text import clean_text
-from nodescope.collect.run.source import Context
+from nodescope.collect.run.source import CallDefaults, Context
 from nodescope.collect.sources.pod_resources.grpc_unary import call_unary, parse_fields
 
 SOCKET = "var/lib/kubelet/pod-resources/kubelet.sock"
@@ -99,16 +99,14 @@ def name_assignment(assignment: dict[str, str]) -> Entity | None:
     return Entity("gpu", ids, tuple((label, found[label]) for label in LABELS))
 
 
-class PodResourcesSource:
+class PodResourcesSource(CallDefaults):
     """Asks kubelet now and then: assignments change when pods do."""
 
     name = "pod_resources"
     pace_seconds = 5.0
-    deadline_seconds = 10.0
 
     def __init__(self, context: Context) -> None:
         self._context = context
-        self._entities: tuple[Entity, ...] = ()
         saved = f"calls/{self.name}.json" if context.root.is_fixture else SOCKET
         if not context.root.exists(saved):
             raise SourceAbsent(ABSENT)
@@ -120,12 +118,4 @@ class PodResourcesSource:
     def parse(self, answer: Any, mono_ns: int) -> tuple[Block, ...]:
         found = dict.fromkeys(entity for item in answer if (entity := name_assignment(item)) is not None)
         entities = tuple(found)[: self._context.limit("gpu")]
-        if entities != self._entities:
-            self._entities = entities
-        return (Block(TABLE, self._entities, np.ones((len(entities), 1)), mono_ns),)
-
-    def close(self) -> None:
-        """Nothing is kept open."""
-
-
-make = PodResourcesSource
+        return (Block(TABLE, entities, np.ones((len(entities), 1)), mono_ns),)

@@ -363,6 +363,3 @@ def _largest(scores: Values, count: int) -> NDArray[np.intp]:
 def _descending(scores: Values, rows: NDArray[np.intp]) -> list[int]:
     ranked: list[int] = rows[np.argsort(-scores[rows], kind="stable")].tolist()
     return ranked
-
-
-make = ProcessSource
