@@ -27,9 +27,9 @@ from nodescope.base.frame import Frame
 from nodescope.base.log import Log
 from nodescope.base.status import ArchiveStatus, CopyStatus
 from nodescope.keep.copy.copied_files import read_status
-from nodescope.keep.disk import Disk
+from nodescope.keep.disk import Disk, read_json
 from nodescope.keep.folder import CLOSED, OPEN, DataFolder
-from nodescope.keep.lock import FolderLock, is_free, read_holder
+from nodescope.keep.lock import FolderLock, is_free
 from nodescope.keep.log_writer import LogWriter
 from nodescope.keep.retention import RetentionLimits, read_free_bytes
 from nodescope.keep.session import Session, write_session
@@ -266,7 +266,7 @@ class Archiver:
         if not lock.take(
             {"node": self.session.node_name, "run": self.session.run_id, "since": self.session.start_time}
         ):
-            holder = read_holder(self.folder.lock)
+            holder = read_json(self.folder.lock)
             raise ArchiveBusy(
                 f"{self.folder.path} is written by the agent of node {holder.get('node', 'unnamed')} "
                 f"(run {holder.get('run', 'unnamed')}, since {holder.get('since', 'a moment ago')}); "

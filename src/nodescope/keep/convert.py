@@ -205,7 +205,7 @@ def list_outcomes(frames: Sequence[Frame]) -> list[tuple[int, dict[str, list[str
 
 def sweep(disk: Disk, folder: DataFolder) -> None:
     """What a crash left half done: temporary files, and sidecars whose file never came."""
-    for partition in [*folder.partitions(), *folder.rollup.glob("dt=*/identifier=*")]:
+    for partition in [*folder.partitions(), *folder.rollup.partitions()]:
         for temporary in partition.glob(f"*{TEMPORARY}"):
             disk.remove(temporary)
         for sidecar in partition.glob(f"*{SIDECAR}"):

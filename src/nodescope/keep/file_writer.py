@@ -16,8 +16,7 @@ from nodescope.base.block import Integers
 from nodescope.keep.disk import TEMPORARY, Disk
 from nodescope.keep.folder import SIDECAR
 from nodescope.keep.label_columns import Subject
-from nodescope.keep.parquet import ArchiveWriter, SampleRows
-from nodescope.keep.segment import Gathered
+from nodescope.keep.parquet import SampleRows, create_archive
 from nodescope.keep.sidecar import Head, Sidecar, Ticks, render_sidecar
 
 
@@ -33,7 +32,7 @@ class FileContext:
 
 
 def write_file(
-    disk: Disk, path: Path, subjects: Sequence[Subject], parts: Iterable[Gathered], context: FileContext
+    disk: Disk, path: Path, subjects: Sequence[Subject], parts: Iterable[SampleRows], context: FileContext
 ) -> tuple[int, int]:
     """(rows, bytes) of a file; each part is a metric, in order of name, its ranks are places in subjects."""
     temporary = path.with_name(path.name + TEMPORARY)
@@ -41,23 +40,20 @@ def write_file(
     scopes: dict[str, tuple[str, ...]] = {}
     scope_of = [subject.label("l_scope") or "" for subject in subjects]
     spans = SeriesSpans(len(subjects))
-    with disk.create(temporary) as output:
-        with ArchiveWriter(output, subjects, {"segments": context.segments, "replaces": []}) as writer:
-            for part in parts:
-                name = part.metric.name
-                metrics.append(part.metric)
-                writer.add(SampleRows(name, part.metric.kind, part.rank, part.time_ms, part.value))
-                places = spans.note(part.rank, part.time_ms)
-                scopes[name] = tuple(sorted({scope_of[place] for place in places}))
-        output.sync()
-        size = output.tell()
+    footer = {"segments": context.segments, "replaces": []}
+    with create_archive(disk, temporary, subjects, footer) as writer:
+        for part in parts:
+            metrics.append(part.metric)
+            writer.add(part)
+            places = spans.note(part.rank, part.time_ms)
+            scopes[part.metric.name] = tuple(sorted({scope_of[place] for place in places}))
     ticks, identifier = context.ticks, path.parent.name.removeprefix("identifier=")
     from_ms, to_ms = int(ticks.time_ms[0]), int(ticks.time_ms[-1])
     head = Head(writer.rows, from_ms, to_ms, context.node, identifier, context.segments)
     kept = tuple(spans.mark(subjects))
     sidecar = Sidecar(head, tuple(metrics), kept, ticks, scopes, context.events, context.outcomes)
     publish(disk, temporary, path, render_sidecar(sidecar))
-    return writer.rows, size
+    return writer.rows, writer.output.tell()
 
 
 def publish(disk: Disk, temporary: Path, path: Path, sidecar: bytes) -> None:

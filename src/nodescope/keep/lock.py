@@ -71,11 +71,3 @@ def is_free(path: Path) -> bool:
         return True
     finally:
         lock.release()
-
-
-def read_holder(path: Path) -> dict[str, Any]:
-    try:
-        content = json.loads(path.read_text())
-    except (OSError, ValueError):
-        return {}
-    return content if isinstance(content, dict) else {}

@@ -75,7 +75,7 @@ def read_free_bytes(path: Path) -> int:
 
 def apply_retention(disk: Disk, folder: DataFolder, limits: RetentionLimits, now_ms: int) -> Freed:
     raw = sorted((weigh(file) for file in folder.files()), key=lambda one: one.end_ms)
-    rollups = sorted((weigh(file) for file in folder.rollups()), key=lambda one: one.end_ms)
+    rollups = sorted((weigh(file) for file in folder.rollup.files()), key=lambda one: one.end_ms)
     freed = Freed(left_bytes=sum(one.size_bytes for one in (*raw, *rollups)))
     oldest_ms = now_ms - round(limits.age_seconds * 1000)
     oldest_rollup_ms = now_ms - round(limits.rollup_age_seconds * 1000)
@@ -124,7 +124,7 @@ def remove(disk: Disk, one: Weighed, freed: Freed) -> None:
 
 def remove_empty_folders(folder: DataFolder, before_ms: int) -> None:
     """Partitions of past days with nothing left in them."""
-    for partition in [*folder.partitions(), *folder.rollup.glob("dt=*/identifier=*")]:
+    for partition in [*folder.partitions(), *folder.rollup.partitions()]:
         try:
             if partition.stat().st_mtime * 1000 < before_ms:
                 partition.rmdir()

@@ -210,7 +210,7 @@ def renew_rollups(disk: Disk, folder: DataFolder, partition: Path) -> int:
     files = [file for file in list_partition(partition) if file.kind == "consolidated"]
     made = 0
     for file in files:
-        target = folder.rollup_partition(file.day, file.identifier)
+        target = folder.rollup.partition(file.day, file.identifier)
         try:
             source = open_source(file.path)
             segments = dict(source.sidecar.head.segments)

@@ -153,15 +153,8 @@ def _unpack_head(data: bytes) -> tuple[dict[str, Any], int]:
 
 
 def _head_from_json(content: Mapping[str, Any]) -> Head:
-    return Head(
-        content["rows"],
-        content["from_ms"],
-        content["to_ms"],
-        content["node"],
-        content["identifier"],
-        content["segments"],
-        tuple(content["replaces"]),
-    )
+    fields = {name: content[name] for name in Head.__dataclass_fields__}
+    return Head(**{**fields, "replaces": tuple(content["replaces"])})
 
 
 def _unpack(data: bytes) -> Any:
@@ -199,8 +192,7 @@ class SidecarStory:
 
 def _parse_story(data: bytes) -> SidecarStory:
     story = _unpack(data)
-    outcomes = [(time_ms, outcomes) for time_ms, outcomes in story["outcomes"]]
-    return SidecarStory(story["seen"], story["events"], outcomes)
+    return SidecarStory(story["seen"], story["events"], list(map(tuple, story["outcomes"])))
 
 
 def _parse_ticks(data: bytes) -> Ticks:

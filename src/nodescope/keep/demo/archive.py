@@ -22,7 +22,7 @@ from nodescope.keep.folder import (
     render_stamp,
 )
 from nodescope.keep.label_columns import Identity
-from nodescope.keep.segment import Gathered
+from nodescope.keep.parquet import SampleRows
 from nodescope.keep.session import Session, render_time, write_session
 
 ROTATION_MS = 90_000
@@ -71,14 +71,14 @@ def write_demo_file(
     return rows
 
 
-def gather_columns(columns: Sequence[DemoColumn], ranks: Mapping[Identity, int]) -> Iterator[Gathered]:
+def gather_columns(columns: Sequence[DemoColumn], ranks: Mapping[Identity, int]) -> Iterator[SampleRows]:
     """Metric by metric, subjects in order: as the archive is sorted."""
     by_metric: dict[str, list[DemoColumn]] = {}
     for column in sorted(columns, key=lambda column: (column.metric.name, column.identity)):
         by_metric.setdefault(column.metric.name, []).append(column)
     for group in by_metric.values():
         lengths = [len(column.time_ms) for column in group]
-        yield Gathered(
+        yield SampleRows(
             group[0].metric,
             np.repeat([ranks[column.identity] for column in group], lengths),
             np.concatenate([column.time_ms for column in group]),

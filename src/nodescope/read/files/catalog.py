@@ -14,7 +14,7 @@ import numpy as np
 
 from nodescope.base.errors import RequestRejected
 from nodescope.base.metric import Metric
-from nodescope.keep.label_columns import LABELS, Identity, Subject
+from nodescope.keep.label_columns import LABELS, Identity, Subject, learn_subject
 from nodescope.read.files.listing import FileEntry, Refusal, list_files
 
 CONTAINER = LABELS.index("l_container_id")
@@ -121,12 +121,7 @@ def list_subjects(labelled: Labelled, group: Sequence[FileEntry]) -> list[Subjec
 
 def learn_all(found: dict[Identity, Subject], subjects: Iterable[Subject]) -> None:
     for subject in subjects:
-        identity = subject.identity
-        there = found.get(identity)
-        if there is None:
-            found[identity] = subject
-        else:
-            there.learn(subject)
+        learn_subject(found, subject.identity, subject)
 
 
 # -- making one -------------------------------------------------------------------
