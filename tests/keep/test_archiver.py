@@ -58,7 +58,7 @@ def make(tmp_path: Path) -> Iterator[Make]:
 def wait_written(archiver: Archiver, sequence: int) -> None:
     """Until the thread has taken this frame; the test's own deadline is the runner's."""
     poll = threading.Event()
-    while archiver.counts.frames + archiver.counts.lost <= sequence:
+    while archiver.counts.frames + archiver.counts.frames_lost <= sequence:
         poll.wait(0.01)
 
 

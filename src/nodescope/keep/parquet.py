@@ -58,6 +58,24 @@ SCHEMA = pa.schema(
 )
 
 
+def open_writer(output: Output, schema: pa.Schema, **options: Any) -> pq.ParquetWriter:
+    return pq.ParquetWriter(
+        output,
+        schema,
+        compression="zstd",
+        compression_level=3,
+        use_dictionary=[field.name for field in schema if field.type == TEXT],
+        write_page_index=True,
+        store_schema=False,
+        **options,
+    )
+
+
+def close_writer(writer: pq.ParquetWriter, footer: Mapping[str, Any]) -> None:
+    writer.add_key_value_metadata({FOOTER.decode(): json.dumps(footer)})
+    writer.close()
+
+
 @dataclass(frozen=True, slots=True)
 class SampleRows:
     """Rows of one metric, sorted by series and time. An infinite value means unlimited."""
@@ -86,16 +104,11 @@ class ArchiveWriter:
         for place, name in enumerate(LABELS):
             self._codes[name] = encode_strings([subject.labels[place] for subject in self.subjects])
         containers = len(self._codes["l_container_id"][1])
-        self._writer = pq.ParquetWriter(
+        self._writer = open_writer(
             self.output,
             SCHEMA,
-            compression="zstd",
-            compression_level=3,
-            use_dictionary=[name for name in SCHEMA.names if name not in ("time", "value")],
             max_rows_per_page=PAGE_ROWS,
-            write_page_index=True,
             write_statistics=list(STATISTICS),
-            store_schema=False,
             bloom_filter_options={"l_container_id": {"ndv": max(1, containers), "fpp": BLOOM_RATIO}},
         )
 
@@ -138,9 +151,7 @@ class ArchiveWriter:
     def close(self) -> None:
         """The footer, and with it a file that readers accept."""
         self._flush()
-        content = {"version": VERSION, "rows": self.rows, **self.footer}
-        self._writer.add_key_value_metadata({FOOTER.decode(): json.dumps(content)})
-        self._writer.close()
+        close_writer(self._writer, {"version": VERSION, "rows": self.rows, **self.footer})
 
 
 @contextmanager

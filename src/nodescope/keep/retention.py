@@ -10,6 +10,7 @@ that is said.
 """
 
 import os
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -125,10 +126,8 @@ def remove(disk: Disk, one: Weighed, freed: Freed) -> None:
 def remove_empty_folders(folder: DataFolder, before_ms: int) -> None:
     """Partitions of past days with nothing left in them."""
     for partition in [*folder.partitions(), *folder.rollup.partitions()]:
-        try:
+        # It may not be empty, or be made anew meanwhile.
+        with suppress(OSError):
             if partition.stat().st_mtime * 1000 < before_ms:
                 partition.rmdir()
                 partition.parent.rmdir()
-        except OSError:
-            # Not empty, or made anew meanwhile.
-            pass

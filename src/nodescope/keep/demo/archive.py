@@ -12,7 +12,7 @@ from nodescope.keep.demo.plan import Planter, plan_node
 from nodescope.keep.demo.samples import DemoColumn, run_of, sample_file
 from nodescope.keep.demo.story import DemoNode, DemoRequest
 from nodescope.keep.disk import Disk
-from nodescope.keep.file_writer import FileContext, write_file
+from nodescope.keep.file_writer import begin_head, write_file
 from nodescope.keep.folder import (
     MS_PER_HOUR,
     PARQUET,
@@ -24,6 +24,7 @@ from nodescope.keep.folder import (
 from nodescope.keep.label_columns import Identity
 from nodescope.keep.parquet import SampleRows
 from nodescope.keep.session import Session, render_time, write_session
+from nodescope.keep.sidecar import Sidecar
 
 ROTATION_MS = 90_000
 # The last stretch is left as a collector leaves it: small files.
@@ -59,15 +60,11 @@ def write_demo_file(
     first, last = int(ticks.time_ms[0]), int(ticks.time_ms[-1])
     stem = f"{kind}-{render_stamp(first)}" + (f"-{render_stamp(last)}" if kind == "consolidated" else "")
     subjects = dict(sorted(page.subjects.items()))
-    context = FileContext(
-        request.node,
-        ticks,
-        {run_of(request): [[number, number]]},
-        list_events(request, node, from_ms, to_ms),
-        [(first, {"container": ["ok", ""]})],
-    )
+    head = begin_head(ticks, request.node, partition, {run_of(request): [[number, number]]})
+    events, outcomes = list_events(request, node, from_ms, to_ms), [(first, {"container": ["ok", ""]})]
+    sidecar = Sidecar(head, (), tuple(subjects.values()), ticks, {}, events, outcomes)
     parts = gather_columns(page.columns, {identity: place for place, identity in enumerate(subjects)})
-    rows, _ = write_file(disk, partition / f"{stem}{PARQUET}", list(subjects.values()), parts, context)
+    rows, _ = write_file(disk, partition / f"{stem}{PARQUET}", sidecar, parts)
     return rows
 
 

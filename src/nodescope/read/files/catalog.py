@@ -108,7 +108,7 @@ def list_subjects(labelled: Labelled, group: Sequence[FileEntry]) -> list[Subjec
     first = np.full(len(labelled), 2**62, np.int64)
     last = np.zeros(len(labelled), np.int64)
     for entry in group:
-        seen = entry.sidecar.story().seen if entry.sidecar else {}
+        seen = entry.sidecar.story.seen if entry.sidecar else {}
         mine = np.tile(np.array([[entry.from_ms], [entry.to_ms]], np.int64), (1, len(labelled)))
         for place, span in seen.items():
             mine[:, int(place)] = span

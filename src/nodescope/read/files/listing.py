@@ -41,10 +41,10 @@ class FileEntry:
 
     def story(self) -> SidecarStory | None:
         """Events and outcomes; parsed once."""
-        return self.sidecar.story() if self.sidecar else None
+        return self.sidecar.story if self.sidecar else None
 
     def ticks(self) -> Ticks | None:
-        return self.sidecar.ticks() if self.sidecar else None
+        return self.sidecar.ticks if self.sidecar else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -139,7 +139,7 @@ def read_written(catalog: Catalog, tail: LiveTail | None, from_ms: int, to_ms: i
         if entry.sidecar is None:
             continue
         try:
-            events = entry.sidecar.story().events
+            events = entry.sidecar.story.events
         except ArchiveRefused:
             # Its head was good, its story is not; the catalog's other files are.
             continue
