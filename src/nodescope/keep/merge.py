@@ -132,7 +132,9 @@ def gather_rows(
         yield join_series(metrics[pending[0][0]], pending, ranks)
 
 
-def join_series(metric: Metric, many: Sequence[Series], ranks: Mapping[Identity, int]) -> SampleRows:
+def join_series(
+    metric: Metric, many: Sequence[tuple[Any, Identity, Integers, Floats]], ranks: Mapping[Identity, int]
+) -> SampleRows:
     _, identities, times, values = zip(*many)
     places = np.array([ranks[identity] for identity in identities], np.int64)
     rank = np.repeat(places, [len(value) for value in values])

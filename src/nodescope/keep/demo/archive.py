@@ -3,14 +3,14 @@
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
-
-import numpy as np
 
 from nodescope.base.frame import EXIT, OOM_EXIT, START
 from nodescope.keep.demo.plan import Planter, plan_node
 from nodescope.keep.demo.samples import DemoColumn, run_of, sample_file
-from nodescope.keep.demo.story import DemoNode, DemoRequest
+from nodescope.keep.demo.story import DemoNode, DemoRequest, span_of
 from nodescope.keep.disk import Disk
 from nodescope.keep.file_writer import begin_head, write_file
 from nodescope.keep.folder import (
@@ -22,6 +22,7 @@ from nodescope.keep.folder import (
     render_stamp,
 )
 from nodescope.keep.label_columns import Identity
+from nodescope.keep.merge import join_series
 from nodescope.keep.parquet import SampleRows
 from nodescope.keep.session import Session, render_time, write_session
 from nodescope.keep.sidecar import Sidecar
@@ -70,17 +71,10 @@ def write_demo_file(
 
 def gather_columns(columns: Sequence[DemoColumn], ranks: Mapping[Identity, int]) -> Iterator[SampleRows]:
     """Metric by metric, subjects in order: as the archive is sorted."""
-    by_metric: dict[str, list[DemoColumn]] = {}
-    for column in sorted(columns, key=lambda column: (column.metric.name, column.identity)):
-        by_metric.setdefault(column.metric.name, []).append(column)
-    for group in by_metric.values():
-        lengths = [len(column.time_ms) for column in group]
-        yield SampleRows(
-            group[0].metric,
-            np.repeat([ranks[column.identity] for column in group], lengths),
-            np.concatenate([column.time_ms for column in group]),
-            np.concatenate([column.value for column in group]),
-        )
+    in_order = sorted(columns, key=lambda column: (column.metric.name, column.identity))
+    for _, group in groupby(in_order, lambda column: column.metric.name):
+        many = list(group)
+        yield join_series(many[0].metric, many, ranks)
 
 
 def list_events(request: DemoRequest, node: DemoNode, from_ms: int, to_ms: int) -> list[dict[str, Any]]:
@@ -150,24 +144,16 @@ def write_node(
 
 def derive_most(node: DemoNode) -> dict[str, Any]:
     means = {names: total / seconds for names, (total, seconds) in node.used.items()}
-    namespace, pod, container = max(means, key=lambda names: means[names])
-    return {
-        "metric": "memory",
-        "namespace": namespace,
-        "pod": pod,
-        "container": container,
-        "mean": means[namespace, pod, container],
-    }
+    names, mean = max(means.items(), key=itemgetter(1))
+    return {"metric": "memory", **dict(zip(("namespace", "pod", "container"), names)), "mean": mean}
 
 
 def render_truth(
     request: DemoRequest, planted: Sequence[Mapping[str, Any]], most: Sequence[Mapping[str, Any]] = ()
 ) -> bytes:
-    start_ms = request.start_ms
     content = {
         "seed": request.seed,
-        "from": start_ms / 1000,
-        "to": request.end_ms / 1000,
+        **span_of(request.start_ms, request.end_ms),
         "containers": request.containers,
         "planted": list(planted),
         "most": list(most),
