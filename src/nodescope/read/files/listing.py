@@ -149,5 +149,4 @@ def open_foreign(path: Path, size_bytes: int) -> FileEntry:
     """Arrow is loaded only when such a file is met."""
     from nodescope.read.files.other_parquet import read_span  # noqa: PLC0415
 
-    span = read_span(path)
-    return FileEntry(path, span.from_ms, span.to_ms, span.rows, size_bytes, None)
+    return FileEntry(path, *read_span(path), size_bytes, None)
