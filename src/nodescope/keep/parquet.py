@@ -163,11 +163,11 @@ def create_archive(
         writer = ArchiveWriter(output, subjects, footer)
         try:
             yield writer
-        except BaseException:
+            writer.close()
+            output.sync()
+        finally:
+            # Nothing to a file that is closed.
             writer.abandon()
-            raise
-        writer.close()
-        output.sync()
 
 
 class RowGroupLabels:

@@ -14,10 +14,9 @@ import numpy as np
 
 from nodescope.base.errors import RequestRejected
 from nodescope.base.metric import Metric
-from nodescope.keep.label_columns import LABELS, Identity, Subject, learn_subject
+from nodescope.keep.label_columns import Identity, Subject, learn_subject
 from nodescope.read.files.listing import FileEntry, Refusal, list_files
 
-CONTAINER = LABELS.index("l_container_id")
 # Ids are shortened to this in tables for people; docker's habit.
 SHORT_CHARACTERS = 12
 
