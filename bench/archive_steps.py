@@ -226,7 +226,7 @@ def write_day(folder: Path, containers: int) -> None:
     from nodescope.keep.file_writer import publish
     from nodescope.keep.folder import DataFolder
     from nodescope.keep.label_columns import describe_entity
-    from nodescope.keep.parquet import ArchiveWriter, SampleRows
+    from nodescope.keep.parquet import SampleRows, create_archive
     from nodescope.keep.sidecar import Head, Sidecar, Ticks, render_sidecar
 
     start_ms = DAY_START_MS
@@ -248,17 +248,13 @@ def write_day(folder: Path, containers: int) -> None:
     path = partition / "consolidated-20260301T000000Z-20260301T235959Z.parquet"
     disk = Disk()
     temporary = path.with_suffix(".tmp")
-    with (
-        disk.create(temporary) as output,
-        ArchiveWriter(output, subjects, {"segments": {"b": [[1, 960]]}, "replaces": []}) as writer,
-    ):
+    footer = {"segments": {"b": [[1, 960]]}, "replaces": []}
+    with create_archive(disk, temporary, subjects, footer) as writer:
         for metric in (usage, current):
             for rank in range(containers):
                 steps = dice.integers(0, 20_000, DAY_SECONDS).astype(float)
                 value = np.cumsum(steps) if metric is usage else 2.0**28 + np.rint(steps / 2000) * 4096
-                writer.add(
-                    SampleRows(metric.name, metric.kind, np.full(DAY_SECONDS, rank, np.int64), times, value)
-                )
+                writer.add(SampleRows(metric, np.full(DAY_SECONDS, rank, np.int64), times, value))
     ticks = Ticks(times, times * 1_000_000, np.zeros(DAY_SECONDS, np.int64), ("b",))
     head = Head(writer.rows, int(times[0]), int(times[-1]), "n1", "n1", {"b": [[1, 960]]})
     scopes = {usage.name: ("container",), current.name: ("container",)}

@@ -13,10 +13,10 @@ from tests.support import TurnableClock
 from nodescope.base.errors import ArchiveBusy
 from nodescope.keep.archiver import ArchivePlan, Archiver
 from nodescope.keep.copy.copied_files import Status, write_status
-from nodescope.keep.disk import Disk, Operation
+from nodescope.keep.disk import Disk, Operation, read_json
 from nodescope.keep.folder import DataFolder
 from nodescope.keep.retention import RetentionLimits
-from nodescope.keep.session import Session, read_session
+from nodescope.keep.session import Session
 from nodescope.publish.self_metrics import archive_families
 
 PLAN = ArchivePlan(1000.0, 5.0, RetentionLimits(7 * 86400.0, 2**32, 0, 90 * 86400.0))
@@ -58,7 +58,7 @@ def make(tmp_path: Path) -> Iterator[Make]:
 def wait_written(archiver: Archiver, sequence: int) -> None:
     """Until the thread has taken this frame; the test's own deadline is the runner's."""
     poll = threading.Event()
-    while archiver.counts.frames + archiver.counts.lost <= sequence:
+    while archiver.counts.frames + archiver.counts.frames_lost <= sequence:
         poll.wait(0.01)
 
 
@@ -85,7 +85,7 @@ def test_the_folder_is_free_again_after_the_first_has_gone(make: Make) -> None:
     first.stop()
     second = make("run2")
     second.start()
-    assert read_session(second.folder)["run_id"] == "run2"
+    assert read_json(second.folder.session)["run_id"] == "run2"
     assert (second.folder.sessions / "run1.json").exists()
 
 

@@ -132,7 +132,7 @@ def test_a_file_is_not_merged_while_its_log_is_there(tmp_path: Path) -> None:
     (folder.wal / "keep").write_bytes(log.read_bytes())
     consolidator = Consolidator(Disk(), folder)
     partition = folder.partitions()[0]
-    planned = {path.name for batch in consolidator.plan(partition, "hour", LATER_MS) for path in batch.paths}
+    planned = {path.name for batch in consolidator.plan(partition, "hour", LATER_MS) for path in batch}
     assert "metrics-20260301T115905Z.parquet" not in planned
     consolidator.run_pass(LATER_MS)
     assert archived_times(folder) == list(range(20))

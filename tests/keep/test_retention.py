@@ -15,7 +15,7 @@ DAY_MS = 86_400_000
 def make_file(folder: DataFolder, age_days: float, size: int = 1000, kind: str = "metrics") -> Path:
     at_ms = NOW_MS - round(age_days * DAY_MS)
     partition = (
-        folder.rollup_partition(render_day(at_ms), "n1")
+        folder.rollup.partition(render_day(at_ms), "n1")
         if kind == "minute"
         else folder.partition(render_day(at_ms), "n1")
     )

@@ -12,8 +12,9 @@ from nodescope.base.errors import ArchiveBusy, RequestRejected
 from nodescope.base.log import Log, set_up_logging
 from nodescope.base.quantity import render_bytes
 from nodescope.base.settings import Settings
+from nodescope.keep.disk import read_json
 from nodescope.keep.folder import DataFolder
-from nodescope.keep.lock import FolderLock, read_holder
+from nodescope.keep.lock import FolderLock
 from nodescope.keep.retention import apply_retention, build_limits
 from nodescope.wiring import choose_data, read_settings
 
@@ -78,9 +79,9 @@ def take(lock: FolderLock) -> None:
     deadline_ns = clock.mono_ns() + round(WAIT_SECONDS * 1e9)
     stop = threading.Event()
     while not lock.take({"pid": os.getpid(), "command": "consolidate"}):
-        if read_holder(lock.path).get("command") == "consolidate" or clock.mono_ns() > deadline_ns:
+        if read_json(lock.path).get("command") == "consolidate" or clock.mono_ns() > deadline_ns:
             raise ArchiveBusy(
-                f"{lock.path.parent.parent} is being consolidated by process {read_holder(lock.path).get('pid')}"
+                f"{lock.path.parent.parent} is being consolidated by process {read_json(lock.path).get('pid')}"
             )
         clock.wait_until(clock.mono_ns() + 200_000_000, stop)
 
@@ -94,10 +95,10 @@ def show_plan(folder: DataFolder) -> int:
     for partition in folder.partitions():
         for level in ("hour", "day"):
             for batch in consolidator.plan(partition, level, now_ms):
-                size = sum(path.stat().st_size for path in batch.paths)
+                size = sum(path.stat().st_size for path in batch)
                 sys.stdout.write(
-                    f"{partition.relative_to(folder.path)}: {len(batch.paths)} files of {render_bytes(size)} "
-                    f"into one {level}: {batch.paths[0].name} ... {batch.paths[-1].name}\n"
+                    f"{partition.relative_to(folder.path)}: {len(batch)} files of {render_bytes(size)} "
+                    f"into one {level}: {batch[0].name} ... {batch[-1].name}\n"
                 )
     return 0
 

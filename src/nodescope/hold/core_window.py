@@ -7,20 +7,19 @@ Windows over single cores and sets of cores, asked for by number.
     AvgCore_IPC   the plain mean over the cores of each interval, as that model has it
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
 from nodescope.base.errors import RequestRejected
-from nodescope.hold.feature import CORE_FEATURES, THESIS_FEATURES, Feature, Way
+from nodescope.hold.feature import CORE_FEATURES, THESIS_FEATURES, Way
 from nodescope.hold.ring import Ring
 from nodescope.hold.window import (
     FeatureValues,
     Look,
     NodeWindow,
     add_feature,
-    add_statistics,
-    explain_missing,
+    add_first,
     take_intervals,
 )
 
@@ -76,7 +75,7 @@ def add_core_features(
         for feature in THESIS_FEATURES:
             for core, look in looks.items():
                 add_feature(window, f"Core{core}_{feature.name}", feature, look)
-            _add_average(window, feature, list(looks.values()))
+            add_first(window, f"AvgCore_{feature.name}", feature, lambda way: _average(way, looks.values()))
         return
     together = Look(ring, after_ns, now_mono_ns, frozenset(cores))
     for feature in CORE_FEATURES:
@@ -85,20 +84,8 @@ def add_core_features(
         add_feature(window, f"cores_{feature.name}", feature, together)
 
 
-def _add_average(window: NodeWindow, feature: Feature, looks: Sequence[Look]) -> None:
+def _average(way: Way, looks: Iterable[Look]) -> FeatureValues | str:
     """Mean over the cores, interval by interval; an interval that lacks a core is left out."""
-    name = f"AvgCore_{feature.name}"
-    reasons: dict[str, str] = {}
-    for way in feature.ways:
-        taken = _average(way, looks)
-        if not isinstance(taken, str):
-            add_statistics(window, name, way.source, taken)
-            return
-        reasons[way.source] = taken
-    window.missing[name] = explain_missing(feature, window.outcomes, reasons)
-
-
-def _average(way: Way, looks: Sequence[Look]) -> FeatureValues | str:
     columns = []
     for look in looks:
         found = take_intervals(way, *look.moments(way.table))

@@ -46,8 +46,13 @@ def pair(top: str, bottom: str, scale: float = 1.0) -> tuple[Weights, Weights]:
     return ((top, scale),), ((bottom, 1.0),)
 
 
-def pcm(top: str, bottom: str, scale: float = 1.0, table: str = "pcm") -> Way:
-    return Way("pcm", table, *pair(f"{table}.{top}", f"{table}.{bottom}", scale))
+def pcm(top: str, bottom: str = "", scale: float = 1.0, table: str = "pcm") -> Way:
+    """Over the seconds in which it was counted, unless something else is the bottom."""
+    return Way("pcm", table, *pair(f"{table}.{top}", f"{table}.{bottom or top + '.seconds'}", scale))
+
+
+def core(top: str, bottom: str = "", scale: float = 1.0) -> Way:
+    return pcm(top, bottom, scale, "pcm.core")
 
 
 def stalled(name: str, resource: str, words: str) -> Feature:
@@ -104,35 +109,12 @@ FEATURES: tuple[Feature, ...] = (
         (pcm("cache.missed", "cache.lookups"), PERF_CACHE),
     ),
     Feature(
-        "l3_miss_rate",
-        "1/s",
-        "Last-level cache misses per second.",
-        (pcm("l3_misses", "l3_misses.seconds"), PERF_NODE_MISSES),
+        "l3_miss_rate", "1/s", "Last-level cache misses per second.", (pcm("l3_misses"), PERF_NODE_MISSES)
     ),
-    Feature(
-        "l2_miss_rate",
-        "1/s",
-        "Second-level cache misses per second.",
-        (pcm("l2_misses", "l2_misses.seconds"),),
-    ),
-    Feature(
-        "mem_bw",
-        "GB/s",
-        "Memory bandwidth, read and write.",
-        (pcm("memory", "memory.seconds", 1e-9), RESCTRL),
-    ),
-    Feature(
-        "mem_read_bw",
-        "GB/s",
-        "Memory read bandwidth.",
-        (pcm("memory_read", "memory_read.seconds", 1e-9),),
-    ),
-    Feature(
-        "mem_write_bw",
-        "GB/s",
-        "Memory write bandwidth.",
-        (pcm("memory_written", "memory_written.seconds", 1e-9),),
-    ),
+    Feature("l2_miss_rate", "1/s", "Second-level cache misses per second.", (pcm("l2_misses"),)),
+    Feature("mem_bw", "GB/s", "Memory bandwidth, read and write.", (pcm("memory", scale=1e-9), RESCTRL)),
+    Feature("mem_read_bw", "GB/s", "Memory read bandwidth.", (pcm("memory_read", scale=1e-9),)),
+    Feature("mem_write_bw", "GB/s", "Memory write bandwidth.", (pcm("memory_written", scale=1e-9),)),
     Feature(
         "mem_bw_util",
         "ratio",
@@ -145,7 +127,7 @@ FEATURES: tuple[Feature, ...] = (
         "Mean core frequency.",
         (pcm("frequency.hertz_seconds", "frequency.seconds", 1e-9), CPUFREQ),
     ),
-    Feature("power_watts", "watts", "Power of the processors.", (pcm("energy", "energy.seconds"), RAPL)),
+    Feature("power_watts", "watts", "Power of the processors.", (pcm("energy"), RAPL)),
     Feature(
         "c0_residency",
         "ratio",
@@ -160,33 +142,28 @@ FEATURES: tuple[Feature, ...] = (
 )
 
 
-def of_core(name: str, unit: str, sentence: str, top: str, bottom: str, scale: float, *ways: Way) -> Feature:
-    """A feature of one core, from PCM or its fallbacks."""
-    return Feature(name, unit, sentence, (pcm(top, bottom, scale, "pcm.core"), *ways))
-
-
 # Features of single cores, on request. Over a set of cores these are means per core.
 CORE_FEATURES: tuple[Feature, ...] = (
     CPU_UTIL,
-    of_core("ipc", "ratio", "Instructions per cycle.", "ipc.instructions", "ipc.cycles", 1.0, PERF_IPC),
-    of_core("cache_miss", "ratio", "L3 miss ratio.", "cache.missed", "cache.lookups", 1.0, PERF_CACHE),
-    of_core(
-        "l3_miss_rate", "1/s", "L3 misses per second.", "l3_misses", "l3_misses.seconds", 1.0, PERF_MISSES
+    Feature("ipc", "ratio", "Instructions per cycle.", (core("ipc.instructions", "ipc.cycles"), PERF_IPC)),
+    Feature("cache_miss", "ratio", "L3 miss ratio.", (core("cache.missed", "cache.lookups"), PERF_CACHE)),
+    Feature("l3_miss_rate", "1/s", "L3 misses per second.", (core("l3_misses"), PERF_MISSES)),
+    Feature("l2_miss_rate", "1/s", "L2 misses per second.", (core("l2_misses"),)),
+    Feature(
+        "freq_ghz", "GHz", "Frequency.", (core("frequency.hertz_seconds", "frequency.seconds", 1e-9), CPUFREQ)
     ),
-    of_core("l2_miss_rate", "1/s", "L2 misses per second.", "l2_misses", "l2_misses.seconds", 1.0),
-    of_core("freq_ghz", "GHz", "Frequency.", "frequency.hertz_seconds", "frequency.seconds", 1e-9, CPUFREQ),
-    of_core("c0_residency", "ratio", "Share of time awake.", "c0.in_state", "c0.seconds", 1.0, CPUIDLE),
-    of_core("c1_residency", "ratio", "Share of time in C1.", "c1.in_state", "c1.seconds", 1.0),
-    of_core("c6_residency", "ratio", "Share of time in C6.", "c6.in_state", "c6.seconds", 1.0),
+    Feature("c0_residency", "ratio", "Share of time awake.", (core("c0.in_state", "c0.seconds"), CPUIDLE)),
+    Feature("c1_residency", "ratio", "Share of time in C1.", (core("c1.in_state", "c1.seconds"),)),
+    Feature("c6_residency", "ratio", "Share of time in C6.", (core("c6.in_state", "c6.seconds"),)),
 )
 
 # The names of the original model's inputs, in the units PCM prints once a
 # second: millions of misses per second, percent of time.
 THESIS_FEATURES: tuple[Feature, ...] = (
-    of_core("IPC", "ratio", "Instructions per cycle.", "ipc.instructions", "ipc.cycles", 1.0, PERF_IPC),
-    of_core("L3MISS", "million/s", "L3 misses.", "l3_misses", "l3_misses.seconds", 1e-6),
-    of_core("L2MISS", "million/s", "L2 misses.", "l2_misses", "l2_misses.seconds", 1e-6),
-    of_core("C0res", "percent", "Time awake.", "c0.in_state", "c0.seconds", 100.0),
-    of_core("C1res", "percent", "Time in C1.", "c1.in_state", "c1.seconds", 100.0),
-    of_core("C6res", "percent", "Time in C6.", "c6.in_state", "c6.seconds", 100.0),
+    Feature("IPC", "ratio", "Instructions per cycle.", (core("ipc.instructions", "ipc.cycles"), PERF_IPC)),
+    Feature("L3MISS", "million/s", "L3 misses.", (core("l3_misses", scale=1e-6),)),
+    Feature("L2MISS", "million/s", "L2 misses.", (core("l2_misses", scale=1e-6),)),
+    Feature("C0res", "percent", "Time awake.", (core("c0.in_state", "c0.seconds", 100.0),)),
+    Feature("C1res", "percent", "Time in C1.", (core("c1.in_state", "c1.seconds", 100.0),)),
+    Feature("C6res", "percent", "Time in C6.", (core("c6.in_state", "c6.seconds", 100.0),)),
 )

@@ -9,7 +9,7 @@ so that a thousand containers never shorten the node's own window.
 
 import threading
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from nodescope.base.block import Block, Table
@@ -48,12 +48,11 @@ class RingTrack:
     """When bytes, not age, last made a moment leave."""
 
 
-@dataclass(frozen=True, slots=True)
-class RingHeader:
-    """A frame without its blocks."""
-
-    frame: Frame
-    tables: tuple[str, ...]
+def pick_rows(moment: Moment, rows: Sequence[int]) -> Moment:
+    """The same moment with only these rows of its block."""
+    block = moment.block
+    entities = tuple(block.entities[row] for row in rows)
+    return replace(moment, block=Block(block.table, entities, block.values[rows], block.mono_ns))
 
 
 class Ring:
@@ -64,7 +63,8 @@ class Ring:
         self.ring_bytes = ring_bytes
         self.interval_seconds = interval_seconds
         self._tracks: dict[str, RingTrack] = {}
-        self._headers: deque[RingHeader] = deque()
+        # Frames without their blocks, and how many those were.
+        self._headers: deque[tuple[Frame, int]] = deque()
         self._latest: dict[str, Moment] = {}
         self._ended: dict[tuple[str, ...], int] = {}
         self._lock = threading.Lock()
@@ -76,9 +76,8 @@ class Ring:
             self._note_ends(frame)
             for block in frame.blocks:
                 self._append(Moment(frame.sequence, frame.at_ns, frame.mono_ns, block))
-            names = tuple(block.table.name for block in frame.blocks)
             bare = Frame(frame.sequence, frame.at_ns, frame.mono_ns, (), frame.outcomes, frame.events)
-            self._headers.append(RingHeader(bare, names))
+            self._headers.append((bare, len(frame.blocks)))
             self._expire(frame.mono_ns)
             self._shrink(frame.mono_ns)
 
@@ -112,22 +111,19 @@ class Ring:
         alive = [number for number, entity in enumerate(block.entities) if entity.key not in self._ended]
         if len(alive) == len(block.entities):
             return moment
-        entities = tuple(block.entities[number] for number in alive)
-        rest = Block(block.table, entities, block.values[alive], block.mono_ns)
-        return replace(moment, block=rest)
+        return pick_rows(moment, alive)
 
     @staticmethod
-    def _cost(moment: Moment, before: tuple[Entity, ...]) -> int:
+    def _cost(moment: Moment, neighbours: tuple[Entity, ...]) -> int:
+        """A set of entities is paid once, however many moments share it."""
         entities = moment.block.entities
-        names = 0 if entities is before else len(entities) * ENTITY_BYTES
+        names = 0 if entities is neighbours else len(entities) * ENTITY_BYTES
         return int(moment.block.values.nbytes) + BLOCK_BYTES + names
 
     def _drop_oldest(self, track: RingTrack) -> None:
         oldest = track.moments.popleft()
-        track.used_bytes -= int(oldest.block.values.nbytes) + BLOCK_BYTES
         following = track.moments[0].block.entities if track.moments else ()
-        if oldest.block.entities is not following:
-            track.used_bytes -= len(oldest.block.entities) * ENTITY_BYTES
+        track.used_bytes -= self._cost(oldest, following)
         if not track.moments:
             track.used_bytes = 0
 
@@ -135,7 +131,7 @@ class Ring:
         # One interval more than promised: a counter's window starts with the
         # frame just before it.
         oldest_ns = now_mono_ns - round((self.ring_seconds + 1.5 * self.interval_seconds) * 1e9)
-        while self._headers and self._headers[0].frame.mono_ns < oldest_ns:
+        while self._headers and self._headers[0][0].mono_ns < oldest_ns:
             self._headers.popleft()
         for track in self._tracks.values():
             while len(track.moments) > 1 and track.moments[0].mono_ns < oldest_ns:
@@ -167,7 +163,7 @@ class Ring:
     def newest(self) -> Frame | None:
         """The last tick's header: times, outcomes, events."""
         with self._lock:
-            return self._headers[-1].frame if self._headers else None
+            return self._headers[-1][0] if self._headers else None
 
     def latest(self) -> Mapping[str, Moment]:
         """The newest moment of every table, slow tables included."""
@@ -177,9 +173,7 @@ class Ring:
     def headers(self, after_mono_ns: int, until_mono_ns: int) -> list[Frame]:
         """Frames with time in (after, until]."""
         with self._lock:
-            return [
-                item.frame for item in self._headers if after_mono_ns < item.frame.mono_ns <= until_mono_ns
-            ]
+            return [frame for frame, _ in self._headers if after_mono_ns < frame.mono_ns <= until_mono_ns]
 
     def moments(
         self, table: str, after_mono_ns: int, until_mono_ns: int
@@ -218,8 +212,8 @@ class Ring:
     def since(self, sequence: int) -> tuple[bool, list[Frame]]:
         """Whole frames newer than a sequence number; False when some have left already."""
         with self._lock:
-            complete = not self._headers or self._headers[0].frame.sequence <= sequence + 1
-            wanted = [item for item in self._headers if item.frame.sequence > sequence]
+            complete = not self._headers or self._headers[0][0].sequence <= sequence + 1
+            wanted = [one for one in self._headers if one[0].sequence > sequence]
             blocks: dict[int, list[Block]] = {}
             for track in self._tracks.values():
                 for moment in reversed(track.moments):
@@ -227,11 +221,8 @@ class Ring:
                         break
                     blocks.setdefault(moment.sequence, []).append(moment.block)
         frames = []
-        for item in wanted:
-            mine = blocks.get(item.frame.sequence, [])
-            complete = complete and len(mine) == len(item.tables)
-            frame = item.frame
-            frames.append(
-                Frame(frame.sequence, frame.at_ns, frame.mono_ns, tuple(mine), frame.outcomes, frame.events)
-            )
+        for frame, count in wanted:
+            mine = blocks.get(frame.sequence, [])
+            complete = complete and len(mine) == count
+            frames.append(replace(frame, blocks=tuple(mine)))
         return complete, frames

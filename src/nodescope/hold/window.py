@@ -9,8 +9,8 @@ What was not measured is absent and explained, never 0.
     window(a, c) == window(a, b) + window(b, c)   for a <= b <= c
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import pairwise
 
 import numpy as np
@@ -23,7 +23,7 @@ from nodescope.base.metric import Metric
 from nodescope.base.rates import derive_elapsed_seconds, derive_increase
 from nodescope.base.text import hint_nearest
 from nodescope.hold.feature import FEATURES, Feature, Way, Weights
-from nodescope.hold.ring import Moment, Ring
+from nodescope.hold.ring import Moment, Ring, pick_rows
 from nodescope.hold.statistic import NAMES, STATISTICS, Column
 
 NODE_STATISTICS = ("mean", "std", "p95")
@@ -106,21 +106,24 @@ class Look:
 
 
 def narrow(moment: Moment, cores: frozenset[str]) -> Moment:
-    """Only the rows of these cores."""
-    block = moment.block
-    rows = [row for row, entity in enumerate(block.entities) if entity.ids and entity.ids[-1] in cores]
-    entities = tuple(block.entities[row] for row in rows)
-    return replace(moment, block=Block(block.table, entities, block.values[rows], block.mono_ns))
+    entities = moment.block.entities
+    return pick_rows(moment, [row for row, one in enumerate(entities) if one.ids and one.ids[-1] in cores])
 
 
 def add_feature(window: NodeWindow, name: str, feature: Feature, look: Look) -> None:
-    """A feature from the first source that has it, or why none of them has."""
     if feature.is_pooled:
         add_pooled(window, name, feature, look)
-        return
+    else:
+        add_first(window, name, feature, lambda way: take_feature(way, *look.moments(way.table)))
+
+
+def add_first(
+    window: NodeWindow, name: str, feature: Feature, take: Callable[[Way], "FeatureValues | str"]
+) -> None:
+    """A feature from the first source that has it, or why none of them has."""
     reasons: dict[str, str] = {}
     for way in feature.ways:
-        taken = take_feature(way, *look.moments(way.table))
+        taken = take(way)
         if not isinstance(taken, str):
             add_statistics(window, name, way.source, taken)
             return

@@ -18,6 +18,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -27,9 +28,9 @@ from nodescope.base.frame import Frame
 from nodescope.base.log import Log
 from nodescope.base.status import ArchiveStatus, CopyStatus
 from nodescope.keep.copy.copied_files import read_status
-from nodescope.keep.disk import Disk
+from nodescope.keep.disk import Disk, read_json
 from nodescope.keep.folder import CLOSED, OPEN, DataFolder
-from nodescope.keep.lock import FolderLock, is_free, read_holder
+from nodescope.keep.lock import FolderLock, is_free
 from nodescope.keep.log_writer import LogWriter
 from nodescope.keep.retention import RetentionLimits, read_free_bytes
 from nodescope.keep.session import Session, write_session
@@ -70,10 +71,10 @@ class ArchivePlan:
 
 @dataclass(slots=True)
 class Counts:
-    """Since the start."""
+    """Since the start; under the names of ArchiveStatus."""
 
     frames: int = 0
-    lost: int = 0
+    frames_lost: int = 0
     log_bytes: int = 0
     rows: int = 0
     parquet_bytes: int = 0
@@ -115,7 +116,7 @@ class Archiver:
         try:
             self._queue.put_nowait(frame)
         except queue.Full:
-            self.counts.lost += 1
+            self.counts.frames_lost += 1
 
     def start(self) -> None:
         """Refuses at once when another agent has the folder; everything else is retried."""
@@ -129,35 +130,24 @@ class Archiver:
     def stop(self) -> None:
         """Writes what is queued, closes the segment, has it converted."""
         self._stopping.set()
-        try:
+        with suppress(queue.Full):
             # Nothing: only to be woken.
             self._queue.put_nowait(None)
-        except queue.Full:
-            pass
         if self._thread:
             self._thread.join(timeout=STOP_SECONDS)
 
     def status(self) -> ArchiveStatus:
-        counts = self.counts
         oldest_ns = self._waiting_since_ns
         age_seconds = (self.clock.mono_ns() - oldest_ns) / 1e9 if oldest_ns is not None else 0.0
         return ArchiveStatus(
-            str(self.folder.path),
-            "paused" if self.reason else "writing",
-            self.reason,
-            self.written_sequence,
-            counts.frames,
-            counts.lost,
-            counts.log_bytes,
-            age_seconds,
-            self._count_waiting(),
-            counts.rows,
-            counts.parquet_bytes,
-            counts.archive_bytes,
-            counts.removed_bytes,
-            counts.failures,
-            counts.last_failure,
-            self._copy_condition(),
+            data=str(self.folder.path),
+            state="paused" if self.reason else "writing",
+            reason=self.reason,
+            written_sequence=self.written_sequence,
+            log_seconds=age_seconds,
+            segments_waiting=self._count_waiting(),
+            copy=self._copy_condition(),
+            **asdict(self.counts),
         )
 
     def _copy_condition(self) -> CopyStatus | None:
@@ -167,15 +157,10 @@ class Archiver:
             return None
         oldest_ms = status.oldest_waiting_ms
         lag_ms = 0 if oldest_ms is None else self.clock.wall_ns() // 1_000_000 - oldest_ms
-        return CopyStatus(
-            max(0, lag_ms) / 1000,
-            status.waiting_files,
-            status.waiting_bytes,
-            status.copied_bytes,
-            status.failures,
-            status.lost_bytes,
-            status.vanished_files,
-        )
+        figures = {
+            name: value for name, value in asdict(status).items() if name in CopyStatus.__dataclass_fields__
+        }
+        return CopyStatus(max(0, lag_ms) / 1000, **figures)
 
     def _count_waiting(self) -> int:
         try:
@@ -198,16 +183,16 @@ class Archiver:
 
     def _keep(self, frame: Frame) -> None:
         if self.reason and frame.mono_ns - self._tried_mono_ns < RETRY_NS:
-            self.counts.lost += 1
+            self.counts.frames_lost += 1
             return
         self._tried_mono_ns = frame.mono_ns
         try:
             self._write(frame)
         except OSError as error:
-            self.counts.lost += 1
+            self.counts.frames_lost += 1
             self._pause(error)
         except ArchiveBusy as error:
-            self.counts.lost += 1
+            self.counts.frames_lost += 1
             self.reason = str(error)
 
     def _write(self, frame: Frame) -> None:
@@ -227,7 +212,7 @@ class Archiver:
         self.counts.frames += 1
         self.written_sequence = frame.sequence
         if self.reason:
-            log.info("archive resumed", data=str(self.folder.path), frames_lost=self.counts.lost)
+            log.info("archive resumed", data=str(self.folder.path), frames_lost=self.counts.frames_lost)
             self.reason = ""
 
     def _facts(self) -> Mapping[str, Any]:
@@ -266,7 +251,7 @@ class Archiver:
         if not lock.take(
             {"node": self.session.node_name, "run": self.session.run_id, "since": self.session.start_time}
         ):
-            holder = read_holder(self.folder.lock)
+            holder = read_json(self.folder.lock)
             raise ArchiveBusy(
                 f"{self.folder.path} is written by the agent of node {holder.get('node', 'unnamed')} "
                 f"(run {holder.get('run', 'unnamed')}, since {holder.get('since', 'a moment ago')}); "
@@ -287,19 +272,14 @@ class Archiver:
             log.error("archive paused", data=str(self.folder.path), reason=what, error=str(error))
         self.reason = f"{what}: {error.strerror or error}; tried again every {RETRY_NS // 10**9} s"
         # What was written so far is whole; it is closed so that it becomes Parquet.
-        writer, self._log_writer = self._log_writer, None
-        if writer:
-            try:
-                writer.close()
-            except OSError:
-                pass
-        self._wants_child = True
+        with suppress(OSError):
+            self._rotate()
 
     def _rotate(self) -> None:
+        self._wants_child = True
         writer, self._log_writer = self._log_writer, None
         if writer:
             writer.close()
-        self._wants_child = True
 
     def _check(self) -> None:
         now_ns = self.clock.mono_ns()
@@ -379,8 +359,7 @@ class Archiver:
             self._rotate()
         except OSError as error:
             self._pause(error)
-        if self._child:
-            self._wait_child()
+        self._wait_child()
         if not self.reason:
             self._spawn(self.clock.mono_ns())
             self._wait_child()

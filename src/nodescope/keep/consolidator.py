@@ -51,13 +51,8 @@ ROUNDS_MOST = 8
 OUTPUT_BYTES = 512 * 2**20
 
 
-@dataclass(frozen=True, slots=True)
-class Batch:
-    """Files of a partition that become one."""
-
-    paths: tuple[Path, ...]
-    level: str
-    """hour or day."""
+Batch = tuple[Path, ...]
+"""Files of a partition that become one."""
 
 
 @dataclass(slots=True)
@@ -134,7 +129,7 @@ class Consolidator:
             chosen = group if is_over else [file for file in group if file.kind == "metrics"]
             least = 2 if is_over else self.least
             if len(chosen) >= least:
-                batches += self._cut(chosen, level)
+                batches += self._cut(chosen)
         return batches
 
     def _is_ripe(self, file: ArchiveFile, now_ms: int) -> bool:
@@ -149,7 +144,7 @@ class Consolidator:
             self._refuse(file.path, error)
             return False
 
-    def _cut(self, files: Sequence[ArchiveFile], level: str) -> list[Batch]:
+    def _cut(self, files: Sequence[ArchiveFile]) -> list[Batch]:
         """Within what a merge may hold open and an output may weigh."""
         batches: list[Batch] = []
         current: list[Path] = []
@@ -157,16 +152,16 @@ class Consolidator:
         for file in sorted(files, key=lambda one: one.from_ms):
             weight = file.path.stat().st_size
             if current and (len(current) >= SOURCES_MOST or size + weight > OUTPUT_BYTES):
-                batches.append(Batch(tuple(current), level))
+                batches.append(tuple(current))
                 current, size = [], 0
             current.append(file.path)
             size += weight
-        batches.append(Batch(tuple(current), level))
-        return [batch for batch in batches if len(batch.paths) > 1]
+        batches.append(tuple(current))
+        return [batch for batch in batches if len(batch) > 1]
 
     def _merge(self, batch: Batch) -> None:
         readable = []
-        for path in batch.paths:
+        for path in batch:
             try:
                 open_source(path)
                 readable.append(path)

@@ -27,7 +27,7 @@ from nodescope.base.errors import ArchiveRefused, NodescopeError
 from nodescope.base.frame import Event, Frame
 from nodescope.base.log import Log, set_up_logging
 from nodescope.keep.disk import TEMPORARY, Disk
-from nodescope.keep.file_writer import FileContext, write_file
+from nodescope.keep.file_writer import begin_head, write_file
 from nodescope.keep.folder import (
     CLOSED,
     PARQUET,
@@ -41,7 +41,7 @@ from nodescope.keep.folder import (
 from nodescope.keep.lock import FolderLock
 from nodescope.keep.parquet import open_parquet, read_footer
 from nodescope.keep.segment import Day, LogSegment, gather_metrics, read_segment, split_days
-from nodescope.keep.sidecar import has_segment, read_sidecar
+from nodescope.keep.sidecar import Sidecar, has_segment, read_sidecar
 
 log = Log("convert")
 DAMAGED = ".damaged"
@@ -154,14 +154,11 @@ def write_day(disk: Disk, partition: Path, segment: LogSegment, day: Day, result
     disk.make_folder(partition)
     path = free_path(partition, f"metrics-{render_stamp(int(ticks.time_ms[0]))}", PARQUET)
     parts = gather_metrics(day, ranks, tuple(hello.get("include", ())), tuple(hello.get("exclude", ())))
-    context = FileContext(
-        str(hello.get("node", "")),
-        ticks,
-        {segment.run: [[segment.number, segment.number]]},
-        list_events(day.frames),
-        list_outcomes(day.frames),
-    )
-    rows, size = write_file(disk, path, list(subjects.values()), parts, context)
+    segments = {segment.run: [[segment.number, segment.number]]}
+    head = begin_head(ticks, str(hello.get("node", "")), partition, segments)
+    events, outcomes = list_events(day.frames), list_outcomes(day.frames)
+    sidecar = Sidecar(head, (), tuple(subjects.values()), ticks, {}, events, outcomes)
+    rows, size = write_file(disk, path, sidecar, parts)
     result.rows += rows
     result.bytes += size
 
@@ -205,7 +202,7 @@ def list_outcomes(frames: Sequence[Frame]) -> list[tuple[int, dict[str, list[str
 
 def sweep(disk: Disk, folder: DataFolder) -> None:
     """What a crash left half done: temporary files, and sidecars whose file never came."""
-    for partition in [*folder.partitions(), *folder.rollup.glob("dt=*/identifier=*")]:
+    for partition in [*folder.partitions(), *folder.rollup.partitions()]:
         for temporary in partition.glob(f"*{TEMPORARY}"):
             disk.remove(temporary)
         for sidecar in partition.glob(f"*{SIDECAR}"):

@@ -7,12 +7,13 @@ of every operation before it is done; tests record them, replay any prefix,
 or raise from it to stop the work there.
 """
 
+import io
+import json
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
-from typing import Self
+from typing import Any
 
 TEMPORARY = ".tmp"
 
@@ -35,6 +36,15 @@ def watch_nothing(operation: Operation) -> None:
     del operation
 
 
+def read_json(path: Path) -> dict[str, Any]:
+    """A small file of ours, as `write_whole` leaves it; empty where there is none that can be read."""
+    try:
+        content = json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return content if isinstance(content, dict) else {}
+
+
 # macOS has no fdatasync; fsync does the same and a little more.
 sync_data: Callable[[int], None] = getattr(os, "fdatasync", os.fsync)
 
@@ -48,19 +58,17 @@ def leads_to(path: Path, descriptor: int) -> bool:
     return (there.st_dev, there.st_ino) == (here.st_dev, here.st_ino)
 
 
-class Output:
+class Output(io.RawIOBase):
     """A file that is written front to back; pyarrow takes it as a file object, too."""
 
-    def __init__(self, path: Path, watcher: Watcher) -> None:
-        self._watcher = watcher
+    def __init__(self, path: Path, descriptor: int, watcher: Watcher) -> None:
         self.path = path
-        watcher(Operation("create", path))
-        self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+        self._descriptor = descriptor
+        self._watcher = watcher
         self._size = 0
-        self.closed = False
 
-    def write(self, data: bytes | memoryview) -> int:
-        """All of it or an OSError; a short write is written on."""
+    def write(self, data: Any) -> int:
+        """All of these bytes or an OSError; a short write is written on."""
         view = memoryview(data).cast("B")
         if self._watcher is not watch_nothing:
             self._watcher(Operation("write", self.path, bytes(view)))
@@ -74,7 +82,7 @@ class Output:
     def tell(self) -> int:
         return self._size
 
-    def truncate(self, size: int) -> None:
+    def cut_to(self, size: int) -> None:
         """Takes back what a failed write left behind the given size."""
         self._watcher(Operation("truncate", self.path, size=size))
         os.ftruncate(self._descriptor, size)
@@ -89,30 +97,13 @@ class Output:
         """False when somebody removed or replaced the file, or its folder, under us."""
         return leads_to(self.path, self._descriptor)
 
-    def flush(self) -> None:
-        """Nothing is buffered here."""
-
     def writable(self) -> bool:
         return True
 
-    def readable(self) -> bool:
-        return False
-
-    def seekable(self) -> bool:
-        return False
-
     def close(self) -> None:
         if not self.closed:
-            self.closed = True
+            super().close()
             os.close(self._descriptor)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +113,9 @@ class Disk:
     watcher: Watcher = field(default=watch_nothing)
 
     def create(self, path: Path) -> Output:
-        return Output(path, self.watcher)
+        self.watcher(Operation("create", path))
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+        return Output(path, descriptor, self.watcher)
 
     def rename(self, path: Path, target: Path) -> None:
         self.watcher(Operation("rename", path, target=target))

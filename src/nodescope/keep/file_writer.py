@@ -5,10 +5,9 @@ The Parquet file is written under a temporary name and synced; then the
 sidecar gets its name, then the Parquet file.
 """
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -16,48 +15,41 @@ from nodescope.base.block import Integers
 from nodescope.keep.disk import TEMPORARY, Disk
 from nodescope.keep.folder import SIDECAR
 from nodescope.keep.label_columns import Subject
-from nodescope.keep.parquet import ArchiveWriter, SampleRows
-from nodescope.keep.segment import Gathered
+from nodescope.keep.parquet import SampleRows, create_archive
 from nodescope.keep.sidecar import Head, Sidecar, Ticks, render_sidecar
 
 
-@dataclass(frozen=True, slots=True)
-class FileContext:
-    """What a sidecar has that is not derived from the rows."""
-
-    node: str
-    ticks: Ticks
-    segments: dict[str, list[list[int]]]
-    events: list[dict[str, Any]]
-    outcomes: list[tuple[int, dict[str, list[str]]]]
+def begin_head(
+    ticks: Ticks, node: str, partition: Path, segments: Mapping[str, Sequence[Sequence[int]]]
+) -> Head:
+    """Of a file whose rows are not written yet."""
+    from_ms, to_ms = int(ticks.time_ms[0]), int(ticks.time_ms[-1])
+    return Head(0, from_ms, to_ms, node, partition.name.removeprefix("identifier="), segments)
 
 
-def write_file(
-    disk: Disk, path: Path, subjects: Sequence[Subject], parts: Iterable[Gathered], context: FileContext
-) -> tuple[int, int]:
-    """(rows, bytes) of a file; each part is a metric, in order of name, its ranks are places in subjects."""
+def write_file(disk: Disk, path: Path, sidecar: Sidecar, parts: Iterable[SampleRows]) -> tuple[int, int]:
+    """
+    (rows, bytes) of a file; each part is a metric, in order of name, its ranks are places in the subjects.
+
+    The sidecar lacks what follows from the rows: their number, metrics, scopes, and which subjects have any.
+    """
     temporary = path.with_name(path.name + TEMPORARY)
+    subjects = sidecar.subjects
     metrics = []
     scopes: dict[str, tuple[str, ...]] = {}
     scope_of = [subject.label("l_scope") or "" for subject in subjects]
     spans = SeriesSpans(len(subjects))
-    with disk.create(temporary) as output:
-        with ArchiveWriter(output, subjects, {"segments": context.segments, "replaces": []}) as writer:
-            for part in parts:
-                name = part.metric.name
-                metrics.append(part.metric)
-                writer.add(SampleRows(name, part.metric.kind, part.rank, part.time_ms, part.value))
-                places = spans.note(part.rank, part.time_ms)
-                scopes[name] = tuple(sorted({scope_of[place] for place in places}))
-        output.sync()
-        size = output.tell()
-    ticks, identifier = context.ticks, path.parent.name.removeprefix("identifier=")
-    from_ms, to_ms = int(ticks.time_ms[0]), int(ticks.time_ms[-1])
-    head = Head(writer.rows, from_ms, to_ms, context.node, identifier, context.segments)
-    kept = tuple(spans.mark(subjects))
-    sidecar = Sidecar(head, tuple(metrics), kept, ticks, scopes, context.events, context.outcomes)
+    footer = {"segments": sidecar.head.segments, "replaces": []}
+    with create_archive(disk, temporary, subjects, footer) as writer:
+        for part in parts:
+            metrics.append(part.metric)
+            writer.add(part)
+            places = spans.note(part.rank, part.time_ms)
+            scopes[part.metric.name] = tuple(sorted({scope_of[place] for place in places}))
+    sidecar.head = replace(sidecar.head, rows=writer.rows)
+    sidecar.metrics, sidecar.scopes, sidecar.subjects = tuple(metrics), scopes, tuple(spans.mark(subjects))
     publish(disk, temporary, path, render_sidecar(sidecar))
-    return writer.rows, size
+    return writer.rows, writer.output.tell()
 
 
 def publish(disk: Disk, temporary: Path, path: Path, sidecar: bytes) -> None:

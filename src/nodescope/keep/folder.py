@@ -93,41 +93,24 @@ def parse_file(path: Path) -> ArchiveFile | None:
         return None
 
 
-@dataclass(frozen=True, slots=True)
 class DataFolder:
     """Paths within one data folder."""
 
-    path: Path
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.session = path / "session.json"
+        self.sessions = path / "sessions"
+        self.lock = path / "agent.lock"
+        self.wal = path / "wal"
+        self.converter_lock = self.wal / "converter.lock"
 
     @property
-    def session(self) -> Path:
-        return self.path / "session.json"
-
-    @property
-    def sessions(self) -> Path:
-        return self.path / "sessions"
-
-    @property
-    def lock(self) -> Path:
-        return self.path / "agent.lock"
-
-    @property
-    def wal(self) -> Path:
-        return self.path / "wal"
-
-    @property
-    def converter_lock(self) -> Path:
-        return self.wal / "converter.lock"
-
-    @property
-    def rollup(self) -> Path:
-        return self.path / "rollup"
+    def rollup(self) -> "DataFolder":
+        """Rollups lie in partitions of the same layout."""
+        return DataFolder(self.path / "rollup")
 
     def partition(self, day: str, identifier: str) -> Path:
         return self.path / f"dt={day}" / f"identifier={identifier}"
-
-    def rollup_partition(self, day: str, identifier: str) -> Path:
-        return self.rollup / f"dt={day}" / f"identifier={identifier}"
 
     def closed_segments(self) -> list[Path]:
         """Oldest first within a run."""
@@ -144,12 +127,8 @@ class DataFolder:
         return sorted(self.path.glob("dt=*/identifier=*"))
 
     def files(self) -> Iterator[ArchiveFile]:
-        """Metrics and consolidated files, by name only."""
+        """Metrics and consolidated files (in `rollup` the minutes), by name only."""
         for partition in self.partitions():
-            yield from list_partition(partition)
-
-    def rollups(self) -> Iterator[ArchiveFile]:
-        for partition in sorted(self.rollup.glob("dt=*/identifier=*")):
             yield from list_partition(partition)
 
 

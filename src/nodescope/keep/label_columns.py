@@ -134,6 +134,12 @@ class Subject:
         self.first_ms, self.last_ms = min(self.first_ms, other.first_ms), max(self.last_ms, other.last_ms)
 
 
+def learn_subject(found: dict[Identity, Subject], identity: Identity, subject: Subject) -> None:
+    there = found.setdefault(identity, subject)
+    if there is not subject:
+        there.learn(subject)
+
+
 # Sets of processes change every second and contain mostly the same entities.
 @lru_cache(maxsize=65_536)
 def _known_entity(entity: Entity, node: str) -> tuple[Labels, Identity, dict[str, str]]:

@@ -9,6 +9,7 @@ import fcntl
 import json
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -36,11 +37,9 @@ class FolderLock:
         except OSError:
             os.close(descriptor)
             raise
-        try:
+        # On a full disk the lock holds without the note.
+        with suppress(OSError):
             self.path.write_text(json.dumps(dict(holder)))
-        except OSError:
-            # A full disk: the lock holds without the note.
-            pass
         self._descriptor = descriptor
         return True
 
@@ -71,11 +70,3 @@ def is_free(path: Path) -> bool:
         return True
     finally:
         lock.release()
-
-
-def read_holder(path: Path) -> dict[str, Any]:
-    try:
-        content = json.loads(path.read_text())
-    except (OSError, ValueError):
-        return {}
-    return content if isinstance(content, dict) else {}

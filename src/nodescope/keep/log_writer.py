@@ -58,7 +58,7 @@ class LogWriter:
         try:
             self.output.write(data)
         except OSError:
-            self.output.truncate(self.size)
+            self.output.cut_to(self.size)
             raise
         self.size += len(data)
         self.last = frame

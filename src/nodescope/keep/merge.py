@@ -12,8 +12,10 @@ all of its own.
 """
 
 import heapq
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -27,11 +29,11 @@ from nodescope.base.metric import Metric
 from nodescope.keep.disk import TEMPORARY, Disk
 from nodescope.keep.file_writer import publish
 from nodescope.keep.folder import PARQUET, SIDECAR, free_path, remove_files, render_stamp
-from nodescope.keep.label_columns import IDENTITY, LABELS, Identity, Subject, identify
+from nodescope.keep.label_columns import IDENTITY, LABELS, Identity, Subject, identify, learn_subject
 from nodescope.keep.parquet import (
     ROW_GROUP_ROWS,
-    ArchiveWriter,
     SampleRows,
+    create_archive,
     cut_rows,
     open_parquet,
     read_footer,
@@ -51,14 +53,8 @@ from nodescope.keep.sidecar import (
 BATCH_ROWS = 8_192
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
-    """Neighbouring rows of one series in one source."""
-
-    metric: str
-    identity: Identity
-    time_ms: Integers
-    value: Floats
+Series = tuple[str, Identity, Integers, Floats]
+"""Metric, series, times, values: of one source neighbouring rows, of a merge all of them."""
 
 
 @dataclass(slots=True)
@@ -74,7 +70,7 @@ class MergeSource:
     def rows(self) -> int:
         return int(self.file.metadata.num_rows)
 
-    def runs(self) -> Iterator[Run]:
+    def runs(self) -> Iterator[Series]:
         columns = ["time", "value", "metric_name", *IDENTITY]
         for batch in self.file.iter_batches(batch_size=BATCH_ROWS, columns=columns, use_threads=False):
             self.given += batch.num_rows
@@ -89,7 +85,7 @@ def open_source(path: Path) -> MergeSource:
     return MergeSource(path, file, read_sidecar(path.with_suffix(SIDECAR)).whole())
 
 
-def split_runs(batch: pa.RecordBatch) -> Iterator[Run]:
+def split_runs(batch: pa.RecordBatch) -> Iterator[Series]:
     """A batch cut where metric or series change."""
     time_ms = unwrap(batch.column("time"), 0)
     value = unwrap(batch.column("value"), np.inf)
@@ -97,29 +93,15 @@ def split_runs(batch: pa.RecordBatch) -> Iterator[Run]:
     for rows, (metric, *labels) in cut_rows(batch.num_rows, columns):
         known = dict(zip(IDENTITY, labels))
         identity = identify(tuple(known.get(name) for name in LABELS))
-        yield Run(metric or "", identity, time_ms[rows], value[rows])
+        yield metric or "", identity, time_ms[rows], value[rows]
 
 
-def merge_runs(sources: Sequence[MergeSource]) -> Iterator[tuple[str, Identity, Integers, Floats]]:
-    """(metric, series, times, values) in order, each series once."""
-    heap: list[tuple[str, Identity, int, Run]] = []
-    streams = [source.runs() for source in sources]
-
-    def advance(place: int) -> None:
-        run = next(streams[place], None)
-        if run is not None:
-            heapq.heappush(heap, (run.metric, run.identity, place, run))
-
-    for place in range(len(streams)):
-        advance(place)
-    while heap:
-        metric, identity = heap[0][:2]
-        times, values = [], []
-        while heap and heap[0][:2] == (metric, identity):
-            _, _, place, run = heapq.heappop(heap)
-            times.append(run.time_ms)
-            values.append(run.value)
-            advance(place)
+def merge_runs(sources: Sequence[MergeSource]) -> Iterator[Series]:
+    """In order, each series once."""
+    series_of = itemgetter(0, 1)
+    in_turn = heapq.merge(*(source.runs() for source in sources), key=series_of)
+    for (metric, identity), runs in groupby(in_turn, series_of):
+        _, _, times, values = zip(*runs)
         yield metric, identity, *in_order(times, values)
 
 
@@ -133,33 +115,30 @@ def in_order(times: Sequence[Integers], values: Sequence[Floats]) -> tuple[Integ
     return time_ms, value
 
 
-@dataclass(slots=True)
-class Collector:
-    """Series into rows of one metric, handed to the writer when they are many."""
+def gather_rows(
+    many: Iterable[Series], ranks: Mapping[Identity, int], metrics: Mapping[str, Metric]
+) -> Iterator[SampleRows]:
+    """Series into rows of one metric, cut where they are more than a row group."""
+    pending: list[Series] = []
+    rows = 0
+    for series in many:
+        size = len(series[3])
+        if pending and (series[0] != pending[0][0] or rows + size > ROW_GROUP_ROWS):
+            yield join_series(metrics[pending[0][0]], pending, ranks)
+            pending, rows = [], 0
+        pending.append(series)
+        rows += size
+    if pending:
+        yield join_series(metrics[pending[0][0]], pending, ranks)
 
-    writer: ArchiveWriter
-    ranks: Mapping[Identity, int]
-    kinds: Mapping[str, str]
-    _metric: str = ""
-    _parts: list[tuple[int, Integers, Floats]] = field(default_factory=list)
-    _rows: int = 0
 
-    def add(self, metric: str, identity: Identity, time_ms: Integers, value: Floats) -> None:
-        if metric != self._metric or self._rows + len(value) > ROW_GROUP_ROWS:
-            self.flush()
-            self._metric = metric
-        self._parts.append((self.ranks[identity], time_ms, value))
-        self._rows += len(value)
-
-    def flush(self) -> None:
-        if not self._parts:
-            return
-        lengths = [len(value) for _, _, value in self._parts]
-        rank = np.repeat(np.array([rank for rank, _, _ in self._parts], np.int64), lengths)
-        time_ms = np.concatenate([time_ms for _, time_ms, _ in self._parts])
-        value = np.concatenate([value for _, _, value in self._parts])
-        self.writer.add(SampleRows(self._metric, self.kinds[self._metric], rank, time_ms, value))
-        self._parts, self._rows = [], 0
+def join_series(
+    metric: Metric, many: Sequence[tuple[Any, Identity, Integers, Floats]], ranks: Mapping[Identity, int]
+) -> SampleRows:
+    _, identities, times, values = zip(*many)
+    places = np.array([ranks[identity] for identity in identities], np.int64)
+    rank = np.repeat(places, [len(value) for value in values])
+    return SampleRows(metric, rank, np.concatenate(times), np.concatenate(values))
 
 
 # -- sidecars ---------------------------------------------------------------------
@@ -167,12 +146,8 @@ class Collector:
 
 def merge_subjects(sidecars: Sequence[Sidecar]) -> dict[Identity, Subject]:
     found: dict[Identity, Subject] = {}
-    for sidecar in sidecars:
-        for subject in sidecar.subjects:
-            there = found.setdefault(
-                subject.identity, Subject(subject.labels, subject.details, subject.first_ms, subject.last_ms)
-            )
-            there.learn(subject)
+    for subject in (one for sidecar in sidecars for one in sidecar.subjects):
+        learn_subject(found, subject.identity, subject)
     return dict(sorted(found.items()))
 
 
@@ -264,14 +239,10 @@ def write_merged(
     disk: Disk, temporary: Path, sources: Sequence[MergeSource], sidecar: Sidecar, footer: Mapping[str, Any]
 ) -> None:
     ranks = {subject.identity: place for place, subject in enumerate(sidecar.subjects)}
-    kinds: dict[str, str] = {metric.name: metric.kind for metric in sidecar.metrics}
-    with disk.create(temporary) as output:
-        with ArchiveWriter(output, sidecar.subjects, footer) as writer:
-            collector = Collector(writer, ranks, kinds)
-            for metric, identity, time_ms, value in merge_runs(sources):
-                collector.add(metric, identity, time_ms, value)
-            collector.flush()
-        output.sync()
+    metrics = {metric.name: metric for metric in sidecar.metrics}
+    with create_archive(disk, temporary, sidecar.subjects, footer) as writer:
+        for rows in gather_rows(merge_runs(sources), ranks, metrics):
+            writer.add(rows)
 
 
 def prove(temporary: Path, sources: Sequence[MergeSource], expected: int) -> None:

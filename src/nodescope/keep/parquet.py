@@ -14,10 +14,11 @@ replaces. It says enough to sort out a folder whose sidecars were lost.
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -26,7 +27,8 @@ from numpy.typing import NDArray
 
 from nodescope.base.block import Floats, Integers
 from nodescope.base.errors import ArchiveRefused, ArchiveTruncated
-from nodescope.keep.disk import Output
+from nodescope.base.metric import Metric
+from nodescope.keep.disk import Disk, Output
 from nodescope.keep.label_columns import LABELS, Subject
 
 FOOTER = b"nodescope"
@@ -56,12 +58,29 @@ SCHEMA = pa.schema(
 )
 
 
+def open_writer(output: Output, schema: pa.Schema, **options: Any) -> pq.ParquetWriter:
+    return pq.ParquetWriter(
+        output,
+        schema,
+        compression="zstd",
+        compression_level=3,
+        use_dictionary=[field.name for field in schema if field.type == TEXT],
+        write_page_index=True,
+        store_schema=False,
+        **options,
+    )
+
+
+def close_writer(writer: pq.ParquetWriter, footer: Mapping[str, Any]) -> None:
+    writer.add_key_value_metadata({FOOTER.decode(): json.dumps(footer)})
+    writer.close()
+
+
 @dataclass(frozen=True, slots=True)
 class SampleRows:
     """Rows of one metric, sorted by series and time. An infinite value means unlimited."""
 
-    metric: str
-    kind: str
+    metric: Metric
     rank: Integers
     """Places in the writer's subjects."""
     time_ms: Integers
@@ -85,29 +104,19 @@ class ArchiveWriter:
         for place, name in enumerate(LABELS):
             self._codes[name] = encode_strings([subject.labels[place] for subject in self.subjects])
         containers = len(self._codes["l_container_id"][1])
-        self._writer = pq.ParquetWriter(
+        self._writer = open_writer(
             self.output,
             SCHEMA,
-            compression="zstd",
-            compression_level=3,
-            use_dictionary=[name for name in SCHEMA.names if name not in ("time", "value")],
             max_rows_per_page=PAGE_ROWS,
-            write_page_index=True,
             write_statistics=list(STATISTICS),
-            store_schema=False,
             bloom_filter_options={"l_container_id": {"ndv": max(1, containers), "fpp": BLOOM_RATIO}},
         )
 
     def add(self, rows: SampleRows) -> None:
         for start in range(0, len(rows.value), ROW_GROUP_ROWS):
             stop = start + ROW_GROUP_ROWS
-            part = SampleRows(
-                rows.metric,
-                rows.kind,
-                rows.rank[start:stop],
-                rows.time_ms[start:stop],
-                rows.value[start:stop],
-            )
+            rank, time_ms = rows.rank[start:stop], rows.time_ms[start:stop]
+            part = SampleRows(rows.metric, rank, time_ms, rows.value[start:stop])
             if self._pending_rows + len(part.value) > ROW_GROUP_ROWS:
                 self._flush()
             self._pending.append(part)
@@ -124,8 +133,8 @@ class ArchiveWriter:
         columns: dict[str, pa.Array] = {
             "time": wrap(time_ms, SCHEMA.field("time").type),
             "value": wrap(value, pa.float64(), ~np.isinf(value)),
-            "metric_name": repeat_strings([part.metric for part in pending], lengths),
-            "metric_kind": repeat_strings([part.kind for part in pending], lengths),
+            "metric_name": repeat_strings([part.metric.name for part in pending], lengths),
+            "metric_kind": repeat_strings([part.metric.kind for part in pending], lengths),
         }
         present = np.flatnonzero(np.bincount(rank, minlength=len(self.subjects)))
         labels = RowGroupLabels(rank, present, count)
@@ -139,23 +148,26 @@ class ArchiveWriter:
         """Leaves the file as it is: no reader accepts it without a footer."""
         self._writer.is_open = False
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if error is None:
-            self.close()
-        else:
-            self.abandon()
-
     def close(self) -> None:
         """The footer, and with it a file that readers accept."""
         self._flush()
-        content = {"version": VERSION, "rows": self.rows, **self.footer}
-        self._writer.add_key_value_metadata({FOOTER.decode(): json.dumps(content)})
-        self._writer.close()
+        close_writer(self._writer, {"version": VERSION, "rows": self.rows, **self.footer})
+
+
+@contextmanager
+def create_archive(
+    disk: Disk, path: Path, subjects: Sequence[Subject], footer: Mapping[str, Any]
+) -> Iterator[ArchiveWriter]:
+    """A file on disk when the block ends; without its footer where it ends in an error."""
+    with disk.create(path) as output:
+        writer = ArchiveWriter(output, subjects, footer)
+        try:
+            yield writer
+            writer.close()
+            output.sync()
+        finally:
+            # Nothing to a file that is closed.
+            writer.abandon()
 
 
 class RowGroupLabels:
@@ -166,8 +178,6 @@ class RowGroupLabels:
         self._present = present
         self._count = count
         self._bits: dict[bytes, pa.Buffer] = {}
-        self._nothing: pa.Array | None = None
-        self._constant: pa.Array | None = None
 
     def column(self, codes: Integers, words: Sequence[str]) -> pa.Array:
         """Its dictionary holds only what these rows have."""
@@ -175,10 +185,10 @@ class RowGroupLabels:
         there = np.bincount(mine + 1, minlength=len(words) + 1) > 0
         used = np.flatnonzero(there[1:])
         if not len(used):
-            return self._null()
+            return self._nothing
         dictionary = wrap_strings([words[place] for place in used.tolist()])
         if len(used) == 1 and not there[0]:
-            return pa.DictionaryArray.from_arrays(self._zeros(), dictionary)
+            return pa.DictionaryArray.from_arrays(self._zeros, dictionary)
         # One place more than words: the code -1 (null) falls on it.
         small = np.full(len(words) + 1, -1, np.int32)
         small[used] = np.arange(len(used), dtype=np.int32)
@@ -194,16 +204,13 @@ class RowGroupLabels:
             self._bits[key] = pa.py_buffer(np.packbits(indices >= 0, bitorder="little"))
         return self._bits[key]
 
-    def _null(self) -> pa.Array:
-        if self._nothing is None:
-            codes = pa.nulls(self._count, pa.int32())
-            self._nothing = pa.DictionaryArray.from_arrays(codes, wrap_strings([]))
-        return self._nothing
+    @cached_property
+    def _nothing(self) -> pa.Array:
+        return pa.DictionaryArray.from_arrays(pa.nulls(self._count, pa.int32()), wrap_strings([]))
 
+    @cached_property
     def _zeros(self) -> pa.Array:
-        if self._constant is None:
-            self._constant = wrap(np.zeros(self._count, np.int32), pa.int32())
-        return self._constant
+        return wrap(np.zeros(self._count, np.int32), pa.int32())
 
 
 def wrap(values: NDArray[Any], kind: pa.DataType, valid: NDArray[np.bool_] | None = None) -> pa.Array:

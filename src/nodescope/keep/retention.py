@@ -10,6 +10,7 @@ that is said.
 """
 
 import os
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -75,7 +76,7 @@ def read_free_bytes(path: Path) -> int:
 
 def apply_retention(disk: Disk, folder: DataFolder, limits: RetentionLimits, now_ms: int) -> Freed:
     raw = sorted((weigh(file) for file in folder.files()), key=lambda one: one.end_ms)
-    rollups = sorted((weigh(file) for file in folder.rollups()), key=lambda one: one.end_ms)
+    rollups = sorted((weigh(file) for file in folder.rollup.files()), key=lambda one: one.end_ms)
     freed = Freed(left_bytes=sum(one.size_bytes for one in (*raw, *rollups)))
     oldest_ms = now_ms - round(limits.age_seconds * 1000)
     oldest_rollup_ms = now_ms - round(limits.rollup_age_seconds * 1000)
@@ -124,11 +125,9 @@ def remove(disk: Disk, one: Weighed, freed: Freed) -> None:
 
 def remove_empty_folders(folder: DataFolder, before_ms: int) -> None:
     """Partitions of past days with nothing left in them."""
-    for partition in [*folder.partitions(), *folder.rollup.glob("dt=*/identifier=*")]:
-        try:
+    for partition in [*folder.partitions(), *folder.rollup.partitions()]:
+        # It may not be empty, or be made anew meanwhile.
+        with suppress(OSError):
             if partition.stat().st_mtime * 1000 < before_ms:
                 partition.rmdir()
                 partition.parent.rmdir()
-        except OSError:
-            # Not empty, or made anew meanwhile.
-            pass

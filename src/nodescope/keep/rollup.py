@@ -13,30 +13,28 @@ are in it, so that none is rolled up twice: a rollup whose segments another one
 has as well is removed.
 """
 
-import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from nodescope.base.block import Floats, Integers
 from nodescope.base.errors import ArchiveRefused
 from nodescope.base.metric import Metric
 from nodescope.base.rates import derive_growth
 from nodescope.keep.disk import TEMPORARY, Disk
-from nodescope.keep.folder import ArchiveFile, DataFolder, list_partition, render_stamp
+from nodescope.keep.folder import PARQUET, ArchiveFile, DataFolder, list_partition, render_stamp
 from nodescope.keep.label_columns import LABELS
 from nodescope.keep.merge import MergeSource, merge_runs, open_source
 from nodescope.keep.parquet import (
-    FOOTER,
     TEXT,
     VERSION,
+    close_writer,
     encode_strings,
     open_parquet,
+    open_writer,
     read_footer,
     repeat_codes,
     repeat_strings,
@@ -64,21 +62,12 @@ SCHEMA = pa.schema(
 )
 
 
-@dataclass(slots=True)
-class PendingRows:
-    """Rows of a row group to come."""
-
-    metric: list[str] = field(default_factory=list)
-    rank: list[int] = field(default_factory=list)
-    lengths: list[int] = field(default_factory=list)
-    columns: list[tuple[Integers | Floats, ...]] = field(default_factory=list)
-    rows: int = 0
+Summary = tuple[Integers | Floats, ...]
+"""Minute, min, max, mean, last, count, and a counter's rates."""
 
 
-def summarize(
-    metric: Metric, time_ms: Integers, mono_ns: Integers, value: Floats
-) -> tuple[Integers | Floats, ...]:
-    """(minute, min, max, mean, last, count, and a counter's rates) of a series; unlimited stays unlimited."""
+def summarize(metric: Metric, time_ms: Integers, mono_ns: Integers, value: Floats) -> Summary:
+    """Of one series; unlimited stays unlimited."""
     minutes = time_ms // MINUTE_MS * MINUTE_MS
     starts = np.flatnonzero(np.r_[True, minutes[1:] != minutes[:-1]])
     ends = np.r_[starts[1:], len(minutes)]
@@ -118,67 +107,53 @@ def summarize_rates(
 def write_rollup(disk: Disk, folder: Path, source: MergeSource) -> Path:
     head = source.sidecar.head
     disk.make_folder(folder)
-    stem = f"minute-{render_stamp(head.from_ms)}-{render_stamp(head.to_ms)}"
     # The same name again is the same content, or more of it: it is replaced.
-    path = folder / f"{stem}.parquet"
+    path = folder / f"minute-{render_stamp(head.from_ms)}-{render_stamp(head.to_ms)}{PARQUET}"
     temporary = path.with_name(path.name + TEMPORARY)
-    subjects = source.sidecar.subjects
-    ranks = {subject.identity: place for place, subject in enumerate(subjects)}
-    metrics = {metric.name: metric for metric in source.sidecar.metrics}
-    kinds = {metric.name: metric.kind for metric in source.sidecar.metrics}
-    ticks = source.sidecar.ticks
-    codes = [encode_strings([subject.labels[place] for subject in subjects]) for place in range(len(LABELS))]
+    footer = {"kind": "minute", "node": head.node, "segments": head.segments, "replaces": []}
     with disk.create(temporary) as output:
-        writer = pq.ParquetWriter(
-            output,
-            SCHEMA,
-            compression="zstd",
-            compression_level=3,
-            use_dictionary=["metric_name", "metric_kind", *LABELS],
-            write_page_index=True,
-            store_schema=False,
-        )
-        pending = PendingRows()
-        for metric, identity, time_ms, value in merge_runs([source]):
-            pending.metric.append(metric)
-            pending.rank.append(ranks[identity])
-            places = np.searchsorted(ticks.time_ms, time_ms)
-            mono_ns = ticks.mono_ns[np.minimum(places, len(ticks.mono_ns) - 1)]
-            summary = summarize(metrics[metric], time_ms, mono_ns, value)
-            pending.columns.append(summary)
-            pending.lengths.append(len(summary[0]))
-            pending.rows += len(summary[0])
-            if pending.rows >= ROW_GROUP_ROWS:
-                writer.write_table(tabulate(pending, kinds, codes))
-                pending = PendingRows()
-        if pending.lengths:
-            writer.write_table(tabulate(pending, kinds, codes))
-        footer = {
-            "version": VERSION,
-            "kind": "minute",
-            "node": head.node,
-            "segments": head.segments,
-            "replaces": [],
-        }
-        writer.add_key_value_metadata({FOOTER.decode(): json.dumps(footer)})
-        writer.close()
+        writer = open_writer(output, SCHEMA)
+        for table in tabulate_source(source):
+            writer.write_table(table)
+        close_writer(writer, {"version": VERSION, **footer})
         output.sync()
     disk.rename(temporary, path)
     disk.sync_folder(folder)
     return path
 
 
+def tabulate_source(source: MergeSource) -> Iterator[pa.Table]:
+    """One table for each row group."""
+    subjects, ticks = source.sidecar.subjects, source.sidecar.ticks
+    ranks = {subject.identity: place for place, subject in enumerate(subjects)}
+    metrics = {metric.name: metric for metric in source.sidecar.metrics}
+    codes = [encode_strings([subject.labels[place] for subject in subjects]) for place in range(len(LABELS))]
+    pending: list[tuple[Metric, int, Summary]] = []
+    rows = 0
+    for name, identity, time_ms, value in merge_runs([source]):
+        places = np.searchsorted(ticks.time_ms, time_ms)
+        mono_ns = ticks.mono_ns[np.minimum(places, len(ticks.mono_ns) - 1)]
+        summary = summarize(metrics[name], time_ms, mono_ns, value)
+        pending.append((metrics[name], ranks[identity], summary))
+        rows += len(summary[0])
+        if rows >= ROW_GROUP_ROWS:
+            yield tabulate(pending, codes)
+            pending, rows = [], 0
+    if pending:
+        yield tabulate(pending, codes)
+
+
 def tabulate(
-    pending: PendingRows, kinds: dict[str, Any], codes: Sequence[tuple[Integers, list[str]]]
+    pending: Sequence[tuple[Metric, int, Summary]], codes: Sequence[tuple[Integers, list[str]]]
 ) -> pa.Table:
-    lengths = np.array(pending.lengths)
-    width = len(pending.columns[0])
-    whole = [np.concatenate([columns[place] for columns in pending.columns]) for place in range(width)]
-    rank = np.array(pending.rank)
+    metrics, ranks, summaries = zip(*pending)
+    lengths = np.array([len(summary[0]) for summary in summaries])
+    whole = [np.concatenate(parts) for parts in zip(*summaries)]
+    rank = np.array(ranks)
     arrays = {
         "time": wrap(whole[0], SCHEMA.field("time").type),
-        "metric_name": repeat_strings(pending.metric, lengths),
-        "metric_kind": repeat_strings([kinds[metric] for metric in pending.metric], lengths),
+        "metric_name": repeat_strings([metric.name for metric in metrics], lengths),
+        "metric_kind": repeat_strings([metric.kind for metric in metrics], lengths),
         **{name: wrap(one, pa.float64(), np.isfinite(one)) for name, one in zip(NUMBERS, whole[1:5])},
         "count": wrap(whole[5], pa.int64()),
         **{name: wrap(one, pa.float64(), np.isfinite(one)) for name, one in zip(RATES, whole[6:])},
@@ -210,7 +185,7 @@ def renew_rollups(disk: Disk, folder: DataFolder, partition: Path) -> int:
     files = [file for file in list_partition(partition) if file.kind == "consolidated"]
     made = 0
     for file in files:
-        target = folder.rollup_partition(file.day, file.identifier)
+        target = folder.rollup.partition(file.day, file.identifier)
         try:
             source = open_source(file.path)
             segments = dict(source.sidecar.head.segments)

@@ -23,7 +23,8 @@ from nodescope.base.errors import ArchiveRefused, ArchiveTruncated
 from nodescope.base.frame import Frame
 from nodescope.base.metric import Metric
 from nodescope.keep.folder import MS_PER_DAY, render_day
-from nodescope.keep.label_columns import Identity, Subject, describe_entity, identify_entity
+from nodescope.keep.label_columns import Identity, Subject, describe_entity, identify_entity, learn_subject
+from nodescope.keep.parquet import SampleRows
 from nodescope.keep.sidecar import Ticks
 
 # Columns gathered at once: the slab that one pass over the log's pages fills.
@@ -149,23 +150,9 @@ def note_subjects(
     for entity in block.entities:
         if id(entity) in day.entities:
             continue
-        subject, identity = describe_entity(entity, node, time_ms), identify_entity(entity, node)
-        there = day.subjects.get(identity)
-        if there is None:
-            day.subjects[identity] = subject
-        else:
-            there.learn(subject)
+        identity = identify_entity(entity, node)
+        learn_subject(day.subjects, identity, describe_entity(entity, node, time_ms))
         day.entities[id(entity)] = identity
-
-
-@dataclass(frozen=True, slots=True)
-class Gathered:
-    """One metric of one day: series places, times and values, sorted by series and time."""
-
-    metric: Metric
-    rank: Integers
-    time_ms: Integers
-    value: Floats
 
 
 def is_kept(name: str, include: Sequence[str], exclude: Sequence[str]) -> bool:
@@ -175,7 +162,7 @@ def is_kept(name: str, include: Sequence[str], exclude: Sequence[str]) -> bool:
 
 def gather_metrics(
     day: Day, ranks: dict[Identity, int], include: Sequence[str] = (), exclude: Sequence[str] = ()
-) -> Iterator[Gathered]:
+) -> Iterator[SampleRows]:
     """Metric by metric, in order of name; a metric without a sample is left out."""
     columns: dict[str, list[tuple[str, int, Metric]]] = {}
     for table, track in day.tracks.items():
@@ -187,26 +174,21 @@ def gather_metrics(
     slabs = {table: Slab(track, places_of) for table, track in day.tracks.items()}
     for _, places in sorted(columns.items()):
         parts = [slabs[table].column(place) for table, place, _ in places]
-        gathered = join_parts(parts)
-        if gathered is not None:
-            yield Gathered(places[0][2], *gathered)
+        rank, time_ms, value = join_parts(parts)
+        if len(value):
+            yield SampleRows(places[0][2], rank, time_ms, value)
 
 
 Part = tuple[Integers, Integers, Floats]
 
 
-def join_parts(parts: Sequence[Part]) -> Part | None:
+def join_parts(parts: Sequence[Part]) -> Part:
     """A metric that two tables have: sorted together."""
-    if not parts:
-        return None
-    rank, time_ms, value = parts[0]
-    if len(parts) > 1:
-        rank = np.concatenate([part[0] for part in parts])
-        time_ms = np.concatenate([part[1] for part in parts])
-        value = np.concatenate([part[2] for part in parts])
-        order = np.lexsort((time_ms, rank))
-        rank, time_ms, value = rank[order], time_ms[order], value[order]
-    return (rank, time_ms, value) if len(value) else None
+    if len(parts) == 1:
+        return parts[0]
+    rank, time_ms, value = map(np.concatenate, zip(*parts))
+    order = np.lexsort((time_ms, rank))
+    return rank[order], time_ms[order], value[order]
 
 
 class Slab:

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from nodescope.keep.disk import Disk
+from nodescope.keep.disk import Disk, read_json
 from nodescope.keep.folder import DataFolder
 
 
@@ -35,16 +35,8 @@ def render_time(at_ns: int) -> str:
     return datetime.fromtimestamp(at_ns / 1e9, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def read_session(folder: DataFolder) -> dict[str, Any]:
-    try:
-        content = json.loads(folder.session.read_text())
-    except (OSError, ValueError):
-        return {}
-    return content if isinstance(content, dict) else {}
-
-
 def write_session(disk: Disk, folder: DataFolder, session: Session) -> None:
-    before = read_session(folder)
+    before = read_json(folder.session)
     run = before.get("run_id")
     if run == session.run_id:
         return

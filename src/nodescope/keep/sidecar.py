@@ -24,7 +24,7 @@ parses them once. A version above ours is refused.
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -153,15 +153,8 @@ def _unpack_head(data: bytes) -> tuple[dict[str, Any], int]:
 
 
 def _head_from_json(content: Mapping[str, Any]) -> Head:
-    return Head(
-        content["rows"],
-        content["from_ms"],
-        content["to_ms"],
-        content["node"],
-        content["identifier"],
-        content["segments"],
-        tuple(content["replaces"]),
-    )
+    fields = {name: content[name] for name in Head.__dataclass_fields__}
+    return Head(**{**fields, "replaces": tuple(content["replaces"])})
 
 
 def _unpack(data: bytes) -> Any:
@@ -197,26 +190,12 @@ class SidecarStory:
     outcomes: list[tuple[int, dict[str, list[str]]]]
 
 
-def _parse_story(data: bytes) -> SidecarStory:
-    story = _unpack(data)
-    outcomes = [(time_ms, outcomes) for time_ms, outcomes in story["outcomes"]]
-    return SidecarStory(story["seen"], story["events"], outcomes)
-
-
-def _parse_ticks(data: bytes) -> Ticks:
-    story = _unpack(data)
-    time_ms, mono_ns, run = (np.cumsum(np.array(column, np.int64)) for column in story["ticks"])
-    return Ticks(time_ms, mono_ns, run, tuple(story["runs"]))
-
-
-@dataclass(slots=True)
+@dataclass
 class OpenSidecar:
     """A sidecar in memory whose parts are parsed on first use, and once."""
 
     head: Head
     _parts: tuple[bytes, ...]
-    _story: SidecarStory | None = None
-    _ticks: Ticks | None = None
 
     def metrics(self) -> tuple[Metric, ...]:
         return _metrics_from(self._parts[0])
@@ -227,19 +206,20 @@ class OpenSidecar:
     def labels(self) -> tuple[tuple[tuple[str | None, ...], dict[str, str]], ...]:
         return _series_from(self._parts[1])
 
+    @cached_property
     def story(self) -> SidecarStory:
-        if self._story is None:
-            self._story = _parse_story(self._parts[2])
-        return self._story
+        story = _unpack(self._parts[2])
+        return SidecarStory(story["seen"], story["events"], list(map(tuple, story["outcomes"])))
 
+    @cached_property
     def ticks(self) -> Ticks:
-        if self._ticks is None:
-            # The last part in both versions.
-            self._ticks = _parse_ticks(self._parts[-1])
-        return self._ticks
+        # The last part in both versions.
+        clocks = _unpack(self._parts[-1])
+        time_ms, mono_ns, run = (np.cumsum(np.array(column, np.int64)) for column in clocks["ticks"])
+        return Ticks(time_ms, mono_ns, run, tuple(clocks["runs"]))
 
     def whole(self) -> Sidecar:
-        story = self.story()
+        story = self.story
         subjects = []
         for number, (labels, details) in enumerate(self.labels()):
             first_ms, last_ms = story.seen.get(str(number), (self.head.from_ms, self.head.to_ms))
@@ -248,7 +228,7 @@ class OpenSidecar:
             self.head,
             self.metrics(),
             tuple(subjects),
-            self.ticks(),
+            self.ticks,
             self.scopes(),
             story.events,
             story.outcomes,

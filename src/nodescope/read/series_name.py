@@ -3,18 +3,11 @@
 from nodescope.keep.label_columns import ID_COLUMNS, LABELS, OTHER_COLUMNS, Identity, Subject
 from nodescope.read.files.catalog import SHORT_CHARACTERS
 
-__all__ = ["LABELS", "Identity", "Subject", "id_of", "is_shown_in_list", "labels_of", "name_of", "scope_of"]
-
-# What the list of containers shows; services stand in where there is no container.
-LISTED = ("container", "service")
+__all__ = ["LABELS", "Identity", "Subject", "id_of", "labels_of", "name_of", "scope_of"]
 
 
 def scope_of(subject: Subject) -> str:
     return subject.label("l_scope") or "node"
-
-
-def is_shown_in_list(subject: Subject) -> bool:
-    return scope_of(subject) in LISTED
 
 
 def id_of(subject: Subject, node: str = "") -> str:
@@ -27,8 +20,7 @@ def id_of(subject: Subject, node: str = "") -> str:
     scope = scope_of(subject)
     if scope == "container":
         return subject.label("l_container_id") or ""
-    parts = [subject.label(column) or "" for column in ID_COLUMNS.get(scope, OTHER_COLUMNS)]
-    place = ":".join([scope, "/".join(part for part in parts if part)]).rstrip(":")
+    place = f"{scope}:{join_ids(subject, scope)}".rstrip(":")
     return f"{place}@{node}" if node else place
 
 
@@ -50,10 +42,14 @@ def name_of(subject: Subject, node: str = "") -> str:
     return f"{short} on {node}" if node else short
 
 
+def join_ids(subject: Subject, scope: str) -> str:
+    """What tells it apart in its scope."""
+    parts = (subject.label(column) for column in ID_COLUMNS.get(scope, OTHER_COLUMNS))
+    return "/".join(part for part in parts if part)
+
+
 def name_place(subject: Subject, scope: str) -> str:
-    """By what tells it apart."""
-    parts = [subject.label(column) or "" for column in ID_COLUMNS.get(scope, OTHER_COLUMNS)]
-    plain = "/".join(part for part in parts if part) or scope
+    plain = join_ids(subject, scope) or scope
     return plain if scope in ("disk", "network", "filesystem", "service") else f"{scope} {plain}"
 
 

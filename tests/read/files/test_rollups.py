@@ -36,7 +36,7 @@ def ask(folder: DataFolder, metric: str, points: int) -> QueryResult:
 def test_buckets_from_rollups_are_those_of_the_samples(folder: DataFolder) -> None:
     """count, minimum and maximum agree; a minute on a bucket's border goes to one side."""
     rolled = ask(folder, "memory", 4).lines[0].points
-    for file in folder.rollups():
+    for file in folder.rollup.files():
         file.path.unlink()
     exact = ask(folder, "memory", 4).lines[0].points
     assert rolled.count.sum() == exact.count.sum() == 1200
@@ -63,7 +63,7 @@ def test_rollups_answer_when_the_samples_have_gone(folder: DataFolder) -> None:
 
 
 def test_no_segment_is_rolled_up_twice(folder: DataFolder) -> None:
-    before = [file.path.name for file in folder.rollups()]
+    before = [file.path.name for file in folder.rollup.files()]
     Consolidator(Disk(), folder).run_pass(LATER_MS)
-    assert [file.path.name for file in folder.rollups()] == before
+    assert [file.path.name for file in folder.rollup.files()] == before
     assert len(before) == 1

@@ -10,12 +10,10 @@ that is missing here may be there, and is found there before it is sent again.
 """
 
 import json
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
 
-from nodescope.keep.disk import Disk
+from nodescope.keep.disk import Disk, read_json
 from nodescope.keep.folder import ArchiveFile, DataFolder
 
 VERSION = 1
@@ -27,14 +25,6 @@ def copied_files_path(folder: DataFolder) -> Path:
 
 def status_path(folder: DataFolder) -> Path:
     return folder.path / "copy" / "status.json"
-
-
-def read_json(path: Path) -> Mapping[str, Any] | None:
-    try:
-        content = json.loads(path.read_bytes())
-    except (OSError, ValueError):
-        return None
-    return content if isinstance(content, dict) else None
 
 
 @dataclass(slots=True)
@@ -62,7 +52,7 @@ def name_of(folder: DataFolder, file: ArchiveFile) -> str:
 def read_copied_files(folder: DataFolder) -> CopiedFiles | None:
     """None where nothing is copied: then retention need not wait for it."""
     content = read_json(copied_files_path(folder))
-    if content is None or content.get("version") != VERSION:
+    if content.get("version") != VERSION:
         return None
     return CopiedFiles(str(content["url"]), {str(name): int(size) for name, size in content["files"].items()})
 
@@ -104,8 +94,6 @@ class Status:
 
 def read_status(folder: DataFolder) -> Status | None:
     content = read_json(status_path(folder))
-    if content is None:
-        return None
     known = {name: value for name, value in content.items() if name in Status.__dataclass_fields__}
     return Status(**known) if "url" in known else None
 

@@ -14,7 +14,7 @@ import os
 import re
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
@@ -300,11 +300,8 @@ class ObjectStore:
 
     def delete(self, key: str) -> None:
         """Gone already is as good."""
-        try:
-            with one_line(self.scheme):
-                self.files.delete_file(self.full(key))
-        except FileNotFoundError:
-            pass
+        with suppress(FileNotFoundError), one_line(self.scheme):
+            self.files.delete_file(self.full(key))
 
     def _make_folder(self, key: str) -> None:
         """A bucket has no folders; some file systems have nothing else."""

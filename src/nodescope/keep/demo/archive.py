@@ -3,16 +3,16 @@
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
-
-import numpy as np
 
 from nodescope.base.frame import EXIT, OOM_EXIT, START
 from nodescope.keep.demo.plan import Planter, plan_node
 from nodescope.keep.demo.samples import DemoColumn, run_of, sample_file
-from nodescope.keep.demo.story import DemoNode, DemoRequest
+from nodescope.keep.demo.story import DemoNode, DemoRequest, span_of
 from nodescope.keep.disk import Disk
-from nodescope.keep.file_writer import FileContext, write_file
+from nodescope.keep.file_writer import begin_head, write_file
 from nodescope.keep.folder import (
     MS_PER_HOUR,
     PARQUET,
@@ -22,8 +22,10 @@ from nodescope.keep.folder import (
     render_stamp,
 )
 from nodescope.keep.label_columns import Identity
-from nodescope.keep.segment import Gathered
+from nodescope.keep.merge import join_series
+from nodescope.keep.parquet import SampleRows
 from nodescope.keep.session import Session, render_time, write_session
+from nodescope.keep.sidecar import Sidecar
 
 ROTATION_MS = 90_000
 # The last stretch is left as a collector leaves it: small files.
@@ -59,31 +61,20 @@ def write_demo_file(
     first, last = int(ticks.time_ms[0]), int(ticks.time_ms[-1])
     stem = f"{kind}-{render_stamp(first)}" + (f"-{render_stamp(last)}" if kind == "consolidated" else "")
     subjects = dict(sorted(page.subjects.items()))
-    context = FileContext(
-        request.node,
-        ticks,
-        {run_of(request): [[number, number]]},
-        list_events(request, node, from_ms, to_ms),
-        [(first, {"container": ["ok", ""]})],
-    )
+    head = begin_head(ticks, request.node, partition, {run_of(request): [[number, number]]})
+    events, outcomes = list_events(request, node, from_ms, to_ms), [(first, {"container": ["ok", ""]})]
+    sidecar = Sidecar(head, (), tuple(subjects.values()), ticks, {}, events, outcomes)
     parts = gather_columns(page.columns, {identity: place for place, identity in enumerate(subjects)})
-    rows, _ = write_file(disk, partition / f"{stem}{PARQUET}", list(subjects.values()), parts, context)
+    rows, _ = write_file(disk, partition / f"{stem}{PARQUET}", sidecar, parts)
     return rows
 
 
-def gather_columns(columns: Sequence[DemoColumn], ranks: Mapping[Identity, int]) -> Iterator[Gathered]:
+def gather_columns(columns: Sequence[DemoColumn], ranks: Mapping[Identity, int]) -> Iterator[SampleRows]:
     """Metric by metric, subjects in order: as the archive is sorted."""
-    by_metric: dict[str, list[DemoColumn]] = {}
-    for column in sorted(columns, key=lambda column: (column.metric.name, column.identity)):
-        by_metric.setdefault(column.metric.name, []).append(column)
-    for group in by_metric.values():
-        lengths = [len(column.time_ms) for column in group]
-        yield Gathered(
-            group[0].metric,
-            np.repeat([ranks[column.identity] for column in group], lengths),
-            np.concatenate([column.time_ms for column in group]),
-            np.concatenate([column.value for column in group]),
-        )
+    in_order = sorted(columns, key=lambda column: (column.metric.name, column.identity))
+    for _, group in groupby(in_order, lambda column: column.metric.name):
+        many = list(group)
+        yield join_series(many[0].metric, many, ranks)
 
 
 def list_events(request: DemoRequest, node: DemoNode, from_ms: int, to_ms: int) -> list[dict[str, Any]]:
@@ -153,24 +144,16 @@ def write_node(
 
 def derive_most(node: DemoNode) -> dict[str, Any]:
     means = {names: total / seconds for names, (total, seconds) in node.used.items()}
-    namespace, pod, container = max(means, key=lambda names: means[names])
-    return {
-        "metric": "memory",
-        "namespace": namespace,
-        "pod": pod,
-        "container": container,
-        "mean": means[namespace, pod, container],
-    }
+    names, mean = max(means.items(), key=itemgetter(1))
+    return {"metric": "memory", **dict(zip(("namespace", "pod", "container"), names)), "mean": mean}
 
 
 def render_truth(
     request: DemoRequest, planted: Sequence[Mapping[str, Any]], most: Sequence[Mapping[str, Any]] = ()
 ) -> bytes:
-    start_ms = request.start_ms
     content = {
         "seed": request.seed,
-        "from": start_ms / 1000,
-        "to": request.end_ms / 1000,
+        **span_of(request.start_ms, request.end_ms),
         "containers": request.containers,
         "planted": list(planted),
         "most": list(most),

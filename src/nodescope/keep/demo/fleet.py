@@ -8,6 +8,7 @@ decided by the seed, for each story anew.
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 
 from nodescope.keep.demo.plan import (
@@ -44,10 +45,7 @@ MINUTE_MS = 60_000
 def chosen(request: DemoRequest, story: str, share: float) -> set[int]:
     """The nodes that have a story."""
     count = max(1, round(request.nodes * share))
-    return {
-        int(number)
-        for number in seeded_random(request.seed, "fleet", story).permutation(request.nodes)[:count]
-    }
+    return set(seeded_random(request.seed, "fleet", story).permutation(request.nodes)[:count].tolist())
 
 
 def plan_fleet(request: DemoRequest) -> Sequence[Planter]:
@@ -74,10 +72,7 @@ def leak_share(request: DemoRequest) -> float:
 
 
 def plant_steady_cache(request: DemoRequest, node: DemoNode) -> None:
-    steady = DemoStory(
-        CACHE.name, CACHE.namespace, "service", CACHE.limit_bytes, math.inf, 0.08, 200 * MIB, 0.0
-    )
-    add_service(request, node, steady)
+    add_service(request, node, replace(CACHE, kind="service", base_bytes=200 * MIB))
 
 
 def plant_nightly(request: DemoRequest, node: DemoNode) -> None:
@@ -86,15 +81,8 @@ def plant_nightly(request: DemoRequest, node: DemoNode) -> None:
     story = DemoStory("encoder", "media", kind, 1024 * MIB, 0.5, 0.2, 300 * MIB, 1.0)
     life = add_service(request, node, story)
     if is_hit:
-        spans = nightly_spans(request)
-        note_truth(
-            node,
-            "nightly_throttling",
-            [life],
-            "cpu_throttled",
-            spans=[[first / 1000, last / 1000] for first, last in spans],
-            limit=0.5,
-        )
+        spans = [[first / 1000, last / 1000] for first, last in nightly_spans(request)]
+        note_truth(node, "nightly_throttling", [life], "cpu_throttled", spans=spans, limit=0.5)
 
 
 def rollout_minute(request: DemoRequest) -> int:
@@ -109,10 +97,8 @@ def plant_rollout(request: DemoRequest, node: DemoNode) -> None:
         add_service(request, node, story)
         return
     minute_ms = rollout_minute(request)
-    late_seconds = int(
-        seeded_random(request.seed, request.node, "rollout").integers(0, ROLLOUT_SPREAD_MS // 1000)
-    )
-    at_ms = minute_ms + late_seconds * 1000
+    random = seeded_random(request.seed, request.node, "rollout")
+    at_ms = minute_ms + int(random.integers(0, ROLLOUT_SPREAD_MS // 1000)) * 1000
     old = make_life(request, story, request.start_ms, at_ms)
     new = make_life(request, story, at_ms + HANDOVER_MS, request.end_ms, version=BAD_VERSION)
     node.lives += [old, new]

@@ -14,6 +14,7 @@ from nodescope.keep.demo.story import (
     make_life,
     note_truth,
     seeded_random,
+    span_of,
 )
 from nodescope.keep.folder import MS_PER_DAY, MS_PER_HOUR
 
@@ -92,25 +93,15 @@ def plant_leak(request: DemoRequest, node: DemoNode, share: float = 0.7) -> None
     second = make_life(request, story, oom_ms + 10_000, request.end_ms, 1)
     node.lives += [first, second]
     slope = (story.limit_bytes - story.base_bytes) / ((oom_ms - request.start_ms) / 1000)
-    note_truth(
-        node,
-        "leak",
-        [first, second],
-        "memory",
-        **{"from": request.start_ms / 1000, "to": oom_ms / 1000},
-        slope_per_second=slope,
-        limit=story.limit_bytes,
-    )
+    facts = {**span_of(request.start_ms, oom_ms), "slope_per_second": slope, "limit": story.limit_bytes}
+    note_truth(node, "leak", [first, second], "memory", **facts)
     note_truth(node, "oom_kill", [first], "oom_kills", at=(oom_ms - 1000) / 1000, limit=story.limit_bytes)
 
 
 def plant_throttling(request: DemoRequest, node: DemoNode) -> None:
     story = DemoStory("encoder", "media", "throttled", 1024 * MIB, 0.5, 0.3, 300 * MIB, 1.0)
     life = add_service(request, node, story)
-    from_ms, to_ms = throttled_span(request)
-    note_truth(
-        node, "throttling", [life], "cpu_throttled", **{"from": from_ms / 1000, "to": to_ms / 1000}, limit=0.5
-    )
+    note_truth(node, "throttling", [life], "cpu_throttled", **span_of(*throttled_span(request)), limit=0.5)
 
 
 def throttled_span(request: DemoRequest) -> tuple[int, int]:
@@ -130,33 +121,15 @@ def nightly_spans(request: DemoRequest) -> list[tuple[int, int]]:
 def plant_cron(request: DemoRequest, node: DemoNode) -> None:
     story = DemoStory("report-cron", "batch", "cron", 512 * MIB, math.inf, 0.02, 90 * MIB, 0.5)
     life = add_service(request, node, story)
-    span = {"from": request.start_ms / 1000, "to": request.end_ms / 1000}
-    note_truth(
-        node,
-        "cron_spikes",
-        [life],
-        "cpu",
-        **span,
-        period_seconds=CRON_SECONDS,
-        width_seconds=CRON_WIDTH,
-        height=1.2,
-    )
+    spikes = {"period_seconds": CRON_SECONDS, "width_seconds": CRON_WIDTH, "height": 1.2}
+    note_truth(node, "cron_spikes", [life], "cpu", **span_of(request.start_ms, request.end_ms), **spikes)
 
 
 def plant_deploy(request: DemoRequest, node: DemoNode) -> None:
     story = DemoStory("api", "shop", "deploy", 1024 * MIB, math.inf, 0.3, 210 * MIB, 2.0)
     life = add_service(request, node, story)
-    at_ms = deploy_moment(request)
-    note_truth(
-        node,
-        "deploy_step",
-        [life],
-        "memory",
-        at=at_ms / 1000,
-        before=story.base_bytes,
-        after=story.base_bytes + DEPLOY_BYTES,
-        magnitude=DEPLOY_BYTES,
-    )
+    step = {"before": story.base_bytes, "after": story.base_bytes + DEPLOY_BYTES, "magnitude": DEPLOY_BYTES}
+    note_truth(node, "deploy_step", [life], "memory", at=deploy_moment(request) / 1000, **step)
 
 
 def deploy_moment(request: DemoRequest) -> int:
@@ -176,22 +149,15 @@ def plant_crash_loop(request: DemoRequest, node: DemoNode) -> None:
         wait_seconds = min(300, wait_seconds * 2)
     node.lives += lives
     if lives:
-        span = {"from": lives[0].start_ms / 1000, "to": lives[-1].end_ms / 1000}
+        span = span_of(lives[0].start_ms, lives[-1].end_ms)
         note_truth(node, "crash_loop", lives, "processes", **span, restarts=len(lives) - 1)
 
 
 def plant_gpu(request: DemoRequest, node: DemoNode) -> None:
     story = DemoStory("trainer", "ml", "gpu", 4096 * MIB, math.inf, 0.05, 800 * MIB, 0.0)
     life = add_service(request, node, story)
-    from_ms, to_ms = throttled_span(request)
-    note_truth(
-        node,
-        "gpu_job",
-        [life],
-        "gpu_utilization",
-        **{"from": from_ms / 1000, "to": to_ms / 1000},
-        gpu=gpu_id(request),
-    )
+    span = span_of(*throttled_span(request))
+    note_truth(node, "gpu_job", [life], "gpu_utilization", **span, gpu=gpu_id(request))
 
 
 def gpu_id(request: DemoRequest) -> str:

@@ -11,15 +11,7 @@ from nodescope.base.entity import NODE, Entity
 from nodescope.base.metric import Kind, Metric
 from nodescope.keep.demo.demand import Demand, demand_of
 from nodescope.keep.demo.plan import gpu_id, throttled_span
-from nodescope.keep.demo.story import (
-    MIB,
-    DemoLife,
-    DemoNode,
-    DemoRequest,
-    hexadecimal,
-    noise,
-    within,
-)
+from nodescope.keep.demo.story import MIB, DemoLife, DemoNode, DemoRequest, hexadecimal, noise, within
 from nodescope.keep.folder import MS_PER_DAY
 from nodescope.keep.label_columns import Identity, Subject, describe_entity
 from nodescope.keep.sidecar import Ticks

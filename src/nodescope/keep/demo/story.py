@@ -160,6 +160,11 @@ def add_service(request: DemoRequest, node: DemoNode, story: DemoStory) -> DemoL
     return life
 
 
+def span_of(from_ms: int, to_ms: int) -> dict[str, float]:
+    """As truth.json has it."""
+    return {"from": from_ms / 1000, "to": to_ms / 1000}
+
+
 def note_truth(node: DemoNode, kind: str, lives: Sequence[DemoLife], metric_name: str, **facts: Any) -> None:
     life = lives[0]
     node.truth.append(

@@ -14,10 +14,9 @@ import numpy as np
 
 from nodescope.base.errors import RequestRejected
 from nodescope.base.metric import Metric
-from nodescope.keep.label_columns import LABELS, Identity, Subject
+from nodescope.keep.label_columns import Identity, Subject, learn_subject
 from nodescope.read.files.listing import FileEntry, Refusal, list_files
 
-CONTAINER = LABELS.index("l_container_id")
 # Ids are shortened to this in tables for people; docker's habit.
 SHORT_CHARACTERS = 12
 
@@ -108,7 +107,7 @@ def list_subjects(labelled: Labelled, group: Sequence[FileEntry]) -> list[Subjec
     first = np.full(len(labelled), 2**62, np.int64)
     last = np.zeros(len(labelled), np.int64)
     for entry in group:
-        seen = entry.sidecar.story().seen if entry.sidecar else {}
+        seen = entry.sidecar.story.seen if entry.sidecar else {}
         mine = np.tile(np.array([[entry.from_ms], [entry.to_ms]], np.int64), (1, len(labelled)))
         for place, span in seen.items():
             mine[:, int(place)] = span
@@ -121,12 +120,7 @@ def list_subjects(labelled: Labelled, group: Sequence[FileEntry]) -> list[Subjec
 
 def learn_all(found: dict[Identity, Subject], subjects: Iterable[Subject]) -> None:
     for subject in subjects:
-        identity = subject.identity
-        there = found.get(identity)
-        if there is None:
-            found[identity] = subject
-        else:
-            there.learn(subject)
+        learn_subject(found, subject.identity, subject)
 
 
 # -- making one -------------------------------------------------------------------

@@ -7,11 +7,10 @@ rest is served. References are plain data: they travel to other machines, and
 are opened there.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeVar
 
 from nodescope.base.errors import ArchiveRefused, NodescopeError, RequestRejected
 from nodescope.keep.copy.manifest import MANIFEST, Listing, parse_manifest
@@ -26,8 +25,6 @@ from nodescope.read.files.sidecar_cache import SidecarCache
 
 # Requests under way at once while listing; a store answers one in some 20 ms.
 WORKERS = 16
-One = TypeVar("One")
-Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,11 +92,6 @@ def survey_roots(roots: Sequence[str]) -> Survey:
         except (NodescopeError, OSError) as error:
             survey.faults.append(SurveyFault(root, first_line(error)))
     return survey
-
-
-def in_threads(work: Callable[[One], Result], many: Iterable[One]) -> list[Result]:
-    with ThreadPoolExecutor(WORKERS) as pool:
-        return list(pool.map(work, many))
 
 
 # -- folders of this machine -------------------------------------------------------
@@ -178,8 +170,9 @@ def survey_store(store: ObjectStore) -> Survey:
     if not partitions:
         store.check_bucket()
     survey = Survey()
-    for found in in_threads(lambda item: survey_objects(store, *item), sorted(partitions.items())):
-        survey.add(found)
+    with ThreadPoolExecutor(WORKERS) as pool:
+        for found in pool.map(lambda item: survey_objects(store, *item), sorted(partitions.items())):
+            survey.add(found)
     return survey
 
 

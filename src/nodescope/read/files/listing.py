@@ -41,10 +41,10 @@ class FileEntry:
 
     def story(self) -> SidecarStory | None:
         """Events and outcomes; parsed once."""
-        return self.sidecar.story() if self.sidecar else None
+        return self.sidecar.story if self.sidecar else None
 
     def ticks(self) -> Ticks | None:
-        return self.sidecar.ticks() if self.sidecar else None
+        return self.sidecar.ticks if self.sidecar else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,5 +149,4 @@ def open_foreign(path: Path, size_bytes: int) -> FileEntry:
     """Arrow is loaded only when such a file is met."""
     from nodescope.read.files.other_parquet import read_span  # noqa: PLC0415
 
-    span = read_span(path)
-    return FileEntry(path, span.from_ms, span.to_ms, span.rows, size_bytes, None)
+    return FileEntry(path, *read_span(path), size_bytes, None)

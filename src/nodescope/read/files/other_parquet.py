@@ -26,15 +26,6 @@ NEEDED = ("time", "metric_name")
 
 
 @dataclass(frozen=True, slots=True)
-class RowSpan:
-    """How far a file reaches."""
-
-    from_ms: int
-    to_ms: int
-    rows: int
-
-
-@dataclass(frozen=True, slots=True)
 class FileShape:
     """How a file's columns are read as ours."""
 
@@ -73,8 +64,8 @@ def shape_of(file: pq.ParquetFile, name: str) -> FileShape:
     return FileShape(columns)
 
 
-def read_span(path: Path) -> RowSpan:
-    """From the row groups' statistics; where they are missing, from the rows."""
+def read_span(path: Path) -> tuple[int, int, int]:
+    """(first ms, last ms, rows) by the row groups' statistics; where they are missing, by the rows."""
     file = open_parquet(path)
     shape_of(file, path.name)
     metadata = file.metadata
@@ -89,17 +80,17 @@ def read_span(path: Path) -> RowSpan:
     if not found:
         raise ArchiveRefused(f"{path.name}: it has no rows")
     times = [to_ms(one) for one in found]
-    return RowSpan(min(times), max(times), metadata.num_rows)
+    return min(times), max(times), metadata.num_rows
 
 
 def to_ms(moment: datetime) -> int:
     return round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
 
 
-def scan_span(path: Path) -> RowSpan:
+def scan_span(path: Path) -> tuple[int, int, int]:
     rows = run(path, "SELECT epoch_ms(min(time)), epoch_ms(max(time)), count(*) FROM read_parquet(?)")
-    first, last, count = rows[0]
-    return RowSpan(int(str(first)), int(str(last)), int(str(count)))
+    first, last, count = (int(str(one)) for one in rows[0])
+    return first, last, count
 
 
 def run(path: Path, question: str) -> list[tuple[object, ...]]:

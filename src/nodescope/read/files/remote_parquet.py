@@ -99,15 +99,12 @@ class RemoteFile:
 def choose_groups(metadata: Any, metric: str, containers: Sequence[str] | None) -> list[int]:
     """Row groups whose statistics do not rule the metric and the containers out."""
     places = {metadata.schema.column(number).name: number for number in range(metadata.num_columns)}
-    found = []
-    for number in range(metadata.num_row_groups):
-        group = metadata.row_group(number)
-        if not may_hold(group, places["metric_name"], [metric]):
-            continue
-        if containers is not None and not may_hold(group, places["l_container_id"], containers):
-            continue
-        found.append(number)
-    return found
+    wanted = {"metric_name": [metric], **({} if containers is None else {"l_container_id": containers})}
+    return [
+        number
+        for number in range(metadata.num_row_groups)
+        if all(may_hold(metadata.row_group(number), places[name], words) for name, words in wanted.items())
+    ]
 
 
 def may_hold(group: Any, place: int, words: Sequence[str]) -> bool:
@@ -119,13 +116,6 @@ def may_hold(group: Any, place: int, words: Sequence[str]) -> bool:
 
 
 def weigh(metadata: Any, groups: Sequence[int], columns: Sequence[str]) -> int:
-    wanted = set(columns)
-    total = 0
-    for number in groups:
-        group = metadata.row_group(number)
-        total += sum(
-            group.column(place).total_compressed_size
-            for place in range(metadata.num_columns)
-            if group.column(place).path_in_schema in wanted
-        )
-    return total
+    places = range(metadata.num_columns)
+    chunks = (metadata.row_group(number).column(place) for number in groups for place in places)
+    return sum(chunk.total_compressed_size for chunk in chunks if chunk.path_in_schema in columns)

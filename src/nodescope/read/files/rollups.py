@@ -35,7 +35,7 @@ class Rollup:
 def find_rollups(paths: Sequence[Path], from_ms: int, to_ms: int) -> list[Rollup]:
     found = []
     for path in paths:
-        for file in DataFolder(path).rollups():
+        for file in DataFolder(path).rollup.files():
             end_ms = file.to_ms or file.from_ms
             if file.from_ms > to_ms or end_ms + MINUTE_MS < from_ms:
                 continue

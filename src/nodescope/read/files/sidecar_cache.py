@@ -8,6 +8,7 @@ removed at any time. Its size is bounded: the least recently used are removed.
 import hashlib
 import os
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -44,16 +45,14 @@ class SidecarCache:
     def _put(self, path: Path, data: bytes) -> None:
         """On a full or read-only disk nothing is cached, and the next query fetches again."""
         temporary = path.with_name(f".{path.name}.{os.getpid()}")
-        try:
+        with suppress(OSError):
             self.folder.mkdir(parents=True, exist_ok=True)
             temporary.write_bytes(data)
             temporary.rename(path)
-        except OSError:
-            pass
 
     def prune(self) -> None:
         """Once per command, by the process that started it."""
-        try:
+        with suppress(OSError):
             files = [(one.stat(), one) for one in self.folder.iterdir()]
             total = sum(status.st_size for status, _ in files)
             for status, path in sorted(files, key=lambda one: one[0].st_mtime_ns):
@@ -61,5 +60,3 @@ class SidecarCache:
                     return
                 path.unlink(missing_ok=True)
                 total -= status.st_size
-        except OSError:
-            pass

@@ -28,6 +28,10 @@ class LiveTail:
     subjects: dict[Identity, Subject] = field(default_factory=dict)
 
     @property
+    def from_ms(self) -> int | None:
+        return min((min(day.clocks) for day in self.days if day.clocks), default=None)
+
+    @property
     def to_ms(self) -> int | None:
         return max((max(day.clocks) for day in self.days if day.clocks), default=None)
 
@@ -35,15 +39,14 @@ class LiveTail:
         """One metric's samples by series."""
         found = []
         for day in self.days:
-            subjects = dict(sorted(day.subjects.items()))
-            ranks = {identity: place for place, identity in enumerate(subjects)}
+            identities = sorted(day.subjects)
+            ranks = {identity: place for place, identity in enumerate(identities)}
             for part in gather_metrics(day, ranks, (name,)):
                 mono = np.array([day.clocks[int(time)] for time in part.time_ms], np.int64)
                 starts = np.flatnonzero(np.r_[True, part.rank[1:] != part.rank[:-1]])
                 for start, end in zip(starts, [*starts[1:], len(part.rank)]):
-                    subject = list(subjects.values())[int(part.rank[start])]
                     chunk = Chunk(part.time_ms[start:end], mono[start:end], part.value[start:end])
-                    found.append((subject, chunk))
+                    found.append((day.subjects[identities[int(part.rank[start])]], chunk))
         return found
 
 

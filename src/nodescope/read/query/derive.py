@@ -8,8 +8,10 @@ carried, so that the border between two files is no border in the answer.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nodescope.base.block import Floats, Integers
 from nodescope.base.metric import Metric
@@ -18,8 +20,7 @@ from nodescope.base.rates import derive_growth
 from nodescope.keep.rollup import GAP_SECONDS
 
 
-@dataclass(frozen=True, slots=True)
-class Chunk:
+class Chunk(NamedTuple):
     """Samples in order of the monotonic clock. An infinite value means unlimited."""
 
     time_ms: Integers
@@ -36,15 +37,25 @@ def join_chunks(chunks: Sequence[Chunk]) -> Chunk:
         return NOTHING
     joined = chunks[0]
     if len(chunks) > 1:
-        joined = Chunk(
-            np.concatenate([chunk.time_ms for chunk in chunks]),
-            np.concatenate([chunk.mono_ns for chunk in chunks]),
-            np.concatenate([chunk.value for chunk in chunks]),
-        )
+        joined = Chunk(*map(np.concatenate, zip(*chunks)))
     if (np.diff(joined.mono_ns) < 0).any():
-        order = np.argsort(joined.mono_ns, kind="stable")
-        return Chunk(joined.time_ms[order], joined.mono_ns[order], joined.value[order])
+        return pick(joined, np.argsort(joined.mono_ns, kind="stable"))
     return joined
+
+
+def pick(chunk: Chunk, rows: NDArray[Any]) -> Chunk:
+    return Chunk(chunk.time_ms[rows], chunk.mono_ns[rows], chunk.value[rows])
+
+
+def values_at(wanted: Integers, times: Integers, values: Floats) -> Floats:
+    """The values at exactly these times; NaN where there is none."""
+    found = np.full(len(wanted), np.nan)
+    places = np.searchsorted(times, wanted)
+    inside = places < len(times)
+    hit = inside.copy()
+    hit[inside] = times[places[inside]] == wanted[inside]
+    found[hit] = values[places[hit]]
+    return found
 
 
 @dataclass(slots=True)
@@ -147,12 +158,7 @@ class SampleDeriver:
         """The other counter at the first one's moments: both are read in one tick."""
         if len(first.value) == len(other.value) and (first.mono_ns == other.mono_ns).all():
             return other
-        places = np.searchsorted(other.mono_ns, first.mono_ns)
-        value = np.full(len(first.value), np.nan)
-        inside = places < len(other.value)
-        hit = inside.copy()
-        hit[inside] = other.mono_ns[places[inside]] == first.mono_ns[inside]
-        value[hit] = other.value[places[hit]]
+        value = values_at(first.mono_ns, other.mono_ns, other.value)
         return Chunk(first.time_ms, first.mono_ns, value)
 
 

@@ -104,15 +104,16 @@ class Engine:
 
 
 def whole_range(catalog: Catalog, tail: LiveTail | None) -> tuple[int, int]:
-    ends = [catalog.to_ms, tail.to_ms if tail else None]
-    starts = [catalog.from_ms, min((min(day.clocks) for day in tail.days), default=None) if tail else None]
-    for rollup in find_rollups(catalog.paths, 0, 2**62):
-        starts.append(rollup.from_ms)
-        ends.append(rollup.to_ms)
-    found = [one for one in starts if one is not None], [one for one in ends if one is not None]
-    if not found[0] or not found[1]:
+    held: list[Catalog | LiveTail | Rollup] = [
+        catalog,
+        *([tail] if tail else []),
+        *find_rollups(catalog.paths, 0, 2**62),
+    ]
+    starts = [one.from_ms for one in held if one.from_ms is not None]
+    ends = [one.to_ms for one in held if one.to_ms is not None]
+    if not starts or not ends:
         raise RequestRejected("there is no data here yet")
-    return min(found[0]), max(found[1])
+    return min(starts), max(ends)
 
 
 def split_nodes(

@@ -55,7 +55,8 @@ def read_events(
 ) -> list[Happening]:
     """In order of time; full container ids, or None for all."""
     lives = Lives({**catalog.subjects, **unseen(catalog, tail)})
-    earliest_ms = catalog.from_ms if catalog.from_ms is not None else first_of(tail)
+    starts = (catalog.from_ms, tail.from_ms if tail else None)
+    earliest_ms = next((one for one in starts if one is not None), 0)
     first, last = from_ms if from_ms is not None else 0, to_ms if to_ms is not None else 2**62
     found: dict[tuple[str, int, Identity], Happening] = {}
     for written, is_first_tick in read_written(catalog, tail, first, last):
@@ -74,10 +75,6 @@ def read_events(
 def unseen(catalog: Catalog, tail: LiveTail | None) -> dict[Identity, Subject]:
     """Containers that only the tail has."""
     return {key: one for key, one in tail.subjects.items() if key not in catalog.subjects} if tail else {}
-
-
-def first_of(tail: LiveTail | None) -> int:
-    return min((min(day.clocks) for day in tail.days if day.clocks), default=0) if tail else 0
 
 
 class Lives:
@@ -139,7 +136,7 @@ def read_written(catalog: Catalog, tail: LiveTail | None, from_ms: int, to_ms: i
         if entry.sidecar is None:
             continue
         try:
-            events = entry.sidecar.story().events
+            events = entry.sidecar.story.events
         except ArchiveRefused:
             # Its head was good, its story is not; the catalog's other files are.
             continue

@@ -16,7 +16,7 @@ from nodescope.base.block import Floats
 from nodescope.base.metric import Metric
 from nodescope.base.metric_names import Form
 from nodescope.read.query.bucket import Points
-from nodescope.read.query.derive import COMBINE, derive_part, derive_share
+from nodescope.read.query.derive import COMBINE, derive_part, derive_share, values_at
 from nodescope.read.query.fetch import Columns
 
 VALUE = ("min", "mean", "max")
@@ -62,13 +62,6 @@ def derive_minutes(
 
 def at_minutes(first: Columns, other: Columns | None, name: str) -> Floats:
     """Another input's column at the first one's minutes; NaN where it has none."""
-    times = first["time_ms"]
-    found = np.full(len(times), np.nan)
     if other is None:
-        return found
-    places = np.searchsorted(other["time_ms"], times)
-    inside = places < len(other["time_ms"])
-    hit = inside.copy()
-    hit[inside] = other["time_ms"][places[inside]] == times[inside]
-    found[hit] = other[name][places[hit]]
-    return found
+        return np.full(len(first["time_ms"]), np.nan)
+    return values_at(first["time_ms"], other["time_ms"], other[name])

@@ -8,9 +8,10 @@ read a few million rows at a time, derived, and put into buckets: memory
 follows the answer, not the archive.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from itertools import pairwise
+from pathlib import Path
 
 import duckdb
 import numpy as np
@@ -25,7 +26,7 @@ from nodescope.read.files.listing import FileEntry
 from nodescope.read.files.rollups import Rollup, choose
 from nodescope.read.live.tail import LiveTail
 from nodescope.read.query.bucket import BucketGrid, Buckets, Points, Samples
-from nodescope.read.query.derive import Chunk, SampleDeriver, join_chunks
+from nodescope.read.query.derive import Chunk, SampleDeriver, join_chunks, pick
 from nodescope.read.query.fetch import Fetched, Wanted, fetch_minutes, fetch_samples, list_scopes
 from nodescope.read.query.minutes import derive_minutes, join_pieces
 from nodescope.read.query.resolve import Inputs, ResolvedMetric
@@ -41,28 +42,24 @@ SCOPE = LABELS.index("l_scope")
 Sampled = dict[Identity, list[Chunk]]
 
 
+@dataclass(slots=True)
 class NodeQuery:
     """One query of one node, with one set of inputs, while it is being answered."""
 
-    def __init__(
-        self,
-        connection: duckdb.DuckDBPyConnection,
-        resolved: ResolvedMetric,
-        inputs: Inputs,
-        targets: Targets,
-        containers: Sequence[str] | None,
-        grid: BucketGrid,
-    ) -> None:
-        self.connection = connection
-        self.resolved = resolved
-        self.inputs = inputs
-        self.targets = targets
+    connection: duckdb.DuckDBPyConnection
+    resolved: ResolvedMetric
+    inputs: Inputs
+    targets: Targets
+    containers: Sequence[str] | None
+    grid: BucketGrid
+    derivers: dict[Identity, SampleDeriver] = field(default_factory=dict)
+    sums: dict[Identity, Buckets | Samples] = field(default_factory=dict)
+    refused: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
         # A pod's or core's series have no container id.
-        self.containers = None if containers is None or resolved.of else sorted(set(containers))
-        self.grid = grid
-        self.derivers: dict[Identity, SampleDeriver] = {}
-        self.sums: dict[Identity, Buckets | Samples] = {}
-        self.refused: list[str] = []
+        is_any = self.containers is None or self.resolved.of
+        self.containers = None if is_any else sorted(set(self.containers or ()))
 
     # -- files ----------------------------------------------------------------
 
@@ -90,17 +87,15 @@ class NodeQuery:
             return
         paths = [rollup.path for rollup in rollups]
         start_ms = self.grid.start_ms
-        try:
-            inputs = [
-                fetch_minutes(self.connection, paths, scopes, self._wanted(metric, self.containers, start_ms))
-                for metric in self.inputs
-            ]
-        except NodescopeError as error:
-            if len(rollups) == 1:
-                self.refused.append(f"{paths[0].name}: {error}")
-                return
+        inputs = self._fetch(
+            lambda metric: fetch_minutes(
+                self.connection, paths, scopes, self._wanted(metric, self.containers, start_ms)
+            ),
+            paths,
+        )
+        if inputs is None:
             # One is broken: each alone, so that the others are served.
-            for rollup in rollups:
+            for rollup in rollups if len(rollups) > 1 else ():
                 self._read_rollups([rollup], scopes)
             return
         joined = [{key: join_pieces(pieces) for key, pieces in fetched.items()} for fetched in inputs]
@@ -112,6 +107,15 @@ class NodeQuery:
                 parts.setdefault(target, []).append(minutes)
         for target, many in parts.items():
             self._add_minutes(target, self.targets.join_minutes(many))
+
+    def _fetch(self, fetch: Callable[[Metric], Fetched], paths: Sequence[Path]) -> list[Fetched] | None:
+        """Every input; None where a file is broken, which is named when it is the only one."""
+        try:
+            return [fetch(metric) for metric in self.inputs]
+        except (duckdb.Error, pa.ArrowException, NodescopeError) as error:
+            if len(paths) == 1:
+                self.refused.append(f"{paths[0].name}: {first_line(error)}")
+            return None
 
     def _add_minutes(self, target: Identity, minutes: Points) -> None:
         sums = self._sums_of(target)
@@ -138,7 +142,7 @@ class NodeQuery:
         wanted = set(self.containers)
         return any(labels[CONTAINER] in wanted for labels, _ in entry.sidecar.labels())
 
-    def _container_batches(self, entries: Sequence[FileEntry]) -> Iterator[list[str] | None]:
+    def _container_batches(self, entries: Sequence[FileEntry]) -> Iterator[Sequence[str] | None]:
         """Containers a few at a time, so that a batch is a few million rows; None for no filter."""
         if self.resolved.of or not entries:
             yield None
@@ -167,20 +171,15 @@ class NodeQuery:
         for start in range(0, len(wanted), size):
             yield wanted[start : start + size]
 
-    def _read_group(self, entries: Sequence[FileEntry], containers: list[str] | None) -> None:
+    def _read_group(self, entries: Sequence[FileEntry], containers: Sequence[str] | None) -> None:
         """All inputs of one stretch of time, then derived together."""
         from_ms = self.grid.from_ms - LEAD_MS
-        try:
-            fetched = [
-                fetch_samples(self.connection, entries, self._wanted(metric, containers, from_ms))
-                for metric in self.inputs
-            ]
-        except (duckdb.Error, pa.ArrowException, NodescopeError) as error:
-            if len(entries) == 1:
-                self.refused.append(f"{entries[0].path.name}: {first_line(error)}")
-                return
-            # One file is broken: each alone, so that the others are served.
-            for entry in entries:
+        fetched = self._fetch(
+            lambda metric: fetch_samples(self.connection, entries, self._wanted(metric, containers, from_ms)),
+            [entry.path for entry in entries],
+        )
+        if fetched is None:
+            for entry in entries if len(entries) > 1 else ():
                 self._read_group([entry], containers)
             return
         clocks = self._clocks(entries)
@@ -199,11 +198,9 @@ class NodeQuery:
             sampled: Sampled = {}
             for subject, chunk in tail.chunks(metric.name):
                 if self._wants(subject) and len(chunk.value):
-                    inside = (chunk.time_ms >= self.grid.from_ms - LEAD_MS) & (
-                        chunk.time_ms <= self.grid.to_ms
-                    )
-                    cut = Chunk(chunk.time_ms[inside], chunk.mono_ns[inside], chunk.value[inside])
-                    sampled.setdefault(subject.identity, []).append(cut)
+                    first_ms = self.grid.from_ms - LEAD_MS
+                    inside = (chunk.time_ms >= first_ms) & (chunk.time_ms <= self.grid.to_ms)
+                    sampled.setdefault(subject.identity, []).append(pick(chunk, inside))
             inputs.append(sampled)
         self._derive(inputs)
 
