@@ -83,10 +83,11 @@ def flow_rows(names: tuple[tuple[str, str, str], ...], **place: str) -> tuple[Pl
     )
 
 
-def pressure_rows(raw_name: str, **place: str) -> Iterator[Plain]:
+def pressure_rows(scope: str) -> Iterator[Plain]:
     for what in ("cpu", "memory", "io"):
         words = f"Share of time in which a task waited for {ABBREVIATIONS.get(what, what)}."
-        yield row(f"pressure_{what}", "ratio", "rate", words, raw_name.format(what), **place)
+        raw = f"pressure.{what}.some.total" if scope else f"{what}.pressure.some.total"
+        yield row(f"pressure_{what}", "ratio", "rate", words, raw, scope=scope)
 
 
 DISK = (
@@ -132,7 +133,7 @@ ROWS = (
     row("memory_peak", "bytes", "value", "The most memory that was in use.", "memory.peak"),
     row("memory_limit", "bytes", "value", "Memory limit.", LIMIT),
     row("memory_limit_share", "ratio", "share", "Memory used of its limit.", MEMORY, LIMIT),
-    *pressure_rows("{}.pressure.some.total"),
+    *pressure_rows(""),
     *flow_rows(BLOCK_DEVICES),
     *flow_rows(CONTAINERS_POD, of="pod"),
     row("oom_kills", "count", "value", "Processes killed for memory.", "memory.events.oom_kill"),
@@ -166,7 +167,7 @@ SCOPED_ROWS = (
     ),
     row("memory_anon", "bytes", "value", "Anonymous memory.", "memory.AnonPages", scope="node"),
     row("memory_file", "bytes", "value", "Page cache.", "memory.Cached", scope="node"),
-    *pressure_rows("pressure.{}.some.total", scope="node"),
+    *pressure_rows("node"),
     row(
         "oom_kills",
         "count",
