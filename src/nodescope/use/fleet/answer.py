@@ -178,16 +178,17 @@ def is_common(one: GroupTest, false_share: float) -> bool:
 def rest_share(answer: FleetAnswer, parts: Sequence[UnitAnswer], by: str) -> UsualShare:
     """The share of series outside of the group that have a finding of this metric."""
     looked = count_looked(parts, by)
-    hit: Counter[tuple[str, str]] = Counter()
-    for group in group_rows(answer.rows, looked, by, lambda one: one.name):
-        hit[group.name, group.metric] = group.series
+    groups = group_rows(answer.rows, looked, by, lambda one: one.name)
+    hit = {(group.name, group.metric): group.series for group in groups}
 
     def share(group: Group) -> float:
-        tries = sum(
-            count for (name, metric), count in looked.items() if metric == group.metric and name != group.name
-        )
-        hits = sum(
-            count for (name, metric), count in hit.items() if metric == group.metric and name != group.name
+        hits, tries = (
+            sum(
+                count
+                for (name, metric), count in counts.items()
+                if metric == group.metric and name != group.name
+            )
+            for counts in (hit, looked)
         )
         # Half a finding is added: none so far does not make it impossible.
         return min(0.5, (hits + 0.5) / (tries + 1))

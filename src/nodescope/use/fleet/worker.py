@@ -8,6 +8,7 @@ cannot be read is named, and costs its own samples only.
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache, partial
 from typing import Any
 
@@ -68,7 +69,7 @@ def run_unit(unit: Unit, job: Job) -> UnitAnswer:
                 return part
         # Files were replaced between listing and reading; their rows are in other files now.
         files = tuple(file for file in survey_again(unit.files) if file.node == unit.node)
-        unit = Unit(unit.node, unit.day, unit.metric, unit.from_ms, unit.to_ms, files, unit.side)
+        unit = replace(unit, files=files)
     return UnitAnswer(
         unit, faults=[SurveyFault(unit.name, f"its files were replaced {TRIES} times while being read")]
     )
@@ -90,9 +91,7 @@ def study_unit(unit: Unit, job: Job) -> UnitAnswer:
         return part
     for containers in batch_containers(catalog, asked.metrics[0].name, unit, by_pod=asked.of == "pod"):
         answer = worker_engine().query(catalog, unit.metric, containers, unit.from_ms, unit.to_ms, POINTS)
-        limits: Mapping[str, float] = {}
-        if job.question in WITH_LIMITS:
-            limits = limits_of(catalog, unit, containers)
+        limits = limits_of(catalog, unit, containers) if job.question in WITH_LIMITS else {}
         part.faults += [SurveyFault(unit.node, reason) for reason in answer.refused]
         part.samples += sum(len(line.points.time_ms) for line in answer.lines)
         if study_of(job) == "trend":
@@ -153,17 +152,13 @@ def batch_containers(
         if entry.sidecar
         for scope in entry.sidecar.scopes().get(metric, ())
     }
-    if by_pod or scopes != {"container"}:
-        yield None
-        return
-    ids = sorted({one.label("l_container_id") or "" for one in catalog.containers()})
+    ids = []
+    if not by_pod and scopes == {"container"}:
+        ids = sorted({one.label("l_container_id") or "" for one in catalog.containers()})
     seconds = max(1, (unit.to_ms - unit.from_ms) // 1000)
     size = max(1, BATCH_SAMPLES // seconds)
-    if len(ids) <= size:
-        yield None
-        return
-    for start in range(0, len(ids), size):
-        yield ids[start : start + size]
+    for start in range(0, max(1, len(ids)), size):
+        yield ids[start : start + size] if len(ids) > size else None
 
 
 def add_answers(
