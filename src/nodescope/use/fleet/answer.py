@@ -15,9 +15,10 @@ from typing import Any
 
 from nodescope.read.files.file_survey import SurveyFault
 from nodescope.use.fleet.group import Group, count_looked, group_of, group_rows
-from nodescope.use.fleet.significance import adjust_p_values, binomial_tail, log_likelihood_ratio
+from nodescope.use.fleet.significance import binomial_tail, log_likelihood_ratio
 from nodescope.use.fleet.unit import Job, UnitAnswer
 from nodescope.use.fleet.workload import GROUPINGS
+from nodescope.use.studies.maths.tail_probability import adjust_p_values
 
 # A finding may be kept together with its workload or image: a team can act on those.
 COMMON = ("workload", "image")

@@ -207,7 +207,11 @@ def mean_cycle(values: FloatArray, measured: BoolArray, period: float) -> FloatA
     means -= means.mean()
     if period <= PHASES:
         return means[place]
-    # Long cycles have more samples than phases: interpolated between phase centres.
-    centres = np.arange(-1, phases + 1) + 0.5
-    around = np.concatenate(([means[-1]], means, [means[0]]))
-    return np.interp((turns % 1) * phases, centres, around)
+    # Long cycles have more samples than phases.
+    return interpolate_cycle((turns % 1) * phases, means)
+
+
+def interpolate_cycle(places: FloatArray, heights: FloatArray) -> FloatArray:
+    """Between the centres of a cycle's phases (place 0.5, 1.5, ...), from the last to the first too."""
+    centres = np.arange(-1, len(heights) + 1) + 0.5
+    return np.interp(places, centres, np.concatenate(([heights[-1]], heights, [heights[0]])))
