@@ -45,8 +45,6 @@ class GroupTest:
 
 @dataclass(slots=True)
 class FleetAnswer:
-    """What the command prints and writes."""
-
     question: str
     by: str
     nodes: int

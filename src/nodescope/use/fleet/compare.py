@@ -28,7 +28,6 @@ class FleetPair:
 
     @property
     def is_apart(self) -> bool:
-        """The two ranges do not overlap."""
         if self.first is None or self.second is None:
             return False
         return self.first.high < self.second.low or self.second.high < self.first.low

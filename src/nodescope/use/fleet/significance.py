@@ -23,12 +23,10 @@ def p_value_of(study: str, finding: Mapping[str, Any]) -> float:
 
 def binomial_tail(hits: int, tries: int, share: float) -> float:
     """The probability of so many hits or more."""
-    if hits <= 0:
+    if hits <= 0 or share >= 1.0:
         return 1.0
     if share <= 0.0:
         return SMALLEST
-    if share >= 1.0:
-        return 1.0
     total = 0.0
     for count in range(hits, tries + 1):
         term = exp(log_choose(tries, count) + count * log(share) + (tries - count) * log1p(-share))

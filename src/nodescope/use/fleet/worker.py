@@ -189,7 +189,7 @@ def add_findings(part: UnitAnswer, job: Job, owner: Owner, line: QueryLine, answ
     for finding in answer.to_json()["findings"]:  # type: ignore[attr-defined]
         if job.question == "leaks" and not is_leak(finding):
             continue
-        part.rows.append(build_row(part, owner, line, answer.study, answer, finding))
+        part.rows.append(build_row(part, owner, line, answer, finding))
 
 
 def is_leak(finding: Mapping[str, Any]) -> bool:
@@ -207,14 +207,8 @@ def is_material(finding: Mapping[str, Any]) -> bool:
 
 
 def build_row(
-    part: UnitAnswer,
-    owner: Owner,
-    line: QueryLine,
-    study: str,
-    answer: StudyAnswer,
-    finding: Mapping[str, Any],
+    part: UnitAnswer, owner: Owner, line: QueryLine, answer: StudyAnswer, finding: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """One row of the findings table."""
     return {
         "node": owner.node,
         "day": part.unit.day,
@@ -226,8 +220,8 @@ def build_row(
         "container": line.subject.label("l_container_name") or "",
         "container_id": line.subject.label("l_container_id") or "",
         "series": name_line(line),
-        "study": study,
-        "chance": p_value_of(study, finding),
+        "study": answer.study,
+        "chance": p_value_of(answer.study, finding),
         "samples": answer.samples,
         **finding,
         "missing_share": answer.missing_share,
@@ -242,9 +236,9 @@ def add_figures(part: UnitAnswer, owner: Owner, line: QueryLine, series: Series)
     part.looked[owner] += 1
     answer = STUDIES["summary"].run(series)
     finding: Mapping[str, Any] = answer.to_json()["findings"][0]  # type: ignore[index]
-    row = build_row(part, owner, line, "top", answer, finding)
-    row["side"] = part.unit.side
-    row["busy_from"], row["busy_to"] = busy_span(series)
+    row = build_row(part, owner, line, answer, finding)
+    busy_from, busy_to = busy_span(series)
+    row |= {"study": "top", "side": part.unit.side, "busy_from": busy_from, "busy_to": busy_to}
     part.rows.append(row)
 
 
@@ -300,6 +294,6 @@ def add_changes(part: UnitAnswer, job: Job, lines: Sequence[QueryLine], unit: st
             near.append({**finding, "at": real, "from": real, "to": real})
         if near:
             best = max(near, key=lambda one: (one["confidence"], abs(one["magnitude"])))
-            row = build_row(part, owner, line, answer.study, answer, best)
+            row = build_row(part, owner, line, answer, best)
             row["image_before"] = chain.owners[0].image
             part.rows.append(row)

@@ -74,12 +74,8 @@ class Effect:
     @property
     def size(self) -> float:
         """1 is just large enough to report."""
-        return max(
-            self.level / LEAST_EFFECT,
-            self.jump / LEAST_EFFECT,
-            self.bend / LEAST_EFFECT,
-            self.spread / LEAST_NOISE_RATIO_NATS,
-        )
+        moved = max(self.level, self.jump, self.bend)
+        return max(moved / LEAST_EFFECT, self.spread / LEAST_NOISE_RATIO_NATS)
 
 
 @dataclass(frozen=True)
