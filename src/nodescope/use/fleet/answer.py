@@ -38,10 +38,6 @@ class GroupTest:
     expected: float
     """The share of its findings that would be there by chance."""
 
-    @property
-    def share(self) -> float:
-        return self.group.series / self.group.looked_at if self.group.looked_at else 0.0
-
 
 @dataclass(slots=True)
 class FleetAnswer:
@@ -160,10 +156,8 @@ def test_groups(
             tries = max(group.looked_at, group.series)
             share = share_of(group)
             tail = binomial_tail(group.series, tries, share)
-            expected = tries * share / group.series
-            found.append(
-                GroupTest(by, group, tail, 1.0, log_likelihood_ratio(group.series, tries, share), expected)
-            )
+            nats = log_likelihood_ratio(group.series, tries, share)
+            found.append(GroupTest(by, group, tail, 1.0, nats, tries * share / group.series))
     for one, adjusted in zip(found, adjust_p_values([one.chance for one in found], tried)):
         one.adjusted = adjusted
     return found

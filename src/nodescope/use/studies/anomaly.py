@@ -104,10 +104,8 @@ def usual_values(whole: Stretch, history: int) -> tuple[FloatArray, bool]:
     """What is usual at each sample; by hour of day where history has two days and the hour matters."""
     past = whole.values[:history]
     plain = np.full(len(whole), float(np.median(past)))
-    if (
-        whole.times_at[history - 1] - whole.times_at[0] < 2 * DAY_SECONDS
-        or whole.interval_seconds > HOUR_SECONDS
-    ):
+    history_seconds = whole.times_at[history - 1] - whole.times_at[0]
+    if history_seconds < 2 * DAY_SECONDS or whole.interval_seconds > HOUR_SECONDS:
         return plain, False
     hours: IntArray = ((whole.times_at % DAY_SECONDS) // HOUR_SECONDS).astype(np.int64)
     medians = np.array([hour_median(past, hours[:history], hour, plain[0]) for hour in range(24)])
@@ -166,10 +164,8 @@ def compare_pieces(residuals: FloatArray, history: int, length: int) -> UnusualP
 
 def first_unusual(now: FloatArray, history_tail: TailModel, place: int) -> int:
     """Since when: the first piece on the same side that would be a finding by itself."""
-    side = np.sign(now[place] - history_tail.middle)
-    for index in np.flatnonzero(
-        side * (now - history_tail.middle) >= 0.5 * abs(now[place] - history_tail.middle)
-    ):
+    away = now - history_tail.middle
+    for index in np.flatnonzero(np.sign(away[place]) * away >= 0.5 * abs(away[place])):
         if history_tail.probability_beyond(float(now[index])) * len(now) <= FALSE_ALARMS:
             return int(index)
     return place

@@ -75,9 +75,8 @@ def resolutions_of(values: FloatArray, measured: BoolArray) -> list[Resolution]:
         finer = resolutions[-1]
         even = len(finer.values) // 2 * 2
         halved = (finer.values[:even:2] + finer.values[1:even:2]) / 2
-        resolutions.append(
-            Resolution(halved, finer.measured[:even:2] | finer.measured[1:even:2], finer.scale * 2)
-        )
+        measured = finer.measured[:even:2] | finer.measured[1:even:2]
+        resolutions.append(Resolution(halved, measured, finer.scale * 2))
     return resolutions
 
 
@@ -201,9 +200,8 @@ def mean_cycle(values: FloatArray, measured: BoolArray, period: float) -> FloatA
     place = np.minimum(((turns % 1) * phases).astype(np.int64), phases - 1)
     weights = edge_weights(measured, period)
     counts = np.bincount(place, weights, phases)
-    means = np.bincount(place, weights * without_moving_average(values, period), phases) / np.maximum(
-        counts, 1.0
-    )
+    sums = np.bincount(place, weights * without_moving_average(values, period), phases)
+    means = sums / np.maximum(counts, 1.0)
     means -= means.mean()
     if period <= PHASES:
         return means[place]
