@@ -51,8 +51,6 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """The rows of one table at one moment."""
-
     table: Table
     entities: tuple[Entity, ...]
     """The same object while the set is unchanged: compare with `is`."""

@@ -8,6 +8,7 @@ container, units of an archive that lost its sidecar.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 from nodescope.base.metric import Kind, Metric
 
@@ -63,9 +64,32 @@ def size(v2: str, v1: str, published: str | None, sentence: str, plain: str | No
 
 
 def seconds(
-    v2: str, v1: str, published: str, sentence: str, v1_scale: float | None = NANOSECOND
+    v2: str, v1: str, published: str, sentence: str, v1_scale: float | None = NANOSECOND, **more: Any
 ) -> CgroupMetric:
-    return CgroupMetric(v2, v1, published, sentence, "counter", "seconds", (MICROSECOND, v1_scale))
+    return CgroupMetric(v2, v1, published, sentence, "counter", "seconds", (MICROSECOND, v1_scale), **more)
+
+
+def mode_seconds(mode: str, where: str) -> CgroupMetric:
+    published, sentence = f"cpu_{mode}_seconds_total", f"CPU time used in {where}."
+    return seconds(f"cpu.stat.{mode}_usec", f"cpuacct.stat.{mode}", published, sentence, CLOCK_TICKS)
+
+
+def quota_periods(key: str, word: str, sentence: str) -> CgroupMetric:
+    return count(
+        f"cpu.stat.{key}", f"cpu.stat.{key}", f"cpu_cfs_{word}_total", f"Scheduler periods {sentence}."
+    )
+
+
+def quota_part(key: str, sentence: str) -> CgroupMetric:
+    return CgroupMetric(f"cpu.max.{key}", f"cpu.cfs_{key}_us", f"spec_cpu_{key}", sentence)
+
+
+def memory_part(
+    v2_key: str, v1_key: str, published: str | None, sentence: str, plain: str | None = None
+) -> CgroupMetric:
+    """A part of memory.stat; v1's totals are those that include the cgroups below, as v2's do."""
+    v1 = f"memory.stat.total_{v1_key}" if v1_key else ""
+    return size(f"memory.stat.{v2_key}", v1, published, sentence, plain)
 
 
 def page_faults(key: str) -> CgroupMetric:
@@ -74,8 +98,9 @@ def page_faults(key: str) -> CgroupMetric:
     return CgroupMetric(*names, "memory_failures_total", "Page faults.", "counter", labels=labels)
 
 
-def moved_bytes(v2: str, v1: str, published: str, sentence: str) -> CgroupMetric:
-    return CgroupMetric(v2, v1, published, sentence, "counter", "bytes")
+def moved_bytes(letter: str, way: str, words: str) -> CgroupMetric:
+    names = f"io.stat.{letter}bytes", f"blkio.throttle.io_service_bytes.{way}"
+    return CgroupMetric(*names, f"fs_{way}s_bytes_total", f"Bytes {words} block devices.", "counter", "bytes")
 
 
 def stalled(resource: str, share: str, word: str) -> CgroupMetric:
@@ -86,42 +111,17 @@ def stalled(resource: str, share: str, word: str) -> CgroupMetric:
 
 # Rows of one file stand in the order of its table's columns.
 CGROUP_METRICS = (
-    CgroupMetric(
+    seconds(
         "cpu.stat.usage_usec",
         "cpuacct.usage",
         "cpu_usage_seconds_total",
         "CPU time used.",
-        "counter",
-        "seconds",
-        (MICROSECOND, NANOSECOND),
-        (("cpu", "total"),),
+        labels=(("cpu", "total"),),
     ),
-    seconds(
-        "cpu.stat.user_usec",
-        "cpuacct.stat.user",
-        "cpu_user_seconds_total",
-        "CPU time used in user mode.",
-        CLOCK_TICKS,
-    ),
-    seconds(
-        "cpu.stat.system_usec",
-        "cpuacct.stat.system",
-        "cpu_system_seconds_total",
-        "CPU time used in the kernel.",
-        CLOCK_TICKS,
-    ),
-    count(
-        "cpu.stat.nr_periods",
-        "cpu.stat.nr_periods",
-        "cpu_cfs_periods_total",
-        "Scheduler periods that have passed under a CPU quota.",
-    ),
-    count(
-        "cpu.stat.nr_throttled",
-        "cpu.stat.nr_throttled",
-        "cpu_cfs_throttled_periods_total",
-        "Scheduler periods in which the quota ran out.",
-    ),
+    mode_seconds("user", "user mode"),
+    mode_seconds("system", "the kernel"),
+    quota_periods("nr_periods", "periods", "that have passed under a CPU quota"),
+    quota_periods("nr_throttled", "throttled_periods", "in which the quota ran out"),
     seconds(
         "cpu.stat.throttled_usec",
         "cpu.stat.throttled_time",
@@ -148,45 +148,25 @@ CGROUP_METRICS = (
         for resource in ("cpu", "memory", "io")
         for share, word in (("some", "waiting"), ("full", "stalled"))
     ),
-    moved_bytes(
-        "io.stat.rbytes",
-        "blkio.throttle.io_service_bytes.read",
-        "fs_reads_bytes_total",
-        "Bytes read from block devices.",
-    ),
-    moved_bytes(
-        "io.stat.wbytes",
-        "blkio.throttle.io_service_bytes.write",
-        "fs_writes_bytes_total",
-        "Bytes written to block devices.",
-    ),
+    moved_bytes("r", "read", "read from"),
+    moved_bytes("w", "write", "written to"),
     count("io.stat.rios", "blkio.throttle.io_serviced.read", "fs_reads_total", "Reads from block devices."),
     count("io.stat.wios", "blkio.throttle.io_serviced.write", "fs_writes_total", "Writes to block devices."),
-    size("memory.stat.anon", "memory.stat.total_rss", "memory_rss", "Anonymous memory.", "memory_anon"),
-    size("memory.stat.file", "memory.stat.total_cache", "memory_cache", "Page cache.", "memory_file"),
-    size("memory.stat.shmem", "memory.stat.total_shmem", None, "Shared memory."),
-    size(
-        "memory.stat.file_mapped",
-        "memory.stat.total_mapped_file",
-        "memory_mapped_file",
-        "Page cache mapped into processes.",
-    ),
-    size("memory.stat.file_dirty", "memory.stat.total_dirty", None, "Page cache not yet written to disk."),
-    size(
-        "memory.stat.inactive_file",
-        "memory.stat.total_inactive_file",
+    memory_part("anon", "rss", "memory_rss", "Anonymous memory.", "memory_anon"),
+    memory_part("file", "cache", "memory_cache", "Page cache.", "memory_file"),
+    memory_part("shmem", "shmem", None, "Shared memory."),
+    memory_part("file_mapped", "mapped_file", "memory_mapped_file", "Page cache mapped into processes."),
+    memory_part("file_dirty", "dirty", None, "Page cache not yet written to disk."),
+    memory_part(
+        "inactive_file",
+        "inactive_file",
         "memory_total_inactive_file_bytes",
         "Page cache that may be dropped first.",
     ),
-    size(
-        "memory.stat.active_file",
-        "memory.stat.total_active_file",
-        "memory_total_active_file_bytes",
-        "Page cache in active use.",
-    ),
-    size("memory.stat.kernel", "", "memory_kernel_usage", "Memory of the kernel for the container."),
-    size("memory.stat.slab", "", None, "Memory for kernel objects."),
-    size("memory.stat.sock", "", None, "Memory for network buffers."),
+    memory_part("active_file", "active_file", "memory_total_active_file_bytes", "Page cache in active use."),
+    memory_part("kernel", "", "memory_kernel_usage", "Memory of the kernel for the container."),
+    memory_part("slab", "", None, "Memory for kernel objects."),
+    memory_part("sock", "", None, "Memory for network buffers."),
     size("memory.swap.current", "memory.stat.total_swap", "memory_swap", "Swap in use."),
     page_faults("pgfault"),
     page_faults("pgmajfault"),
@@ -204,24 +184,10 @@ CGROUP_METRICS = (
         "The most memory that was in use.",
         "memory_peak",
     ),
+    quota_part("quota", "CPU time allowed per period, in microseconds."),
+    quota_part("period", "Length of a scheduler period, in microseconds."),
     CgroupMetric(
-        "cpu.max.quota",
-        "cpu.cfs_quota_us",
-        "spec_cpu_quota",
-        "CPU time allowed per period, in microseconds.",
-    ),
-    CgroupMetric(
-        "cpu.max.period",
-        "cpu.cfs_period_us",
-        "spec_cpu_period",
-        "Length of a scheduler period, in microseconds.",
-    ),
-    CgroupMetric(
-        "pids.current",
-        "pids.current",
-        "threads",
-        "Threads that run in the container.",
-        plain="threads",
+        "pids.current", "pids.current", "threads", "Threads that run in the container.", plain="threads"
     ),
     CgroupMetric(
         "pids.max",

@@ -25,8 +25,6 @@ class Clock(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class SystemClock:
-    """The machine's own clocks."""
-
     def wall_ns(self) -> int:
         return time.time_ns()
 

@@ -26,6 +26,7 @@ import struct
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -52,8 +53,7 @@ Payload = bytes | memoryview
 
 
 def pack_record(kind: int, payload: bytes) -> bytes:
-    check = zlib.crc32(payload, zlib.crc32(bytes([kind])))
-    return _RECORD.pack(len(payload), check, kind) + payload
+    return b"".join(_pack_parts(kind, [payload]))
 
 
 def _pack_parts(kind: int, parts: Sequence[Payload]) -> list[Payload]:
@@ -76,16 +76,6 @@ def _pairs(value: list[list[str]]) -> tuple[tuple[str, str], ...]:
 def _entity_from_json(value: list[Any]) -> Entity:
     scope, ids, labels, details = value
     return Entity(scope, tuple(ids), _pairs(labels), _pairs(details))
-
-
-def _table_to_json(table: Table) -> dict[str, Any]:
-    return {
-        "name": table.name,
-        "source": table.source,
-        "scopes": table.scopes,
-        "metrics": [asdict(m) for m in table.metrics],
-        "info": asdict(table.info) if table.info else None,
-    }
 
 
 def metric_from_json(row: Mapping[str, Any]) -> Metric:
@@ -111,8 +101,8 @@ class Encoder:
     _sets: dict[str, tuple[int, Table, tuple[Entity, ...]]] = field(default_factory=dict)
     _tables: dict[str, tuple[int, Table]] = field(default_factory=dict)
     _entities: dict[Entity, int] = field(default_factory=dict)
-    _count: int = 0
-    _table_count: int = 0
+    _set_numbers: Iterator[int] = field(default_factory=count)
+    _table_numbers: Iterator[int] = field(default_factory=count)
 
     def hello(self, **facts: Any) -> bytes:
         return pack_record(HELLO, json.dumps({"format": FORMAT, "version": VERSION, **facts}).encode())
@@ -137,8 +127,7 @@ class Encoder:
         if known and known[1] is block.table and known[2] is block.entities:
             return known[0], b""
         table, record = self._define_table(block.table)
-        number = self._count
-        self._count += 1
+        number = next(self._set_numbers)
         self._sets[block.table.name] = (number, block.table, block.entities)
         first = len(self._entities)
         fresh: list[list[Any]] = []
@@ -155,10 +144,9 @@ class Encoder:
         known = self._tables.get(table.name)
         if known and (known[1] is table or known[1] == table):
             return known[0], b""
-        number = self._table_count
-        self._table_count += 1
+        number = next(self._table_numbers)
         self._tables[table.name] = (number, table)
-        return number, pack_record(TABLE, _NUMBER.pack(number) + json.dumps(_table_to_json(table)).encode())
+        return number, pack_record(TABLE, _NUMBER.pack(number) + json.dumps(asdict(table)).encode())
 
 
 def _story_to_json(frame: Frame) -> bytes:
@@ -189,8 +177,6 @@ def _story_from_json(data: Payload) -> tuple[dict[str, Outcome], tuple[Event, ..
 
 @dataclass(slots=True)
 class Decoder:
-    """Bytes to frames."""
-
     hello: dict[str, Any] = field(default_factory=dict)
     _sets: dict[int, tuple[Table, tuple[Entity, ...]]] = field(default_factory=dict)
     _tables: dict[int, Table] = field(default_factory=dict)
@@ -224,9 +210,9 @@ class Decoder:
             raise ArchiveRefused(f"frames of version {self.hello['version']}; this build reads {VERSION}")
 
     def _learn_set(self, payload: Payload) -> None:
-        number, table, first, count = _SET.unpack_from(payload)
-        end = _SET.size + count * 4
-        places = np.frombuffer(payload, "<u4", count, _SET.size).tolist()
+        number, table, first, rows = _SET.unpack_from(payload)
+        end = _SET.size + rows * 4
+        places = np.frombuffer(payload, "<u4", rows, _SET.size).tolist()
         text = bytes(payload[end:])
         fresh = json.loads(text) if text != _NOBODY else []
         if first != len(self._entities):
@@ -235,10 +221,10 @@ class Decoder:
         self._sets[number] = (self._tables[table], tuple([self._entities[place] for place in places]))
 
     def _frame(self, payload: Payload) -> Frame:
-        sequence, at_ns, mono_ns, count = _FRAME.unpack_from(payload)
+        sequence, at_ns, mono_ns, number_of_blocks = _FRAME.unpack_from(payload)
         offset = _FRAME.size
         blocks = []
-        for _ in range(count):
+        for _ in range(number_of_blocks):
             number, block_mono_ns, rows, columns = _BLOCK.unpack_from(payload, offset)
             offset += _BLOCK.size
             values = np.ndarray((rows, columns), _FLOAT, payload, offset)

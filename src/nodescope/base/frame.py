@@ -54,8 +54,6 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """One tick."""
-
     sequence: int
     at_ns: int
     mono_ns: int

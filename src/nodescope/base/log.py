@@ -8,6 +8,7 @@ The standard library's logging underneath; structlog reads nicer and costs
 import json
 import logging
 import sys
+from functools import partialmethod
 from typing import Any, TextIO
 
 
@@ -24,24 +25,17 @@ class Log:
     def __init__(self, name: str) -> None:
         self._logger = logging.getLogger(f"nodescope.{name}")
 
-    def info(self, event: str, **facts: Any) -> None:
-        self._write(logging.INFO, event, facts)
-
-    def warning(self, event: str, **facts: Any) -> None:
-        self._write(logging.WARNING, event, facts)
-
-    def error(self, event: str, **facts: Any) -> None:
-        self._write(logging.ERROR, event, facts)
-
-    def exception(self, event: str, **facts: Any) -> None:
-        """With traceback: for programming errors that the runner caught."""
-        self._write(logging.ERROR, event, facts, with_traceback=True)
-
-    def _write(self, level: int, event: str, facts: dict[str, Any], *, with_traceback: bool = False) -> None:
+    def _write(self, level: int, with_traceback: bool, event: str, /, **facts: Any) -> None:
         if not self._logger.isEnabledFor(level):
             return
         line = " ".join([event, *(f"{key}={_render_fact(value)}" for key, value in facts.items())])
         self._logger.log(level, "%s", line, exc_info=with_traceback)
+
+    info = partialmethod(_write, logging.INFO, False)
+    warning = partialmethod(_write, logging.WARNING, False)
+    error = partialmethod(_write, logging.ERROR, False)
+    # For programming errors that the runner caught.
+    exception = partialmethod(_write, logging.ERROR, True)
 
 
 def set_up_logging(level: str, stream: TextIO | None = None) -> None:

@@ -23,10 +23,12 @@ pieces is joined: `of` says where its inputs are, `join` whether the pieces add
 up or are averaged.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
-from nodescope.base.cgroup_metrics import list_raw_names
+from nodescope.base.cgroup_metrics import BY_V2_NAME, list_raw_names
+from nodescope.base.text import ABBREVIATIONS
 
 Form = Literal["value", "rate", "rates", "left", "share", "used", "rate_share", "part"]
 Join = Literal["sum", "mean"]
@@ -49,263 +51,153 @@ class Plain:
     join: Join = "sum"
 
 
-def container_row(name: str, unit: str, form: Form, *v2_names: str, words: str, factor: float = 1.0) -> Plain:
-    return Plain(name, unit, form, tuple(list_raw_names(one) for one in v2_names), words, factor)
+def row(name: str, unit: str, form: Form, words: str, *inputs: str, **more: Any) -> Plain:
+    """An input is a number of a cgroup by its v2 name, or anything else by its raw name."""
+    raw = (list_raw_names(one) if one in BY_V2_NAME else (one,) for one in inputs)
+    return Plain(name, unit, form, tuple(raw), words, **more)
 
-
-USAGE, QUOTA, PERIOD = "cpu.stat.usage_usec", "cpu.max.quota", "cpu.max.period"
-MEMORY, LIMIT = "memory.current", "memory.max"
-
-ROWS = (
-    container_row("cpu", "cores", "rate", USAGE, words="CPU time used per second."),
-    container_row(
-        "cpu_user", "cores", "rate", "cpu.stat.user_usec", words="CPU time used in user mode per second."
-    ),
-    container_row(
-        "cpu_system", "cores", "rate", "cpu.stat.system_usec", words="CPU time used in the kernel per second."
-    ),
-    container_row(
-        "cpu_millicores",
-        "millicores",
-        "rate",
-        USAGE,
-        words="CPU time used, in thousandths of a core.",
-        factor=1000.0,
-    ),
-    container_row(
-        "cpu_limit_share", "ratio", "rate_share", USAGE, QUOTA, PERIOD, words="CPU used of the CPU granted."
-    ),
-    container_row(
-        "cpu_throttled",
-        "ratio",
-        "part",
-        "cpu.stat.nr_throttled",
-        "cpu.stat.nr_periods",
-        words="Share of scheduler periods in which the quota ran out.",
-    ),
-    container_row("memory", "bytes", "value", MEMORY, words="Memory in use, page cache included."),
-    container_row(
-        "memory_working_set",
-        "bytes",
-        "left",
-        MEMORY,
-        "memory.stat.inactive_file",
-        words="Memory in use less the page cache that may be dropped first.",
-    ),
-    container_row("memory_anon", "bytes", "value", "memory.stat.anon", words="Anonymous memory."),
-    container_row("memory_file", "bytes", "value", "memory.stat.file", words="Page cache."),
-    Plain("memory_pss", "bytes", "value", (("smaps_rollup.pss",),), "Proportional share of memory."),
-    container_row("memory_peak", "bytes", "value", "memory.peak", words="The most memory that was in use."),
-    container_row("memory_limit", "bytes", "value", LIMIT, words="Memory limit."),
-    container_row("memory_limit_share", "ratio", "share", MEMORY, LIMIT, words="Memory used of its limit."),
-    container_row(
-        "pressure_cpu",
-        "ratio",
-        "rate",
-        "cpu.pressure.some.total",
-        words="Share of time in which a task waited for CPU.",
-    ),
-    container_row(
-        "pressure_memory",
-        "ratio",
-        "rate",
-        "memory.pressure.some.total",
-        words="Share of time in which a task waited for memory.",
-    ),
-    container_row(
-        "pressure_io",
-        "ratio",
-        "rate",
-        "io.pressure.some.total",
-        words="Share of time in which a task waited for I/O.",
-    ),
-    container_row(
-        "disk_read", "bytes/s", "rate", "io.stat.rbytes", words="Bytes read from block devices per second."
-    ),
-    container_row(
-        "disk_write", "bytes/s", "rate", "io.stat.wbytes", words="Bytes written to block devices per second."
-    ),
-    Plain(
-        "network_receive",
-        "bytes/s",
-        "rate",
-        (("pod.network.receive_bytes",),),
-        "Bytes that the container's pod received per second.",
-        of="pod",
-    ),
-    Plain(
-        "network_transmit",
-        "bytes/s",
-        "rate",
-        (("pod.network.transmit_bytes",),),
-        "Bytes that the container's pod sent per second.",
-        of="pod",
-    ),
-    container_row(
-        "oom_kills", "count", "value", "memory.events.oom_kill", words="Processes killed for memory."
-    ),
-    Plain("processes", "count", "value", (("container.processes",),), "Processes that run in it."),
-    container_row("threads", "count", "value", "pids.current", words="Threads that run in it."),
-    Plain(
-        "gpu_utilization",
-        "ratio",
-        "value",
-        (("gpu.utilization",),),
-        "Share of time in which the GPU computed.",
-        # The vendors count in percent.
-        0.01,
-        scope="gpu",
-    ),
-    Plain(
-        "gpu_memory",
-        "bytes",
-        "value",
-        (("gpu.memory_used",),),
-        "GPU memory in use.",
-        scope="gpu",
-    ),
-    Plain(
-        "gpu_power",
-        "watts",
-        "value",
-        (("gpu.power",),),
-        "Power the GPU draws.",
-        scope="gpu",
-    ),
-)
 
 # Time in which a core worked; guest time is inside user's (proc_stat(5)).
-USER = (("cpu.user",), ("cpu.nice",))
-SYSTEM = (("cpu.system",), ("cpu.irq",), ("cpu.softirq",))
-BUSY = (*USER, *SYSTEM, ("cpu.steal",))
+USER = ("cpu.user", "cpu.nice")
+SYSTEM = ("cpu.system", "cpu.irq", "cpu.softirq")
+BUSY = (*USER, *SYSTEM, "cpu.steal")
+MILLICORES = "CPU time used, in thousandths of a core."
 
 
-def core_rows(scope: str, of: str) -> tuple[Plain, ...]:
+def core_rows(**place: str) -> tuple[Plain, ...]:
     """CPU time of one core, or of all together."""
+    share = "CPU time used of the cores' time."
     return (
-        Plain("cpu", "cores", "rates", BUSY, "CPU time used per second.", scope=scope, of=of),
-        Plain("cpu_user", "cores", "rates", USER, "CPU time in user mode per second.", scope=scope, of=of),
-        Plain(
-            "cpu_system", "cores", "rates", SYSTEM, "CPU time in the kernel per second.", scope=scope, of=of
-        ),
-        Plain(
-            "cpu_millicores",
-            "millicores",
-            "rates",
-            BUSY,
-            "CPU time used, in thousandths of a core.",
-            1000.0,
-            scope=scope,
-            of=of,
-        ),
-        Plain(
-            "cpu_limit_share",
-            "ratio",
-            "rates",
-            BUSY,
-            "CPU time used of the cores' time.",
-            scope=scope,
-            of=of,
-            join="mean",
-        ),
+        row("cpu", "cores", "rates", "CPU time used per second.", *BUSY, **place),
+        row("cpu_user", "cores", "rates", "CPU time in user mode per second.", *USER, **place),
+        row("cpu_system", "cores", "rates", "CPU time in the kernel per second.", *SYSTEM, **place),
+        row("cpu_millicores", "millicores", "rates", MILLICORES, *BUSY, factor=1000.0, **place),
+        row("cpu_limit_share", "ratio", "rates", share, *BUSY, join="mean", **place),
     )
 
 
-def flow_rows(scope: str, of: str, names: tuple[tuple[str, str, str], ...]) -> tuple[Plain, ...]:
+def flow_rows(names: tuple[tuple[str, str, str], ...], **place: str) -> tuple[Plain, ...]:
     """Bytes per second of one device, or of all together."""
     return tuple(
-        Plain(name, "bytes/s", "rate", ((raw,),), words, scope=scope, of=of) for name, raw, words in names
+        row(name, "bytes/s", "rate", f"Bytes {words} per second.", raw, **place) for name, raw, words in names
     )
+
+
+def pressure_rows(scope: str) -> Iterator[Plain]:
+    for what in ("cpu", "memory", "io"):
+        words = f"Share of time in which a task waited for {ABBREVIATIONS.get(what, what)}."
+        raw = f"pressure.{what}.some.total" if scope else f"{what}.pressure.some.total"
+        yield row(f"pressure_{what}", "ratio", "rate", words, raw, scope=scope)
 
 
 DISK = (
-    ("disk_read", "disk.sectors_read", "Bytes read from the disk per second."),
-    ("disk_write", "disk.sectors_written", "Bytes written to the disk per second."),
+    ("disk_read", "disk.sectors_read", "read from the disk"),
+    ("disk_write", "disk.sectors_written", "written to the disk"),
+)
+BLOCK_DEVICES = (
+    ("disk_read", "io.stat.rbytes", "read from block devices"),
+    ("disk_write", "io.stat.wbytes", "written to block devices"),
 )
 NETWORK = (
-    ("network_receive", "network.receive_bytes", "Bytes received per second."),
-    ("network_transmit", "network.transmit_bytes", "Bytes sent per second."),
+    ("network_receive", "network.receive_bytes", "received"),
+    ("network_transmit", "network.transmit_bytes", "sent"),
 )
 POD = (
-    ("network_receive", "pod.network.receive_bytes", "Bytes that the pod received per second."),
-    ("network_transmit", "pod.network.transmit_bytes", "Bytes that the pod sent per second."),
+    ("network_receive", "pod.network.receive_bytes", "that the pod received"),
+    ("network_transmit", "pod.network.transmit_bytes", "that the pod sent"),
 )
+CONTAINERS_POD = tuple(
+    (name, raw, words.replace("the pod", "the container's pod")) for name, raw, words in POD
+)
+USAGE, QUOTA, PERIOD = "cpu.stat.usage_usec", "cpu.max.quota", "cpu.max.period"
+THROTTLED, PERIODS = "cpu.stat.nr_throttled", "cpu.stat.nr_periods"
+MEMORY, LIMIT, INACTIVE = "memory.current", "memory.max", "memory.stat.inactive_file"
+LEFT = "Memory in use less the page cache that may be dropped first."
+# The vendors of GPUs count in percent.
+PERCENT = 0.01
+GPU_COMPUTED = "Share of time in which the GPU computed."
+RAN_OUT = "Share of scheduler periods in which the quota ran out."
 
-
-def node_row(name: str, unit: str, form: Form, *inputs: str, words: str) -> Plain:
-    return Plain(name, unit, form, tuple((one,) for one in inputs), words, scope="node")
-
-
+ROWS = (
+    row("cpu", "cores", "rate", "CPU time used per second.", USAGE),
+    row("cpu_user", "cores", "rate", "CPU time used in user mode per second.", "cpu.stat.user_usec"),
+    row("cpu_system", "cores", "rate", "CPU time used in the kernel per second.", "cpu.stat.system_usec"),
+    row("cpu_millicores", "millicores", "rate", MILLICORES, USAGE, factor=1000.0),
+    row("cpu_limit_share", "ratio", "rate_share", "CPU used of the CPU granted.", USAGE, QUOTA, PERIOD),
+    row("cpu_throttled", "ratio", "part", RAN_OUT, THROTTLED, PERIODS),
+    row("memory", "bytes", "value", "Memory in use, page cache included.", MEMORY),
+    row("memory_working_set", "bytes", "left", LEFT, MEMORY, INACTIVE),
+    row("memory_anon", "bytes", "value", "Anonymous memory.", "memory.stat.anon"),
+    row("memory_file", "bytes", "value", "Page cache.", "memory.stat.file"),
+    row("memory_pss", "bytes", "value", "Proportional share of memory.", "smaps_rollup.pss"),
+    row("memory_peak", "bytes", "value", "The most memory that was in use.", "memory.peak"),
+    row("memory_limit", "bytes", "value", "Memory limit.", LIMIT),
+    row("memory_limit_share", "ratio", "share", "Memory used of its limit.", MEMORY, LIMIT),
+    *pressure_rows(""),
+    *flow_rows(BLOCK_DEVICES),
+    *flow_rows(CONTAINERS_POD, of="pod"),
+    row("oom_kills", "count", "value", "Processes killed for memory.", "memory.events.oom_kill"),
+    row("processes", "count", "value", "Processes that run in it.", "container.processes"),
+    row("threads", "count", "value", "Threads that run in it.", "pids.current"),
+    row("gpu_utilization", "ratio", "value", GPU_COMPUTED, "gpu.utilization", factor=PERCENT, scope="gpu"),
+    row("gpu_memory", "bytes", "value", "GPU memory in use.", "gpu.memory_used", scope="gpu"),
+    row("gpu_power", "watts", "value", "Power the GPU draws.", "gpu.power", scope="gpu"),
+)
+GPUS_COMPUTED = "Share of time in which a GPU computed, mean over the GPUs."
+GPUS = {"scope": "node", "of": "gpu"}
 AVAILABLE, TOTAL = "memory.MemAvailable", "memory.MemTotal"
 SCOPED_ROWS = (
-    *core_rows("node", "cpu"),
-    *core_rows("cpu", ""),
-    *flow_rows("node", "disk", DISK),
-    *flow_rows("disk", "", DISK),
-    *flow_rows("node", "network", NETWORK),
-    *flow_rows("network", "", NETWORK),
-    *flow_rows("pod", "pod", POD),
-    node_row("memory", "bytes", "left", TOTAL, AVAILABLE, words="Memory that is not available."),
-    node_row("memory_limit", "bytes", "value", TOTAL, words="Memory of the node."),
-    node_row(
-        "memory_limit_share", "ratio", "used", AVAILABLE, TOTAL, words="Memory that is not available, of all."
+    *core_rows(scope="node", of="cpu"),
+    *core_rows(scope="cpu"),
+    *flow_rows(DISK, scope="node", of="disk"),
+    *flow_rows(DISK, scope="disk"),
+    *flow_rows(NETWORK, scope="node", of="network"),
+    *flow_rows(NETWORK, scope="network"),
+    *flow_rows(POD, scope="pod", of="pod"),
+    row("memory", "bytes", "left", "Memory that is not available.", TOTAL, AVAILABLE, scope="node"),
+    row("memory_limit", "bytes", "value", "Memory of the node.", TOTAL, scope="node"),
+    row(
+        "memory_limit_share",
+        "ratio",
+        "used",
+        "Memory that is not available, of all.",
+        AVAILABLE,
+        TOTAL,
+        scope="node",
     ),
-    node_row("memory_anon", "bytes", "value", "memory.AnonPages", words="Anonymous memory."),
-    node_row("memory_file", "bytes", "value", "memory.Cached", words="Page cache."),
-    *(
-        node_row(
-            f"pressure_{what}",
-            "ratio",
-            "rate",
-            f"pressure.{what}.some.total",
-            words=f"Share of time in which a task waited for {spoken}.",
-        )
-        for what, spoken in (("cpu", "CPU"), ("memory", "memory"), ("io", "I/O"))
+    row("memory_anon", "bytes", "value", "Anonymous memory.", "memory.AnonPages", scope="node"),
+    row("memory_file", "bytes", "value", "Page cache.", "memory.Cached", scope="node"),
+    *pressure_rows("node"),
+    row(
+        "oom_kills",
+        "count",
+        "value",
+        "Processes killed for memory, since boot.",
+        "vmstat.oom_kill",
+        scope="node",
     ),
-    node_row(
-        "oom_kills", "count", "value", "vmstat.oom_kill", words="Processes killed for memory, since boot."
-    ),
-    Plain(
+    row(
         "gpu_utilization",
         "ratio",
         "value",
-        (("gpu.utilization",),),
-        "Share of time in which a GPU computed, mean over the GPUs.",
-        0.01,
-        scope="node",
-        of="gpu",
+        GPUS_COMPUTED,
+        "gpu.utilization",
+        factor=PERCENT,
         join="mean",
+        **GPUS,
     ),
-    *(
-        Plain(name, unit, "value", ((raw,),), words, scope="node", of="gpu")
-        for name, unit, raw, words in (
-            ("gpu_memory", "bytes", "gpu.memory_used", "GPU memory in use, all GPUs."),
-            ("gpu_power", "watts", "gpu.power", "Power that the GPUs draw."),
-        )
-    ),
-    Plain("cpu", "cores", "rate", (("process.cpu",),), "CPU time used per second.", scope="process"),
-    Plain("memory", "bytes", "value", (("process.rss",),), "Resident memory.", scope="process"),
-    Plain("threads", "count", "value", (("process.num_threads",),), "Threads.", scope="process"),
+    row("gpu_memory", "bytes", "value", "GPU memory in use, all GPUs.", "gpu.memory_used", **GPUS),
+    row("gpu_power", "watts", "value", "Power that the GPUs draw.", "gpu.power", **GPUS),
+    row("cpu", "cores", "rate", "CPU time used per second.", "process.cpu", scope="process"),
+    row("memory", "bytes", "value", "Resident memory.", "process.rss", scope="process"),
+    row("threads", "count", "value", "Threads.", "process.num_threads", scope="process"),
 )
 # Traffic that is counted on a physical interface as well: between pods, over
 # bridges and tunnels. A node's own traffic leaves it out.
 VIRTUAL = (
-    *(
-        "lo",
-        "veth",
-        "cali",
-        "lxc",
-        "cilium",
-        "docker",
-        "br-",
-        "cni",
-        "flannel",
-        "virbr",
-        "vnet",
-        "tun",
-        "tap",
-    ),
-    *("kube", "nodelocaldns", "dummy", "ifb", "vxlan", "gre", "sit", "ip6tnl", "wg", "podman", "azv", "eni-"),
+    *("lo", "veth", "cali", "lxc", "cilium", "docker", "br-", "cni", "flannel", "virbr", "vnet", "tun"),
+    *("tap", "kube", "nodelocaldns", "dummy", "ifb", "vxlan", "gre", "sit", "ip6tnl", "wg", "podman"),
+    *("azv", "eni-"),
 )
 PLAIN = {row.name: row for row in ROWS}
 SCOPED = {(row.scope, row.name): row for row in (*SCOPED_ROWS, *(row for row in ROWS if row.scope))}

@@ -7,6 +7,7 @@ answer spells them alike; times are in time_range.py, names in text.py.
 
 import math
 import re
+from collections.abc import Callable, Mapping
 
 DURATIONS = {
     "ns": 1e-9,
@@ -43,30 +44,23 @@ DURATION_UNITS = (
 _QUANTITY = re.compile(r"\s*([0-9]*\.?[0-9]+(?:[eE][+-]?[0-9]+)?)\s*([A-Za-z]*)\s*")
 
 
-def _split(text: str) -> tuple[float, str]:
+def _parse(text: str, units: Mapping[str, float], spell: Callable[[str], str]) -> float:
     match = _QUANTITY.fullmatch(text)
-    if not match:
+    number = float(match[1]) if match else math.nan
+    unit = spell(match[2]) if match else ""
+    if not math.isfinite(number) or (unit and unit not in units):
         raise ValueError(text)
-    number = float(match[1])
-    if not math.isfinite(number):
-        raise ValueError(text)
-    return number, match[2]
+    return number * units.get(unit, 1.0)
 
 
 def parse_seconds(text: str) -> float:
     """`1`, `1s`, `500ms`, `2m`, `7d` as seconds; ValueError otherwise."""
-    number, unit = _split(text)
-    if unit and unit not in DURATIONS:
-        raise ValueError(text)
-    return number * DURATIONS.get(unit, 1.0)
+    return _parse(text, DURATIONS, str)
 
 
 def parse_bytes(text: str) -> int:
     """`1024`, `64MiB`, `4GB` as bytes; ValueError otherwise."""
-    number, unit = _split(text)
-    if unit and unit.upper() not in SIZES:
-        raise ValueError(text)
-    return round(number * SIZES.get(unit.upper(), 1.0))
+    return round(_parse(text, SIZES, str.upper))
 
 
 def render_number(value: float) -> str:

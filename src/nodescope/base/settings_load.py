@@ -56,64 +56,58 @@ def parse_boolean(text: str) -> bool:
     raise ValueError(text)
 
 
+def _parser(key: str) -> tuple[Callable[[str], object], str]:
+    """How a field's text becomes its value, and what it takes, in words."""
+    kind = _TYPES[key]
+    if kind is bool:
+        return parse_boolean, "true or false"
+    if key.endswith("_seconds"):
+        return parse_seconds, "seconds, or a duration such as 500ms or 2m"
+    if key.endswith("_bytes"):
+        return parse_bytes, "bytes, or a size such as 64MiB"
+    if kind in (int, float):
+        return kind, "a whole number" if kind is int else "a number"
+    if kind is Path or (isinstance(kind, types.UnionType) and Path in kind.__args__):
+        return Path, "text"
+    if kind == tuple[str, ...]:
+        return lambda text: tuple(part.strip() for part in text.split(",") if part.strip()), "text"
+    return str, "text"
+
+
 def _accepted(key: str) -> str:
-    """What a field takes, in words."""
     bounds = FIELDS[key].metadata
     if bounds.get("choices"):
         return "one of " + ", ".join(bounds["choices"])
-    kind = _TYPES[key]
-    words = {float: "a number", int: "a whole number", bool: "true or false"}.get(kind, "text")
-    if key.endswith("_seconds"):
-        words = "seconds, or a duration such as 500ms or 2m"
-    if key.endswith("_bytes"):
-        words = "bytes, or a size such as 64MiB"
-    limits = [
-        f"at least {bounds['least']:g}" if bounds.get("least") is not None else "",
-        f"at most {bounds['most']:g}" if bounds.get("most") is not None else "",
-    ]
-    return ", ".join([words, *(limit for limit in limits if limit)])
+    named = (("at least", bounds.get("least")), ("at most", bounds.get("most")))
+    return ", ".join([_parser(key)[1], *(f"{word} {bound:g}" for word, bound in named if bound is not None)])
 
 
-def _parser(key: str) -> Callable[[str], object]:
-    kind = _TYPES[key]
-    if kind is bool:
-        return parse_boolean
-    if key.endswith("_seconds"):
-        return parse_seconds
-    if key.endswith("_bytes"):
-        return parse_bytes
-    if kind in (int, float):
-        return typing.cast("Callable[[str], object]", kind)
-    if kind is Path or (isinstance(kind, types.UnionType) and Path in kind.__args__):
-        return Path
-    if kind == tuple[str, ...]:
-        return lambda text: tuple(part.strip() for part in text.split(",") if part.strip())
-    return str
+def _fits(parsed: object, bounds: Mapping[str, Any]) -> bool:
+    if bounds.get("choices"):
+        return parsed in bounds["choices"]
+    if isinstance(parsed, bool) or not isinstance(parsed, (int, float)):
+        return True
+    least, most = bounds.get("least"), bounds.get("most")
+    return (least is None or parsed >= least) and (most is None or parsed <= most)
 
 
 def parse_setting(key: str, value: object, origin: str) -> object:
     """One value from text, or from TOML's own types, checked against its bounds."""
     try:
-        if isinstance(value, (list, tuple)):
-            if _TYPES[key] != tuple[str, ...]:
-                raise ValueError(str(value))  # noqa: TRY301
-            parsed: object = tuple(str(item) for item in value)
-        elif isinstance(value, bool) and _TYPES[key] is not bool:
-            raise ValueError(str(value))  # noqa: TRY301
-        else:
-            parsed = _parser(key)(str(value))
+        parsed = _parse(key, value)
     except ValueError:
-        raise SettingsRejected(
-            f"{origin}: {key} = {value!r} is not accepted; accepted: {_accepted(key)}"
-        ) from None
-    bounds = FIELDS[key].metadata
-    fits = not (bounds.get("choices") and parsed not in bounds["choices"])
-    if isinstance(parsed, (int, float)) and not isinstance(parsed, bool):
-        least, most = bounds.get("least"), bounds.get("most")
-        fits = fits and (least is None or parsed >= least) and (most is None or parsed <= most)
-    if not fits:
+        parsed = None
+    if parsed is None or not _fits(parsed, FIELDS[key].metadata):
         raise SettingsRejected(f"{origin}: {key} = {value!r} is not accepted; accepted: {_accepted(key)}")
     return parsed
+
+
+def _parse(key: str, value: object) -> object:
+    if isinstance(value, (list, tuple)):
+        return tuple(map(str, value)) if _TYPES[key] == tuple[str, ...] else None
+    if isinstance(value, bool) and _TYPES[key] is not bool:
+        return None
+    return _parser(key)[0](str(value))
 
 
 def _known(key: str, written: str, origin: str) -> str:

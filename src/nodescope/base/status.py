@@ -31,8 +31,6 @@ class OpenFilesStatus:
 
 @dataclass(frozen=True, slots=True)
 class SamplerStatus:
-    """The sampler at one moment."""
-
     interval_seconds: float
     outcomes: Mapping[str, Outcome]
     tables: Mapping[str, TableStatus]
@@ -44,8 +42,6 @@ class SamplerStatus:
 
 @dataclass(frozen=True, slots=True)
 class ArchiveStatus:
-    """The archive at one moment."""
-
     data: str
     state: str
     """writing, or paused."""
@@ -75,8 +71,6 @@ class ArchiveStatus:
 
 @dataclass(frozen=True, slots=True)
 class CopyStatus:
-    """The copy to an object store at one moment."""
-
     lag_seconds: float
     """Age of the oldest sample that only this node has."""
     waiting_files: int

@@ -12,7 +12,7 @@ from nodescope.base.errors import ArchiveBusy, RequestRejected
 from nodescope.base.log import Log, set_up_logging
 from nodescope.base.quantity import render_bytes
 from nodescope.base.settings import Settings
-from nodescope.keep.disk import read_json
+from nodescope.keep.disk import Disk, read_json
 from nodescope.keep.folder import DataFolder
 from nodescope.keep.lock import FolderLock
 from nodescope.keep.retention import apply_retention, build_limits
@@ -88,7 +88,6 @@ def take(lock: FolderLock) -> None:
 
 def show_plan(folder: DataFolder) -> int:
     from nodescope.keep.consolidator import Consolidator
-    from nodescope.keep.disk import Disk
 
     consolidator = Consolidator(Disk(), folder, 2)
     now_ms = SystemClock().wall_ns() // 1_000_000
@@ -106,7 +105,6 @@ def show_plan(folder: DataFolder) -> int:
 def work(options: argparse.Namespace, folder: DataFolder, settings: Settings) -> int:
     from nodescope.keep.consolidator import FILES_LEAST, Consolidator
     from nodescope.keep.copy.copier import Copied, first_failure
-    from nodescope.keep.disk import Disk
 
     clock = SystemClock()
     stop = threading.Event()
@@ -141,7 +139,6 @@ def open_copier(folder: DataFolder, settings: Settings, clock: SystemClock, *, o
     from nodescope.keep.copy.copied_files import end_copying
     from nodescope.keep.copy.copier import Copier
     from nodescope.keep.copy.object_store import UploadPace, open_store
-    from nodescope.keep.disk import Disk
 
     if settings.copy_to:
         store = open_store(settings.copy_to, UploadPace(settings.copy_rate_bytes, clock))

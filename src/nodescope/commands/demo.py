@@ -48,7 +48,7 @@ def run(options: argparse.Namespace) -> int:
     set_up_logging("warning")
     check(options)
     now_ms = SystemClock().wall_ns() // 1_000_000
-    end_ms = parse_moment(options.end, now_ms) if options.end else now_ms
+    end_ms = (parse_moment(options.end, now_ms) if options.end else now_ms) // 1000 * 1000
     data = (
         options.data
         or choose_data(read_settings({}, None, os.environ).settings, os.environ).parent / "nodescope-demo"
@@ -66,14 +66,7 @@ def run(options: argparse.Namespace) -> int:
         node = f"demo-{number + 1}"
         folder = data / node if options.nodes > 1 else data
         request = DemoRequest(
-            folder,
-            options.hours,
-            options.containers,
-            options.seed,
-            end_ms // 1000 * 1000,
-            node,
-            number,
-            options.nodes,
+            folder, options.hours, options.containers, options.seed, end_ms, node, number, options.nodes
         )
 
         def show(share: float, done: int = number) -> None:

@@ -13,6 +13,7 @@ from nodescope.base.clock import SystemClock
 from nodescope.base.errors import SettingsRejected
 from nodescope.base.log import Log, set_up_logging
 from nodescope.base.settings import Settings
+from nodescope.commands.options import gather_flags, name_option
 from nodescope.kube.account import KubeAccount
 from nodescope.kube.client import Client
 from nodescope.kube.watch import ObjectWatch
@@ -71,18 +72,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="no watches: kube-scheduler must send whole nodes (nodeCacheCapable: false)",
     )
     for name, line in OPTIONS.items():
-        parser.add_argument(f"--{name.replace('_', '-')}", dest=name, metavar="VALUE", help=line)
+        parser.add_argument(name_option(name), dest=name, metavar="VALUE", help=line)
 
 
 def run(options: argparse.Namespace) -> int:
     policy = options.policy or "cost"
     if policy not in POLICIES:
         raise SettingsRejected(f"--policy {policy!r} is not accepted; accepted: {', '.join(POLICIES)}")
-    flags = {name: getattr(options, name) for name in (*OPTIONS, "kubernetes", "listen")}
-    given = {name: value for name, value in flags.items() if value is not None}
-    if options.port is not None:
-        given["listen"] = [*given.get("listen", []), f"127.0.0.1:{options.port}"]
-    loaded = read_settings(given, options.config, os.environ, {"listen": (LISTEN,)})
+    loaded = read_settings(gather_flags(options), options.config, os.environ, {"listen": (LISTEN,)})
     settings = loaded.settings
     set_up_logging(settings.log_level)
     access = find_access(loaded, os.environ)

@@ -118,8 +118,8 @@ def check(options: argparse.Namespace) -> None:
         raise SettingsRejected("--at is needed for changes: the moment at which something changed")
     if options.question == "compare" and not options.at and len(options.roots) != 2:
         raise SettingsRejected("compare needs two archives A B, or --at T for before and after")
-    for name, least in (("workers", 1), ("limit", 1)):
-        if getattr(options, name) < least:
+    for name in ("workers", "limit"):
+        if getattr(options, name) < 1:
             raise SettingsRejected(f"--{name} {getattr(options, name)} is not accepted; accepted: 1 or more")
     if not 0 < options.false_share < 1:
         raise SettingsRejected(
@@ -187,12 +187,11 @@ def plan(options: argparse.Namespace, survey: "Survey") -> "tuple[Job, list[Unit
     if at_ms is not None:
         before = split_by_day(survey, metrics, at_ms - span_ms, at_ms - 1, "A")
         return Job("top"), [*before, *split_by_day(survey, metrics, at_ms, at_ms + span_ms, "B")]
-    first, second = (survey_roots([root]) for root in options.roots)
-    sides = (
-        split_by_day(first, metrics, from_ms, to_ms, "A"),
-        split_by_day(second, metrics, from_ms, to_ms, "B"),
+    first, second = (
+        split_by_day(survey_roots([root]), metrics, from_ms, to_ms, side)
+        for side, root in zip("AB", options.roots)
     )
-    return Job("top"), [*sides[0], *sides[1]]
+    return Job("top"), [*first, *second]
 
 
 def ask(options: argparse.Namespace, survey: "Survey", job: "Job", units: "list[Unit]") -> int:

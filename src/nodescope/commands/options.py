@@ -12,7 +12,7 @@ from nodescope.base.settings_load import LoadedSettings
 from nodescope.base.time_range import parse_moment
 
 # Settings whose option has another name or form than --the-setting VALUE.
-SHORT = {"interval_seconds": "--interval", "ring_seconds": "--ring", "names": "--names"}
+SHORT = {"interval_seconds": "--interval", "ring_seconds": "--ring"}
 REPEATED = ("listen", "label", "sources_exclude", "archive_include", "archive_exclude")
 SWITCHES = {
     "archive": "--no-archive",
@@ -83,7 +83,7 @@ def add_address(parser: argparse.ArgumentParser, port: int) -> None:
         help="one more name to answer to, such as a Service's; may be repeated",
     )
     for name, about in GUARDS.items():
-        parser.add_argument(f"--{name.replace('_', '-')}", type=Path, metavar="FILE", help=about)
+        parser.add_argument(name_option(name), type=Path, metavar="FILE", help=about)
     parser.add_argument("--config", type=Path, metavar="FILE", help="a TOML file with settings")
 
 
@@ -96,26 +96,22 @@ def read_guards(options: argparse.Namespace, *more: str) -> LoadedSettings:
     return read_settings(flags, options.config, os.environ, {"log_level": "warning"})
 
 
+def name_option(setting: str) -> str:
+    return SWITCHES.get(setting) or SHORT.get(setting) or f"--{setting.replace('_', '-')}"
+
+
 def add_settings(parser: argparse.ArgumentParser, *, port: bool = True) -> None:
     """Every setting as an option; unset options leave the setting alone."""
     parser.add_argument("--config", type=Path, metavar="FILE", help="a TOML file with settings")
     for name in FIELDS:
+        names, form = [name_option(name)], {"metavar": "VALUE", "help": f"{name}, see nodescope settings"}
         if name in SWITCHES:
-            names = [SWITCHES[name], "--no-k8s"] if name == "kubernetes" else [SWITCHES[name]]
-            parser.add_argument(
-                *names, dest=name, action="store_const", const="false", help=f"{name} = false"
-            )
+            form = {"action": "store_const", "const": "false", "help": f"{name} = false"}
         elif name in REPEATED:
-            parser.add_argument(
-                f"--{name.replace('_', '-')}",
-                dest=name,
-                action="append",
-                metavar="VALUE",
-                help=f"{name}; may be repeated",
-            )
-        else:
-            option = SHORT.get(name, f"--{name.replace('_', '-')}")
-            parser.add_argument(option, dest=name, metavar="VALUE", help=f"{name}, see nodescope settings")
+            form |= {"action": "append", "help": f"{name}; may be repeated"}
+        if name == "kubernetes":
+            names.append("--no-k8s")
+        parser.add_argument(*names, dest=name, **form)  # type: ignore[arg-type]
     if port:
         parser.add_argument("--port", type=int, metavar="N", help="short for --listen 127.0.0.1:N")
 
@@ -131,9 +127,5 @@ def gather_flags(options: argparse.Namespace) -> dict[str, Any]:
 def render_flags(flags: Mapping[str, Any]) -> Iterator[str]:
     """The same flags as words, for a child of ours."""
     for name, value in flags.items():
-        if name in SWITCHES:
-            yield SWITCHES[name]
-            continue
-        option = SHORT.get(name, f"--{name.replace('_', '-')}")
         for one in value if isinstance(value, list) else [value]:
-            yield from (option, str(one))
+            yield from (name_option(name), *([] if name in SWITCHES else [str(one)]))

@@ -5,7 +5,6 @@ import math
 import os
 import sys
 
-from nodescope.base.frame import Frame
 from nodescope.base.log import set_up_logging
 from nodescope.collect.run.call_runner import NOT_ASKED
 from nodescope.commands.options import add_settings, gather_flags
@@ -69,6 +68,7 @@ def run_ticks(parts: Parts, seconds: float) -> None:
 def to_json(parts: Parts) -> dict[str, object]:
     """Raw values by table and entity; what was not measured is left out, unlimited is a word."""
     newest = parts.ring.newest()
+    outcomes = newest.outcomes.items() if newest else ()
     tables: dict[str, list[dict[str, object]]] = {}
     for name, moment in parts.ring.latest().items():
         block = moment.block
@@ -84,9 +84,5 @@ def to_json(parts: Parts) -> dict[str, object]:
             }
             for entity, row in zip(block.entities, block.values.tolist())
         ]
-    return {"node": parts.node, "outcomes": outcomes_json(newest), "tables": tables}
-
-
-def outcomes_json(newest: Frame | None) -> dict[str, dict[str, str]]:
-    outcomes = newest.outcomes if newest else {}
-    return {name: {"state": outcome.state, "reason": outcome.reason} for name, outcome in outcomes.items()}
+    states = {name: {"state": outcome.state, "reason": outcome.reason} for name, outcome in outcomes}
+    return {"node": parts.node, "outcomes": states, "tables": tables}

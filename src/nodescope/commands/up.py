@@ -173,7 +173,6 @@ class UpPlace:
 
 
 def render_banner(place: UpPlace) -> str:
-    """What a person needs, and nothing else."""
     settings = place.settings
     status = json.loads(place.ask(place.agent, "/status") or b"{}")
     counts = render_counts(place, status)

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from nodescope.use.fleet.significance import adjust_p_values, binomial_tail, log_likelihood_ratio, p_value_of
+from nodescope.use.fleet.significance import binomial_tail, log_likelihood_ratio, p_value_of
+from nodescope.use.studies.maths.tail_probability import adjust_p_values
 
 
 def test_the_textbook_example() -> None:

@@ -1,7 +1,9 @@
 """The answer of a fleet for a terminal: a headline, a ranked table, and what was not looked at."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
+from operator import itemgetter
+from statistics import median_high
 from typing import Any
 
 from nodescope.base.quantity import render_quantity, render_slope
@@ -43,13 +45,13 @@ def headline(answer: FleetAnswer) -> str:
     return f"{looked}; {found}{left_words}."
 
 
-def spread_words(spread: Spread | None, unit: str) -> str:
+def spread_words(
+    spread: Spread | None, unit: str, render: Callable[[float, str], str] = render_quantity
+) -> str:
     if spread is None:
         return "-"
-    middle = render_quantity(spread.middle, unit)
-    if spread.low == spread.high:
-        return middle
-    return f"{middle} ({render_quantity(spread.low, unit)} to {render_quantity(spread.high, unit)})"
+    middle, low, high = (render(value, unit) for value in (spread.middle, spread.low, spread.high))
+    return middle if spread.low == spread.high else f"{middle} ({low} to {high})"
 
 
 def unit_of(group: Group) -> str:
@@ -63,23 +65,20 @@ def of_words(group: Group) -> str:
 def render_leaks(answer: FleetAnswer, limit: int) -> str:
     if not answer.groups:
         return "No leak.\n"
-    rows = []
-    for group in answer.groups[:limit]:
-        slope = group.spread("slope_per_second")
-        left = [row for row in group.rows if row.get("time_to_limit_seconds") is not None]
-        first = min(left, key=lambda row: row["to"] + row["time_to_limit_seconds"], default=None)
-        soonest = (
-            f"{first['node']} {first['series']} at {render_time(first['to'] + first['time_to_limit_seconds'])}"
-            if first
-            else "-"
-        )
-        pace = render_slope(slope.middle, unit_of(group)) if slope else "-"
-        if slope and slope.low != slope.high:
-            pace += (
-                f" ({render_slope(slope.low, unit_of(group))} to {render_slope(slope.high, unit_of(group))})"
-            )
-        rows.append([group.name, of_words(group), str(group.nodes), pace, soonest])
+    rows = [leak_row(group) for group in answer.groups[:limit]]
     return render_table([answer.by, "leaking", "nodes", "growth", "first at its limit"], rows)
+
+
+def leak_row(group: Group) -> list[str]:
+    ends = [
+        (row["to"] + row["time_to_limit_seconds"], f"{row['node']} {row['series']}")
+        for row in group.rows
+        if row.get("time_to_limit_seconds") is not None
+    ]
+    first_at, who = min(ends, key=itemgetter(0), default=(0.0, ""))
+    soonest = f"{who} at {render_time(first_at)}" if who else "-"
+    pace = spread_words(group.spread("slope_per_second"), unit_of(group), render_slope)
+    return [group.name, of_words(group), str(group.nodes), pace, soonest]
 
 
 def render_changes(answer: FleetAnswer, limit: int) -> str:
@@ -111,24 +110,22 @@ def change_row(one: GroupTest) -> list[str]:
 
 
 def render_top(answer: FleetAnswer, limit: int) -> str:
-    rows = []
-    for group in answer.groups[:limit]:
-        unit = unit_of(group)
-        days = len({row["day"] for row in group.rows})
-        rows.append(
-            [
-                group.name,
-                group.metric,
-                str(group.looked_at),
-                str(group.nodes),
-                spread_words(group.spread("magnitude"), unit),
-                render_quantity(peak.high, unit) if (peak := group.spread("max")) else "-",
-                f"{busy_words(group)}{f' on {days} days' if days > 1 else ''}",
-            ]
-        )
-    return render_table(
-        [answer.by, "metric", "series", "nodes", "mean (least to most)", "peak", "mostly"], rows
-    )
+    head = [answer.by, "metric", "series", "nodes", "mean (least to most)", "peak", "mostly"]
+    return render_table(head, [top_row(group) for group in answer.groups[:limit]])
+
+
+def top_row(group: Group) -> list[str]:
+    unit = unit_of(group)
+    days = len({row["day"] for row in group.rows})
+    return [
+        group.name,
+        group.metric,
+        str(group.looked_at),
+        str(group.nodes),
+        spread_words(group.spread("magnitude"), unit),
+        render_quantity(peak.high, unit) if (peak := group.spread("max")) else "-",
+        f"{busy_words(group)}{f' on {days} days' if days > 1 else ''}",
+    ]
 
 
 def busy_words(group: Group) -> str:
@@ -137,9 +134,7 @@ def busy_words(group: Group) -> str:
     if not busy:
         return "-"
     busiest = sorted(busy, key=lambda row: -(row["magnitude"] or 0.0))[: max(1, len(busy) // 2)]
-    starts = sorted(row["busy_from"] for row in busiest)
-    ends = sorted(row["busy_to"] for row in busiest)
-    first, last = (times[len(times) // 2] for times in (starts, ends))
+    first, last = (median_high(row[name] for row in busiest) for name in ("busy_from", "busy_to"))
     return f"{render_time_of_day(first)} to {render_time_of_day(last)} UTC"
 
 
@@ -193,12 +188,7 @@ def render_rest(answer: FleetAnswer) -> str:
 
 
 def count_series(group: Group) -> dict[str, Any]:
-    return {
-        "name": group.name,
-        "metric": group.metric,
-        "series": group.series,
-        "looked_at": group.looked_at,
-    }
+    return {name: getattr(group, name) for name in ("name", "metric", "series", "looked_at")}
 
 
 def summarize(answer: FleetAnswer, pairs: Sequence[FleetPair] | None) -> dict[str, Any]:

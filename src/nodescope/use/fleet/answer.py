@@ -15,9 +15,10 @@ from typing import Any
 
 from nodescope.read.files.file_survey import SurveyFault
 from nodescope.use.fleet.group import Group, count_looked, group_of, group_rows
-from nodescope.use.fleet.significance import adjust_p_values, binomial_tail, log_likelihood_ratio
+from nodescope.use.fleet.significance import binomial_tail, log_likelihood_ratio
 from nodescope.use.fleet.unit import Job, UnitAnswer
 from nodescope.use.fleet.workload import GROUPINGS
+from nodescope.use.studies.maths.tail_probability import adjust_p_values
 
 # A finding may be kept together with its workload or image: a team can act on those.
 COMMON = ("workload", "image")
@@ -37,15 +38,9 @@ class GroupTest:
     expected: float
     """The share of its findings that would be there by chance."""
 
-    @property
-    def share(self) -> float:
-        return self.group.series / self.group.looked_at if self.group.looked_at else 0.0
-
 
 @dataclass(slots=True)
 class FleetAnswer:
-    """What the command prints and writes."""
-
     question: str
     by: str
     nodes: int
@@ -161,10 +156,8 @@ def test_groups(
             tries = max(group.looked_at, group.series)
             share = share_of(group)
             tail = binomial_tail(group.series, tries, share)
-            expected = tries * share / group.series
-            found.append(
-                GroupTest(by, group, tail, 1.0, log_likelihood_ratio(group.series, tries, share), expected)
-            )
+            nats = log_likelihood_ratio(group.series, tries, share)
+            found.append(GroupTest(by, group, tail, 1.0, nats, tries * share / group.series))
     for one, adjusted in zip(found, adjust_p_values([one.chance for one in found], tried)):
         one.adjusted = adjusted
     return found
@@ -178,16 +171,17 @@ def is_common(one: GroupTest, false_share: float) -> bool:
 def rest_share(answer: FleetAnswer, parts: Sequence[UnitAnswer], by: str) -> UsualShare:
     """The share of series outside of the group that have a finding of this metric."""
     looked = count_looked(parts, by)
-    hit: Counter[tuple[str, str]] = Counter()
-    for group in group_rows(answer.rows, looked, by, lambda one: one.name):
-        hit[group.name, group.metric] = group.series
+    groups = group_rows(answer.rows, looked, by, lambda one: one.name)
+    hit = {(group.name, group.metric): group.series for group in groups}
 
     def share(group: Group) -> float:
-        tries = sum(
-            count for (name, metric), count in looked.items() if metric == group.metric and name != group.name
-        )
-        hits = sum(
-            count for (name, metric), count in hit.items() if metric == group.metric and name != group.name
+        hits, tries = (
+            sum(
+                count
+                for (name, metric), count in counts.items()
+                if metric == group.metric and name != group.name
+            )
+            for counts in (hit, looked)
         )
         # Half a finding is added: none so far does not make it impossible.
         return min(0.5, (hits + 0.5) / (tries + 1))

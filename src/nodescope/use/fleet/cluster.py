@@ -9,6 +9,7 @@ done by another one; a unit that kills four workers in a row is named and left o
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from itertools import islice
 from typing import Any
 
 from nodescope import __version__
@@ -85,24 +86,18 @@ def run_units(client: Any, units: Sequence[Unit], job: Job) -> Iterator[UnitAnsw
 
     waiting = iter(units)
     running: dict[Any, Unit] = {}
+    done = as_completed([])
 
-    def start() -> Any:
-        unit = next(waiting, None)
-        if unit is None:
-            return None
-        future = client.submit(run_unit, unit, job, pure=False)
-        running[future] = unit
-        return future
+    def start(most: int) -> None:
+        for unit in islice(waiting, most):
+            future = client.submit(run_unit, unit, job, pure=False)
+            running[future] = unit
+            done.add(future)
 
-    room = AHEAD * max(1, sum(client.nthreads().values()))
-    first = [future for future in (start() for _ in range(room)) if future is not None]
-    done = as_completed(first)
+    start(AHEAD * max(1, sum(client.nthreads().values())))
     for future in done:
-        unit = running.pop(future)
-        yield read_result(future, unit)
-        following = start()
-        if following is not None:
-            done.add(following)
+        yield read_result(future, running.pop(future))
+        start(1)
 
 
 def read_result(future: Any, unit: Unit) -> UnitAnswer:

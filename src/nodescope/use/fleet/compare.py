@@ -28,7 +28,6 @@ class FleetPair:
 
     @property
     def is_apart(self) -> bool:
-        """The two ranges do not overlap."""
         if self.first is None or self.second is None:
             return False
         return self.first.high < self.second.low or self.second.high < self.first.low
@@ -36,18 +35,12 @@ class FleetPair:
 
 def compare(rows: Sequence[dict[str, Any]], by: str) -> list[FleetPair]:
     """The largest change first; pairs whose ranges overlap come after the others."""
-    sides: dict[tuple[str, str, str], dict[str, list[dict[str, Any]]]] = {}
+    found: dict[tuple[str, str, str], dict[str, list[float | None]]] = {}
     for row in rows:
         key = group_of(row, by), row["metric"], row["unit"]
-        sides.setdefault(key, {}).setdefault(row["side"], []).append(row)
+        found.setdefault(key, {"A": [], "B": []})[row["side"]].append(row["magnitude"])
     pairs = [
-        FleetPair(
-            *key,
-            spread_of(row["magnitude"] for row in found.get("A", [])),
-            spread_of(row["magnitude"] for row in found.get("B", [])),
-            len(found.get("A", [])),
-            len(found.get("B", [])),
-        )
-        for key, found in sides.items()
+        FleetPair(*key, spread_of(side["A"]), spread_of(side["B"]), len(side["A"]), len(side["B"]))
+        for key, side in found.items()
     ]
     return sorted(pairs, key=lambda pair: (not pair.is_apart, -abs(pair.change or 0.0), pair.name))

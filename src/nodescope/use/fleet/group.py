@@ -14,8 +14,6 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """Least, median, most."""
-
     low: float
     middle: float
     high: float

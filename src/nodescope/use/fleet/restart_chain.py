@@ -9,7 +9,7 @@ a chain of its own, and its answer is that of the study on one node.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -78,13 +78,5 @@ def join_series(chain: RestartChain, metric: str, unit: str) -> JoinedSeries:
     for before, after in pairwise(parts):
         closed += max(0.0, float(after[0] - before[-1]) - usual)
         shifted.append(after - closed)
-    plain = make_series(chain.lines[-1], metric, unit, None)
-    series = Series(
-        np.concatenate(shifted),
-        values,
-        unit=unit,
-        metric=metric,
-        container=plain.container,
-        node=plain.node,
-    )
-    return JoinedSeries(series, real_at)
+    last = make_series(chain.lines[-1], metric, unit, None)
+    return JoinedSeries(replace(last, times_at=np.concatenate(shifted), values=values), real_at)

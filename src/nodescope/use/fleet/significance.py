@@ -6,7 +6,7 @@ share is expected to be false, however many series were looked at. A finding's
 p-value comes from Kendall's z for a trend, and is 1 - confidence otherwise.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from math import erfc, exp, lgamma, log, log1p, sqrt
 from typing import Any
 
@@ -21,26 +21,12 @@ def p_value_of(study: str, finding: Mapping[str, Any]) -> float:
     return max(SMALLEST, 1.0 - float(finding["confidence"]))
 
 
-def adjust_p_values(p_values: Sequence[float], looked_at: int) -> list[float]:
-    """For each the smallest false discovery rate at which it would be kept."""
-    order = sorted(range(len(p_values)), key=lambda place: p_values[place])
-    adjusted = [1.0] * len(p_values)
-    least = 1.0
-    for rank in range(len(order), 0, -1):
-        place = order[rank - 1]
-        least = min(least, p_values[place] * max(looked_at, len(p_values)) / rank)
-        adjusted[place] = least
-    return adjusted
-
-
 def binomial_tail(hits: int, tries: int, share: float) -> float:
     """The probability of so many hits or more."""
-    if hits <= 0:
+    if hits <= 0 or share >= 1.0:
         return 1.0
     if share <= 0.0:
         return SMALLEST
-    if share >= 1.0:
-        return 1.0
     total = 0.0
     for count in range(hits, tries + 1):
         term = exp(log_choose(tries, count) + count * log(share) + (tries - count) * log1p(-share))

@@ -30,8 +30,6 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """One metric of one node on one day."""
-
     node: str
     day: str
     metric: str
@@ -48,8 +46,6 @@ class Unit:
 
 @dataclass(slots=True)
 class UnitAnswer:
-    """The answer of one unit."""
-
     unit: Unit
     rows: list[dict[str, Any]] = field(default_factory=list)
     looked: Counter[Owner] = field(default_factory=Counter)
@@ -93,11 +89,8 @@ def make_units(
 
 def units_around(survey: Survey, metrics: Sequence[str], from_ms: int, to_ms: int) -> list[Unit]:
     """One unit per node and metric around a moment, also across midnight."""
-    return [
-        unit
-        for node, files in by_node(survey.files).items()
-        for unit in make_units(node, files, metrics, from_ms, to_ms)
-    ]
+    nodes = by_node(survey.files).items()
+    return [unit for node, files in nodes for unit in make_units(node, files, metrics, from_ms, to_ms)]
 
 
 def by_node(files: Sequence[FileRef]) -> Mapping[str, list[FileRef]]:

@@ -8,6 +8,7 @@ cannot be read is named, and costs its own samples only.
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache, partial
 from typing import Any
 
@@ -68,7 +69,7 @@ def run_unit(unit: Unit, job: Job) -> UnitAnswer:
                 return part
         # Files were replaced between listing and reading; their rows are in other files now.
         files = tuple(file for file in survey_again(unit.files) if file.node == unit.node)
-        unit = Unit(unit.node, unit.day, unit.metric, unit.from_ms, unit.to_ms, files, unit.side)
+        unit = replace(unit, files=files)
     return UnitAnswer(
         unit, faults=[SurveyFault(unit.name, f"its files were replaced {TRIES} times while being read")]
     )
@@ -90,9 +91,7 @@ def study_unit(unit: Unit, job: Job) -> UnitAnswer:
         return part
     for containers in batch_containers(catalog, asked.metrics[0].name, unit, by_pod=asked.of == "pod"):
         answer = worker_engine().query(catalog, unit.metric, containers, unit.from_ms, unit.to_ms, POINTS)
-        limits: Mapping[str, float] = {}
-        if job.question in WITH_LIMITS:
-            limits = limits_of(catalog, unit, containers)
+        limits = limits_of(catalog, unit, containers) if job.question in WITH_LIMITS else {}
         part.faults += [SurveyFault(unit.node, reason) for reason in answer.refused]
         part.samples += sum(len(line.points.time_ms) for line in answer.lines)
         if study_of(job) == "trend":
@@ -153,17 +152,13 @@ def batch_containers(
         if entry.sidecar
         for scope in entry.sidecar.scopes().get(metric, ())
     }
-    if by_pod or scopes != {"container"}:
-        yield None
-        return
-    ids = sorted({one.label("l_container_id") or "" for one in catalog.containers()})
+    ids = []
+    if not by_pod and scopes == {"container"}:
+        ids = sorted({one.label("l_container_id") or "" for one in catalog.containers()})
     seconds = max(1, (unit.to_ms - unit.from_ms) // 1000)
     size = max(1, BATCH_SAMPLES // seconds)
-    if len(ids) <= size:
-        yield None
-        return
-    for start in range(0, len(ids), size):
-        yield ids[start : start + size]
+    for start in range(0, max(1, len(ids)), size):
+        yield ids[start : start + size] if len(ids) > size else None
 
 
 def add_answers(
@@ -194,7 +189,7 @@ def add_findings(part: UnitAnswer, job: Job, owner: Owner, line: QueryLine, answ
     for finding in answer.to_json()["findings"]:  # type: ignore[attr-defined]
         if job.question == "leaks" and not is_leak(finding):
             continue
-        part.rows.append(build_row(part, owner, line, answer.study, answer, finding))
+        part.rows.append(build_row(part, owner, line, answer, finding))
 
 
 def is_leak(finding: Mapping[str, Any]) -> bool:
@@ -212,14 +207,8 @@ def is_material(finding: Mapping[str, Any]) -> bool:
 
 
 def build_row(
-    part: UnitAnswer,
-    owner: Owner,
-    line: QueryLine,
-    study: str,
-    answer: StudyAnswer,
-    finding: Mapping[str, Any],
+    part: UnitAnswer, owner: Owner, line: QueryLine, answer: StudyAnswer, finding: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """One row of the findings table."""
     return {
         "node": owner.node,
         "day": part.unit.day,
@@ -231,8 +220,8 @@ def build_row(
         "container": line.subject.label("l_container_name") or "",
         "container_id": line.subject.label("l_container_id") or "",
         "series": name_line(line),
-        "study": study,
-        "chance": p_value_of(study, finding),
+        "study": answer.study,
+        "chance": p_value_of(answer.study, finding),
         "samples": answer.samples,
         **finding,
         "missing_share": answer.missing_share,
@@ -247,9 +236,9 @@ def add_figures(part: UnitAnswer, owner: Owner, line: QueryLine, series: Series)
     part.looked[owner] += 1
     answer = STUDIES["summary"].run(series)
     finding: Mapping[str, Any] = answer.to_json()["findings"][0]  # type: ignore[index]
-    row = build_row(part, owner, line, "top", answer, finding)
-    row["side"] = part.unit.side
-    row["busy_from"], row["busy_to"] = busy_span(series)
+    row = build_row(part, owner, line, answer, finding)
+    busy_from, busy_to = busy_span(series)
+    row |= {"study": "top", "side": part.unit.side, "busy_from": busy_from, "busy_to": busy_to}
     part.rows.append(row)
 
 
@@ -305,6 +294,6 @@ def add_changes(part: UnitAnswer, job: Job, lines: Sequence[QueryLine], unit: st
             near.append({**finding, "at": real, "from": real, "to": real})
         if near:
             best = max(near, key=lambda one: (one["confidence"], abs(one["magnitude"])))
-            row = build_row(part, owner, line, answer.study, answer, best)
+            row = build_row(part, owner, line, answer, best)
             row["image_before"] = chain.owners[0].image
             part.rows.append(row)

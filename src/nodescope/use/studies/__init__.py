@@ -16,8 +16,6 @@ __all__ = ["STUDIES", "Finding", "Series", "Study", "StudyAnswer", "run_study"]
 
 @dataclass(frozen=True)
 class Study:
-    """A study's name, the question it answers, and the function that answers it for one series."""
-
     name: str
     question: str
     run: Callable[[Series], StudyAnswer]

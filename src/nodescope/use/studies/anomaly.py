@@ -16,7 +16,8 @@ from nodescope.base.quantity import render_quantity
 from nodescope.base.text import capitalise
 from nodescope.base.time_range import render_time
 from nodescope.use.studies.finding import Finding, StudyAnswer, found, not_enough
-from nodescope.use.studies.maths.robust import is_flat, robust_deviation
+from nodescope.use.studies.maths.phase_profile import interpolate_cycle
+from nodescope.use.studies.maths.robust import block_means, is_flat, robust_deviation
 from nodescope.use.studies.maths.stretch import Stretch, interpolated, split_stretches
 from nodescope.use.studies.maths.tail_probability import TailModel
 from nodescope.use.studies.series import FloatArray, IntArray, Series
@@ -103,14 +104,13 @@ def usual_values(whole: Stretch, history: int) -> tuple[FloatArray, bool]:
     """What is usual at each sample; by hour of day where history has two days and the hour matters."""
     past = whole.values[:history]
     plain = np.full(len(whole), float(np.median(past)))
-    if (
-        whole.times_at[history - 1] - whole.times_at[0] < 2 * DAY_SECONDS
-        or whole.interval_seconds > HOUR_SECONDS
-    ):
+    history_seconds = whole.times_at[history - 1] - whole.times_at[0]
+    if history_seconds < 2 * DAY_SECONDS or whole.interval_seconds > HOUR_SECONDS:
         return plain, False
     hours: IntArray = ((whole.times_at % DAY_SECONDS) // HOUR_SECONDS).astype(np.int64)
     medians = np.array([hour_median(past, hours[:history], hour, plain[0]) for hour in range(24)])
-    stepped, drawn = medians[hours], between_hours(whole.times_at, medians)
+    stepped = medians[hours]
+    drawn = interpolate_cycle((whole.times_at % DAY_SECONDS) / HOUR_SECONDS, medians)
     # A job at the full hour is a step, the load of a day a curve: the one with
     # the smaller tail of residuals is used.
     hourly = min(stepped, drawn, key=lambda usual: float(np.quantile(np.abs(past - usual[:history]), 0.99)))
@@ -122,13 +122,6 @@ def usual_values(whole: Stretch, history: int) -> tuple[FloatArray, bool]:
 def hour_median(past: FloatArray, hours: IntArray, hour: int, otherwise: float) -> float:
     same = past[hours == hour]
     return float(np.median(same)) if len(same) else otherwise
-
-
-def between_hours(times_at: FloatArray, medians: FloatArray) -> FloatArray:
-    """Hourly medians interpolated from half hour to half hour, across midnight too."""
-    places = np.arange(-1, 25) + 0.5
-    around = np.concatenate(([medians[-1]], medians, [medians[0]]))
-    return np.interp((times_at % DAY_SECONDS) / HOUR_SECONDS, places, around)
 
 
 def least_probable_piece(residuals: FloatArray, history: int) -> UnusualPiece | None:
@@ -150,8 +143,8 @@ def piece_lengths(window: int, history: int) -> list[int]:
 
 
 def compare_pieces(residuals: FloatArray, history: int, length: int) -> UnusualPiece:
-    past = piece_means(residuals[:history][::-1], length)
-    now = piece_means(residuals[history:], length)
+    past = block_means(residuals[:history][::-1], length)
+    now = block_means(residuals[history:], length)
     history_tail = TailModel.fit(past)
     place = int(np.argmax(np.abs(now - history_tail.middle)))
     first = first_unusual(now, history_tail, place)
@@ -171,18 +164,11 @@ def compare_pieces(residuals: FloatArray, history: int, length: int) -> UnusualP
 
 def first_unusual(now: FloatArray, history_tail: TailModel, place: int) -> int:
     """Since when: the first piece on the same side that would be a finding by itself."""
-    side = np.sign(now[place] - history_tail.middle)
-    for index in np.flatnonzero(
-        side * (now - history_tail.middle) >= 0.5 * abs(now[place] - history_tail.middle)
-    ):
+    away = now - history_tail.middle
+    for index in np.flatnonzero(np.sign(away[place]) * away >= 0.5 * abs(away[place])):
         if history_tail.probability_beyond(float(now[index])) * len(now) <= FALSE_ALARMS:
             return int(index)
     return place
-
-
-def piece_means(values: FloatArray, length: int) -> FloatArray:
-    count = max(1, len(values) // length)
-    return np.asarray(values[: count * length].reshape(count, -1).mean(axis=1))
 
 
 def build_finding(

@@ -85,7 +85,6 @@ def build_finding(stretch: Stretch, change: SeriesChange, name: str) -> Finding:
 
 
 def first_measured(stretch: Stretch, change: SeriesChange) -> int:
-    """The first measured sample from the change on."""
     later = np.flatnonzero(np.isfinite(stretch.values[change.index :]))
     return change.index + int(later[0]) if len(later) else change.index
 

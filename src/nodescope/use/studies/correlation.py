@@ -17,8 +17,9 @@ from nodescope.base.quantity import render_seconds
 from nodescope.base.text import capitalise
 from nodescope.base.time_range import render_time
 from nodescope.use.studies.finding import Finding, StudyAnswer, found, not_enough
-from nodescope.use.studies.maths.robust import is_flat, robust_deviation, without_line
+from nodescope.use.studies.maths.robust import block_means, is_flat, robust_deviation, without_line
 from nodescope.use.studies.maths.stretch import Stretch, interpolated, split_stretches
+from nodescope.use.studies.maths.tail_probability import adjust_p_values
 from nodescope.use.studies.series import FloatArray, Series
 
 NAME = "correlation"
@@ -62,7 +63,9 @@ def study(series: Series, others: Sequence[Series] = ()) -> StudyAnswer:
     matches = [match for other in others if (match := match_of(target, other)) is not None]
     if not matches:
         return not_enough(NAME, series, "no other series has samples at the same time.")
-    kept = discoveries(matches)[:MOST_FINDINGS]
+    ranked = sorted(matches, key=lambda match: (match.chance, -abs(match.correlation)))
+    adjusted = adjust_p_values([match.chance for match in ranked], len(ranked))
+    kept = [match for match, rate in zip(ranked, adjusted) if rate <= FALSE_DISCOVERIES][:MOST_FINDINGS]
     findings = [build_finding(series, target, match, len(matches)) for match in kept]
     nothing = f"None of {len(matches)} other series moved with {series.name} beyond chance."
     return found(NAME, series, findings, nothing)
@@ -97,12 +100,7 @@ def aligned(target: Stretch, other: Series) -> tuple[FloatArray, FloatArray, flo
     first, last = int(np.argmax(held)), len(held) - int(np.argmax(held[::-1]))
     left, right = interpolated(target.values)[first:last], interpolated(right[first:last])
     size = -(-len(left) // MOST_SAMPLES)
-    count = len(left) // size
-    return (
-        left[: count * size].reshape(count, size).mean(axis=1),
-        right[: count * size].reshape(count, size).mean(axis=1),
-        target.interval_seconds * size,
-    )
+    return block_means(left, size), block_means(right, size), target.interval_seconds * size
 
 
 def clipped(values: FloatArray) -> FloatArray:
@@ -140,14 +138,6 @@ def autocorrelation(values: FloatArray, reach: int) -> FloatArray:
     power = np.abs(np.fft.rfft(values, size)) ** 2
     product = np.fft.irfft(power, size)[: reach + 1]
     return np.asarray(product[1:] / max(float(product[0]), np.finfo(np.float64).tiny))
-
-
-def discoveries(matches: list[Match]) -> list[Match]:
-    """The matches that are significant at the false discovery rate, surest first."""
-    ranked = sorted(matches, key=lambda match: (match.chance, -abs(match.correlation)))
-    allowed = [FALSE_DISCOVERIES * (place + 1) / len(ranked) for place in range(len(ranked))]
-    kept = max((place + 1 for place, match in enumerate(ranked) if match.chance <= allowed[place]), default=0)
-    return ranked[:kept]
 
 
 def build_finding(series: Series, target: Stretch, match: Match, compared: int) -> Finding:

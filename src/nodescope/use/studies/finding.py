@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from nodescope.use.studies.series import Series
+from nodescope.use.studies.series import FloatArray, Series
 
 VERSION = 1
 
@@ -131,7 +131,7 @@ def build_answer(
     )
 
 
-def missing_share(times_at: np.ndarray[tuple[int], np.dtype[np.float64]], present: int) -> float:
+def missing_share(times_at: FloatArray, present: int) -> float:
     """Of the samples due from first to last at the usual interval, those that are not there."""
     if len(times_at) < 2:
         return 0.0 if present else 1.0

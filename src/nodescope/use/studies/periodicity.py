@@ -103,8 +103,7 @@ def build_finding(stretch: Stretch, local: LocalPeriod, name: str) -> Finding:
 def swing_of(stretch: Stretch, local: LocalPeriod) -> float:
     """Highest minus lowest point of the mean cycle, in the metric's unit."""
     part = stretch.values[local.start : local.end]
-    standard = standardised(part)
-    if standard is None:
+    if standardised(part) is None:
         return 0.0
     measured = np.isfinite(part)
     cycle = mean_cycle(np.where(measured, part, np.nanmedian(part)), measured, local.period.length)

@@ -68,16 +68,11 @@ def study(series: Series) -> StudyAnswer:
     """The newest stretch only: what was before a gap or a restart may have another cause."""
     stretches = [stretch for stretch in split_stretches(series) if is_long_enough(stretch)]
     if not stretches:
-        return not_enough(
-            NAME,
-            series,
-            f"a trend needs at least {FEWEST_SAMPLES} samples in a row over at least {render_seconds(SHORTEST_SECONDS)}.",
-        )
-    stretch = stretches[-1]
-    finding = finding_in(stretch, series)
-    return found(
-        NAME, series, [finding] if finding else [], f"{capitalise(series.name)} neither rises nor falls."
-    )
+        least = f"{FEWEST_SAMPLES} samples in a row over at least {render_seconds(SHORTEST_SECONDS)}"
+        return not_enough(NAME, series, f"a trend needs at least {least}.")
+    finding = finding_in(stretches[-1], series)
+    nothing = f"{capitalise(series.name)} neither rises nor falls."
+    return found(NAME, series, [finding] if finding else [], nothing)
 
 
 def is_long_enough(stretch: Stretch) -> bool:
@@ -97,7 +92,7 @@ def finding_in(stretch: Stretch, series: Series) -> Finding | None:
         return None
     early, late = early_and_late(times, values)
     verdict = verdict_of(line, early, late, series, stretch.span_seconds)
-    newest = late if late is not None and early is not None and is_faster(late, early, times) else line
+    newest = late if late and early and is_faster(late, early, times) else line
     forecast = NO_FORECAST if verdict == "levels off" else forecast_of(newest, float(times[-1]), series.limit)
     return build_finding(stretch, series, newest, forecast, verdict)
 
@@ -123,11 +118,7 @@ def is_faster(late: TrendLine, early: TrendLine, times: FloatArray) -> bool:
 def verdict_of(
     line: TrendLine, early: TrendLine | None, late: TrendLine | None, series: Series, span_seconds: float
 ) -> str:
-    if (
-        early is not None
-        and late is not None
-        and late.slope / line.slope < STILL_GROWING * early.slope / line.slope
-    ):
+    if early and late and late.slope / line.slope < STILL_GROWING * early.slope / line.slope:
         return "levels off"
     if line.slope < 0:
         return "falling"
@@ -137,12 +128,8 @@ def verdict_of(
 def can_leak(series: Series) -> bool:
     """Amounts can leak; rates and shares only rise."""
     unit = series.unit
-    return (
-        series.kind == "gauge"
-        and unit not in FLOWING_UNITS
-        and not unit.endswith("/s")
-        and not unit.startswith("share")
-    )
+    flows = unit in FLOWING_UNITS or unit.endswith("/s") or unit.startswith("share")
+    return series.kind == "gauge" and not flows
 
 
 def forecast_of(line: TrendLine, now: float, limit: float | None) -> Forecast:

@@ -8,7 +8,6 @@ least 150); a period is removed if that leaves fewer changes; and at last each
 change is placed to the sample.
 """
 
-import itertools
 from dataclasses import dataclass
 
 import numpy as np
@@ -75,12 +74,8 @@ class Effect:
     @property
     def size(self) -> float:
         """1 is just large enough to report."""
-        return max(
-            self.level / LEAST_EFFECT,
-            self.jump / LEAST_EFFECT,
-            self.bend / LEAST_EFFECT,
-            self.spread / LEAST_NOISE_RATIO_NATS,
-        )
+        moved = max(self.level, self.jump, self.bend)
+        return max(moved / LEAST_EFFECT, self.spread / LEAST_NOISE_RATIO_NATS)
 
 
 @dataclass(frozen=True)
@@ -107,9 +102,6 @@ class Piecewise:
     blocks: FloatArray
     changes: list[int]
     period_blocks: tuple[float, ...]
-
-    def bounds(self) -> list[int]:
-        return [0, *self.changes, len(self.blocks)]
 
 
 def find_changes(values: FloatArray) -> list[SeriesChange]:
@@ -236,8 +228,7 @@ def build_changes(pieces: Piecewise, bounds: list[int]) -> list[SeriesChange]:
 
 def residual_autocorrelation(pieces: Piecewise) -> float:
     """Correlation of neighbouring blocks around their piece's line; 0 to 1."""
-    bounds = pieces.bounds()
-    rests = [without_line(pieces.blocks[start:end]) for start, end in itertools.pairwise(bounds)]
+    rests = list(map(without_line, np.split(pieces.blocks, pieces.changes)))
     together = sum(float(np.sum(rest[1:] * rest[:-1])) for rest in rests)
     energy = sum(float(np.sum(rest * rest)) for rest in rests)
     return min(max(together / energy, 0.0), 0.99) if energy > 0 else 0.0

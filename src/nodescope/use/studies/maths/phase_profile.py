@@ -75,9 +75,8 @@ def resolutions_of(values: FloatArray, measured: BoolArray) -> list[Resolution]:
         finer = resolutions[-1]
         even = len(finer.values) // 2 * 2
         halved = (finer.values[:even:2] + finer.values[1:even:2]) / 2
-        resolutions.append(
-            Resolution(halved, finer.measured[:even:2] | finer.measured[1:even:2], finer.scale * 2)
-        )
+        measured = finer.measured[:even:2] | finer.measured[1:even:2]
+        resolutions.append(Resolution(halved, measured, finer.scale * 2))
     return resolutions
 
 
@@ -201,13 +200,16 @@ def mean_cycle(values: FloatArray, measured: BoolArray, period: float) -> FloatA
     place = np.minimum(((turns % 1) * phases).astype(np.int64), phases - 1)
     weights = edge_weights(measured, period)
     counts = np.bincount(place, weights, phases)
-    means = np.bincount(place, weights * without_moving_average(values, period), phases) / np.maximum(
-        counts, 1.0
-    )
+    sums = np.bincount(place, weights * without_moving_average(values, period), phases)
+    means = sums / np.maximum(counts, 1.0)
     means -= means.mean()
     if period <= PHASES:
         return means[place]
-    # Long cycles have more samples than phases: interpolated between phase centres.
-    centres = np.arange(-1, phases + 1) + 0.5
-    around = np.concatenate(([means[-1]], means, [means[0]]))
-    return np.interp((turns % 1) * phases, centres, around)
+    # Long cycles have more samples than phases.
+    return interpolate_cycle((turns % 1) * phases, means)
+
+
+def interpolate_cycle(places: FloatArray, heights: FloatArray) -> FloatArray:
+    """Between the centres of a cycle's phases (place 0.5, 1.5, ...), from the last to the first too."""
+    centres = np.arange(-1, len(heights) + 1) + 0.5
+    return np.interp(places, centres, np.concatenate(([heights[-1]], heights, [heights[0]])))

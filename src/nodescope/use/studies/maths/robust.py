@@ -79,6 +79,12 @@ def short_runs(marked: BoolArray, longest: int) -> BoolArray:
     return np.asarray(np.cumsum(kept[:-1]) > 0)
 
 
+def block_means(values: FloatArray, size: int) -> FloatArray:
+    """Of whole blocks of size samples; of all samples where they are fewer."""
+    count = max(1, len(values) // size)
+    return np.asarray(values[: count * size].reshape(count, -1).mean(axis=1))
+
+
 def trimmed_blocks(values: FloatArray, size: int) -> FloatArray:
     """Means of blocks of size samples, each without its lowest and highest tenth."""
     if size <= 1:

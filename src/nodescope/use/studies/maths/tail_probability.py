@@ -1,11 +1,12 @@
 """
-How probable a value as extreme as this one is, estimated from the values before it.
+How probable a value as extreme as this one is, estimated from the values before it; and what is left among many.
 
 With forty values or more the tail is extrapolated from the upper tenth (peaks over
 a threshold, a generalised Pareto tail whose shape comes from its mean and its
 Gini mean difference); with fewer, Student's t distribution is used.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import erfc, log, sqrt
 
@@ -63,6 +64,18 @@ class TailModel:
             return TAIL_SHARE if away <= self.threshold else TINY
         far = (away - self.threshold) / (self.excess * (1 - self.shape))
         return float(TAIL_SHARE * (1 + self.shape * far) ** (-1 / self.shape))
+
+
+def adjust_p_values(p_values: Sequence[float], looked_at: int) -> list[float]:
+    """For each the smallest false discovery rate at which it would be kept (Benjamini and Hochberg 1995)."""
+    order = sorted(range(len(p_values)), key=lambda place: p_values[place])
+    adjusted = [1.0] * len(p_values)
+    least = 1.0
+    for rank in range(len(order), 0, -1):
+        place = order[rank - 1]
+        least = min(least, p_values[place] * max(looked_at, len(p_values)) / rank)
+        adjusted[place] = least
+    return adjusted
 
 
 def tail_shape(beyond: FloatArray, excess: float) -> float:
