@@ -1,6 +1,6 @@
 """Studies run on the series of a question, within a bounded amount of work."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -19,7 +19,7 @@ from nodescope.use.answers.timeseries import (
     is_of_containers,
     query_nodes,
 )
-from nodescope.use.studies import STUDIES, Finding, Series, StudyAnswer, correlation
+from nodescope.use.studies import STUDIES, Finding, Series, StudyAnswer, correlation, run_study
 from nodescope.use.studies.finding import plain
 
 ALL = "all"
@@ -50,17 +50,19 @@ def run_studies(
     if study not in (*STUDIES, ALL):
         raise not_found(f'no study "{study[:60]}"; there are: {", ".join([*STUDIES, ALL])}')
     names = SINGLE if study == ALL else (study,)
-    found = list(read_series(view, metric, lives, span, scope, len(names)))
-    answers = []
-    for name in names:
-        for its_id, series in found:
-            check()
-            if name == correlation.NAME:
-                answer = correlation.study(series, [other for _, other in found if other is not series])
-            else:
-                answer = STUDIES[name].run(series)
-            answers.append(settle(answer, its_id))
-    return answers
+    request = bound_request(view, metric, lives, span, scope, len(names))
+    found = list(read_series(view, request))
+    return [answer for name in names for answer, _ in study_each(name, found, check)]
+
+
+def study_each(
+    study: str, found: Sequence[tuple[str, Series]], check: Callable[[], None] = lambda: None
+) -> Iterator[tuple[StudyAnswer, Series]]:
+    """The study's answer about each of the series, which come with their ids."""
+    everything = [series for _, series in found]
+    for its_id, series in found:
+        check()
+        yield settle(run_study(study, series, everything), its_id), series
 
 
 def settle(answer: StudyAnswer, its_id: str) -> StudyAnswer:
@@ -88,10 +90,10 @@ def finite(value: float | None) -> float | None:
     return value if value is not None and np.isfinite(value) else None
 
 
-def read_series(
+def bound_request(
     view: View, metric: str, lives: tuple[Life, ...] | None, span: TimeRange, scope: str, studies: int
-) -> Iterator[tuple[str, Series]]:
-    """Each series with its id; a container without samples as one that was not collected."""
+) -> TimeseriesRequest:
+    """The busiest containers unless some were named, in as many points as so many studies may look at."""
     resolved = resolve(view.nodes, metric, "auto", scope)
     if lives is None and not scope and is_of_containers(view.nodes, resolved):
         lives = choose_busiest(view, metric, span)
@@ -102,11 +104,17 @@ def read_series(
         )
     number = len(lives) if lives is not None else STUDIES_MOST
     points = max(FEWEST_POINTS, min(POINTS, WORK_MOST // max(1, number * studies)))
-    request = TimeseriesRequest(metric, span, points, "auto", lives, scope)
+    return TimeseriesRequest(metric, span, points, "auto", lives, scope)
+
+
+def read_series(view: View, request: TimeseriesRequest) -> Iterator[tuple[str, Series]]:
+    """Each series with its id; a container without samples as one that was not collected."""
+    metric = request.metric
+    resolved = resolve(view.nodes, metric, "auto", request.scope)
     there = set()
     for node, result in query_nodes(view, request, resolved):
         lines = gather(view, node, result, request)
-        if len(lines) > STUDIES_MOST:
+        if request.is_bounded and len(lines) > STUDIES_MOST:
             raise too_much(
                 f"{len(lines)} series of {metric}; accepted: up to {STUDIES_MOST} in one study",
                 "name containers, or choose a metric with fewer series",
@@ -116,7 +124,7 @@ def read_series(
             there.add(line.id)
             yield line.id, make_series(line, metric, resolved[node.name].unit, limits.get(line.id))
     unit = next(iter(resolved.values())).unit
-    for life in lives or ():
+    for life in request.lives or ():
         if life.id not in there:
             yield life.id, make_absent(life, metric, unit)
 
