@@ -12,13 +12,10 @@ from nodescope.base.errors import NodescopeError, NothingYet
 from nodescope.base.text import clean_text, nearest_name
 from nodescope.serve.gate import Admits, Gate
 from nodescope.use.answers.refusal import Refused
-from nodescope.use.viewer import shapes
+from nodescope.use.viewer import routes_charts, routes_facts, routes_streams, shapes
 from nodescope.use.viewer.gate import COOKIE, HEADERS, HINTS, QUERY_CHARACTERS, holds_data, make_error
 from nodescope.use.viewer.page import serve_page
 from nodescope.use.viewer.request import Responses, Viewer
-from nodescope.use.viewer.routes_charts import add_charts
-from nodescope.use.viewer.routes_facts import add_facts
-from nodescope.use.viewer.routes_streams import add_streams
 
 COMPRESS_BYTES = 1024
 COMPRESS_LEVEL = 4
@@ -65,9 +62,9 @@ def build_api(viewer: Viewer) -> FastAPI:
         responses=REFUSALS,
     )
     api.add_middleware(GZipMiddleware, minimum_size=COMPRESS_BYTES, compresslevel=COMPRESS_LEVEL)
-    add_facts(api, viewer)
-    add_charts(api, viewer)
-    add_streams(api, viewer)
+    api.state.viewer = viewer
+    for routes in (routes_facts, routes_charts, routes_streams):
+        api.include_router(routes.router)
     add_refusals(api)
 
     @api.get("/{path:path}", include_in_schema=False)

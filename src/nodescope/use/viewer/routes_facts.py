@@ -1,6 +1,6 @@
 """What there is: nodes, metrics, filters, studies, and what this viewer accepts."""
 
-from fastapi import FastAPI
+from fastapi import APIRouter
 from starlette.responses import Response
 
 from nodescope import __version__
@@ -16,34 +16,39 @@ from nodescope.use.viewer import shapes
 from nodescope.use.viewer.filters import answer_filters
 from nodescope.use.viewer.live import status_of
 from nodescope.use.viewer.question import POINTS_MOST
-from nodescope.use.viewer.request import NodeName, Viewer, make_json, work
+from nodescope.use.viewer.request import NodeName, Served, Viewer, make_json, work
 
 PANELS_MOST = 5
 PROBLEMS_SHOWN = 50
 
+router = APIRouter()
 
-def add_facts(api: FastAPI, viewer: Viewer) -> None:
-    @api.get("/api/health", response_model=shapes.HealthJson)
-    @api.get("/healthz", include_in_schema=False)
-    @api.get("/readyz", include_in_schema=False)
-    async def health() -> Response:
-        return make_json({"status": "ok", "version": __version__})
 
-    @api.get("/api/instance", response_model=shapes.InstanceJson)
-    async def instance() -> Response:
-        return await work(viewer, lambda: make_json(answer_instance(viewer)))
+@router.get("/api/health", response_model=shapes.HealthJson)
+@router.get("/healthz", include_in_schema=False)
+@router.get("/readyz", include_in_schema=False)
+async def health() -> Response:
+    return make_json({"status": "ok", "version": __version__})
 
-    @api.get("/api/metrics", response_model=shapes.MetricsJson)
-    async def metrics(node: NodeName = "") -> Response:
-        return await work(viewer, lambda: make_json(render_metrics(list_metrics(viewer.view(node).nodes))))
 
-    @api.get("/api/filters", response_model=shapes.FiltersJson)
-    async def filters(node: NodeName = "") -> Response:
-        return await work(viewer, lambda: make_json(answer_filters(viewer.view(node))))
+@router.get("/api/instance", response_model=shapes.InstanceJson)
+async def instance(viewer: Served) -> Response:
+    return await work(viewer, lambda: make_json(answer_instance(viewer)))
 
-    @api.get("/api/studies", response_model=shapes.StudiesJson)
-    async def studies() -> Response:
-        return make_json(answer_studies())
+
+@router.get("/api/metrics", response_model=shapes.MetricsJson)
+async def metrics(viewer: Served, node: NodeName = "") -> Response:
+    return await work(viewer, lambda: make_json(render_metrics(list_metrics(viewer.view(node).nodes))))
+
+
+@router.get("/api/filters", response_model=shapes.FiltersJson)
+async def filters(viewer: Served, node: NodeName = "") -> Response:
+    return await work(viewer, lambda: make_json(answer_filters(viewer.view(node))))
+
+
+@router.get("/api/studies", response_model=shapes.StudiesJson)
+async def studies() -> Response:
+    return make_json(answer_studies())
 
 
 def answer_studies() -> Json:
