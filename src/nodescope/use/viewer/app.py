@@ -19,6 +19,7 @@ from nodescope.use.viewer.request import Responses, Viewer
 
 COMPRESS_BYTES = 1024
 COMPRESS_LEVEL = 4
+ROUTERS = (routes_facts.router, routes_charts.router, routes_streams.router)
 
 REFUSALS: Responses = {
     status: {"model": shapes.ErrorJson, "description": words}
@@ -63,8 +64,8 @@ def build_api(viewer: Viewer) -> FastAPI:
     )
     api.add_middleware(GZipMiddleware, minimum_size=COMPRESS_BYTES, compresslevel=COMPRESS_LEVEL)
     api.state.viewer = viewer
-    for routes in (routes_facts, routes_charts, routes_streams):
-        api.include_router(routes.router)
+    for router in ROUTERS:
+        api.include_router(router)
     add_refusals(api)
 
     @api.get("/{path:path}", include_in_schema=False)
@@ -77,7 +78,8 @@ def build_api(viewer: Viewer) -> FastAPI:
 
 
 def add_refusals(api: FastAPI) -> None:
-    known = sorted({getattr(route, "path", "") for route in api.routes} - {""})
+    routes = (route for one in (api, *ROUTERS) for route in one.routes)
+    known = sorted({getattr(route, "path", "") for route in routes} - {""})
 
     @api.exception_handler(Refused)
     async def refused(request: Request, error: Refused) -> Response:
