@@ -35,21 +35,20 @@ class EventList:
     is_truncated: bool
 
 
-def list_happenings(nodes: Sequence[ServedNode], span: TimeRange) -> list[Happening]:
+def read_happenings(
+    view: View, span: TimeRange, ids: Collection[str] | None = None
+) -> list[tuple[ServedNode, Happening]]:
     return [
-        one for node in nodes for one in read_events(node.catalog, span.from_ms, span.to_ms, tail=node.tail)
+        (node, one)
+        for node in view.nodes
+        for one in read_events(node.catalog, span.from_ms, span.to_ms, containers=ids, tail=node.tail)
     ]
 
 
 def list_events(
     view: View, span: TimeRange, ids: Collection[str] | None = None, limit: int = EVENTS_MOST
 ) -> EventList:
-    found = [
-        (node, one)
-        for node in view.nodes
-        for one in read_events(node.catalog, span.from_ms, span.to_ms, containers=ids, tail=node.tail)
-    ]
-    found.sort(key=lambda pair: pair[1].at_ms)
+    found = sorted(read_happenings(view, span, ids), key=lambda pair: pair[1].at_ms)
     # The newest are kept: what went wrong last is looked at first.
     shown = found[-limit:]
     return EventList(

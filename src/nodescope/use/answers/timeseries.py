@@ -3,16 +3,13 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-import numpy as np
-from numpy.typing import NDArray
-
 from nodescope.base.time_range import TimeRange
 from nodescope.read.query.bucket import Points
 from nodescope.read.query.engine import QueryResult
 from nodescope.read.query.ranking import place_of
 from nodescope.read.query.resolve import Rate, ResolvedMetric
 from nodescope.read.series_name import id_of, labels_of, name_of, scope_of
-from nodescope.use.answers.axis import Axis, AxisGap, AxisRow, align
+from nodescope.use.answers.axis import Axis, AxisRow, Floats, Integers, align
 from nodescope.use.answers.containers import Life
 from nodescope.use.answers.limits import read_limits
 from nodescope.use.answers.metrics import resolve
@@ -20,8 +17,6 @@ from nodescope.use.answers.ranking import list_busiest
 from nodescope.use.answers.refusal import bad_request, too_much
 from nodescope.use.answers.snapshots import ServedNode, View
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 # Series in one answer.
 SERIES_MOST = 64
 BUSIEST = 8
@@ -203,16 +198,8 @@ def query_node(
         ids = [one.id for one in request.lives]
     if request.is_bounded:
         check_work(node, request, resolved, len(ids) if ids is not None else None)
-    return view.engine.query(
-        node.catalog,
-        request.metric,
-        ids,
-        request.span.from_ms,
-        request.span.to_ms,
-        request.max_points,
-        request.rate,
-        node.tail,
-        request.scope or None,
+    return view.query(
+        node, request.metric, ids, request.span, request.max_points, request.rate, request.scope
     )
 
 
@@ -304,7 +291,7 @@ def make_series(
     )
 
 
-def explain_gap(node: ServedNode, source: str, gap: AxisGap) -> str:
+def explain_gap(node: ServedNode, source: str, gap: TimeRange) -> str:
     """Nothing recorded at all, the source's own word, or just not measured."""
     ticked = any(gap.from_ms < moment < gap.to_ms for day in node.tail.days for moment in day.clocks)
     word = ""

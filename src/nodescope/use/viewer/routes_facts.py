@@ -8,7 +8,7 @@ from nodescope.read.series_name import scope_of
 from nodescope.use.answers.findings import STUDIES_MOST
 from nodescope.use.answers.metrics import list_metrics
 from nodescope.use.answers.overview import count_cores, read_memory_total
-from nodescope.use.answers.snapshots import ServedNode
+from nodescope.use.answers.snapshots import ServedNode, View
 from nodescope.use.answers.timeseries import SERIES_MOST
 from nodescope.use.answers.wire import Json, render_metrics, seconds
 from nodescope.use.studies import STUDIES
@@ -61,11 +61,12 @@ def answer_studies() -> Json:
 
 
 def answer_instance(viewer: Viewer) -> Json:
-    snapshot = viewer.folders.snapshot()
+    view = viewer.view()
+    snapshot = view.snapshot
     agent = viewer.folders.agent
     status = status_of(snapshot, agent.address if agent else None)
     cores = [count for node in snapshot.nodes if (count := count_cores(node))]
-    memory = [size for node in snapshot.nodes if (size := know_memory_total(viewer, node))]
+    memory = [size for node in snapshot.nodes if (size := know_memory_total(viewer, view, node))]
     problems = [{"file": refusal.path.name, "reason": refusal.reason} for refusal in snapshot.refusals]
     if agent and agent.reason:
         problems.append({"file": agent.address, "reason": agent.reason})
@@ -94,13 +95,13 @@ def answer_instance(viewer: Viewer) -> Json:
     }
 
 
-def know_memory_total(viewer: Viewer, node: ServedNode) -> float | None:
+def know_memory_total(viewer: Viewer, view: View, node: ServedNode) -> float | None:
     """Read once a file: every page begins with this answer, and the size of a node hardly changes."""
     newest = node.catalog.entries[-1].path.name if node.catalog.entries else ""
     known = viewer.memory_totals.get(node.name)
     if known and known[0] == newest:
         return known[1]
-    total = read_memory_total(viewer.folders.engine, node)
+    total = read_memory_total(view, node)
     if total is not None:
         viewer.memory_totals[node.name] = (newest, total)
     return total
