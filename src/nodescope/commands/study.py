@@ -2,9 +2,9 @@
 
 import argparse
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING
 
 from nodescope.base.clock import SystemClock
 from nodescope.base.errors import RequestRejected, SettingsRejected
@@ -13,9 +13,8 @@ from nodescope.base.time_range import TimeRange
 from nodescope.commands.options import add_containers, add_span, read_span
 from nodescope.commands.text.study_answer import print_answer
 from nodescope.commands.text.terminal import has_colour
-from nodescope.use.studies import STUDIES, run_study
+from nodescope.use.studies import STUDIES, Series, StudyAnswer, run_study
 from nodescope.use.studies.csv_series import SeriesRefused, read_series
-from nodescope.use.studies.series import Kind, Series
 
 if TYPE_CHECKING:
     from nodescope.use.answers.snapshots import View
@@ -56,14 +55,7 @@ def run(options: argparse.Namespace) -> int:
         return study_archive(options)
     if options.container or options.metric:
         raise SettingsRejected("--container and --metric are for a data folder; a CSV file is one series")
-    return study_files(
-        options.name,
-        options.paths,
-        json_output=options.json,
-        kind=options.kind,
-        unit=options.unit,
-        limit=options.limit,
-    )
+    return study_files(options)
 
 
 def is_archive(paths: list[Path]) -> bool:
@@ -96,8 +88,7 @@ def study_archive(options: argparse.Namespace) -> int:
         raise RequestRejected(
             f'no sample of "{options.metric}" in this range; nodescope metrics lists what there is'
         )
-    for answer, series in findings.study_each(options.name, found):
-        print_answer(answer, series, sys.stdout, json_output=options.json, colour=has_colour())
+    print_answers(options, findings.study_each(options.name, found))
     return 0
 
 
@@ -109,33 +100,23 @@ def choose_span(view: "View", from_ms: int | None, to_ms: int | None) -> TimeRan
     return TimeRange(min(starts) if from_ms is None else from_ms, max(ends) if to_ms is None else to_ms)
 
 
-def study_files(
-    name: str,
-    files: Sequence[Path],
-    *,
-    json_output: bool = False,
-    kind: Kind = "gauge",
-    unit: str = "",
-    limit: float | None = None,
-    out: TextIO | None = None,
-    err: TextIO | None = None,
-    environment: Mapping[str, str] | None = None,
-) -> int:
+def study_files(options: argparse.Namespace) -> int:
     """
     The exit code: 0 done, 1 a file could not be read, with one line why.
 
     A file that is refused does not stop the others. `correlation` compares
     every file with all the others.
     """
-    out, err = out or sys.stdout, err or sys.stderr
     everything: list[Series] = []
-    for file in files:
+    for file in options.paths:
         try:
-            everything.append(read_series(file, kind, unit, limit))
+            everything.append(read_series(file, options.kind, options.unit, options.limit))
         except SeriesRefused as refusal:
-            print(refusal, file=err)
-    colour = has_colour(out, environment)
-    for series in everything:
-        answer = run_study(name, series, everything)
-        print_answer(answer, series, out, json_output=json_output, colour=colour)
-    return 0 if len(everything) == len(files) else 1
+            sys.stderr.write(f"{refusal}\n")
+    print_answers(options, ((run_study(options.name, series, everything), series) for series in everything))
+    return 0 if len(everything) == len(options.paths) else 1
+
+
+def print_answers(options: argparse.Namespace, answers: Iterable[tuple[StudyAnswer, Series]]) -> None:
+    for answer, series in answers:
+        print_answer(answer, series, sys.stdout, json_output=options.json, colour=has_colour())

@@ -1,7 +1,6 @@
 """Studies run on the series of a question, within a bounded amount of work."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 
 import numpy as np
 
@@ -19,8 +18,8 @@ from nodescope.use.answers.timeseries import (
     is_of_containers,
     query_nodes,
 )
-from nodescope.use.studies import STUDIES, Finding, Series, StudyAnswer, correlation, run_study
-from nodescope.use.studies.finding import plain
+from nodescope.use.answers.wire import parse_study
+from nodescope.use.studies import STUDIES, Series, StudyAnswer, correlation, run_study
 
 ALL = "all"
 # Every study that looks at one series alone.
@@ -67,27 +66,7 @@ def study_each(
 
 def settle(answer: StudyAnswer, its_id: str) -> StudyAnswer:
     """As precise as it is written: a node gives the same answer here and over HTTP."""
-    return replace(
-        answer,
-        series={**answer.series, "id": its_id},
-        missing_share=round(answer.missing_share, 4),
-        findings=tuple(settle_finding(finding) for finding in answer.findings),
-    )
-
-
-def settle_finding(finding: Finding) -> Finding:
-    return replace(
-        finding,
-        confidence=round(finding.confidence, 4),
-        before=finite(finding.before),
-        after=finite(finding.after),
-        measures={name: plain(value) for name, value in finding.measures.items()},
-        evidence={name: plain(value) for name, value in finding.evidence.items()},
-    )
-
-
-def finite(value: float | None) -> float | None:
-    return value if value is not None and np.isfinite(value) else None
+    return parse_study({**answer.to_json(), "series": {**answer.series, "id": its_id}})
 
 
 def bound_request(

@@ -271,21 +271,22 @@ def render_studies(study: str, answers: Sequence[StudyAnswer]) -> Json:
 
 
 def parse_studies(content: Json) -> list[StudyAnswer]:
-    return [
-        StudyAnswer(
-            study=str(row.get("study") or ""),
-            series=row["series"],
-            start_at=row.get("from"),
-            end_at=row.get("to"),
-            samples=int(row.get("samples") or 0),
-            missing_share=float(row.get("missing_share") or 0),
-            status=row["status"],
-            sentence=str(row.get("sentence") or ""),
-            reason=row.get("reason"),
-            findings=tuple(parse_finding(one) for one in row.get("findings") or ()),
-        )
-        for row in content["results"]
-    ]
+    return [parse_study(row) for row in content["results"]]
+
+
+def parse_study(row: Json) -> StudyAnswer:
+    return StudyAnswer(
+        study=str(row.get("study") or ""),
+        series=row["series"],
+        start_at=row.get("from"),
+        end_at=row.get("to"),
+        samples=int(row.get("samples") or 0),
+        missing_share=float(row.get("missing_share") or 0),
+        status=row["status"],
+        sentence=str(row.get("sentence") or ""),
+        reason=row.get("reason"),
+        findings=tuple(parse_finding(one) for one in row.get("findings") or ()),
+    )
 
 
 # Fields that every finding has; the others are its own measures.
