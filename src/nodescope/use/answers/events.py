@@ -86,10 +86,9 @@ def render_sentence(happening: Happening) -> str:
 
 def ends_by_id(nodes: Sequence[ServedNode]) -> dict[str, str]:
     """How each container that ended did so: exit or oom."""
-    found: dict[str, str] = {}
-    for node in nodes:
-        if node.from_ms is None or node.to_ms is None:
-            continue
-        for one in read_events(node.catalog, kinds=("exit", "oom"), tail=node.tail):
-            found[one.subject.label("l_container_id") or ""] = one.kind
-    return found
+    return {
+        one.subject.label("l_container_id") or "": one.kind
+        for node in nodes
+        if node.to_ms is not None
+        for one in read_events(node.catalog, kinds=("exit", "oom"), tail=node.tail)
+    }

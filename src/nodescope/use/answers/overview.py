@@ -5,18 +5,17 @@ from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nodescope.base.errors import RequestRejected
 from nodescope.base.quantity import render_count, render_quantity
 from nodescope.base.time_range import TimeRange
 from nodescope.read.query.engine import QueryLine
 from nodescope.read.series_name import name_of, scope_of
+from nodescope.use.answers.axis import Floats
 from nodescope.use.answers.events import read_happenings
 from nodescope.use.answers.ranking import shorten
 from nodescope.use.answers.snapshots import ServedNode, View
 
-Floats = NDArray[np.float64]
 SPARK_POINTS = 60
 # PSI's three; the one that hurts most is shown.
 RESOURCES = ("memory", "cpu", "io")

@@ -182,25 +182,14 @@ def query_nodes(
     for node in view.nodes:
         if node.name not in resolved or node.to_ms is None:
             continue
-        lives = request.lives
-        if lives is not None:
-            lives = tuple(one for one in lives if one.node == node.name)
-            if not lives:
-                continue
-        yield node, query_node(view, node, replace(request, lives=lives), resolved[node.name])
-
-
-def query_node(
-    view: View, node: ServedNode, request: TimeseriesRequest, resolved: ResolvedMetric
-) -> QueryResult:
-    ids: list[str] | None = None
-    if request.lives is not None and all(one.scope == "container" for one in request.lives):
-        ids = [one.id for one in request.lives]
-    if request.is_bounded:
-        check_work(node, request, resolved, len(ids) if ids is not None else None)
-    return view.query(
-        node, request.metric, ids, request.span, request.max_points, request.rate, request.scope
-    )
+        lives = [one for one in request.lives or () if one.node == node.name]
+        if request.lives is not None and not lives:
+            continue
+        ids = [one.id for one in lives] if lives and all(one.scope == "container" for one in lives) else None
+        if request.is_bounded:
+            check_work(node, request, resolved[node.name], len(ids) if ids is not None else None)
+        rate, scope = request.rate, request.scope
+        yield node, view.query(node, request.metric, ids, request.span, request.max_points, rate, scope)
 
 
 def check_work(

@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar, get_args, get_origin, get_type_hints
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nodescope.base.time_range import TimeRange
 from nodescope.read.files.catalog import SHORT_CHARACTERS
 from nodescope.read.series_name import LABELS, Subject
+from nodescope.use.answers.axis import Floats, Integers
 from nodescope.use.answers.container_table import ContainerRow, ContainerTable, labels_of
 from nodescope.use.answers.containers import Life
 from nodescope.use.answers.events import ContainerEvent, EventList
@@ -30,8 +30,6 @@ from nodescope.use.answers.timeseries import AnswerSeries, Timeseries
 from nodescope.use.studies import Finding, StudyAnswer
 
 Json = dict[str, Any]
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 Item = TypeVar("Item")
 # Figures of the largest value of a series that are kept.
 FIGURES = 7

@@ -82,18 +82,15 @@ def add_refusals(api: FastAPI) -> None:
     known = sorted({getattr(route, "path", "") for route in routes} - {""})
 
     @api.exception_handler(Refused)
-    async def refused(request: Request, error: Refused) -> Response:
-        del request
+    async def refused(_: Request, error: Refused) -> Response:
         return make_error(error.status, error.error, str(error), error.hint)
 
     @api.exception_handler(NodescopeError)
-    async def rejected(request: Request, error: NodescopeError) -> Response:
-        del request
+    async def rejected(_: Request, error: NodescopeError) -> Response:
         return make_error(503 if isinstance(error, NothingYet) else 400, "not accepted", str(error))
 
     @api.exception_handler(RequestValidationError)
-    async def invalid(request: Request, error: RequestValidationError) -> Response:
-        del request
+    async def invalid(_: Request, error: RequestValidationError) -> Response:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"] if part not in ("query", "path"))
         given = clean_text(str(first.get("input", "")), 60)

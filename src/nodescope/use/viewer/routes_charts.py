@@ -20,8 +20,7 @@ from nodescope.use.answers.wire import (
     render_studies,
 )
 from nodescope.use.viewer import shapes
-from nodescope.use.viewer.filters import parse_labels
-from nodescope.use.viewer.question import POINTS_DEFAULT, POINTS_MOST, split_words
+from nodescope.use.viewer.question import POINTS_DEFAULT, POINTS_MOST, parse_labels, split_words
 from nodescope.use.viewer.request import NOT_MODIFIED, Answer, MetricName, Scope_, ViewerRequest, Words
 
 ROWS_MOST = 1000

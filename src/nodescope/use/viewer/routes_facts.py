@@ -1,10 +1,14 @@
 """What there is: nodes, metrics, filters, studies, and what this viewer accepts."""
 
+from collections import Counter
+from collections.abc import Iterable
+
 from fastapi import APIRouter
 from starlette.responses import Response
 
 from nodescope import __version__
 from nodescope.read.series_name import scope_of
+from nodescope.use.answers.container_table import labels_of
 from nodescope.use.answers.findings import STUDIES_MOST
 from nodescope.use.answers.metrics import list_metrics
 from nodescope.use.answers.overview import count_cores, read_memory_total
@@ -13,13 +17,14 @@ from nodescope.use.answers.timeseries import SERIES_MOST
 from nodescope.use.answers.wire import Json, render_metrics, seconds
 from nodescope.use.studies import STUDIES
 from nodescope.use.viewer import shapes
-from nodescope.use.viewer.filters import answer_filters
 from nodescope.use.viewer.live import status_of
 from nodescope.use.viewer.question import POINTS_MOST
 from nodescope.use.viewer.request import NodeName, Served, Viewer, make_json, work
 
 PANELS_MOST = 5
 PROBLEMS_SHOWN = 50
+# Values of one label that a filter offers.
+VALUES_SHOWN = 100
 
 router = APIRouter()
 
@@ -105,3 +110,28 @@ def know_memory_total(viewer: Viewer, view: View, node: ServedNode) -> float | N
     if total is not None:
         viewer.memory_totals[node.name] = (newest, total)
     return total
+
+
+def answer_filters(view: View) -> Json:
+    lives = view.lives()
+    labels: dict[str, set[str]] = {}
+    for life in lives:
+        for key, value in labels_of(life).items():
+            labels.setdefault(key, set()).add(value)
+    on_nodes = Counter(life.node for life in lives)
+    return {
+        "namespaces": count_names(life.namespace for life in lives),
+        "qos_classes": count_names(life.qos_class for life in lives),
+        "nodes": [{"name": node.name, "count": on_nodes[node.name]} for node in view.snapshot.nodes],
+        # One value for each container tells nobody apart.
+        "labels": {
+            key: sorted(values)[:VALUES_SHOWN]
+            for key, values in sorted(labels.items())
+            if len(values) < max(2, len(lives))
+        },
+    }
+
+
+def count_names(names: Iterable[str]) -> list[Json]:
+    counted = Counter(name for name in names if name)
+    return [{"name": name, "count": count} for name, count in sorted(counted.items())]
