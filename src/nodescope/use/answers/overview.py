@@ -1,6 +1,6 @@
 """How the nodes are in four tiles: CPU, memory, pressure, containers."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import product
 
@@ -73,8 +73,13 @@ class About:
 def read_overview(view: View, span: TimeRange) -> Overview:
     kinds = [happening.kind for _, happening in read_happenings(view, span)]
     restarts, kills = kinds.count("restart"), kinds.count("oom")
-    usage = (cpu_tile(view, span), memory_tile(view, span), pressure_tile(view, span))
-    return Overview((*usage, containers_tile(view.nodes, span, restarts, kills)), restarts, kills)
+    tiles = (
+        usage_tile(view, span, "CPU", "cores", "CPU use", read_cpu),
+        usage_tile(view, span, "memory", "bytes", "Memory", read_memory),
+        pressure_tile(view, span),
+        containers_tile(view.nodes, span, restarts, kills),
+    )
+    return Overview(tiles, restarts, kills)
 
 
 def read_lines(
@@ -113,18 +118,16 @@ def add_curves(curves: Sequence[Floats]) -> Floats:
     return np.where(np.isfinite(stacked).any(axis=0), np.nansum(stacked, axis=0), np.nan)
 
 
-# -- CPU ----------------------------------------------------------------------------
+# -- CPU and memory -----------------------------------------------------------------
 
 
-def cpu_tile(view: View, span: TimeRange) -> Tile:
-    curves = [node_cpu(view, node, span) for node in view.nodes]
-    cores = [one.of for one in curves if one.of is not None]
-    curve = Curve(add_curves([one.spark for one in curves]), sum(cores) if cores else None)
-    return usage_tile("cpu", "CPU", curve, "cores", "CPU use")
-
-
-def usage_tile(tile_id: str, title: str, curve: Curve, unit: str, what: str) -> Tile:
+def usage_tile(
+    view: View, span: TimeRange, title: str, unit: str, what: str, read: Callable[..., Curve]
+) -> Tile:
     """So much in use of so much; of containers where the node itself was not measured."""
+    curves = [read(view, node, span) for node in view.nodes]
+    totals = [curve.of for curve in curves if curve.of is not None]
+    curve = Curve(add_curves([one.spark for one in curves]), sum(totals) if totals else None)
     if curve.value is None:
         sentence = f"{what} was not measured in this range."
     elif curve.of is None:
@@ -133,10 +136,10 @@ def usage_tile(tile_id: str, title: str, curve: Curve, unit: str, what: str) -> 
         # Cores are named once: 1.5 of 8 cores.
         used = render_quantity(curve.value, "" if unit == "cores" else unit)
         sentence = f"{used} of {render_quantity(curve.of, unit)} in use."
-    return Tile(tile_id, title, curve, unit, sentence)
+    return Tile(title.lower(), title, curve, unit, sentence)
 
 
-def node_cpu(view: View, node: ServedNode, span: TimeRange) -> Curve:
+def read_cpu(view: View, node: ServedNode, span: TimeRange) -> Curve:
     """Cores in use; where the node's own CPUs were not read, what containers use."""
     cores = count_cores(node)
     # Six modes of every core are read for it.
@@ -147,27 +150,18 @@ def node_cpu(view: View, node: ServedNode, span: TimeRange) -> Curve:
     return Curve(add_lines([line for line in lines if scope_of(line.subject) == "container"] or lines))
 
 
+def read_memory(view: View, node: ServedNode, span: TimeRange) -> Curve:
+    used, total = (
+        add_lines(read_lines(view, node, name, span, 2, "node")) for name in ("memory", "memory_limit")
+    )
+    if np.isfinite(used).any() and np.isfinite(total).any():
+        return Curve(used, float(np.nanmax(total)))
+    return Curve(add_lines(read_lines(view, node, "memory", span, len(node.listed))))
+
+
 def count_cores(node: ServedNode) -> int | None:
     count = sum(1 for one in node.subjects.values() if scope_of(one) == "cpu")
     return count or None
-
-
-# -- memory -------------------------------------------------------------------------
-
-
-def memory_tile(view: View, span: TimeRange) -> Tile:
-    used, totals = [], []
-    for node in view.nodes:
-        mine, total = (
-            add_lines(read_lines(view, node, name, span, 2, "node")) for name in ("memory", "memory_limit")
-        )
-        if np.isfinite(mine).any() and np.isfinite(total).any():
-            used.append(mine)
-            totals.append(float(np.nanmax(total)))
-        else:
-            used.append(add_lines(read_lines(view, node, "memory", span, len(node.listed))))
-    curve = Curve(add_curves(used), float(np.nansum(totals)) if totals else None)
-    return usage_tile("memory", "memory", curve, "bytes", "Memory")
 
 
 def read_memory_total(view: View, node: ServedNode) -> float | None:

@@ -287,27 +287,23 @@ def parse_study(row: Json) -> StudyAnswer:
     )
 
 
-# Fields that every finding has; the others are its own measures.
-COMMON_FIELDS = frozenset(
-    ("kind", "from", "to", "at", "confidence", "magnitude", "unit", "before", "after", "sentence", "evidence")
-)
-
-
-def parse_finding(row: Mapping[str, Any]) -> Finding:
-    magnitude = row.get("magnitude")
+def parse_finding(row: Json) -> Finding:
+    own = dict(row)
+    magnitude = own.pop("magnitude", None)
     return Finding(
-        kind=str(row.get("kind") or ""),
-        start_at=float(row["from"]),
-        end_at=float(row["to"]),
-        confidence=float(row["confidence"]),
+        kind=str(own.pop("kind", "")),
+        start_at=float(own.pop("from")),
+        end_at=float(own.pop("to")),
+        confidence=float(own.pop("confidence")),
         magnitude=float("nan") if magnitude is None else float(magnitude),
-        unit=str(row.get("unit") or ""),
-        sentence=str(row.get("sentence") or ""),
-        at=row.get("at"),
-        before=row.get("before"),
-        after=row.get("after"),
-        measures={name: value for name, value in row.items() if name not in COMMON_FIELDS},
-        evidence=row.get("evidence") or {},
+        unit=str(own.pop("unit", "")),
+        sentence=str(own.pop("sentence", "")),
+        at=own.pop("at", None),
+        before=own.pop("before", None),
+        after=own.pop("after", None),
+        evidence=own.pop("evidence", {}),
+        # Every finding has the fields above; what is left are its own measures.
+        measures=own,
     )
 
 
