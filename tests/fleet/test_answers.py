@@ -1,19 +1,23 @@
 """A fleet's answers: true to what was planted, the same as one by one, on disk and in S3."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.fleet.conftest import Dask, Fleet
 
-from nodescope.read.files.catalog import read_catalog
+from nodescope.base.clock import SystemClock
+from nodescope.base.time_range import TimeRange
 from nodescope.read.files.file_survey import Survey, survey_roots
+from nodescope.use.answers.findings import POINTS, read_series
+from nodescope.use.answers.snapshots import NodeFolders
+from nodescope.use.answers.timeseries import TimeseriesRequest
 from nodescope.use.fleet.answer import FleetAnswer, build_answer, is_common
 from nodescope.use.fleet.cluster import open_cluster, run_units
 from nodescope.use.fleet.unit import Job, Unit, split_by_day, units_around
 from nodescope.use.fleet.worker import is_leak, is_material
 from nodescope.use.studies import STUDIES
-from nodescope.use.studies.archive_series import read_archive_series
 from nodescope.use.studies.series import Series
 
 pytestmark = [pytest.mark.real, pytest.mark.filterwarnings("ignore")]
@@ -75,12 +79,23 @@ def test_leaks_are_those_of_the_one_node_study_run_one_by_one(fleet: Fleet, leak
     expected = {
         (series.node or "", series.container or ""): finding
         for node in sorted(fleet.path.glob("demo-*"))
-        for series in read_archive_series(read_catalog([node]), "memory_anon", None, None, None)
+        for series in read_node(node, "memory_anon", TimeRange(0, 2**43))
         for finding in findings_of("trend", series)
         if is_leak(finding)
     }
     assert expected
     assert told(leaks.rows, expected) == expected
+
+
+def read_node(folder: Path, metric: str, span: TimeRange) -> list[Series]:
+    """Every series of a node, as `nodescope study` reads them."""
+    view = NodeFolders([folder], SystemClock()).view()
+    first, last = view.snapshot.from_ms, view.snapshot.to_ms
+    assert first is not None
+    assert last is not None
+    span = TimeRange(max(first, span.from_ms), min(last, span.to_ms))
+    request = TimeseriesRequest(metric, span, POINTS, is_bounded=False)
+    return [series for _, series in read_series(view, request)]
 
 
 def findings_of(study: str, series: Series) -> list[dict[str, Any]]:
@@ -122,8 +137,7 @@ def test_changes_are_those_of_the_one_node_study_run_one_by_one(fleet: Fleet, ch
     expected: Findings = {}
     throughout: set[tuple[str, str]] = set()
     for node in sorted(fleet.path.glob("demo-*")):
-        catalog = read_catalog([node])
-        for series in read_archive_series(catalog, "memory", None, at_ms - SPAN_MS, at_ms + SPAN_MS):
+        for series in read_node(node, "memory", TimeRange(at_ms - SPAN_MS, at_ms + SPAN_MS)):
             key = series.node or "", series.container or ""
             if series.times_at[-1] - series.times_at[0] < 2 * SPAN_MS / 1000 - 2:
                 continue

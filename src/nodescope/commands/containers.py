@@ -3,6 +3,7 @@
 import argparse
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 
 from nodescope.base.errors import ArchiveRefused, RequestRejected
 from nodescope.base.text import hint_nearest
@@ -11,10 +12,12 @@ from nodescope.commands.options import add_json, add_paths
 from nodescope.commands.text.terminal import render_table
 from nodescope.keep.label_columns import LABELS, Subject
 from nodescope.read.files.catalog import Catalog, read_catalog
+from nodescope.read.files.listing import Refusal
 from nodescope.serve.json_text import render_json
 from nodescope.use.answers.containers import (
     ContainerAmbiguous,
     ContainerUnknown,
+    Life,
     find_container,
     make_life,
 )
@@ -33,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     catalog = read_catalog(options.path)
-    say_refusals(catalog)
+    say_refusals(catalog.refusals, is_empty=not catalog.entries)
     found = sorted(
         catalog.containers(),
         key=lambda one: (one.label("l_namespace") or "", one.label("l_pod_name") or "", one.first_ms),
@@ -58,10 +61,10 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def say_refusals(catalog: Catalog) -> None:
+def say_refusals(refusals: Sequence[Refusal], *, is_empty: bool) -> None:
     """What could not be read, by name; nothing at all is a failure, not an empty answer."""
-    reasons = [refusal.reason for refusal in catalog.refusals]
-    if reasons and not catalog.entries:
+    reasons = [refusal.reason for refusal in refusals]
+    if reasons and is_empty:
         more = f" (and {len(reasons) - 1} more)" if len(reasons) > 1 else ""
         raise ArchiveRefused(f"nothing could be read: {reasons[0]}{more}")
     for reason in reasons:
@@ -69,12 +72,18 @@ def say_refusals(catalog: Catalog) -> None:
 
 
 def find_ids(catalog: Catalog, texts: Sequence[str] | None) -> list[str] | None:
-    """The ids of all lives of the containers that were named; None where none was."""
+    lives = find_lives([make_life(subject, "") for subject in catalog.containers()], texts)
+    return None if lives is None else [life.id for life in lives]
+
+
+def find_lives(lives: Sequence[Life], texts: Sequence[str] | None) -> tuple[Life, ...] | None:
+    """All lives of the containers that were named, on whichever node; None where none was."""
     if not texts:
         return None
-    lives = [make_life(subject, "") for subject in catalog.containers()]
+    anywhere = [replace(life, node="") for life in lives]
     try:
-        return [life.id for text in texts for life in find_container(lives, text).lives]
+        ids = {life.id for text in texts for life in find_container(anywhere, text).lives}
+        return tuple(life for life in lives if life.id in ids)
     except ContainerAmbiguous as error:
         raise RequestRejected(render_ambiguous(error)) from None
     except ContainerUnknown as error:

@@ -45,7 +45,7 @@ def run(options: argparse.Namespace) -> int:
     if options.out.suffix == ".html":
         return write_page(options)
     catalog = read_catalog(options.path)
-    say_refusals(catalog)
+    say_refusals(catalog.refusals, is_empty=not catalog.entries)
     # Relative times count from the newest sample: an archive may be old.
     now_ms = catalog.to_ms or SystemClock().wall_ns() // 1_000_000
     from_ms, to_ms = read_span(options, now_ms)

@@ -24,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     catalog = read_catalog(options.path)
-    say_refusals(catalog)
+    say_refusals(catalog.refusals, is_empty=not catalog.entries)
     known = catalog.metrics
     plain = [(row.name, row.unit, row.help) for row, _ in resolve_all(known)]
     if options.json:

@@ -2,18 +2,22 @@
 
 import argparse
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable
 from pathlib import Path
-from typing import TextIO
+from typing import TYPE_CHECKING
 
+from nodescope.base.clock import SystemClock
 from nodescope.base.errors import RequestRejected, SettingsRejected
 from nodescope.base.text import render_unknown
+from nodescope.base.time_range import TimeRange
 from nodescope.commands.options import add_containers, add_span, read_span
 from nodescope.commands.text.study_answer import print_answer
 from nodescope.commands.text.terminal import has_colour
-from nodescope.use.studies import STUDIES, run_study
+from nodescope.use.studies import STUDIES, Series, StudyAnswer, run_study
 from nodescope.use.studies.csv_series import SeriesRefused, read_series
-from nodescope.use.studies.series import Kind, Series
+
+if TYPE_CHECKING:
+    from nodescope.use.answers.snapshots import View
 
 EXAMPLE = """example:
   nodescope study trend ~/.local/state/nodescope --container api --metric memory --from -1h
@@ -51,14 +55,7 @@ def run(options: argparse.Namespace) -> int:
         return study_archive(options)
     if options.container or options.metric:
         raise SettingsRejected("--container and --metric are for a data folder; a CSV file is one series")
-    return study_files(
-        options.name,
-        options.paths,
-        json_output=options.json,
-        kind=options.kind,
-        unit=options.unit,
-        limit=options.limit,
-    )
+    return study_files(options)
 
 
 def is_archive(paths: list[Path]) -> bool:
@@ -67,52 +64,59 @@ def is_archive(paths: list[Path]) -> bool:
 
 def study_archive(options: argparse.Namespace) -> int:
     """The study on every chosen series, one answer each."""
-    from nodescope.commands.containers import find_ids, say_refusals
-    from nodescope.read.files.catalog import read_catalog
-    from nodescope.use.studies.archive_series import read_archive_series
+    from nodescope.commands.containers import find_lives, say_refusals
+    from nodescope.read.query.resolve import resolve_metric
+    from nodescope.use.answers import findings
+    from nodescope.use.answers.snapshots import NodeFolders
+    from nodescope.use.answers.timeseries import TimeseriesRequest
 
     if not options.metric:
         raise SettingsRejected("--metric is needed for a data folder; nodescope metrics PATH lists them")
-    catalog = read_catalog(options.paths)
-    say_refusals(catalog)
-    newest_ms = catalog.to_ms
-    if newest_ms is None:
+    view = NodeFolders(options.paths, SystemClock()).view()
+    say_refusals(view.snapshot.refusals, is_empty=not view.nodes)
+    if view.snapshot.to_ms is None:
         raise RequestRejected(f"{options.paths[0]}: there is no data here yet")
-    ids = find_ids(catalog, options.container)
-    everything = read_archive_series(catalog, options.metric, ids, *read_span(options, newest_ms))
-    for series in everything:
-        answer = run_study(options.name, series, everything)
-        print_answer(answer, series, sys.stdout, json_output=options.json, colour=has_colour())
+    # Refused in this command's words, before the answers do it in the API's.
+    resolve_metric(
+        options.metric, {key: row for node in view.nodes for key, row in node.metrics.items()}, "auto"
+    )
+    lives = find_lives(view.lives(), options.container)
+    span = choose_span(view, *read_span(options, view.snapshot.to_ms))
+    request = TimeseriesRequest(options.metric, span, findings.POINTS, lives=lives, is_bounded=False)
+    found = list(findings.read_series(view, request))
+    if all(series.not_collected for _, series in found):
+        raise RequestRejected(
+            f'no sample of "{options.metric}" in this range; nodescope metrics lists what there is'
+        )
+    print_answers(options, findings.study_each(options.name, found))
     return 0
 
 
-def study_files(
-    name: str,
-    files: Sequence[Path],
-    *,
-    json_output: bool = False,
-    kind: Kind = "gauge",
-    unit: str = "",
-    limit: float | None = None,
-    out: TextIO | None = None,
-    err: TextIO | None = None,
-    environment: Mapping[str, str] | None = None,
-) -> int:
+def choose_span(view: "View", from_ms: int | None, to_ms: int | None) -> TimeRange:
+    """As given, else all there is, also where only rollups are left."""
+    from nodescope.read.query.engine import whole_range
+
+    starts, ends = zip(*(whole_range(node.catalog, node.tail) for node in view.nodes if node.to_ms))
+    return TimeRange(min(starts) if from_ms is None else from_ms, max(ends) if to_ms is None else to_ms)
+
+
+def study_files(options: argparse.Namespace) -> int:
     """
     The exit code: 0 done, 1 a file could not be read, with one line why.
 
     A file that is refused does not stop the others. `correlation` compares
     every file with all the others.
     """
-    out, err = out or sys.stdout, err or sys.stderr
     everything: list[Series] = []
-    for file in files:
+    for file in options.paths:
         try:
-            everything.append(read_series(file, kind, unit, limit))
+            everything.append(read_series(file, options.kind, options.unit, options.limit))
         except SeriesRefused as refusal:
-            print(refusal, file=err)
-    colour = has_colour(out, environment)
-    for series in everything:
-        answer = run_study(name, series, everything)
-        print_answer(answer, series, out, json_output=json_output, colour=colour)
-    return 0 if len(everything) == len(files) else 1
+            sys.stderr.write(f"{refusal}\n")
+    print_answers(options, ((run_study(options.name, series, everything), series) for series in everything))
+    return 0 if len(everything) == len(options.paths) else 1
+
+
+def print_answers(options: argparse.Namespace, answers: Iterable[tuple[StudyAnswer, Series]]) -> None:
+    for answer, series in answers:
+        print_answer(answer, series, sys.stdout, json_output=options.json, colour=has_colour())

@@ -3,13 +3,13 @@
 import io
 import json
 import math
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from nodescope.cli import main
-from nodescope.commands.study import study_files
 from nodescope.use.studies import STUDIES, Finding
 from nodescope.use.studies.csv_series import SeriesRefused, read_series
 
@@ -29,12 +29,10 @@ def step(folder: Path, name: str = "load.csv") -> Path:
 
 
 def ran(name: str, *files: Path, as_json: bool = False) -> tuple[int, str, str]:
-    out, err = io.StringIO(), io.StringIO()
-    return (
-        study_files(name, files, json_output=as_json, out=out, err=err),
-        out.getvalue(),
-        err.getvalue(),
-    )
+    words = ["study", name, *map(str, files), *(["--json"] if as_json else [])]
+    with redirect_stdout(io.StringIO()) as out, redirect_stderr(io.StringIO()) as err:
+        code = main(words)
+    return code, out.getvalue(), err.getvalue()
 
 
 def test_seconds_and_iso_times_and_missing_values_are_read(tmp_path: Path) -> None:
@@ -96,18 +94,19 @@ def test_text_is_the_sentence_then_the_plot_then_the_evidence(tmp_path: Path) ->
     assert "\x1b" not in out
 
 
-def test_colour_is_for_terminals_that_want_it(tmp_path: Path) -> None:
+def test_colour_is_for_terminals_that_want_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     class Terminal(io.StringIO):
         def isatty(self) -> bool:
             return True
 
-    def shown(environment: dict[str, str]) -> str:
-        out = Terminal()
-        study_files("summary", [step(tmp_path)], out=out, environment=environment)
+    def shown(no_colour: str) -> str:
+        monkeypatch.setenv("NO_COLOR", no_colour)
+        with redirect_stdout(Terminal()) as out:
+            assert main(["study", "summary", str(step(tmp_path))]) == 0
         return out.getvalue()
 
-    assert "\x1b[1m" in shown({})
-    assert "\x1b" not in shown({"NO_COLOR": "1"})
+    assert "\x1b[1m" in shown("")
+    assert "\x1b" not in shown("1")
 
 
 def test_a_wrong_study_names_the_nearest(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

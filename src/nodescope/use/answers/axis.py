@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from nodescope.base.time_range import TimeRange
 from nodescope.read.query.bucket import Points
 
 Floats = NDArray[np.float64]
@@ -25,12 +26,6 @@ DEFAULT_PACE_MS = 1000.0
 
 
 @dataclass(frozen=True, slots=True)
-class AxisGap:
-    from_ms: int
-    to_ms: int
-
-
-@dataclass(frozen=True, slots=True)
 class AxisRow:
     """One series on the axis; NaN is nothing measured."""
 
@@ -38,7 +33,7 @@ class AxisRow:
     low: Floats
     high: Floats
     samples: int
-    gaps: tuple[AxisGap, ...]
+    gaps: tuple[TimeRange, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,12 +76,7 @@ def align_samples(points: Sequence[Points], pace_ms: float) -> Axis:
     if len(holes):
         # One moment of nothing a pace behind the last sample is enough to cut the line.
         time_ms = np.insert(time_ms, holes + 1, time_ms[holes] + round(pace_ms))
-    rows = []
-    for one in points:
-        places = np.searchsorted(time_ms, one.time_ms)
-        rows.append(
-            place_row(one, places, len(time_ms), find_gaps(one.time_ms, one.mean, GAP_PACES * pace_ms))
-        )
+    rows = (place_row(one, np.searchsorted(time_ms, one.time_ms), len(time_ms), pace_ms) for one in points)
     return Axis(time_ms, 0, tuple(rows))
 
 
@@ -101,9 +91,7 @@ def align_grid(points: Sequence[Points], pace_ms: float) -> Axis:
         offset = one.time_ms - first
         phase = phase_of(offset, width)
         places = np.clip(np.rint((offset - phase) / width).astype(np.int64), 0, max(0, len(time_ms) - 1))
-        rows.append(
-            place_row(one, places, len(time_ms), find_gaps(one.time_ms, one.mean, GAP_PACES * pace_ms))
-        )
+        rows.append(place_row(one, places, len(time_ms), pace_ms))
     return Axis(time_ms, 0, tuple(rows))
 
 
@@ -118,7 +106,7 @@ def phase_of(offset: Integers, width: int) -> float:
 def align_buckets(points: Sequence[Points], width_ms: int, pace_ms: float) -> Axis:
     if not points:
         return Axis(np.empty(0, np.int64), width_ms, ())
-    together = max(1, int(np.ceil(WIDE_PACES * pace_ms / width_ms))) if width_ms < WIDE_PACES * pace_ms else 1
+    together = max(1, int(np.ceil(WIDE_PACES * pace_ms / width_ms)))
     merged = [merge(one, together) for one in points]
     width_ms *= together
     time_ms = merged[0].time_ms
@@ -153,14 +141,15 @@ def merge(points: Points, together: int) -> Points:
     )
 
 
-def place_row(points: Points, places: Integers, size: int, gaps: tuple[AxisGap, ...]) -> AxisRow:
+def place_row(points: Points, places: Integers, size: int, pace_ms: float) -> AxisRow:
     mean, low, high = (np.full(size, np.nan) for _ in range(3))
     mean[places], low[places], high[places] = points.mean, points.minimum, points.maximum
+    gaps = find_gaps(points.time_ms, points.mean, GAP_PACES * pace_ms)
     return AxisRow(mean, low, high, int(points.count.sum()), gaps)
 
 
-def find_gaps(time_ms: Integers, mean: Floats, longest_ms: float, width_ms: int = 0) -> tuple[AxisGap, ...]:
+def find_gaps(time_ms: Integers, mean: Floats, longest_ms: float, width_ms: int = 0) -> tuple[TimeRange, ...]:
     """Between two measured moments that are further apart than they may be."""
     moments = time_ms[np.isfinite(mean)]
     holes = np.flatnonzero(np.diff(moments) > longest_ms)
-    return tuple(AxisGap(int(moments[place]) + width_ms, int(moments[place + 1])) for place in holes)
+    return tuple(TimeRange(int(moments[place]) + width_ms, int(moments[place + 1])) for place in holes)

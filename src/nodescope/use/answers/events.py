@@ -35,21 +35,20 @@ class EventList:
     is_truncated: bool
 
 
-def list_happenings(nodes: Sequence[ServedNode], span: TimeRange) -> list[Happening]:
+def read_happenings(
+    view: View, span: TimeRange, ids: Collection[str] | None = None
+) -> list[tuple[ServedNode, Happening]]:
     return [
-        one for node in nodes for one in read_events(node.catalog, span.from_ms, span.to_ms, tail=node.tail)
+        (node, one)
+        for node in view.nodes
+        for one in read_events(node.catalog, span.from_ms, span.to_ms, containers=ids, tail=node.tail)
     ]
 
 
 def list_events(
     view: View, span: TimeRange, ids: Collection[str] | None = None, limit: int = EVENTS_MOST
 ) -> EventList:
-    found = [
-        (node, one)
-        for node in view.nodes
-        for one in read_events(node.catalog, span.from_ms, span.to_ms, containers=ids, tail=node.tail)
-    ]
-    found.sort(key=lambda pair: pair[1].at_ms)
+    found = sorted(read_happenings(view, span, ids), key=lambda pair: pair[1].at_ms)
     # The newest are kept: what went wrong last is looked at first.
     shown = found[-limit:]
     return EventList(
@@ -87,10 +86,9 @@ def render_sentence(happening: Happening) -> str:
 
 def ends_by_id(nodes: Sequence[ServedNode]) -> dict[str, str]:
     """How each container that ended did so: exit or oom."""
-    found: dict[str, str] = {}
-    for node in nodes:
-        if node.from_ms is None or node.to_ms is None:
-            continue
-        for one in read_events(node.catalog, kinds=("exit", "oom"), tail=node.tail):
-            found[one.subject.label("l_container_id") or ""] = one.kind
-    return found
+    return {
+        one.subject.label("l_container_id") or "": one.kind
+        for node in nodes
+        if node.to_ms is not None
+        for one in read_events(node.catalog, kinds=("exit", "oom"), tail=node.tail)
+    }

@@ -1,7 +1,6 @@
 """Studies run on the series of a question, within a bounded amount of work."""
 
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
@@ -19,8 +18,8 @@ from nodescope.use.answers.timeseries import (
     is_of_containers,
     query_nodes,
 )
-from nodescope.use.studies import STUDIES, Finding, Series, StudyAnswer, correlation
-from nodescope.use.studies.finding import plain
+from nodescope.use.answers.wire import parse_study
+from nodescope.use.studies import STUDIES, Series, StudyAnswer, correlation, run_study
 
 ALL = "all"
 # Every study that looks at one series alone.
@@ -50,48 +49,30 @@ def run_studies(
     if study not in (*STUDIES, ALL):
         raise not_found(f'no study "{study[:60]}"; there are: {", ".join([*STUDIES, ALL])}')
     names = SINGLE if study == ALL else (study,)
-    found = list(read_series(view, metric, lives, span, scope, len(names)))
-    answers = []
-    for name in names:
-        for its_id, series in found:
-            check()
-            if name == correlation.NAME:
-                answer = correlation.study(series, [other for _, other in found if other is not series])
-            else:
-                answer = STUDIES[name].run(series)
-            answers.append(settle(answer, its_id))
-    return answers
+    request = bound_request(view, metric, lives, span, scope, len(names))
+    found = list(read_series(view, request))
+    return [answer for name in names for answer, _ in study_each(name, found, check)]
+
+
+def study_each(
+    study: str, found: Sequence[tuple[str, Series]], check: Callable[[], None] = lambda: None
+) -> Iterator[tuple[StudyAnswer, Series]]:
+    """The study's answer about each of the series, which come with their ids."""
+    everything = [series for _, series in found]
+    for its_id, series in found:
+        check()
+        yield settle(run_study(study, series, everything), its_id), series
 
 
 def settle(answer: StudyAnswer, its_id: str) -> StudyAnswer:
     """As precise as it is written: a node gives the same answer here and over HTTP."""
-    return replace(
-        answer,
-        series={**answer.series, "id": its_id},
-        missing_share=round(answer.missing_share, 4),
-        findings=tuple(settle_finding(finding) for finding in answer.findings),
-    )
+    return parse_study({**answer.to_json(), "series": {**answer.series, "id": its_id}})
 
 
-def settle_finding(finding: Finding) -> Finding:
-    return replace(
-        finding,
-        confidence=round(finding.confidence, 4),
-        before=finite(finding.before),
-        after=finite(finding.after),
-        measures={name: plain(value) for name, value in finding.measures.items()},
-        evidence={name: plain(value) for name, value in finding.evidence.items()},
-    )
-
-
-def finite(value: float | None) -> float | None:
-    return value if value is not None and np.isfinite(value) else None
-
-
-def read_series(
+def bound_request(
     view: View, metric: str, lives: tuple[Life, ...] | None, span: TimeRange, scope: str, studies: int
-) -> Iterator[tuple[str, Series]]:
-    """Each series with its id; a container without samples as one that was not collected."""
+) -> TimeseriesRequest:
+    """The busiest containers unless some were named, in as many points as so many studies may look at."""
     resolved = resolve(view.nodes, metric, "auto", scope)
     if lives is None and not scope and is_of_containers(view.nodes, resolved):
         lives = choose_busiest(view, metric, span)
@@ -102,11 +83,17 @@ def read_series(
         )
     number = len(lives) if lives is not None else STUDIES_MOST
     points = max(FEWEST_POINTS, min(POINTS, WORK_MOST // max(1, number * studies)))
-    request = TimeseriesRequest(metric, span, points, "auto", lives, scope)
+    return TimeseriesRequest(metric, span, points, "auto", lives, scope)
+
+
+def read_series(view: View, request: TimeseriesRequest) -> Iterator[tuple[str, Series]]:
+    """Each series with its id; a container without samples as one that was not collected."""
+    metric = request.metric
+    resolved = resolve(view.nodes, metric, "auto", request.scope)
     there = set()
     for node, result in query_nodes(view, request, resolved):
         lines = gather(view, node, result, request)
-        if len(lines) > STUDIES_MOST:
+        if request.is_bounded and len(lines) > STUDIES_MOST:
             raise too_much(
                 f"{len(lines)} series of {metric}; accepted: up to {STUDIES_MOST} in one study",
                 "name containers, or choose a metric with fewer series",
@@ -116,7 +103,7 @@ def read_series(
             there.add(line.id)
             yield line.id, make_series(line, metric, resolved[node.name].unit, limits.get(line.id))
     unit = next(iter(resolved.values())).unit
-    for life in lives or ():
+    for life in request.lives or ():
         if life.id not in there:
             yield life.id, make_absent(life, metric, unit)
 

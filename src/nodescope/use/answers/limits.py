@@ -52,7 +52,7 @@ def read_newest(
     view: View, node: ServedNode, metric: str, ids: Sequence[str], span: TimeRange
 ) -> dict[str, float]:
     try:
-        answer = view.engine.query(node.catalog, metric, ids, span.from_ms, span.to_ms, 1, "off", node.tail)
+        answer = view.query(node, metric, ids, span, 1, "off")
     except RequestRejected:
         return {}
     found = {}

@@ -37,11 +37,11 @@ class MetricRow:
     """A metric that a node has."""
 
     name: str
-    unit: str
-    kind: str
-    help: str
+    scope: str
     is_plain: bool
-    scope: str = "container"
+    kind: str
+    unit: str
+    help: str
     priority: int = RAW_PRIORITY
     """Its place in a list for people; the lowest first."""
 
@@ -58,13 +58,13 @@ def list_plain(node: ServedNode) -> Iterator[MetricRow]:
     for plain, resolved in resolve_all(node.metrics):
         scope = choose_scope(node.scopes.get(resolved.metrics[0].name, set()))
         place = METRIC_ORDER.index(plain.name) if plain.name in METRIC_ORDER else PLAIN_PRIORITY
-        yield MetricRow(plain.name, resolved.unit, "gauge", plain.help, True, scope, place)
+        yield MetricRow(plain.name, scope, True, "gauge", resolved.unit, plain.help, place)
 
 
 def list_raw(node: ServedNode) -> Iterator[MetricRow]:
     for metric in node.metrics.values():
         scope = choose_scope(node.scopes.get(metric.name, set()))
-        yield MetricRow(metric.name, metric.unit or "count", metric.kind, metric.help, False, scope)
+        yield MetricRow(metric.name, scope, False, metric.kind, metric.unit or "count", metric.help)
 
 
 def choose_scope(scopes: set[str]) -> str:

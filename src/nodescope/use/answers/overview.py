@@ -1,21 +1,21 @@
 """How the nodes are in four tiles: CPU, memory, pressure, containers."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nodescope.base.errors import RequestRejected
 from nodescope.base.quantity import render_count, render_quantity
 from nodescope.base.time_range import TimeRange
-from nodescope.read.query.engine import Engine, QueryLine
+from nodescope.read.query.engine import QueryLine
 from nodescope.read.series_name import name_of, scope_of
-from nodescope.use.answers.events import list_happenings
+from nodescope.use.answers.axis import Floats
+from nodescope.use.answers.events import read_happenings
 from nodescope.use.answers.ranking import shorten
 from nodescope.use.answers.snapshots import ServedNode, View
 
-Floats = NDArray[np.float64]
 SPARK_POINTS = 60
 # PSI's three; the one that hurts most is shown.
 RESOURCES = ("memory", "cpu", "io")
@@ -71,36 +71,23 @@ class About:
 
 
 def read_overview(view: View, span: TimeRange) -> Overview:
-    engine, nodes = view.engine, view.nodes
-    kinds = [one.kind for one in list_happenings(nodes, span)]
+    kinds = [happening.kind for _, happening in read_happenings(view, span)]
     restarts, kills = kinds.count("restart"), kinds.count("oom")
     tiles = (
-        cpu_tile(engine, nodes, span),
-        memory_tile(engine, nodes, span),
-        pressure_tile(engine, nodes, span),
-        containers_tile(nodes, span, restarts, kills),
+        usage_tile(view, span, "CPU", "cores", "CPU use", read_cpu),
+        usage_tile(view, span, "memory", "bytes", "Memory", read_memory),
+        pressure_tile(view, span),
+        containers_tile(view.nodes, span, restarts, kills),
     )
     return Overview(tiles, restarts, kills)
 
 
 def read_lines(
-    engine: Engine, node: ServedNode, metric: str, span: TimeRange, series: int = 1, scope: str | None = None
+    view: View, node: ServedNode, metric: str, span: TimeRange, series: int = 1, scope: str = ""
 ) -> list[QueryLine]:
     """In SPARK_POINTS buckets; nothing where the node does not have it."""
-    if node.to_ms is None:
-        return []
-    looked = shorten(span, series)
     try:
-        return engine.query(
-            node.catalog,
-            metric,
-            None,
-            looked.from_ms,
-            looked.to_ms,
-            SPARK_POINTS,
-            tail=node.tail,
-            scope=scope,
-        ).lines
+        return view.query(node, metric, None, shorten(span, series), SPARK_POINTS, scope=scope).lines
     except RequestRejected:
         return []
 
@@ -109,9 +96,9 @@ def add_lines(lines: Sequence[QueryLine]) -> Floats:
     """The sum of all series in each bucket; a bucket that nobody measured is NaN."""
     if not lines:
         return np.empty(0)
-    size = max(len(line.points.mean) for line in lines)
     # A range of a minute is answered in samples: as many moments as the longest series has.
-    longest = max(lines, key=lambda line: len(line.points.mean)).points.time_ms
+    longest = max((line.points.time_ms for line in lines), key=len)
+    size = len(longest)
     total, seen = np.zeros(size), np.zeros(size, bool)
     for line in lines:
         places = np.searchsorted(longest, line.points.time_ms).clip(0, size - 1)
@@ -131,18 +118,16 @@ def add_curves(curves: Sequence[Floats]) -> Floats:
     return np.where(np.isfinite(stacked).any(axis=0), np.nansum(stacked, axis=0), np.nan)
 
 
-# -- CPU ----------------------------------------------------------------------------
+# -- CPU and memory -----------------------------------------------------------------
 
 
-def cpu_tile(engine: Engine, nodes: Sequence[ServedNode], span: TimeRange) -> Tile:
-    curves = [node_cpu(engine, node, span) for node in nodes]
-    cores = [one.of for one in curves if one.of is not None]
-    curve = Curve(add_curves([one.spark for one in curves]), sum(cores) if cores else None)
-    return usage_tile("cpu", "CPU", curve, "cores", "CPU use")
-
-
-def usage_tile(tile_id: str, title: str, curve: Curve, unit: str, what: str) -> Tile:
+def usage_tile(
+    view: View, span: TimeRange, title: str, unit: str, what: str, read: Callable[..., Curve]
+) -> Tile:
     """So much in use of so much; of containers where the node itself was not measured."""
+    curves = [read(view, node, span) for node in view.nodes]
+    totals = [curve.of for curve in curves if curve.of is not None]
+    curve = Curve(add_curves([one.spark for one in curves]), sum(totals) if totals else None)
     if curve.value is None:
         sentence = f"{what} was not measured in this range."
     elif curve.of is None:
@@ -151,18 +136,27 @@ def usage_tile(tile_id: str, title: str, curve: Curve, unit: str, what: str) -> 
         # Cores are named once: 1.5 of 8 cores.
         used = render_quantity(curve.value, "" if unit == "cores" else unit)
         sentence = f"{used} of {render_quantity(curve.of, unit)} in use."
-    return Tile(tile_id, title, curve, unit, sentence)
+    return Tile(title.lower(), title, curve, unit, sentence)
 
 
-def node_cpu(engine: Engine, node: ServedNode, span: TimeRange) -> Curve:
+def read_cpu(view: View, node: ServedNode, span: TimeRange) -> Curve:
     """Cores in use; where the node's own CPUs were not read, what containers use."""
     cores = count_cores(node)
     # Six modes of every core are read for it.
-    lines = read_lines(engine, node, "cpu", span, 6 * (cores or 1), "node") if cores else []
+    lines = read_lines(view, node, "cpu", span, 6 * (cores or 1), "node") if cores else []
     if cores and lines:
         return Curve(np.clip(add_lines(lines), 0, cores), float(cores))
-    lines = read_lines(engine, node, "cpu", span, len(node.listed))
+    lines = read_lines(view, node, "cpu", span, len(node.listed))
     return Curve(add_lines([line for line in lines if scope_of(line.subject) == "container"] or lines))
+
+
+def read_memory(view: View, node: ServedNode, span: TimeRange) -> Curve:
+    used, total = (
+        add_lines(read_lines(view, node, name, span, 2, "node")) for name in ("memory", "memory_limit")
+    )
+    if np.isfinite(used).any() and np.isfinite(total).any():
+        return Curve(used, float(np.nanmax(total)))
+    return Curve(add_lines(read_lines(view, node, "memory", span, len(node.listed))))
 
 
 def count_cores(node: ServedNode) -> int | None:
@@ -170,28 +164,10 @@ def count_cores(node: ServedNode) -> int | None:
     return count or None
 
 
-# -- memory -------------------------------------------------------------------------
-
-
-def memory_tile(engine: Engine, nodes: Sequence[ServedNode], span: TimeRange) -> Tile:
-    used, totals = [], []
-    for node in nodes:
-        mine, total = (
-            add_lines(read_lines(engine, node, name, span, 2, "node")) for name in ("memory", "memory_limit")
-        )
-        if np.isfinite(mine).any() and np.isfinite(total).any():
-            used.append(mine)
-            totals.append(float(np.nanmax(total)))
-        else:
-            used.append(add_lines(read_lines(engine, node, "memory", span, len(node.listed))))
-    curve = Curve(add_curves(used), float(np.nansum(totals)) if totals else None)
-    return usage_tile("memory", "memory", curve, "bytes", "Memory")
-
-
-def read_memory_total(engine: Engine, node: ServedNode) -> float | None:
+def read_memory_total(view: View, node: ServedNode) -> float | None:
     if node.to_ms is None:
         return None
-    total = add_lines(read_lines(engine, node, "memory.MemTotal", TimeRange(node.to_ms - 60_000, node.to_ms)))
+    total = add_lines(read_lines(view, node, "memory.MemTotal", TimeRange(node.to_ms - 60_000, node.to_ms)))
     known = total[np.isfinite(total)]
     return float(known[-1]) if len(known) else None
 
@@ -199,36 +175,27 @@ def read_memory_total(engine: Engine, node: ServedNode) -> float | None:
 # -- pressure -----------------------------------------------------------------------
 
 
-def pressure_tile(engine: Engine, nodes: Sequence[ServedNode], span: TimeRange) -> Tile:
+def pressure_tile(view: View, span: TimeRange) -> Tile:
     """Of memory, CPU and I/O the one that stalls most now; of several nodes the worst."""
     worst: tuple[float, str, Curve, str] | None = None
-    for node in nodes:
-        for resource in RESOURCES:
-            whose, line = "", first(read_lines(engine, node, f"pressure_{resource}", span, 1, "node"))
-            if line is None:
-                line = worst_of(read_lines(engine, node, f"pressure_{resource}", span, len(node.listed)))
-                whose = name_of(line.subject) if line else ""
-            if line is None:
-                continue
+    for node, resource in product(view.nodes, RESOURCES):
+        metric, whose = f"pressure_{resource}", node.name if len(view.nodes) > 1 else ""
+        lines = read_lines(view, node, metric, span, 1, "node")[:1]
+        if not lines:
+            lines = read_lines(view, node, metric, span, len(node.listed))
+            lines.sort(key=lambda line: -(Curve(line.points.mean).value or 0.0))
+            whose = name_of(lines[0].subject) if lines else ""
+        for line in lines[:1]:
             # A tick read a little late has a little more than its time.
-            tile = Curve(np.minimum(line.points.mean, 1.0), 1.0)
-            if tile.value is not None and (worst is None or tile.value > worst[0]):
-                worst = (tile.value, resource, tile, whose or (node.name if len(nodes) > 1 else ""))
+            curve = Curve(np.minimum(line.points.mean, 1.0), 1.0)
+            if curve.value is not None and (worst is None or curve.value > worst[0]):
+                worst = (curve.value, resource, curve, whose)
     if worst is None:
         return Tile("pressure", "pressure", Curve(np.empty(0)), "ratio", "Pressure was not measured here.")
-    value, resource, tile, whose = worst
+    value, resource, curve, whose = worst
     of = f" in {whose}" if whose else ""
     sentence = f"Tasks wait for {resource} {render_quantity(value, 'ratio')} of the time{of}."
-    return Tile("pressure", "pressure", tile, "ratio", sentence, resource, whose)
-
-
-def first(lines: Sequence[QueryLine]) -> QueryLine | None:
-    return lines[0] if lines else None
-
-
-def worst_of(lines: Sequence[QueryLine]) -> QueryLine | None:
-    """The series that is highest at its end."""
-    return max(lines, key=lambda line: Curve(line.points.mean).value or 0.0, default=None)
+    return Tile("pressure", "pressure", curve, "ratio", sentence, resource, whose)
 
 
 # -- containers ---------------------------------------------------------------------

@@ -3,17 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
 from nodescope.base.errors import RequestRejected
 from nodescope.base.time_range import TimeRange
 from nodescope.read.query.ranking import rank_containers
 from nodescope.read.query.resolve import resolve_metric
+from nodescope.use.answers.axis import Floats
 from nodescope.use.answers.containers import Life
 from nodescope.use.answers.snapshots import View
 
-Floats = NDArray[np.float64]
 # Samples that a ranking reads of one node: about half a second on one core.
 # Beyond, the end of the range decides, and the answer says so.
 SAMPLES_MOST = 3_000_000

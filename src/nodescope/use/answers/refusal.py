@@ -1,5 +1,7 @@
 """Questions that are not answered: what was wrong, what is accepted, and the HTTP status a server gives it."""
 
+from functools import partial
+
 from nodescope.base.errors import RequestRejected
 
 
@@ -13,17 +15,7 @@ class Refused(RequestRejected):
         self.hint = hint
 
 
-def bad_request(detail: str, hint: str = "") -> Refused:
-    return Refused(400, "not accepted", detail, hint)
-
-
-def not_found(detail: str, hint: str = "") -> Refused:
-    return Refused(404, "not found", detail, hint)
-
-
-def too_much(detail: str, hint: str = "") -> Refused:
-    return Refused(413, "too much", detail, hint)
-
-
-def nothing_yet(detail: str, hint: str = "") -> Refused:
-    return Refused(503, "nothing yet", detail, hint)
+bad_request = partial(Refused, 400, "not accepted")
+not_found = partial(Refused, 404, "not found")
+too_much = partial(Refused, 413, "too much")
+nothing_yet = partial(Refused, 503, "nothing yet")

@@ -8,7 +8,7 @@ two nodes' clocks and counters have nothing to do with each other.
 
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -20,7 +20,8 @@ from nodescope.read.files.catalog import Catalog
 from nodescope.read.files.listing import FileEntry, FileListing, Refusal, list_files
 from nodescope.read.live.follow import AgentFeed, FrameStream, LogFeed, join_streams, last_sights, make_tail
 from nodescope.read.live.tail import LiveTail
-from nodescope.read.query.engine import Engine
+from nodescope.read.query.engine import Engine, QueryResult
+from nodescope.read.query.resolve import Rate
 from nodescope.read.series_name import Identity, Subject
 from nodescope.use.answers.containers import Life, make_life
 
@@ -55,10 +56,8 @@ class ServedNode:
 
     @property
     def from_ms(self) -> int | None:
-        first = [min(day.clocks) for day in self.tail.days if day.clocks]
-        return min(
-            [*first, *([self.catalog.from_ms] if self.catalog.from_ms is not None else [])], default=None
-        )
+        firsts = [self.catalog.from_ms, *(min(day.clocks) for day in self.tail.days if day.clocks)]
+        return min((first for first in firsts if first is not None), default=None)
 
     @property
     def to_ms(self) -> int | None:
@@ -95,12 +94,10 @@ class ServedNode:
         found = dict(self.catalog.subjects)
         seen = last_sights(self.tail)
         for identity, subject in self.tail.subjects.items():
-            sight = copy_subject(subject)
-            sight.last_ms = max(seen.get(identity, 0), subject.last_ms)
-            there = found.get(identity)
-            if there is not None:
-                # The catalog's own is shared with later snapshots.
-                whole = copy_subject(there)
+            # The tail's and the catalog's own are shared with later snapshots.
+            sight = replace(subject, last_ms=max(seen.get(identity, 0), subject.last_ms))
+            if identity in found:
+                whole = replace(found[identity])
                 whole.learn(sight)
                 sight = whole
             found[identity] = sight
@@ -111,10 +108,6 @@ class ServedNode:
         """Containers; where there are none, services."""
         containers = [one for one in self.subjects.values() if one.label("l_scope") == "container"]
         return containers or [one for one in self.subjects.values() if one.label("l_scope") == "service"]
-
-
-def copy_subject(subject: Subject) -> Subject:
-    return Subject(subject.labels, dict(subject.details), subject.first_ms, subject.last_ms)
 
 
 @dataclass(frozen=True)
@@ -149,6 +142,20 @@ class View:
     def suffix_of(self, node: ServedNode) -> str:
         """What tells a node's own devices from another's, where several nodes are served."""
         return node.name if len(self.snapshot.nodes) > 1 else ""
+
+    def query(
+        self,
+        node: ServedNode,
+        metric: str,
+        ids: Sequence[str] | None,
+        span: TimeRange,
+        points: int,
+        rate: Rate = "auto",
+        scope: str = "",
+    ) -> QueryResult:
+        """A metric of a node, over its files and its live tail."""
+        ends = span.from_ms, span.to_ms
+        return self.engine.query(node.catalog, metric, ids, *ends, points, rate, node.tail, scope or None)
 
     def lives(self, span: TimeRange | None = None) -> list[Life]:
         """Containers (or services) of these nodes that were there in the span, or ever."""

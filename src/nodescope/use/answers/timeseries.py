@@ -3,16 +3,13 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-import numpy as np
-from numpy.typing import NDArray
-
 from nodescope.base.time_range import TimeRange
 from nodescope.read.query.bucket import Points
 from nodescope.read.query.engine import QueryResult
 from nodescope.read.query.ranking import place_of
 from nodescope.read.query.resolve import Rate, ResolvedMetric
 from nodescope.read.series_name import id_of, labels_of, name_of, scope_of
-from nodescope.use.answers.axis import Axis, AxisGap, AxisRow, align
+from nodescope.use.answers.axis import Axis, AxisRow, Floats, Integers, align
 from nodescope.use.answers.containers import Life
 from nodescope.use.answers.limits import read_limits
 from nodescope.use.answers.metrics import resolve
@@ -20,8 +17,6 @@ from nodescope.use.answers.ranking import list_busiest
 from nodescope.use.answers.refusal import bad_request, too_much
 from nodescope.use.answers.snapshots import ServedNode, View
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 # Series in one answer.
 SERIES_MOST = 64
 BUSIEST = 8
@@ -47,6 +42,8 @@ class TimeseriesRequest:
     scope: str = ""
     limits: bool = True
     """Whether each series' limit is looked up, which costs as much as the series."""
+    is_bounded: bool = True
+    """Whether too much work is refused; not to somebody who waits at a terminal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,32 +182,14 @@ def query_nodes(
     for node in view.nodes:
         if node.name not in resolved or node.to_ms is None:
             continue
-        lives = request.lives
-        if lives is not None:
-            lives = tuple(one for one in lives if one.node == node.name)
-            if not lives:
-                continue
-        yield node, query_node(view, node, replace(request, lives=lives), resolved[node.name])
-
-
-def query_node(
-    view: View, node: ServedNode, request: TimeseriesRequest, resolved: ResolvedMetric
-) -> QueryResult:
-    ids: list[str] | None = None
-    if request.lives is not None and all(one.scope == "container" for one in request.lives):
-        ids = [one.id for one in request.lives]
-    check_work(node, request, resolved, len(ids) if ids is not None else None)
-    return view.engine.query(
-        node.catalog,
-        request.metric,
-        ids,
-        request.span.from_ms,
-        request.span.to_ms,
-        request.max_points,
-        request.rate,
-        node.tail,
-        request.scope or None,
-    )
+        lives = [one for one in request.lives or () if one.node == node.name]
+        if request.lives is not None and not lives:
+            continue
+        ids = [one.id for one in lives] if lives and all(one.scope == "container" for one in lives) else None
+        if request.is_bounded:
+            check_work(node, request, resolved[node.name], len(ids) if ids is not None else None)
+        rate, scope = request.rate, request.scope
+        yield node, view.query(node, request.metric, ids, request.span, request.max_points, rate, scope)
 
 
 def check_work(
@@ -301,7 +280,7 @@ def make_series(
     )
 
 
-def explain_gap(node: ServedNode, source: str, gap: AxisGap) -> str:
+def explain_gap(node: ServedNode, source: str, gap: TimeRange) -> str:
     """Nothing recorded at all, the source's own word, or just not measured."""
     ticked = any(gap.from_ms < moment < gap.to_ms for day in node.tail.days for moment in day.clocks)
     word = ""

@@ -12,26 +12,24 @@ The shapes are in viewer/shapes.py.
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, get_args, get_origin, get_type_hints
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nodescope.base.time_range import TimeRange
 from nodescope.read.files.catalog import SHORT_CHARACTERS
 from nodescope.read.series_name import LABELS, Subject
+from nodescope.use.answers.axis import Floats, Integers
 from nodescope.use.answers.container_table import ContainerRow, ContainerTable, labels_of
 from nodescope.use.answers.containers import Life
 from nodescope.use.answers.events import ContainerEvent, EventList
 from nodescope.use.answers.metrics import MetricRow
 from nodescope.use.answers.overview import About, Overview, Tile
 from nodescope.use.answers.ranking import Figure
-from nodescope.use.answers.timeseries import AnswerSeries, MissingSeries, SeriesGap, Timeseries
+from nodescope.use.answers.timeseries import AnswerSeries, Timeseries
 from nodescope.use.studies import Finding, StudyAnswer
 
 Json = dict[str, Any]
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 Item = TypeVar("Item")
 # Figures of the largest value of a series that are kept.
 FIGURES = 7
@@ -124,69 +122,44 @@ NAMES = JsonKind(dict, lambda names: {str(key): str(value) for key, value in (na
 ROUNDED = JsonKind(numbers, parse_numbers)
 EXACT = JsonKind(lambda values: numbers(values, exact=True), parse_numbers)
 
-METRIC = JsonForm(
-    MetricRow,
-    (
-        ("name", "name", TEXT),
-        ("scope", "scope", TEXT),
-        ("plain", "is_plain", FLAG),
-        ("kind", "kind", TEXT),
-        ("unit", "unit", TEXT),
-        ("help", "help", TEXT),
-        ("priority", "priority", COUNT),
-    ),
-)
-EVENT = JsonForm(
-    ContainerEvent,
-    (
-        ("at", "at_ms", TIME),
-        ("kind", "kind", TEXT),
-        ("container", "id", TEXT),
-        ("name", "name", TEXT),
-        ("node", "node", TEXT),
-        ("sentence", "sentence", TEXT),
-    ),
-)
-EVENTS = JsonForm(EventList, (("events", "events", list_of(EVENT)), ("truncated", "is_truncated", FLAG)))
-GAP = JsonForm(SeriesGap, (("from", "from_ms", TIME), ("to", "to_ms", TIME), ("reason", "reason", TEXT)))
-MISSING = JsonForm(MissingSeries, (("id", "id", TEXT), ("reason", "reason", TEXT)))
+# By the type of a dataclass's field.
+KINDS: dict[Any, JsonKind] = {
+    str: TEXT,
+    str | None: OPTIONAL,
+    int: COUNT,
+    bool: FLAG,
+    float | None: LIMIT,
+    Integers: TIMES,
+    Mapping[str, str]: NAMES,
+}
+RENAMED: dict[tuple[type, str], str] = {
+    (ContainerEvent, "id"): "container",
+    (AnswerSeries, "low"): "min",
+    (AnswerSeries, "high"): "max",
+    (Timeseries, "width_ms"): "bucket_seconds",
+}
 
 
-def timeseries_form(curve: JsonKind) -> JsonForm[Timeseries]:
-    series = JsonForm(
-        AnswerSeries,
-        (
-            ("id", "id", TEXT),
-            ("name", "name", TEXT),
-            ("node", "node", TEXT),
-            ("labels", "labels", NAMES),
-            ("mean", "mean", curve),
-            ("min", "low", curve),
-            ("max", "high", curve),
-            ("samples", "samples", COUNT),
-            ("limit", "limit", LIMIT),
-            ("gaps", "gaps", list_of(GAP)),
-        ),
-    )
+def make_form(make: type[Item], curve: JsonKind = ROUNDED) -> JsonForm[Item]:
+    """The fields of a dataclass in their order, under their names without `is_` and `_ms` unless renamed."""
+    fields = get_type_hints(make).items()
+    names = [RENAMED.get((make, name)) or name.removeprefix("is_").removesuffix("_ms") for name, _ in fields]
     return JsonForm(
-        Timeseries,
-        (
-            ("metric", "metric", TEXT),
-            ("unit", "unit", TEXT),
-            ("kind", "kind", TEXT),
-            ("scope", "scope", OPTIONAL),
-            ("rate", "is_rate", FLAG),
-            ("from", "from_ms", TIME),
-            ("to", "to_ms", TIME),
-            ("bucket_seconds", "width_ms", TIME),
-            ("time", "time_ms", TIMES),
-            ("series", "series", list_of(series)),
-            ("missing", "missing", list_of(MISSING)),
-        ),
+        make,
+        tuple((json, name, choose_kind(name, hint, curve)) for json, (name, hint) in zip(names, fields)),
     )
 
 
-TIMESERIES, EXACT_TIMESERIES = timeseries_form(ROUNDED), timeseries_form(EXACT)
+def choose_kind(name: str, hint: Any, curve: JsonKind) -> JsonKind:
+    if get_origin(hint) is tuple:
+        return list_of(make_form(get_args(hint)[0], curve))
+    if hint is int and name.endswith("_ms"):
+        return TIME
+    return curve if hint == Floats else KINDS[hint]
+
+
+METRIC, EVENTS = make_form(MetricRow), make_form(EventList)
+TIMESERIES, EXACT_TIMESERIES = make_form(Timeseries), make_form(Timeseries, EXACT)
 
 
 # -- what a node has ----------------------------------------------------------------
@@ -296,44 +269,41 @@ def render_studies(study: str, answers: Sequence[StudyAnswer]) -> Json:
 
 
 def parse_studies(content: Json) -> list[StudyAnswer]:
-    return [
-        StudyAnswer(
-            study=str(row.get("study") or ""),
-            series=row["series"],
-            start_at=row.get("from"),
-            end_at=row.get("to"),
-            samples=int(row.get("samples") or 0),
-            missing_share=float(row.get("missing_share") or 0),
-            status=row["status"],
-            sentence=str(row.get("sentence") or ""),
-            reason=row.get("reason"),
-            findings=tuple(parse_finding(one) for one in row.get("findings") or ()),
-        )
-        for row in content["results"]
-    ]
+    return [parse_study(row) for row in content["results"]]
 
 
-# Fields that every finding has; the others are its own measures.
-COMMON_FIELDS = frozenset(
-    ("kind", "from", "to", "at", "confidence", "magnitude", "unit", "before", "after", "sentence", "evidence")
-)
-
-
-def parse_finding(row: Mapping[str, Any]) -> Finding:
-    magnitude = row.get("magnitude")
-    return Finding(
-        kind=str(row.get("kind") or ""),
-        start_at=float(row["from"]),
-        end_at=float(row["to"]),
-        confidence=float(row["confidence"]),
-        magnitude=float("nan") if magnitude is None else float(magnitude),
-        unit=str(row.get("unit") or ""),
+def parse_study(row: Json) -> StudyAnswer:
+    return StudyAnswer(
+        study=str(row.get("study") or ""),
+        series=row["series"],
+        start_at=row.get("from"),
+        end_at=row.get("to"),
+        samples=int(row.get("samples") or 0),
+        missing_share=float(row.get("missing_share") or 0),
+        status=row["status"],
         sentence=str(row.get("sentence") or ""),
-        at=row.get("at"),
-        before=row.get("before"),
-        after=row.get("after"),
-        measures={name: value for name, value in row.items() if name not in COMMON_FIELDS},
-        evidence=row.get("evidence") or {},
+        reason=row.get("reason"),
+        findings=tuple(parse_finding(one) for one in row.get("findings") or ()),
+    )
+
+
+def parse_finding(row: Json) -> Finding:
+    own = dict(row)
+    magnitude = own.pop("magnitude", None)
+    return Finding(
+        kind=str(own.pop("kind", "")),
+        start_at=float(own.pop("from")),
+        end_at=float(own.pop("to")),
+        confidence=float(own.pop("confidence")),
+        magnitude=float("nan") if magnitude is None else float(magnitude),
+        unit=str(own.pop("unit", "")),
+        sentence=str(own.pop("sentence", "")),
+        at=own.pop("at", None),
+        before=own.pop("before", None),
+        after=own.pop("after", None),
+        evidence=own.pop("evidence", {}),
+        # Every finding has the fields above; what is left are its own measures.
+        measures=own,
     )
 
 

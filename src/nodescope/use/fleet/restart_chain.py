@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from nodescope.read.query.engine import QueryLine
+from nodescope.use.fleet.line_series import make_series
 from nodescope.use.fleet.workload import Owner
-from nodescope.use.studies.archive_series import make_series
 from nodescope.use.studies.series import FloatArray, Series
 
 # Within this time an image is pulled and a container started; a later one is no replacement.

@@ -20,12 +20,12 @@ from nodescope.read.files.file_survey import SurveyFault, open_files, survey_aga
 from nodescope.read.files.sidecar_cache import SidecarCache, cache_folder
 from nodescope.read.query.engine import Engine, QueryLine
 from nodescope.read.query.resolve import resolve_metric
+from nodescope.use.fleet.line_series import POINTS, make_series, name_line, read_limits
 from nodescope.use.fleet.restart_chain import join_series, link_restarts
 from nodescope.use.fleet.significance import p_value_of
 from nodescope.use.fleet.unit import Job, Unit, UnitAnswer
 from nodescope.use.fleet.workload import Owner, owner_of
 from nodescope.use.studies import STUDIES, run_study
-from nodescope.use.studies.archive_series import POINTS, make_series, name_line, read_limits
 from nodescope.use.studies.changepoint import FEWEST_SAMPLES
 from nodescope.use.studies.changepoint import study as study_changes
 from nodescope.use.studies.finding import StudyAnswer

@@ -12,16 +12,14 @@ from nodescope.base.errors import NodescopeError, NothingYet
 from nodescope.base.text import clean_text, nearest_name
 from nodescope.serve.gate import Admits, Gate
 from nodescope.use.answers.refusal import Refused
-from nodescope.use.viewer import shapes
+from nodescope.use.viewer import routes_charts, routes_facts, routes_streams, shapes
 from nodescope.use.viewer.gate import COOKIE, HEADERS, HINTS, QUERY_CHARACTERS, holds_data, make_error
 from nodescope.use.viewer.page import serve_page
 from nodescope.use.viewer.request import Responses, Viewer
-from nodescope.use.viewer.routes_charts import add_charts
-from nodescope.use.viewer.routes_facts import add_facts
-from nodescope.use.viewer.routes_streams import add_streams
 
 COMPRESS_BYTES = 1024
 COMPRESS_LEVEL = 4
+ROUTERS = (routes_facts.router, routes_charts.router, routes_streams.router)
 
 REFUSALS: Responses = {
     status: {"model": shapes.ErrorJson, "description": words}
@@ -65,9 +63,9 @@ def build_api(viewer: Viewer) -> FastAPI:
         responses=REFUSALS,
     )
     api.add_middleware(GZipMiddleware, minimum_size=COMPRESS_BYTES, compresslevel=COMPRESS_LEVEL)
-    add_facts(api, viewer)
-    add_charts(api, viewer)
-    add_streams(api, viewer)
+    api.state.viewer = viewer
+    for router in ROUTERS:
+        api.include_router(router)
     add_refusals(api)
 
     @api.get("/{path:path}", include_in_schema=False)
@@ -80,21 +78,19 @@ def build_api(viewer: Viewer) -> FastAPI:
 
 
 def add_refusals(api: FastAPI) -> None:
-    known = sorted({getattr(route, "path", "") for route in api.routes} - {""})
+    routes = (route for one in (api, *ROUTERS) for route in one.routes)
+    known = sorted({getattr(route, "path", "") for route in routes} - {""})
 
     @api.exception_handler(Refused)
-    async def refused(request: Request, error: Refused) -> Response:
-        del request
+    async def refused(_: Request, error: Refused) -> Response:
         return make_error(error.status, error.error, str(error), error.hint)
 
     @api.exception_handler(NodescopeError)
-    async def rejected(request: Request, error: NodescopeError) -> Response:
-        del request
+    async def rejected(_: Request, error: NodescopeError) -> Response:
         return make_error(503 if isinstance(error, NothingYet) else 400, "not accepted", str(error))
 
     @api.exception_handler(RequestValidationError)
-    async def invalid(request: Request, error: RequestValidationError) -> Response:
-        del request
+    async def invalid(_: Request, error: RequestValidationError) -> Response:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"] if part not in ("query", "path"))
         given = clean_text(str(first.get("input", "")), 60)

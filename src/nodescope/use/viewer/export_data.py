@@ -9,6 +9,7 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
 from nodescope.base.time_range import TimeRange
+from nodescope.read.query.bucket import Points
 from nodescope.read.series_name import LABELS
 from nodescope.use.answers.containers import Life
 from nodescope.use.answers.metrics import resolve
@@ -44,9 +45,7 @@ def write_extract(
                 subject = node.subjects.get(line.subject.identity, line.subject)
                 labels = {name: subject.label(name) for name in LABELS}
                 labels["l_node_name"] = labels["l_node_name"] or node.name
-                tables.append(
-                    make_table(metric, answer.asked.unit, line.points.time_ms, line.points.mean, labels)
-                )
+                tables.append(make_table(metric, answer.asked.unit, line.points, labels))
     if not tables:
         raise not_found("there is no sample of this in the range")
     table = pa.concat_tables(tables)
@@ -57,14 +56,8 @@ def write_extract(
     return int(table.num_rows)
 
 
-def make_table(
-    metric: str,
-    unit: str,
-    time_ms: np.ndarray[tuple[int], np.dtype[np.int64]],
-    values: np.ndarray[tuple[int], np.dtype[np.float64]],
-    labels: dict[str, str | None],
-) -> pa.Table:
-    count = len(time_ms)
+def make_table(metric: str, unit: str, points: Points, labels: dict[str, str | None]) -> pa.Table:
+    count = len(points.time_ms)
 
     def repeated(text: str | None) -> pa.Array:
         indices = pa.array(np.zeros(count, np.int32), mask=np.full(count, text is None))
@@ -72,10 +65,10 @@ def make_table(
 
     return pa.table(
         {
-            "time": pa.array(time_ms).cast(pa.timestamp("ms", tz="UTC")),
+            "time": pa.array(points.time_ms).cast(pa.timestamp("ms", tz="UTC")),
             "metric": repeated(metric),
             "unit": repeated(unit),
-            "value": pa.array(values, mask=~np.isfinite(values)),
+            "value": pa.array(points.mean, mask=~np.isfinite(points.mean)),
             **{name: repeated(text) for name, text in labels.items()},
         }
     )

@@ -14,10 +14,9 @@ import numpy as np
 from starlette.concurrency import run_in_threadpool
 
 from nodescope.base.errors import RequestRejected
-from nodescope.read.files.catalog import Catalog
 from nodescope.read.series_name import id_of
 from nodescope.use.answers.containers import Life
-from nodescope.use.answers.snapshots import LIVE_MS, NodeFolders, ServedNode, Snapshot, View
+from nodescope.use.answers.snapshots import LIVE_MS, NO_FILES, NodeFolders, ServedNode, Snapshot, View
 from nodescope.use.answers.wire import Json, number, render_json, seconds
 
 PERIOD_SECONDS = 1.0
@@ -27,7 +26,6 @@ STILL_SECONDS = 3.0
 STATUS_EVERY = 5
 LISTENERS_MOST = 32
 METRICS_MOST = 8
-NOTHING = Catalog((), ())
 
 
 @dataclass(slots=True)
@@ -95,7 +93,7 @@ def read_newest(
     ids = sorted(wanted) if lives and all(one.scope == "container" for one in lives) else None
     try:
         answer = view.engine.query(
-            NOTHING, metric, ids, recent.to_ms - 60_000, recent.to_ms, 1000, tail=recent
+            NO_FILES, metric, ids, recent.to_ms - 60_000, recent.to_ms, 1000, tail=recent
         )
     except RequestRejected:
         return []

@@ -36,9 +36,8 @@ from nodescope.use.answers.wire import (
     render_overview,
     render_studies,
 )
-from nodescope.use.viewer.filters import answer_filters
 from nodescope.use.viewer.page import STATIC
-from nodescope.use.viewer.routes_facts import answer_studies
+from nodescope.use.viewer.routes_facts import answer_filters, answer_studies
 
 PLACE = '<script type="application/json" id="nodescope-data">null</script>'
 # As many as the page has panels.

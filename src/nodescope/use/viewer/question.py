@@ -78,6 +78,16 @@ def split_words(values: Sequence[str]) -> list[str]:
     return [word.strip() for value in values for word in value.split(",") if word.strip()]
 
 
+def parse_labels(texts: Sequence[str]) -> tuple[tuple[str, str], ...]:
+    pairs = []
+    for text in texts:
+        key, colon, value = text.partition(":")
+        if not colon or not key:
+            raise bad_request(f"labels={text[:80]!r} is not accepted; accepted: key:value, several by comma")
+        pairs.append((key, value))
+    return tuple(pairs)
+
+
 def choose_lives(lives: Sequence[Life], texts: Sequence[str]) -> list[Life]:
     """By full id, the beginning of one, or a name; each once, in the given order."""
     chosen: dict[str, Life] = {}

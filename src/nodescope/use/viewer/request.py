@@ -8,8 +8,9 @@ without work (the answer is unchanged) is said before any is done.
 
 import asyncio
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -82,6 +83,12 @@ class RequestLimits:
     node: NodeName = ""
 
 
+async def find_viewer(request: Request) -> Viewer:
+    viewer: Viewer = request.app.state.viewer
+    return viewer
+
+
+Served = Annotated[Viewer, Depends(find_viewer)]
 Within = Annotated[RequestLimits, Depends()]
 
 
@@ -91,11 +98,15 @@ class ViewerRequest:
 
     view: View
     span: TimeRange
+    check: Callable[[], None]
+    """Raises where nobody waits for the answer any more."""
 
     @classmethod
-    def of(cls, viewer: Viewer, limits: RequestLimits) -> "ViewerRequest":
+    def of(
+        cls, viewer: Viewer, limits: RequestLimits, check: Callable[[], None] = lambda: None
+    ) -> "ViewerRequest":
         view = viewer.view(limits.node)
-        return cls(view, parse_span(view.snapshot, limits.start, limits.to, limits.whole))
+        return cls(view, parse_span(view.snapshot, limits.start, limits.to, limits.whole), check)
 
     def choose(self, texts: Sequence[str]) -> tuple[Life, ...] | None:
         """The containers that were named; None where none was."""
@@ -127,22 +138,31 @@ async def work(viewer: Viewer, answer: Callable[[], Response], caller: Connectio
 
 
 async def answer(
-    viewer: Viewer, request: Request, limits: RequestLimits, make: Callable[[ViewerRequest, Connection], Json]
+    viewer: Viewer, request: Request, limits: RequestLimits, make: Callable[[ViewerRequest], Json]
 ) -> Response:
     """What `make` says of these nodes and this range; 304 where the asker has it already."""
     caller = Connection(request)
 
     def answer_once() -> Response:
-        question = ViewerRequest.of(viewer, limits)
+        question = ViewerRequest.of(viewer, limits, caller.check)
         tag = stamp(question, request)
         if not tag:
-            return make_json(make(question, caller))
+            return make_json(make(question))
         headers = {"ETag": tag, "Cache-Control": "private, no-cache"}
         if tag in known_tags(request):
             return Response(status_code=304, headers=headers)
-        return make_json(make(question, caller), headers)
+        return make_json(make(question), headers)
 
     return await work(viewer, answer_once, caller)
+
+
+async def bind_answer(request: Request, viewer: Served, limits: Within) -> "Answerer":
+    return partial(answer, viewer, request, limits)
+
+
+Answerer = Callable[[Callable[[ViewerRequest], Json]], Awaitable[Response]]
+Answer = Annotated[Answerer, Depends(bind_answer)]
+"""What a handler of nodes and a range calls with the function that makes its answer."""
 
 
 def known_tags(request: Request) -> list[str]:

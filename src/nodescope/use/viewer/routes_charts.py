@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from fastapi import FastAPI, Query, Request
+from fastapi import APIRouter, Query
 from starlette.responses import Response
 
 from nodescope.use.answers.container_table import Filter, list_containers
@@ -20,122 +20,87 @@ from nodescope.use.answers.wire import (
     render_studies,
 )
 from nodescope.use.viewer import shapes
-from nodescope.use.viewer.disconnect import Connection
-from nodescope.use.viewer.filters import parse_labels
-from nodescope.use.viewer.question import POINTS_DEFAULT, POINTS_MOST, split_words
-from nodescope.use.viewer.request import (
-    NOT_MODIFIED,
-    MetricName,
-    Scope_,
-    Viewer,
-    ViewerRequest,
-    Within,
-    Words,
-    answer,
-)
+from nodescope.use.viewer.question import POINTS_DEFAULT, POINTS_MOST, parse_labels, split_words
+from nodescope.use.viewer.request import NOT_MODIFIED, Answer, MetricName, Scope_, ViewerRequest, Words
 
 ROWS_MOST = 1000
 Rate_ = Literal["auto", "on", "off"]
 Limits_ = Annotated[
-    Literal["on", "off"], Query(alias="limits", description="off: limits are not looked up, which is cheaper")
+    Literal["on", "off"], Query(description="off: limits are not looked up, which is cheaper")
 ]
 Exact = Annotated[
     Literal["on", "off"],
     Query(description="on: numbers as they are; off: seven figures, which a chart shows"),
 ]
 
-
-def add_charts(api: FastAPI, viewer: Viewer) -> None:
-    add_overview(api, viewer)
-    add_curves(api, viewer)
+router = APIRouter()
 
 
-def add_overview(api: FastAPI, viewer: Viewer) -> None:
-    @api.get("/api/summary", response_model=shapes.SummaryJson, responses=NOT_MODIFIED)
-    async def summary(request: Request, limits: Within) -> Response:
-        def make(question: ViewerRequest, _: Connection) -> Json:
-            return render_overview(read_overview(question.view, question.span))
-
-        return await answer(viewer, request, limits, make)
-
-    @api.get("/api/containers", response_model=shapes.ContainersJson, responses=NOT_MODIFIED)
-    async def containers(
-        request: Request,
-        limits: Within,
-        *,
-        metric: MetricName = "cpu",
-        namespace: Words,
-        qos_class: Words,
-        search: Annotated[str, Query(max_length=256)] = "",
-        labels: Words,
-        limit: Annotated[int, Query(ge=1, le=ROWS_MOST)] = 200,
-        sort: Annotated[str, Query(max_length=32)] = "value",
-    ) -> Response:
-        def make(question: ViewerRequest, _: Connection) -> Json:
-            wanted = Filter(
-                tuple(split_words(namespace)),
-                tuple(split_words(qos_class)),
-                search,
-                parse_labels(split_words(labels)),
-            )
-            return render_containers(
-                list_containers(question.view, metric, question.span, wanted, sort, limit)
-            )
-
-        return await answer(viewer, request, limits, make)
-
-    @api.get("/api/events", response_model=shapes.EventsJson, responses=NOT_MODIFIED)
-    async def events(
-        request: Request,
-        limits: Within,
-        *,
-        containers: Words,
-        limit: Annotated[int, Query(ge=1, le=EVENTS_MOST)] = 500,
-    ) -> Response:
-        def make(question: ViewerRequest, _: Connection) -> Json:
-            lives = question.choose(containers)
-            ids = None if lives is None else {life.id for life in lives}
-            return EVENTS.render(list_events(question.view, question.span, ids, limit))
-
-        return await answer(viewer, request, limits, make)
+@router.get("/api/summary", response_model=shapes.SummaryJson, responses=NOT_MODIFIED)
+async def summary(answer: Answer) -> Response:
+    return await answer(lambda question: render_overview(read_overview(question.view, question.span)))
 
 
-def add_curves(api: FastAPI, viewer: Viewer) -> None:
-    @api.get("/api/timeseries", response_model=shapes.TimeseriesJson, responses=NOT_MODIFIED)
-    async def timeseries(
-        request: Request,
-        limits: Within,
-        *,
-        metric: MetricName,
-        containers: Words,
-        scope: Scope_ = "",
-        max_points: Annotated[int, Query(ge=1, le=POINTS_MOST)] = POINTS_DEFAULT,
-        rate: Rate_ = "auto",
-        with_limits: Limits_ = "on",
-        exact: Exact = "off",
-    ) -> Response:
-        def make(question: ViewerRequest, _: Connection) -> Json:
-            lives, limited = question.choose(containers), with_limits == "on"
-            wanted = TimeseriesRequest(metric, question.span, max_points, rate, lives, scope, limited)
-            return (EXACT_TIMESERIES if exact == "on" else TIMESERIES).render(
-                read_timeseries(question.view, wanted)
-            )
+@router.get("/api/containers", response_model=shapes.ContainersJson, responses=NOT_MODIFIED)
+async def containers(
+    answer: Answer,
+    *,
+    metric: MetricName = "cpu",
+    namespace: Words,
+    qos_class: Words,
+    search: Annotated[str, Query(max_length=256)] = "",
+    labels: Words,
+    limit: Annotated[int, Query(ge=1, le=ROWS_MOST)] = 200,
+    sort: Annotated[str, Query(max_length=32)] = "value",
+) -> Response:
+    def make(question: ViewerRequest) -> Json:
+        names, classes = tuple(split_words(namespace)), tuple(split_words(qos_class))
+        wanted = Filter(names, classes, search, parse_labels(split_words(labels)))
+        return render_containers(list_containers(question.view, metric, question.span, wanted, sort, limit))
 
-        return await answer(viewer, request, limits, make)
+    return await answer(make)
 
-    @api.get("/api/study/{study}", response_model=shapes.StudyJson, responses=NOT_MODIFIED)
-    async def study(
-        request: Request,
-        study: str,
-        limits: Within,
-        *,
-        metric: MetricName = "cpu",
-        containers: Words,
-        scope: Scope_ = "",
-    ) -> Response:
-        def make(question: ViewerRequest, caller: Connection) -> Json:
-            lives, span = question.choose(containers), question.span
-            answers = run_studies(question.view, study, metric, lives, span, scope, caller.check)
-            return render_studies(study, answers)
 
-        return await answer(viewer, request, limits, make)
+@router.get("/api/events", response_model=shapes.EventsJson, responses=NOT_MODIFIED)
+async def events(
+    answer: Answer, *, containers: Words, limit: Annotated[int, Query(ge=1, le=EVENTS_MOST)] = 500
+) -> Response:
+    def make(question: ViewerRequest) -> Json:
+        lives = question.choose(containers)
+        ids = None if lives is None else {life.id for life in lives}
+        return EVENTS.render(list_events(question.view, question.span, ids, limit))
+
+    return await answer(make)
+
+
+@router.get("/api/timeseries", response_model=shapes.TimeseriesJson, responses=NOT_MODIFIED)
+async def timeseries(
+    answer: Answer,
+    *,
+    metric: MetricName,
+    containers: Words,
+    scope: Scope_ = "",
+    max_points: Annotated[int, Query(ge=1, le=POINTS_MOST)] = POINTS_DEFAULT,
+    rate: Rate_ = "auto",
+    limits: Limits_ = "on",
+    exact: Exact = "off",
+) -> Response:
+    def make(question: ViewerRequest) -> Json:
+        lives = question.choose(containers)
+        wanted = TimeseriesRequest(metric, question.span, max_points, rate, lives, scope, limits == "on")
+        form = EXACT_TIMESERIES if exact == "on" else TIMESERIES
+        return form.render(read_timeseries(question.view, wanted))
+
+    return await answer(make)
+
+
+@router.get("/api/study/{study}", response_model=shapes.StudyJson, responses=NOT_MODIFIED)
+async def study(
+    answer: Answer, study: str, *, metric: MetricName = "cpu", containers: Words, scope: Scope_ = ""
+) -> Response:
+    def make(question: ViewerRequest) -> Json:
+        lives = question.choose(containers)
+        answers = run_studies(question.view, study, metric, lives, question.span, scope, question.check)
+        return render_studies(study, answers)
+
+    return await answer(make)

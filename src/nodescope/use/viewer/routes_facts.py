@@ -1,49 +1,59 @@
 """What there is: nodes, metrics, filters, studies, and what this viewer accepts."""
 
-from fastapi import FastAPI
+from collections import Counter
+from collections.abc import Iterable
+
+from fastapi import APIRouter
 from starlette.responses import Response
 
 from nodescope import __version__
 from nodescope.read.series_name import scope_of
+from nodescope.use.answers.container_table import labels_of
 from nodescope.use.answers.findings import STUDIES_MOST
 from nodescope.use.answers.metrics import list_metrics
 from nodescope.use.answers.overview import count_cores, read_memory_total
-from nodescope.use.answers.snapshots import ServedNode
+from nodescope.use.answers.snapshots import ServedNode, View
 from nodescope.use.answers.timeseries import SERIES_MOST
 from nodescope.use.answers.wire import Json, render_metrics, seconds
 from nodescope.use.studies import STUDIES
 from nodescope.use.viewer import shapes
-from nodescope.use.viewer.filters import answer_filters
 from nodescope.use.viewer.live import status_of
 from nodescope.use.viewer.question import POINTS_MOST
-from nodescope.use.viewer.request import NodeName, Viewer, make_json, work
+from nodescope.use.viewer.request import NodeName, Served, Viewer, make_json, work
 
 PANELS_MOST = 5
 PROBLEMS_SHOWN = 50
+# Values of one label that a filter offers.
+VALUES_SHOWN = 100
+
+router = APIRouter()
 
 
-def add_facts(api: FastAPI, viewer: Viewer) -> None:
-    @api.get("/api/health", response_model=shapes.HealthJson)
-    @api.get("/healthz", include_in_schema=False)
-    @api.get("/readyz", include_in_schema=False)
-    async def health() -> Response:
-        return make_json({"status": "ok", "version": __version__})
+@router.get("/api/health", response_model=shapes.HealthJson)
+@router.get("/healthz", include_in_schema=False)
+@router.get("/readyz", include_in_schema=False)
+async def health() -> Response:
+    return make_json({"status": "ok", "version": __version__})
 
-    @api.get("/api/instance", response_model=shapes.InstanceJson)
-    async def instance() -> Response:
-        return await work(viewer, lambda: make_json(answer_instance(viewer)))
 
-    @api.get("/api/metrics", response_model=shapes.MetricsJson)
-    async def metrics(node: NodeName = "") -> Response:
-        return await work(viewer, lambda: make_json(render_metrics(list_metrics(viewer.view(node).nodes))))
+@router.get("/api/instance", response_model=shapes.InstanceJson)
+async def instance(viewer: Served) -> Response:
+    return await work(viewer, lambda: make_json(answer_instance(viewer)))
 
-    @api.get("/api/filters", response_model=shapes.FiltersJson)
-    async def filters(node: NodeName = "") -> Response:
-        return await work(viewer, lambda: make_json(answer_filters(viewer.view(node))))
 
-    @api.get("/api/studies", response_model=shapes.StudiesJson)
-    async def studies() -> Response:
-        return make_json(answer_studies())
+@router.get("/api/metrics", response_model=shapes.MetricsJson)
+async def metrics(viewer: Served, node: NodeName = "") -> Response:
+    return await work(viewer, lambda: make_json(render_metrics(list_metrics(viewer.view(node).nodes))))
+
+
+@router.get("/api/filters", response_model=shapes.FiltersJson)
+async def filters(viewer: Served, node: NodeName = "") -> Response:
+    return await work(viewer, lambda: make_json(answer_filters(viewer.view(node))))
+
+
+@router.get("/api/studies", response_model=shapes.StudiesJson)
+async def studies() -> Response:
+    return make_json(answer_studies())
 
 
 def answer_studies() -> Json:
@@ -56,11 +66,12 @@ def answer_studies() -> Json:
 
 
 def answer_instance(viewer: Viewer) -> Json:
-    snapshot = viewer.folders.snapshot()
+    view = viewer.view()
+    snapshot = view.snapshot
     agent = viewer.folders.agent
     status = status_of(snapshot, agent.address if agent else None)
     cores = [count for node in snapshot.nodes if (count := count_cores(node))]
-    memory = [size for node in snapshot.nodes if (size := know_memory_total(viewer, node))]
+    memory = [size for node in snapshot.nodes if (size := know_memory_total(viewer, view, node))]
     problems = [{"file": refusal.path.name, "reason": refusal.reason} for refusal in snapshot.refusals]
     if agent and agent.reason:
         problems.append({"file": agent.address, "reason": agent.reason})
@@ -89,13 +100,38 @@ def answer_instance(viewer: Viewer) -> Json:
     }
 
 
-def know_memory_total(viewer: Viewer, node: ServedNode) -> float | None:
+def know_memory_total(viewer: Viewer, view: View, node: ServedNode) -> float | None:
     """Read once a file: every page begins with this answer, and the size of a node hardly changes."""
     newest = node.catalog.entries[-1].path.name if node.catalog.entries else ""
     known = viewer.memory_totals.get(node.name)
     if known and known[0] == newest:
         return known[1]
-    total = read_memory_total(viewer.folders.engine, node)
+    total = read_memory_total(view, node)
     if total is not None:
         viewer.memory_totals[node.name] = (newest, total)
     return total
+
+
+def answer_filters(view: View) -> Json:
+    lives = view.lives()
+    labels: dict[str, set[str]] = {}
+    for life in lives:
+        for key, value in labels_of(life).items():
+            labels.setdefault(key, set()).add(value)
+    on_nodes = Counter(life.node for life in lives)
+    return {
+        "namespaces": count_names(life.namespace for life in lives),
+        "qos_classes": count_names(life.qos_class for life in lives),
+        "nodes": [{"name": node.name, "count": on_nodes[node.name]} for node in view.snapshot.nodes],
+        # One value for each container tells nobody apart.
+        "labels": {
+            key: sorted(values)[:VALUES_SHOWN]
+            for key, values in sorted(labels.items())
+            if len(values) < max(2, len(lives))
+        },
+    }
+
+
+def count_names(names: Iterable[str]) -> list[Json]:
+    counted = Counter(name for name in names if name)
+    return [{"name": name, "count": count} for name, count in sorted(counted.items())]

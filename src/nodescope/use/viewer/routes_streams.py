@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated, Literal
 
-from fastapi import FastAPI, Query
+from fastapi import APIRouter, Query
 from starlette.background import BackgroundTask
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import FileResponse, Response, StreamingResponse
@@ -22,7 +22,16 @@ from nodescope.use.viewer.gate import make_error
 from nodescope.use.viewer.live import LISTENERS_MOST, METRICS_MOST, LiveListener, stream
 from nodescope.use.viewer.offline_page import make_page
 from nodescope.use.viewer.question import choose_lives, split_words
-from nodescope.use.viewer.request import NodeName, Responses, Viewer, ViewerRequest, Within, Words, work
+from nodescope.use.viewer.request import (
+    NodeName,
+    Responses,
+    Served,
+    Viewer,
+    ViewerRequest,
+    Within,
+    Words,
+    work,
+)
 from nodescope.use.viewer.routes_facts import answer_instance
 
 FILES: Responses = {200: {"content": {"application/octet-stream": {}, "text/csv": {}, "text/html": {}}}}
@@ -34,52 +43,46 @@ EVENTS: Responses = {
 }
 
 
-def add_streams(api: FastAPI, viewer: Viewer) -> None:
-    @api.get("/api/export", response_class=Response, responses=FILES)
-    async def export(
-        limits: Within,
-        *,
-        metric: Words,
-        containers: Words,
-        form: Annotated[Literal["parquet", "csv", "html"], Query(alias="format")] = "csv",
-    ) -> Response:
-        def answer() -> Response:
-            question = ViewerRequest.of(viewer, limits)
-            metrics, lives = split_words(metric), question.choose(containers)
-            if form == "html":
-                return send_page(viewer, question, metrics, lives)
-            if not metrics:
-                raise bad_request("metric is missing; /api/metrics lists what there is")
-            return send_extract(question, metrics, lives, form)
+router = APIRouter()
 
-        return await work(viewer, answer)
 
-    # The model is named for the document's list of shapes: what is sent is a stream of both.
-    @api.get(
-        "/api/live",
-        response_class=Response,
-        response_model=shapes.LivePointsJson | shapes.LiveStatusJson,
-        responses=EVENTS,
+@router.get("/api/export", response_class=Response, responses=FILES)
+async def export(
+    viewer: Served,
+    limits: Within,
+    *,
+    metric: Words,
+    containers: Words,
+    form: Annotated[Literal["parquet", "csv", "html"], Query(alias="format")] = "csv",
+) -> Response:
+    def answer() -> Response:
+        question = ViewerRequest.of(viewer, limits)
+        metrics, lives = split_words(metric), question.choose(containers)
+        if form == "html":
+            return send_page(viewer, question, metrics, lives)
+        if not metrics:
+            raise bad_request("metric is missing; /api/metrics lists what there is")
+        return send_extract(question, metrics, lives, form)
+
+    return await work(viewer, answer)
+
+
+# The model is named for the document's list of shapes: what is sent is a stream of both.
+@router.get(
+    "/api/live",
+    response_class=Response,
+    response_model=shapes.LivePointsJson | shapes.LiveStatusJson,
+    responses=EVENTS,
+)
+async def live(viewer: Served, *, metric: Words, containers: Words, node: NodeName = "") -> Response:
+    if viewer.listeners >= LISTENERS_MOST:
+        detail = f"at most {LISTENERS_MOST} live tails are served"
+        return make_error(503, "too many listeners", detail, "close another page")
+    metrics = split_words(metric) or ["cpu"]
+    listener = await run_in_threadpool(make_listener, viewer, metrics, containers, node)
+    return StreamingResponse(
+        listen(viewer, listener), media_type="text/event-stream", headers={"Cache-Control": "no-store"}
     )
-    async def live(
-        *,
-        metric: Words,
-        containers: Words,
-        node: NodeName = "",
-    ) -> Response:
-        if viewer.listeners >= LISTENERS_MOST:
-            return make_error(
-                503,
-                "too many listeners",
-                f"at most {LISTENERS_MOST} live tails are served",
-                "close another page",
-            )
-        listener = await run_in_threadpool(
-            make_listener, viewer, split_words(metric) or ["cpu"], containers, node
-        )
-        return StreamingResponse(
-            listen(viewer, listener), media_type="text/event-stream", headers={"Cache-Control": "no-store"}
-        )
 
 
 def make_listener(viewer: Viewer, metrics: Sequence[str], texts: Sequence[str], node: str) -> LiveListener:

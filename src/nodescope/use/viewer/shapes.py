@@ -13,11 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 Numbers = list[float | None]
 
 
-class ShapeJson(BaseModel):
-    model_config = ConfigDict(populate_by_name=True)
-
-
-class ErrorJson(ShapeJson):
+class ErrorJson(BaseModel):
     """What was wrong, in detail, and what would be accepted."""
 
     error: str
@@ -25,26 +21,26 @@ class ErrorJson(ShapeJson):
     hint: str
 
 
-class HealthJson(ShapeJson):
+class HealthJson(BaseModel):
     status: Literal["ok"]
     version: str
 
 
-class LimitsJson(ShapeJson):
+class LimitsJson(BaseModel):
     panels: int
     max_points: int
     containers: int
     studies: int
 
 
-class ProblemJson(ShapeJson):
+class ProblemJson(BaseModel):
     """A file that is not served, or a tail that could not be had."""
 
     file: str
     reason: str
 
 
-class InstanceJson(ShapeJson):
+class InstanceJson(BaseModel):
     version: str
     node: str
     nodes: list[str]
@@ -60,7 +56,7 @@ class InstanceJson(ShapeJson):
     problems: list[ProblemJson]
 
 
-class TileJson(ShapeJson):
+class TileJson(BaseModel):
     id: Literal["cpu", "memory", "pressure", "containers"]
     title: str
     value: float | None
@@ -72,13 +68,13 @@ class TileJson(ShapeJson):
     whose: str | None = None
 
 
-class SummaryJson(ShapeJson):
+class SummaryJson(BaseModel):
     tiles: list[TileJson]
     restarts: int
     oom_kills: int
 
 
-class MetricJson(ShapeJson):
+class MetricJson(BaseModel):
     name: str
     scope: str
     plain: bool
@@ -88,23 +84,23 @@ class MetricJson(ShapeJson):
     priority: int
 
 
-class MetricsJson(ShapeJson):
+class MetricsJson(BaseModel):
     metrics: list[MetricJson]
 
 
-class CountedJson(ShapeJson):
+class CountedJson(BaseModel):
     name: str
     count: int
 
 
-class FiltersJson(ShapeJson):
+class FiltersJson(BaseModel):
     namespaces: list[CountedJson]
     qos_classes: list[CountedJson]
     nodes: list[CountedJson]
     labels: dict[str, list[str]]
 
 
-class ContainerJson(ShapeJson):
+class ContainerJson(BaseModel):
     id: str
     short_id: str
     name: str
@@ -127,7 +123,7 @@ class ContainerJson(ShapeJson):
     limit: float | None
 
 
-class ContainersJson(ShapeJson):
+class ContainersJson(BaseModel):
     containers: list[ContainerJson]
     total: int
     truncated: bool
@@ -137,13 +133,13 @@ class ContainersJson(ShapeJson):
     ranked_to: float
 
 
-class GapJson(ShapeJson):
+class GapJson(BaseModel):
     from_: float = Field(alias="from")
     to: float
     reason: str
 
 
-class SeriesJson(ShapeJson):
+class SeriesJson(BaseModel):
     id: str
     name: str
     node: str
@@ -156,12 +152,12 @@ class SeriesJson(ShapeJson):
     gaps: list[GapJson]
 
 
-class MissingJson(ShapeJson):
+class MissingJson(BaseModel):
     id: str
     reason: str
 
 
-class TimeseriesJson(ShapeJson):
+class TimeseriesJson(BaseModel):
     metric: str
     unit: str
     kind: Literal["counter", "gauge"]
@@ -175,17 +171,17 @@ class TimeseriesJson(ShapeJson):
     missing: list[MissingJson]
 
 
-class StudyRowJson(ShapeJson):
+class StudyRowJson(BaseModel):
     id: str
     title: str
     help: str
 
 
-class StudiesJson(ShapeJson):
+class StudiesJson(BaseModel):
     studies: list[StudyRowJson]
 
 
-class FindingJson(ShapeJson):
+class FindingJson(BaseModel):
     """One finding. Each kind adds fields of its own; those that the page reads are listed last."""
 
     model_config = ConfigDict(extra="allow")
@@ -208,7 +204,7 @@ class FindingJson(ShapeJson):
     time_to_limit_seconds: float | None = None
 
 
-class StudiedSeriesJson(ShapeJson):
+class StudiedSeriesJson(BaseModel):
     """The series that a study looked at; its id is the one of /api/timeseries."""
 
     id: str
@@ -217,7 +213,7 @@ class StudiedSeriesJson(ShapeJson):
     node: str | None
 
 
-class StudyResultJson(ShapeJson):
+class StudyResultJson(BaseModel):
     """What one study says about one series."""
 
     study: str
@@ -233,12 +229,12 @@ class StudyResultJson(ShapeJson):
     findings: list[FindingJson]
 
 
-class StudyJson(ShapeJson):
+class StudyJson(BaseModel):
     study: str
     results: list[StudyResultJson]
 
 
-class EventJson(ShapeJson):
+class EventJson(BaseModel):
     at: float
     kind: Literal["start", "exit", "oom", "restart"]
     container: str
@@ -247,12 +243,12 @@ class EventJson(ShapeJson):
     sentence: str
 
 
-class EventsJson(ShapeJson):
+class EventsJson(BaseModel):
     events: list[EventJson]
     truncated: bool
 
 
-class LivePointsJson(ShapeJson):
+class LivePointsJson(BaseModel):
     """The data of a `points` event: by metric, then by series, the values that are new."""
 
     at: float
@@ -260,7 +256,7 @@ class LivePointsJson(ShapeJson):
     panels: dict[str, dict[str, float | None]]
 
 
-class LiveStatusJson(ShapeJson):
+class LiveStatusJson(BaseModel):
     """The data of a `status` event."""
 
     live: bool

@@ -1,4 +1,4 @@
-"""Series of an archive as the studies take them: one per container, with its real limit."""
+"""Lines of an archive as the series that studies take, and the memory limits of containers."""
 
 from collections.abc import Sequence
 
@@ -13,20 +13,6 @@ from nodescope.use.studies.series import Series
 POINTS = 90_000
 # What a series must not reach, by the plain name that holds it.
 LIMITS = {"memory": "memory_limit", "memory_working_set": "memory_limit", "memory_anon": "memory_limit"}
-
-
-def read_archive_series(
-    catalog: Catalog, metric: str, containers: Sequence[str] | None, from_ms: int | None, to_ms: int | None
-) -> list[Series]:
-    """The metric of each container (or other thing) in the range; refused when there is none."""
-    engine = Engine()
-    answer = engine.query(catalog, metric, containers, from_ms, to_ms, POINTS)
-    if not answer.lines:
-        raise RequestRejected(f'no sample of "{metric}" in this range; nodescope metrics lists what there is')
-    limits = read_limits(engine, catalog, metric, containers, from_ms, to_ms)
-    return [
-        make_series(line, metric, answer.asked.unit, limits.get(name_line(line))) for line in answer.lines
-    ]
 
 
 def read_limits(
