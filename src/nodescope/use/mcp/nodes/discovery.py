@@ -19,7 +19,7 @@ from nodescope.base.text import clean_text
 from nodescope.kube.client import Client
 from nodescope.kube.watch import ObjectWatch
 from nodescope.serve.http_client import Endpoint
-from nodescope.use.mcp.nodes.fleet import NodeEntry
+from nodescope.use.mcp.nodes.fleet import NodeDirectory, NodeEntry
 from nodescope.use.mcp.nodes.viewer import VIEWER_PORT, ViewerNode
 
 # What our manifests put on the pods that have a viewer.
@@ -94,7 +94,7 @@ def find_reason(about: Item, status: Item) -> str:
     return ""
 
 
-class PodDirectory:
+class PodDirectory(NodeDirectory):
     """Kept up to date by a watch; asks the API server itself when a node fails."""
 
     def __init__(

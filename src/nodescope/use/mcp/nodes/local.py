@@ -18,14 +18,14 @@ from nodescope.use.answers.ranking import list_busiest
 from nodescope.use.answers.snapshots import NodeFolders, ServedNode, View
 from nodescope.use.answers.timeseries import Timeseries, TimeseriesRequest, read_timeseries
 from nodescope.use.mcp.nodes.backend import clean_about, clean_lives, clean_metric
-from nodescope.use.mcp.nodes.fleet import NodeEntry
+from nodescope.use.mcp.nodes.fleet import NodeDirectory, NodeEntry
 from nodescope.use.studies import StudyAnswer
 
 # Files that do not say whose they are.
 NAMELESS = "unnamed"
 
 
-class LocalFolders:
+class LocalFolders(NodeDirectory):
     """Nodes of data folders on this machine, found anew as folders fill."""
 
     def __init__(self, paths: Sequence[Path], clock: Clock) -> None:
@@ -35,9 +35,6 @@ class LocalFolders:
     def entries(self) -> Mapping[str, NodeEntry]:
         names = [name_of(node) for node in self.folders.snapshot().nodes]
         return {name: NodeEntry(name, LocalNode(self, name), "this machine") for name in names}
-
-    def resolve(self, node: str) -> NodeEntry | None:
-        return self.entries().get(node)
 
     def trouble(self) -> str:
         """Why there is nothing to ask; empty when there is."""

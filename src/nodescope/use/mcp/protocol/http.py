@@ -53,12 +53,13 @@ class Readiness:
         except ToolMisused as error:
             return False, {"ready": False, "reason": str(error), "nodes": 0}
         replies = await self._fleet.ask(entries, lambda backend: backend.read_about(), READY_SECONDS)
-        away = {**replies.away, **replies.refused}
         content = {
             "ready": bool(replies.answers),
             "nodes": len(entries),
             "nodes_ready": len(replies.answers),
-            "not_ready": {node: clean_text(reason, 200) for node, reason in list(away.items())[:20]},
+            "not_ready": {
+                node: clean_text(reason, 200) for node, reason in list(replies.missing.items())[:20]
+            },
             "reason": clean_text(self._fleet.directory.trouble(), 400)
             or ("" if replies.answers else "no node answers"),
         }

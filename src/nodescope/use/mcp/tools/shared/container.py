@@ -20,8 +20,7 @@ NAMED_MATCHES = 6
 async def find_container(fleet: Fleet, text: str, node: str | None) -> tuple[NodeEntry, Container]:
     """With all its lives, also where an id names one of them."""
     entries = fleet.choose(node)
-    replies = await fleet.ask(entries, lambda backend: backend.read_lives(None))
-    replies.need_one()
+    replies = (await fleet.ask(entries, lambda backend: backend.read_lives(None))).need_one()
     lives = [life for found in replies.answers.values() for life in found]
     try:
         match = find_among(lives, clean_path(text), SHORTEST_ID).newest

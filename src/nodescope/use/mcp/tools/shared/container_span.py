@@ -12,13 +12,7 @@ from nodescope.use.mcp.nodes.fleet import Fleet
 from nodescope.use.mcp.protocol.argument import Values
 from nodescope.use.mcp.protocol.errors import ToolMisused
 from nodescope.use.mcp.tools.shared.container import find_container
-from nodescope.use.mcp.tools.shared.time_text import (
-    choose_span,
-    list_clipped,
-    newest_of,
-    render_at,
-    render_span,
-)
+from nodescope.use.mcp.tools.shared.time_text import NodeSpan, read_span, render_at
 
 # A crash loop's oldest lives are left out; so many are one request to a viewer.
 MOST_LIVES = 16
@@ -31,11 +25,16 @@ class ContainerSpan:
     """Lives of one container in a span of its node's data, oldest first."""
 
     container: Container
-    span: TimeRange
-    newest_ms: int
+    data: NodeSpan
     lives: list[Life]
-    clipped: tuple[str, ...] = ()
-    """Where the data is shorter than the span that was given."""
+
+    @property
+    def span(self) -> TimeRange:
+        return self.data.span
+
+    @property
+    def newest_ms(self) -> int:
+        return self.data.newest_ms
 
     @property
     def ids(self) -> list[str]:
@@ -43,12 +42,12 @@ class ContainerSpan:
         return [life.id for life in self.lives[-MOST_LIVES:]]
 
     def render(self) -> str:
-        return render_span(self.span, self.newest_ms)
+        return self.data.render()
 
     def list_left_out(self) -> tuple[str, ...]:
         more = len(self.lives) - MOST_LIVES
         oldest = (f"the {more} oldest of its {len(self.lives)} lives",) if more > 0 else ()
-        return (*self.clipped, *oldest)
+        return (*self.data.clipped, *oldest)
 
     def read_events(self, backend: Backend) -> list[ContainerEvent]:
         ids = set(self.ids)
@@ -62,18 +61,17 @@ async def ask_container(
     entry, container = await find_container(fleet, values["container"], values["node"])
 
     def ask(backend: Backend) -> Reply:
-        return question(backend, read_span(backend, container, values["from"], values["to"]))
+        data = read_span(backend.read_about(), values["from"], values["to"])
+        return question(backend, ContainerSpan(container, data, find_lives(container, data)))
 
     return (await fleet.ask({entry.node: entry}, ask)).need_one().answers[entry.node]
 
 
-def read_span(backend: Backend, container: Container, start: str | None, end: str | None) -> ContainerSpan:
-    about = backend.read_about()
-    span, newest_ms = choose_span(about, start, end), newest_of(about)
-    lives = container.within(span)
+def find_lives(container: Container, data: NodeSpan) -> list[Life]:
+    lives = container.within(data.span)
     if not lives:
         raise ToolMisused(
-            f'"{container.name}" was not there in {render_span(span, newest_ms)}; it was seen from '
-            f"{render_at(container.first_ms, newest_ms)} to {render_at(container.last_ms, newest_ms)}"
+            f'"{container.name}" was not there in {data.render()}; it was seen from '
+            f"{render_at(container.first_ms, data.newest_ms)} to {render_at(container.last_ms, data.newest_ms)}"
         )
-    return ContainerSpan(container, span, newest_ms, lives, list_clipped(about, "the span", start, end))
+    return lives

@@ -5,7 +5,8 @@ Relative times count back from the newest sample of the node, not
 from now: an archive of last week answers "-15m" as it would have then.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable
+from dataclasses import dataclass
 
 from nodescope.base.errors import RequestRejected
 from nodescope.base.quantity import render_seconds
@@ -21,7 +22,22 @@ CLIPPED_MS = 2000
 OLD_SECONDS = 120.0
 
 
-def choose_span(about: About, start: str | None, end: str | None) -> TimeRange:
+@dataclass(frozen=True, slots=True)
+class NodeSpan:
+    """A span of a node's data, and where the data is shorter than the span that was given."""
+
+    span: TimeRange
+    newest_ms: int
+    clipped: tuple[str, ...] = ()
+
+    def render(self) -> str:
+        span, length = self.span, render_seconds(self.span.seconds)
+        if span.to_ms >= self.newest_ms - 1000:
+            return f"the last {length} of data, {render_moment(span.from_ms)} to {render_moment(span.to_ms)}"
+        return f"{render_moment(span.from_ms)} to {render_moment(span.to_ms)} ({length})"
+
+
+def read_span(about: About, start: str | None, end: str | None, name: str = "the span") -> NodeSpan:
     """The given span on a node's own clock; the last hour of its data where none is given."""
     newest_ms = newest_of(about)
     to_ms = read_moment("to", end, newest_ms) if end else newest_ms
@@ -37,7 +53,19 @@ def choose_span(about: About, start: str | None, end: str | None) -> TimeRange:
             f"node {about.node} has no data from {render_moment(from_ms)} to {render_moment(to_ms)}; "
             f"it has {render_moment(oldest_ms)} to {render_moment(newest_ms)}: choose times in between"
         )
-    return TimeRange(max(from_ms, oldest_ms), min(to_ms, newest_ms))
+    clipped = []
+    if from_ms < oldest_ms - CLIPPED_MS and start:
+        clipped.append(
+            f"{name} was asked from {render_moment(from_ms)}, but the data of {about.node} "
+            f"begins at {render_moment(oldest_ms)}"
+        )
+    if to_ms > newest_ms + CLIPPED_MS:
+        clipped.append(
+            f"{name} was asked until {render_moment(to_ms)}, but the data of {about.node} "
+            f"ends at {render_moment(newest_ms)}"
+        )
+    span = TimeRange(max(from_ms, oldest_ms), min(to_ms, newest_ms))
+    return NodeSpan(span, newest_ms, tuple(clipped))
 
 
 def newest_of(about: About) -> int:
@@ -63,26 +91,9 @@ def render_iso(time_ms: float) -> str:
     return f"{render_moment(round(time_ms)).removesuffix(' UTC').replace(' ', 'T')}Z"
 
 
-def list_clipped(about: About, name: str, start: str | None, end: str | None) -> tuple[str, ...]:
-    """Where the data begins later or ends earlier than the span that was given."""
-    newest_ms = newest_of(about)
-    oldest_ms = about.from_ms if about.from_ms is not None else newest_ms
-    lines = []
-    if start and (asked_ms := read_moment(name, start, newest_ms)) < oldest_ms - CLIPPED_MS:
-        lines.append(
-            f"{name} was asked from {render_moment(asked_ms)}, but the data of {about.node} "
-            f"begins at {render_moment(oldest_ms)}"
-        )
-    if end and (asked_ms := read_moment(name, end, newest_ms)) > newest_ms + CLIPPED_MS:
-        lines.append(
-            f"{name} was asked until {render_moment(asked_ms)}, but the data of {about.node} "
-            f"ends at {render_moment(newest_ms)}"
-        )
-    return tuple(lines)
-
-
-def join_alike(lines: Sequence[str]) -> tuple[str, ...]:
+def join_clipped(spans: Iterable[NodeSpan]) -> tuple[str, ...]:
     """What every node says in much the same words, once."""
+    lines = [line for one in spans for line in one.clipped]
     more = f" ({len(lines) - 1} more nodes alike)" if len(lines) > 1 else ""
     return (f"{lines[0]}{more}",) if lines else ()
 
@@ -102,10 +113,3 @@ def render_age(newest_ms: int, now_ms: int) -> str:
     if seconds < OLD_SECONDS:
         return "live"
     return f"{render_seconds(seconds)} old"
-
-
-def render_span(span: TimeRange, newest_ms: int) -> str:
-    length = render_seconds(span.seconds)
-    if span.to_ms >= newest_ms - 1000:
-        return f"the last {length} of data, {render_moment(span.from_ms)} to {render_moment(span.to_ms)}"
-    return f"{render_moment(span.from_ms)} to {render_moment(span.to_ms)} ({length})"
