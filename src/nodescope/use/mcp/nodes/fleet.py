@@ -23,8 +23,6 @@ Reply = TypeVar("Reply")
 
 # Requests in flight: enough to hide the way to 100 nodes, few enough for one small process.
 AT_ONCE = 16
-# A list answers within a second, a study within a few; beyond is trouble.
-DEADLINE_SECONDS = 10.0
 LATE = "not asked in time: too many other nodes did not answer"
 # However many nodes hang, a question ends after this many deadlines.
 MOST_DEADLINES = 3
@@ -78,15 +76,14 @@ class Replies(Generic[Reply]):
         raise ToolMisused(f"no node answered ({reasons}); call list_nodes to see which are ready")
 
 
+@dataclass(frozen=True, slots=True)
 class Fleet:
     """The nodes that can be asked."""
 
-    def __init__(
-        self, directory: NodeDirectory, clock: Clock, deadline_seconds: float = DEADLINE_SECONDS
-    ) -> None:
-        self.directory = directory
-        self.clock = clock
-        self.deadline_seconds = deadline_seconds
+    directory: NodeDirectory
+    clock: Clock
+    deadline_seconds: float
+    """For a node's answer: a list takes a second, a study a few."""
 
     def choose(self, node: str | None) -> dict[str, NodeEntry]:
         """All nodes, or the one that was named; a miss is answered with the nearest name."""

@@ -1,7 +1,7 @@
 """What is different between two spans of time, of one container or of a node's containers?"""
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import erf
 
 from nodescope.base.errors import RequestRejected
@@ -18,6 +18,7 @@ from nodescope.use.mcp.tools.shared.container import find_container
 from nodescope.use.mcp.tools.shared.container_span import MOST_LIVES
 from nodescope.use.mcp.tools.shared.level_table import LevelRow, join_levels
 from nodescope.use.mcp.tools.shared.merge_lives import Figures, merge_figures
+from nodescope.use.mcp.tools.shared.metric_name import SHARES
 from nodescope.use.mcp.tools.shared.next_call import suggest_study
 from nodescope.use.mcp.tools.shared.time_text import (
     NodeSpan,
@@ -28,12 +29,11 @@ from nodescope.use.mcp.tools.shared.time_text import (
     render_iso,
 )
 
-METRICS = ("cpu", "memory", "cpu_throttled", "pressure_cpu", "pressure_memory", "pressure_io", "disk_write")
+METRICS = ("cpu", "memory", *SHARES, "disk_write")
 # Less than a tenth is "about the same".
 SAME_SHARE = 0.1
 # From 0 to 3 % of the time is any number of times as much, and little. Half of
 # the time is as telling as a value that doubled.
-SHARES = ("cpu_throttled", "pressure_cpu", "pressure_memory", "pressure_io")
 SHARE_WEIGHT = 2.0
 # A share of time below this is nothing in both spans, whatever its ratio.
 IDLE = {"cpu": 0.005, **dict.fromkeys(SHARES, 0.01)}
@@ -97,8 +97,8 @@ class Compared:
 
     windows: Windows
     pairs: list[WindowPair]
-    only_first: frozenset[str] = frozenset()
-    only_second: frozenset[str] = frozenset()
+    only: dict[str, set[str]] = field(default_factory=dict)
+    """Containers of one window alone, by the window."""
 
 
 def read_windows(backend: Backend, values: Values) -> Windows:
@@ -148,8 +148,7 @@ def compare_node(backend: Backend, values: Values) -> Compared:
     windows = read_windows(backend, values)
     containers = group_lives(backend.read_lives(None))
     pairs: list[WindowPair] = []
-    only_first: set[str] = set()
-    only_second: set[str] = set()
+    only: dict[str, set[str]] = {"a": set(), "b": set()}
     spans = windows.first.span, windows.second.span
     for metric in windows.metrics:
         try:
@@ -162,9 +161,9 @@ def compare_node(backend: Backend, values: Values) -> Compared:
         )
         pairs += pair_rows(windows, metric, levels[0].unit, before, after)
         if metric in PRESENT:
-            only_first |= set(before) - set(after)
-            only_second |= set(after) - set(before)
-    return Compared(windows, pairs, frozenset(only_first), frozenset(only_second))
+            only["a"] |= set(before) - set(after)
+            only["b"] |= set(after) - set(before)
+    return Compared(windows, pairs, only)
 
 
 def pair_rows(windows: Windows, metric: str, unit: str, before: Rows, after: Rows) -> Iterator[WindowPair]:
@@ -276,9 +275,8 @@ def list_gaps(parts: list[Compared], same: int) -> tuple[str, ...]:
         f"{same} figures that are about the same",
         "when within the windows it changed (analyze_container, changepoint)",
     ]
-    only_first = [one for part in parts for one in sorted(part.only_first)]
-    only_second = [one for part in parts for one in sorted(part.only_second)]
-    for name, only in (("a", only_first), ("b", only_second)):
+    for name in ("a", "b"):
+        only = [one for part in parts for one in sorted(part.only.get(name, ()))]
         if only:
             listed = ", ".join(f'"{one}"' for one in only[:MOST_NAMED])
             more = f" and {len(only) - MOST_NAMED} more" if len(only) > MOST_NAMED else ""

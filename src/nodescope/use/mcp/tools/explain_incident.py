@@ -18,7 +18,7 @@ from nodescope.use.mcp.protocol.tool import Tool
 from nodescope.use.mcp.tools.shared.container import find_container
 from nodescope.use.mcp.tools.shared.leak import find_leaks
 from nodescope.use.mcp.tools.shared.merge_lives import is_material, merge_answers, render_finding
-from nodescope.use.mcp.tools.shared.restart import MOST_NAMED, find_restarts
+from nodescope.use.mcp.tools.shared.restart import MOST_NAMED, find_restarts, make_event
 from nodescope.use.mcp.tools.shared.time_text import newest_of, read_moment, render_at, render_iso
 
 METRICS = ("memory", "cpu", "cpu_throttled", "pressure_memory", "pressure_cpu", "pressure_io")
@@ -30,18 +30,20 @@ MOVED_SHARE = 0.1
 MOST_STUDIED = 8
 # So many changes of one metric are one finding: a pattern, not an incident.
 MANY_CHANGES = 2
-KEPT_EVIDENCE = (
-    "before",
-    "after",
-    "change",
-    "changes",
-    "restarts",
-    "oom_kills",
-    "oom_killed",
-    "down_seconds",
-    "slope_per_second",
-    "limit",
-    "killed_at",
+KEPT_EVIDENCE = frozenset(
+    [
+        "before",
+        "after",
+        "change",
+        "changes",
+        "restarts",
+        "oom_kills",
+        "oom_killed",
+        "down_seconds",
+        "slope_per_second",
+        "limit",
+        "killed_at",
+    ]
 )
 # What led to a kill before the kill, and a kill before what only moved.
 WEIGHT = {
@@ -139,32 +141,23 @@ def find_changes(
             if is_material(finding) and finding.evidence.get("change") != "noise"
         ]
         if len(changes) > MANY_CHANGES:
-            found.append(render_pattern(changes, metric, container, newest_ms))
+            found.append(render_pattern(changes))
         else:
             found += [replace(one, sentence=f'"{container.name}": {one.sentence}') for one in changes]
     return found
 
 
-def render_pattern(
-    changes: list[ToolFinding], metric: str, container: Container, newest_ms: int
-) -> ToolFinding:
-    ordered = sorted(changes, key=lambda one: one.at or 0)
-    first, last = ordered[0].at or 0, ordered[-1].at or 0
-    return ToolFinding(
-        f'"{container.name}": {metric} changed {len(changes)} times between {render_moment(round(first * 1000))} and '
-        f"{render_moment(round(last * 1000))}; it may repeat itself.",
-        "pattern",
-        node=container.node,
-        container=container.name,
-        metric=metric,
-        unit=changes[0].unit,
+def render_pattern(changes: list[ToolFinding]) -> ToolFinding:
+    """Many changes of one metric as one finding, which begins as the first does."""
+    first, last = (choose(changes, key=lambda one: one.at or 0) for choose in (min, max))
+    start, end = (render_moment(round((one.at or 0) * 1000)) for one in (first, last))
+    return replace(
+        first,
+        sentence=f'"{first.container}": {first.metric} changed {len(changes)} times between {start} and {end}; it may repeat itself.',
+        kind="pattern",
         confidence=max(one.confidence or 0 for one in changes),
-        samples=changes[0].samples,
-        missing_share=changes[0].missing_share,
-        start_at=first,
-        end_at=last,
-        at=first,
-        when=render_at(first * 1000, newest_ms),
+        start_at=first.at,
+        end_at=last.at,
         evidence={"changes": len(changes)},
     )
 
@@ -202,15 +195,8 @@ def in_a_loop(one: ToolFinding, container: Container) -> ToolFinding:
 def render_event(container: Container, event: ContainerEvent, newest_ms: int) -> ToolFinding:
     words = {"start": "started", "exit": "ended", "oom": "was OOM-killed"}
     kind = "oom_kill" if event.kind == "oom" else event.kind
-    return ToolFinding(
-        f'"{container.name}" {words.get(event.kind, event.kind)} at {render_moment(event.at_ms)}.',
-        kind,
-        node=container.node,
-        container=container.name,
-        confidence=1.0,
-        at=event.at_ms / 1000,
-        when=render_at(event.at_ms, newest_ms),
-    )
+    sentence = f'"{container.name}" {words.get(event.kind, event.kind)} at {render_moment(event.at_ms)}.'
+    return make_event(container, sentence, kind, event.at_ms, newest_ms)
 
 
 async def run(fleet: Fleet, values: Values) -> ToolAnswer:

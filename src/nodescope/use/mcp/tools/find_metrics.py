@@ -37,22 +37,13 @@ MEANT = {
     "gpu_memory": "gpu vram memory",
     "gpu_power": "gpu power watt energy",
 }
-INTENTS = (
-    (
-        "periodicity",
-        "period periodic periodically repeat repeats repeating spike spikes every cron cycle regular regularly",
-    ),
-    (
-        "trend",
-        "leak leaking grow growing growth increase increasing rise rising trend run out full fill limit decrease falling",
-    ),
-    (
-        "changepoint",
-        "when change changed changes step jump jumped since deploy deployment release rollout shift drop dropped",
-    ),
-    ("anomaly", "unusual anomaly anomalous abnormal odd strange weird normal"),
-    ("correlation", "together correlate correlated correlation related because cause caused same"),
-)
+INTENTS = {
+    "periodicity": "period periodic periodically repeat repeats repeating spike spikes every cron cycle regular regularly",
+    "trend": "leak leaking grow growing growth increase increasing rise rising trend run out full fill limit decrease falling",
+    "changepoint": "when change changed changes step jump jumped since deploy deployment release rollout shift drop dropped",
+    "anomaly": "unusual anomaly anomalous abnormal odd strange weird normal",
+    "correlation": "together correlate correlated correlation related because cause caused same",
+}
 STOP_WORDS = "a an and are be by does did do for has have how i in is it its many much of on or the this to was what which who why with"
 STOP = frozenset(STOP_WORDS.split())
 
@@ -72,11 +63,9 @@ def score(row: MetricRow, question: set[str]) -> float:
 
 
 def choose_study(question: set[str]) -> str:
-    found = [
-        (len(question & set(words.split())), -place, name) for place, (name, words) in enumerate(INTENTS)
-    ]
-    hits, _, name = max(found)
-    return name if hits else "summary"
+    hits = {name: len(question & set(words.split())) for name, words in INTENTS.items()}
+    best = max(hits, key=hits.__getitem__)
+    return best if hits[best] else "summary"
 
 
 def rank(rows: Iterable[MetricRow], question: set[str]) -> list[MetricRow]:

@@ -74,14 +74,16 @@ def is_wanted(one: Container, values: Values) -> bool:
 
 
 def order(containers: list[Container], sort: str, means: dict[str, float]) -> list[Container]:
+    def by_mean(one: Container) -> float:
+        return -means.get(one.newest.id, float("-inf"))
+
     keys: dict[str, Callable[[Container], float]] = {
+        "name": lambda _: 0.0,
         "last_seen": lambda one: -one.last_ms,
         "restarts": lambda one: -one.restarts,
     }
-    by_name = sorted(containers, key=lambda one: (one.full_name, one.node))
-    if sort == "name":
-        return by_name
-    return sorted(by_name, key=keys.get(sort, lambda one: -means.get(one.newest.id, float("-inf"))))
+    key = keys.get(sort, by_mean)
+    return sorted(containers, key=lambda one: (key(one), one.full_name, one.node))
 
 
 def render_row(one: Container, about: About, mean: float | None, unit: str) -> ToolFinding:

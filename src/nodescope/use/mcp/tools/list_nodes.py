@@ -9,8 +9,7 @@ from nodescope.use.mcp.protocol.tool import Tool
 from nodescope.use.mcp.tools.shared.time_text import render_age
 
 
-async def run(fleet: Fleet, values: Values) -> ToolAnswer:
-    del values
+async def run(fleet: Fleet, _: Values) -> ToolAnswer:
     entries = fleet.choose(None)
     replies = await fleet.ask(entries, lambda backend: backend.read_about())
     abouts = replies.answers.values()

@@ -20,21 +20,11 @@ from nodescope.use.mcp.tools.shared.merge_lives import (
     number_of,
     render_finding,
 )
+from nodescope.use.mcp.tools.shared.metric_name import SHARES
 from nodescope.use.mcp.tools.shared.next_call import suggest_incident, suggest_study
 from nodescope.use.mcp.tools.shared.restart import find_restarts
 
-METRICS = (
-    "cpu",
-    "memory",
-    "memory_limit_share",
-    "cpu_throttled",
-    "pressure_cpu",
-    "pressure_memory",
-    "pressure_io",
-    "disk_read",
-    "disk_write",
-    "threads",
-)
+METRICS = ("cpu", "memory", "memory_limit_share", *SHARES, "disk_read", "disk_write", "threads")
 # Of its limit: worth a word, and close to the end. As the seed's agent interface has them.
 NEAR_SHARE, FULL_SHARE = 0.8, 0.9
 # Share of periods throttled, and of time stalled, that hurts.

@@ -35,7 +35,6 @@ class MergedAnswer:
 
     status: str
     reason: str
-    sentence: str
     samples: int
     missing_share: float
     findings: tuple[Finding, ...]
@@ -43,7 +42,7 @@ class MergedAnswer:
 
 def merge_answers(answers: Sequence[StudyAnswer]) -> MergedAnswer:
     if not answers:
-        return MergedAnswer("not_enough_data", "no sample was measured in this span", "", 0, 1.0, ())
+        return MergedAnswer("not_enough_data", "no sample was measured in this span", 0, 1.0, ())
     samples = sum(one.samples for one in answers)
     due = sum(one.samples / max(1e-9, 1 - one.missing_share) for one in answers)
     best = min(answers, key=lambda one: ORDER.index(one.status) if one.status in ORDER else 3)
@@ -52,7 +51,6 @@ def merge_answers(answers: Sequence[StudyAnswer]) -> MergedAnswer:
     return MergedAnswer(
         str(best.status),
         clean_text(best.reason or ""),
-        clean_text(best.sentence),
         samples,
         max(0.0, 1 - samples / due) if due else 1.0,
         tuple(findings),
