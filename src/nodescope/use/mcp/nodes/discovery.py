@@ -127,10 +127,8 @@ class PodDirectory(NodeDirectory):
 
     def entries(self) -> Mapping[str, NodeEntry]:
         with self._lock:
-            best: dict[str, Pod] = {}
-            for pod in self._pods.values():
-                if pod.node not in best or pod.rank > best[pod.node].rank:
-                    best[pod.node] = pod
+            # Of one node's the last stays, which is the best.
+            best = {pod.node: pod for pod in sorted(self._pods.values(), key=lambda pod: pod.rank)}
             entries = {node: self._entry(pod) for node, pod in best.items()}
             used = {(entry.node, entry.address) for entry in entries.values()}
             for gone in [key for key in self._backends if key not in used]:

@@ -15,7 +15,6 @@ from anyio import to_thread
 from nodescope.base.clock import Clock
 from nodescope.base.errors import NodescopeError, RequestRejected
 from nodescope.base.text import clean_text, hint_nearest
-from nodescope.use.answers.refusal import Refused
 from nodescope.use.mcp.nodes.backend import Backend
 from nodescope.use.mcp.protocol.errors import NodeAway, ToolMisused
 
@@ -140,7 +139,7 @@ class Fleet:
             except TimeoutError:
                 replies.away[entry.node] = f"no answer within {deadline_seconds:g} s"
             except RequestRejected as error:
-                replies.refused[entry.node] = ToolMisused(render_refusal(error))
+                replies.refused[entry.node] = ToolMisused(f"{error} {error.hint}".strip())
             except ToolMisused as error:
                 replies.refused[entry.node] = error
             except (NodescopeError, OSError) as error:
@@ -157,11 +156,6 @@ class Fleet:
             if now is None or now.reason or now.address == entry.address:
                 raise
             return await run(question, now.backend)
-
-
-def render_refusal(error: NodescopeError) -> str:
-    """With what would be accepted, where the node says so."""
-    return f"{error} {error.hint}".strip() if isinstance(error, Refused) else str(error)
 
 
 Argument = TypeVar("Argument")
@@ -191,10 +185,8 @@ class JoinedDirectory(NodeDirectory):
         self._directories = tuple(directories)
 
     def entries(self) -> Mapping[str, NodeEntry]:
-        found: dict[str, NodeEntry] = {}
-        for directory in reversed(self._directories):
-            found.update(directory.entries())
-        return found
+        parts = (directory.entries() for directory in reversed(self._directories))
+        return {node: entry for part in parts for node, entry in part.items()}
 
     def resolve(self, node: str) -> NodeEntry | None:
         return next((entry for directory in self._directories if (entry := directory.resolve(node))), None)

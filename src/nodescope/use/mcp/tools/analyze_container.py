@@ -18,6 +18,7 @@ from nodescope.use.mcp.tools.shared.container_span import ContainerSpan, ask_con
 from nodescope.use.mcp.tools.shared.leak import is_growth, render_growth
 from nodescope.use.mcp.tools.shared.merge_lives import (
     MATERIAL_SHARE,
+    Figures,
     MergedAnswer,
     is_material,
     measure,
@@ -48,7 +49,7 @@ class Studied:
     study: str
     metric: str
     answers: list[StudyAnswer]
-    summaries: list[StudyAnswer]
+    figures: Figures | None
     events: list[ContainerEvent]
 
     @property
@@ -81,10 +82,10 @@ def study(backend: Backend, seen: ContainerSpan, values: Values) -> Studied | To
         )
     ids = seen.ids[::-1] if name == "correlation" else seen.ids
     answers = run_study(backend, name, metric.name, ids, seen.span)
-    summaries = answers
-    if name != "summary":
-        summaries = run_study(backend, "summary", metric.name, seen.ids, seen.span)
-    return Studied(seen, name, metric.name, answers, summaries, seen.read_events(backend))
+    is_summary = name == "summary"
+    summaries = answers if is_summary else run_study(backend, "summary", metric.name, seen.ids, seen.span)
+    figures = merge_figures(summaries)
+    return Studied(seen, name, metric.name, answers, figures, seen.read_events(backend))
 
 
 async def run(fleet: Fleet, values: Values) -> ToolAnswer:
@@ -92,11 +93,11 @@ async def run(fleet: Fleet, values: Values) -> ToolAnswer:
     if isinstance(studied, ToolAnswer):
         return studied
     merged = merge_answers(studied.answers)
-    figures, container = merge_figures(studied.summaries), studied.container
+    container = studied.container
     answer = ToolAnswer(
         headline="",
         status=merged.status,
-        figures=figures.facts() if figures else {},
+        figures=studied.figures.facts() if studied.figures else {},
         looked_at=f"{studied.metric} of {container.name} on {container.node}, {studied.seen.render()}",
         not_looked_at=list_gaps(studied.seen),
         next_call=suggest(studied, merged),

@@ -22,8 +22,8 @@ from nodescope.use.mcp.tools.shared.metric_name import SHARES
 from nodescope.use.mcp.tools.shared.next_call import suggest_study
 from nodescope.use.mcp.tools.shared.time_text import (
     NodeSpan,
+    extent_of,
     join_clipped,
-    newest_of,
     read_moment,
     read_span,
     render_iso,
@@ -103,7 +103,7 @@ class Compared:
 
 def read_windows(backend: Backend, values: Values) -> Windows:
     about = backend.read_about()
-    newest_ms = newest_of(about)
+    newest_ms = extent_of(about).to_ms
     given = {one: (values[f"{one}_from"], values[f"{one}_to"]) for one in ("a", "b")}
     for one, (start, end) in given.items():
         if read_moment(f"{one}_from", start, newest_ms) >= read_moment(f"{one}_to", end, newest_ms):
@@ -192,14 +192,13 @@ def total(rows: Collection[LevelRow], unit: str) -> Figures:
 
 async def run(fleet: Fleet, values: Values) -> ToolAnswer:
     if values["container"]:
-        entry, container = await find_container(fleet, values["container"], values["node"])
-        entries = {entry.node: entry}
-        replies = await fleet.ask(entries, lambda backend: compare_container(backend, container, values))
-        what = f'"{container.name}" on {entry.node}'
+        one = await find_container(fleet, values["container"], values["node"])
+        replies = await fleet.ask_all(one.node, lambda backend: compare_container(backend, one, values))
+        what = f'"{one.name}" on {one.node}'
     else:
         replies = await fleet.ask_all(values["node"], lambda backend: compare_node(backend, values))
         what = f"the containers of {', '.join(list(replies.answers)[:5])}"
-    parts = list(replies.need_one().answers.values())
+    parts = list(replies.answers.values())
     pairs = sorted((pair for part in parts for pair in part.pairs), key=lambda pair: -pair.weight)
     changed = [pair for pair in pairs if abs(pair.change) >= SAME_SHARE]
     shown = changed or pairs[:3]
@@ -227,6 +226,11 @@ def render_headline(what: str, changed: list[WindowPair], pairs: list[WindowPair
 def render_pair(pair: WindowPair, windows: Windows) -> ToolFinding:
     before, after = pair.before, pair.after
     first, second, unit = before.avg, after.avg, after.unit
+    figures = {
+        f"{window}_{name}": getattr(one, name)
+        for name in ("avg", "max", "stddev")
+        for window, one in (("a", before), ("b", after))
+    }
     verb = "rose" if second > first else "fell" if second < first else "stayed"
     ratio = f" ({100 * (second - first) / abs(first):+.0f} %)" if first else ""
     who = f'"{pair.container}"' if pair.container else f"all containers of {pair.node}"
@@ -244,15 +248,7 @@ def render_pair(pair: WindowPair, windows: Windows) -> ToolFinding:
         missing_share=max(before.missing_share, after.missing_share),
         start_at=windows.first.span.from_ms / 1000,
         end_at=windows.second.span.to_ms / 1000,
-        evidence={
-            "a_avg": first,
-            "b_avg": second,
-            "a_max": before.max,
-            "b_max": after.max,
-            "a_stddev": before.stddev,
-            "b_stddev": after.stddev,
-            "restarts": pair.restarts or None,
-        },
+        evidence={**figures, "restarts": pair.restarts or None},
     )
 
 

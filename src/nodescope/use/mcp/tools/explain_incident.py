@@ -19,7 +19,7 @@ from nodescope.use.mcp.tools.shared.container import find_container
 from nodescope.use.mcp.tools.shared.leak import find_leaks
 from nodescope.use.mcp.tools.shared.merge_lives import is_material, merge_answers, render_finding
 from nodescope.use.mcp.tools.shared.restart import MOST_NAMED, find_restarts, make_event
-from nodescope.use.mcp.tools.shared.time_text import newest_of, read_moment, render_at, render_iso
+from nodescope.use.mcp.tools.shared.time_text import extent_of, read_moment, render_at, render_iso
 
 METRICS = ("memory", "cpu", "cpu_throttled", "pressure_memory", "pressure_cpu", "pressure_io")
 USUAL_MINUTES = 15
@@ -73,10 +73,10 @@ class NodeIncident:
 
 def look_around(backend: Backend, values: Values, container: Container | None) -> NodeIncident:
     about = backend.read_about()
-    newest_ms = newest_of(about)
+    there = extent_of(about)
+    oldest_ms, newest_ms = there.from_ms, there.to_ms
     at_ms = read_moment("at", values["at"], newest_ms)
     reach_ms = (values["minutes"] or USUAL_MINUTES) * 60_000
-    oldest_ms = about.from_ms if about.from_ms is not None else newest_ms
     if not oldest_ms <= at_ms <= newest_ms:
         raise ToolMisused(
             f"node {about.node} has no data at {render_moment(at_ms)}; it has "
@@ -200,12 +200,10 @@ def render_event(container: Container, event: ContainerEvent, newest_ms: int) ->
 
 
 async def run(fleet: Fleet, values: Values) -> ToolAnswer:
-    container = None
-    entries = fleet.choose(values["node"])
-    if values["container"]:
-        entry, container = await find_container(fleet, values["container"], values["node"])
-        entries = {entry.node: entry}
-    replies = (await fleet.ask(entries, lambda backend: look_around(backend, values, container))).need_one()
+    name, node = values["container"], values["node"]
+    container = await find_container(fleet, name, node) if name else None
+    node = container.node if container else node
+    replies = await fleet.ask_all(node, lambda backend: look_around(backend, values, container))
     parts = list(replies.answers.values())
     first = parts[0]
     everything = [finding for part in parts for finding in part.findings]

@@ -45,7 +45,7 @@ async def run(fleet: Fleet, values: Values) -> ToolAnswer:
         raise ToolMisused(render_none(containers, values))
     ordered = order(matching, sort, means)[:limit]
     rows = [render_row(one, abouts[one.node], means.get(one.newest.id), unit) for one in ordered]
-    first = ordered[0]
+    first = {"container": ordered[0].name, "node": ordered[0].node}
     return ToolAnswer(
         headline=render_headline(matching, abouts, ordered),
         findings=tuple(rows[:MOST_FINDINGS]),
@@ -54,11 +54,7 @@ async def run(fleet: Fleet, values: Values) -> ToolAnswer:
         looked_at=f"containers of {', '.join(list(abouts)[:8])}, over all of their data, sorted by {sort}",
         not_looked_at=("processes outside of containers",),
         nodes_away=replies.missing,
-        next_call=NextCall(
-            "summarize_container",
-            {"container": first.name, "node": first.node},
-            "how it does: figures, limits, restarts, warnings",
-        ),
+        next_call=NextCall("summarize_container", first, "how it does: figures, limits, restarts, warnings"),
     )
 
 

@@ -22,7 +22,6 @@ from nodescope.use.mcp.tools.shared.ranked import (
     rank_container,
     rank_device,
     render_row,
-    sort_rows,
 )
 from nodescope.use.mcp.tools.shared.time_text import OLD_SECONDS, join_clipped, read_span
 
@@ -61,7 +60,8 @@ async def run(fleet: Fleet, values: Values) -> ToolAnswer:
         return ToolAnswer(f"Cannot tell: {error}.", "not_collected", next_call=collected)
     parts = replies.answers
     devices = {node: part for node, part in parts.items() if part.metric.scope in COUNTED_SCOPES}
-    rows = sort_rows((devices or parts).values())
+    rows = [row for part in (devices or parts).values() for row in part.rows]
+    rows.sort(key=lambda row: (-row.level.mean, row.sorted_by))
     if not rows and not devices and values["namespace"]:
         known = ", ".join(sorted({name for part in parts.values() for name in part.namespaces})[:12])
         raise ToolMisused(

@@ -4,7 +4,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
-from nodescope.base.time_range import TimeRange
 from nodescope.use.answers.containers import Container, Life
 from nodescope.use.answers.events import ContainerEvent
 from nodescope.use.mcp.nodes.backend import Backend
@@ -21,33 +20,21 @@ Reply = TypeVar("Reply")
 
 
 @dataclass(frozen=True, slots=True)
-class ContainerSpan:
+class ContainerSpan(NodeSpan):
     """Lives of one container in a span of its node's data, oldest first."""
 
     container: Container
-    data: NodeSpan
     lives: list[Life]
-
-    @property
-    def span(self) -> TimeRange:
-        return self.data.span
-
-    @property
-    def newest_ms(self) -> int:
-        return self.data.newest_ms
 
     @property
     def ids(self) -> list[str]:
         """Of the lives that are looked at."""
         return [life.id for life in self.lives[-MOST_LIVES:]]
 
-    def render(self) -> str:
-        return self.data.render()
-
     def list_left_out(self) -> tuple[str, ...]:
         more = len(self.lives) - MOST_LIVES
         oldest = (f"the {more} oldest of its {len(self.lives)} lives",) if more > 0 else ()
-        return (*self.data.clipped, *oldest)
+        return (*self.clipped, *oldest)
 
     def read_events(self, backend: Backend) -> list[ContainerEvent]:
         ids = set(self.ids)
@@ -58,13 +45,15 @@ async def ask_container(
     fleet: Fleet, values: Values, question: Callable[[Backend, ContainerSpan], Reply]
 ) -> Reply:
     """The question put to the node of the container that the call names, about the span it names."""
-    entry, container = await find_container(fleet, values["container"], values["node"])
+    container = await find_container(fleet, values["container"], values["node"])
 
     def ask(backend: Backend) -> Reply:
         data = read_span(backend.read_about(), values["from"], values["to"])
-        return question(backend, ContainerSpan(container, data, find_lives(container, data)))
+        lives = find_lives(container, data)
+        seen = ContainerSpan(data.span, data.newest_ms, data.clipped, container, lives)
+        return question(backend, seen)
 
-    return (await fleet.ask({entry.node: entry}, ask)).need_one().answers[entry.node]
+    return (await fleet.ask_all(container.node, ask)).answers[container.node]
 
 
 def find_lives(container: Container, data: NodeSpan) -> list[Life]:

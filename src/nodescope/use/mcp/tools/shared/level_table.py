@@ -20,12 +20,12 @@ class LevelRow:
 
 
 def join_levels(
-    containers: Iterable[Container], levels: Sequence[MetricLevel], span: TimeRange
+    containers: Sequence[Container], levels: Sequence[MetricLevel], span: TimeRange
 ) -> list[LevelRow]:
     """One row for each container that has a sample, the highest mean first."""
     by_id = {level.id: level for level in levels}
     rows = []
-    interval = usual_interval(containers := list(containers), by_id, span)
+    interval = usual_interval(containers, by_id, span)
     for container in containers:
         mine = [(life, by_id[life.id]) for life in container.lives if life.id in by_id]
         samples = sum(level.samples for _, level in mine)

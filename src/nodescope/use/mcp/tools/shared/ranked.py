@@ -1,6 +1,6 @@
 """A metric's highest means, of containers or of what no container stands for: GPUs, disks, interfaces, nodes."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from nodescope.base.quantity import render_count, render_quantity
@@ -45,11 +45,6 @@ class RankedNode:
 
 
 Parts = Mapping[str, RankedNode]
-
-
-def sort_rows(parts: Iterable[RankedNode]) -> list[RankedRow]:
-    rows = (row for part in parts for row in part.rows)
-    return sorted(rows, key=lambda row: (-row.level.mean, row.sorted_by))
 
 
 def rank_container(row: LevelRow) -> RankedRow:

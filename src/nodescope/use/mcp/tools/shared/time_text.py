@@ -28,7 +28,7 @@ class NodeSpan:
 
     span: TimeRange
     newest_ms: int
-    clipped: tuple[str, ...] = ()
+    clipped: tuple[str, ...]
 
     def render(self) -> str:
         span, length = self.span, render_seconds(self.span.seconds)
@@ -39,7 +39,8 @@ class NodeSpan:
 
 def read_span(about: About, start: str | None, end: str | None, name: str = "the span") -> NodeSpan:
     """The given span on a node's own clock; the last hour of its data where none is given."""
-    newest_ms = newest_of(about)
+    there = extent_of(about)
+    oldest_ms, newest_ms = there.from_ms, there.to_ms
     to_ms = read_moment("to", end, newest_ms) if end else newest_ms
     from_ms = read_moment("from", start, newest_ms) if start else to_ms - USUAL_MS
     if from_ms >= to_ms:
@@ -47,31 +48,34 @@ def read_span(about: About, start: str | None, end: str | None, name: str = "the
             f"the span ends before it begins: from {render_moment(from_ms)} to {render_moment(to_ms)}; "
             'swap them, or give "from" alone (for example "-15m")'
         )
-    oldest_ms = about.from_ms if about.from_ms is not None else newest_ms
     if to_ms < oldest_ms or from_ms > newest_ms:
         raise ToolMisused(
             f"node {about.node} has no data from {render_moment(from_ms)} to {render_moment(to_ms)}; "
             f"it has {render_moment(oldest_ms)} to {render_moment(newest_ms)}: choose times in between"
         )
-    clipped = []
-    if from_ms < oldest_ms - CLIPPED_MS and start:
-        clipped.append(
-            f"{name} was asked from {render_moment(from_ms)}, but the data of {about.node} "
-            f"begins at {render_moment(oldest_ms)}"
-        )
-    if to_ms > newest_ms + CLIPPED_MS:
-        clipped.append(
-            f"{name} was asked until {render_moment(to_ms)}, but the data of {about.node} "
-            f"ends at {render_moment(newest_ms)}"
-        )
-    span = TimeRange(max(from_ms, oldest_ms), min(to_ms, newest_ms))
-    return NodeSpan(span, newest_ms, tuple(clipped))
+    # The usual hour may begin before the data does; nobody asked for it.
+    clipped = list_clipped(about.node, name, TimeRange(from_ms if start else oldest_ms, to_ms), there)
+    return NodeSpan(TimeRange(max(from_ms, oldest_ms), min(to_ms, newest_ms)), newest_ms, clipped)
 
 
-def newest_of(about: About) -> int:
+def list_clipped(node: str, name: str, given: TimeRange, there: TimeRange) -> tuple[str, ...]:
+    """Where the data begins later or ends earlier than the span that was given."""
+    sides = (
+        (given.from_ms < there.from_ms - CLIPPED_MS, "from", given.from_ms, "begins", there.from_ms),
+        (given.to_ms > there.to_ms + CLIPPED_MS, "until", given.to_ms, "ends", there.to_ms),
+    )
+    return tuple(
+        f"{name} was asked {word} {render_moment(asked_ms)}, but the data of {node} {verb} at {render_moment(data_ms)}"
+        for is_clipped, word, asked_ms, verb, data_ms in sides
+        if is_clipped
+    )
+
+
+def extent_of(about: About) -> TimeRange:
+    """From a node's oldest to its newest data."""
     if about.to_ms is None:
         raise NodeAway("it has no data yet")
-    return about.to_ms
+    return TimeRange(about.to_ms if about.from_ms is None else about.from_ms, about.to_ms)
 
 
 def read_moment(name: str, text: str, newest_ms: int) -> int:
