@@ -16,7 +16,7 @@ from tests.use.mcp.asking import Asker, asking, connected
 
 from nodescope.base.clock import SystemClock
 from nodescope.use.mcp.nodes.fleet import Fleet, NodeEntry, StaticDirectory
-from nodescope.use.mcp.nodes.viewer import ViewerNode, parse_address
+from nodescope.use.mcp.nodes.viewer import ViewerAccess, ViewerNode, parse_address
 from nodescope.use.mcp.protocol.server import build_server
 
 pytestmark = [pytest.mark.real, pytest.mark.xdist_group("mcp")]
@@ -37,7 +37,7 @@ def asking_viewers(viewers: dict[str, str], **more: str) -> Iterator[Asker]:
     """A server over these viewers; over `more` with a short deadline."""
     deadline_seconds = DEADLINE_SECONDS if more else 60.0
     backends = {
-        node: ViewerNode(node, parse_address(address), SystemClock(), deadline_seconds)
+        node: ViewerNode(node, parse_address(address), ViewerAccess(SystemClock(), deadline_seconds))
         for node, address in {**viewers, **more}.items()
     }
     entries = {node: NodeEntry(node, backend, node) for node, backend in backends.items()}

@@ -7,7 +7,6 @@ import os
 import signal
 import ssl
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,7 +17,7 @@ from nodescope.base.log import set_up_logging
 from nodescope.base.quantity import parse_seconds
 from nodescope.base.settings import Settings
 from nodescope.base.settings_load import LoadedSettings
-from nodescope.commands.options import add_address, read_guards
+from nodescope.commands.options import add_address, read_guards, read_quantity
 from nodescope.serve.server import build_server as build_http
 from nodescope.serve.server import open_socket
 from nodescope.serve.token import Token
@@ -26,6 +25,7 @@ from nodescope.wiring import choose_data, find_access
 
 if TYPE_CHECKING:
     from nodescope.use.mcp.nodes.fleet import Fleet, NodeDirectory
+    from nodescope.use.mcp.nodes.viewer import ViewerAccess
 
 EXAMPLE = """example:
   nodescope mcp ~/.local/state/nodescope --stdio
@@ -100,12 +100,7 @@ def check_kubernetes(options: argparse.Namespace) -> None:
 def build_fleet(options: argparse.Namespace, loaded: LoadedSettings) -> "Fleet":
     from nodescope.use.mcp.nodes.fleet import Fleet, JoinedDirectory
 
-    try:
-        deadline_seconds = parse_seconds(options.deadline)
-    except ValueError:
-        deadline_seconds = 0.0
-    if not 0.1 <= deadline_seconds <= 300:
-        raise SettingsRejected(f"--deadline {options.deadline} is not accepted; accepted: 100ms to 5m")
+    deadline_seconds = read_quantity(options, "deadline", parse_deadline, "100ms to 5m")
     directories: list[NodeDirectory] = []
     if options.viewer:
         directories.append(build_static(options, deadline_seconds))
@@ -114,6 +109,13 @@ def build_fleet(options: argparse.Namespace, loaded: LoadedSettings) -> "Fleet":
     if options.path or not directories:
         directories.append(build_local(options.path or [choose_data(loaded.settings, os.environ)]))
     return Fleet(JoinedDirectory(directories), SystemClock(), deadline_seconds)
+
+
+def parse_deadline(text: str) -> float:
+    seconds = parse_seconds(text)
+    if not 0.1 <= seconds <= 300:
+        raise ValueError(text)
+    return seconds
 
 
 def build_local(paths: list[Path]) -> "NodeDirectory":
@@ -134,19 +136,18 @@ def build_static(options: argparse.Namespace, deadline_seconds: float) -> "NodeD
     from nodescope.use.mcp.nodes.fleet import NodeEntry, StaticDirectory
     from nodescope.use.mcp.nodes.viewer import ViewerNode, parse_address
 
-    tls, token = read_credentials(options)
-    entries = {}
+    access = read_access(options, deadline_seconds)
+    entries: dict[str, NodeEntry] = {}
     for text in options.viewer:
-        node, equals, url = text.partition("=")
-        if not equals or not node or not url:
+        node, _, url = text.partition("=")
+        if not node or not url:
             raise SettingsRejected(
                 f"--viewer {text} is not accepted; accepted: NODE=URL such as worker-1=http://10.0.0.5:8050"
             )
         if node in entries:
             raise SettingsRejected(f"--viewer names {node} twice")
-        endpoint = parse_address(url, tls)
-        backend = ViewerNode(node, endpoint, SystemClock(), deadline_seconds, token)
-        entries[node] = NodeEntry(node, backend, endpoint.render())
+        endpoint = parse_address(url, access.tls)
+        entries[node] = NodeEntry(node, ViewerNode(node, endpoint, access), endpoint.render())
     return StaticDirectory(entries)
 
 
@@ -154,45 +155,41 @@ def build_discovery(
     options: argparse.Namespace, loaded: LoadedSettings, deadline_seconds: float
 ) -> "NodeDirectory":
     from nodescope.kube.client import Client
-    from nodescope.use.mcp.nodes.discovery import SELECTOR, PodDirectory, Ways
+    from nodescope.use.mcp.nodes.discovery import SELECTOR, PodDirectory
     from nodescope.use.mcp.nodes.viewer import VIEWER_PORT
 
-    access = find_access(loaded, os.environ)
-    if access.account is None:
-        raise SettingsRejected(f"--kubernetes: {access.absent}")
-    tls, token = read_credentials(options)
-    if tls is not None:
+    cluster = find_access(loaded, os.environ)
+    if cluster.account is None:
+        raise SettingsRejected(f"--kubernetes: {cluster.absent}")
+    access = read_access(options, deadline_seconds)
+    if access.tls is not None:
         # A pod's address is in no certificate; that our own authority signed it has to do.
-        tls.check_hostname = False
+        access.tls.check_hostname = False
     directory = PodDirectory(
-        Client(access.account),
-        Client(access.account),
+        Client(cluster.account),
+        Client(cluster.account),
         options.namespace or "",
         options.selector or SELECTOR,
-        Ways(options.viewer_port or VIEWER_PORT, tls, token),
-        SystemClock(),
-        deadline_seconds,
+        options.viewer_port or VIEWER_PORT,
+        access,
     )
-    directory.start()
+    directory.watch.start()
     return directory
 
 
-def read_credentials(options: argparse.Namespace) -> tuple[ssl.SSLContext | None, Callable[[], str]]:
-    """How viewers are asked: whom to trust, and the token as it is in the file now."""
+def read_access(options: argparse.Namespace, deadline_seconds: float) -> "ViewerAccess":
+    from nodescope.use.mcp.nodes.viewer import ViewerAccess
+
     try:
         tls = ssl.create_default_context(cafile=str(options.viewer_ca)) if options.viewer_ca else None
     except (OSError, ssl.SSLError) as error:
         raise SettingsRejected(f"--viewer-ca {options.viewer_ca}: {error.strerror or error}") from error
     path: Path | None = options.viewer_token_file
     if path is None:
-        return tls, lambda: ""
+        return ViewerAccess(SystemClock(), deadline_seconds, tls)
     if not path.is_file():
         raise SettingsRejected(f"--viewer-token-file {path}: no such file")
-
-    def read_token() -> str:
-        return path.read_text().strip()
-
-    return tls, read_token
+    return ViewerAccess(SystemClock(), deadline_seconds, tls, lambda: path.read_text().strip())
 
 
 def serve_stdio(fleet: "Fleet") -> int:
@@ -229,8 +226,7 @@ def serve_http(options: argparse.Namespace, settings: Settings, fleet: "Fleet") 
     scheme = "https" if settings.tls_cert else "http"
     address = f"{scheme}://{host}:{listener.getsockname()[1]}/mcp"
 
-    def leave(number: int, frame: object) -> None:
-        del frame
+    def leave(number: int, _: object) -> None:
         http.handle_exit(number, None)
 
     async def main() -> None:

@@ -44,7 +44,7 @@ def entry(node: Node, address: str = "here", reason: str = "") -> NodeEntry:
 
 
 def ask(fleet: Fleet) -> Replies[About]:
-    return anyio.run(partial(fleet.read_abouts, fleet.choose(None)))
+    return anyio.run(partial(fleet.ask, fleet.choose(None), lambda backend: backend.read_about()))
 
 
 def test_a_node_that_hangs_is_named_after_its_deadline() -> None:

@@ -7,20 +7,18 @@ server is away what was known stays; a node that then does not answer is
 looked up anew before it is given up.
 """
 
-import ssl
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from threading import Lock
 from typing import Any
 
-from nodescope.base.clock import Clock
 from nodescope.base.errors import NodescopeError
 from nodescope.base.text import clean_text
 from nodescope.kube.client import Client
 from nodescope.kube.watch import ObjectWatch
 from nodescope.serve.http_client import Endpoint
-from nodescope.use.mcp.nodes.fleet import NodeEntry
-from nodescope.use.mcp.nodes.viewer import VIEWER_PORT, ViewerNode
+from nodescope.use.mcp.nodes.fleet import NodeDirectory, NodeEntry
+from nodescope.use.mcp.nodes.viewer import ViewerAccess, ViewerNode
 
 # What our manifests put on the pods that have a viewer.
 SELECTOR = "app.kubernetes.io/name=nodescope,app.kubernetes.io/component=agent"
@@ -28,15 +26,6 @@ SELECTOR = "app.kubernetes.io/name=nodescope,app.kubernetes.io/component=agent"
 PORT_NAME = "viewer"
 
 Item = Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Ways:
-    """How a viewer in a pod is reached."""
-
-    port: int = VIEWER_PORT
-    tls: ssl.SSLContext | None = None
-    token: Callable[[], str] = lambda: ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +83,7 @@ def find_reason(about: Item, status: Item) -> str:
     return ""
 
 
-class PodDirectory:
+class PodDirectory(NodeDirectory):
     """Kept up to date by a watch; asks the API server itself when a node fails."""
 
     def __init__(
@@ -103,37 +92,29 @@ class PodDirectory:
         lookup: Client,
         namespace: str,
         selector: str,
-        ways: Ways,
-        clock: Clock,
-        deadline_seconds: float,
+        port: int,
+        access: ViewerAccess,
     ) -> None:
         self._path = f"/api/v1/namespaces/{namespace}/pods" if namespace else "/api/v1/pods"
         self._selector = selector
-        self._ways = ways
-        self._clock = clock
-        self._deadline_seconds = deadline_seconds
+        self._port = port
+        self._access = access
         self._lookup = lookup
         self._lookup_lock = Lock()
         self._lock = Lock()
         self._pods: dict[str, Pod] = {}
         self._backends: dict[tuple[str, str], ViewerNode] = {}
-        self.watch = ObjectWatch(client, self._path, {"labelSelector": selector}, self, clock)
-
-    def start(self) -> None:
-        self.watch.start()
-
-    def stop(self) -> None:
-        self.watch.stop()
+        self.watch = ObjectWatch(client, self._path, {"labelSelector": selector}, self, access.clock)
 
     # -- what the watch says ------------------------------------------------------
 
     def replace(self, items: Iterable[Item]) -> None:
-        pods = [parse_pod(item, self._ways.port) for item in items]
+        pods = [parse_pod(item, self._port) for item in items]
         with self._lock:
             self._pods = {pod.uid: pod for pod in pods if pod is not None}
 
     def change(self, item: Item) -> None:
-        pod = parse_pod(item, self._ways.port)
+        pod = parse_pod(item, self._port)
         with self._lock:
             if pod is not None:
                 self._pods[pod.uid] = pod
@@ -146,10 +127,8 @@ class PodDirectory:
 
     def entries(self) -> Mapping[str, NodeEntry]:
         with self._lock:
-            best: dict[str, Pod] = {}
-            for pod in self._pods.values():
-                if pod.node not in best or pod.rank > best[pod.node].rank:
-                    best[pod.node] = pod
+            # Of one node's the last stays, which is the best.
+            best = {pod.node: pod for pod in sorted(self._pods.values(), key=lambda pod: pod.rank)}
             entries = {node: self._entry(pod) for node, pod in best.items()}
             used = {(entry.node, entry.address) for entry in entries.values()}
             for gone in [key for key in self._backends if key not in used]:
@@ -157,12 +136,10 @@ class PodDirectory:
         return entries
 
     def _entry(self, pod: Pod) -> NodeEntry:
-        endpoint = Endpoint(pod.ip, pod.port, self._ways.tls)
+        endpoint = Endpoint(pod.ip, pod.port, self._access.tls)
         key = (pod.node, endpoint.render())
         if key not in self._backends:
-            self._backends[key] = ViewerNode(
-                pod.node, endpoint, self._clock, self._deadline_seconds, self._ways.token
-            )
+            self._backends[key] = ViewerNode(pod.node, endpoint, self._access)
         return NodeEntry(pod.node, self._backends[key], endpoint.render(), pod.reason)
 
     def resolve(self, node: str) -> NodeEntry | None:
@@ -174,7 +151,7 @@ class PodDirectory:
             except NodescopeError:
                 # Away as well: what the watch knows is all there is.
                 return self.entries().get(node)
-        pods = [pod for item in items if (pod := parse_pod(item, self._ways.port))]
+        pods = [pod for item in items if (pod := parse_pod(item, self._port))]
         with self._lock:
             self._pods = {uid: pod for uid, pod in self._pods.items() if pod.node != node}
             self._pods.update({pod.uid: pod for pod in pods})

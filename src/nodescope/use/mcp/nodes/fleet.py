@@ -7,7 +7,6 @@ answer; the others' answers stand.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Generic, Protocol, TypeVar
 
 import anyio
@@ -16,8 +15,6 @@ from anyio import to_thread
 from nodescope.base.clock import Clock
 from nodescope.base.errors import NodescopeError, RequestRejected
 from nodescope.base.text import clean_text, hint_nearest
-from nodescope.use.answers.overview import About
-from nodescope.use.answers.refusal import Refused
 from nodescope.use.mcp.nodes.backend import Backend
 from nodescope.use.mcp.protocol.errors import NodeAway, ToolMisused
 
@@ -25,8 +22,7 @@ Reply = TypeVar("Reply")
 
 # Requests in flight: enough to hide the way to 100 nodes, few enough for one small process.
 AT_ONCE = 16
-# A list answers within a second, a study within a few; beyond is trouble.
-DEADLINE_SECONDS = 10.0
+LATE = "not asked in time: too many other nodes did not answer"
 # However many nodes hang, a question ends after this many deadlines.
 MOST_DEADLINES = 3
 
@@ -49,44 +45,44 @@ class NodeDirectory(Protocol):
 
     def resolve(self, node: str) -> NodeEntry | None:
         """Looked up anew, after a failure; None when the node is gone."""
-        ...
+        return self.entries().get(node)
 
     def trouble(self) -> str:
         """Why the list itself cannot be trusted; empty when it can."""
-        ...
+        return ""
 
 
 @dataclass(slots=True)
 class Replies(Generic[Reply]):
     """Answers by node, in order of names; who refused and who did not answer, with reasons."""
 
+    away: dict[str, str]
     answers: dict[str, Reply] = field(default_factory=dict)
-    refused: dict[str, str] = field(default_factory=dict)
-    away: dict[str, str] = field(default_factory=dict)
-    errors: dict[str, ToolMisused] = field(default_factory=dict)
+    refused: dict[str, ToolMisused] = field(default_factory=dict)
+
+    @property
+    def missing(self) -> dict[str, str]:
+        """Whose part is not in the answer, and why."""
+        return {**self.away, **{node: str(error) for node, error in sorted(self.refused.items())}}
 
     def need_one(self) -> "Replies[Reply]":
         """At least one answer, else an error that says why there is none."""
         if self.answers:
             return self
-        if self.errors:
-            raise self.errors[min(self.errors)]
+        if self.refused:
+            raise self.refused[min(self.refused)]
         reasons = "; ".join(f"{node}: {reason}" for node, reason in list(self.away.items())[:5])
         raise ToolMisused(f"no node answered ({reasons}); call list_nodes to see which are ready")
 
 
+@dataclass(frozen=True, slots=True)
 class Fleet:
     """The nodes that can be asked."""
 
-    def __init__(
-        self, directory: NodeDirectory, clock: Clock, deadline_seconds: float = DEADLINE_SECONDS
-    ) -> None:
-        self.directory = directory
-        self.clock = clock
-        self.deadline_seconds = deadline_seconds
-
-    def now_ms(self) -> int:
-        return self.clock.wall_ns() // 1_000_000
+    directory: NodeDirectory
+    clock: Clock
+    deadline_seconds: float
+    """For a node's answer: a list takes a second, a study a few."""
 
     def choose(self, node: str | None) -> dict[str, NodeEntry]:
         """All nodes, or the one that was named; a miss is answered with the nearest name."""
@@ -114,24 +110,19 @@ class Fleet:
     ) -> Replies[Reply]:
         """The question put to every node on threads; in order of names whatever came first."""
         deadline_seconds = deadline_seconds or self.deadline_seconds
-        replies: Replies[Reply] = Replies()
-        ready = [entry for entry in entries.values() if not entry.reason]
-        replies.away.update({entry.node: entry.reason for entry in entries.values() if entry.reason})
-        waiting = {entry.node for entry in ready}
+        replies: Replies[Reply] = Replies({node: entry.reason or LATE for node, entry in entries.items()})
         turns = anyio.Semaphore(AT_ONCE)
         with anyio.move_on_after(deadline_seconds * MOST_DEADLINES):
             async with anyio.create_task_group() as group:
-                for entry in ready:
-                    group.start_soon(
-                        partial(self._ask_one, entry, question, deadline_seconds, turns, replies, waiting)
-                    )
-        for node in waiting:
-            replies.away[node] = "not asked in time: too many other nodes did not answer"
-        for part in (replies.answers, replies.refused, replies.away):
-            ordered = dict(sorted(part.items()))
-            part.clear()
-            part.update(ordered)  # type: ignore[arg-type]
+                for entry in entries.values():
+                    if not entry.reason:
+                        group.start_soon(self._ask_one, entry, question, deadline_seconds, turns, replies)
+        replies.answers = dict(sorted(replies.answers.items()))
         return replies
+
+    async def ask_all(self, node: str | None, question: Callable[[Backend], Reply]) -> Replies[Reply]:
+        """All nodes, or the one that was named: at least one answers, else an error."""
+        return (await self.ask(self.choose(node), question)).need_one()
 
     async def _ask_one(
         self,
@@ -140,7 +131,6 @@ class Fleet:
         deadline_seconds: float,
         turns: anyio.Semaphore,
         replies: Replies[Reply],
-        waiting: set[str],
     ) -> None:
         async with turns:
             try:
@@ -148,16 +138,14 @@ class Fleet:
                     replies.answers[entry.node] = await self._try_twice(entry, question)
             except TimeoutError:
                 replies.away[entry.node] = f"no answer within {deadline_seconds:g} s"
-            except NodeAway as error:
-                replies.away[entry.node] = str(error)
-            except (RequestRejected, ToolMisused) as error:
-                replies.refused[entry.node] = sentence = render_refusal(error)
-                replies.errors[entry.node] = (
-                    error if isinstance(error, ToolMisused) else ToolMisused(sentence)
-                )
+            except RequestRejected as error:
+                replies.refused[entry.node] = ToolMisused(f"{error} {error.hint}".strip())
+            except ToolMisused as error:
+                replies.refused[entry.node] = error
             except (NodescopeError, OSError) as error:
                 replies.away[entry.node] = str(error) or type(error).__name__
-            waiting.discard(entry.node)
+            if entry.node in replies.answers or entry.node in replies.refused:
+                del replies.away[entry.node]
 
     async def _try_twice(self, entry: NodeEntry, question: Callable[[Backend], Reply]) -> Reply:
         """Once more where the node has moved meanwhile: its pod was replaced."""
@@ -168,14 +156,6 @@ class Fleet:
             if now is None or now.reason or now.address == entry.address:
                 raise
             return await run(question, now.backend)
-
-    async def read_abouts(self, entries: Mapping[str, NodeEntry]) -> Replies[About]:
-        return await self.ask(entries, lambda backend: backend.read_about())
-
-
-def render_refusal(error: NodescopeError) -> str:
-    """With what would be accepted, where the node says so."""
-    return f"{error} {error.hint}".strip() if isinstance(error, Refused) else str(error)
 
 
 Argument = TypeVar("Argument")
@@ -188,7 +168,7 @@ async def run(function: Callable[[Argument], Reply], argument: Argument) -> Repl
     )
 
 
-class StaticDirectory:
+class StaticDirectory(NodeDirectory):
     """Viewers whose addresses were given."""
 
     def __init__(self, entries: Mapping[str, NodeEntry]) -> None:
@@ -197,24 +177,16 @@ class StaticDirectory:
     def entries(self) -> Mapping[str, NodeEntry]:
         return self._entries
 
-    def resolve(self, node: str) -> NodeEntry | None:
-        return self._entries.get(node)
 
-    def trouble(self) -> str:
-        return ""
-
-
-class JoinedDirectory:
+class JoinedDirectory(NodeDirectory):
     """Several directories as one; of one name the first counts."""
 
     def __init__(self, directories: Sequence[NodeDirectory]) -> None:
         self._directories = tuple(directories)
 
     def entries(self) -> Mapping[str, NodeEntry]:
-        found: dict[str, NodeEntry] = {}
-        for directory in reversed(self._directories):
-            found.update(directory.entries())
-        return found
+        parts = (directory.entries() for directory in reversed(self._directories))
+        return {node: entry for part in parts for node, entry in part.items()}
 
     def resolve(self, node: str) -> NodeEntry | None:
         return next((entry for directory in self._directories if (entry := directory.resolve(node))), None)

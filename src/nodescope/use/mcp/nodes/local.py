@@ -1,7 +1,7 @@
 """Nodes from data folders on this machine: files, and the log of an agent that still writes."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from nodescope import __version__
@@ -18,14 +18,14 @@ from nodescope.use.answers.ranking import list_busiest
 from nodescope.use.answers.snapshots import NodeFolders, ServedNode, View
 from nodescope.use.answers.timeseries import Timeseries, TimeseriesRequest, read_timeseries
 from nodescope.use.mcp.nodes.backend import clean_about, clean_lives, clean_metric
-from nodescope.use.mcp.nodes.fleet import NodeEntry
+from nodescope.use.mcp.nodes.fleet import NodeDirectory, NodeEntry
 from nodescope.use.studies import StudyAnswer
 
 # Files that do not say whose they are.
 NAMELESS = "unnamed"
 
 
-class LocalFolders:
+class LocalFolders(NodeDirectory):
     """Nodes of data folders on this machine, found anew as folders fill."""
 
     def __init__(self, paths: Sequence[Path], clock: Clock) -> None:
@@ -34,10 +34,7 @@ class LocalFolders:
 
     def entries(self) -> Mapping[str, NodeEntry]:
         names = [name_of(node) for node in self.folders.snapshot().nodes]
-        return {name: NodeEntry(name, LocalNode(self, name), "this machine") for name in names}
-
-    def resolve(self, node: str) -> NodeEntry | None:
-        return self.entries().get(node)
+        return {name: NodeEntry(name, LocalNode(self.folders, name), "this machine") for name in names}
 
     def trouble(self) -> str:
         """Why there is nothing to ask; empty when there is."""
@@ -55,15 +52,15 @@ def name_of(node: ServedNode) -> str:
     return clean_text(node.name) or NAMELESS
 
 
+@dataclass(frozen=True, slots=True)
 class LocalNode:
     """One node of these folders."""
 
-    def __init__(self, local: LocalFolders, node: str) -> None:
-        self._local = local
-        self._node = node
+    _folders: NodeFolders
+    _node: str
 
     def _view(self) -> View:
-        view = self._local.folders.view()
+        view = self._folders.view()
         found = tuple(node for node in view.nodes if name_of(node) == self._node)
         if not found:
             raise RequestRejected(f'there is no data of node "{self._node}" any more')

@@ -7,6 +7,7 @@ What a viewer says about tenants is cleaned here, whatever the viewer did.
 import json
 import ssl
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -58,21 +59,24 @@ def parse_address(text: str, tls: ssl.SSLContext | None = None) -> Endpoint:
         ) from None
 
 
+@dataclass(frozen=True, slots=True)
+class ViewerAccess:
+    """How viewers are asked: by when, whom to trust, and the token as it is in its file now."""
+
+    clock: Clock
+    deadline_seconds: float
+    tls: ssl.SSLContext | None = None
+    token: Callable[[], str] = lambda: ""
+
+
 class ViewerNode:
     """One node of one viewer."""
 
-    def __init__(
-        self,
-        node: str,
-        endpoint: Endpoint,
-        clock: Clock,
-        deadline_seconds: float,
-        token: Callable[[], str] = lambda: "",
-    ) -> None:
+    def __init__(self, node: str, endpoint: Endpoint, access: ViewerAccess) -> None:
         self._node = node
-        self._clock = clock
-        self._token = token
-        self._client = HttpClient(endpoint, deadline_seconds, ANSWER_BYTES, kept=KEPT, clock=clock)
+        self._clock = clock = access.clock
+        self._token = access.token
+        self._client = HttpClient(endpoint, access.deadline_seconds, ANSWER_BYTES, kept=KEPT, clock=clock)
         self._only: dict[str, str] | None = None
         self._metrics: tuple[int, list[MetricRow]] | None = None
         self._lives: tuple[int, list[Life]] | None = None
@@ -87,7 +91,7 @@ class ViewerNode:
     def read_metrics(self) -> list[MetricRow]:
         mono_ns = self._clock.mono_ns()
         if self._metrics is None or mono_ns - self._metrics[0] > METRICS_NS:
-            rows = parse_metrics(self._ask("/api/metrics", self._narrowed()))
+            rows = parse_metrics(self._ask_node("/api/metrics", {}))
             self._metrics = (mono_ns, [clean_metric(row) for row in rows])
         return self._metrics[1]
 
@@ -96,26 +100,26 @@ class ViewerNode:
         mono_ns = self._clock.mono_ns()
         if self._lives is None or mono_ns - self._lives[0] > LIVES_NS:
             query = {"metric": NO_METRIC, "limit": str(ROWS), "sort": "last_seen", "range": "all"}
-            table = parse_containers(self._ask("/api/containers", {**query, **self._narrowed()}))
+            table = parse_containers(self._ask_node("/api/containers", query))
             self._lives = (mono_ns, clean_lives([row.life for row in table.rows], self._node))
         return [life for life in self._lives[1] if span is None or life.is_within(span)]
 
     def read_timeseries(self, metric: str, span: TimeRange, ids: Sequence[str] | None) -> Timeseries:
         query = {"metric": metric, **name_ids(ids), **ONE_FIGURE, **render_span(span)}
-        return EXACT_TIMESERIES.parse(self._ask("/api/timeseries", {**query, **self._narrowed()}))
+        return EXACT_TIMESERIES.parse(self._ask_node("/api/timeseries", query))
 
     def run_studies(self, study: str, metric: str, ids: Sequence[str], span: TimeRange) -> list[StudyAnswer]:
-        query = {"metric": metric, **name_ids(ids), **render_span(span), **self._narrowed()}
-        return parse_studies(self._ask(f"/api/study/{quote(study)}", query))
+        query = {"metric": metric, **name_ids(ids), **render_span(span)}
+        return parse_studies(self._ask_node(f"/api/study/{quote(study)}", query))
 
     def list_busiest(self, metric: str, span: TimeRange) -> list[str]:
         query = {"metric": metric, "sort": "value", "limit": str(STUDIES_MOST), **render_span(span)}
-        table = parse_containers(self._ask("/api/containers", {**query, **self._narrowed()}))
+        table = parse_containers(self._ask_node("/api/containers", query))
         return [row.life.id for row in table.rows if row.figure]
 
     def read_events(self, span: TimeRange) -> list[ContainerEvent]:
-        query = {"limit": str(EVENTS_MOST), **render_span(span), **self._narrowed()}
-        return list(EVENTS.parse(self._ask("/api/events", query)).events)
+        query = {"limit": str(EVENTS_MOST), **render_span(span)}
+        return list(EVENTS.parse(self._ask_node("/api/events", query)).events)
 
     # -- which node of the viewer -------------------------------------------------
 
@@ -130,10 +134,10 @@ class ViewerNode:
             listed = ", ".join(clean_text(name, 60) for name in names[:5])
             raise NodeAway(f"its viewer serves {len(names)} nodes ({listed}), none of that name")
 
-    def _narrowed(self) -> dict[str, str]:
+    def _ask_node(self, path: str, query: Mapping[str, str]) -> Any:
         if self._only is None:
             self._choose_node(self._ask("/api/instance", {}))
-        return self._only or {}
+        return self._ask(path, {**query, **(self._only or {})})
 
     # -- the wire -----------------------------------------------------------------
 

@@ -8,7 +8,7 @@ is counted, never cut in the middle.
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from nodescope.base.text import clean_text
@@ -60,12 +60,12 @@ class ToolFinding:
             "container": self.container and clean_text(self.container, NAME_CHARACTERS),
             "metric": self.metric and clean_text(self.metric, NAME_CHARACTERS),
             "unit": self.unit,
-            "confidence": None if self.confidence is None else round(self.confidence, 3),
+            "confidence": rounded(self.confidence, 3),
             "samples": self.samples,
-            "missing_share": None if self.missing_share is None else round(self.missing_share, 4),
-            "from": round_time(self.start_at),
-            "to": round_time(self.end_at),
-            "at": round_time(self.at),
+            "missing_share": rounded(self.missing_share, 4),
+            "from": rounded(self.start_at, 3),
+            "to": rounded(self.end_at, 3),
+            "at": rounded(self.at, 3),
             "when": self.when,
             "evidence": {name: tidy(value) for name, value in self.evidence.items() if value is not None},
         }
@@ -79,9 +79,6 @@ class NextCall:
     tool: str
     arguments: Mapping[str, Fact]
     why: str
-
-    def to_json(self) -> dict[str, Any]:
-        return {"tool": self.tool, "arguments": dict(self.arguments), "why": self.why}
 
     def render(self) -> str:
         given = ", ".join(
@@ -120,21 +117,16 @@ class ToolAnswer:
             "findings": [finding.to_json() for finding in self.findings],
             "not_looked_at": [clean_text(line, SENTENCE_CHARACTERS) for line in self.not_looked_at],
         }
-        if self.figures:
-            content["figures"] = {name: tidy(value) for name, value in self.figures.items()}
-        if self.names:
-            content["names"] = [clean_text(name, NAME_CHARACTERS) for name in self.names]
-        if self.studies:
-            content["studies"] = dict(self.studies)
-        if self.nodes_away:
-            content["nodes_not_answering"] = [
-                {"node": node, "reason": clean_text(reason, 200)} for node, reason in self.nodes_away.items()
-            ]
-        if self.left_out:
-            content["left_out"] = self.left_out
-        if self.next_call:
-            content["next"] = self.next_call.to_json()
-        return content
+        away = [{"node": node, "reason": clean_text(why, 200)} for node, why in self.nodes_away.items()]
+        further = {
+            "figures": {name: tidy(value) for name, value in self.figures.items()},
+            "names": [clean_text(name, NAME_CHARACTERS) for name in self.names],
+            "studies": dict(self.studies),
+            "nodes_not_answering": away,
+            "left_out": self.left_out,
+            "next": self.next_call and asdict(self.next_call),
+        }
+        return {**content, **{name: value for name, value in further.items() if value}}
 
     def render(self) -> str:
         """The short text: enough to act on where only text is shown."""
@@ -147,20 +139,17 @@ class ToolAnswer:
         if self.names:
             lines.append(f"Names: {join_names(self.names)}")
         if self.nodes_away:
-            away = [
-                f"{node} ({clean_text(reason, 80)})" for node, reason in list(self.nodes_away.items())[:5]
-            ]
-            rest = f" and {len(self.nodes_away) - 5} more" if len(self.nodes_away) > 5 else ""
-            lines.append(f"Did not answer: {', '.join(away)}{rest}.")
+            away = [f"{node} ({clean_text(reason, 80)})" for node, reason in self.nodes_away.items()]
+            rest = f" and {len(away) - 5} more" if len(away) > 5 else ""
+            lines.append(f"Did not answer: {', '.join(away[:5])}{rest}.")
         if self.next_call:
             lines.append(f"Next: {self.next_call.render()}")
         return "\n".join(lines)
 
     def _weightiest(self) -> list[ToolFinding]:
         """As many as the text has room for, in the order of the answer."""
-        places = range(len(self.findings))
-        heaviest = sorted(places, key=lambda place: (-self.findings[place].weight, place))
-        return [self.findings[place] for place in sorted(heaviest[:SHOWN_FINDINGS])]
+        heaviest = sorted(enumerate(self.findings), key=lambda one: -one[1].weight)
+        return [finding for _, finding in sorted(heaviest[:SHOWN_FINDINGS], key=lambda one: one[0])]
 
 
 def join_names(names: Sequence[str]) -> str:
@@ -213,9 +202,8 @@ def shorten(answer: ToolAnswer) -> ToolAnswer:
     if answer.names:
         return replace(answer, names=answer.names[: len(answer.names) // 2])
     if answer.findings:
-        places = range(len(answer.findings))
-        lightest = min(places, key=lambda place: (answer.findings[place].weight, -place))
-        kept = tuple(one for place, one in enumerate(answer.findings) if place != lightest)
+        lightest = min(reversed(answer.findings), key=lambda one: one.weight)
+        kept = tuple(one for one in answer.findings if one is not lightest)
         return replace(answer, findings=kept, left_out=answer.left_out + 1)
     if answer.not_looked_at:
         return replace(answer, not_looked_at=answer.not_looked_at[:-1])
@@ -236,31 +224,35 @@ def size_of(text: str, content: Mapping[str, Any]) -> int:
 
 def tidy(value: Fact) -> Fact:
     """Nine significant figures, a byte of a gigabyte; JSON knows no NaN and no infinity."""
-    if isinstance(value, bool) or value is None:
-        return value
     if isinstance(value, float):
         return float(f"{value:.9g}") if abs(value) < float("inf") else None
-    if isinstance(value, str):
-        return clean_text(value, SENTENCE_CHARACTERS)
-    return value
+    return clean_text(value, SENTENCE_CHARACTERS) if isinstance(value, str) else value
 
 
-def round_time(seconds: float | None) -> float | None:
-    return None if seconds is None else round(seconds, 3)
+def rounded(value: float | None, decimals: int) -> float | None:
+    return None if value is None else round(value, decimals)
 
 
 # -- the schema ----------------------------------------------------------------------
 
+TEXT = {"type": "string"}
 FACTS = {"type": "object", "additionalProperties": {"type": ["string", "number", "boolean", "null"]}}
+
+
+def object_of(**properties: Mapping[str, Any]) -> dict[str, Any]:
+    """That has all of these."""
+    return {"type": "object", "properties": properties, "required": list(properties)}
+
+
 FINDING_SCHEMA = {
     "type": "object",
     "properties": {
         "sentence": {"type": "string", "description": "the finding in words, with numbers and times"},
-        "kind": {"type": "string"},
-        "node": {"type": "string"},
+        "kind": TEXT,
+        "node": TEXT,
         "container": {"type": "string", "description": "pod/container; accepted by the other tools"},
-        "metric": {"type": "string"},
-        "unit": {"type": "string"},
+        "metric": TEXT,
+        "unit": TEXT,
         "confidence": {"type": "number", "minimum": 0, "maximum": 1},
         "samples": {"type": "integer"},
         "missing_share": {"type": "number", "description": "of the samples due, those not there"},
@@ -277,30 +269,15 @@ ANSWER_SCHEMA: dict[str, Any] = {
     "properties": {
         "headline": {"type": "string", "description": "the answer in one sentence"},
         "status": {"enum": ["found", "none", "not_enough_data", "not_collected"]},
-        "looked_at": {"type": "string"},
+        "looked_at": TEXT,
         "findings": {"type": "array", "items": FINDING_SCHEMA, "maxItems": MOST_FINDINGS},
         "figures": FACTS,
-        "names": {"type": "array", "items": {"type": "string"}, "maxItems": MOST_NAMES},
-        "studies": {"type": "object", "additionalProperties": {"type": "string"}},
-        "not_looked_at": {"type": "array", "items": {"type": "string"}},
-        "nodes_not_answering": {
-            "type": "array",
-            "items": {
-                "type": "object",
-                "properties": {"node": {"type": "string"}, "reason": {"type": "string"}},
-                "required": ["node", "reason"],
-            },
-        },
+        "names": {"type": "array", "items": TEXT, "maxItems": MOST_NAMES},
+        "studies": {"type": "object", "additionalProperties": TEXT},
+        "not_looked_at": {"type": "array", "items": TEXT},
+        "nodes_not_answering": {"type": "array", "items": object_of(node=TEXT, reason=TEXT)},
         "left_out": {"type": "integer", "description": "findings that did not fit; narrow the question"},
-        "next": {
-            "type": "object",
-            "properties": {
-                "tool": {"type": "string"},
-                "arguments": {"type": "object"},
-                "why": {"type": "string"},
-            },
-            "required": ["tool", "arguments", "why"],
-        },
+        "next": object_of(tool=TEXT, arguments={"type": "object"}, why=TEXT),
     },
     "required": ["headline", "status", "findings", "not_looked_at"],
 }

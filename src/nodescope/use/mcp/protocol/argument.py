@@ -33,13 +33,11 @@ class Argument:
     """Where a required value is found."""
 
     def schema(self) -> dict[str, Any]:
-        content: dict[str, Any] = {"description": self.help}
         if self.kind == "count":
-            return {"type": "integer", "minimum": self.least, "maximum": self.most, **content}
-        content["type"] = "string"
-        if self.choices:
-            content["enum"] = list(self.choices)
-        return content
+            limits = {"minimum": self.least, "maximum": self.most}
+            return {"type": "integer", **limits, "description": self.help}
+        choices = {"enum": list(self.choices)} if self.choices else {}
+        return {"description": self.help, "type": "string", **choices}
 
     def check(self, value: object) -> str | int:
         if self.kind == "count":

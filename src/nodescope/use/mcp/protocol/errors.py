@@ -6,7 +6,10 @@ What can go wrong between a question and its answer:
   + ToolMisused         the call itself: says what is wrong, what is accepted, what to try
 """
 
+from collections.abc import Collection
+
 from nodescope.base.errors import NodescopeError
+from nodescope.base.text import clean_text, hint_nearest
 
 
 class NodeAway(NodescopeError):
@@ -15,3 +18,9 @@ class NodeAway(NodescopeError):
 
 class ToolMisused(NodescopeError):
     """The call cannot be answered as made; the text tells how to make it."""
+
+
+def render_no_such(what: str, name: str, known: Collection[str], most_characters: int = 80) -> str:
+    """A name that is not there, the nearest that is, and all there are."""
+    shown = clean_text(name, most_characters)
+    return f'no {what} "{shown}"{hint_nearest(shown, known)}; there are: {", ".join(known)}'

@@ -38,56 +38,50 @@ class Readiness:
     def __init__(self, fleet: Fleet) -> None:
         self._fleet = fleet
         self._until_mono_ns = -1
-        self._known: tuple[bool, dict[str, Any]] = (False, {})
+        self._known: dict[str, Any] = {}
 
-    async def judge(self) -> tuple[bool, dict[str, Any]]:
+    async def judge(self) -> dict[str, Any]:
         mono_ns = self._fleet.clock.mono_ns()
         if mono_ns >= self._until_mono_ns:
             self._known = await self._look()
             self._until_mono_ns = self._fleet.clock.mono_ns() + READY_NS
         return self._known
 
-    async def _look(self) -> tuple[bool, dict[str, Any]]:
+    async def _look(self) -> dict[str, Any]:
         try:
             entries = self._fleet.choose(None)
         except ToolMisused as error:
-            return False, {"ready": False, "reason": str(error), "nodes": 0}
+            return {"ready": False, "reason": str(error), "nodes": 0}
         replies = await self._fleet.ask(entries, lambda backend: backend.read_about(), READY_SECONDS)
-        away = {**replies.away, **replies.refused}
-        content = {
+        return {
             "ready": bool(replies.answers),
             "nodes": len(entries),
             "nodes_ready": len(replies.answers),
-            "not_ready": {node: clean_text(reason, 200) for node, reason in list(away.items())[:20]},
+            "not_ready": {
+                node: clean_text(reason, 200) for node, reason in list(replies.missing.items())[:20]
+            },
             "reason": clean_text(self._fleet.directory.trouble(), 400)
             or ("" if replies.answers else "no node answers"),
         }
-        return bool(replies.answers), content
 
 
 def build_app(server: Server[Any], fleet: Fleet, hosts: Sequence[str], admits: Admits | None) -> ASGIApp:
     """The whole application; `server.session_manager.run()` must be entered around serving it."""
     readiness = Readiness(fleet)
 
-    async def health(request: Request) -> Response:
-        del request
+    async def health(_: Request) -> Response:
         return make_json({"live": True, "version": __version__})
 
-    async def ready(request: Request) -> Response:
-        del request
-        is_ready, content = await readiness.judge()
-        return make_json(content, 200 if is_ready else 503)
+    async def ready(_: Request) -> Response:
+        content = await readiness.judge()
+        return make_json(content, 200 if content["ready"] else 503)
 
     app = server.streamable_http_app(
         json_response=True,
         stateless_http=True,
         max_request_body_size=BODY_BYTES,
         transport_security=build_security(hosts),
-        custom_starlette_routes=[
-            Route("/healthz", health),
-            Route("/health", health),
-            Route("/readyz", ready),
-        ],
+        custom_starlette_routes=[Route(path, ready if path == "/readyz" else health) for path in PROBES],
     )
     gate = Gate(app, admits)
 

@@ -17,12 +17,12 @@ from mcp.shared.exceptions import MCPError
 from nodescope import __version__
 from nodescope.base.errors import NodescopeError
 from nodescope.base.log import Log
-from nodescope.base.text import clean_text, hint_nearest
+from nodescope.base.text import clean_text
 from nodescope.use.mcp.nodes.fleet import Fleet
 from nodescope.use.mcp.protocol.answer import ANSWER_SCHEMA, fit
 from nodescope.use.mcp.protocol.argument import build_schema, check_arguments
 from nodescope.use.mcp.protocol.completion import complete
-from nodescope.use.mcp.protocol.errors import ToolMisused
+from nodescope.use.mcp.protocol.errors import ToolMisused, render_no_such
 from nodescope.use.mcp.protocol.instructions import INSTRUCTIONS
 from nodescope.use.mcp.protocol.prompts import PROMPTS, build_prompt
 from nodescope.use.mcp.protocol.resources import RESOURCES, read_resource
@@ -41,7 +41,6 @@ CACHED: tuple[CacheableMethod, ...] = (
     "resources/templates/list",
     "resources/read",
 )
-MARKDOWN = "text/markdown"
 # JSON-RPC's own number for wrong parameters.
 INVALID_PARAMS = -32602
 ERROR_CHARACTERS = 1_500
@@ -50,62 +49,12 @@ Context = ServerRequestContext[Any]
 
 
 def build_server(fleet: Fleet) -> Server[Any]:
-    async def list_tools(
-        context: Context, params: types.PaginatedRequestParams | None
-    ) -> types.ListToolsResult:
-        del context, params
-        return types.ListToolsResult(tools=[describe_tool(tool) for tool in TOOLS.values()])
-
-    async def call_tool(context: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
-        del context
+    async def call_tool(_: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
         return await answer_call(fleet, params.name, params.arguments or {})
 
-    async def list_prompts(
-        context: Context, params: types.PaginatedRequestParams | None
-    ) -> types.ListPromptsResult:
-        del context, params
-        return types.ListPromptsResult(prompts=[describe_prompt(name) for name in PROMPTS])
-
-    async def read_prompt(context: Context, params: types.GetPromptRequestParams) -> types.GetPromptResult:
-        del context
-        try:
-            prompt, text = build_prompt(params.name, params.arguments or {})
-        except ToolMisused as error:
-            raise MCPError(INVALID_PARAMS, str(error)) from error
-        message = types.PromptMessage(role="user", content=types.TextContent(type="text", text=text))
-        return types.GetPromptResult(description=prompt.description, messages=[message])
-
-    async def complete_argument(
-        context: Context, params: types.CompleteRequestParams
-    ) -> types.CompleteResult:
-        del context
+    async def complete_argument(_: Context, params: types.CompleteRequestParams) -> types.CompleteResult:
         values = await complete(fleet, params.argument.name, params.argument.value)
         return types.CompleteResult(completion=types.Completion(values=values))
-
-    async def list_resources(
-        context: Context, params: types.PaginatedRequestParams | None
-    ) -> types.ListResourcesResult:
-        del context, params
-        return types.ListResourcesResult(resources=[describe_resource(uri) for uri in RESOURCES])
-
-    async def list_templates(
-        context: Context, params: types.PaginatedRequestParams | None
-    ) -> types.ListResourceTemplatesResult:
-        del context, params
-        return types.ListResourceTemplatesResult(resource_templates=[])
-
-    async def fetch_resource(
-        context: Context, params: types.ReadResourceRequestParams
-    ) -> types.ReadResourceResult:
-        del context
-        uri = str(params.uri)
-        try:
-            text = read_resource(uri)
-        except ToolMisused as error:
-            raise MCPError(INVALID_PARAMS, str(error), {"uri": uri}) from error
-        return types.ReadResourceResult(
-            contents=[types.TextResourceContents(uri=uri, mime_type=MARKDOWN, text=text)]
-        )
 
     return Server(
         "nodescope",
@@ -126,28 +75,54 @@ def build_server(fleet: Fleet) -> Server[Any]:
     )
 
 
+# What is the same whatever the nodes are.
+
+
+async def list_tools(*_: object) -> types.ListToolsResult:
+    return types.ListToolsResult(tools=[describe_tool(tool) for tool in TOOLS.values()])
+
+
+async def list_prompts(*_: object) -> types.ListPromptsResult:
+    return types.ListPromptsResult(prompts=[prompt.describe() for prompt in PROMPTS.values()])
+
+
+async def list_resources(*_: object) -> types.ListResourcesResult:
+    return types.ListResourcesResult(resources=RESOURCES)
+
+
+async def list_templates(*_: object) -> types.ListResourceTemplatesResult:
+    return types.ListResourceTemplatesResult(resource_templates=[])
+
+
+async def read_prompt(_: Context, params: types.GetPromptRequestParams) -> types.GetPromptResult:
+    try:
+        return build_prompt(params.name, params.arguments or {})
+    except ToolMisused as error:
+        raise MCPError(INVALID_PARAMS, str(error)) from error
+
+
+async def fetch_resource(_: Context, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
+    uri = str(params.uri)
+    try:
+        return read_resource(uri)
+    except ToolMisused as error:
+        raise MCPError(INVALID_PARAMS, str(error), {"uri": uri}) from error
+
+
 async def answer_call(fleet: Fleet, name: str, given: Mapping[str, Any]) -> types.CallToolResult:
     """A tool's answer, or an error that tells how to fix the call."""
     tool = TOOLS.get(name)
     if tool is None:
-        shown = clean_text(name, 80)
-        raise MCPError(
-            INVALID_PARAMS, f'no tool "{shown}"{hint_nearest(shown, TOOLS)}; there are: {", ".join(TOOLS)}'
-        )
+        raise MCPError(INVALID_PARAMS, render_no_such("tool", name, TOOLS))
     try:
         answer = await tool.run(fleet, check_arguments(name, tool.arguments, given))
     except NodescopeError as error:
         log.info("call refused", tool=name, reason=str(error)[:200])
-        return make_error(str(error))
-    text, content = fit(answer)
-    return types.CallToolResult(
-        content=[types.TextContent(type="text", text=text)], structured_content=content
-    )
-
-
-def make_error(sentence: str) -> types.CallToolResult:
-    text = clean_text(sentence, ERROR_CHARACTERS)
-    return types.CallToolResult(content=[types.TextContent(type="text", text=text)], is_error=True)
+        text, content = clean_text(str(error), ERROR_CHARACTERS), None
+    else:
+        text, content = fit(answer)
+    said = types.TextContent(type="text", text=text)
+    return types.CallToolResult(content=[said], structured_content=content, is_error=content is None)
 
 
 def describe_tool(tool: Tool) -> types.Tool:
@@ -165,23 +140,3 @@ def describe_tool(tool: Tool) -> types.Tool:
             open_world_hint=False,
         ),
     )
-
-
-def describe_resource(uri: str) -> types.Resource:
-    resource = RESOURCES[uri]
-    return types.Resource(
-        uri=uri,
-        name=resource.name,
-        title=resource.title,
-        description=resource.description,
-        mime_type=MARKDOWN,
-    )
-
-
-def describe_prompt(name: str) -> types.Prompt:
-    prompt = PROMPTS[name]
-    arguments = [
-        types.PromptArgument(name=argument, description=about, required=required)
-        for argument, about, required in prompt.arguments
-    ]
-    return types.Prompt(name=name, title=prompt.title, description=prompt.description, arguments=arguments)

@@ -18,6 +18,7 @@ from nodescope.use.mcp.tools.shared.container_span import ContainerSpan, ask_con
 from nodescope.use.mcp.tools.shared.leak import is_growth, render_growth
 from nodescope.use.mcp.tools.shared.merge_lives import (
     MATERIAL_SHARE,
+    Figures,
     MergedAnswer,
     is_material,
     measure,
@@ -27,8 +28,9 @@ from nodescope.use.mcp.tools.shared.merge_lives import (
     render_finding,
 )
 from nodescope.use.mcp.tools.shared.metric_name import COUNTED_SCOPES, NotCollected, choose_metric
+from nodescope.use.mcp.tools.shared.next_call import suggest_incident
 from nodescope.use.mcp.tools.shared.restart import find_restarts
-from nodescope.use.mcp.tools.shared.time_text import render_before, render_iso
+from nodescope.use.mcp.tools.shared.time_text import render_before
 from nodescope.use.studies import STUDIES, Finding, StudyAnswer
 
 # What a study is most often about.
@@ -47,7 +49,7 @@ class Studied:
     study: str
     metric: str
     answers: list[StudyAnswer]
-    summaries: list[StudyAnswer]
+    figures: Figures | None
     events: list[ContainerEvent]
 
     @property
@@ -65,7 +67,13 @@ def study(backend: Backend, seen: ContainerSpan, values: Values) -> Studied | To
     try:
         metric = choose_metric(values["metric"] or USUAL_METRIC.get(name, "memory"), backend.read_metrics())
     except NotCollected as error:
-        return not_collected(seen.container, str(error))
+        node = seen.container.node
+        return ToolAnswer(
+            f"Cannot tell for {seen.container.name}: {error}.",
+            "not_collected",
+            looked_at=f"what was collected on {node}",
+            next_call=NextCall("list_metrics", {"node": node}, "what was collected"),
+        )
     if metric.scope not in ("container", "pod", ""):
         ranked = f"; top_containers(by={metric.name}) tells it" if metric.scope in COUNTED_SCOPES else ""
         raise ToolMisused(
@@ -74,10 +82,10 @@ def study(backend: Backend, seen: ContainerSpan, values: Values) -> Studied | To
         )
     ids = seen.ids[::-1] if name == "correlation" else seen.ids
     answers = run_study(backend, name, metric.name, ids, seen.span)
-    summaries = answers
-    if name != "summary":
-        summaries = run_study(backend, "summary", metric.name, seen.ids, seen.span)
-    return Studied(seen, name, metric.name, answers, summaries, seen.read_events(backend))
+    is_summary = name == "summary"
+    summaries = answers if is_summary else run_study(backend, "summary", metric.name, seen.ids, seen.span)
+    figures = merge_figures(summaries)
+    return Studied(seen, name, metric.name, answers, figures, seen.read_events(backend))
 
 
 async def run(fleet: Fleet, values: Values) -> ToolAnswer:
@@ -89,9 +97,9 @@ async def run(fleet: Fleet, values: Values) -> ToolAnswer:
     answer = ToolAnswer(
         headline="",
         status=merged.status,
-        figures=merge_figures(studied.summaries),
+        figures=studied.figures.facts() if studied.figures else {},
         looked_at=f"{studied.metric} of {container.name} on {container.node}, {studied.seen.render()}",
-        not_looked_at=list_gaps(studied),
+        not_looked_at=list_gaps(studied.seen),
         next_call=suggest(studied, merged),
     )
     return RENDERERS.get(values["study"], render_other)(answer, studied, merged)
@@ -101,43 +109,48 @@ def basis(studied: Studied, merged: MergedAnswer) -> str:
     return f"{studied.seen.render()}; {merged.samples} samples, {100 * merged.missing_share:.1f} % missing"
 
 
-def render_all(studied: Studied, merged: MergedAnswer, findings: Sequence[Finding]) -> list[ToolFinding]:
-    return [
-        render_finding(finding, merged, studied.metric, studied.container, studied.seen.newest_ms)
+def render_all(
+    studied: Studied, merged: MergedAnswer, findings: Sequence[Finding]
+) -> tuple[ToolFinding, ...]:
+    seen = studied.seen
+    return tuple(
+        render_finding(finding, merged, studied.metric, seen.container, seen.newest_ms)
         for finding in findings
-    ]
+    )
 
 
-def render_nothing(answer: ToolAnswer, studied: Studied, merged: MergedAnswer, no: str) -> ToolAnswer:
+def render_nothing(
+    answer: ToolAnswer, studied: Studied, merged: MergedAnswer, no: str, status: str = ""
+) -> ToolAnswer:
     """No, and not enough to say, are two answers."""
-    if merged.status == "none":
-        return replace(answer, headline=f"No: {studied.what} {no} ({basis(studied, merged)}).")
+    status = status or merged.status
     reason = merged.reason or "no sample was measured in this span"
-    return replace(answer, headline=f"Cannot tell for {studied.what}: {reason} ({basis(studied, merged)}).")
+    said = f"Cannot tell for {studied.what}: {reason}" if status != "none" else f"No: {studied.what} {no}"
+    return replace(answer, status=status, headline=f"{said} ({basis(studied, merged)}).")
+
+
+def add_gap(answer: ToolAnswer, line: str) -> ToolAnswer:
+    return replace(answer, not_looked_at=(*answer.not_looked_at, line))
 
 
 def render_periodicity(answer: ToolAnswer, studied: Studied, merged: MergedAnswer) -> ToolAnswer:
     held, doubtful = split_by_lives(studied.answers)
     if doubtful:
-        shortest = min(period_of(one) for one in doubtful)
-        ignored = f"a period of {render_period(shortest)} that one short life alone showed: noise does that at times"
-        answer = replace(answer, not_looked_at=(*answer.not_looked_at, ignored))
+        shortest = render_period(min(period_of(one) for one in doubtful))
+        answer = add_gap(
+            answer, f"a period of {shortest} that one short life alone showed: noise does that at times"
+        )
     if not held:
         status = "none" if doubtful else merged.status
-        nothing = replace(merged, status=status)
-        answer = replace(answer, status=status)
-        return render_nothing(answer, studied, nothing, "does not repeat itself")
-    merged = replace(merged, findings=tuple(one for one in merged.findings if one in held))
-    best = merged.findings[0]
+        return render_nothing(answer, studied, merged, "does not repeat itself", status)
+    findings = [one for one in merged.findings if one in held]
+    best = findings[0]
     swing = render_quantity(abs(best.magnitude), best.unit)
-    return replace(
-        answer,
-        headline=(
-            f"Yes: {studied.what} repeats every {render_period(period_of(best))}, swinging by {swing} "
-            f"(confidence {best.confidence:.2f}; {basis(studied, merged)})."
-        ),
-        findings=tuple(render_all(studied, merged, merged.findings)),
+    headline = (
+        f"Yes: {studied.what} repeats every {render_period(period_of(best))}, swinging by {swing} "
+        f"(confidence {best.confidence:.2f}; {basis(studied, merged)})."
     )
+    return replace(answer, headline=headline, findings=render_all(studied, merged, findings))
 
 
 def split_by_lives(answers: Sequence[StudyAnswer]) -> tuple[list[Finding], list[Finding]]:
@@ -175,48 +188,50 @@ def render_period(seconds: float) -> str:
 
 def render_changes(answer: ToolAnswer, studied: Studied, merged: MergedAnswer) -> ToolAnswer:
     """Changes that matter in order of time, a restart among them; slight ones are counted."""
+    seen = studied.seen
     material = [finding for finding in merged.findings if is_material(finding)]
     slight = len(merged.findings) - len(material)
-    restarts = find_restarts(studied.container, studied.seen.lives, studied.events, studied.seen.newest_ms)
-    changes = sorted(render_all(studied, merged, material), key=lambda one: one.at or 0)
-    found = [*changes, *restarts]
-    found.sort(key=lambda one: one.at or 0)
+    restarts = find_restarts(seen.container, seen.lives, studied.events, seen.newest_ms)
+    changes = sorted(render_all(studied, merged, material), key=time_of)
+    found = sorted([*changes, *restarts], key=time_of)
     share = f"{100 * MATERIAL_SHARE:.0f} %"
     if slight:
-        lesser = f"{slight} slight or doubtful changes, each below {share} of the level or of confidence 0.5"
-        answer = replace(answer, not_looked_at=(*answer.not_looked_at, lesser))
+        answer = add_gap(
+            answer,
+            f"{slight} slight or doubtful changes, each below {share} of the level or of confidence 0.5",
+        )
     if not found:
         status = "none" if merged.status == "found" else merged.status
-        answer = replace(answer, status=status)
-        no = f"did not change by {share} or more"
-        return render_nothing(answer, studied, replace(merged, status=status), no)
-    if not changes:
-        what = f"{studied.what} did not step on its own, but it was restarted: {found[0].sentence}"
-        return replace(answer, status="found", headline=what, findings=tuple(found))
+        return render_nothing(answer, studied, merged, f"did not change by {share} or more", status)
+    headline = f"{studied.what} did not step on its own, but it was restarted: {found[0].sentence}"
+    if changes:
+        headline = f"{render_count_of(changes, studied)} ({basis(studied, merged)})."
+    return replace(answer, status="found", headline=headline, findings=tuple(found))
+
+
+def render_count_of(changes: list[ToolFinding], studied: Studied) -> str:
     if len(changes) > MANY_CHANGES:
-        what = f"{studied.what} changed {len(changes)} times; ask for periodicity: it may repeat"
-    else:
-        times = "once" if len(changes) == 1 else f"{len(changes)} times"
-        largest = max(changes, key=lambda one: abs(number_of(one.evidence.get("magnitude"))))
-        greatest = "" if len(changes) == 1 else "; the largest: "
-        what = f"{studied.what} changed {times}{greatest or ': '}{largest.sentence[:-1]} ({render_before((largest.at or 0) * 1000, studied.seen.newest_ms)})"
-    return replace(
-        answer, status="found", headline=f"{what} ({basis(studied, merged)}).", findings=tuple(found)
-    )
+        return f"{studied.what} changed {len(changes)} times; ask for periodicity: it may repeat"
+    largest = max(changes, key=lambda one: abs(number_of(one.evidence.get("magnitude"))))
+    times = "once" if len(changes) == 1 else f"{len(changes)} times; the largest"
+    when = render_before(time_of(largest) * 1000, studied.seen.newest_ms)
+    return f"{studied.what} changed {times}: {largest.sentence[:-1]} ({when})"
+
+
+def time_of(finding: ToolFinding) -> float:
+    return finding.at or 0
 
 
 def render_trend(answer: ToolAnswer, studied: Studied, merged: MergedAnswer) -> ToolAnswer:
     """A life that has ended is described in the past tense: its forecast is of a time that is over."""
     ended_ms = studied.seen.lives[-1].first_ms if len(studied.seen.lives) > 1 else 0
     past = [one for one in merged.findings if one.end_at * 1000 < ended_ms]
+    rendered = render_all(studied, merged, merged.findings)
     found = tuple(
-        replace(
-            one,
-            sentence=f"{capitalise(render_growth(finding, render_metric(studied.metric)))}; that life ended then.",
-        )
+        replace(one, sentence=render_past(finding, studied))
         if finding in past and is_growth(finding)
         else one
-        for finding, one in zip(merged.findings, render_all(studied, merged, merged.findings))
+        for finding, one in zip(merged.findings, rendered)
     )
     if not found:
         return render_other(answer, studied, merged)
@@ -227,14 +242,15 @@ def render_trend(answer: ToolAnswer, studied: Studied, merged: MergedAnswer) -> 
     return replace(answer, headline=headline, findings=found)
 
 
+def render_past(finding: Finding, studied: Studied) -> str:
+    return f"{capitalise(render_growth(finding, render_metric(studied.metric)))}; that life ended then."
+
+
 def render_other(answer: ToolAnswer, studied: Studied, merged: MergedAnswer) -> ToolAnswer:
     if not merged.findings:
         return render_nothing(answer, studied, merged, NOTHINGS[studied.study])
-    return replace(
-        answer,
-        headline=f'"{studied.container.name}": {merged.findings[0].sentence} ({basis(studied, merged)})',
-        findings=tuple(render_all(studied, merged, merged.findings)),
-    )
+    headline = f'"{studied.container.name}": {merged.findings[0].sentence} ({basis(studied, merged)})'
+    return replace(answer, headline=headline, findings=render_all(studied, merged, merged.findings))
 
 
 NOTHINGS = {
@@ -246,42 +262,30 @@ NOTHINGS = {
 RENDERERS = {"periodicity": render_periodicity, "changepoint": render_changes, "trend": render_trend}
 
 
-def list_gaps(studied: Studied) -> tuple[str, ...]:
-    lines = ["other metrics and other containers", *studied.seen.list_left_out()]
-    lives = len(studied.seen.lives)
-    if lives > 1:
-        lines.append(f"no study looks across a restart: {lives} lives were studied one by one")
+def list_gaps(seen: ContainerSpan) -> tuple[str, ...]:
+    lines = ["other metrics and other containers", *seen.list_left_out()]
+    if len(seen.lives) > 1:
+        lines.append(f"no study looks across a restart: {len(seen.lives)} lives were studied one by one")
     return tuple(lines)
 
 
 def suggest(studied: Studied, merged: MergedAnswer) -> NextCall:
-    container = studied.container
+    container, study, metric = studied.container, studied.study, studied.metric
     where: dict[str, Fact] = {"container": container.name, "node": container.node}
-    study, metric = studied.study, studied.metric
-    changes = [finding for finding in merged.findings if is_material(finding)]
-    if study == "changepoint" and len(changes) > MANY_CHANGES:
-        arguments = {**where, "study": "periodicity", "metric": metric}
-        return NextCall("analyze_container", arguments, "whether these changes repeat")
-    at = changes[0].at if changes else None
-    if study == "changepoint" and at is not None:
-        moment = render_iso(at * 1000)
-        return NextCall("explain_incident", {"at": moment, "node": container.node}, "what else changed then")
-    if study == "changepoint" and any(event.kind == "oom" for event in studied.events):
-        arguments = {**where, "study": "trend", "metric": "memory"}
-        return NextCall("analyze_container", arguments, "whether it leaked before it was killed")
+    if study == "changepoint":
+        changes = [finding for finding in merged.findings if is_material(finding)]
+        if len(changes) > MANY_CHANGES:
+            repeats = {**where, "study": "periodicity", "metric": metric}
+            return NextCall("analyze_container", repeats, "whether these changes repeat")
+        if changes and changes[0].at is not None:
+            return suggest_incident(changes[0].at, container.node, "what else changed then")
+        if any(event.kind == "oom" for event in studied.events):
+            grows = {**where, "study": "trend", "metric": "memory"}
+            return NextCall("analyze_container", grows, "whether it leaked before it was killed")
     if merged.status == "not_enough_data":
-        arguments = {**where, "study": study, "metric": metric, "from": "-6h"}
-        return NextCall("analyze_container", arguments, "a longer span")
+        longer = {**where, "study": study, "metric": metric, "from": "-6h"}
+        return NextCall("analyze_container", longer, "a longer span")
     return NextCall("summarize_container", where, "all its metrics, limits and restarts")
-
-
-def not_collected(container: Container, reason: str) -> ToolAnswer:
-    return ToolAnswer(
-        headline=f"Cannot tell for {container.name}: {reason}.",
-        status="not_collected",
-        looked_at=f"what was collected on {container.node}",
-        next_call=NextCall("list_metrics", {"node": container.node}, "what was collected"),
-    )
 
 
 TOOL = Tool(

@@ -2,53 +2,48 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import chain, pairwise
 
 from nodescope.base.errors import RequestRejected
 from nodescope.base.quantity import render_seconds
 from nodescope.base.time_range import TimeRange, render_moment
 from nodescope.use.answers.containers import Container, group_lives
 from nodescope.use.answers.events import ContainerEvent
-from nodescope.use.answers.levels import MetricLevel
 from nodescope.use.mcp.nodes.backend import Backend, read_levels, run_study
 from nodescope.use.mcp.nodes.fleet import Fleet
-from nodescope.use.mcp.protocol.answer import MOST_FINDINGS, NextCall, ToolAnswer, ToolFinding
+from nodescope.use.mcp.protocol.answer import MOST_FINDINGS, Fact, NextCall, ToolAnswer, ToolFinding
 from nodescope.use.mcp.protocol.argument import NODE, Argument, Values
 from nodescope.use.mcp.protocol.errors import ToolMisused
 from nodescope.use.mcp.protocol.tool import Tool
 from nodescope.use.mcp.tools.shared.container import find_container
 from nodescope.use.mcp.tools.shared.leak import find_leaks
 from nodescope.use.mcp.tools.shared.merge_lives import is_material, merge_answers, render_finding
-from nodescope.use.mcp.tools.shared.restart import MOST_NAMED, find_restarts
-from nodescope.use.mcp.tools.shared.time_text import newest_of, read_moment, render_at, render_iso
+from nodescope.use.mcp.tools.shared.restart import MOST_NAMED, find_restarts, make_event
+from nodescope.use.mcp.tools.shared.time_text import extent_of, read_moment, render_at, render_iso
 
 METRICS = ("memory", "cpu", "cpu_throttled", "pressure_memory", "pressure_cpu", "pressure_io")
 USUAL_MINUTES = 15
 # Below, a metric is at rest whatever its ratio: noise of an idle container.
-REST = {
-    "cpu": 0.02,
-    "cpu_throttled": 0.02,
-    "pressure_memory": 0.02,
-    "pressure_cpu": 0.02,
-    "pressure_io": 0.02,
-}
+REST = {"memory": 0.0, **dict.fromkeys(METRICS[1:], 0.02)}
 # Between parts of the span a mean moves by this share before a study looks closer.
 MOVED_SHARE = 0.1
 MOST_STUDIED = 8
 # So many changes of one metric are one finding: a pattern, not an incident.
 MANY_CHANGES = 2
-KEPT_EVIDENCE = (
-    "before",
-    "after",
-    "change",
-    "changes",
-    "restarts",
-    "oom_kills",
-    "oom_killed",
-    "down_seconds",
-    "slope_per_second",
-    "limit",
-    "killed_at",
+KEPT_EVIDENCE = frozenset(
+    [
+        "before",
+        "after",
+        "change",
+        "changes",
+        "restarts",
+        "oom_kills",
+        "oom_killed",
+        "down_seconds",
+        "slope_per_second",
+        "limit",
+        "killed_at",
+    ]
 )
 # What led to a kill before the kill, and a kill before what only moved.
 WEIGHT = {
@@ -74,65 +69,54 @@ class NodeIncident:
     newest_ms: int
     findings: list[ToolFinding]
     containers: int
-    studied: int
 
 
 def look_around(backend: Backend, values: Values, container: Container | None) -> NodeIncident:
     about = backend.read_about()
-    newest_ms = newest_of(about)
+    there = extent_of(about)
+    oldest_ms, newest_ms = there.from_ms, there.to_ms
     at_ms = read_moment("at", values["at"], newest_ms)
     reach_ms = (values["minutes"] or USUAL_MINUTES) * 60_000
-    oldest_ms = about.from_ms if about.from_ms is not None else newest_ms
     if not oldest_ms <= at_ms <= newest_ms:
         raise ToolMisused(
             f"node {about.node} has no data at {render_moment(at_ms)}; it has "
             f"{render_moment(oldest_ms)} to {render_moment(newest_ms)}: choose a time in between"
         )
     span = TimeRange(max(oldest_ms, at_ms - reach_ms), min(newest_ms, at_ms + reach_ms))
-    everybody = [container] if container else group_lives(backend.read_lives(span))
-    by_id = {life.id: one for one in everybody for life in one.lives}
-    events = [event for event in backend.read_events(span) if event.id in by_id]
-    findings = find_events(everybody, events, span, newest_ms)
+    containers = [container] if container else group_lives(backend.read_lives(span))
     known = {row.name for row in backend.read_metrics()}
+    by_id = {life.id: one for one in containers for life in one.lives}
+    events = [event for event in backend.read_events(span) if event.id in by_id]
+    findings = find_events(containers, events, span, newest_ms)
     if "memory" in known:
-        for one in everybody:
+        for one in containers:
             findings += find_leaks(backend, one, one.within(span), events, newest_ms)
-    studied = 0
     for metric in (name for name in METRICS if name in known):
-        moved = (
-            [life.id for life in container.within(span)]
-            if container
-            else screen(backend, metric, span, at_ms)
-        )
-        studied += len(moved)
+        lives = container.within(span) if container else []
+        moved = [life.id for life in lives] if container else screen(backend, metric, span, at_ms)
         if moved:
             findings += find_changes(backend, metric, moved, span, by_id, newest_ms)
-    return NodeIncident(at_ms, span, newest_ms, findings, len(everybody), studied)
+    return NodeIncident(at_ms, span, newest_ms, findings, len(containers))
 
 
 def screen(backend: Backend, metric: str, span: TimeRange, at_ms: int) -> list[str]:
     """Whose mean differs between before, around and after: three cheap questions instead of a study each."""
     third_ms = max(1000, (span.to_ms - span.from_ms) // 6)
-    borders = [
-        span.from_ms,
-        max(span.from_ms, at_ms - third_ms),
-        min(span.to_ms, at_ms + third_ms),
-        span.to_ms,
+    middle = max(span.from_ms, at_ms - third_ms), min(span.to_ms, at_ms + third_ms)
+    parts = [
+        TimeRange(*one) for one in pairwise((span.from_ms, *middle, span.to_ms)) if one[1] - one[0] >= 1000
     ]
-    means: dict[str, list[MetricLevel]] = {}
-    for start_ms, end_ms in pairwise(borders):
-        if end_ms - start_ms < 1000:
-            continue
-        try:
-            levels = read_levels(backend, metric, TimeRange(start_ms, end_ms))
-        except RequestRejected:
-            return []
-        for row in levels.rows:
-            means.setdefault(row.id, []).append(row)
+    try:
+        levels = [read_levels(backend, metric, part) for part in parts]
+    except RequestRejected:
+        return []
+    means: dict[str, list[float]] = {}
+    for row in chain.from_iterable(one.rows for one in levels):
+        means.setdefault(row.id, []).append(row.mean)
     moved = {}
-    for container_id, rows in means.items():
-        low, high = min(row.mean for row in rows), max(row.mean for row in rows)
-        if high > REST.get(metric, 0.0) and high - low >= MOVED_SHARE * abs(high):
+    for container_id, values in means.items():
+        low, high = min(values), max(values)
+        if high > REST[metric] and high - low >= MOVED_SHARE * abs(high):
             moved[container_id] = (high - low) / abs(high)
     return sorted(moved, key=lambda one: (-moved[one], one))[:MOST_STUDIED]
 
@@ -157,32 +141,23 @@ def find_changes(
             if is_material(finding) and finding.evidence.get("change") != "noise"
         ]
         if len(changes) > MANY_CHANGES:
-            found.append(render_pattern(changes, metric, container, newest_ms))
+            found.append(render_pattern(changes))
         else:
             found += [replace(one, sentence=f'"{container.name}": {one.sentence}') for one in changes]
     return found
 
 
-def render_pattern(
-    changes: list[ToolFinding], metric: str, container: Container, newest_ms: int
-) -> ToolFinding:
-    ordered = sorted(changes, key=lambda one: one.at or 0)
-    first, last = ordered[0].at or 0, ordered[-1].at or 0
-    return ToolFinding(
-        f'"{container.name}": {metric} changed {len(changes)} times between {render_moment(round(first * 1000))} and '
-        f"{render_moment(round(last * 1000))}; it may repeat itself.",
-        "pattern",
-        node=container.node,
-        container=container.name,
-        metric=metric,
-        unit=changes[0].unit,
+def render_pattern(changes: list[ToolFinding]) -> ToolFinding:
+    """Many changes of one metric as one finding, which begins as the first does."""
+    first, last = (choose(changes, key=lambda one: one.at or 0) for choose in (min, max))
+    start, end = (render_moment(round((one.at or 0) * 1000)) for one in (first, last))
+    return replace(
+        first,
+        sentence=f'"{first.container}": {first.metric} changed {len(changes)} times between {start} and {end}; it may repeat itself.',
+        kind="pattern",
         confidence=max(one.confidence or 0 for one in changes),
-        samples=changes[0].samples,
-        missing_share=changes[0].missing_share,
-        start_at=first,
-        end_at=last,
-        at=first,
-        when=render_at(first * 1000, newest_ms),
+        start_at=first.at,
+        end_at=last.at,
         evidence={"changes": len(changes)},
     )
 
@@ -220,32 +195,22 @@ def in_a_loop(one: ToolFinding, container: Container) -> ToolFinding:
 def render_event(container: Container, event: ContainerEvent, newest_ms: int) -> ToolFinding:
     words = {"start": "started", "exit": "ended", "oom": "was OOM-killed"}
     kind = "oom_kill" if event.kind == "oom" else event.kind
-    return ToolFinding(
-        f'"{container.name}" {words.get(event.kind, event.kind)} at {render_moment(event.at_ms)}.',
-        kind,
-        node=container.node,
-        container=container.name,
-        confidence=1.0,
-        at=event.at_ms / 1000,
-        when=render_at(event.at_ms, newest_ms),
-    )
+    sentence = f'"{container.name}" {words.get(event.kind, event.kind)} at {render_moment(event.at_ms)}.'
+    return make_event(container, sentence, kind, event.at_ms, newest_ms)
 
 
 async def run(fleet: Fleet, values: Values) -> ToolAnswer:
-    container = None
-    entries = fleet.choose(values["node"])
-    if values["container"]:
-        entry, container = await find_container(fleet, values["container"], values["node"])
-        entries = {entry.node: entry}
-    replies = (await fleet.ask(entries, lambda backend: look_around(backend, values, container))).need_one()
+    name, node = values["container"], values["node"]
+    container = await find_container(fleet, name, node) if name else None
+    node = container.node if container else node
+    replies = await fleet.ask_all(node, lambda backend: look_around(backend, values, container))
     parts = list(replies.answers.values())
     first = parts[0]
     everything = [finding for part in parts for finding in part.findings]
     if len(parts) > 1:
         everything = [replace(one, sentence=f"On {one.node}: {one.sentence}") for one in everything]
     chosen = sorted(everything, key=lambda one: -relevance(one, first))[:MOST_FINDINGS]
-    ordered = sorted(chosen, key=lambda one: one.at or 0)
-    shown = [weigh(one, first) for one in ordered]
+    shown = [weigh(one, first) for one in sorted(chosen, key=lambda one: one.at or 0)]
     return ToolAnswer(
         headline=render_headline(shown, chosen, first, list(replies.answers), len(everything)),
         status="found" if shown else "none",
@@ -259,7 +224,7 @@ async def run(fleet: Fleet, values: Values) -> ToolAnswer:
             "changes below 5 % of a level; containers whose means moved by less than 10 %",
             "causes: what comes first in time is only the first to be looked at",
         ),
-        nodes_away={**replies.away, **replies.refused},
+        nodes_away=replies.missing,
         next_call=suggest(chosen, first),
     )
 
@@ -267,7 +232,7 @@ async def run(fleet: Fleet, values: Values) -> ToolAnswer:
 def weigh(one: ToolFinding, part: NodeIncident) -> ToolFinding:
     """With how far it is from the moment, and without what only a statistician would miss here."""
     kept = {name: value for name, value in one.evidence.items() if name in KEPT_EVIDENCE}
-    evidence = {**kept, "seconds_from_incident": seconds_from(one, part)}
+    evidence = {**kept, "seconds_from_incident": round((one.at or 0) - part.at_ms / 1000, 1)}
     return replace(one, evidence=evidence, weight=relevance(one, part))
 
 
@@ -287,10 +252,6 @@ def relevance(one: ToolFinding, part: NodeIncident) -> float:
     return (one.confidence or 0) * size + 0.5 * near + at_once
 
 
-def seconds_from(one: ToolFinding, part: NodeIncident) -> float:
-    return round((one.at or 0) - part.at_ms / 1000, 1)
-
-
 def render_headline(
     shown: list[ToolFinding], chosen: list[ToolFinding], part: NodeIncident, nodes: list[str], count: int
 ) -> str:
@@ -299,23 +260,17 @@ def render_headline(
     if not shown:
         return f"No: nothing changed on {where} {around}, in {part.containers} containers."
     things = "thing" if count == 1 else "things"
-    first = f" First: {shown[0].sentence}" if shown[0].sentence != chosen[0].sentence else ""
-    weighty = chosen[0].sentence
+    weighty, earliest = chosen[0].sentence, shown[0].sentence
+    first = f" First: {earliest}" if earliest != weighty else ""
     return f"{count} {things} happened on {where} {around}. Most telling: {weighty}{first}"
 
 
 def suggest(chosen: list[ToolFinding], part: NodeIncident) -> NextCall:
     if not chosen:
-        return NextCall(
-            "explain_incident",
-            {"at": render_iso(part.at_ms), "minutes": 60},
-            "a wider span; or top_containers",
-        )
-    return NextCall(
-        "summarize_container",
-        {"container": chosen[0].container, "node": chosen[0].node},
-        "how the most telling container does",
-    )
+        wider: dict[str, Fact] = {"at": render_iso(part.at_ms), "minutes": 60}
+        return NextCall("explain_incident", wider, "a wider span; or top_containers")
+    who = {"container": chosen[0].container, "node": chosen[0].node}
+    return NextCall("summarize_container", who, "how the most telling container does")
 
 
 TOOL = Tool(

@@ -37,22 +37,13 @@ MEANT = {
     "gpu_memory": "gpu vram memory",
     "gpu_power": "gpu power watt energy",
 }
-INTENTS = (
-    (
-        "periodicity",
-        "period periodic periodically repeat repeats repeating spike spikes every cron cycle regular regularly",
-    ),
-    (
-        "trend",
-        "leak leaking grow growing growth increase increasing rise rising trend run out full fill limit decrease falling",
-    ),
-    (
-        "changepoint",
-        "when change changed changes step jump jumped since deploy deployment release rollout shift drop dropped",
-    ),
-    ("anomaly", "unusual anomaly anomalous abnormal odd strange weird normal"),
-    ("correlation", "together correlate correlated correlation related because cause caused same"),
-)
+INTENTS = {
+    "periodicity": "period periodic periodically repeat repeats repeating spike spikes every cron cycle regular regularly",
+    "trend": "leak leaking grow growing growth increase increasing rise rising trend run out full fill limit decrease falling",
+    "changepoint": "when change changed changes step jump jumped since deploy deployment release rollout shift drop dropped",
+    "anomaly": "unusual anomaly anomalous abnormal odd strange weird normal",
+    "correlation": "together correlate correlated correlation related because cause caused same",
+}
 STOP_WORDS = "a an and are be by does did do for has have how i in is it its many much of on or the this to was what which who why with"
 STOP = frozenset(STOP_WORDS.split())
 
@@ -72,11 +63,9 @@ def score(row: MetricRow, question: set[str]) -> float:
 
 
 def choose_study(question: set[str]) -> str:
-    found = [
-        (len(question & set(words.split())), -place, name) for place, (name, words) in enumerate(INTENTS)
-    ]
-    hits, _, name = max(found)
-    return name if hits else "summary"
+    hits = {name: len(question & set(words.split())) for name, words in INTENTS.items()}
+    best = max(hits, key=hits.__getitem__)
+    return best if hits[best] else "summary"
 
 
 def rank(rows: Iterable[MetricRow], question: set[str]) -> list[MetricRow]:
@@ -87,18 +76,17 @@ def rank(rows: Iterable[MetricRow], question: set[str]) -> list[MetricRow]:
 
 
 async def run(fleet: Fleet, values: Values) -> ToolAnswer:
-    replies = (await fleet.ask(fleet.choose(None), lambda backend: backend.read_metrics())).need_one()
+    replies = await fleet.ask_all(None, lambda backend: backend.read_metrics())
     rows = {row.name: row for answer in replies.answers.values() for row in answer}
     question = words_of(values["question"])
     best = rank(rows.values(), question)
     study = choose_study(question)
     if not best:
+        headline = f"No metric among {len(rows)} fits these words; name what is short: cpu, memory, disk, network, gpu."
+        looked_at = f"names and meanings of {len(rows)} metrics"
+        all_metrics = NextCall("list_metrics", {}, "all metrics")
         return ToolAnswer(
-            headline=f"No metric among {len(rows)} fits these words; name what is short: cpu, memory, disk, network, gpu.",
-            status="none",
-            looked_at=f"names and meanings of {len(rows)} metrics",
-            nodes_away=replies.away,
-            next_call=NextCall("list_metrics", {}, "all metrics"),
+            headline, "none", looked_at=looked_at, nodes_away=replies.away, next_call=all_metrics
         )
     return ToolAnswer(
         headline=f'Ask {best[0].name} with the study {study}: "{STUDIES[study].question}"',
@@ -116,19 +104,15 @@ def render_row(row: MetricRow) -> ToolFinding:
 
 
 def suggest(row: MetricRow, study: str) -> NextCall:
+    if row.scope not in ("container", "", *COUNTED_SCOPES):
+        why = "this metric is not of containers; what else there is"
+        return NextCall("list_metrics", {"search": row.scope}, why)
+    why = f"who has the most; then analyze_container with study={study}"
     if row.scope in COUNTED_SCOPES:
-        return NextCall(
-            "top_containers", {"by": row.name}, f"each {row.scope} by it; it is not of containers"
-        )
-    if row.scope not in ("container", ""):
-        return NextCall(
-            "list_metrics", {"search": row.scope}, "this metric is not of containers; what else there is"
-        )
-    if study == "summary":
-        return NextCall("top_containers", {"by": row.name}, "who has the most of it")
-    return NextCall(
-        "top_containers", {"by": row.name}, f"who has the most; then analyze_container with study={study}"
-    )
+        why = f"each {row.scope} by it; it is not of containers"
+    elif study == "summary":
+        why = "who has the most of it"
+    return NextCall("top_containers", {"by": row.name}, why)
 
 
 TOOL = Tool(

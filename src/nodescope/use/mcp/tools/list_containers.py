@@ -12,7 +12,7 @@ from nodescope.use.mcp.protocol.argument import NAMESPACE, NODE, Argument, Value
 from nodescope.use.mcp.protocol.errors import ToolMisused
 from nodescope.use.mcp.protocol.tool import Tool
 from nodescope.use.mcp.tools.shared.metric_name import choose_metric
-from nodescope.use.mcp.tools.shared.time_text import choose_span, render_at
+from nodescope.use.mcp.tools.shared.time_text import read_span, render_at
 
 # A container not seen for this long before the newest data has gone.
 GONE_MS = 5_000
@@ -28,15 +28,14 @@ def list_node(backend: Backend, sort: str) -> NodeContainers:
     if sort not in ("cpu", "memory"):
         return about, lives, {}, ""
     metric = choose_metric(sort, backend.read_metrics())
-    levels = read_levels(backend, metric.name, choose_span(about, None, None))
+    levels = read_levels(backend, metric.name, read_span(about, None, None).span)
     return about, lives, {row.id: row.mean for row in levels.rows}, levels.unit
 
 
 async def run(fleet: Fleet, values: Values) -> ToolAnswer:
     sort = values["sort"] or "last_seen"
     limit = values["limit"] or MOST_FINDINGS
-    entries = fleet.choose(values["node"])
-    replies = (await fleet.ask(entries, lambda backend: list_node(backend, sort))).need_one()
+    replies = await fleet.ask_all(values["node"], lambda backend: list_node(backend, sort))
     abouts = {node: found[0] for node, found in replies.answers.items()}
     containers = group_lives(life for found in replies.answers.values() for life in found[1])
     means = {key: mean for found in replies.answers.values() for key, mean in found[2].items()}
@@ -46,7 +45,7 @@ async def run(fleet: Fleet, values: Values) -> ToolAnswer:
         raise ToolMisused(render_none(containers, values))
     ordered = order(matching, sort, means)[:limit]
     rows = [render_row(one, abouts[one.node], means.get(one.newest.id), unit) for one in ordered]
-    first = ordered[0]
+    first = {"container": ordered[0].name, "node": ordered[0].node}
     return ToolAnswer(
         headline=render_headline(matching, abouts, ordered),
         findings=tuple(rows[:MOST_FINDINGS]),
@@ -54,12 +53,8 @@ async def run(fleet: Fleet, values: Values) -> ToolAnswer:
         left_out=len(matching) - len(ordered),
         looked_at=f"containers of {', '.join(list(abouts)[:8])}, over all of their data, sorted by {sort}",
         not_looked_at=("processes outside of containers",),
-        nodes_away={**replies.away, **replies.refused},
-        next_call=NextCall(
-            "summarize_container",
-            {"container": first.name, "node": first.node},
-            "how it does: figures, limits, restarts, warnings",
-        ),
+        nodes_away=replies.missing,
+        next_call=NextCall("summarize_container", first, "how it does: figures, limits, restarts, warnings"),
     )
 
 
@@ -75,14 +70,16 @@ def is_wanted(one: Container, values: Values) -> bool:
 
 
 def order(containers: list[Container], sort: str, means: dict[str, float]) -> list[Container]:
+    def by_mean(one: Container) -> float:
+        return -means.get(one.newest.id, float("-inf"))
+
     keys: dict[str, Callable[[Container], float]] = {
+        "name": lambda _: 0.0,
         "last_seen": lambda one: -one.last_ms,
         "restarts": lambda one: -one.restarts,
     }
-    by_name = sorted(containers, key=lambda one: (one.full_name, one.node))
-    if sort == "name":
-        return by_name
-    return sorted(by_name, key=keys.get(sort, lambda one: -means.get(one.newest.id, float("-inf"))))
+    key = keys.get(sort, by_mean)
+    return sorted(containers, key=lambda one: (key(one), one.full_name, one.node))
 
 
 def render_row(one: Container, about: About, mean: float | None, unit: str) -> ToolFinding:

@@ -3,34 +3,28 @@
 from nodescope.base.time_range import render_moment
 from nodescope.use.answers.overview import About
 from nodescope.use.mcp.nodes.fleet import Fleet
-from nodescope.use.mcp.protocol.answer import NextCall, ToolAnswer, ToolFinding
+from nodescope.use.mcp.protocol.answer import MOST_FINDINGS, NextCall, ToolAnswer, ToolFinding
 from nodescope.use.mcp.protocol.argument import Values
 from nodescope.use.mcp.protocol.tool import Tool
 from nodescope.use.mcp.tools.shared.time_text import render_age
 
 
-async def run(fleet: Fleet, values: Values) -> ToolAnswer:
-    del values
+async def run(fleet: Fleet, _: Values) -> ToolAnswer:
     entries = fleet.choose(None)
-    replies = await fleet.read_abouts(entries)
-    ready = [about for about in replies.answers.values() if about.to_ms is not None]
-    empty = {
-        about.node: "ready, but it has no data yet"
-        for about in replies.answers.values()
-        if about.to_ms is None
-    }
-    away = {**replies.away, **replies.refused, **empty}
-    now_ms = fleet.now_ms()
-    shown = ready[:12]
+    replies = await fleet.ask(entries, lambda backend: backend.read_about())
+    abouts = replies.answers.values()
+    ready = [about for about in abouts if about.to_ms is not None]
+    empty = {about.node: "ready, but it has no data yet" for about in abouts if about.to_ms is None}
+    now_ms = fleet.clock.wall_ns() // 1_000_000
     trouble = fleet.directory.trouble()
     return ToolAnswer(
         headline=render_headline(ready, len(entries), now_ms),
         status="found" if ready else "not_enough_data",
-        findings=tuple(render_node(about, now_ms) for about in shown),
-        names=tuple(about.node for about in ready[12:]),
+        findings=tuple(render_node(about, now_ms) for about in ready[:MOST_FINDINGS]),
+        names=tuple(about.node for about in ready[MOST_FINDINGS:]),
         looked_at=f"{len(entries)} nodes, each asked for its newest data",
         not_looked_at=(trouble,) if trouble else (),
-        nodes_away=dict(sorted(away.items())),
+        nodes_away=dict(sorted({**replies.missing, **empty}.items())),
         next_call=suggest(ready),
     )
 

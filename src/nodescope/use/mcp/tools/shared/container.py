@@ -9,7 +9,7 @@ from nodescope.use.answers.containers import (
 )
 from nodescope.use.answers.containers import find_container as find_among
 from nodescope.use.mcp.nodes.backend import clean_name
-from nodescope.use.mcp.nodes.fleet import Fleet, NodeEntry
+from nodescope.use.mcp.nodes.fleet import Fleet
 from nodescope.use.mcp.protocol.errors import ToolMisused
 
 # Shorter beginnings of an id are as likely a name.
@@ -17,11 +17,9 @@ SHORTEST_ID = 4
 NAMED_MATCHES = 6
 
 
-async def find_container(fleet: Fleet, text: str, node: str | None) -> tuple[NodeEntry, Container]:
+async def find_container(fleet: Fleet, text: str, node: str | None) -> Container:
     """With all its lives, also where an id names one of them."""
-    entries = fleet.choose(node)
-    replies = await fleet.ask(entries, lambda backend: backend.read_lives(None))
-    replies.need_one()
+    replies = await fleet.ask_all(node, lambda backend: backend.read_lives(None))
     lives = [life for found in replies.answers.values() for life in found]
     try:
         match = find_among(lives, clean_path(text), SHORTEST_ID).newest
@@ -31,8 +29,7 @@ async def find_container(fleet: Fleet, text: str, node: str | None) -> tuple[Nod
         names = ", ".join(list(replies.away)[:5])
         away = f" (not asked: {names}, which did not answer)" if replies.away else ""
         raise ToolMisused(render_unknown(text, error, node) + away) from None
-    found = next(one for one in group_lives(lives) if match in one.lives)
-    return entries[found.node], found
+    return next(one for one in group_lives(lives) if match in one.lives)
 
 
 def clean_path(text: str) -> str:

@@ -4,7 +4,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
-from nodescope.base.time_range import TimeRange
 from nodescope.use.answers.containers import Container, Life
 from nodescope.use.answers.events import ContainerEvent
 from nodescope.use.mcp.nodes.backend import Backend
@@ -12,13 +11,7 @@ from nodescope.use.mcp.nodes.fleet import Fleet
 from nodescope.use.mcp.protocol.argument import Values
 from nodescope.use.mcp.protocol.errors import ToolMisused
 from nodescope.use.mcp.tools.shared.container import find_container
-from nodescope.use.mcp.tools.shared.time_text import (
-    choose_span,
-    list_clipped,
-    newest_of,
-    render_at,
-    render_span,
-)
+from nodescope.use.mcp.tools.shared.time_text import NodeSpan, read_span, render_at
 
 # A crash loop's oldest lives are left out; so many are one request to a viewer.
 MOST_LIVES = 16
@@ -27,23 +20,16 @@ Reply = TypeVar("Reply")
 
 
 @dataclass(frozen=True, slots=True)
-class ContainerSpan:
+class ContainerSpan(NodeSpan):
     """Lives of one container in a span of its node's data, oldest first."""
 
     container: Container
-    span: TimeRange
-    newest_ms: int
     lives: list[Life]
-    clipped: tuple[str, ...] = ()
-    """Where the data is shorter than the span that was given."""
 
     @property
     def ids(self) -> list[str]:
         """Of the lives that are looked at."""
         return [life.id for life in self.lives[-MOST_LIVES:]]
-
-    def render(self) -> str:
-        return render_span(self.span, self.newest_ms)
 
     def list_left_out(self) -> tuple[str, ...]:
         more = len(self.lives) - MOST_LIVES
@@ -59,21 +45,22 @@ async def ask_container(
     fleet: Fleet, values: Values, question: Callable[[Backend, ContainerSpan], Reply]
 ) -> Reply:
     """The question put to the node of the container that the call names, about the span it names."""
-    entry, container = await find_container(fleet, values["container"], values["node"])
+    container = await find_container(fleet, values["container"], values["node"])
 
     def ask(backend: Backend) -> Reply:
-        return question(backend, read_span(backend, container, values["from"], values["to"]))
+        data = read_span(backend.read_about(), values["from"], values["to"])
+        lives = find_lives(container, data)
+        seen = ContainerSpan(data.span, data.newest_ms, data.clipped, container, lives)
+        return question(backend, seen)
 
-    return (await fleet.ask({entry.node: entry}, ask)).need_one().answers[entry.node]
+    return (await fleet.ask_all(container.node, ask)).answers[container.node]
 
 
-def read_span(backend: Backend, container: Container, start: str | None, end: str | None) -> ContainerSpan:
-    about = backend.read_about()
-    span, newest_ms = choose_span(about, start, end), newest_of(about)
-    lives = container.within(span)
+def find_lives(container: Container, data: NodeSpan) -> list[Life]:
+    lives = container.within(data.span)
     if not lives:
         raise ToolMisused(
-            f'"{container.name}" was not there in {render_span(span, newest_ms)}; it was seen from '
-            f"{render_at(container.first_ms, newest_ms)} to {render_at(container.last_ms, newest_ms)}"
+            f'"{container.name}" was not there in {data.render()}; it was seen from '
+            f"{render_at(container.first_ms, data.newest_ms)} to {render_at(container.last_ms, data.newest_ms)}"
         )
-    return ContainerSpan(container, span, newest_ms, lives, list_clipped(about, "the span", start, end))
+    return lives

@@ -7,6 +7,7 @@ that was killed is looked at from its own beginning.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from nodescope.base.quantity import render_quantity, render_slope
 from nodescope.base.time_range import TimeRange, render_moment
@@ -14,7 +15,7 @@ from nodescope.use.answers.containers import Container, Life
 from nodescope.use.answers.events import ContainerEvent
 from nodescope.use.mcp.nodes.backend import Backend, run_study
 from nodescope.use.mcp.protocol.answer import ToolFinding
-from nodescope.use.mcp.tools.shared.merge_lives import measure
+from nodescope.use.mcp.tools.shared.merge_lives import measure, merge_answers, render_finding
 from nodescope.use.mcp.tools.shared.time_text import render_at
 from nodescope.use.studies import Finding, StudyAnswer
 
@@ -56,27 +57,17 @@ def is_growth(finding: Finding) -> bool:
 def render_leak(
     finding: Finding, answer: StudyAnswer, container: Container, life: Life, newest_ms: int
 ) -> ToolFinding:
-    return ToolFinding(
-        f'"{container.name}": {render_growth(finding, "memory")}; it was OOM-killed at {render_moment(life.last_ms)}.',
-        "leak",
-        node=container.node,
-        container=container.name,
-        metric="memory",
-        unit=finding.unit,
-        confidence=finding.confidence,
-        samples=answer.samples,
-        missing_share=answer.missing_share,
-        start_at=finding.start_at,
+    found = render_finding(finding, merge_answers([answer]), "memory", container, newest_ms)
+    measures = {name: finding.measures.get(name) for name in ("slope_per_second", "limit")}
+    levels = {"before": finding.before, "after": finding.after}
+    return replace(
+        found,
+        sentence=f'"{container.name}": {render_growth(finding, "memory")}; it was OOM-killed at {render_moment(life.last_ms)}.',
+        kind="leak",
         end_at=life.last_ms / 1000,
         at=finding.start_at,
         when=render_at(round(finding.start_at * 1000), newest_ms),
-        evidence={
-            "before": finding.before,
-            "after": finding.after,
-            "slope_per_second": finding.measures.get("slope_per_second"),
-            "limit": finding.measures.get("limit"),
-            "killed_at": round(life.last_ms / 1000, 3),
-        },
+        evidence={**levels, **measures, "killed_at": round(life.last_ms / 1000, 3)},
     )
 
 

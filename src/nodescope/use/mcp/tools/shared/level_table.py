@@ -13,22 +13,19 @@ class LevelRow:
     """A container's figures over a span, while it was there."""
 
     container: Container
-    mean: float
-    least: float
-    most: float
-    samples: int
+    level: MetricLevel
     there_share: float
     """Of the span, how long it lived in it."""
     missing_share: float
 
 
 def join_levels(
-    containers: Iterable[Container], levels: Sequence[MetricLevel], span: TimeRange
+    containers: Sequence[Container], levels: Sequence[MetricLevel], span: TimeRange
 ) -> list[LevelRow]:
     """One row for each container that has a sample, the highest mean first."""
     by_id = {level.id: level for level in levels}
     rows = []
-    interval = usual_interval(containers := list(containers), by_id, span)
+    interval = usual_interval(containers, by_id, span)
     for container in containers:
         mine = [(life, by_id[life.id]) for life in container.lives if life.id in by_id]
         samples = sum(level.samples for _, level in mine)
@@ -39,15 +36,23 @@ def join_levels(
         rows.append(
             LevelRow(
                 container,
-                sum(level.mean * level.samples for _, level in mine) / samples,
-                min(level.least for _, level in mine),
-                max(level.most for _, level in mine),
-                samples,
+                merge_levels([level for _, level in mine]),
                 min(1.0, (seconds + 1) / (span.seconds + 1)),
                 1 - samples / due,
             )
         )
-    return sorted(rows, key=lambda row: (-row.mean, row.container.full_name))
+    return sorted(rows, key=lambda row: (-row.level.mean, row.container.full_name))
+
+
+def merge_levels(levels: Sequence[MetricLevel]) -> MetricLevel:
+    samples = sum(level.samples for level in levels)
+    return MetricLevel(
+        levels[-1].id,
+        sum(level.mean * level.samples for level in levels) / samples,
+        min(level.least for level in levels),
+        max(level.most for level in levels),
+        samples,
+    )
 
 
 def usual_interval(containers: Iterable[Container], by_id: dict[str, MetricLevel], span: TimeRange) -> float:

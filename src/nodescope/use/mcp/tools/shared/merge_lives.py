@@ -23,6 +23,8 @@ MATERIAL_SHARE = 0.05
 # Below, the study itself thinks it more likely wrong than right.
 SURE_ENOUGH = 0.5
 MOST_EVIDENCE = 10
+# In the order of answers.
+FIGURES = ("avg", "max", "min", "stddev", "trend", "unit", "limit", "samples", "missing_share", "p95")
 # The best answer of several lives stands for all.
 ORDER = ("found", "none", "not_enough_data", "not_collected")
 
@@ -33,7 +35,6 @@ class MergedAnswer:
 
     status: str
     reason: str
-    sentence: str
     samples: int
     missing_share: float
     findings: tuple[Finding, ...]
@@ -41,7 +42,7 @@ class MergedAnswer:
 
 def merge_answers(answers: Sequence[StudyAnswer]) -> MergedAnswer:
     if not answers:
-        return MergedAnswer("not_enough_data", "no sample was measured in this span", "", 0, 1.0, ())
+        return MergedAnswer("not_enough_data", "no sample was measured in this span", 0, 1.0, ())
     samples = sum(one.samples for one in answers)
     due = sum(one.samples / max(1e-9, 1 - one.missing_share) for one in answers)
     best = min(answers, key=lambda one: ORDER.index(one.status) if one.status in ORDER else 3)
@@ -50,7 +51,6 @@ def merge_answers(answers: Sequence[StudyAnswer]) -> MergedAnswer:
     return MergedAnswer(
         str(best.status),
         clean_text(best.reason or ""),
-        clean_text(best.sentence),
         samples,
         max(0.0, 1 - samples / due) if due else 1.0,
         tuple(findings),
@@ -82,11 +82,9 @@ def render_finding(
     finding: Finding, merged: MergedAnswer, metric: str, container: Container, newest_ms: int
 ) -> ToolFinding:
     """A study's finding with what it rests on."""
-    facts: dict[str, Fact] = {"before": finding.before, "after": finding.after}
-    facts["magnitude"] = plain(finding.magnitude)
-    facts.update({name: value for name, value in finding.measures.items() if is_fact(value)})
-    facts.update({name: value for name, value in finding.evidence.items() if is_fact(value)})
-    kept = {name: value for name, value in facts.items() if value is not None}
+    levels = {"before": finding.before, "after": finding.after, "magnitude": plain(finding.magnitude)}
+    facts = {**levels, **finding.measures, **finding.evidence}
+    kept = {name: value for name, value in facts.items() if isinstance(value, str | int | float)}
     moment = finding.at if finding.at is not None else finding.start_at
     return ToolFinding(
         clean_text(finding.sentence),
@@ -106,40 +104,51 @@ def render_finding(
     )
 
 
-def is_fact(value: object) -> bool:
-    return value is None or isinstance(value, str | int | float)
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """One metric of one container over a span; None is what was not derived."""
+
+    avg: float
+    samples: int
+    missing_share: float
+    unit: str = ""
+    max: float | None = None
+    min: float | None = None
+    stddev: float | None = None
+    trend: Fact = None
+    limit: Fact = None
+    p95: Fact = None
+
+    def facts(self, names: Sequence[str] = FIGURES) -> dict[str, Fact]:
+        """By name, what is known of these."""
+        return {name: value for name in names if (value := getattr(self, name)) is not None}
 
 
-def merge_figures(answers: Sequence[StudyAnswer]) -> dict[str, Fact]:
-    """avg, max, min, stddev and trend class of the whole span; weights are samples."""
+def merge_figures(answers: Sequence[StudyAnswer]) -> Figures | None:
+    """Of the whole span; weights are samples. None without a sample."""
     rows = [(one.findings[0], one.samples) for one in answers if one.status == "found" and one.findings]
     total = sum(samples for _, samples in rows)
     if not total:
-        return {}
+        return None
     average = sum(measure(row, "average") * samples for row, samples in rows) / total
-    spread = (
-        sum(
-            (measure(row, "stddev") ** 2 + (measure(row, "average") - average) ** 2) * samples
-            for row, samples in rows
-        )
-        / total
+    squares = sum(
+        (measure(row, "stddev") ** 2 + (measure(row, "average") - average) ** 2) * samples
+        for row, samples in rows
     )
     # A backend answers in an order of its own: the newest life is the one that ends last.
     newest = max((row for row, _ in rows), key=lambda row: row.end_at)
-    figures: dict[str, Fact] = {
-        "avg": average,
-        "max": max(measure(row, "max") for row, _ in rows),
-        "min": min(measure(row, "min") for row, _ in rows),
-        "stddev": sqrt(spread),
-        "trend": newest.measures.get("trend"),
-        "unit": newest.unit,
-        "limit": newest.measures.get("limit"),
-        "samples": total,
-        "missing_share": merge_answers(answers).missing_share,
-    }
-    if len(rows) == 1:
-        figures["p95"] = newest.measures.get("p95")
-    return {name: value for name, value in figures.items() if value is not None}
+    return Figures(
+        average,
+        total,
+        merge_answers(answers).missing_share,
+        newest.unit,
+        max(measure(row, "max") for row, _ in rows),
+        min(measure(row, "min") for row, _ in rows),
+        sqrt(squares / total),
+        newest.measures.get("trend"),
+        newest.measures.get("limit"),
+        newest.measures.get("p95") if len(rows) == 1 else None,
+    )
 
 
 def measure(finding: Finding, name: str) -> float:

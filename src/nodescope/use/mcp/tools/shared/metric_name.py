@@ -9,6 +9,8 @@ from nodescope.use.mcp.protocol.errors import ToolMisused
 
 # What there are few of on a node: top_containers names each of them.
 COUNTED_SCOPES = ("gpu", "node", "disk", "network", "filesystem", "fpga")
+# Shares of time in which a container was held back.
+SHARES = ("cpu_throttled", "pressure_cpu", "pressure_memory", "pressure_io")
 # What people say, and the plain name that is meant.
 SYNONYMS = {
     "throttled": "cpu_throttled",

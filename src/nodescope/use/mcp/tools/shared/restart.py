@@ -1,6 +1,7 @@
 """Restarts as findings: when, after what, and how often."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 from nodescope.base.quantity import render_seconds
@@ -31,35 +32,38 @@ def render_restart(
     was_killed = before.id in killed
     why = "was OOM-killed" if was_killed else "ended"
     gap_seconds = max(0.0, (after.first_ms - before.last_ms) / 1000)
-    return ToolFinding(
+    sentence = (
         f'"{container.name}" {why} at {render_moment(before.last_ms)} and started again '
-        f"{render_seconds(gap_seconds)} later, at {render_moment(after.first_ms)}.",
-        "oom_kill" if was_killed else "restart",
-        node=container.node,
-        container=container.name,
-        confidence=1.0,
-        start_at=before.last_ms / 1000,
-        end_at=after.first_ms / 1000,
-        at=before.last_ms / 1000,
-        when=render_at(before.last_ms, newest_ms),
-        evidence={"oom_killed": was_killed, "down_seconds": gap_seconds},
+        f"{render_seconds(gap_seconds)} later, at {render_moment(after.first_ms)}."
     )
+    event = make_event(
+        container, sentence, "oom_kill" if was_killed else "restart", before.last_ms, newest_ms
+    )
+    evidence = {"oom_killed": was_killed, "down_seconds": gap_seconds}
+    return replace(event, start_at=event.at, end_at=after.first_ms / 1000, evidence=evidence)
 
 
 def render_loop(container: Container, lives: Sequence[Life], killed: set[str], newest_ms: int) -> ToolFinding:
     first, last = lives[0], lives[-1]
     kills = sum(life.id in killed for life in lives)
     killed_text = f", {kills} times by an OOM kill" if kills else ""
-    return ToolFinding(
+    sentence = (
         f'"{container.name}" was restarted {len(lives) - 1} times{killed_text}, between '
-        f"{render_moment(first.last_ms)} and {render_moment(last.first_ms)}: a crash loop.",
-        "crash_loop",
+        f"{render_moment(first.last_ms)} and {render_moment(last.first_ms)}: a crash loop."
+    )
+    event = make_event(container, sentence, "crash_loop", first.last_ms, newest_ms)
+    evidence = {"restarts": len(lives) - 1, "oom_kills": kills}
+    return replace(event, start_at=event.at, end_at=last.first_ms / 1000, evidence=evidence)
+
+
+def make_event(container: Container, sentence: str, kind: str, at_ms: int, newest_ms: int) -> ToolFinding:
+    """What happened to a container at a moment, beyond doubt."""
+    return ToolFinding(
+        sentence,
+        kind,
         node=container.node,
         container=container.name,
         confidence=1.0,
-        start_at=first.last_ms / 1000,
-        end_at=last.first_ms / 1000,
-        at=first.last_ms / 1000,
-        when=render_at(first.last_ms, newest_ms),
-        evidence={"restarts": len(lives) - 1, "oom_kills": kills},
+        at=at_ms / 1000,
+        when=render_at(at_ms, newest_ms),
     )

@@ -5,7 +5,8 @@ Relative times count back from the newest sample of the node, not
 from now: an archive of last week answers "-15m" as it would have then.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable
+from dataclasses import dataclass
 
 from nodescope.base.errors import RequestRejected
 from nodescope.base.quantity import render_seconds
@@ -21,9 +22,25 @@ CLIPPED_MS = 2000
 OLD_SECONDS = 120.0
 
 
-def choose_span(about: About, start: str | None, end: str | None) -> TimeRange:
+@dataclass(frozen=True, slots=True)
+class NodeSpan:
+    """A span of a node's data, and where the data is shorter than the span that was given."""
+
+    span: TimeRange
+    newest_ms: int
+    clipped: tuple[str, ...]
+
+    def render(self) -> str:
+        span, length = self.span, render_seconds(self.span.seconds)
+        if span.to_ms >= self.newest_ms - 1000:
+            return f"the last {length} of data, {render_moment(span.from_ms)} to {render_moment(span.to_ms)}"
+        return f"{render_moment(span.from_ms)} to {render_moment(span.to_ms)} ({length})"
+
+
+def read_span(about: About, start: str | None, end: str | None, name: str = "the span") -> NodeSpan:
     """The given span on a node's own clock; the last hour of its data where none is given."""
-    newest_ms = newest_of(about)
+    there = extent_of(about)
+    oldest_ms, newest_ms = there.from_ms, there.to_ms
     to_ms = read_moment("to", end, newest_ms) if end else newest_ms
     from_ms = read_moment("from", start, newest_ms) if start else to_ms - USUAL_MS
     if from_ms >= to_ms:
@@ -31,19 +48,34 @@ def choose_span(about: About, start: str | None, end: str | None) -> TimeRange:
             f"the span ends before it begins: from {render_moment(from_ms)} to {render_moment(to_ms)}; "
             'swap them, or give "from" alone (for example "-15m")'
         )
-    oldest_ms = about.from_ms if about.from_ms is not None else newest_ms
     if to_ms < oldest_ms or from_ms > newest_ms:
         raise ToolMisused(
             f"node {about.node} has no data from {render_moment(from_ms)} to {render_moment(to_ms)}; "
             f"it has {render_moment(oldest_ms)} to {render_moment(newest_ms)}: choose times in between"
         )
-    return TimeRange(max(from_ms, oldest_ms), min(to_ms, newest_ms))
+    # The usual hour may begin before the data does; nobody asked for it.
+    clipped = list_clipped(about.node, name, TimeRange(from_ms if start else oldest_ms, to_ms), there)
+    return NodeSpan(TimeRange(max(from_ms, oldest_ms), min(to_ms, newest_ms)), newest_ms, clipped)
 
 
-def newest_of(about: About) -> int:
+def list_clipped(node: str, name: str, given: TimeRange, there: TimeRange) -> tuple[str, ...]:
+    """Where the data begins later or ends earlier than the span that was given."""
+    sides = (
+        (given.from_ms < there.from_ms - CLIPPED_MS, "from", given.from_ms, "begins", there.from_ms),
+        (given.to_ms > there.to_ms + CLIPPED_MS, "until", given.to_ms, "ends", there.to_ms),
+    )
+    return tuple(
+        f"{name} was asked {word} {render_moment(asked_ms)}, but the data of {node} {verb} at {render_moment(data_ms)}"
+        for is_clipped, word, asked_ms, verb, data_ms in sides
+        if is_clipped
+    )
+
+
+def extent_of(about: About) -> TimeRange:
+    """From a node's oldest to its newest data."""
     if about.to_ms is None:
         raise NodeAway("it has no data yet")
-    return about.to_ms
+    return TimeRange(about.to_ms if about.from_ms is None else about.from_ms, about.to_ms)
 
 
 def read_moment(name: str, text: str, newest_ms: int) -> int:
@@ -63,26 +95,9 @@ def render_iso(time_ms: float) -> str:
     return f"{render_moment(round(time_ms)).removesuffix(' UTC').replace(' ', 'T')}Z"
 
 
-def list_clipped(about: About, name: str, start: str | None, end: str | None) -> tuple[str, ...]:
-    """Where the data begins later or ends earlier than the span that was given."""
-    newest_ms = newest_of(about)
-    oldest_ms = about.from_ms if about.from_ms is not None else newest_ms
-    lines = []
-    if start and (asked_ms := read_moment(name, start, newest_ms)) < oldest_ms - CLIPPED_MS:
-        lines.append(
-            f"{name} was asked from {render_moment(asked_ms)}, but the data of {about.node} "
-            f"begins at {render_moment(oldest_ms)}"
-        )
-    if end and (asked_ms := read_moment(name, end, newest_ms)) > newest_ms + CLIPPED_MS:
-        lines.append(
-            f"{name} was asked until {render_moment(asked_ms)}, but the data of {about.node} "
-            f"ends at {render_moment(newest_ms)}"
-        )
-    return tuple(lines)
-
-
-def join_alike(lines: Sequence[str]) -> tuple[str, ...]:
+def join_clipped(spans: Iterable[NodeSpan]) -> tuple[str, ...]:
     """What every node says in much the same words, once."""
+    lines = [line for one in spans for line in one.clipped]
     more = f" ({len(lines) - 1} more nodes alike)" if len(lines) > 1 else ""
     return (f"{lines[0]}{more}",) if lines else ()
 
@@ -102,10 +117,3 @@ def render_age(newest_ms: int, now_ms: int) -> str:
     if seconds < OLD_SECONDS:
         return "live"
     return f"{render_seconds(seconds)} old"
-
-
-def render_span(span: TimeRange, newest_ms: int) -> str:
-    length = render_seconds(span.seconds)
-    if span.to_ms >= newest_ms - 1000:
-        return f"the last {length} of data, {render_moment(span.from_ms)} to {render_moment(span.to_ms)}"
-    return f"{render_moment(span.from_ms)} to {render_moment(span.to_ms)} ({length})"
