@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from nodescope.use.studies import STUDIES, Series, changepoint, trend
@@ -77,6 +77,7 @@ anything = st.lists(st.one_of(st.floats(), st.just(float("nan"))), max_size=40)
 @pytest.mark.parametrize("name", [name for name in STUDIES if name != "correlation"])
 @settings(max_examples=50, deadline=None)
 @given(times_at=times, values=anything)
+@example(times_at=[0.0, 5e-324, 1e-323, 1e9], values=[1.0, 2.0, 3.0, 4.0])
 def test_any_samples_get_an_answer_that_is_json(
     name: str, times_at: list[float], values: list[float]
 ) -> None:

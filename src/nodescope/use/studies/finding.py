@@ -136,5 +136,7 @@ def missing_share(times_at: FloatArray, present: int) -> float:
     if len(times_at) < 2:
         return 0.0 if present else 1.0
     interval = float(np.median(np.diff(times_at)))
-    due = max(len(times_at), round(float(times_at[-1] - times_at[0]) / interval) + 1 if interval > 0 else 0)
+    spanned = float(times_at[-1] - times_at[0]) / interval if interval > 0 else 0.0
+    # Times that are almost equal make the quotient infinite; a float counts no further than 2^53.
+    due = max(len(times_at), round(min(spanned, 2.0**53)) + 1)
     return max(0.0, 1.0 - present / due)
