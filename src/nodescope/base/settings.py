@@ -20,8 +20,6 @@ def _bounded(
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Every setting of the agent."""
-
     node: str = ""
     """
     The node's name in answers, in the archive and in Kubernetes.

@@ -141,20 +141,15 @@ def busy_words(group: Group) -> str:
 def render_findings(answer: FleetAnswer, limit: int) -> str:
     if not answer.groups:
         return ""
-    rows = []
-    for group in answer.groups[:limit]:
-        best = max(group.rows, key=lambda row: (row["confidence"], abs(row["magnitude"] or 0.0)))
-        rows.append(
-            [
-                group.name,
-                group.metric,
-                of_words(group),
-                str(group.nodes),
-                spread_words(group.spread("magnitude"), unit_of(group)),
-                f"{best['node']} {best['series']}: {best['sentence']}",
-            ]
-        )
+    rows = [finding_row(group) for group in answer.groups[:limit]]
     return render_table([answer.by, "metric", "found in", "nodes", "magnitude", "for example"], rows)
+
+
+def finding_row(group: Group) -> list[str]:
+    best = max(group.rows, key=lambda row: (row["confidence"], abs(row["magnitude"] or 0.0)))
+    size = spread_words(group.spread("magnitude"), unit_of(group))
+    example = f"{best['node']} {best['series']}: {best['sentence']}"
+    return [group.name, group.metric, of_words(group), str(group.nodes), size, example]
 
 
 def render_pairs(answer: FleetAnswer, pairs: Sequence[FleetPair], limit: int) -> str:

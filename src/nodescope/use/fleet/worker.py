@@ -283,15 +283,10 @@ def add_changes(part: UnitAnswer, job: Job, lines: Sequence[QueryLine], unit: st
         if not may_have_changed(joined.series):
             continue
         answer = study_changes(joined.series)
-        near = []
-        for finding in answer.to_json()["findings"]:  # type: ignore[attr-defined]
-            if not is_material(finding):
-                continue
-            real = joined.real_time(finding["at"])
-            if abs(real - at) > within:
-                part.elsewhere[owner] += 1
-                continue
-            near.append({**finding, "at": real, "from": real, "to": real})
+        found = filter(is_material, answer.to_json()["findings"])  # type: ignore[call-overload]
+        timed = [{**one, **dict.fromkeys(("at", "from", "to"), joined.real_time(one["at"]))} for one in found]
+        near = [one for one in timed if abs(one["at"] - at) <= within]
+        part.elsewhere[owner] += len(timed) - len(near)
         if near:
             best = max(near, key=lambda one: (one["confidence"], abs(one["magnitude"])))
             row = build_row(part, owner, line, answer, best)

@@ -74,12 +74,9 @@ def joined_stretches(stretches: list[Stretch], series: Series) -> Stretch | None
     kept = [stretch for stretch in stretches if stretch.times_at[-1] >= newest]
     if not kept:
         return None
-    return Stretch(
-        np.concatenate([stretch.times_at for stretch in kept]),
-        np.concatenate([interpolated(stretch.values) for stretch in kept]),
-        kept[0].interval_seconds,
-        kept[0].unit,
-    )
+    times_at = np.concatenate([stretch.times_at for stretch in kept])
+    values = np.concatenate([interpolated(stretch.values) for stretch in kept])
+    return replace(kept[0], times_at=times_at, values=values)
 
 
 def window_samples(whole: Stretch, window_seconds: float | None) -> int:

@@ -1,5 +1,7 @@
 """Does this series repeat itself: how often, how strongly, and from when to when?"""
 
+from dataclasses import replace
+
 import numpy as np
 
 from nodescope.base.quantity import render_quantity, render_seconds
@@ -53,12 +55,9 @@ def is_joinable(left: Stretch, right: Stretch, series: Series) -> bool:
 def bridged(left: Stretch, right: Stretch) -> Stretch:
     absent = max(0, round(float(right.times_at[0] - left.times_at[-1]) / left.interval_seconds) - 1)
     between = np.linspace(left.times_at[-1], right.times_at[0], absent + 2)[1:-1]
-    return Stretch(
-        np.concatenate((left.times_at, between, right.times_at)),
-        np.concatenate((left.values, np.full(absent, np.nan), right.values)),
-        left.interval_seconds,
-        left.unit,
-    )
+    times_at = np.concatenate((left.times_at, between, right.times_at))
+    values = np.concatenate((left.values, np.full(absent, np.nan), right.values))
+    return replace(left, times_at=times_at, values=values)
 
 
 def findings_in(stretch: Stretch, name: str) -> list[Finding]:
