@@ -10,6 +10,9 @@ from tests.use.viewer.asking import Asker
 from nodescope.base.cgroup_metrics import list_raw_names
 from nodescope.base.metric_names import PERIOD, QUOTA
 from nodescope.cli import main
+from nodescope.read.files.file_survey import survey_roots
+from nodescope.use.fleet.unit import Job, split_by_day
+from nodescope.use.fleet.worker import run_unit
 
 
 @pytest.fixture(scope="module")
@@ -64,3 +67,15 @@ def test_findings_about_cpu_carry_the_cpu_limit_in_the_api_and_the_command_alike
         assert answer["findings"][0].get("limit") == limit
         assert ("limit" in answer["sentence"]) == (limit is not None)
         assert command[answer["series"]["id"]] == answer
+
+
+def test_a_fleet_s_rows_about_cpu_carry_the_cpu_limit(
+    archive: Path, expected: dict[str, float | None]
+) -> None:
+    """Fleet reads limits where the page and the command do."""
+    units = split_by_day(survey_roots([str(archive)]), ["cpu"], None, None)
+    rows = [row for unit in units for row in run_unit(unit, Job("top")).rows]
+    assert any(row["limit"] for row in rows)
+    assert {row["container_id"]: row["limit"] for row in rows} == {
+        row["container_id"]: expected[row["container_id"]] for row in rows
+    }

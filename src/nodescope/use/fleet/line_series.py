@@ -1,41 +1,11 @@
-"""Lines of an archive as the series that studies take, and the memory limits of containers."""
+"""Lines of an archive as the series that studies take."""
 
-from collections.abc import Sequence
-
-import numpy as np
-
-from nodescope.base.errors import RequestRejected
-from nodescope.read.files.catalog import SHORT_CHARACTERS, Catalog
-from nodescope.read.query.engine import Engine, QueryLine
+from nodescope.read.files.catalog import SHORT_CHARACTERS
+from nodescope.read.query.engine import QueryLine
 from nodescope.use.studies.series import Series
 
 # A day at one sample a second; longer ranges are read as means of longer buckets.
 POINTS = 90_000
-# What a series must not reach, by the plain name that holds it.
-LIMITS = {"memory": "memory_limit", "memory_working_set": "memory_limit", "memory_anon": "memory_limit"}
-
-
-def read_limits(
-    engine: Engine,
-    catalog: Catalog,
-    metric: str,
-    containers: Sequence[str] | None,
-    from_ms: int | None,
-    to_ms: int | None,
-) -> dict[str, float]:
-    """The newest limit of each container; one without a limit, or not read, has none here."""
-    if metric not in LIMITS:
-        return {}
-    try:
-        answer = engine.query(catalog, LIMITS[metric], containers, from_ms, to_ms, POINTS)
-    except RequestRejected:
-        return {}
-    limits = {}
-    for line in answer.lines:
-        known = line.points.maximum[np.isfinite(line.points.maximum)]
-        if len(known):
-            limits[name_line(line)] = float(known[-1])
-    return limits
 
 
 def name_line(line: QueryLine) -> str:

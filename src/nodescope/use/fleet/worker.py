@@ -15,12 +15,16 @@ from typing import Any
 import numpy as np
 
 from nodescope.base.errors import RequestRejected
+from nodescope.base.time_range import TimeRange
 from nodescope.read.files.catalog import Catalog
 from nodescope.read.files.file_survey import SurveyFault, open_files, survey_again
 from nodescope.read.files.sidecar_cache import SidecarCache, cache_folder
+from nodescope.read.live.tail import LiveTail
 from nodescope.read.query.engine import Engine, QueryLine
 from nodescope.read.query.resolve import resolve_metric
-from nodescope.use.fleet.line_series import POINTS, make_series, name_line, read_limits
+from nodescope.use.answers.limits import read_limits
+from nodescope.use.answers.snapshots import ServedNode, Snapshot, View
+from nodescope.use.fleet.line_series import POINTS, make_series, name_line
 from nodescope.use.fleet.restart_chain import join_series, link_restarts
 from nodescope.use.fleet.significance import p_value_of
 from nodescope.use.fleet.unit import Job, Unit, UnitAnswer
@@ -91,7 +95,7 @@ def study_unit(unit: Unit, job: Job) -> UnitAnswer:
         return part
     for containers in batch_containers(catalog, asked.metrics[0].name, unit, by_pod=asked.of == "pod"):
         answer = worker_engine().query(catalog, unit.metric, containers, unit.from_ms, unit.to_ms, POINTS)
-        limits = limits_of(catalog, unit, containers) if job.question in WITH_LIMITS else {}
+        limits = limits_of(catalog, unit, answer.lines) if job.question in WITH_LIMITS else {}
         part.faults += [SurveyFault(unit.node, reason) for reason in answer.refused]
         part.samples += sum(len(line.points.time_ms) for line in answer.lines)
         if study_of(job) == "trend":
@@ -103,8 +107,8 @@ def study_unit(unit: Unit, job: Job) -> UnitAnswer:
     return part
 
 
-ReadLimits = Callable[[Sequence[str]], Mapping[str, float]]
-"""From container ids to limits by name."""
+ReadLimits = Callable[[Sequence[QueryLine]], Mapping[str, float]]
+"""From lines to limits by container id."""
 
 
 def add_trends(
@@ -123,12 +127,23 @@ def add_trends(
             found.append(line)
         else:
             part.looked[owner_of(line, part.unit.node)] += 1
-    ids = sorted({line.subject.label("l_container_id") or "" for line in found} - {""})
-    add_answers(part, job, found, unit, limits_for(ids) if ids else {})
+    add_answers(part, job, found, unit, limits_for(found))
 
 
-def limits_of(catalog: Catalog, unit: Unit, containers: Sequence[str] | None) -> Mapping[str, float]:
-    return read_limits(worker_engine(), catalog, unit.metric, containers, unit.from_ms, unit.to_ms)
+def limits_of(catalog: Catalog, unit: Unit, lines: Sequence[QueryLine]) -> Mapping[str, float]:
+    """The limits that every other answer about these containers has."""
+    node = ServedNode(unit.node, catalog, LiveTail())
+    view = View(worker_engine(), Snapshot((node,), (), unit.to_ms), (node,))
+    ends_ms = {
+        (unit.node, container_of(line)): int(line.points.time_ms[-1])
+        for line in lines
+        if container_of(line) and len(line.points.time_ms)
+    }
+    return read_limits(view, unit.metric, TimeRange(unit.from_ms, unit.to_ms), ends_ms)
+
+
+def container_of(line: QueryLine) -> str:
+    return line.subject.label("l_container_id") or ""
 
 
 def may_leak(line: QueryLine) -> bool:
@@ -168,7 +183,7 @@ def add_answers(
         add_changes(part, job, lines, unit)
         return
     metric = part.unit.metric
-    everything = [make_series(line, metric, unit, limits.get(name_line(line))) for line in lines]
+    everything = [make_series(line, metric, unit, limits.get(container_of(line))) for line in lines]
     for line, series in zip(lines, everything):
         owner = owner_of(line, part.unit.node)
         if job.question == "top":
@@ -218,7 +233,7 @@ def build_row(
         "image": owner.image,
         "pod": line.subject.label("l_pod_name") or "",
         "container": line.subject.label("l_container_name") or "",
-        "container_id": line.subject.label("l_container_id") or "",
+        "container_id": container_of(line),
         "series": name_line(line),
         "study": answer.study,
         "chance": p_value_of(answer.study, finding),
