@@ -111,12 +111,12 @@ def test_a_node_that_is_where_it_was_or_gone_is_not_asked_twice(new: NodeEntry |
     assert ask(Fleet(directory, SystemClock(), 30)).away == {"a": "connection refused"}
 
 
-def test_a_seat_with_a_reason_is_named_and_not_asked() -> None:
+def test_a_node_with_a_reason_is_named_and_not_asked() -> None:
     nodes = {"a": entry(Node("a")), "b": entry(Node("b", away="asked!"), reason="its pod is not ready")}
     assert ask(Fleet(StaticDirectory(nodes), SystemClock(), 30)).away == {"b": "its pod is not ready"}
 
 
-def test_of_one_name_the_first_roster_counts() -> None:
+def test_of_one_name_the_first_directory_counts() -> None:
     first, second = entry(Node("a"), "first"), entry(Node("a"), "second")
     joined = JoinedDirectory(
         [StaticDirectory({"a": first}), StaticDirectory({"a": second, "b": entry(Node("b"))})]
