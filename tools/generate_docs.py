@@ -32,7 +32,7 @@ from nodescope.collect.run.sampler import Sampler
 from nodescope.collect.run.source import FileSource, MakeBatchSource, MakeCallSource
 from nodescope.collect.sources import BATCH_SOURCES, CALL_SOURCES
 from nodescope.collect.sources.gpu.metrics import GpuFamily
-from nodescope.commands.options import add_settings
+from nodescope.commands.shared.options import add_settings
 from nodescope.hold.ring import Ring
 from nodescope.publish import derived, health_score
 from nodescope.publish.self_metrics import Obituaries, SelfMetrics

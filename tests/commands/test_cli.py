@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from nodescope.cli import COMMANDS, build_parser, main
-from nodescope.commands.options import gather_flags
+from nodescope.commands.shared.options import gather_flags
 
 
 def run(*words: str) -> int:

@@ -7,7 +7,7 @@ import signal
 from contextlib import ExitStack, suppress
 
 from nodescope.base.log import Log, set_up_logging
-from nodescope.commands.options import add_settings, gather_flags
+from nodescope.commands.shared.options import add_settings, gather_flags
 from nodescope.serve.server import build_server, open_socket
 from nodescope.wiring import (
     Parts,

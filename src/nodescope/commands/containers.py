@@ -8,7 +8,7 @@ from dataclasses import replace
 from nodescope.base.errors import ArchiveRefused, RequestRejected
 from nodescope.base.text import hint_nearest
 from nodescope.base.time_range import render_moment
-from nodescope.commands.options import add_json, add_paths
+from nodescope.commands.shared.options import add_json, add_paths
 from nodescope.commands.text.terminal import render_table
 from nodescope.keep.label_columns import LABELS, Subject
 from nodescope.read.files.catalog import Catalog, read_catalog

@@ -10,7 +10,7 @@ from nodescope.base.clock import SystemClock
 from nodescope.base.errors import RequestRejected
 from nodescope.base.log import set_up_logging
 from nodescope.base.time_range import parse_moment
-from nodescope.commands.options import add_address, read_guards
+from nodescope.commands.shared.options import add_address, read_guards
 from nodescope.commands.text.progress import clear_progress, show_progress
 from nodescope.commands.viewer import PORT, claim, serve
 from nodescope.wiring import choose_data, read_settings

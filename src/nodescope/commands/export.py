@@ -8,7 +8,7 @@ from nodescope.base.clock import SystemClock
 from nodescope.base.errors import RequestRejected
 from nodescope.base.quantity import render_bytes
 from nodescope.commands.containers import find_ids, say_refusals
-from nodescope.commands.options import add_containers, add_paths, add_span, read_span
+from nodescope.commands.shared.options import add_containers, add_paths, add_span, read_span
 
 EXAMPLE = """example:
   nodescope export demo --out cpu.csv --metric cpu --container api --from -1h

@@ -13,7 +13,7 @@ from nodescope.base.clock import SystemClock
 from nodescope.base.errors import SettingsRejected
 from nodescope.base.log import Log, set_up_logging
 from nodescope.base.settings import Settings
-from nodescope.commands.options import gather_flags, name_option
+from nodescope.commands.shared.options import gather_flags, name_option
 from nodescope.kube.account import KubeAccount
 from nodescope.kube.client import Client
 from nodescope.kube.watch import ObjectWatch

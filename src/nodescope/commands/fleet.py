@@ -13,7 +13,7 @@ from nodescope.base.errors import RequestRejected, SettingsRejected
 from nodescope.base.quantity import parse_bytes, parse_seconds
 from nodescope.base.text import hint_nearest, render_unknown
 from nodescope.base.time_range import parse_moment
-from nodescope.commands.options import add_span, read_quantity, read_span
+from nodescope.commands.shared.options import add_span, read_quantity, read_span
 from nodescope.commands.text.progress import clear_progress, show_progress
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from nodescope.base.log import set_up_logging
 from nodescope.base.quantity import parse_seconds
 from nodescope.base.settings import Settings
 from nodescope.base.settings_load import LoadedSettings
-from nodescope.commands.options import add_address, read_guards, read_quantity
+from nodescope.commands.shared.options import add_address, read_guards, read_quantity
 from nodescope.serve.server import build_server as build_http
 from nodescope.serve.server import open_socket
 from nodescope.serve.token import Token

@@ -4,7 +4,7 @@ import argparse
 import sys
 
 from nodescope.commands.containers import say_refusals
-from nodescope.commands.options import add_json, add_paths
+from nodescope.commands.shared.options import add_json, add_paths
 from nodescope.commands.text.terminal import render_table
 from nodescope.read.files.catalog import read_catalog
 from nodescope.read.query.resolve import resolve_all

@@ -7,7 +7,7 @@ import sys
 
 from nodescope.base.log import set_up_logging
 from nodescope.collect.run.call_runner import NOT_ASKED
-from nodescope.commands.options import add_settings, gather_flags
+from nodescope.commands.shared.options import add_settings, gather_flags
 from nodescope.serve.json_text import render_json
 from nodescope.wiring import Parts, build_parts, read_settings
 

@@ -5,7 +5,7 @@ import dataclasses
 import os
 import sys
 
-from nodescope.commands.options import add_json, add_settings, gather_flags
+from nodescope.commands.shared.options import add_json, add_settings, gather_flags
 from nodescope.commands.text.terminal import render_table
 from nodescope.serve.json_text import render_json
 from nodescope.wiring import read_settings

@@ -4,8 +4,8 @@ import argparse
 import sys
 
 from nodescope.base.quantity import render_seconds
-from nodescope.commands.options import add_json, add_settings
 from nodescope.commands.sample import sample_for
+from nodescope.commands.shared.options import add_json, add_settings
 from nodescope.commands.text.terminal import paint, render_table
 from nodescope.serve.json_text import render_json
 from nodescope.wiring import Parts, read_permissions

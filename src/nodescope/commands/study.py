@@ -10,7 +10,7 @@ from nodescope.base.clock import SystemClock
 from nodescope.base.errors import RequestRejected, SettingsRejected
 from nodescope.base.text import render_unknown
 from nodescope.base.time_range import TimeRange
-from nodescope.commands.options import add_containers, add_span, read_span
+from nodescope.commands.shared.options import add_containers, add_span, read_span
 from nodescope.commands.text.study_answer import print_answer
 from nodescope.commands.text.terminal import has_colour
 from nodescope.use.studies import STUDIES, Series, StudyAnswer, run_study

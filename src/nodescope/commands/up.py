@@ -18,8 +18,8 @@ from nodescope.base.quantity import render_bytes
 from nodescope.base.settings_load import LoadedSettings
 from nodescope.collect.files.roots import open_root
 from nodescope.collect.sources.container.cgroup_tree import find_hierarchies
-from nodescope.commands.children import Child, Children
-from nodescope.commands.options import add_settings, gather_flags, render_flags
+from nodescope.commands.shared.children import Child, Children
+from nodescope.commands.shared.options import add_settings, gather_flags, render_flags
 from nodescope.commands.viewer import PORT, claim
 from nodescope.serve.http_client import HttpClient, parse_endpoint
 from nodescope.serve.server import parse_address

@@ -14,7 +14,7 @@ from nodescope.base.clock import SystemClock
 from nodescope.base.errors import SettingsRejected
 from nodescope.base.log import set_up_logging
 from nodescope.base.settings import Settings
-from nodescope.commands.options import add_address, read_guards
+from nodescope.commands.shared.options import add_address, read_guards
 from nodescope.read.live.follow import AgentFeed
 from nodescope.serve.gate import is_local
 from nodescope.serve.server import build_server, open_socket

@@ -1,0 +1,1 @@
+"""What several commands share: their options and the processes that they start."""
