@@ -18,6 +18,7 @@ from nodescope.use.answers.levels import derive_level
 from nodescope.use.answers.metrics import list_metrics
 from nodescope.use.answers.snapshots import NodeFolders, View
 from nodescope.use.answers.timeseries import TimeseriesRequest, read_timeseries
+from nodescope.use.studies import Finding, StudyAnswer, correlation
 
 SPAN = TimeRange(END_MS - 900_000, END_MS)
 
@@ -78,8 +79,27 @@ def test_metrics_and_events_come_back(view: View) -> None:
     assert wire.EVENTS.parse(send(wire.EVENTS.render(events))) == events
 
 
-def test_findings_come_back(view: View) -> None:
+@pytest.mark.parametrize("study", [ALL, correlation.NAME])
+def test_exact_findings_come_back_as_they_were(view: View, study: str) -> None:
     """Of every study, with the measures that only its findings have."""
-    answers = run_studies(view, ALL, "memory", None, SPAN)
+    answers = run_studies(view, study, "memory", None, SPAN)
     assert any(answer.findings for answer in answers)
-    assert wire.parse_studies(send(wire.render_studies(ALL, answers))) == answers
+    assert wire.parse_studies(send(wire.render_studies(study, answers, exact=True))) == answers
+
+
+def test_findings_are_rounded_where_they_are_shown_only(view: View) -> None:
+    answers = run_studies(view, ALL, "memory", None, SPAN)
+    shown = wire.parse_studies(send(wire.render_studies(ALL, answers)))
+    pairs = [
+        (ours.confidence, theirs.confidence)
+        for answer, other in zip(answers, shown, strict=True)
+        for ours, theirs in zip(answer.findings, other.findings, strict=True)
+    ]
+    assert any(ours != theirs for ours, theirs in pairs)
+    assert all(round(ours, 4) == theirs for ours, theirs in pairs)
+
+
+def test_a_number_that_json_cannot_carry_is_none_on_both_sides() -> None:
+    finding = Finding("trend", 0.0, 1.0, 0.5, float("inf"), "", "x", measures={"high": float("nan")})
+    answer = StudyAnswer("trend", {}, 0.0, 1.0, 9, 0.1 + 0.2, "found", "x", findings=(finding,))
+    assert wire.parse_studies(send(wire.render_studies("trend", [answer], exact=True))) == [answer]

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from nodescope.cli import main
-from nodescope.use.studies import STUDIES, Finding
+from nodescope.use.studies import STUDIES, Finding, StudyAnswer
 from nodescope.use.studies.csv_series import SeriesRefused, read_series
 
 
@@ -138,6 +138,31 @@ def test_the_registry_is_the_folder_of_studies() -> None:
         assert (study.name, study.run.__module__) == (name, f"nodescope.use.studies.{name}")
 
 
-def test_what_is_not_a_number_is_null_in_json() -> None:
-    finding = Finding("trend", 0.0, 1.0, 0.5, float("nan"), "", "x", measures={"high": float("inf")})
+def test_what_is_not_a_number_is_none() -> None:
+    """In the finding itself, so that who reads it here and who reads its JSON have the same."""
+    nan, inf = float("nan"), float("inf")
+    finding = Finding(
+        "trend",
+        0.0,
+        1.0,
+        0.5,
+        nan,
+        "",
+        "x",
+        before=-inf,
+        after=0.0,
+        measures={"high": inf},
+        evidence={"z": nan},
+    )
+    assert (finding.magnitude, finding.before, finding.after) == (None, None, 0.0)
+    assert (finding.measures, finding.evidence) == ({"high": None}, {"z": None})
     assert (finding.to_json()["magnitude"], finding.to_json()["high"]) == (None, None)
+
+
+def test_shares_have_four_decimals_unless_wanted_exact() -> None:
+    finding = Finding("trend", 0.0, 1.0, 0.123456, 1.23456789, "", "x")
+    answer = StudyAnswer("trend", {}, 0.0, 1.0, 9, 0.98765432, "found", "x", findings=(finding,))
+    rounded, exact = answer.to_json(), answer.to_json(exact=True)
+    assert (rounded["missing_share"], exact["missing_share"]) == (0.9877, 0.98765432)
+    assert rounded["findings"] == [{**finding.to_json(exact=True), "confidence": 0.1235}]
+    assert exact["findings"] == [{**finding.to_json(), "confidence": 0.123456}]

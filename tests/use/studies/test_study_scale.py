@@ -36,7 +36,7 @@ def shape_of(answer: StudyAnswer, scale: float) -> list[tuple[object, ...]]:
             pytest.approx(finding.start_at),
             pytest.approx(finding.end_at),
             pytest.approx(finding.confidence, abs=1e-6),
-            pytest.approx(finding.magnitude / scale, rel=1e-6),
+            pytest.approx((finding.magnitude or 0.0) / scale, rel=1e-6),
             pytest.approx(finding.measures.get("period_seconds")),
             finding.measures.get("verdict"),
             finding.measures.get("trend"),

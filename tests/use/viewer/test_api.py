@@ -29,6 +29,7 @@ ANSWERS: dict[str, type[BaseModel]] = {
     "/api/timeseries?metric=gpu_power&scope=gpu": shapes.TimeseriesJson,
     "/api/studies": shapes.StudiesJson,
     "/api/study/summary?metric=memory": shapes.StudyJson,
+    "/api/study/changepoint?metric=memory&exact=on": shapes.StudyJson,
     "/api/events?range=all": shapes.EventsJson,
 }
 
@@ -40,6 +41,21 @@ def test_every_answer_has_the_shape_it_promises(viewer: Asker, path: str) -> Non
     shape = ANSWERS[path].model_validate(content, strict=False)
     said = shape.model_dump(by_alias=True)
     assert said.keys() == {key for key in content if key in said}
+
+
+def test_a_study_is_rounded_unless_wanted_exact(viewer: Asker) -> None:
+    rounded, exact = (
+        [
+            finding["confidence"]
+            for result in viewer.json("/api/study/changepoint", metric="memory", range="all", **wanted)[
+                "results"
+            ]
+            for finding in result["findings"]
+        ]
+        for wanted in ({}, {"exact": "on"})
+    )
+    assert rounded != exact
+    assert rounded == [round(one, 4) for one in exact]
 
 
 def test_an_archive_says_what_it_is(viewer: Asker) -> None:

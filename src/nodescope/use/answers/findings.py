@@ -19,7 +19,6 @@ from nodescope.use.answers.timeseries import (
     is_of_containers,
     query_nodes,
 )
-from nodescope.use.answers.wire import parse_study
 from nodescope.use.studies import STUDIES, Series, StudyAnswer, correlation, run_study
 
 ALL = "all"
@@ -52,8 +51,7 @@ def run_studies(
     names = SINGLE if study == ALL else (study,)
     request = bound_request(view, metric, lives, span, scope, len(names))
     found = list(read_series(view, request))
-    # As precise as they are written: a node gives the same answers here and over HTTP.
-    return [parse_study(answer.to_json()) for name in names for answer, _ in study_each(name, found, check)]
+    return [answer for name in names for answer, _ in study_each(name, found, check)]
 
 
 def study_each(

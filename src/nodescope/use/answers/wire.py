@@ -1,8 +1,8 @@
 """
 Answers as the viewer's API writes them, and read back from a viewer: each JSON form has both directions in one place.
 
-A chart needs no more than seven figures: curves are rounded here and nowhere
-else, unless they are wanted exact. NaN becomes null: nothing measured, never
+A chart needs no more than seven figures, a share four decimals: numbers are
+rounded here, unless they are wanted exact. NaN becomes null: nothing measured, never
 zero. Times are epoch seconds. A field that a viewer does not send is empty.
 The shapes are in viewer/shapes.py.
 
@@ -264,8 +264,8 @@ def parse_subject(row: Json) -> Subject:
 # -- studies ------------------------------------------------------------------------
 
 
-def render_studies(study: str, answers: Sequence[StudyAnswer]) -> Json:
-    return {"study": study, "results": [answer.to_json() for answer in answers]}
+def render_studies(study: str, answers: Sequence[StudyAnswer], *, exact: bool = False) -> Json:
+    return {"study": study, "results": [answer.to_json(exact=exact) for answer in answers]}
 
 
 def parse_studies(content: Json) -> list[StudyAnswer]:
@@ -289,13 +289,12 @@ def parse_study(row: Json) -> StudyAnswer:
 
 def parse_finding(row: Json) -> Finding:
     own = dict(row)
-    magnitude = own.pop("magnitude", None)
     return Finding(
         kind=str(own.pop("kind", "")),
         start_at=float(own.pop("from")),
         end_at=float(own.pop("to")),
         confidence=float(own.pop("confidence")),
-        magnitude=float("nan") if magnitude is None else float(magnitude),
+        magnitude=own.pop("magnitude", None),
         unit=str(own.pop("unit", "")),
         sentence=str(own.pop("sentence", "")),
         at=own.pop("at", None),

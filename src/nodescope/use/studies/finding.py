@@ -10,6 +10,8 @@ import numpy as np
 from nodescope.use.studies.series import FloatArray, Series
 
 VERSION = 1
+# Decimals of a share, where it is not wanted exact.
+DECIMALS = 4
 
 Status = Literal["found", "none", "not_enough_data", "not_collected"]
 Measure = float | int | str | None
@@ -22,14 +24,15 @@ class Finding:
     One finding: when, how much, how sure, and the sentence a person reads.
 
     measures are the fields only this kind of finding has (period_seconds,
-    slope_per_second, ...); in JSON they stand beside the others.
+    slope_per_second, ...); in JSON they stand beside the others. A number that
+    is infinite, or none at all, is None from the start, as JSON will have it.
     """
 
     kind: str
     start_at: float
     end_at: float
     confidence: float
-    magnitude: float
+    magnitude: float | None
     unit: str
     sentence: str
     at: float | None = None
@@ -38,20 +41,27 @@ class Finding:
     measures: Evidence = field(default_factory=dict)
     evidence: Evidence = field(default_factory=dict)
 
-    def to_json(self) -> dict[str, object]:
+    def __post_init__(self) -> None:
+        for name in ("magnitude", "before", "after"):
+            object.__setattr__(self, name, plain(getattr(self, name)))
+        for name in ("measures", "evidence"):
+            known = {key: plain(value) for key, value in getattr(self, name).items()}
+            object.__setattr__(self, name, known)
+
+    def to_json(self, *, exact: bool = False) -> dict[str, object]:
         return {
             "kind": self.kind,
             "from": self.start_at,
             "to": self.end_at,
             "at": self.at,
-            "confidence": round(self.confidence, 4),
-            "magnitude": plain(self.magnitude),
+            "confidence": self.confidence if exact else round(self.confidence, DECIMALS),
+            "magnitude": self.magnitude,
             "unit": self.unit,
-            "before": plain(self.before),
-            "after": plain(self.after),
-            **{name: plain(value) for name, value in self.measures.items()},
+            "before": self.before,
+            "after": self.after,
+            **self.measures,
             "sentence": self.sentence,
-            "evidence": {name: plain(value) for name, value in self.evidence.items()},
+            "evidence": dict(self.evidence),
         }
 
 
@@ -70,7 +80,7 @@ class StudyAnswer:
     reason: str | None = None
     findings: tuple[Finding, ...] = ()
 
-    def to_json(self) -> dict[str, object]:
+    def to_json(self, *, exact: bool = False) -> dict[str, object]:
         return {
             "study": self.study,
             "version": VERSION,
@@ -78,11 +88,11 @@ class StudyAnswer:
             "from": self.start_at,
             "to": self.end_at,
             "samples": self.samples,
-            "missing_share": round(self.missing_share, 4),
+            "missing_share": self.missing_share if exact else round(self.missing_share, DECIMALS),
             "status": self.status,
             "reason": self.reason,
             "sentence": self.sentence,
-            "findings": [finding.to_json() for finding in self.findings],
+            "findings": [finding.to_json(exact=exact) for finding in self.findings],
         }
 
 
@@ -93,7 +103,7 @@ def plain(value: Measure) -> Measure:
 
 def found(study: str, series: Series, findings: list[Finding], nothing: str) -> StudyAnswer:
     """The answer of a study that could look: its findings in order, or the sentence about nothing."""
-    ranked = sorted(findings, key=lambda finding: (-finding.confidence, -abs(finding.magnitude)))
+    ranked = sorted(findings, key=lambda finding: (-finding.confidence, -abs(finding.magnitude or 0)))
     sentence = ranked[0].sentence if ranked else nothing
     if len(ranked) > 1:
         sentence += f" And {len(ranked) - 1} more."

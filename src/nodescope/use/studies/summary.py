@@ -56,10 +56,11 @@ def figures_of(values: FloatArray) -> dict[str, float]:
 def trend_class(series: Series, figures: Mapping[str, float]) -> str:
     """increasing, decreasing, volatile, stable; unknown with too few samples to say."""
     trend = trend_study(series)
-    if trend.status == "not_enough_data":
+    rise = trend.findings[0].magnitude if trend.findings else None
+    if trend.status == "not_enough_data" or (trend.findings and rise is None):
         return "unknown"
-    if trend.findings:
-        return "increasing" if trend.findings[0].magnitude > 0 else "decreasing"
+    if rise is not None:
+        return "increasing" if rise > 0 else "decreasing"
     return "volatile" if figures["stddev"] > VOLATILE_SHARE * abs(figures["average"]) else "stable"
 
 

@@ -32,6 +32,10 @@ Exact = Annotated[
     Literal["on", "off"],
     Query(description="on: numbers as they are; off: seven figures, which a chart shows"),
 ]
+ExactShares = Annotated[
+    Literal["on", "off"],
+    Query(description="on: numbers as they are; off: confidence and missing_share in four decimals"),
+]
 
 router = APIRouter()
 
@@ -96,11 +100,17 @@ async def timeseries(
 
 @router.get("/api/study/{study}", response_model=shapes.StudyJson, responses=NOT_MODIFIED)
 async def study(
-    answer: Answer, study: str, *, metric: MetricName = "cpu", containers: Words, scope: Scope_ = ""
+    answer: Answer,
+    study: str,
+    *,
+    metric: MetricName = "cpu",
+    containers: Words,
+    scope: Scope_ = "",
+    exact: ExactShares = "off",
 ) -> Response:
     def make(question: ViewerRequest) -> Json:
         lives = question.choose(containers)
         answers = run_studies(question.view, study, metric, lives, question.span, scope, question.check)
-        return render_studies(study, answers)
+        return render_studies(study, answers, exact=exact == "on")
 
     return await answer(make)

@@ -109,7 +109,7 @@ class ViewerNode:
         return EXACT_TIMESERIES.parse(self._ask_node("/api/timeseries", query))
 
     def run_studies(self, study: str, metric: str, ids: Sequence[str], span: TimeRange) -> list[StudyAnswer]:
-        query = {"metric": metric, **name_ids(ids), **render_span(span)}
+        query = {"metric": metric, **name_ids(ids), **render_span(span), "exact": "on"}
         return parse_studies(self._ask_node(f"/api/study/{quote(study)}", query))
 
     def list_busiest(self, metric: str, span: TimeRange) -> list[str]:

@@ -145,9 +145,10 @@ def render_periodicity(answer: ToolAnswer, studied: Studied, merged: MergedAnswe
         return render_nothing(answer, studied, merged, "does not repeat itself", status)
     findings = [one for one in merged.findings if one in held]
     best = findings[0]
-    swing = render_quantity(abs(best.magnitude), best.unit)
+    size = best.magnitude
+    swing = "" if size is None else f", swinging by {render_quantity(abs(size), best.unit)}"
     headline = (
-        f"Yes: {studied.what} repeats every {render_period(period_of(best))}, swinging by {swing} "
+        f"Yes: {studied.what} repeats every {render_period(period_of(best))}{swing} "
         f"(confidence {best.confidence:.2f}; {basis(studied, merged)})."
     )
     return replace(answer, headline=headline, findings=render_all(studied, merged, findings))

@@ -7,7 +7,7 @@ nobody would call a change when asked "when did its memory change".
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import sqrt
 
 from nodescope.base.text import clean_text
@@ -15,7 +15,7 @@ from nodescope.use.answers.containers import Container
 from nodescope.use.mcp.protocol.answer import Fact, ToolFinding
 from nodescope.use.mcp.tools.shared.time_text import render_at
 from nodescope.use.studies import Finding, StudyAnswer
-from nodescope.use.studies.finding import plain
+from nodescope.use.studies.finding import DECIMALS
 
 # A change below this share of the level is slight. Half of what a person would
 # notice on a chart that starts at zero; the demo's slow waves are 2 %.
@@ -59,8 +59,7 @@ def merge_answers(answers: Sequence[StudyAnswer]) -> MergedAnswer:
 
 def number_of(value: object) -> float:
     """A measure as a number; 0 where it is not known."""
-    known = plain(value) if isinstance(value, int | float) else None
-    return float(known or 0)
+    return float(value) if isinstance(value, int | float) else 0.0
 
 
 def is_material(finding: Finding) -> bool:
@@ -82,7 +81,7 @@ def render_finding(
     finding: Finding, merged: MergedAnswer, metric: str, container: Container, newest_ms: int
 ) -> ToolFinding:
     """A study's finding with what it rests on."""
-    levels = {"before": finding.before, "after": finding.after, "magnitude": plain(finding.magnitude)}
+    levels = {"before": finding.before, "after": finding.after, "magnitude": finding.magnitude}
     facts = {**levels, **finding.measures, **finding.evidence}
     kept = {name: value for name, value in facts.items() if isinstance(value, str | int | float)}
     moment = finding.at if finding.at is not None else finding.start_at
@@ -121,7 +120,8 @@ class Figures:
 
     def facts(self, names: Sequence[str] = FIGURES) -> dict[str, Fact]:
         """By name, what is known of these."""
-        return {name: value for name in names if (value := getattr(self, name)) is not None}
+        shown = replace(self, missing_share=round(self.missing_share, DECIMALS))
+        return {name: value for name in names if (value := getattr(shown, name)) is not None}
 
 
 def merge_figures(answers: Sequence[StudyAnswer]) -> Figures | None:
