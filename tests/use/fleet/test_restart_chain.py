@@ -7,7 +7,7 @@ from nodescope.keep.label_columns import LABELS, Subject
 from nodescope.read.query.bucket import Points
 from nodescope.read.query.engine import QueryLine
 from nodescope.use.fleet.restart_chain import join_series, link_restarts
-from nodescope.use.fleet.workload import Owner, owner_of, strip_pod
+from nodescope.use.fleet.workload import Owner, owner_of
 
 
 def line(container: str, start: int, count: int, value: float, image: str = "", owner: str = "") -> QueryLine:
@@ -57,21 +57,6 @@ def test_a_life_of_its_own_is_studied_as_it_is() -> None:
     alone = line("bbbbb1", 1000, 100, 5.0)
     joined = join_series(link_restarts(owned(alone))[0], "memory", "bytes")
     assert (joined.series.times_at == alone.points.time_ms / 1000).all()
-
-
-@pytest.mark.parametrize(
-    ("pod", "workload"),
-    [
-        ("api-7d9f8b6c5-x2x4z", "api"),
-        ("node-exporter-x2x4z", "node-exporter"),
-        ("db-0", "db"),
-        ("backup-28371234-x2x4z", "backup"),
-        ("kube-proxy", "kube-proxy"),
-        ("web-frontend", "web-frontend"),
-    ],
-)
-def test_a_pods_name_tells_its_workload(pod: str, workload: str) -> None:
-    assert strip_pod(pod) == workload
 
 
 def test_what_kubernetes_says_wins_over_the_name() -> None:
