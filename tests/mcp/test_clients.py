@@ -47,8 +47,8 @@ def test_every_tool_answers_over_streamable_http(server: str, mode: str) -> None
 def test_every_tool_answers_over_stdio(archive: Path, mode: str) -> None:
     arguments = ["-m", "nodescope", "mcp", str(archive), "--stdio"]
     with connected(StdioServerParameters(command=sys.executable, args=arguments), mode) as asker:
-        for tool in ("list_nodes", "top_containers", "analyze_container"):
-            assert asker.ask(tool, **CALLS[tool])["headline"]
+        for tool, given in CALLS.items():
+            assert asker.ask(tool, **given)["headline"]
 
 
 def test_nothing_but_the_protocol_is_on_stdout(archive: Path) -> None:

@@ -193,20 +193,15 @@ def read_access(options: argparse.Namespace, deadline_seconds: float) -> "Viewer
 
 
 def serve_stdio(fleet: "Fleet") -> int:
-    from mcp.server.stdio import stdio_server
-
     from nodescope.use.mcp.protocol.server import build_server
+    from nodescope.use.mcp.protocol.stdio import serve_lines
 
     server = build_server(fleet)
-
-    async def main() -> None:
-        async with stdio_server() as (incoming, outgoing):
-            await server.run(incoming, outgoing, server.create_initialization_options())
 
     # An agent that ends closes our stdin or sends a signal; both are an orderly end.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        asyncio.run(main())
+        asyncio.run(serve_lines(server, sys.stdin.buffer, fleet.longest_seconds))
     except KeyboardInterrupt:
         pass
     return 0

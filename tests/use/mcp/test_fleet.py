@@ -6,6 +6,7 @@ from threading import Event, Lock
 from typing import Any, cast
 
 import anyio
+import anyio.lowlevel
 import pytest
 
 from nodescope.base.clock import SystemClock
@@ -13,6 +14,7 @@ from nodescope.use.answers.overview import About
 from nodescope.use.mcp.nodes.backend import Backend
 from nodescope.use.mcp.nodes.discovery import parse_pod
 from nodescope.use.mcp.nodes.fleet import AT_ONCE, Fleet, JoinedDirectory, NodeEntry, Replies, StaticDirectory
+from nodescope.use.mcp.nodes.stop import CallStopped, check_stopped
 from nodescope.use.mcp.protocol.errors import NodeAway, ToolMisused
 
 
@@ -149,3 +151,31 @@ def test_a_pod_is_read_with_its_reason() -> None:
     assert found is not None
     assert "being deleted" in found.reason
     assert parse_pod({**pod(), "spec": {}}, 8050) is None
+
+
+@pytest.mark.parametrize("ends", ["cancelled", "late"])
+def test_a_call_that_nobody_waits_for_stops_its_work(ends: str) -> None:
+    """The thread cannot be ended; it ends itself at its next step."""
+    started, stopped = Event(), Event()
+
+    def question(_: Backend) -> None:
+        started.set()
+        try:
+            while True:
+                check_stopped()
+        except CallStopped:
+            stopped.set()
+            raise
+
+    fleet = Fleet(StaticDirectory({"a": entry(Node("a"))}), SystemClock(), 60 if ends == "cancelled" else 0.1)
+
+    async def ask_and_leave() -> None:
+        async with anyio.create_task_group() as group:
+            group.start_soon(fleet.ask, fleet.choose(None), question)
+            while not started.is_set():
+                await anyio.lowlevel.checkpoint()
+            if ends == "cancelled":
+                group.cancel_scope.cancel()
+
+    anyio.run(ask_and_leave)
+    assert stopped.wait(60)

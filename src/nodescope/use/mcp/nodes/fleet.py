@@ -16,6 +16,7 @@ from nodescope.base.clock import Clock
 from nodescope.base.errors import NodescopeError, RequestRejected
 from nodescope.base.text import clean_text, hint_nearest
 from nodescope.use.mcp.nodes.backend import Backend
+from nodescope.use.mcp.nodes.stop import stopping_work
 from nodescope.use.mcp.protocol.errors import NodeAway, ToolMisused
 
 Reply = TypeVar("Reply")
@@ -84,6 +85,11 @@ class Fleet:
     deadline_seconds: float
     """For a node's answer: a list takes a second, a study a few."""
 
+    @property
+    def longest_seconds(self) -> float:
+        """Of one question, however many nodes hang."""
+        return self.deadline_seconds * MOST_DEADLINES
+
     def choose(self, node: str | None) -> dict[str, NodeEntry]:
         """All nodes, or the one that was named; a miss is answered with the nearest name."""
         entries = dict(sorted(self.directory.entries().items()))
@@ -134,7 +140,7 @@ class Fleet:
     ) -> None:
         async with turns:
             try:
-                with anyio.fail_after(deadline_seconds):
+                with stopping_work(), anyio.fail_after(deadline_seconds):
                     replies.answers[entry.node] = await self._try_twice(entry, question)
             except TimeoutError:
                 replies.away[entry.node] = f"no answer within {deadline_seconds:g} s"
@@ -162,7 +168,7 @@ Argument = TypeVar("Argument")
 
 
 async def run(function: Callable[[Argument], Reply], argument: Argument) -> Reply:
-    """On a thread that is left behind when the deadline comes; its own timeouts end it."""
+    """On a thread that is left behind when the deadline comes, and ends at its next step (nodes/stop.py)."""
     return await to_thread.run_sync(
         function, argument, abandon_on_cancel=True, limiter=anyio.CapacityLimiter(1)
     )

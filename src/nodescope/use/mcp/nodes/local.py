@@ -19,6 +19,7 @@ from nodescope.use.answers.snapshots import NodeFolders, ServedNode, View
 from nodescope.use.answers.timeseries import Timeseries, TimeseriesRequest, read_timeseries
 from nodescope.use.mcp.nodes.backend import clean_about, clean_lives, clean_metric
 from nodescope.use.mcp.nodes.fleet import NodeDirectory, NodeEntry
+from nodescope.use.mcp.nodes.stop import check_stopped
 from nodescope.use.studies import StudyAnswer
 
 # Files that do not say whose they are.
@@ -60,6 +61,7 @@ class LocalNode:
     _node: str
 
     def _view(self) -> View:
+        check_stopped()
         view = self._folders.view()
         found = tuple(node for node in view.nodes if name_of(node) == self._node)
         if not found:
@@ -87,7 +89,7 @@ class LocalNode:
 
     def run_studies(self, study: str, metric: str, ids: Sequence[str], span: TimeRange) -> list[StudyAnswer]:
         view = self._view()
-        return run_studies(view, study, metric, choose(view, ids), span)
+        return run_studies(view, study, metric, choose(view, ids), span, check=check_stopped)
 
     def list_busiest(self, metric: str, span: TimeRange) -> list[str]:
         return [life.id for life in list_busiest(self._view(), metric, span)]

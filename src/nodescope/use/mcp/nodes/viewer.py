@@ -32,6 +32,7 @@ from nodescope.use.answers.wire import (
     parse_studies,
 )
 from nodescope.use.mcp.nodes.backend import clean_about, clean_lives, clean_metric
+from nodescope.use.mcp.nodes.stop import check_stopped
 from nodescope.use.mcp.protocol.errors import NodeAway
 from nodescope.use.studies import StudyAnswer
 
@@ -142,6 +143,7 @@ class ViewerNode:
     # -- the wire -----------------------------------------------------------------
 
     def _ask(self, path: str, query: Mapping[str, str]) -> Any:
+        check_stopped()
         headers = {"Accept": "application/json"}
         if token := self._token():
             headers["Authorization"] = f"Bearer {token}"

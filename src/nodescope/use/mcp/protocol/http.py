@@ -22,10 +22,10 @@ from nodescope.serve.gate import PROBES, Admits, Gate
 from nodescope.serve.json_response import make_error, make_json
 from nodescope.use.mcp.nodes.fleet import Fleet
 from nodescope.use.mcp.protocol.errors import ToolMisused
+from nodescope.use.mcp.protocol.message import MESSAGE_BYTES
+from nodescope.use.mcp.protocol.request_body import RequestBody
 
 PATHS = PROBES | {"/mcp"}
-# A call is a name and a few words; a thousand times that is no call.
-BODY_BYTES = 256 * 1024
 # A probe comes every few seconds, often from several sides.
 READY_NS = 2_000_000_000
 READY_SECONDS = 2.0
@@ -79,11 +79,11 @@ def build_app(server: Server[Any], fleet: Fleet, hosts: Sequence[str], admits: A
     app = server.streamable_http_app(
         json_response=True,
         stateless_http=True,
-        max_request_body_size=BODY_BYTES,
+        max_request_body_size=MESSAGE_BYTES,
         transport_security=build_security(hosts),
         custom_starlette_routes=[Route(path, ready if path == "/readyz" else health) for path in PROBES],
     )
-    gate = Gate(app, admits)
+    gate = Gate(RequestBody(app), admits)
 
     async def refuse_unknown(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or scope["path"] in PATHS:

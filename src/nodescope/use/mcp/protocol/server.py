@@ -24,6 +24,7 @@ from nodescope.use.mcp.protocol.argument import build_schema, check_arguments
 from nodescope.use.mcp.protocol.completion import complete
 from nodescope.use.mcp.protocol.errors import ToolMisused, render_no_such
 from nodescope.use.mcp.protocol.instructions import INSTRUCTIONS
+from nodescope.use.mcp.protocol.message import INVALID_PARAMS
 from nodescope.use.mcp.protocol.prompts import PROMPTS, build_prompt
 from nodescope.use.mcp.protocol.resources import RESOURCES, read_resource
 from nodescope.use.mcp.protocol.tool import Tool
@@ -41,8 +42,6 @@ CACHED: tuple[CacheableMethod, ...] = (
     "resources/templates/list",
     "resources/read",
 )
-# JSON-RPC's own number for wrong parameters.
-INVALID_PARAMS = -32602
 ERROR_CHARACTERS = 1_500
 
 Context = ServerRequestContext[Any]
