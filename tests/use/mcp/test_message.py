@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from nodescope.use.mcp.protocol.message import Message, Refusal, read_message
+from nodescope.use.mcp.protocol.message import Message, MessageRefused, read_message
 
 PING = {"jsonrpc": "2.0", "id": 4, "method": "ping"}
 
@@ -37,7 +37,7 @@ REFUSED = [
 @pytest.mark.parametrize(("text", "code", "its_id"), REFUSED)
 def test_a_message_that_is_none_has_its_error(text: bytes, code: int, its_id: object) -> None:
     found = read_message(text)
-    assert isinstance(found, Refusal)
+    assert isinstance(found, MessageRefused)
     assert (found.code, found.id, found.is_answered) == (code, its_id, True)
     sent = json.loads(found.to_error().model_dump_json(by_alias=True, exclude_unset=True))
     assert sent["id"] == its_id
@@ -47,7 +47,7 @@ def test_a_message_that_is_none_has_its_error(text: bytes, code: int, its_id: ob
 
 def test_a_notification_is_never_answered() -> None:
     found = read_message(b'{"jsonrpc":"2.0","method":"notifications/initialized","params":[1]}')
-    assert isinstance(found, Refusal)
+    assert isinstance(found, MessageRefused)
     assert not found.is_answered
 
 
@@ -83,7 +83,7 @@ def test_whatever_comes_is_refused_or_taken_by_the_sdk(content: object) -> None:
     """forall JSON: read_message refuses it, or the SDK's own model accepts it; nothing falls between."""
     text = json.dumps(content).encode()
     found = read_message(text)
-    if isinstance(found, Refusal):
+    if isinstance(found, MessageRefused):
         assert found.code in (-32700, -32600, -32602)
     else:
         types.jsonrpc_message_adapter.validate_json(text, by_name=False)

@@ -21,7 +21,7 @@ Id = str | int | None
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class MessageRefused:
     """Why a message is not handed on."""
 
     code: int
@@ -36,7 +36,7 @@ class Refusal:
         return types.JSONRPCError(jsonrpc="2.0", id=self.id, error=error)
 
 
-TOO_LONG = Refusal(INVALID_REQUEST, f"the message is longer than {MESSAGE_BYTES:,} bytes")
+TOO_LONG = MessageRefused(INVALID_REQUEST, f"the message is longer than {MESSAGE_BYTES:,} bytes")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,39 +47,39 @@ class Message:
     cancels: Id = None
 
 
-def read_message(text: bytes) -> Message | Refusal:
+def read_message(text: bytes) -> Message | MessageRefused:
     """What may be handed to the SDK, or the error that answers it."""
     try:
         content = json.loads(text.decode(), parse_constant=refuse_constant)
     except (ValueError, RecursionError) as error:
-        return Refusal(PARSE_ERROR, f"the message is not JSON: {describe(error)}")
+        return MessageRefused(PARSE_ERROR, f"the message is not JSON: {describe(error)}")
     if not isinstance(content, dict):
         what = "a batch; batches are not supported" if isinstance(content, list) else "no object"
-        return Refusal(INVALID_REQUEST, f"the message is {what}: send one JSON-RPC object per message")
+        return MessageRefused(INVALID_REQUEST, f"the message is {what}: send one JSON-RPC object per message")
     return check_fields(content) or check_model(text, content)
 
 
-def check_fields(content: dict[str, Any]) -> Refusal | None:
+def check_fields(content: dict[str, Any]) -> MessageRefused | None:
     """The fields in the order in which a wrong one makes the others worthless."""
     if "id" in content and not is_id(content["id"]):
-        return Refusal(INVALID_REQUEST, '"id" must be text or a whole number')
+        return MessageRefused(INVALID_REQUEST, '"id" must be text or a whole number')
     its_id, is_answered = content.get("id"), "id" in content or "method" not in content
     if content.get("jsonrpc") != "2.0":
-        return Refusal(INVALID_REQUEST, '"jsonrpc" must be "2.0"', its_id, is_answered)
+        return MessageRefused(INVALID_REQUEST, '"jsonrpc" must be "2.0"', its_id, is_answered)
     if "method" not in content:
         if "result" in content or "error" in content:
             return None
-        return Refusal(INVALID_REQUEST, 'the message has no "method"', its_id)
+        return MessageRefused(INVALID_REQUEST, 'the message has no "method"', its_id)
     if not isinstance(content["method"], str):
-        return Refusal(INVALID_REQUEST, '"method" must be text', its_id, is_answered)
+        return MessageRefused(INVALID_REQUEST, '"method" must be text', its_id, is_answered)
     if not isinstance(content.get("params"), dict | None):
-        return Refusal(
+        return MessageRefused(
             INVALID_PARAMS, '"params" must be an object with named parameters', its_id, is_answered
         )
     return None
 
 
-def check_model(text: bytes, content: dict[str, Any]) -> Message | Refusal:
+def check_model(text: bytes, content: dict[str, Any]) -> Message | MessageRefused:
     """The SDK's own check comes last: what it does not take must not vanish."""
     its_id = content.get("id") if "method" in content else None
     try:
@@ -88,7 +88,7 @@ def check_model(text: bytes, content: dict[str, Any]) -> Message | Refusal:
         first = error.errors(include_url=False, include_input=False)[0]
         is_parsed = first["type"] != "json_invalid"
         code = INVALID_REQUEST if is_parsed else PARSE_ERROR
-        return Refusal(code, f"not a JSON-RPC message: {first['msg'][:120]}", its_id)
+        return MessageRefused(code, f"not a JSON-RPC message: {first['msg'][:120]}", its_id)
     params = content.get("params") or {}
     cancels = params.get("requestId") if content.get("method") == CANCELLED else None
     return Message(its_id, cancels if is_id(cancels) else None)

@@ -11,7 +11,7 @@ import anyio
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from nodescope.use.mcp.protocol.message import MESSAGE_BYTES, Refusal, read_message
+from nodescope.use.mcp.protocol.message import MESSAGE_BYTES, MessageRefused, read_message
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class RequestBody:
         messages = await read_body(receive)
         body = b"".join(one.get("body", b"") for one in messages)
         found = read_message(body) if len(body) <= MESSAGE_BYTES else None
-        if isinstance(found, Refusal):
+        if isinstance(found, MessageRefused):
             content = found.to_error().model_dump_json(by_alias=True, exclude_unset=True)
             await Response(content, 400, media_type="application/json")(scope, receive, send)
             return

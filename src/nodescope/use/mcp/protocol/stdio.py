@@ -16,7 +16,7 @@ from mcp.server import Server
 from mcp.server.stdio import stdio_server
 from mcp.shared.message import SessionMessage
 
-from nodescope.use.mcp.protocol.message import MESSAGE_BYTES, TOO_LONG, Id, Refusal, read_message
+from nodescope.use.mcp.protocol.message import MESSAGE_BYTES, TOO_LONG, Id, MessageRefused, read_message
 
 CLOSED = (anyio.ClosedResourceError, anyio.BrokenResourceError)
 
@@ -82,7 +82,7 @@ class MessageLines:
             if not line.strip():
                 continue
             found = TOO_LONG if len(line) > MESSAGE_BYTES else read_message(line)
-            if isinstance(found, Refusal):
+            if isinstance(found, MessageRefused):
                 await self._refuse(found)
                 continue
             self._unanswered.remove(found.cancels)
@@ -90,7 +90,7 @@ class MessageLines:
             yield line.decode()
         await self._unanswered.wait(self._last_seconds)
 
-    async def _refuse(self, refusal: Refusal) -> None:
+    async def _refuse(self, refusal: MessageRefused) -> None:
         if refusal.is_answered:
             with suppress(*CLOSED):
                 await self.outgoing.send(SessionMessage(refusal.to_error()))
