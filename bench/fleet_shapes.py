@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from bench.studies_sets import autoregressive
 from nodescope.keep.label_columns import LABELS, Subject
 from nodescope.read.query.bucket import Points
-from nodescope.read.query.engine import QueryLine
+from nodescope.read.series_name import name_of
+from nodescope.use.answers.timeseries import MeasuredSeries
 from nodescope.use.fleet.answer import FleetAnswer, build_answer
 from nodescope.use.fleet.unit import Job, Unit, UnitAnswer
 from nodescope.use.fleet.worker import add_changes, add_trends
@@ -134,7 +135,7 @@ class Fleet:
 
 def make_line(
     node: str, shape: str, dice: Dice, size: FloatArray, time_ms: Times, version: int = 1
-) -> QueryLine:
+) -> MeasuredSeries:
     identity = dice.bytes(32).hex()
     names = {
         "l_container_id": identity,
@@ -147,7 +148,8 @@ def make_line(
     details = {"image": f"{shape}:{version}", "owner": f"Deployment/{shape}"}
     subject = Subject(tuple(names.get(name) for name in LABELS), details)
     whole = np.rint(size / 4096) * 4096
-    return QueryLine(subject, Points(time_ms, whole, whole, whole, np.ones(len(whole), np.int64)))
+    points = Points(time_ms, whole, whole, whole, np.ones(len(whole), np.int64))
+    return MeasuredSeries(identity, name_of(subject), node, "container", subject, points)
 
 
 def base_of(dice: Dice) -> float:
@@ -158,7 +160,7 @@ def seconds_ms(count: int) -> Times:
     return START_MS + 1000 * np.arange(count, dtype=np.int64)
 
 
-def key_of(line: QueryLine) -> tuple[str, str]:
+def key_of(line: MeasuredSeries) -> tuple[str, str]:
     return line.subject.label("l_node_name") or "", line.subject.label("l_container_id") or ""
 
 
@@ -171,7 +173,7 @@ def ask_leaks(seed: int, nodes: int, hours: float) -> Fleet:
     planted: dict[tuple[str, str], str] = {}
     for number in range(nodes):
         node = f"node-{number + 1}"
-        lines: list[QueryLine] = []
+        lines: list[MeasuredSeries] = []
         for shape, make in {**LEAKS, **OTHERS}.items():
             leaks = shape in LEAKS and bool(dice.random() < 1 / 3)
             size = base_of(dice) * (make if leaks or shape in OTHERS else steady)(dice, len(time_ms))
@@ -196,7 +198,7 @@ def ask_changes(seed: int, nodes: int) -> Fleet:
     planted: dict[tuple[str, str], str] = {}
     for number in range(nodes):
         node = f"node-{number + 1}"
-        lines: list[QueryLine] = []
+        lines: list[MeasuredSeries] = []
         for shape, make in OTHERS.items():
             base, sizes = base_of(dice), make(dice, len(time_ms))
             if shape != rolled or number % 3:

@@ -77,10 +77,10 @@ def test_leaks_are_the_planted_ones(fleet: Fleet, leaks: FleetAnswer) -> None:
 def test_leaks_are_those_of_the_one_node_study_run_one_by_one(fleet: Fleet, leaks: FleetAnswer) -> None:
     """Every field of every finding, of every container of every node."""
     expected = {
-        (series.node or "", series.container or ""): finding
+        (series.node or "", series.container or ""): finding.to_json()
         for node in sorted(fleet.path.glob("demo-*"))
         for series in read_node(node, "memory_anon", TimeRange(0, 2**43))
-        for finding in findings_of("trend", series)
+        for finding in STUDIES["trend"].run(series).findings
         if is_leak(finding)
     }
     assert expected
@@ -96,11 +96,6 @@ def read_node(folder: Path, metric: str, span: TimeRange) -> list[Series]:
     span = TimeRange(max(first, span.from_ms), min(last, span.to_ms))
     request = TimeseriesRequest(metric, span, POINTS, is_bounded=False)
     return [series for _, series in read_series(view, request)]
-
-
-def findings_of(study: str, series: Series) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = STUDIES[study].run(series).to_json()["findings"]  # type: ignore[assignment]
-    return found
 
 
 def told(rows: Sequence[dict[str, Any]], expected: Findings) -> Findings:
@@ -144,11 +139,12 @@ def test_changes_are_those_of_the_one_node_study_run_one_by_one(fleet: Fleet, ch
             throughout.add(key)
             near = [
                 finding
-                for finding in findings_of("changepoint", series)
-                if is_material(finding) and abs(finding["at"] * 1000 - at_ms) <= WITHIN_MS
+                for finding in STUDIES["changepoint"].run(series).findings
+                if is_material(finding) and abs(finding.start_at * 1000 - at_ms) <= WITHIN_MS
             ]
             if near:
-                expected[key] = max(near, key=lambda one: (one["confidence"], abs(one["magnitude"])))
+                best = max(near, key=lambda one: (one.confidence, abs(one.magnitude or 0.0)))
+                expected[key] = best.to_json()
     rows = [row for row in changes.rows if (row["node"], row["series"]) in throughout]
     assert len(throughout) > 80
     assert len(expected) >= 10

@@ -119,6 +119,7 @@ export interface MetricJson {
   unit: string;
   help: string;
   priority: number;
+  scale: number | null;
 }
 
 export interface MetricsJson { metrics: MetricJson[] }

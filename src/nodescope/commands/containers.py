@@ -5,22 +5,15 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 
-from nodescope.base.errors import ArchiveRefused, RequestRejected
+from nodescope.base.errors import RequestRejected
 from nodescope.base.text import hint_nearest
 from nodescope.base.time_range import render_moment
+from nodescope.commands.shared.archive import open_view
 from nodescope.commands.shared.options import add_json, add_paths
 from nodescope.commands.text.terminal import render_table
-from nodescope.keep.label_columns import LABELS, Subject
-from nodescope.read.files.catalog import Catalog, read_catalog
-from nodescope.read.files.listing import Refusal
+from nodescope.keep.label_columns import LABELS
 from nodescope.serve.json_text import render_json
-from nodescope.use.answers.containers import (
-    ContainerAmbiguous,
-    ContainerUnknown,
-    Life,
-    find_container,
-    make_life,
-)
+from nodescope.use.answers.containers import ContainerAmbiguous, ContainerUnknown, Life, find_container
 
 EXAMPLE = """example:
   nodescope containers ~/.local/state/nodescope
@@ -35,22 +28,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    catalog = read_catalog(options.path)
-    say_refusals(catalog.refusals, is_empty=not catalog.entries)
-    found = sorted(
-        catalog.containers(),
-        key=lambda one: (one.label("l_namespace") or "", one.label("l_pod_name") or "", one.first_ms),
-    )
+    view = open_view(options.path)
+    found = sorted(view.lives(), key=lambda one: (one.namespace, one.pod, one.first_ms))
     if options.json:
         sys.stdout.buffer.write(render_json([to_json(one) for one in found]) + b"\n")
         return 0
     rows = [
         (
-            (one.label("l_container_id") or "")[:12],
-            one.label("l_namespace") or "-",
-            one.label("l_pod_name") or "-",
-            one.label("l_container_name") or "-",
-            one.label("l_qos_class") or "-",
+            one.id[:12] if one.scope == "container" else "-",
+            one.namespace or "-",
+            one.pod or "-",
+            one.container_name or "-",
+            one.qos_class or "-",
             render_moment(one.first_ms),
             render_moment(one.last_ms),
         )
@@ -59,21 +48,6 @@ def run(options: argparse.Namespace) -> int:
     head = ("container", "namespace", "pod", "name", "qos", "first seen", "last seen")
     sys.stdout.write(render_table(head, rows))
     return 0
-
-
-def say_refusals(refusals: Sequence[Refusal], *, is_empty: bool) -> None:
-    """What could not be read, by name; nothing at all is a failure, not an empty answer."""
-    reasons = [refusal.reason for refusal in refusals]
-    if reasons and is_empty:
-        more = f" (and {len(reasons) - 1} more)" if len(reasons) > 1 else ""
-        raise ArchiveRefused(f"nothing could be read: {reasons[0]}{more}")
-    for reason in reasons:
-        sys.stderr.write(f"not read: {reason}\n")
-
-
-def find_ids(catalog: Catalog, texts: Sequence[str] | None) -> list[str] | None:
-    lives = find_lives([make_life(subject, "") for subject in catalog.containers()], texts)
-    return None if lives is None else [life.id for life in lives]
 
 
 def find_lives(lives: Sequence[Life], texts: Sequence[str] | None) -> tuple[Life, ...] | None:
@@ -102,11 +76,11 @@ def render_ambiguous(error: ContainerAmbiguous) -> str:
     return f'container "{error.text}" is ambiguous: {", ".join(names[:5])}{more}'
 
 
-def to_json(subject: Subject) -> dict[str, object]:
-    labels = {name.removeprefix("l_"): value for name, value in zip(LABELS, subject.labels) if value}
+def to_json(life: Life) -> dict[str, object]:
+    labels = {name.removeprefix("l_"): value for name, value in zip(LABELS, life.subject.labels) if value}
     return {
         **labels,
-        "details": subject.details,
-        "first_seen": subject.first_ms / 1000,
-        "last_seen": subject.last_ms / 1000,
+        "details": life.subject.details,
+        "first_seen": life.first_ms / 1000,
+        "last_seen": life.last_ms / 1000,
     }

@@ -3,12 +3,20 @@
 import argparse
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from nodescope.base.clock import SystemClock
 from nodescope.base.errors import RequestRejected
 from nodescope.base.quantity import render_bytes
-from nodescope.commands.containers import find_ids, say_refusals
-from nodescope.commands.shared.options import add_containers, add_paths, add_span, read_span
+from nodescope.base.time_range import TimeRange
+from nodescope.commands.containers import find_lives
+from nodescope.commands.shared.archive import check_metric, choose_span, open_view
+from nodescope.commands.shared.options import add_containers, add_paths, add_span
+from nodescope.use.answers.containers import Life
+
+if TYPE_CHECKING:
+    # Arrow and DuckDB are loaded when a file is written, not for --help.
+    from nodescope.use.answers.snapshots import View
 
 EXAMPLE = """example:
   nodescope export demo --out cpu.csv --metric cpu --container api --from -1h
@@ -16,6 +24,7 @@ EXAMPLE = """example:
   nodescope export demo --out incident.html --from -2h
 """
 FORMATS = (".parquet", ".csv", ".html")
+NO_DATA = "there is no data in this range"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -35,27 +44,52 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from nodescope.read.files.catalog import read_catalog
-    from nodescope.read.query.export import write_derived, write_raw
-
     if options.out.suffix not in FORMATS:
         raise RequestRejected(
             f"--out {options.out} is not accepted; accepted: a name that ends in {' or '.join(FORMATS)}"
         )
     if options.out.suffix == ".html":
         return write_page(options)
-    catalog = read_catalog(options.path)
-    say_refusals(catalog.refusals, is_empty=not catalog.entries)
-    # Relative times count from the newest sample: an archive may be old.
-    now_ms = catalog.to_ms or SystemClock().wall_ns() // 1_000_000
-    from_ms, to_ms = read_span(options, now_ms)
-    ids = find_ids(catalog, options.container)
-    if options.metric:
-        rows = write_derived(catalog, options.out, options.metric, ids, from_ms, to_ms)
-    else:
-        rows = write_raw(catalog, options.out, ids, from_ms, to_ms)
+    view = open_view(options.path)
+    span = choose_span(view, options, options.path)
+    lives = find_lives(view.lives(), options.container)
+    write = write_metrics if options.metric else write_rows
+    rows = write(view, options, lives, span)
     sys.stdout.write(f"{rows:,} rows in {options.out}\n")
     return 0
+
+
+def write_rows(
+    view: "View", options: argparse.Namespace, lives: tuple[Life, ...] | None, span: TimeRange
+) -> int:
+    """The files' own rows; what only the log has so far is not among them."""
+    from nodescope.read.query.export import write_raw
+
+    entries = [entry for node in view.nodes for entry in node.catalog.select(span.from_ms, span.to_ms)]
+    if not entries:
+        raise RequestRejected(NO_DATA)
+    files = [entry.path for entry in sorted(entries, key=lambda entry: (entry.from_ms, entry.path.name))]
+    return write_raw(files, options.out, None if lives is None else [life.id for life in lives], span)
+
+
+def write_metrics(
+    view: "View", options: argparse.Namespace, lives: tuple[Life, ...] | None, span: TimeRange
+) -> int:
+    """Samples under the metrics' names, in their units."""
+    from nodescope.use.answers.refusal import Refused
+    from nodescope.use.viewer.export_data import Extract, write_extract
+
+    for metric in options.metric:
+        check_metric(view, metric)
+    temporary = options.out.with_name(options.out.name + ".tmp" + options.out.suffix)
+    try:
+        rows = write_extract(view, Extract(options.metric, lives, span, is_bounded=False), temporary)
+        temporary.replace(options.out)
+    except Refused:
+        raise RequestRejected(NO_DATA) from None
+    finally:
+        temporary.unlink(missing_ok=True)
+    return rows
 
 
 def write_page(options: argparse.Namespace) -> int:

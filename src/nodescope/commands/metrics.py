@@ -2,13 +2,15 @@
 
 import argparse
 import sys
+from typing import TYPE_CHECKING
 
-from nodescope.commands.containers import say_refusals
+from nodescope.commands.shared.archive import open_view
 from nodescope.commands.shared.options import add_json, add_paths
 from nodescope.commands.text.terminal import render_table
-from nodescope.read.files.catalog import read_catalog
-from nodescope.read.query.resolve import resolve_all
 from nodescope.serve.json_text import render_json
+
+if TYPE_CHECKING:
+    from nodescope.use.answers.metrics import MetricRow
 
 EXAMPLE = """example:
   nodescope metrics demo
@@ -23,21 +25,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    catalog = read_catalog(options.path)
-    say_refusals(catalog.refusals, is_empty=not catalog.entries)
-    known = catalog.metrics
-    plain = [(row.name, row.unit, row.help) for row, _ in resolve_all(known)]
+    from nodescope.use.answers.metrics import list_metrics
+
+    found = list_metrics(open_view(options.path).nodes)
     if options.json:
-        content = [
-            *({"name": name, "kind": "plain", "unit": unit, "help": words} for name, unit, words in plain),
-            *(
-                {"name": row.name, "kind": row.kind, "unit": row.unit, "scale": row.scale, "help": row.help}
-                for row in known.values()
-            ),
-        ]
-        sys.stdout.buffer.write(render_json(content) + b"\n")
+        sys.stdout.buffer.write(render_json([to_json(row) for row in found]) + b"\n")
         return 0
-    rows = [(name, "plain", unit, words) for name, unit, words in plain]
-    rows += [(row.name, row.kind, row.unit or "count", row.help) for row in known.values()]
+    rows = [(row.name, kind_of(row), row.unit, row.help) for row in found]
     sys.stdout.write(render_table(("metric", "kind", "unit", "what it is"), rows))
     return 0
+
+
+def kind_of(row: "MetricRow") -> str:
+    return "plain" if row.is_plain else row.kind
+
+
+def to_json(row: "MetricRow") -> dict[str, object]:
+    scale = {} if row.scale is None else {"scale": row.scale}
+    return {"name": row.name, "kind": kind_of(row), "unit": row.unit, **scale, "help": row.help}

@@ -4,20 +4,15 @@ import argparse
 import sys
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from nodescope.base.clock import SystemClock
 from nodescope.base.errors import RequestRejected, SettingsRejected
 from nodescope.base.text import render_unknown
-from nodescope.base.time_range import TimeRange
-from nodescope.commands.shared.options import add_containers, add_span, read_span
+from nodescope.commands.shared.archive import check_metric, choose_span, open_view
+from nodescope.commands.shared.options import add_containers, add_span
 from nodescope.commands.text.study_answer import print_answer
 from nodescope.commands.text.terminal import has_colour
 from nodescope.use.studies import STUDIES, Series, StudyAnswer, run_study
 from nodescope.use.studies.csv_series import SeriesRefused, read_series
-
-if TYPE_CHECKING:
-    from nodescope.use.answers.snapshots import View
 
 EXAMPLE = """example:
   nodescope study trend ~/.local/state/nodescope --container api --metric memory --from -1h
@@ -64,24 +59,16 @@ def is_archive(paths: list[Path]) -> bool:
 
 def study_archive(options: argparse.Namespace) -> int:
     """The study on every chosen series, one answer each."""
-    from nodescope.commands.containers import find_lives, say_refusals
-    from nodescope.read.query.resolve import resolve_metric
+    from nodescope.commands.containers import find_lives
     from nodescope.use.answers import findings
-    from nodescope.use.answers.snapshots import NodeFolders
     from nodescope.use.answers.timeseries import TimeseriesRequest
 
     if not options.metric:
         raise SettingsRejected("--metric is needed for a data folder; nodescope metrics PATH lists them")
-    view = NodeFolders(options.paths, SystemClock()).view()
-    say_refusals(view.snapshot.refusals, is_empty=not view.nodes)
-    if view.snapshot.to_ms is None:
-        raise RequestRejected(f"{options.paths[0]}: there is no data here yet")
-    # Refused in this command's words, before the answers do it in the API's.
-    resolve_metric(
-        options.metric, {key: row for node in view.nodes for key, row in node.metrics.items()}, "auto"
-    )
+    view = open_view(options.paths)
+    span = choose_span(view, options, options.paths)
+    check_metric(view, options.metric)
     lives = find_lives(view.lives(), options.container)
-    span = choose_span(view, *read_span(options, view.snapshot.to_ms))
     request = TimeseriesRequest(options.metric, span, findings.POINTS, lives=lives, is_bounded=False)
     found = list(findings.read_series(view, request))
     if all(series.not_collected for _, series in found):
@@ -90,14 +77,6 @@ def study_archive(options: argparse.Namespace) -> int:
         )
     print_answers(options, findings.study_each(options.name, found))
     return 0
-
-
-def choose_span(view: "View", from_ms: int | None, to_ms: int | None) -> TimeRange:
-    """As given, else all there is, also where only rollups are left."""
-    from nodescope.read.query.engine import whole_range
-
-    starts, ends = zip(*(whole_range(node.catalog, node.tail) for node in view.nodes if node.to_ms))
-    return TimeRange(min(starts) if from_ms is None else from_ms, max(ends) if to_ms is None else to_ms)
 
 
 def study_files(options: argparse.Namespace) -> int:

@@ -5,12 +5,14 @@ import pytest
 
 from nodescope.keep.label_columns import LABELS, Subject
 from nodescope.read.query.bucket import Points
-from nodescope.read.query.engine import QueryLine
+from nodescope.use.answers.timeseries import MeasuredSeries
 from nodescope.use.fleet.restart_chain import join_series, link_restarts
 from nodescope.use.fleet.workload import Owner, owner_of
 
 
-def line(container: str, start: int, count: int, value: float, image: str = "", owner: str = "") -> QueryLine:
+def line(
+    container: str, start: int, count: int, value: float, image: str = "", owner: str = ""
+) -> MeasuredSeries:
     known = {
         "l_container_id": container,
         "l_scope": "container",
@@ -23,11 +25,12 @@ def line(container: str, start: int, count: int, value: float, image: str = "", 
     values = np.full(count, value)
     points = Points(times, values, values, values, np.ones(count, np.int64))
     details = {key: text for key, text in (("image", image), ("owner", owner)) if text}
-    return QueryLine(Subject(tuple(known.get(name) for name in LABELS), details), points)
+    subject = Subject(tuple(known.get(name) for name in LABELS), details)
+    return MeasuredSeries(container, "api", "n1", "container", subject, points)
 
 
-def owned(*lines: QueryLine) -> list[tuple[Owner, QueryLine]]:
-    return [(owner_of(one, "n1"), one) for one in lines]
+def owned(*lines: MeasuredSeries) -> list[tuple[Owner, MeasuredSeries]]:
+    return [(owner_of(one), one) for one in lines]
 
 
 def test_a_rollout_is_one_chain_and_its_step_is_told_in_real_time() -> None:
@@ -60,7 +63,7 @@ def test_a_life_of_its_own_is_studied_as_it_is() -> None:
 
 
 def test_what_kubernetes_says_wins_over_the_name() -> None:
-    named = owner_of(line("bbbbb1", 0, 1, 1.0, "api:1", "Deployment/storefront"), "n1")
+    named = owner_of(line("bbbbb1", 0, 1, 1.0, "api:1", "Deployment/storefront"))
     assert (named.workload, named.image) == ("shop/storefront/api", "api:1")
-    guessed = owner_of(line("bbbbb1", 0, 1, 1.0), "n1")
+    guessed = owner_of(line("bbbbb1", 0, 1, 1.0))
     assert (guessed.workload, guessed.group("image")) == ("shop/api", "(image not known)")

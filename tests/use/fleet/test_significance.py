@@ -1,9 +1,12 @@
 """What is kept among very many: against the textbook, and against noise."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from nodescope.use.fleet.significance import binomial_tail, log_likelihood_ratio, p_value_of
+from nodescope.use.studies import Finding
 from nodescope.use.studies.maths.tail_probability import adjust_p_values
 
 
@@ -53,6 +56,13 @@ def test_a_pure_group_surprises_more_than_the_one_around_it() -> None:
 
 
 def test_a_trend_has_the_chance_of_its_z() -> None:
-    finding = {"confidence": 0.999, "evidence": {"kendall_z": 6.0}}
+    finding = Finding("trend", 0.0, 1.0, 0.999, 1.0, "", "x", evidence={"kendall_z": 6.0})
     assert p_value_of("trend", finding) == pytest.approx(1.97e-9, rel=0.01)
-    assert p_value_of("changepoint", {"confidence": 0.98, "evidence": {}}) == pytest.approx(0.02)
+    assert p_value_of("changepoint", replace(finding, confidence=0.98)) == pytest.approx(0.02)
+
+
+def test_a_chance_is_not_rounded_to_none_at_all() -> None:
+    """A confidence of 0.99997 is written as 1.0; among a million series its chance of 3e-5 decides."""
+    finding = Finding("anomaly", 0.0, 1.0, 0.99997, 1.0, "", "x")
+    assert finding.to_json()["confidence"] == 1.0
+    assert p_value_of("anomaly", finding) == pytest.approx(3e-5)

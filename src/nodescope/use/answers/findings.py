@@ -15,9 +15,8 @@ from nodescope.use.answers.timeseries import (
     TimeseriesRequest,
     choose_busiest,
     find_limits,
-    gather,
     is_of_containers,
-    query_nodes,
+    read_measured,
 )
 from nodescope.use.studies import STUDIES, Series, StudyAnswer, correlation, run_study
 
@@ -87,8 +86,8 @@ def read_series(view: View, request: TimeseriesRequest) -> Iterator[tuple[str, S
     metric = request.metric
     resolved = resolve(view.nodes, metric, "auto", request.scope)
     there = set()
-    for node, result in query_nodes(view, request, resolved):
-        lines = gather(view, node, result, request)
+    for found in read_measured(view, request, resolved):
+        lines = found.series
         if request.is_bounded and len(lines) > STUDIES_MOST:
             raise too_much(
                 f"{len(lines)} series of {metric}; accepted: up to {STUDIES_MOST} in one study",
@@ -97,7 +96,7 @@ def read_series(view: View, request: TimeseriesRequest) -> Iterator[tuple[str, S
         limits = find_limits(view, request, lines)
         for line in lines:
             there.add(line.id)
-            yield line.id, make_series(line, metric, resolved[node.name].unit, limits.get(line.id))
+            yield line.id, make_series(line, metric, found.unit, limits.get(line.id))
     unit = next(iter(resolved.values())).unit
     for life in request.lives or ():
         if life.id not in there:

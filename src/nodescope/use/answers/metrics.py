@@ -44,6 +44,8 @@ class MetricRow:
     help: str
     priority: int = RAW_PRIORITY
     """Its place in a list for people; the lowest first."""
+    scale: float | None = None
+    """A number in the archive times scale is in the unit; None for a plain name, which is derived from others."""
 
 
 def list_metrics(nodes: Sequence[ServedNode]) -> list[MetricRow]:
@@ -64,7 +66,9 @@ def list_plain(node: ServedNode) -> Iterator[MetricRow]:
 def list_raw(node: ServedNode) -> Iterator[MetricRow]:
     for metric in node.metrics.values():
         scope = choose_scope(node.scopes.get(metric.name, set()))
-        yield MetricRow(metric.name, scope, False, metric.kind, metric.unit or "count", metric.help)
+        yield MetricRow(
+            metric.name, scope, False, metric.kind, metric.unit or "count", metric.help, scale=metric.scale
+        )
 
 
 def choose_scope(scopes: set[str]) -> str:

@@ -8,7 +8,7 @@ from nodescope.read.query.bucket import Points
 from nodescope.read.query.engine import QueryResult
 from nodescope.read.query.ranking import place_of
 from nodescope.read.query.resolve import Rate, ResolvedMetric
-from nodescope.read.series_name import id_of, labels_of, name_of, scope_of
+from nodescope.read.series_name import Subject, id_of, labels_of, name_of, scope_of
 from nodescope.use.answers.axis import Axis, AxisRow, Floats, Integers, align
 from nodescope.use.answers.containers import Life
 from nodescope.use.answers.limits import read_limits
@@ -24,6 +24,8 @@ BUSIEST = 8
 LIFE_SHARE = 0.05
 # Samples read for one answer; a day of 64 containers is 5.5 million.
 SAMPLES_MOST = 30_000_000
+# Samples in memory at once, where all are read in the end; one takes some 100 bytes while it is read.
+BATCH_SAMPLES = 2_000_000
 # A range of more is shown with the first of its gaps only.
 GAPS_SHOWN = 50
 LISTED_SCOPES = {"container", "service", "pod"}
@@ -54,8 +56,21 @@ class MeasuredSeries:
     name: str
     node: str
     scope: str
-    labels: dict[str, str]
+    subject: Subject
     points: Points
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredNode:
+    """What one node has of a metric."""
+
+    node: str
+    unit: str
+    width_ms: int
+    """Of a bucket; 0: samples as they are."""
+    series: tuple[MeasuredSeries, ...]
+    refused: tuple[str, ...] = ()
+    """Files that could not be read, and why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,9 +131,9 @@ def read_timeseries(view: View, request: TimeseriesRequest) -> Timeseries:
         request = replace(request, lives=choose_busiest(view, request.metric, request.span))
     series: list[MeasuredSeries] = []
     width_ms = 0
-    for node, found in query_nodes(view, request, resolved):
+    for found in read_measured(view, request, resolved):
         width_ms = found.width_ms
-        series += gather(view, node, found, request)
+        series += found.series
     if len(series) > SERIES_MOST:
         raise too_much(
             f"{len(series)} series of {request.metric}; accepted: up to {SERIES_MOST} in one answer",
@@ -163,40 +178,97 @@ def seen_within(one: Life, span: TimeRange) -> int:
 
 
 def is_of_containers(nodes: Iterable[ServedNode], resolved: Mapping[str, ResolvedMetric]) -> bool:
-    scopes = {
+    return bool(list_scopes(nodes, resolved) & LISTED_SCOPES)
+
+
+def list_scopes(nodes: Iterable[ServedNode], resolved: Mapping[str, ResolvedMetric]) -> set[str]:
+    return {
         scope
         for node in nodes
         if node.name in resolved
         for scope in node.scopes.get(resolved[node.name].metrics[0].name, ())
     }
-    return bool(scopes & LISTED_SCOPES)
 
 
 # -- reading them -------------------------------------------------------------------
 
 
-def query_nodes(
+def read_measured(
     view: View, request: TimeseriesRequest, resolved: Mapping[str, ResolvedMetric]
-) -> Iterator[tuple[ServedNode, QueryResult]]:
-    """Every node that has the metric and one of the containers."""
-    for node in view.nodes:
-        if node.name not in resolved or node.to_ms is None:
-            continue
-        lives = [one for one in request.lives or () if one.node == node.name]
-        if request.lives is not None and not lives:
-            continue
-        ids = [one.id for one in lives] if lives and all(one.scope == "container" for one in lives) else None
+) -> Iterator[MeasuredNode]:
+    """Of every node that has the metric and one of the containers."""
+    for node in choose_nodes(view, request, resolved):
+        ids = list_ids(node, request)
         if request.is_bounded:
-            check_work(node, request, resolved[node.name], len(ids) if ids is not None else None)
+            check_work(node, request, resolved[node.name], ids)
         rate, scope = request.rate, request.scope
-        yield node, view.query(node, request.metric, ids, request.span, request.max_points, rate, scope)
+        result = view.query(node, request.metric, ids, request.span, request.max_points, rate, scope)
+        series = tuple(gather(view, node, result, request))
+        yield MeasuredNode(node.name, result.asked.unit, result.width_ms, series, tuple(result.refused))
+
+
+def choose_nodes(
+    view: View, request: TimeseriesRequest, resolved: Mapping[str, ResolvedMetric]
+) -> list[ServedNode]:
+    names = None if request.lives is None else {one.node for one in request.lives}
+    return [
+        node
+        for node in view.nodes
+        if node.name in resolved and node.to_ms is not None and (names is None or node.name in names)
+    ]
+
+
+def list_ids(node: ServedNode, request: TimeseriesRequest) -> list[str] | None:
+    """Of the node's containers those that were asked for; None for everything, and for services."""
+    lives = [one for one in request.lives or () if one.node == node.name]
+    return [one.id for one in lives] if lives and all(one.scope == "container" for one in lives) else None
+
+
+def split_request(
+    view: View,
+    request: TimeseriesRequest,
+    resolved: Mapping[str, ResolvedMetric],
+    most: int = BATCH_SAMPLES,
+) -> Iterator[TimeseriesRequest]:
+    """The same question about a few containers at a time, so that no more samples than these are held."""
+    if request.is_bounded:
+        for node in choose_nodes(view, request, resolved):
+            check_work(node, request, resolved[node.name], list_ids(node, request))
+    lives, scopes = request.lives, list_scopes(view.nodes, resolved)
+    is_of_pods = any(one.of == "pod" for one in resolved.values())
+    if lives is None and not request.scope and scopes <= {"container", "service"} and not is_of_pods:
+        found = (life for life in view.lives(request.span) if life.scope == "container")
+        lives = tuple(sorted(found, key=lambda life: (life.node, life.id)))
+    batches = list(batch_lives(lives or (), request.span, most))
+    if len(batches) < 2:
+        yield request
+        return
+    if request.lives is None and "service" in scopes:
+        yield replace(request, scope="service")
+    yield from (replace(request, lives=batch) for batch in batches)
+
+
+def batch_lives(lives: Iterable[Life], span: TimeRange, most: int) -> Iterator[tuple[Life, ...]]:
+    """As many together as have so many samples in the span, at one a second."""
+    batch: list[Life] = []
+    samples = 0
+    for life in lives:
+        mine = max(0, seen_within(life, span)) // 1000
+        if batch and samples + mine > most:
+            yield tuple(batch)
+            batch, samples = [], 0
+        batch.append(life)
+        samples += mine
+    if batch:
+        yield tuple(batch)
 
 
 def check_work(
-    node: ServedNode, request: TimeseriesRequest, resolved: ResolvedMetric, series: int | None
+    node: ServedNode, request: TimeseriesRequest, resolved: ResolvedMetric, ids: Sequence[str] | None
 ) -> None:
     """Refuses what would take minutes, with the range that would not."""
-    if series is None:
+    series = len(ids or ())
+    if ids is None:
         scopes = {request.scope} if request.scope else node.scopes.get(resolved.metrics[0].name, set())
         series = sum(1 for one in node.subjects.values() if scope_of(one) in scopes)
     overlap_ms = min(request.span.to_ms, node.to_ms or 0) - max(request.span.from_ms, node.from_ms or 0)
@@ -222,7 +294,7 @@ def gather(
         if (wanted is not None and its_id not in wanted) or (request.scope and scope != request.scope):
             continue
         name = name_of(subject, suffix if scope not in LISTED_SCOPES else "")
-        found.append(MeasuredSeries(its_id, name, node.name, scope, labels_of(subject), line.points))
+        found.append(MeasuredSeries(its_id, name, node.name, scope, subject, line.points))
     return found
 
 
@@ -275,8 +347,9 @@ def make_series(
     gaps = tuple(
         SeriesGap(gap.from_ms, gap.to_ms, explain_gap(node, source, gap)) for gap in row.gaps[:GAPS_SHOWN]
     )
+    labels = labels_of(found.subject)
     return AnswerSeries(
-        found.id, found.name, found.node, found.labels, row.mean, row.low, row.high, row.samples, limit, gaps
+        found.id, found.name, found.node, labels, row.mean, row.low, row.high, row.samples, limit, gaps
     )
 
 

@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from nodescope.read.query.engine import QueryLine
-from nodescope.use.fleet.line_series import make_series
+from nodescope.use.answers.findings import make_series
+from nodescope.use.answers.timeseries import MeasuredSeries
 from nodescope.use.fleet.workload import Owner
 from nodescope.use.studies.series import FloatArray, Series
 
@@ -28,7 +28,7 @@ HANDOVER_MS = 300_000
 class RestartChain:
     """Containers that replaced each other, in order of time."""
 
-    lines: list[QueryLine]
+    lines: list[MeasuredSeries]
     owners: list[Owner]
 
     @property
@@ -36,7 +36,7 @@ class RestartChain:
         return int(self.lines[-1].points.time_ms[-1])
 
 
-def link_restarts(lines: Sequence[tuple[Owner, QueryLine]]) -> list[RestartChain]:
+def link_restarts(lines: Sequence[tuple[Owner, MeasuredSeries]]) -> list[RestartChain]:
     """Each line continues the chain of its workload that ended last before the line starts."""
     chains: dict[str, list[RestartChain]] = {}
     for owner, line in sorted(lines, key=lambda one: int(one[1].points.time_ms[0])):

@@ -6,19 +6,18 @@ share is expected to be false, however many series were looked at. A finding's
 p-value comes from Kendall's z for a trend, and is 1 - confidence otherwise.
 """
 
-from collections.abc import Mapping
 from math import erfc, exp, lgamma, log, log1p, sqrt
-from typing import Any
+
+from nodescope.use.studies.finding import Finding
 
 SMALLEST = 1e-300
 
 
-def p_value_of(study: str, finding: Mapping[str, Any]) -> float:
-    evidence = finding.get("evidence") or {}
-    z = evidence.get("kendall_z")
+def p_value_of(study: str, finding: Finding) -> float:
+    z = finding.evidence.get("kendall_z")
     if study == "trend" and z is not None:
         return max(SMALLEST, erfc(abs(float(z)) / sqrt(2)))
-    return max(SMALLEST, 1.0 - float(finding["confidence"]))
+    return max(SMALLEST, 1.0 - finding.confidence)
 
 
 def binomial_tail(hits: int, tries: int, share: float) -> float:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from nodescope.base.workload import find_workload
-from nodescope.read.query.engine import QueryLine
+from nodescope.use.answers.timeseries import MeasuredSeries
 
 GROUPINGS = ("workload", "namespace", "image", "node")
 
@@ -23,16 +23,16 @@ class Owner:
         return str(getattr(self, by)) or f"({by} not known)"
 
 
-def owner_of(line: QueryLine, node: str) -> Owner:
-    subject = line.subject
+def owner_of(series: MeasuredSeries) -> Owner:
+    subject = series.subject
     namespace = subject.label("l_namespace") or ""
     pod = subject.label("l_pod_name") or ""
     container = subject.label("l_container_name") or ""
     details: Mapping[str, str] = subject.details
     image = details.get("image", "")
-    known = find_workload(namespace=namespace, pod=pod, owner=details.get("owner", ""), node=node)
+    known = find_workload(namespace=namespace, pod=pod, owner=details.get("owner", ""), node=series.node)
     scope = subject.label("l_scope") or "node"
     parts = [part for part in (namespace, known.name) if part] or [f"({scope})"]
     if container and container != known.name:
         parts.append(container)
-    return Owner(node, namespace, "/".join(parts), image)
+    return Owner(series.node, namespace, "/".join(parts), image)

@@ -1,7 +1,14 @@
-"""/api/export: samples of some metrics as one CSV or Parquet file."""
+"""
+Samples of some metrics as one CSV or Parquet file: time, metric, unit, value, and the labels of the series.
 
-from collections.abc import Sequence
+A row per sample, as it was measured; a counter is a rate. A few containers are
+read at a time and written, so that memory does not grow with the file.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -9,66 +16,107 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
 from nodescope.base.time_range import TimeRange
-from nodescope.read.query.bucket import Points
 from nodescope.read.series_name import LABELS
 from nodescope.use.answers.containers import Life
 from nodescope.use.answers.metrics import resolve
 from nodescope.use.answers.refusal import not_found, too_much
 from nodescope.use.answers.snapshots import View
-from nodescope.use.answers.timeseries import TimeseriesRequest, query_nodes
+from nodescope.use.answers.timeseries import (
+    MeasuredNode,
+    MeasuredSeries,
+    TimeseriesRequest,
+    read_measured,
+    split_request,
+)
 
-# Some 400 MB of CSV, 100 MB of Arrow in memory.
+# Some 400 MB of CSV.
 ROWS_MOST = 5_000_000
 # Every sample as it is: more points than any range has.
 ALL_POINTS = 2**40
 METRICS_MOST = 20
+# Of a row group; series are written together until they have so many.
+GROUP_ROWS = 500_000
+COLUMNS = pa.schema(
+    [
+        ("time", pa.timestamp("ms", tz="UTC")),
+        ("metric", pa.string()),
+        ("unit", pa.string()),
+        ("value", pa.float64()),
+        *((name, pa.string()) for name in LABELS),
+    ]
+)
 
 
-def write_extract(
-    view: View, metrics: Sequence[str], lives: tuple[Life, ...] | None, span: TimeRange, out: Path
-) -> int:
+@dataclass(frozen=True, slots=True)
+class Extract:
+    """What a file is made of."""
+
+    metrics: Sequence[str]
+    lives: tuple[Life, ...] | None
+    """None: everything that has the metrics."""
+    span: TimeRange
+    is_bounded: bool = True
+    """Whether too much is refused; not to somebody who waits at a terminal."""
+
+
+def write_extract(view: View, extract: Extract, out: Path) -> int:
     """Rows written; refused where there would be none, or more than a page should carry."""
-    if len(metrics) > METRICS_MOST:
-        raise too_much(f"{len(metrics)} metrics; accepted: up to {METRICS_MOST} in one file")
-    tables: list[pa.Table] = []
+    if extract.is_bounded and len(extract.metrics) > METRICS_MOST:
+        raise too_much(f"{len(extract.metrics)} metrics; accepted: up to {METRICS_MOST} in one file")
     rows = 0
-    for metric in metrics:
-        request = TimeseriesRequest(metric, span, ALL_POINTS, "auto", lives)
-        for node, answer in query_nodes(view, request, resolve(view.nodes, metric)):
-            for line in answer.lines:
-                rows += len(line.points.time_ms)
-                if rows > ROWS_MOST:
-                    raise too_much(
-                        f"more than {ROWS_MOST:,} rows",
-                        "ask for fewer containers or a shorter range, or use nodescope export",
-                    )
-                subject = node.subjects.get(line.subject.identity, line.subject)
-                labels = {name: subject.label(name) for name in LABELS}
-                labels["l_node_name"] = labels["l_node_name"] or node.name
-                tables.append(make_table(metric, answer.asked.unit, line.points, labels))
-    if not tables:
+    with open_writer(out) as writer:
+        for table in group_tables(read_tables(view, extract)):
+            rows += table.num_rows
+            if extract.is_bounded and rows > ROWS_MOST:
+                raise too_much(
+                    f"more than {ROWS_MOST:,} rows",
+                    "ask for fewer containers or a shorter range, or use nodescope export",
+                )
+            writer.write_table(table)
+    if not rows:
         raise not_found("there is no sample of this in the range")
-    table = pa.concat_tables(tables)
+    return rows
+
+
+def open_writer(out: Path) -> Any:
     if out.suffix == ".parquet":
-        pq.write_table(table, out, compression="zstd")
-    else:
-        pacsv.write_csv(table, out)
-    return int(table.num_rows)
+        return pq.ParquetWriter(out, COLUMNS, compression="zstd")
+    return pacsv.CSVWriter(out, COLUMNS)
 
 
-def make_table(metric: str, unit: str, points: Points, labels: dict[str, str | None]) -> pa.Table:
-    count = len(points.time_ms)
+def read_tables(view: View, extract: Extract) -> Iterator[pa.Table]:
+    for metric in extract.metrics:
+        resolved = resolve(view.nodes, metric)
+        whole = TimeseriesRequest(
+            metric, extract.span, ALL_POINTS, lives=extract.lives, is_bounded=extract.is_bounded
+        )
+        for request in split_request(view, whole, resolved):
+            for node in read_measured(view, request, resolved):
+                yield from (make_table(metric, node, series) for series in node.series)
 
-    def repeated(text: str | None) -> pa.Array:
-        indices = pa.array(np.zeros(count, np.int32), mask=np.full(count, text is None))
-        return pa.DictionaryArray.from_arrays(indices, pa.array([text or ""]))
 
-    return pa.table(
-        {
-            "time": pa.array(points.time_ms).cast(pa.timestamp("ms", tz="UTC")),
-            "metric": repeated(metric),
-            "unit": repeated(unit),
-            "value": pa.array(points.mean, mask=~np.isfinite(points.mean)),
-            **{name: repeated(text) for name, text in labels.items()},
-        }
-    )
+def group_tables(tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
+    group: list[pa.Table] = []
+    for table in tables:
+        group.append(table)
+        if sum(one.num_rows for one in group) >= GROUP_ROWS:
+            yield pa.concat_tables(group)
+            group = []
+    if group:
+        yield pa.concat_tables(group)
+
+
+def make_table(metric: str, node: MeasuredNode, series: MeasuredSeries) -> pa.Table:
+    points = series.points
+    labels = {name: series.subject.label(name) for name in LABELS}
+    labels["l_node_name"] = labels["l_node_name"] or node.node
+    texts = {"metric": metric, "unit": node.unit, **labels}
+    columns = {
+        "time": pa.array(points.time_ms).cast(pa.timestamp("ms", tz="UTC")),
+        # Unlimited is no number: null, as what was not measured.
+        "value": pa.array(points.mean, mask=~np.isfinite(points.mean)),
+        **{
+            name: pa.repeat(pa.scalar(text, pa.string()), len(points.time_ms)) for name, text in texts.items()
+        },
+    }
+    return pa.table([columns[name] for name in COLUMNS.names], schema=COLUMNS)

@@ -17,7 +17,7 @@ from nodescope.use.answers.metrics import resolve
 from nodescope.use.answers.refusal import bad_request, too_much
 from nodescope.use.answers.timeseries import SERIES_MOST
 from nodescope.use.viewer import shapes
-from nodescope.use.viewer.export_data import write_extract
+from nodescope.use.viewer.export_data import Extract, write_extract
 from nodescope.use.viewer.gate import make_error
 from nodescope.use.viewer.live import LISTENERS_MOST, METRICS_MOST, LiveListener, stream
 from nodescope.use.viewer.offline_page import make_page
@@ -127,7 +127,7 @@ def send_extract(
     path = Path(name)
     with ExitStack() as stack:
         stack.callback(path.unlink, missing_ok=True)
-        write_extract(question.view, metrics, lives, question.span, path)
+        write_extract(question.view, Extract(metrics, lives, question.span), path)
         # Written: it is removed when it has been sent.
         forget = stack.pop_all().close
     kind = {"csv": "text/csv; charset=utf-8", "parquet": "application/vnd.apache.parquet"}[form]

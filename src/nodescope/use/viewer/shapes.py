@@ -82,6 +82,7 @@ class MetricJson(BaseModel):
     unit: str
     help: str
     priority: int
+    scale: float | None
 
 
 class MetricsJson(BaseModel):
