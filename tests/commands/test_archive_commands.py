@@ -8,9 +8,10 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from tests.keep.frames import START_NS, A, B, frames, write_log
+from tests.keep.frames import START_NS, A, B, frame_at, frames, write_log
 
 from nodescope.base.clock import SystemClock
+from nodescope.base.entity import Entity
 from nodescope.base.time_range import TimeRange
 from nodescope.cli import main
 from nodescope.keep.convert import convert_all
@@ -74,6 +75,23 @@ def test_the_archives_own_rows_are_those_of_its_files(data: Path, tmp_path: Path
     found = pq.read_table(out)
     assert set(found["l_container_id"].to_pylist()) == {A.ids[0]}
     assert found.num_rows == 3 * FILED
+
+
+def test_a_node_without_containers_has_its_services(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = DataFolder(tmp_path / "data")
+    services = tuple(Entity("service", (f"system.slice/{name}.service", "9"), (), ()) for name in "ab")
+    write_log(folder, [frame_at(number, services) for number in range(5)])
+    convert_all(Disk(), folder)
+    assert main(["containers", str(folder.path)]) == 0
+    _, *rows = capsys.readouterr().out.splitlines()
+    assert [row.split()[:4] for row in rows] == [["-", "-", "-", one.ids[0]] for one in services]
+    for more, count in ([], 15), (["--metric", "memory"], 5):
+        out = tmp_path / "x.parquet"
+        words = ["export", str(folder.path), "--out", str(out), "--container", services[1].ids[0], *more]
+        assert main(words) == 0
+        assert pq.read_table(out)["l_service"].to_pylist() == [services[1].ids[0]] * count
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])

@@ -2,6 +2,7 @@
 
 import argparse
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ from nodescope.base.time_range import TimeRange
 from nodescope.commands.containers import find_lives
 from nodescope.commands.shared.archive import check_metric, choose_span, open_view
 from nodescope.commands.shared.options import add_containers, add_paths, add_span
+from nodescope.keep.label_columns import ID_COLUMNS
 from nodescope.use.answers.containers import Life
 
 if TYPE_CHECKING:
@@ -69,7 +71,16 @@ def write_rows(
     if not entries:
         raise RequestRejected(NO_DATA)
     files = [entry.path for entry in sorted(entries, key=lambda entry: (entry.from_ms, entry.path.name))]
-    return write_raw(files, options.out, None if lives is None else [life.id for life in lives], span)
+    return write_raw(files, options.out, None if lives is None else list_ids(lives), span)
+
+
+def list_ids(lives: Sequence[Life]) -> dict[str, list[str]]:
+    """By label column: that of containers, or of the services of a node without any."""
+    found: dict[str, list[str]] = {}
+    for life in lives:
+        (column,) = ID_COLUMNS[life.scope]
+        found.setdefault(column, []).append(life.subject.label(column) or "")
+    return found
 
 
 def write_metrics(

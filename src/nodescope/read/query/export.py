@@ -1,7 +1,7 @@
 """The archive's own rows and columns as one file, Parquet or CSV."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import duckdb
@@ -10,14 +10,21 @@ from nodescope.base.time_range import TimeRange
 from nodescope.read.query.fetch import quote, render_moment
 
 
-def write_raw(files: Sequence[Path], out: Path, containers: Sequence[str] | None, span: TimeRange) -> int:
-    """The rows of these files in the span, through DuckDB, without holding them; how many there were."""
+def write_raw(
+    files: Sequence[Path], out: Path, ids: Mapping[str, Sequence[str]] | None, span: TimeRange
+) -> int:
+    """
+    The rows of these files in the span, through DuckDB, without holding them; how many there were.
+
+    ids: by the name of a label column, the values that are wanted; None for all rows.
+    """
     where = [
         f"time >= TIMESTAMPTZ '{render_moment(span.from_ms)}+00'",
         f"time <= TIMESTAMPTZ '{render_moment(span.to_ms)}+00'",
     ]
-    if containers is not None:
-        where.append(f"l_container_id IN ({', '.join(map(quote, containers))})")
+    if ids is not None:
+        chosen = (f"{column} IN ({', '.join(map(quote, values))})" for column, values in ids.items())
+        where.append(f"({' OR '.join(chosen)})")
     form = "PARQUET, COMPRESSION zstd" if out.suffix == ".parquet" else "CSV, HEADER"
     temporary = out.with_name(out.name + ".tmp")
     question = (
