@@ -1,0 +1,138 @@
+"""
+Candidates for a cause: who took something just before or when others came to lack it.
+
+    score = what the victims lost x share of what was taken x how new it is
+            x how well the times fit x how full the resource was
+
+The candidate with the highest score explains its victims; the next is looked
+for among what is left.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from nodescope.use.answers.incidents.loss import Departure, rises
+from nodescope.use.answers.incidents.shift import find_shifts
+from nodescope.use.answers.incidents.signal import FAMILY
+from nodescope.use.answers.incidents.table import NodeTable
+
+# A victim may seem to begin so much before its cause: both are known to a step or two.
+TOLERANCE_SECONDS = 20.0
+# A cause so much older than the loss is half as likely; memory fills up slowly.
+HALF_LIFE_SECONDS = {"memory_anon": 900.0}
+USUAL_HALF_LIFE = 240.0
+# Of a victim's time, the least share in which the cause was there.
+LEAST_OVERLAP = 0.4
+# Below this use of all cores, CPU that one takes is not lacked by others.
+IDLE_USE, FULL_USE = 0.45, 0.85
+# The node's memory bandwidth has risen where it is this much above before.
+BANDWIDTH_RISE = 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One workload that took something, and whose losses that explains."""
+
+    resource: str
+    """A name in FAMILY."""
+    taker: Departure
+    victims: tuple[Departure, ...]
+    score: float
+    share: float
+    news: float
+
+
+def find_candidates(table: NodeTable, takers: Sequence[Departure], lacks: Sequence[Departure]) -> list[Candidate]:
+    found = [weigh(table, one.signal, one, lacks) for one in takers]
+    found += [weigh(table, "bandwidth", one, lacks) for one in bandwidth_takers(table, takers)]
+    return sorted((one for one in found if one.score > 0), key=lambda one: -one.score)
+
+
+def bandwidth_takers(table: NodeTable, takers: Sequence[Departure]) -> list[Departure]:
+    """Who used more CPU from when on more was moved from and to memory; not where misses are counted for each."""
+    if table.bandwidth is None or "cache_misses" in table.signals:
+        return []
+    level = float(np.nanmedian(table.bandwidth))
+    shifts = find_shifts(table.bandwidth[None, :], BANDWIDTH_RISE * level, table.step_seconds, 0)
+    reach = TOLERANCE_SECONDS / table.step_seconds + 2
+    return [
+        one
+        for one in takers
+        for rise in shifts
+        if one.signal == "cpu" and abs(one.shift.first - rise.first) <= reach and one.shift.last > rise.first
+    ]
+
+
+def weigh(table: NodeTable, resource: str, taker: Departure, lacks: Sequence[Departure]) -> Candidate:
+    victims = tuple(one for one in lacks if is_victim(table, resource, taker, one))
+    share = share_of_rise(table, taker)
+    lost = sum(one.loss * one.news for one in victims)
+    if resource == "bandwidth":
+        # Nobody counts what each of the others lost.
+        lost += 0.5
+    score = lost * share * taker.news * timing(table, taker, victims) * fullness(table, taker)
+    return Candidate(resource, taker, victims, score, share, taker.news)
+
+
+def is_victim(table: NodeTable, resource: str, taker: Departure, lack: Departure) -> bool:
+    if lack.row == taker.row or lack.signal not in FAMILY[resource]:
+        return False
+    tolerance = TOLERANCE_SECONDS / table.step_seconds
+    cause, loss = taker.shift, lack.shift
+    begins_after = cause.first - tolerance <= loss.first <= cause.last + tolerance
+    return begins_after and overlap_of(taker, lack) >= LEAST_OVERLAP
+
+
+def overlap_of(taker: Departure, lack: Departure) -> float:
+    """Of the victim's time, the share in which the cause was there."""
+    cause, loss = taker.shift, lack.shift
+    both = min(cause.last, loss.last) - max(cause.first, loss.first)
+    return max(0.0, min(1.0, both / max(1, loss.last - loss.first)))
+
+
+def share_of_rise(table: NodeTable, taker: Departure) -> float:
+    """Of all that was taken more than before, while it lasted."""
+    more = np.maximum(0.0, rises(table, taker.signal, taker.shift.first, taker.shift.last))
+    return float(more[taker.row] / more.sum()) if more.sum() > 0 else 0.0
+
+
+def timing(table: NodeTable, taker: Departure, victims: Sequence[Departure]) -> float:
+    if not victims:
+        return 1.0
+    onsets = [one.shift.first for one in victims]
+    lag = (float(np.median(onsets)) - taker.shift.first) * table.step_seconds
+    late = max(0.0, abs(lag) - TOLERANCE_SECONDS)
+    return 0.5 ** float(late / HALF_LIFE_SECONDS.get(taker.signal, USUAL_HALF_LIFE))
+
+
+def fullness(table: NodeTable, taker: Departure) -> float:
+    """How much of the resource was in use while it lasted; 1 where that is not known."""
+    if taker.signal != "cpu" or not table.cores:
+        return 1.0
+    used = np.nan_to_num(table.signals["cpu"])[:, taker.shift.first : taker.shift.last].sum(axis=0).mean()
+    use = float(used) / table.cores
+    return float(np.clip((use - IDLE_USE) / (FULL_USE - IDLE_USE), 0.1, 1.0))
+
+
+def explain_away(candidates: Sequence[Candidate], most: int) -> list[Candidate]:
+    """The best first; each victim belongs to the first candidate that explains it."""
+    chosen: list[Candidate] = []
+    left = list(candidates)
+    while left and len(chosen) < most:
+        best = max(left, key=lambda one: one.score)
+        chosen.append(best)
+        taken = {id(one) for one in best.victims}
+        left = [reduce(one, taken) for one in left if one.taker.row != best.taker.row]
+        left = [one for one in left if one.score > 0]
+    return chosen
+
+
+def reduce(candidate: Candidate, taken: set[int]) -> Candidate:
+    """Without the victims that another explains better."""
+    if not candidate.victims:
+        return candidate
+    kept = tuple(one for one in candidate.victims if id(one) not in taken)
+    lost, all_lost = (sum(one.loss * one.news for one in many) for many in (kept, candidate.victims))
+    return replace(candidate, victims=kept, score=candidate.score * lost / max(all_lost, 1e-12))

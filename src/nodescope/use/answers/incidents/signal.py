@@ -1,0 +1,88 @@
+"""
+What is looked at of every workload: what it takes from the node, and what it lacks.
+
+Each signal names the numbers of a cgroup that it is made of (by their v2
+names) or raw names of other sources. `rest` is the least change that means
+anything on any node, in the signal's unit: below, it is the noise of an idle
+container. `whole` is the change that counts as a loss of everything.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from nodescope.base.cgroup_metrics import BY_V2_NAME, list_raw_names
+from nodescope.base.metric_names import PERIODS, THROTTLED, USAGE
+
+MIB = 2.0**20
+
+
+@dataclass(frozen=True, slots=True)
+class Signal:
+    """One row of the tables below."""
+
+    name: str
+    """The plain name, where there is one: other tools take it."""
+    words: str
+    """In a sentence: `CPU use`."""
+    unit: str
+    form: Literal["rate", "value", "part"]
+    inputs: tuple[str, ...]
+    """Added up; of `part` the first is divided by the second."""
+    rest: float
+    whole: float = 1.0
+    join: Literal["sum", "max"] = "sum"
+    scope: str = "container"
+    falls: bool = False
+    """Whether less of it is the loss."""
+
+    def raw_names(self) -> tuple[tuple[str, ...], ...]:
+        return tuple(list_raw_names(one) if one in BY_V2_NAME else (one,) for one in self.inputs)
+
+
+# What one workload takes is not there for the others.
+TAKEN = (
+    Signal("cpu", "CPU", "cores", "rate", (USAGE,), 0.15),
+    Signal("memory_anon", "anonymous memory", "bytes", "value", ("memory.stat.anon",), 48 * MIB),
+    Signal("disk", "disk transfer", "bytes/s", "rate", ("io.stat.rbytes", "io.stat.wbytes"), 8 * MIB),
+    Signal("disk_operations", "disk operations", "operations/s", "rate", ("io.stat.rios", "io.stat.wios"), 300.0),
+    Signal(
+        "network",
+        "network transfer",
+        "bytes/s",
+        "rate",
+        ("pod.network.receive_bytes", "pod.network.transmit_bytes"),
+        16 * MIB,
+        scope="pod",
+    ),
+    Signal("cache_misses", "last-level cache misses", "misses/s", "rate", ("perf_cgroup.cache_misses",), 2e6),
+)
+# What a workload lacks: time it waits, work it does again, what it had before.
+LACKED = (
+    Signal("pressure_cpu", "CPU pressure", "ratio", "rate", ("cpu.pressure.some.total",), 0.04, join="max"),
+    Signal("pressure_memory", "memory pressure", "ratio", "rate", ("memory.pressure.some.total",), 0.02, join="max"),
+    Signal("pressure_io", "I/O pressure", "ratio", "rate", ("io.pressure.some.total",), 0.04, join="max"),
+    Signal("cpu_throttled", "throttled periods", "ratio", "part", (THROTTLED, PERIODS), 0.08, join="max"),
+    Signal("major_faults", "major page faults", "faults/s", "rate", ("memory.stat.pgmajfault",), 15.0, 600.0),
+    Signal("memory_file", "page cache", "bytes", "value", ("memory.stat.file",), 48 * MIB, 4.0, falls=True),
+    Signal(
+        "instructions_per_cycle",
+        "instructions per cycle",
+        "ratio of instructions",
+        "part",
+        ("perf_cgroup.instructions", "perf_cgroup.cycles"),
+        0.08,
+        falls=True,
+    ),
+)
+BY_NAME = {one.name: one for one in (*TAKEN, *LACKED)}
+NODE_BANDWIDTH = ("pcm.memory", "pcm.memory.seconds")
+# By what is taken: what others then lack of it. Memory that is taken away is read from the disk again.
+FAMILY = {
+    "cpu": ("pressure_cpu",),
+    "memory_anon": ("oom_kill", "pressure_memory", "major_faults", "memory_file", "pressure_io"),
+    "disk": ("pressure_io",),
+    "disk_operations": ("pressure_io",),
+    "network": ("network",),
+    "cache_misses": ("instructions_per_cycle",),
+    "bandwidth": ("instructions_per_cycle", "node_bandwidth"),
+}

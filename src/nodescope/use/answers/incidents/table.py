@@ -1,0 +1,180 @@
+"""
+The node as a table: for every signal one row per workload and one column per step of some seconds.
+
+What a workload takes is the sum over its containers; 0 while it has none. What
+it lacks is that of its worst container; NaN while nothing was measured.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nodescope.base.time_range import TimeRange
+from nodescope.read.query.sweep import Sought, Sweep, Thinned, sweep_node
+from nodescope.use.answers.containers import Life
+from nodescope.use.answers.incidents.signal import LACKED, NODE_BANDWIDTH, TAKEN, Signal
+from nodescope.use.answers.snapshots import ServedNode, View
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+# A counter that was not read for longer has no rate between.
+GAP_SECONDS = 60.0
+
+
+@dataclass(slots=True)
+class WorkloadRow:
+    """One workload of the table."""
+
+    name: str
+    lives: list[Life]
+
+
+@dataclass(slots=True)
+class NodeTable:
+    """Everything that was measured, from some time before the span to its end."""
+
+    node: str
+    rows: list[WorkloadRow]
+    start_ms: int
+    step_ms: int
+    begin: int
+    """The step at which the span begins; before it is history."""
+    signals: dict[str, Floats]
+    """By name: workloads x steps. A signal that nobody measured is not here."""
+    cores: float | None = None
+    memory_bytes: float | None = None
+    bandwidth: Floats | None = None
+    """Bytes per second between caches and memory, of the node."""
+    limits: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def steps(self) -> int:
+        return next(iter(self.signals.values())).shape[1] if self.signals else 0
+
+    @property
+    def step_seconds(self) -> float:
+        return self.step_ms / 1000
+
+    def time_of(self, step: int) -> int:
+        return self.start_ms + step * self.step_ms
+
+
+def group_rows(lives: Sequence[Life], key: Callable[[Life], str]) -> list[WorkloadRow]:
+    rows: dict[str, list[Life]] = {}
+    for life in sorted(lives, key=lambda one: one.first_ms):
+        rows.setdefault(key(life), []).append(life)
+    return [WorkloadRow(name, mine) for name, mine in sorted(rows.items())]
+
+
+def read_table(
+    view: View, node: ServedNode, span: TimeRange, begin_ms: int, step_ms: int, rows: list[WorkloadRow]
+) -> NodeTable:
+    """The span begins at `begin_ms`; what is before it is history."""
+    steps = max(1, -(-(span.to_ms - span.from_ms) // step_ms))
+    table = NodeTable(node.name, rows, span.from_ms, step_ms, (begin_ms - span.from_ms) // step_ms, {})
+    places = {life.subject.label("l_container_id") or life.id: place for place, row in enumerate(rows) for life in row.lives}
+    scopes = {"container": places, "pod": place_by(rows, "l_pod_uid"), "service": place_by(rows, "l_service")}
+    everything = (*TAKEN, *LACKED)
+    for scope, where in scopes.items():
+        # Services have the files of containers.
+        wanted = [one for one in everything if one.scope == ("container" if scope == "service" else scope)]
+        names = [name for one in wanted for name in choose_names(node, one)]
+        if not where or not names:
+            continue
+        sweep = sweep_node(view.engine.connection, node.catalog, node.tail, Sought(names, scope, span, step_ms))
+        fill_table(table, node, wanted, sweep, where, steps)
+    table.bandwidth = read_bandwidth(view, node, span, step_ms, steps)
+    return table
+
+
+def place_by(rows: Sequence[WorkloadRow], label: str) -> dict[str, int]:
+    labelled = ((life.subject.label(label), place) for place, row in enumerate(rows) for life in row.lives)
+    return {word: place for word, place in labelled if word}
+
+
+def choose_names(node: ServedNode, signal: Signal) -> tuple[str, ...]:
+    """The raw names of its inputs that this node has; nothing where one is lacking."""
+    found = [next((name for name in names if name in node.metrics), "") for names in signal.raw_names()]
+    if signal.form == "part" and not all(found):
+        return ()
+    return tuple(name for name in found if name)
+
+
+def fill_table(
+    table: NodeTable,
+    node: ServedNode,
+    signals: Sequence[Signal],
+    sweep: Sweep,
+    where: Mapping[str, int],
+    steps: int,
+) -> None:
+    rows = np.array([where.get(name, -1) for name in sweep.names], np.int64)
+    size = (len(table.rows), steps)
+    for signal in signals:
+        names = [name for name in choose_names(node, signal) if name in sweep.samples]
+        if not names:
+            continue
+        curves = [
+            make_curves(table, signal, sweep.samples[name], rows, size, node.metrics[name].scale) for name in names
+        ]
+        found = combine(signal, curves)
+        known = table.signals.get(signal.name)
+        table.signals[signal.name] = found if known is None else merge(known, found)
+
+
+def make_curves(
+    table: NodeTable, signal: Signal, samples: Thinned, rows: Integers, size: tuple[int, int], scale: float
+) -> Floats:
+    """One input of a signal, workload by workload."""
+    series, time_ms, value = samples
+    if signal.form != "value":
+        elapsed = np.diff(time_ms) / 1000
+        grown = np.diff(value)
+        good = (series[1:] == series[:-1]) & (elapsed > 0) & (elapsed <= GAP_SECONDS) & (grown >= 0)
+        series, time_ms = series[1:][good], time_ms[1:][good]
+        value = grown[good] / elapsed[good]
+    row = rows[series]
+    step = np.minimum((time_ms - table.start_ms) // table.step_ms, size[1] - 1)
+    there = (row >= 0) & np.isfinite(value)
+    place = row[there] * size[1] + step[there]
+    total = size[0] * size[1]
+    count = np.bincount(place, minlength=total)
+    if signal.join == "sum" or signal.form == "part":
+        found = np.bincount(place, value[there] * scale, total)
+    else:
+        found = np.full(total, -np.inf)
+        np.maximum.at(found, place, value[there] * scale)
+    return np.where(count > 0, found, np.nan).reshape(size)
+
+
+def combine(signal: Signal, curves: Sequence[Floats]) -> Floats:
+    if signal.form == "part":
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.where(curves[1] > 0, curves[0] / curves[1], np.nan)
+    found = curves[0]
+    for other in curves[1:]:
+        found = np.where(np.isnan(found), other, np.where(np.isnan(other), found, found + other))
+    return found
+
+
+def merge(known: Floats, found: Floats) -> Floats:
+    return np.where(np.isnan(known), found, known)
+
+
+def read_bandwidth(view: View, node: ServedNode, span: TimeRange, step_ms: int, steps: int) -> Floats | None:
+    """Of the whole node, as pcm counts it."""
+    if not all(name in node.metrics for name in NODE_BANDWIDTH):
+        return None
+    scope = next(iter(node.scopes.get(NODE_BANDWIDTH[0], ("pcm",))))
+    sweep = sweep_node(view.engine.connection, node.catalog, node.tail, Sought(NODE_BANDWIDTH, scope, span, step_ms))
+    bytes_, seconds = (sweep.samples.get(name) for name in NODE_BANDWIDTH)
+    if bytes_ is None or seconds is None or len(bytes_.value) != len(seconds.value):
+        return None
+    moved, covered = np.diff(bytes_.value), np.diff(seconds.value)
+    good = (covered > 0) & (moved >= 0)
+    found = np.full(steps, np.nan)
+    step = np.minimum((bytes_.time_ms[1:][good] - span.from_ms) // step_ms, steps - 1)
+    found[step] = moved[good] / covered[good] * node.metrics[NODE_BANDWIDTH[0]].scale
+    return found
