@@ -24,6 +24,7 @@ COMMANDS = {
     "sources": ("sources", "what this machine offers: every source ok, absent or failed, and why"),
     "settings": ("settings", "every setting, its value, and where it came from"),
     "study": ("study", "run a study on a series: change points, periods, trends and more"),
+    "incidents": ("incidents", "what went wrong in a span, who did it, and whom it hit"),
     "demo": ("demo", "a realistic archive with known stories in it"),
     "containers": ("containers", "who is in a data folder"),
     "metrics": ("metrics", "what was measured, under plain and raw names"),

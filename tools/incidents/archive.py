@@ -56,7 +56,15 @@ def write_archive(node: Generated, folder: Path, file_seconds: int = 3600, end_m
     series = list(list_series(node, start_ms))
     edges = list(range(start_ms // (file_seconds * 1000) * file_seconds * 1000, end_ms, file_seconds * 1000))
     for number, first in enumerate(edges):
-        write_page(disk, folder, node, series, (max(first, start_ms), min(end_ms, first + file_seconds * 1000)), number + 1, start_ms)
+        write_page(
+            disk,
+            folder,
+            node,
+            series,
+            (max(first, start_ms), min(end_ms, first + file_seconds * 1000)),
+            number + 1,
+            start_ms,
+        )
 
 
 Column = tuple[Metric, Subject, Integers, Floats]
@@ -181,7 +189,13 @@ def describe(wish: Wish, place: int) -> Entity:
 
 
 def write_page(
-    disk: Disk, folder: Path, node: Generated, series: Sequence[Column], span: tuple[int, int], number: int, start_ms: int
+    disk: Disk,
+    folder: Path,
+    node: Generated,
+    series: Sequence[Column],
+    span: tuple[int, int],
+    number: int,
+    start_ms: int,
 ) -> None:
     from_ms, to_ms = span
     time_ms = np.arange(from_ms, to_ms, 1000, dtype=np.int64)
@@ -198,7 +212,9 @@ def write_page(
     subjects = dict(sorted(subjects.items()))
     head = begin_head(ticks, NODE, partition, {RUN: [[number, number]]})
     events = list_events(node, from_ms, to_ms, start_ms)
-    sidecar = Sidecar(head, (), tuple(subjects.values()), ticks, {}, events, [(from_ms, {"container": ["ok", ""]})])
+    sidecar = Sidecar(
+        head, (), tuple(subjects.values()), ticks, {}, events, [(from_ms, {"container": ["ok", ""]})]
+    )
     stem = f"consolidated-{render_stamp(from_ms)}-{render_stamp(to_ms - 1000)}"
     if to_ms - from_ms < 600_000:
         stem = f"metrics-{render_stamp(from_ms)}"
@@ -224,5 +240,7 @@ def list_events(node: Generated, from_ms: int, to_ms: int, start_ms: int) -> lis
             found.append({"kind": START, "at_ms": first_ms, "facts": {}, **base})
         if wish.ends and from_ms <= last_ms < to_ms:
             facts = {"lifetime_seconds": (last_ms - first_ms) / 1000, "memory_limit_bytes": wish.limit_bytes}
-            found.append({"kind": OOM_EXIT if wish.ends_in_oom else EXIT, "at_ms": last_ms, "facts": facts, **base})
+            found.append(
+                {"kind": OOM_EXIT if wish.ends_in_oom else EXIT, "at_ms": last_ms, "facts": facts, **base}
+            )
     return sorted(found, key=lambda event: int(event["at_ms"]))

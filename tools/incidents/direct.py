@@ -26,7 +26,14 @@ def make_table(node: Generated) -> tuple[NodeTable, list[Kill]]:
         subject.last_ms = start_ms + (wish.last - 1) * step_ms
         rows.setdefault(f"shop/{wish.workload}", []).append((wish, make_life(subject, NODE)))
     ordered = sorted(rows.items())
-    table = NodeTable(NODE, [WorkloadRow(name, [life for _, life in many]) for name, many in ordered], start_ms, step_ms, node.lead, {})
+    table = NodeTable(
+        NODE,
+        [WorkloadRow(name, [life for _, life in many]) for name, many in ordered],
+        start_ms,
+        step_ms,
+        node.lead,
+        {},
+    )
     for signal in (*TAKEN, *LACKED):
         values = [join(signal, [wish for wish, _ in many], node) for _, many in ordered]
         found = np.stack(values)

@@ -78,10 +78,14 @@ def share_out(total: Floats, capacity: float) -> Floats:
 def queue_up(total: Floats, capacity: float) -> Floats:
     """Share of time that somebody waits: little on an idle resource, all that is lacking on a full one."""
     load = total / capacity
-    return np.clip(0.002 + 0.06 * np.clip((load - 0.75) / 0.25, 0, 1) ** 2 + np.maximum(0.0, 1 - 1 / load), 0, 0.98)
+    return np.clip(
+        0.002 + 0.06 * np.clip((load - 0.75) / 0.25, 0, 1) ** 2 + np.maximum(0.0, 1 - 1 / load), 0, 0.98
+    )
 
 
-def run_machine(machine: Machine, wishes: list[Wish], steps: int, random: np.random.Generator) -> Mapping[str, Floats]:
+def run_machine(
+    machine: Machine, wishes: list[Wish], steps: int, random: np.random.Generator
+) -> Mapping[str, Floats]:
     """Fills `got` of every wish; the node's own curves."""
     for one in wishes:
         one.got["wanted"] = one.cpu
@@ -98,14 +102,21 @@ def run_machine(machine: Machine, wishes: list[Wish], steps: int, random: np.ran
         # Work that waits for memory takes longer on the core, too.
         one.cpu = np.minimum(one.cpu * slow[one.first : one.last], one.quota)
     cpu, disk, network = (add_up(wishes, name, steps) for name in ("cpu", "disk", "network"))
-    shares = share_out(cpu, machine.cores), share_out(disk, machine.disk_bytes), share_out(network, machine.network_bytes)
+    shares = (
+        share_out(cpu, machine.cores),
+        share_out(disk, machine.disk_bytes),
+        share_out(network, machine.network_bytes),
+    )
     waits = queue_up(cpu, machine.cores), queue_up(disk, machine.disk_bytes)
     for one in wishes:
         fill(one, shares, waits, kept, squeezed, slow, random)
     moved = np.zeros(steps)
     for one in wishes:
         moved[one.first : one.last] += one.got["cpu"] * one.intensity
-    return {"memory_bandwidth": moved * noise(random, steps, 0.02), "ipc": 1.4 / slow * noise(random, steps, 0.02)}
+    return {
+        "memory_bandwidth": moved * noise(random, steps, 0.02),
+        "ipc": 1.4 / slow * noise(random, steps, 0.02),
+    }
 
 
 def slow_down(machine: Machine, wishes: list[Wish], steps: int) -> Floats:
@@ -137,7 +148,11 @@ def fill(
     disk = one.disk * shares[1][here]
     busy = np.minimum(1.0, one.cpu / 0.05)
     doing_io = np.minimum(1.0, one.disk / (0.3 * MIB))
-    near = np.clip((one.anon / one.limit_bytes - 0.92) * 12, 0, 1) if np.isfinite(one.limit_bytes) else np.zeros(size)
+    near = (
+        np.clip((one.anon / one.limit_bytes - 0.92) * 12, 0, 1)
+        if np.isfinite(one.limit_bytes)
+        else np.zeros(size)
+    )
     lost = squeezed[here]
     one.got.update(
         {
@@ -149,12 +164,18 @@ def fill(
             "ios": disk / 32768 * noise(random, size, 0.1),
             "pressure_io": np.clip(waits[1][here] * doing_io * noise(random, size, 0.4), 0, 0.99),
             "pressure_memory": np.clip(
-                (0.6 * np.clip(lost - 0.15, 0, 1) * np.minimum(1.0, one.file / (100 * MIB)) + 0.3 * near + 0.0005)
+                (
+                    0.6 * np.clip(lost - 0.15, 0, 1) * np.minimum(1.0, one.file / (100 * MIB))
+                    + 0.3 * near
+                    + 0.0005
+                )
                 * noise(random, size, 0.5),
                 0,
                 0.99,
             ),
-            "major_faults": np.maximum(0.0, (0.2 + 400 * lost * np.minimum(1.0, one.file / (200 * MIB))) * noise(random, size, 0.5)),
+            "major_faults": np.maximum(
+                0.0, (0.2 + 400 * lost * np.minimum(1.0, one.file / (200 * MIB))) * noise(random, size, 0.5)
+            ),
             "network": one.network * shares[2][here],
             "cycles": used * 3e9,
             "instructions": used * 3e9 * 1.4 / slow[here] * noise(random, size, 0.03),

@@ -79,7 +79,14 @@ class Draft:
         return np.exp(spread * found)
 
 
-def generate(seed: int, kind: str, cause: str, step_seconds: float = 5.0, hours: float = 1.0, containers: int = CONTAINERS) -> Generated:
+def generate(
+    seed: int,
+    kind: str,
+    cause: str,
+    step_seconds: float = 5.0,
+    hours: float = 1.0,
+    containers: int = CONTAINERS,
+) -> Generated:
     random = np.random.default_rng([seed, KINDS.index(kind), CLASSES.index(cause) + 1 if cause else 0])
     cores = float(random.choice([16, 32, 64]))
     machine = Machine(cores, cores * 4 * GIB, 400 * MIB, 1.2e9, cores * 4e9)
@@ -134,7 +141,9 @@ def make_service(draft: Draft, name: str, number: int) -> Wish:
     network = draft.random.lognormal(0, 1.5) * MIB * wave * draft.wander(steps, 0.2, 30)
     anon = draft.random.lognormal(0, 0.6) * draft.wander(steps, 0.01, 600)
     file = draft.random.lognormal(0, 0.8) * draft.wander(steps, 0.02, 600)
-    return Wish(name, "service", 0, cpu, anon, file, io, network, draft.draw(0.3e9, 2e9), pod=f"{name}-{number}")
+    return Wish(
+        name, "service", 0, cpu, anon, file, io, network, draft.draw(0.3e9, 2e9), pod=f"{name}-{number}"
+    )
 
 
 def add_noise(draft: Draft, kind: str, names: list[str]) -> None:
@@ -154,7 +163,16 @@ def add_cron(draft: Draft, name: str) -> None:
         at += period
 
 
-def add_job(draft: Draft, name: str, first: int, seconds: float, cores: float, size: float, io: float, kind: str = "job") -> None:
+def add_job(
+    draft: Draft,
+    name: str,
+    first: int,
+    seconds: float,
+    cores: float,
+    size: float,
+    io: float,
+    kind: str = "job",
+) -> None:
     count = min(draft.ticks(seconds), draft.steps - first)
     if count <= 0:
         return
@@ -162,7 +180,18 @@ def add_job(draft: Draft, name: str, first: int, seconds: float, cores: float, s
     noisy = np.exp(0.2 * draft.random.standard_normal(count))
     ends = first + count < draft.steps
     draft.wishes.append(
-        Wish(name, kind, first, cores * noisy, size * ones, 20 * MIB * ones, io * noisy, MIB * ones, pod=f"{name}-{first}", ends=ends)
+        Wish(
+            name,
+            kind,
+            first,
+            cores * noisy,
+            size * ones,
+            20 * MIB * ones,
+            io * noisy,
+            MIB * ones,
+            pod=f"{name}-{len(draft.wishes)}",
+            ends=ends,
+        )
     )
 
 
@@ -181,9 +210,19 @@ def add_churn(draft: Draft, names: list[str]) -> None:
     """Five hundred short jobs an hour, of some workloads and of none."""
     hours = draft.steps * draft.step_seconds / 3600
     for number in range(round(500 * hours)):
-        name = str(draft.random.choice(names)) + "-batch" if draft.random.random() < 0.7 else f"run-{number:05d}"
+        name = (
+            str(draft.random.choice(names)) + "-batch" if draft.random.random() < 0.7 else f"run-{number:05d}"
+        )
         first = int(draft.random.integers(0, draft.steps - 1))
-        add_job(draft, name, first, draft.draw(5, 60), draft.draw(0.05, 0.8), draft.draw(20, 300) * MIB, draft.draw(0, 3) * MIB)
+        add_job(
+            draft,
+            name,
+            first,
+            draft.draw(5, 60),
+            draft.draw(0.05, 0.8),
+            draft.draw(20, 300) * MIB,
+            draft.draw(0, 3) * MIB,
+        )
 
 
 def add_bystander(draft: Draft, services: list[list[Wish]], at: int) -> None:
@@ -211,7 +250,11 @@ def choose_taker(draft: Draft, services: list[list[Wish]], name: str, at: int, s
     one = make_service(draft, name, 0)
     count = min(draft.ticks(seconds), draft.steps - at)
     for field in ("cpu", "anon", "file", "disk", "network"):
-        setattr(one, field, getattr(one, field)[at : at + count] * (0.05 if field in ("cpu", "anon", "file") else 0.2))
+        setattr(
+            one,
+            field,
+            getattr(one, field)[at : at + count] * (0.05 if field in ("cpu", "anon", "file") else 0.2),
+        )
     one.anon, one.file = one.anon * GIB, one.file * GIB
     one = replace(one, first=at, ends=at + count < draft.steps, kind="job", got={})
     draft.wishes.append(one)
@@ -234,7 +277,9 @@ def plant_cpu(draft: Draft, services: list[list[Wish]], at: int, name: str) -> s
 def plant_memory(draft: Draft, services: list[list[Wish]], at: int, name: str) -> str:
     seconds = draft.draw(300, 1500)
     one = choose_taker(draft, services, name, at, seconds)
-    held = sum(float(wish.anon.mean()) + float(wish.file.mean()) for wish in draft.wishes if wish.kind == "service")
+    held = sum(
+        float(wish.anon.mean()) + float(wish.file.mean()) for wish in draft.wishes if wish.kind == "service"
+    )
     size = draft.machine.memory_bytes * 0.96 - held * draft.draw(0.45, 0.8)
     curve = part(one, shape(draft, at, draft.draw(20, 180), seconds))
     one.anon = one.anon + max(size, draft.machine.memory_bytes * 0.3) * curve
@@ -265,11 +310,14 @@ def plant_bandwidth(draft: Draft, services: list[list[Wish]], at: int, name: str
     one = choose_taker(draft, services, name, at, seconds)
     curve = part(one, shape(draft, at, draft.draw(1, 20), seconds))
     cores = draft.machine.cores * draft.draw(0.08, 0.2)
-    one.cpu, one.intensity = one.cpu + cores * curve, draft.machine.bandwidth_bytes / cores * draft.draw(0.8, 1.4)
+    one.cpu, one.intensity = (
+        one.cpu + cores * curve,
+        draft.machine.bandwidth_bytes / cores * draft.draw(0.8, 1.4),
+    )
     return one.workload
 
 
-def plant_leak(draft: Draft, services: list[list[Wish]], at: int, name: str) -> str:
+def plant_leak(draft: Draft, services: list[list[Wish]], at: int, _: str) -> str:
     """Grows from some minutes into the data until its own limit ends it."""
     one = services[0][0]
     begun = int(draft.draw(0.1, 0.7) * at)
@@ -280,8 +328,18 @@ def plant_leak(draft: Draft, services: list[list[Wish]], at: int, name: str) -> 
     one.limit_bytes = limit
     back = min(draft.steps - 1, at + draft.ticks(draft.draw(2, 15)))
     after = Wish(
-        one.workload, "service", back, one.cpu[back:], np.full(draft.steps - back, base), one.file[back:],
-        one.disk[back:], one.network[back:], one.intensity, limit_bytes=limit, pod=one.pod, restarts=1,
+        one.workload,
+        "service",
+        back,
+        one.cpu[back:],
+        np.full(draft.steps - back, base),
+        one.file[back:],
+        one.disk[back:],
+        one.network[back:],
+        one.intensity,
+        limit_bytes=limit,
+        pod=one.pod,
+        restarts=1,
     )
     for field in ("cpu", "anon", "file", "disk", "network"):
         setattr(one, field, getattr(one, field)[:at])
@@ -291,13 +349,20 @@ def plant_leak(draft: Draft, services: list[list[Wish]], at: int, name: str) -> 
     return one.workload
 
 
-def plant_deploy(draft: Draft, services: list[list[Wish]], at: int, name: str) -> str:
+def plant_deploy(draft: Draft, services: list[list[Wish]], at: int, _: str) -> str:
     """All pods are replaced within a minute; the new image needs more."""
     group = max(services[:12], key=lambda many: float(sum(one.cpu.mean() for one in many)))
     factor = draft.draw(1.6, 3.0)
     for number, one in enumerate(group):
         first = min(draft.steps - 2, at + draft.ticks(number * draft.draw(5, 15)))
-        after = replace(one, first=first, cpu=one.cpu[first:] * factor, image="2.0.0", pod=f"{one.workload}-new{number}", got={})
+        after = replace(
+            one,
+            first=first,
+            cpu=one.cpu[first:] * factor,
+            image="2.0.0",
+            pod=f"{one.workload}-new{number}",
+            got={},
+        )
         for field in ("anon", "file", "disk", "network"):
             setattr(after, field, getattr(one, field)[first:])
         for field in ("cpu", "anon", "file", "disk", "network"):
@@ -307,13 +372,15 @@ def plant_deploy(draft: Draft, services: list[list[Wish]], at: int, name: str) -
     return group[0].workload
 
 
-def plant_throttled(draft: Draft, services: list[list[Wish]], at: int, name: str) -> str:
+def plant_throttled(draft: Draft, services: list[list[Wish]], at: int, _: str) -> str:
     """It wants more than its own quota lets it have."""
     one = services[0][0]
     base = float(one.cpu.mean())
     one.cpu = one.cpu / max(base, 1e-9) * draft.draw(0.3, 0.8)
     one.quota = float(one.cpu.mean()) * draft.draw(1.6, 2.5)
-    one.cpu = one.cpu * (1 + part(one, shape(draft, at, draft.draw(1, 60), draft.draw(300, 2000))) * draft.draw(2, 5))
+    one.cpu = one.cpu * (
+        1 + part(one, shape(draft, at, draft.draw(1, 60), draft.draw(300, 2000))) * draft.draw(2, 5)
+    )
     return one.workload
 
 

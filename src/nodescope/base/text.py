@@ -29,6 +29,24 @@ def clean_text(text: str, limit_characters: int = TEXT_CHARACTERS) -> str:
     return shown[:limit_characters]
 
 
+# A pod's name may be 253 characters; longer than this it would crowd out the
+# sentence it stands in. Its end, which tells replicas apart, stays.
+NAME_CHARACTERS, KEPT_END = 80, 20
+
+
+def clean_name(text: object) -> str:
+    """A tenant's text as it may stand between quotation marks in a sentence: it cannot end them, nor fill it."""
+    name = clean_text(str(text or ""), 1000).replace('"', "'")
+    if len(name) <= NAME_CHARACTERS:
+        return name
+    return f"{name[: NAME_CHARACTERS - KEPT_END - 3]}...{name[-KEPT_END:]}"
+
+
+def clean_path(text: str) -> str:
+    """pod/container, each part as the names of containers are cleaned, so that they match."""
+    return "/".join(clean_name(part) for part in text.split("/"))
+
+
 def nearest_name(wrong: str, known: Iterable[str]) -> str | None:
     """The one known name a person most likely meant."""
     close = get_close_matches(wrong, list(known), n=1, cutoff=0.6)

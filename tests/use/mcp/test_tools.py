@@ -7,13 +7,13 @@ import pytest
 from tests.use.answers.lives import make_named
 from tests.use.mcp.asking import Asker, connected, local_fleet
 
+from nodescope.base.text import clean_path
 from nodescope.use.answers.containers import find_container, group_lives
 from nodescope.use.mcp.nodes.backend import clean_life
 from nodescope.use.mcp.protocol.prompts import PROMPTS
 from nodescope.use.mcp.protocol.server import build_server
 from nodescope.use.mcp.tools import TOOLS
 from nodescope.use.mcp.tools.analyze_container import split_by_lives
-from nodescope.use.mcp.tools.shared.container import clean_path
 from nodescope.use.studies import Finding, StudyAnswer
 
 Demo = tuple[Path, dict[str, Any]]

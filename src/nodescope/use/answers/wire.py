@@ -110,6 +110,7 @@ def list_of(form: JsonForm[Any]) -> JsonKind:
 
 TEXT = JsonKind(str, lambda value: str(value or ""))
 OPTIONAL = JsonKind(lambda value: value, lambda value: value)
+WORDS = JsonKind(list, lambda words: tuple(map(str, words or ())))
 COUNT = JsonKind(int, lambda value: int(value or 0))
 FLAG = JsonKind(bool, bool)
 LIMIT = JsonKind(number, lambda value: value)
@@ -151,6 +152,8 @@ def make_form(make: type[Item], curve: JsonKind = ROUNDED) -> JsonForm[Item]:
 
 
 def choose_kind(name: str, hint: Any, curve: JsonKind) -> JsonKind:
+    if hint == tuple[str, ...]:
+        return WORDS
     if get_origin(hint) is tuple:
         return list_of(make_form(get_args(hint)[0], curve))
     if hint is int and name.endswith("_ms"):

@@ -8,6 +8,8 @@ from starlette.responses import Response
 from nodescope.use.answers.container_table import Filter, list_containers
 from nodescope.use.answers.events import EVENTS_MOST, list_events
 from nodescope.use.answers.findings import run_studies
+from nodescope.use.answers.incidents.answer import list_incidents
+from nodescope.use.answers.incidents.json_form import render_incidents
 from nodescope.use.answers.overview import read_overview
 from nodescope.use.answers.timeseries import TimeseriesRequest, read_timeseries
 from nodescope.use.answers.wire import (
@@ -73,6 +75,16 @@ async def events(
         lives = question.choose(containers)
         ids = None if lives is None else {life.id for life in lives}
         return EVENTS.render(list_events(question.view, question.span, ids, limit))
+
+    return await answer(make)
+
+
+@router.get("/api/incidents", response_model=shapes.IncidentsJson, responses=NOT_MODIFIED)
+async def incidents(answer: Answer, *, containers: Words) -> Response:
+    def make(question: ViewerRequest) -> Json:
+        lives = question.choose(containers)
+        ids = None if lives is None else {life.id for life in lives}
+        return render_incidents(list_incidents(question.view, question.span, ids, question.check))
 
     return await answer(make)
 

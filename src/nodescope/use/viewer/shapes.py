@@ -249,6 +249,63 @@ class EventsJson(BaseModel):
     truncated: bool
 
 
+class IncidentChangeJson(BaseModel):
+    """What one workload took or lacked, before and while it lasted."""
+
+    workload: str
+    container: str
+    metric: str
+    unit: str
+    before: float | None
+    after: float | None
+    from_: float = Field(alias="from")
+    to: float
+    lag_seconds: float | None
+    overlap: float | None
+
+
+class IncidentJson(BaseModel):
+    sentence: str
+    kind: Literal["taken", "oom_kill", "throttled", "deploy", "crash_loop", "change", "unexplained"]
+    node: str
+    resource: str
+    causes: list[IncidentChangeJson]
+    victims: list[IncidentChangeJson]
+    victims_count: int
+    from_: float = Field(alias="from")
+    to: float
+    over: bool
+    confidence: float | None
+    weight: float | None
+    share: float | None
+    limit: float | None
+    killed: float
+    kills: int
+    image_before: str
+    image_after: str
+    new: bool
+
+
+class NodeIncidentsJson(BaseModel):
+    """At most three incidents of one node, the weightiest first."""
+
+    sentence: str
+    node: str
+    from_: float = Field(alias="from")
+    to: float
+    history: float
+    incidents: list[IncidentJson]
+    workloads: int
+    containers: int
+    asked: str
+    background: list[str]
+    unseen: list[str]
+
+
+class IncidentsJson(BaseModel):
+    nodes: list[NodeIncidentsJson]
+
+
 class LivePointsJson(BaseModel):
     """The data of a `points` event: by metric, then by series, the values that are new."""
 

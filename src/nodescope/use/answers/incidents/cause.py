@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from nodescope.use.answers.incidents.loss import Departure, rises
-from nodescope.use.answers.incidents.shift import find_shifts
+from nodescope.use.answers.incidents.shift import Shift, find_shifts
 from nodescope.use.answers.incidents.signal import FAMILY
 from nodescope.use.answers.incidents.table import NodeTable
 
@@ -29,6 +29,10 @@ LEAST_OVERLAP = 0.4
 IDLE_USE, FULL_USE = 0.45, 0.85
 # The node's memory bandwidth has risen where it is this much above before.
 BANDWIDTH_RISE = 0.25
+# And it was somebody else's kind of work where so much more was moved per CPU second.
+DENSER = 0.15
+# What others lost is not counted; a guess between nothing and one that waits all the time.
+UNCOUNTED_LOSS = 0.4
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,25 +48,42 @@ class Candidate:
     news: float
 
 
-def find_candidates(table: NodeTable, takers: Sequence[Departure], lacks: Sequence[Departure]) -> list[Candidate]:
+def find_candidates(
+    table: NodeTable, takers: Sequence[Departure], lacks: Sequence[Departure]
+) -> list[Candidate]:
     found = [weigh(table, one.signal, one, lacks) for one in takers]
     found += [weigh(table, "bandwidth", one, lacks) for one in bandwidth_takers(table, takers)]
     return sorted((one for one in found if one.score > 0), key=lambda one: -one.score)
 
 
 def bandwidth_takers(table: NodeTable, takers: Sequence[Departure]) -> list[Departure]:
-    """Who used more CPU from when on more was moved from and to memory; not where misses are counted for each."""
-    if table.bandwidth is None or "cache_misses" in table.signals:
+    """
+    Who used more CPU from when on more was moved from and to memory.
+
+    Not where cache misses are counted for each container, and not where no more was moved per CPU second
+    than before: then it is the CPU that was taken.
+    """
+    if table.bandwidth is None or "cache_misses" in table.signals or "cpu" not in table.signals:
         return []
     level = float(np.nanmedian(table.bandwidth))
     shifts = find_shifts(table.bandwidth[None, :], BANDWIDTH_RISE * level, table.step_seconds, 0)
     reach = TOLERANCE_SECONDS / table.step_seconds + 2
     return [
         one
-        for one in takers
         for rise in shifts
+        if is_denser(table, rise)
+        for one in takers
         if one.signal == "cpu" and abs(one.shift.first - rise.first) <= reach and one.shift.last > rise.first
     ]
+
+
+def is_denser(table: NodeTable, rise: Shift) -> bool:
+    """Whether more was moved for each second of CPU time than outside."""
+    used = np.maximum(np.nansum(table.signals["cpu"], axis=0), 1e-9)
+    density = np.asarray(table.bandwidth) / used
+    inside = np.zeros(len(density), bool)
+    inside[rise.first : rise.last] = True
+    return float(np.nanmedian(density[inside])) >= (1 + DENSER) * float(np.nanmedian(density[~inside]))
 
 
 def weigh(table: NodeTable, resource: str, taker: Departure, lacks: Sequence[Departure]) -> Candidate:
@@ -71,7 +92,7 @@ def weigh(table: NodeTable, resource: str, taker: Departure, lacks: Sequence[Dep
     lost = sum(one.loss * one.news for one in victims)
     if resource == "bandwidth":
         # Nobody counts what each of the others lost.
-        lost += 0.5
+        lost += UNCOUNTED_LOSS
     score = lost * share * taker.news * timing(table, taker, victims) * fullness(table, taker)
     return Candidate(resource, taker, victims, score, share, taker.news)
 
@@ -104,7 +125,7 @@ def timing(table: NodeTable, taker: Departure, victims: Sequence[Departure]) -> 
     onsets = [one.shift.first for one in victims]
     lag = (float(np.median(onsets)) - taker.shift.first) * table.step_seconds
     late = max(0.0, abs(lag) - TOLERANCE_SECONDS)
-    return 0.5 ** float(late / HALF_LIFE_SECONDS.get(taker.signal, USUAL_HALF_LIFE))
+    return float(0.5 ** (late / HALF_LIFE_SECONDS.get(taker.signal, USUAL_HALF_LIFE)))
 
 
 def fullness(table: NodeTable, taker: Departure) -> float:

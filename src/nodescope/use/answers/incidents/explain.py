@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from nodescope.base.text import clean_name, clean_path
 from nodescope.use.answers.incidents.cause import (
     TOLERANCE_SECONDS,
     Candidate,
@@ -13,10 +14,10 @@ from nodescope.use.answers.incidents.cause import (
     overlap_of,
 )
 from nodescope.use.answers.incidents.confidence import confidence_of
-from nodescope.use.answers.incidents.happened import Deploy, Kill, Loop, count_runs, find_deploys, find_loops
+from nodescope.use.answers.incidents.happened import Deploy, Kill, Loop, find_deploys, find_loops
 from nodescope.use.answers.incidents.incident import Change, Incident
 from nodescope.use.answers.incidents.loss import Departure, find_lacks, find_takers, of_row, unit_of
-from nodescope.use.answers.incidents.shift import Shift
+from nodescope.use.answers.incidents.shift import ALIKE, Shift, count_runs
 from nodescope.use.answers.incidents.table import Floats, NodeTable
 
 MOST_INCIDENTS = 3
@@ -42,8 +43,10 @@ CHANGE_SECONDS = 120.0
 DEPLOY_SECONDS = 150.0
 # What is left without a cause is told from this sum of losses on.
 UNEXPLAINED_LOSS = 0.6
-# More earlier runs than this, and a job's next run is no news by itself.
-KNOWN_RUNS = 2
+# Candidates whose history is read: it costs a question to the archive each.
+MOST_LOOKED_UP = 6
+# What it did once in the day before is a little less news; what it did twenty times is none.
+NEWS_LEFT = 0.85
 
 History = Callable[[int, str], Floats | None]
 """Of a workload (its row) and a signal: what it was before the table begins, in means of minutes."""
@@ -69,7 +72,7 @@ class Scene:
         """Of the workload's containers the one that was there then."""
         lives = self.table.rows[row].lives
         there = [life for life in lives if life.first_ms <= at_ms + 2 * self.table.step_ms]
-        return (there[-1] if there else lives[0]).name
+        return clean_path((there[-1] if there else lives[0]).name)
 
     def change(self, one: Departure, cause: Departure | None = None) -> Change:
         shift, table = one.shift, self.table
@@ -109,24 +112,19 @@ def observe(table: NodeTable, kills: Sequence[Kill], history: History) -> Scene:
     scene = Scene(table, kills, history)
     if not table.signals:
         return scene
-    scene.lacks, scene.takers = find_lacks(table), [weigh_history(scene, one) for one in find_takers(table)]
+    scene.lacks, scene.takers = find_lacks(table), find_takers(table)
     scene.deploys = {one.row: one for one in find_deploys(table)}
     scene.loops = find_loops(table)
     return scene
 
 
-def weigh_history(scene: Scene, taker: Departure) -> Departure:
-    """A job that came before and took as much is known, however seldom it comes."""
-    table, shift = scene.table, taker.shift
-    runs = count_runs(table.rows[taker.row], table.time_of(shift.first) - 60_000)
-    is_job = shift.before <= 0.1 * shift.after and runs >= KNOWN_RUNS
-    earlier = scene.history(taker.row, taker.signal) if is_job or taker.loss >= 0.02 else None
-    alike = shift.alike
-    if earlier is not None and len(earlier):
-        bar = shift.before + 0.6 * shift.size
-        above = np.nan_to_num(earlier) >= bar
-        alike += int((np.diff(above.astype(np.int8), prepend=0) == 1).sum())
-    return replace(taker, shift=replace(shift, alike=min(alike, 8)))
+def count_before(scene: Scene, one: Departure) -> int:
+    """How often it departed as far before the table begins, as far back as was looked."""
+    earlier = scene.history(one.row, one.signal)
+    if earlier is None or not len(earlier):
+        return 0
+    bar = one.shift.before + ALIKE * one.shift.size
+    return count_runs(np.nan_to_num(earlier) >= bar)
 
 
 def concerns(one: Incident, name: str) -> bool:
@@ -146,7 +144,14 @@ def first_of_each(found: Iterable[Incident]) -> list[Incident]:
 
 
 def make_incident(
-    scene: Scene, kind: str, resource: str, causes: Sequence[Change], from_ms: int, to_ms: int, weight: float, **more: object
+    scene: Scene,
+    kind: str,
+    resource: str,
+    causes: Sequence[Change],
+    from_ms: int,
+    to_ms: int,
+    weight: float,
+    **more: object,
 ) -> Incident:
     end_ms = scene.table.time_of(scene.table.steps)
     made = Incident(
@@ -187,8 +192,16 @@ def explain_kills(scene: Scene) -> list[Incident]:
             continue
         scene.lacks = [one for one in scene.lacks if one.row != row]
         scene.takers = [one for one in scene.takers if one.row != row or one.signal != "memory_anon"]
-        more = {"killed_ms": inside[-1].at_ms, "kills": len(inside), "limit": limit if np.isfinite(limit) else None}
-        found.append(make_incident(scene, "oom_kill", "memory", [growth], growth.from_ms, inside[-1].at_ms, 0.9, **more))
+        more = {
+            "killed_ms": inside[-1].at_ms,
+            "kills": len(inside),
+            "limit": limit if np.isfinite(limit) else None,
+        }
+        found.append(
+            make_incident(
+                scene, "oom_kill", "memory", [growth], growth.from_ms, inside[-1].at_ms, 0.9, **more
+            )
+        )
     return found
 
 
@@ -202,7 +215,9 @@ def grow(scene: Scene, kill: Kill) -> Change:
     known = curve[np.isfinite(curve)]
     before, after = (float(np.median(known[:5])), float(known.max())) if len(known) else (None, None)
     name = table.rows[kill.row].name
-    return Change(name, life.name, "memory_anon", "bytes", before, after, table.time_of(first), kill.at_ms)
+    return Change(
+        name, clean_path(life.name), "memory_anon", "bytes", before, after, table.time_of(first), kill.at_ms
+    )
 
 
 def kill_as_loss(scene: Scene, kill: Kill) -> Departure:
@@ -215,17 +230,28 @@ def explain_throttling(scene: Scene) -> list[Incident]:
     found = []
     for one in [one for one in scene.lacks if one.signal == "cpu_throttled"]:
         scene.lacks = [
-            other for other in scene.lacks if other.row != one.row or other.signal not in ("pressure_cpu", "cpu_throttled")
+            other
+            for other in scene.lacks
+            if other.row != one.row or other.signal not in ("pressure_cpu", "cpu_throttled")
         ]
         wanted = of_row(scene.takers, one.row, "cpu")
         causes = [scene.change(one), *(scene.change(other) for other in wanted[:1])]
         weight = (0.25 + 0.5 * one.loss) * one.news
-        first = min(one.shift.first, *(other.shift.first for other in wanted[:1])) if wanted else one.shift.first
+        first = (
+            min(one.shift.first, *(other.shift.first for other in wanted[:1])) if wanted else one.shift.first
+        )
         from_ms = scene.table.time_of(first)
         limit = scene.table.limits.get(scene.name(one.row))
         found.append(
             make_incident(
-                scene, "throttled", "cpu", causes, from_ms, scene.table.time_of(one.shift.last), weight, limit=limit
+                scene,
+                "throttled",
+                "cpu",
+                causes,
+                from_ms,
+                scene.table.time_of(one.shift.last),
+                weight,
+                limit=limit,
             )
         )
     return found
@@ -241,9 +267,11 @@ def explain_deploys(scene: Scene) -> list[Incident]:
     return found
 
 
-def make_deploy(scene: Scene, deploy: Deploy, changes: Sequence[Change], weight: float, **more: object) -> Incident:
+def make_deploy(
+    scene: Scene, deploy: Deploy, changes: Sequence[Change], weight: float, **more: object
+) -> Incident:
     resource = RESOURCES.get(changes[0].metric, "cpu")
-    images = {"image_before": deploy.image_before, "image_after": deploy.image_after}
+    images = {"image_before": clean_name(deploy.image_before), "image_after": clean_name(deploy.image_after)}
     to_ms = changes[0].to_ms
     return make_incident(scene, "deploy", resource, changes, deploy.at_ms, to_ms, weight, **images, **more)
 
@@ -306,7 +334,9 @@ def explain_changes(scene: Scene) -> list[Incident]:
             from_ms, to_ms = scene.table.time_of(one.shift.first), scene.table.time_of(one.shift.last)
             weight = 0.2 + min(0.15, one.loss)
             found.append(
-                make_incident(scene, "change", RESOURCES[one.signal], [scene.change(one)], from_ms, to_ms, weight)
+                make_incident(
+                    scene, "change", RESOURCES[one.signal], [scene.change(one)], from_ms, to_ms, weight
+                )
             )
     return found
 
@@ -334,11 +364,21 @@ def explain_taken(scene: Scene, focus: int | None) -> list[Incident]:
     candidates = find_candidates(scene.table, scene.takers, lacks)
     if focus is not None:
         # What it did to others is of interest, too.
-        candidates += [
+        own = [
             one for one in find_candidates(scene.table, scene.takers, scene.lacks) if one.taker.row == focus
         ]
-    chosen = explain_away(candidates, MOST_INCIDENTS)
+        candidates = [*(one for one in candidates if one.victims), *own]
+    candidates.sort(key=lambda one: -one.score)
+    looked_up = [discount(scene, one) for one in candidates[:MOST_LOOKED_UP]]
+    chosen = explain_away([*looked_up, *candidates[MOST_LOOKED_UP:]], MOST_INCIDENTS)
     return [make_taken(scene, one) for one in chosen if one.score >= LEAST_SCORE]
+
+
+def discount(scene: Scene, one: Candidate) -> Candidate:
+    """Less, the more often it did the same in the day before."""
+    if one.score < LEAST_SCORE:
+        return one
+    return replace(one, score=one.score * NEWS_LEFT ** count_before(scene, one.taker))
 
 
 def make_taken(scene: Scene, one: Candidate) -> Incident:
@@ -349,7 +389,9 @@ def make_taken(scene: Scene, one: Candidate) -> Incident:
     cause = scene.change(one.taker)
     weight = 1 - 0.5**one.score
     table, shift = scene.table, one.taker.shift
-    is_new = not any(life.first_ms < table.time_of(shift.first) - 30_000 for life in table.rows[one.taker.row].lives)
+    is_new = not any(
+        life.first_ms < table.time_of(shift.first) - 30_000 for life in table.rows[one.taker.row].lives
+    )
     more = {
         "victims": tuple(best.values())[:MOST_VICTIMS],
         "victims_count": len(best),
@@ -359,7 +401,9 @@ def make_taken(scene: Scene, one: Candidate) -> Incident:
     deploy = scene.deploys.get(one.taker.row)
     if deploy and abs(deploy.at_ms - cause.from_ms) <= DEPLOY_SECONDS * 1000:
         return make_deploy(scene, deploy, [cause], weight, **more)
-    return make_incident(scene, "taken", RESOURCES[one.resource], [cause], cause.from_ms, cause.to_ms, weight, **more)
+    return make_incident(
+        scene, "taken", RESOURCES[one.resource], [cause], cause.from_ms, cause.to_ms, weight, **more
+    )
 
 
 def explain_rest(scene: Scene, taken: Sequence[Incident]) -> list[Incident]:

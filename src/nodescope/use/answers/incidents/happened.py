@@ -85,8 +85,3 @@ def list_restarts(lives: Sequence[Life]) -> list[int]:
             found.append(life.first_ms)
         seen.add(place)
     return found
-
-
-def count_runs(row: WorkloadRow, before_ms: int) -> int:
-    """How many of its containers had ended before: a job that comes again is known."""
-    return sum(1 for life in row.lives if life.last_ms < before_ms)

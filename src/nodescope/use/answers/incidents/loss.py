@@ -50,7 +50,9 @@ def find_lack(table: NodeTable, signal: Signal) -> list[Departure]:
     values = table.signals.get(signal.name)
     if values is None:
         return []
-    shifts = find_shifts(present(values), signal.rest, table.step_seconds, earliest(table), falls=signal.falls)
+    shifts = find_shifts(
+        present(values), signal.rest, table.step_seconds, earliest(table), falls=signal.falls
+    )
     return [
         Departure(signal.name, one, size_of(signal, one))
         for one in shifts

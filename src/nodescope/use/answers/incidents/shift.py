@@ -45,7 +45,9 @@ class Shift:
         return self.after - self.before
 
 
-def find_shifts(values: Floats, rest: float, step_seconds: float, begin: int, *, falls: bool = False) -> list[Shift]:
+def find_shifts(
+    values: Floats, rest: float, step_seconds: float, begin: int, *, falls: bool = False
+) -> list[Shift]:
     """
     Of each row with a departure of `rest` or more that begins at step `begin` or later.
 
@@ -75,7 +77,8 @@ def average_steps(values: Floats, together: int) -> Floats:
     there = np.isfinite(padded)
     number = there.sum(axis=2)
     total = np.where(there, padded, 0.0).sum(axis=2)
-    return np.divide(total, number, out=np.full(total.shape, np.nan), where=number > 0)
+    means: Floats = np.divide(total, number, out=np.full(total.shape, np.nan), where=number > 0)
+    return means
 
 
 def has_moved(coarse: Floats, rest: float) -> Flags:
@@ -85,10 +88,13 @@ def has_moved(coarse: Floats, rest: float) -> Flags:
     high = np.where(there, coarse, -np.inf).max(axis=1)
     low = np.where(there, coarse, np.inf).min(axis=1)
     with np.errstate(invalid="ignore"):
-        return enough & (high - low >= rest)
+        moved: Flags = enough & (high - low >= rest)
+    return moved
 
 
-def scan_row(row: int, fine: Floats, coarse: Floats, together: int, shortest: int, rest: float) -> Shift | None:
+def scan_row(
+    row: int, fine: Floats, coarse: Floats, together: int, shortest: int, rest: float
+) -> Shift | None:
     steps = np.flatnonzero(np.isfinite(coarse))
     level = np.clip(coarse[steps], *bounds_of(coarse[steps]))
     first, last = best_interval(level, shortest)
@@ -104,7 +110,15 @@ def scan_row(row: int, fine: Floats, coarse: Floats, together: int, shortest: in
     onset = refine(fine, edge_first, together, before, after)
     is_open = last >= len(level) - 1
     end = len(fine) if is_open else refine_end(fine, edge_last, together, before, after)
-    return Shift(row, onset, max(end, onset + 1), before, after, is_open, count_alike(level, first, last, before, after))
+    return Shift(
+        row,
+        onset,
+        max(end, onset + 1),
+        before,
+        after,
+        is_open,
+        count_alike(level, first, last, before, after),
+    )
 
 
 def bounds_of(level: Floats) -> tuple[float, float]:

@@ -44,7 +44,9 @@ TAKEN = (
     Signal("cpu", "CPU", "cores", "rate", (USAGE,), 0.15),
     Signal("memory_anon", "anonymous memory", "bytes", "value", ("memory.stat.anon",), 48 * MIB),
     Signal("disk", "disk transfer", "bytes/s", "rate", ("io.stat.rbytes", "io.stat.wbytes"), 8 * MIB),
-    Signal("disk_operations", "disk operations", "operations/s", "rate", ("io.stat.rios", "io.stat.wios"), 300.0),
+    Signal(
+        "disk_operations", "disk operations", "operations/s", "rate", ("io.stat.rios", "io.stat.wios"), 300.0
+    ),
     Signal(
         "network",
         "network transfer",
@@ -59,7 +61,15 @@ TAKEN = (
 # What a workload lacks: time it waits, work it does again, what it had before.
 LACKED = (
     Signal("pressure_cpu", "CPU pressure", "ratio", "rate", ("cpu.pressure.some.total",), 0.04, join="max"),
-    Signal("pressure_memory", "memory pressure", "ratio", "rate", ("memory.pressure.some.total",), 0.02, join="max"),
+    Signal(
+        "pressure_memory",
+        "memory pressure",
+        "ratio",
+        "rate",
+        ("memory.pressure.some.total",),
+        0.02,
+        join="max",
+    ),
     Signal("pressure_io", "I/O pressure", "ratio", "rate", ("io.pressure.some.total",), 0.04, join="max"),
     Signal("cpu_throttled", "throttled periods", "ratio", "part", (THROTTLED, PERIODS), 0.08, join="max"),
     Signal("major_faults", "major page faults", "faults/s", "rate", ("memory.stat.pgmajfault",), 15.0, 600.0),

@@ -74,7 +74,11 @@ def read_table(
     """The span begins at `begin_ms`; what is before it is history."""
     steps = max(1, -(-(span.to_ms - span.from_ms) // step_ms))
     table = NodeTable(node.name, rows, span.from_ms, step_ms, (begin_ms - span.from_ms) // step_ms, {})
-    places = {life.subject.label("l_container_id") or life.id: place for place, row in enumerate(rows) for life in row.lives}
+    places = {
+        life.subject.label("l_container_id") or life.id: place
+        for place, row in enumerate(rows)
+        for life in row.lives
+    }
     scopes = {"container": places, "pod": place_by(rows, "l_pod_uid"), "service": place_by(rows, "l_service")}
     everything = (*TAKEN, *LACKED)
     for scope, where in scopes.items():
@@ -83,7 +87,9 @@ def read_table(
         names = [name for one in wanted for name in choose_names(node, one)]
         if not where or not names:
             continue
-        sweep = sweep_node(view.engine.connection, node.catalog, node.tail, Sought(names, scope, span, step_ms))
+        sweep = sweep_node(
+            view.engine.connection, node.catalog, node.tail, Sought(names, scope, span, step_ms)
+        )
         fill_table(table, node, wanted, sweep, where, steps)
     table.bandwidth = read_bandwidth(view, node, span, step_ms, steps)
     return table
@@ -117,7 +123,8 @@ def fill_table(
         if not names:
             continue
         curves = [
-            make_curves(table, signal, sweep.samples[name], rows, size, node.metrics[name].scale) for name in names
+            make_curves(table, signal, sweep.samples[name], rows, size, node.metrics[name].scale)
+            for name in names
         ]
         found = combine(signal, curves)
         known = table.signals.get(signal.name)
@@ -168,7 +175,9 @@ def read_bandwidth(view: View, node: ServedNode, span: TimeRange, step_ms: int, 
     if not all(name in node.metrics for name in NODE_BANDWIDTH):
         return None
     scope = next(iter(node.scopes.get(NODE_BANDWIDTH[0], ("pcm",))))
-    sweep = sweep_node(view.engine.connection, node.catalog, node.tail, Sought(NODE_BANDWIDTH, scope, span, step_ms))
+    sweep = sweep_node(
+        view.engine.connection, node.catalog, node.tail, Sought(NODE_BANDWIDTH, scope, span, step_ms)
+    )
     bytes_, seconds = (sweep.samples.get(name) for name in NODE_BANDWIDTH)
     if bytes_ is None or seconds is None or len(bytes_.value) != len(seconds.value):
         return None

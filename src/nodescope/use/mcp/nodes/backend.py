@@ -9,12 +9,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Protocol, TypeVar
 
-from nodescope.base.text import clean_text
+from nodescope.base.text import clean_name, clean_text
 from nodescope.base.time_range import TimeRange
 from nodescope.read.series_name import LABELS, Subject
 from nodescope.use.answers.containers import Life
 from nodescope.use.answers.events import ContainerEvent
 from nodescope.use.answers.findings import STUDIES_MOST
+from nodescope.use.answers.incidents.incident import IncidentList
 from nodescope.use.answers.levels import Device, Levels, derive_level
 from nodescope.use.answers.metrics import MetricRow
 from nodescope.use.answers.overview import About
@@ -55,6 +56,10 @@ class Backend(Protocol):
         ...
 
     def read_events(self, span: TimeRange) -> list[ContainerEvent]: ...
+
+    def read_incidents(self, span: TimeRange, ids: Sequence[str] | None) -> IncidentList | None:
+        """Of the whole node, or of the workload that these lives are of; None where it was not there."""
+        ...
 
 
 def read_levels(backend: Backend, metric: str, span: TimeRange, ids: Sequence[str] | None = None) -> Levels:
@@ -102,18 +107,6 @@ def parts_of(items: Sequence[Item], size: int) -> Iterator[Sequence[Item]]:
 
 
 # -- text from tenants ---------------------------------------------------------------
-
-# A pod's name may be 253 characters; longer than this it would crowd out the
-# sentence it stands in. Its end, which tells replicas apart, stays.
-NAME_CHARACTERS, KEPT_END = 80, 20
-
-
-def clean_name(text: object) -> str:
-    """A tenant's text as it may stand between quotation marks in a sentence: it cannot end them, nor fill it."""
-    name = clean_text(str(text or ""), 1000).replace('"', "'")
-    if len(name) <= NAME_CHARACTERS:
-        return name
-    return f"{name[: NAME_CHARACTERS - KEPT_END - 3]}...{name[-KEPT_END:]}"
 
 
 def clean_life(life: Life, node: str) -> Life:

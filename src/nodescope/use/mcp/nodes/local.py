@@ -12,6 +12,9 @@ from nodescope.base.time_range import TimeRange
 from nodescope.use.answers.containers import Life
 from nodescope.use.answers.events import ContainerEvent, list_events
 from nodescope.use.answers.findings import run_studies
+from nodescope.use.answers.incidents.answer import list_incidents
+from nodescope.use.answers.incidents.incident import IncidentList
+from nodescope.use.answers.incidents.json_form import rename_node
 from nodescope.use.answers.metrics import MetricRow, list_metrics
 from nodescope.use.answers.overview import About
 from nodescope.use.answers.ranking import list_busiest
@@ -96,6 +99,10 @@ class LocalNode:
 
     def read_events(self, span: TimeRange) -> list[ContainerEvent]:
         return list(list_events(self._view(), span).events)
+
+    def read_incidents(self, span: TimeRange, ids: Sequence[str] | None) -> IncidentList | None:
+        found = list_incidents(self._view(), span, None if ids is None else set(ids), check_stopped)
+        return rename_node(found[0], self._node) if found else None
 
 
 def choose(view: View, ids: Sequence[str]) -> tuple[Life, ...]:

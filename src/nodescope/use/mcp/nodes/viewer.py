@@ -20,6 +20,8 @@ from nodescope.use.answers.container_table import NO_METRIC
 from nodescope.use.answers.containers import Life
 from nodescope.use.answers.events import EVENTS_MOST, ContainerEvent
 from nodescope.use.answers.findings import STUDIES_MOST
+from nodescope.use.answers.incidents.incident import IncidentList
+from nodescope.use.answers.incidents.json_form import parse_incidents, rename_node
 from nodescope.use.answers.metrics import MetricRow
 from nodescope.use.answers.overview import About
 from nodescope.use.answers.timeseries import Timeseries
@@ -121,6 +123,10 @@ class ViewerNode:
     def read_events(self, span: TimeRange) -> list[ContainerEvent]:
         query = {"limit": str(EVENTS_MOST), **render_span(span)}
         return list(EVENTS.parse(self._ask_node("/api/events", query)).events)
+
+    def read_incidents(self, span: TimeRange, ids: Sequence[str] | None) -> IncidentList | None:
+        found = parse_incidents(self._ask_node("/api/incidents", {**name_ids(ids), **render_span(span)}))
+        return rename_node(found[0], self._node) if found else None
 
     # -- which node of the viewer -------------------------------------------------
 

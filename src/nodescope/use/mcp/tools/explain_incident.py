@@ -1,63 +1,31 @@
-"""What changed around a moment, in order, across the containers of a node?"""
+"""What went wrong around a moment: who took what, and whom it hit?"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import chain, pairwise
 
-from nodescope.base.errors import RequestRejected
 from nodescope.base.quantity import render_seconds
 from nodescope.base.time_range import TimeRange, render_moment
-from nodescope.use.answers.containers import Container, group_lives
-from nodescope.use.answers.events import ContainerEvent
-from nodescope.use.mcp.nodes.backend import Backend, read_levels, run_study
+from nodescope.use.answers.containers import group_lives
+from nodescope.use.answers.incidents.incident import Incident, IncidentList
+from nodescope.use.answers.incidents.sentence import render_incident
+from nodescope.use.answers.workloads import WorkloadLives
+from nodescope.use.mcp.nodes.backend import Backend
 from nodescope.use.mcp.nodes.fleet import Fleet
-from nodescope.use.mcp.protocol.answer import MOST_FINDINGS, Fact, NextCall, ToolAnswer, ToolFinding
+from nodescope.use.mcp.protocol.answer import Fact, NextCall, ToolAnswer, ToolFinding
 from nodescope.use.mcp.protocol.argument import NODE, Argument, Values
 from nodescope.use.mcp.protocol.errors import ToolMisused
 from nodescope.use.mcp.protocol.tool import Tool
-from nodescope.use.mcp.tools.shared.container import find_container
+from nodescope.use.mcp.tools.shared.container import find_workload
+from nodescope.use.mcp.tools.shared.incident import make_finding, moment_of
 from nodescope.use.mcp.tools.shared.leak import find_leaks
-from nodescope.use.mcp.tools.shared.merge_lives import is_material, merge_answers, render_finding
-from nodescope.use.mcp.tools.shared.restart import MOST_NAMED, find_restarts, make_event
 from nodescope.use.mcp.tools.shared.time_text import extent_of, read_moment, render_at, render_iso
 
-METRICS = ("memory", "cpu", "cpu_throttled", "pressure_memory", "pressure_cpu", "pressure_io")
 USUAL_MINUTES = 15
-# Below, a metric is at rest whatever its ratio: noise of an idle container.
-REST = {"memory": 0.0, **dict.fromkeys(METRICS[1:], 0.02)}
-# Between parts of the span a mean moves by this share before a study looks closer.
-MOVED_SHARE = 0.1
-MOST_STUDIED = 8
-# So many changes of one metric are one finding: a pattern, not an incident.
-MANY_CHANGES = 2
-KEPT_EVIDENCE = frozenset(
-    [
-        "before",
-        "after",
-        "change",
-        "changes",
-        "restarts",
-        "oom_kills",
-        "oom_killed",
-        "down_seconds",
-        "slope_per_second",
-        "limit",
-        "killed_at",
-    ]
-)
-# What led to a kill before the kill, and a kill before what only moved.
-WEIGHT = {
-    "leak": 3.6,
-    "oom_kill": 3.0,
-    "crash_loop": 2.5,
-    "restart": 2.0,
-    "start": 1.2,
-    "exit": 1.2,
-    "loop_restart": 0.8,
-    "pattern": 0.2,
-}
-# What changed within these seconds of the given moment is what was meant.
-AT_ONCE_SECONDS, AT_ONCE_WEIGHT = 5.0, 1.0
+WIDER_MINUTES = 90
+MOST_INCIDENTS = 3
+# An incident at the moment that was asked about counts twice as much as one at the edge of the span.
+FAR_WEIGHT = 0.5
+MOST_LIVES = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,216 +35,168 @@ class NodeIncident:
     at_ms: int
     span: TimeRange
     newest_ms: int
-    findings: list[ToolFinding]
-    containers: int
+    found: IncidentList
+    leaks: list[ToolFinding]
+
+    def weight(self, one: Incident) -> float:
+        """The nearer to the moment, the more it is what was meant."""
+        reach_ms = max(1.0, self.span.seconds * 500)
+        away_ms = max(0, one.from_ms - self.at_ms, self.at_ms - max(one.to_ms, moment_of(one)))
+        near = max(0.0, 1 - away_ms / reach_ms)
+        return (one.weight or 0.0) * (FAR_WEIGHT + (1 - FAR_WEIGHT) * near)
 
 
-def look_around(backend: Backend, values: Values, container: Container | None) -> NodeIncident:
+def look_around(backend: Backend, values: Values, target: WorkloadLives | None) -> NodeIncident:
     about = backend.read_about()
     there = extent_of(about)
-    oldest_ms, newest_ms = there.from_ms, there.to_ms
-    at_ms = read_moment("at", values["at"], newest_ms)
-    reach_ms = (values["minutes"] or USUAL_MINUTES) * 60_000
-    if not oldest_ms <= at_ms <= newest_ms:
+    at_ms = read_moment("at", values["at"], there.to_ms)
+    if not there.from_ms <= at_ms <= there.to_ms:
         raise ToolMisused(
             f"node {about.node} has no data at {render_moment(at_ms)}; it has "
-            f"{render_moment(oldest_ms)} to {render_moment(newest_ms)}: choose a time in between"
+            f"{render_moment(there.from_ms)} to {render_moment(there.to_ms)}: choose a time in between"
         )
-    span = TimeRange(max(oldest_ms, at_ms - reach_ms), min(newest_ms, at_ms + reach_ms))
-    containers = [container] if container else group_lives(backend.read_lives(span))
-    known = {row.name for row in backend.read_metrics()}
-    by_id = {life.id: one for one in containers for life in one.lives}
-    events = [event for event in backend.read_events(span) if event.id in by_id]
-    findings = find_events(containers, events, span, newest_ms)
-    if "memory" in known:
-        for one in containers:
-            findings += find_leaks(backend, one, one.within(span), events, newest_ms)
-    for metric in (name for name in METRICS if name in known):
-        lives = container.within(span) if container else []
-        moved = [life.id for life in lives] if container else screen(backend, metric, span, at_ms)
-        if moved:
-            findings += find_changes(backend, metric, moved, span, by_id, newest_ms)
-    return NodeIncident(at_ms, span, newest_ms, findings, len(containers))
+    reach_ms = (values["minutes"] or USUAL_MINUTES) * 60_000
+    span = TimeRange(max(there.from_ms, at_ms - reach_ms), min(there.to_ms, at_ms + reach_ms))
+    ids = choose_ids(target, about.node, span)
+    found = backend.read_incidents(span, ids)
+    if found is None:
+        name = target.name if target else ""
+        raise ToolMisused(
+            f'"{name}" was not on node {about.node} from {render_moment(span.from_ms)} to {render_moment(span.to_ms)}'
+        )
+    return NodeIncident(at_ms, span, there.to_ms, found, study_kills(backend, found, span, there.to_ms))
 
 
-def screen(backend: Backend, metric: str, span: TimeRange, at_ms: int) -> list[str]:
-    """Whose mean differs between before, around and after: three cheap questions instead of a study each."""
-    third_ms = max(1000, (span.to_ms - span.from_ms) // 6)
-    middle = max(span.from_ms, at_ms - third_ms), min(span.to_ms, at_ms + third_ms)
-    parts = [
-        TimeRange(*one) for one in pairwise((span.from_ms, *middle, span.to_ms)) if one[1] - one[0] >= 1000
-    ]
-    try:
-        levels = [read_levels(backend, metric, part) for part in parts]
-    except RequestRejected:
+def choose_ids(target: WorkloadLives | None, node: str, span: TimeRange) -> list[str] | None:
+    """Lives of the workload near the span."""
+    if target is None:
+        return None
+    mine = [life for life in target.lives if life.node == node]
+    return [life.id for life in ([life for life in mine if life.is_within(span)] or mine)[-MOST_LIVES:]]
+
+
+def study_kills(backend: Backend, found: IncidentList, span: TimeRange, newest_ms: int) -> list[ToolFinding]:
+    """The growth that led to a kill, studied over the whole life that was killed."""
+    named = {one.cause.container for one in found.incidents if one.kind == "oom_kill" and one.cause}
+    if not named:
         return []
-    means: dict[str, list[float]] = {}
-    for row in chain.from_iterable(one.rows for one in levels):
-        means.setdefault(row.id, []).append(row.mean)
-    moved = {}
-    for container_id, values in means.items():
-        low, high = min(values), max(values)
-        if high > REST[metric] and high - low >= MOVED_SHARE * abs(high):
-            moved[container_id] = (high - low) / abs(high)
-    return sorted(moved, key=lambda one: (-moved[one], one))[:MOST_STUDIED]
-
-
-def find_changes(
-    backend: Backend,
-    metric: str,
-    ids: Sequence[str],
-    span: TimeRange,
-    by_id: dict[str, Container],
-    newest_ms: int,
-) -> list[ToolFinding]:
-    found: list[ToolFinding] = []
-    for answer in run_study(backend, "changepoint", metric, ids, span):
-        container = by_id.get(str(answer.series["id"]))
-        if container is None:
-            continue
-        merged = merge_answers([answer])
-        changes = [
-            render_finding(finding, merged, metric, container, newest_ms)
-            for finding in merged.findings
-            if is_material(finding) and finding.evidence.get("change") != "noise"
-        ]
-        if len(changes) > MANY_CHANGES:
-            found.append(render_pattern(changes))
-        else:
-            found += [replace(one, sentence=f'"{container.name}": {one.sentence}') for one in changes]
-    return found
-
-
-def render_pattern(changes: list[ToolFinding]) -> ToolFinding:
-    """Many changes of one metric as one finding, which begins as the first does."""
-    first, last = (choose(changes, key=lambda one: one.at or 0) for choose in (min, max))
-    start, end = (render_moment(round((one.at or 0) * 1000)) for one in (first, last))
-    return replace(
-        first,
-        sentence=f'"{first.container}": {first.metric} changed {len(changes)} times between {start} and {end}; it may repeat itself.',
-        kind="pattern",
-        confidence=max(one.confidence or 0 for one in changes),
-        start_at=first.at,
-        end_at=last.at,
-        evidence={"changes": len(changes)},
-    )
-
-
-def find_events(
-    containers: Sequence[Container], events: Sequence[ContainerEvent], span: TimeRange, newest_ms: int
-) -> list[ToolFinding]:
-    """Restarts and kills; and starts and ends of containers that were not restarts."""
-    found: list[ToolFinding] = []
-    for container in containers:
-        lives = container.within(span)
-        mine = {life.id for life in container.lives}
-        events_here = [event for event in events if event.id in mine]
-        restarts = find_restarts(container, lives, events_here, newest_ms)
-        found += [in_a_loop(one, container) for one in restarts]
-        if len(lives) > MOST_NAMED + 1:
-            continue
-        for event in events_here:
-            is_first = event.kind == "start" and event.id == container.lives[0].id
-            is_last = event.kind in ("exit", "oom") and event.id == container.lives[-1].id
-            if is_first or is_last:
-                found.append(render_event(container, event, newest_ms))
-    return found
-
-
-def in_a_loop(one: ToolFinding, container: Container) -> ToolFinding:
-    """A restart of what restarts all the time is no news, and belongs to its loop."""
-    count = len(container.lives) - 1
-    if one.kind != "restart" or count <= MOST_NAMED:
-        return one
-    sentence = f"{one.sentence} It was restarted {count} times in all its data: a crash loop."
-    return replace(one, sentence=sentence, kind="loop_restart", evidence={**one.evidence, "restarts": count})
-
-
-def render_event(container: Container, event: ContainerEvent, newest_ms: int) -> ToolFinding:
-    words = {"start": "started", "exit": "ended", "oom": "was OOM-killed"}
-    kind = "oom_kill" if event.kind == "oom" else event.kind
-    sentence = f'"{container.name}" {words.get(event.kind, event.kind)} at {render_moment(event.at_ms)}.'
-    return make_event(container, sentence, kind, event.at_ms, newest_ms)
+    events = backend.read_events(span)
+    killed = {event.id for event in events if event.kind == "oom"}
+    return [
+        leak
+        for container in group_lives(backend.read_lives(None))
+        if container.name in named and any(life.id in killed for life in container.lives)
+        for leak in find_leaks(backend, container, container.within(span), events, newest_ms)
+    ]
 
 
 async def run(fleet: Fleet, values: Values) -> ToolAnswer:
     name, node = values["container"], values["node"]
-    container = await find_container(fleet, name, node) if name else None
-    node = container.node if container else node
-    replies = await fleet.ask_all(node, lambda backend: look_around(backend, values, container))
+    target = await find_workload(fleet, name, node) if name else None
+    node = node or (target.nodes[0] if target and len(target.nodes) == 1 else None)
+    replies = await fleet.ask_all(node, lambda backend: look_around(backend, values, target))
     parts = list(replies.answers.values())
     first = parts[0]
-    everything = [finding for part in parts for finding in part.findings]
+    ranked = sorted(
+        ((part.weight(one), part, one) for part in parts for one in part.found.incidents),
+        key=lambda row: -row[0],
+    )
+    shown = ranked[:MOST_INCIDENTS]
+    findings = [finding for weight, part, one in shown for finding in tell(part, one, weight)]
     if len(parts) > 1:
-        everything = [replace(one, sentence=f"On {one.node}: {one.sentence}") for one in everything]
-    chosen = sorted(everything, key=lambda one: -relevance(one, first))[:MOST_FINDINGS]
-    shown = [weigh(one, first) for one in sorted(chosen, key=lambda one: one.at or 0)]
+        findings = [replace(one, sentence=f"On {one.node}: {one.sentence}") for one in findings]
     return ToolAnswer(
-        headline=render_headline(shown, chosen, first, list(replies.answers), len(everything)),
-        status="found" if shown else "none",
-        findings=tuple(shown),
-        left_out=len(everything) - len(shown),
+        headline=render_headline(parts, [one for _, _, one in shown], list(replies.answers)),
+        status="found" if findings else "none",
+        findings=tuple(findings),
+        left_out=len(ranked) - len(shown),
         looked_at=(
-            f"{sum(part.containers for part in parts)} containers of {', '.join(list(replies.answers)[:8])}, "
-            f"{render_moment(first.span.from_ms)} to {render_moment(first.span.to_ms)}"
+            f"{sum(part.found.workloads for part in parts)} workloads in {sum(part.found.containers for part in parts)} containers "
+            f"of {', '.join(list(replies.answers)[:8])}, {render_moment(first.span.from_ms)} to {render_moment(first.span.to_ms)}; "
+            f"what is usual, from {render_moment(first.found.history_ms)} on"
         ),
-        not_looked_at=(
-            "changes below 5 % of a level; containers whose means moved by less than 10 %",
-            "causes: what comes first in time is only the first to be looked at",
-        ),
+        not_looked_at=list_unseen(parts),
         nodes_away=replies.missing,
-        next_call=suggest(chosen, first),
+        next_call=suggest(first, [one for _, _, one in shown], name),
     )
 
 
-def weigh(one: ToolFinding, part: NodeIncident) -> ToolFinding:
-    """With how far it is from the moment, and without what only a statistician would miss here."""
-    kept = {name: value for name, value in one.evidence.items() if name in KEPT_EVIDENCE}
-    evidence = {**kept, "seconds_from_incident": round((one.at or 0) - part.at_ms / 1000, 1)}
-    return replace(one, evidence=evidence, weight=relevance(one, part))
+def tell(part: NodeIncident, one: Incident, weight: float) -> list[ToolFinding]:
+    """The incident; before a kill the growth that led to it."""
+    finding = replace(make_finding(one, part.newest_ms, part.at_ms), weight=weight)
+    leaks = [
+        leak
+        for leak in part.leaks
+        if one.cause and leak.container == one.cause.container and one.kind == "oom_kill"
+    ]
+    away = finding.evidence["seconds_from_incident"]
+    return [
+        *(
+            replace(leak, weight=weight, evidence={**leak.evidence, "seconds_from_incident": away})
+            for leak in leaks[-1:]
+        ),
+        finding,
+    ]
 
 
-def relevance(one: ToolFinding, part: NodeIncident) -> float:
-    """Kills before restarts before changes; large before small, near the moment before far from it."""
-    reach = max(1.0, part.span.seconds / 2)
-    # A leak is near when its end is.
-    moment = one.end_at if one.kind == "leak" and one.end_at is not None else one.at
-    away_seconds = abs((moment or 0) - part.at_ms / 1000)
-    near = max(0.0, 1 - away_seconds / reach)
-    if one.kind in WEIGHT:
-        return WEIGHT[one.kind] + 0.5 * near
-    before, after = float(one.evidence.get("before") or 0), float(one.evidence.get("after") or 0)
-    larger = max(abs(before), abs(after))
-    size = abs(after - before) / larger if larger else 0.0
-    at_once = AT_ONCE_WEIGHT if away_seconds <= AT_ONCE_SECONDS else 0.0
-    return (one.confidence or 0) * size + 0.5 * near + at_once
+def list_unseen(parts: Sequence[NodeIncident]) -> tuple[str, ...]:
+    """What was there before, and what could not be seen; once where nodes say the same."""
+    background = [f"no news: {line}" for part in parts for line in part.found.background]
+    unseen = [line for part in parts for line in part.found.unseen]
+    return tuple(
+        dict.fromkeys([*background[:3], *unseen, "departures that are small, shorter than 20 s, or a habit"])
+    )
 
 
-def render_headline(
-    shown: list[ToolFinding], chosen: list[ToolFinding], part: NodeIncident, nodes: list[str], count: int
-) -> str:
+def render_headline(parts: Sequence[NodeIncident], shown: Sequence[Incident], nodes: Sequence[str]) -> str:
+    first = parts[0]
+    around = f"within {render_seconds(first.span.seconds / 2)} of {render_at(first.at_ms, first.newest_ms)}"
     where = nodes[0] if len(nodes) == 1 else f"{len(nodes)} nodes"
-    around = f"within {render_seconds((part.span.to_ms - part.span.from_ms) / 2000)} of {render_at(part.at_ms, part.newest_ms)}"
     if not shown:
-        return f"No: nothing changed on {where} {around}, in {part.containers} containers."
-    things = "thing" if count == 1 else "things"
-    weighty, earliest = chosen[0].sentence, shown[0].sentence
-    first = f" First: {earliest}" if earliest != weighty else ""
-    return f"{count} {things} happened on {where} {around}. Most telling: {weighty}{first}"
+        if first.found.asked:
+            return f'No: nobody was seen to take anything from "{first.found.asked}", and it did nothing unusual, on {where} {around}.'
+        workloads = sum(part.found.workloads for part in parts)
+        return (
+            f"No: nothing unusual was seen that hurt anybody on {where} {around}, in {workloads} workloads."
+        )
+    more = f" ({len(shown) - 1} more below)" if len(shown) > 1 else ""
+    on = f"On {shown[0].node}: " if len(nodes) > 1 else ""
+    return f"{on}{render_incident(shown[0])}{more}"
 
 
-def suggest(chosen: list[ToolFinding], part: NodeIncident) -> NextCall:
-    if not chosen:
-        wider: dict[str, Fact] = {"at": render_iso(part.at_ms), "minutes": 60}
-        return NextCall("explain_incident", wider, "a wider span; or top_containers")
-    who = {"container": chosen[0].container, "node": chosen[0].node}
-    return NextCall("summarize_container", who, "how the most telling container does")
+def suggest(part: NodeIncident, shown: Sequence[Incident], name: str | None) -> NextCall:
+    """A narrower question about the same span; where nothing was found a wider span."""
+    if not shown:
+        wider: dict[str, Fact] = {
+            "at": render_iso(part.at_ms),
+            "minutes": WIDER_MINUTES,
+            "node": part.found.node,
+        }
+        return NextCall(
+            "explain_incident", wider if not name else {**wider, "container": name}, "a wider span"
+        )
+    one = shown[0]
+    told = one.cause or one.victims[0]
+    span: dict[str, Fact] = {"from": render_iso(part.span.from_ms), "to": render_iso(part.span.to_ms)}
+    if one.kind in ("oom_kill", "crash_loop"):
+        who: dict[str, Fact] = {"container": told.container, "node": one.node}
+        return NextCall(
+            "summarize_container", {**who, **span}, "its limits, restarts and growth in the same span"
+        )
+    metric = "disk_write" if told.metric.startswith("disk") else told.metric
+    asked: dict[str, Fact] = {
+        "container": told.container,
+        "node": one.node,
+        "study": "changepoint",
+        "metric": metric,
+    }
+    return NextCall("analyze_container", {**asked, **span}, "when exactly it changed, in the same span")
 
 
 TOOL = Tool(
     "explain_incident",
     "Explain an incident",
-    "What changed around a moment, in order of time: kills, restarts, steps in cpu, memory, throttling, pressure.",
+    "What went wrong around a moment: at most three incidents with cause, victims, onset and confidence; for one container, who did it.",
     (
         Argument(
             "at",
@@ -286,7 +206,7 @@ TOOL = Tool(
         ),
         Argument("minutes", "how far before and after; 15 unless given", "count", least=1, most=180),
         NODE,
-        Argument("container", "only this container"),
+        Argument("container", "only what concerns this container or workload"),
     ),
     run,
 )

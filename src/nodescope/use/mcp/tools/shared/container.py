@@ -1,6 +1,6 @@
 """The container that a call names, wherever it is; else how to say which."""
 
-from nodescope.base.text import clean_text
+from nodescope.base.text import clean_path, clean_text
 from nodescope.use.answers.containers import (
     Container,
     ContainerAmbiguous,
@@ -8,7 +8,7 @@ from nodescope.use.answers.containers import (
     group_lives,
 )
 from nodescope.use.answers.containers import find_container as find_among
-from nodescope.use.mcp.nodes.backend import clean_name
+from nodescope.use.answers.workloads import WorkloadLives, find_target
 from nodescope.use.mcp.nodes.fleet import Fleet
 from nodescope.use.mcp.protocol.errors import ToolMisused
 
@@ -32,9 +32,16 @@ async def find_container(fleet: Fleet, text: str, node: str | None) -> Container
     return next(one for one in group_lives(lives) if match in one.lives)
 
 
-def clean_path(text: str) -> str:
-    """As the names of containers are cleaned, so that they match."""
-    return "/".join(clean_name(part) for part in text.split("/"))
+async def find_workload(fleet: Fleet, text: str, node: str | None) -> WorkloadLives:
+    """A workload with all its pods; one pod, container or id is the special case."""
+    replies = await fleet.ask_all(node, lambda backend: backend.read_lives(None))
+    lives = [life for found in replies.answers.values() for life in found]
+    try:
+        return find_target(lives, clean_path(text), SHORTEST_ID)
+    except ContainerAmbiguous as error:
+        raise ToolMisused(render_ambiguous(text, error)) from None
+    except ContainerUnknown as error:
+        raise ToolMisused(render_unknown(text, error, node)) from None
 
 
 def render_ambiguous(text: str, error: ContainerAmbiguous) -> str:

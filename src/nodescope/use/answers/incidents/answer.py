@@ -1,0 +1,170 @@
+"""Incidents of a span, read from a node's archive and live tail."""
+
+from collections.abc import Callable, Collection, Mapping
+from functools import cache
+
+import numpy as np
+
+from nodescope.base.errors import RequestRejected
+from nodescope.base.text import clean_name
+from nodescope.base.time_range import TimeRange
+from nodescope.use.answers.containers import Life
+from nodescope.use.answers.events import read_happenings
+from nodescope.use.answers.incidents.explain import History, find_incidents
+from nodescope.use.answers.incidents.happened import Kill
+from nodescope.use.answers.incidents.incident import IncidentList
+from nodescope.use.answers.incidents.signal import BY_NAME
+from nodescope.use.answers.incidents.table import Floats, NodeTable, WorkloadRow, read_table
+from nodescope.use.answers.overview import count_cores, read_memory_total
+from nodescope.use.answers.snapshots import ServedNode, View
+from nodescope.use.answers.workloads import group_workloads
+
+# Before the span, to know the level that something departs from: half of the span, within these bounds.
+LEAD_LEAST_MS, LEAD_MOST_MS = 600_000, 1_800_000
+STEP_LEAST_MS, STEPS_MOST = 5_000, 1080
+# Of the workloads that may be a cause, so much before is looked at: whether they did the same then.
+HISTORY_MS = 24 * 3_600_000
+MINUTE_MS = 60_000
+# By signal, the plain names that make it up.
+PLAIN_NAMES: Mapping[str, tuple[str, ...]] = {
+    "cpu": ("cpu",),
+    "memory_anon": ("memory_anon",),
+    "disk": ("disk_read", "disk_write"),
+    "network": ("network_receive", "network_transmit"),
+    "cpu_throttled": ("cpu_throttled",),
+}
+# Signals that are named where they were not collected; the others are extras.
+EXPECTED = ("cpu", "memory_anon", "disk", "network", "pressure_cpu", "pressure_memory", "pressure_io")
+
+
+def list_incidents(
+    view: View, span: TimeRange, ids: Collection[str] | None = None, check: Callable[[], None] = lambda: None
+) -> list[IncidentList]:
+    """Of each node; with ids only of the workload that these lives are of, on the nodes that have it."""
+    found = []
+    for node in view.nodes:
+        check()
+        if node.to_ms is not None:
+            one = explain_node(view, node, span, ids)
+            found += [one] if one else []
+    return found
+
+
+def explain_node(
+    view: View, node: ServedNode, span: TimeRange, ids: Collection[str] | None
+) -> IncidentList | None:
+    reach = lead_of(node, span)
+    lives = [life for life in view.lives() if life.node == node.name]
+    rows = [row for row in make_rows(lives) if any(life.is_within(reach) for life in row.lives)]
+    focus = None if ids is None else find_row(rows, ids)
+    if ids is not None and focus is None:
+        return None
+    table = read_table(view, node, reach, span.from_ms, choose_step(reach), rows)
+    table.cores, table.memory_bytes = count_cores(node), read_memory_total(view, node)
+    incidents, background = find_incidents(
+        table, list_kills(view, node, reach, rows), read_history(view, node, table), focus
+    )
+    return IncidentList(
+        node.name,
+        span.from_ms,
+        span.to_ms,
+        max(node.from_ms or 0, reach.from_ms - HISTORY_MS),
+        tuple(incidents),
+        sum(1 for row in rows if any(life.is_within(span) for life in row.lives)),
+        sum(1 for life in lives if life.is_within(span)),
+        "" if focus is None else rows[focus].name,
+        tuple(background),
+        tuple(list_unseen(table)),
+    )
+
+
+def lead_of(node: ServedNode, span: TimeRange) -> TimeRange:
+    lead_ms = min(LEAD_MOST_MS, max(LEAD_LEAST_MS, (span.to_ms - span.from_ms) // 2))
+    return TimeRange(min(span.from_ms, max(node.from_ms or 0, span.from_ms - lead_ms)), span.to_ms)
+
+
+def choose_step(reach: TimeRange) -> int:
+    """Whole seconds."""
+    return max(STEP_LEAST_MS, -(-(reach.to_ms - reach.from_ms) // STEPS_MOST // 1000) * 1000)
+
+
+def make_rows(lives: list[Life]) -> list[WorkloadRow]:
+    """A workload has its namespace before its name where two have the same name."""
+    workloads = group_workloads(lives)
+    names = [one.workload.name for one in workloads]
+    return [
+        WorkloadRow(
+            clean_name(one.full_name if names.count(one.workload.name) > 1 else one.workload.name),
+            list(one.lives),
+        )
+        for one in workloads
+    ]
+
+
+def find_row(rows: list[WorkloadRow], ids: Collection[str]) -> int | None:
+    return next((place for place, row in enumerate(rows) if any(life.id in ids for life in row.lives)), None)
+
+
+def list_kills(view: View, node: ServedNode, reach: TimeRange, rows: list[WorkloadRow]) -> list[Kill]:
+    places = {life.subject.identity: (place, life) for place, row in enumerate(rows) for life in row.lives}
+    found = []
+    for where, one in read_happenings(view, reach):
+        if one.kind == "oom" and where is node and one.subject.identity in places:
+            limit = one.facts.get("memory_limit_bytes")
+            known = float(limit) if isinstance(limit, int | float) and 0 < limit < 2**60 else np.inf
+            found.append(
+                Kill(*places[one.subject.identity][:1], one.at_ms, places[one.subject.identity][1], known)
+            )
+    return found
+
+
+def read_history(view: View, node: ServedNode, table: NodeTable) -> History:
+    """Asked for the few that may be a cause."""
+    before = TimeRange(max(node.from_ms or 0, table.start_ms - HISTORY_MS), table.start_ms - 1)
+
+    @cache
+    def read(row: int, signal: str) -> Floats | None:
+        lives = [
+            life for life in table.rows[row].lives if life.is_within(before) and life.scope == "container"
+        ]
+        if not lives or signal not in PLAIN_NAMES or before.seconds < 60:
+            return None
+        minutes = max(1, (before.to_ms - before.from_ms) // MINUTE_MS)
+        ids = [life.id for life in lives]
+        curves = [read_sum(view, node, name, ids, before, minutes) for name in PLAIN_NAMES[signal]]
+        known = [one for one in curves if one is not None]
+        return np.sum(known, axis=0) if known else None
+
+    return read
+
+
+def read_sum(
+    view: View, node: ServedNode, metric: str, ids: list[str], span: TimeRange, points: int
+) -> Floats | None:
+    """Over these containers, in equal pieces of the span; 0 where none was there."""
+    try:
+        lines = view.query(node, metric, ids, span, points).lines
+    except RequestRejected:
+        return None
+    total = np.zeros(points + 2)
+    width = max(1.0, (span.to_ms - span.from_ms + 1) / points)
+    for line in lines:
+        good = np.isfinite(line.points.mean)
+        places = ((line.points.time_ms[good] - span.from_ms) / width).astype(np.int64).clip(0, points + 1)
+        np.add.at(total, places, line.points.mean[good])
+    return total
+
+
+def list_unseen(table: NodeTable) -> list[str]:
+    lines = []
+    lacking = [BY_NAME[name].words for name in EXPECTED if name not in table.signals]
+    if lacking:
+        lines.append(f"not collected here: {', '.join(lacking)}")
+    if "cache_misses" not in table.signals:
+        lines.append(
+            "which container used the memory bandwidth: cache misses are counted for single containers on request only"
+        )
+    if table.begin * table.step_seconds < LEAD_LEAST_MS / 1000:
+        known = "nothing" if not table.begin else f"only {table.begin * table.step_seconds:.0f} s"
+        lines.append(f"what is usual here: {known} was recorded before the span")
+    return lines
