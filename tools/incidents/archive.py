@@ -39,6 +39,7 @@ COUNTERS = {
 NODE_METRICS = {
     "memory": Metric("pcm.memory", "counter", "Bytes moved.", unit="bytes"),
     "seconds": Metric("pcm.memory.seconds", "counter", "Seconds covered.", unit="seconds"),
+    "available": Metric("memory.MemAvailable", "gauge", "Memory available.", unit="bytes"),
     "total": Metric("memory.MemTotal", "gauge", "Memory of the node.", unit="bytes"),
     "instructions": Metric("pcm.ipc.instructions", "counter", "Instructions."),
     "cycles": Metric("pcm.ipc.cycles", "counter", "Cycles."),
@@ -94,6 +95,7 @@ def list_node(node: Generated, start_ms: int) -> Iterator[Column]:
         "memory": np.cumsum(np.rint(node.curves["memory_bandwidth"])),
         "seconds": np.cumsum(ones),
         "total": ones * node.machine.memory_bytes,
+        "available": np.rint(node.curves["available"] * node.machine.memory_bytes),
         "instructions": np.cumsum(np.rint(node.curves["ipc"] * 1e9)),
         "cycles": np.cumsum(ones * 1e9),
     }

@@ -40,6 +40,7 @@ def make_table(node: Generated) -> tuple[NodeTable, list[Kill]]:
         if np.isfinite(found).any():
             table.signals[signal.name] = found
     table.cores, table.memory_bytes = node.machine.cores, node.machine.memory_bytes
+    table.available = np.asarray(node.curves["available"])
     table.bandwidth = np.asarray(node.curves["memory_bandwidth"])
     for place, (_, many) in enumerate(ordered):
         for wish, life in many:
@@ -62,6 +63,8 @@ def join(signal: Signal, wishes: list[Wish], node: Generated) -> Floats:
 
 
 def curve_of(signal: Signal, got: Mapping[str, Floats], node: Generated) -> Floats | None:
+    if signal.name.startswith("pressure_") and not node.has_pressure:
+        return None
     if signal.name in ("instructions_per_cycle", "cache_misses") and not node.has_counters:
         return None
     if signal.name == "instructions_per_cycle":

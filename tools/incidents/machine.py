@@ -114,6 +114,7 @@ def run_machine(
     for one in wishes:
         moved[one.first : one.last] += one.got["cpu"] * one.intensity
     return {
+        "available": np.clip(1 - (anon + 0.3 * file * kept) / machine.memory_bytes, 0, 1),
         "memory_bandwidth": moved * noise(random, steps, 0.02),
         "ipc": 1.4 / slow * noise(random, steps, 0.02),
     }

@@ -48,6 +48,8 @@ class Generated:
     step_seconds: float
     has_counters: bool
     """Whether cycles and cache misses are counted for each container."""
+    has_pressure: bool
+    """Whether the kernel tells who waits; cgroup v1 does not."""
 
 
 @dataclass(slots=True)
@@ -70,12 +72,13 @@ class Draft:
     def wander(self, size: int, spread: float, seconds: float) -> Floats:
         """Autocorrelated noise around 1."""
         keep = np.exp(-self.step_seconds / seconds)
-        steps = self.random.standard_normal(size) * np.sqrt(1 - keep**2)
-        found = np.empty(size)
-        last = self.random.standard_normal()
-        for place in range(size):
-            last = keep * last + steps[place]
-            found[place] = last
+        found = self.random.standard_normal(size) * np.sqrt(1 - keep**2)
+        found[0] = self.random.standard_normal()
+        # x[t] + keep x[t-1] + keep^2 x[t-2] + ...: each round doubles how far back it reaches.
+        reach = 1
+        while reach < size and keep**reach > 1e-6:
+            found[reach:] = found[reach:] + keep**reach * found[:-reach]
+            reach *= 2
         return np.exp(spread * found)
 
 
@@ -86,11 +89,12 @@ def generate(
     step_seconds: float = 5.0,
     hours: float = 1.0,
     containers: int = CONTAINERS,
+    lead_hours: float = 1.0,
 ) -> Generated:
     random = np.random.default_rng([seed, KINDS.index(kind), CLASSES.index(cause) + 1 if cause else 0])
     cores = float(random.choice([16, 32, 64]))
     machine = Machine(cores, cores * 4 * GIB, 400 * MIB, 1.2e9, cores * 4e9)
-    lead, span = round(3600 / step_seconds), round(hours * 3600 / step_seconds)
+    lead, span = round(lead_hours * 3600 / step_seconds), round(hours * 3600 / step_seconds)
     draft = Draft(random, machine, lead, lead + span, step_seconds, [])
     names = list(random.permutation(NAMES))
     services = add_services(draft, names, kind, containers)
@@ -98,12 +102,18 @@ def generate(
     at = lead + round(draft.draw(0.2, 0.75) * span)
     truth = Planted(kind, "", "", at)
     if cause:
-        add_bystander(draft, services, at)
+        for _ in range(2):
+            add_bystander(draft, services, at)
+        # A job by the clock that happens to begin just then.
+        add_job(draft, f"{names[40]}-cron", at, 30.0, draft.draw(0.5, 2.5), 200 * MIB, 5 * MIB, kind="cron")
         workload = PLANTERS[cause](draft, services, at, str(names[-1]))
         truth = Planted(kind, cause, workload, at)
     curves = run_machine(machine, draft.wishes, draft.steps, random)
     has_counters = bool(random.random() < 0.5)
-    return Generated(machine, draft.wishes, curves, truth, lead, draft.steps, step_seconds, has_counters)
+    has_pressure = bool(random.random() < 0.85)
+    return Generated(
+        machine, draft.wishes, curves, truth, lead, draft.steps, step_seconds, has_counters, has_pressure
+    )
 
 
 # -- what is always there -----------------------------------------------------------
@@ -226,11 +236,11 @@ def add_churn(draft: Draft, names: list[str]) -> None:
 
 
 def add_bystander(draft: Draft, services: list[list[Wish]], at: int) -> None:
-    """Innocent news near the cause: a service whose level moves by a third, some minutes before or after."""
+    """Innocent news near the cause: a service whose level moves by a third or so, some minutes before or after."""
     group = services[int(draft.random.integers(1, len(services)))]
     moment = at + draft.ticks(draft.draw(60, 600)) * int(draft.random.choice([-1, 1]))
     for one in group:
-        one.cpu = one.cpu * np.where(np.arange(draft.steps) >= moment, draft.draw(1.2, 1.4), 1.0)
+        one.cpu = one.cpu * np.where(np.arange(draft.steps) >= moment, draft.draw(1.2, 1.6), 1.0)
 
 
 # -- the causes ---------------------------------------------------------------------
@@ -266,7 +276,7 @@ def part(one: Wish, curve: Floats) -> Floats:
 
 
 def plant_cpu(draft: Draft, services: list[list[Wish]], at: int, name: str) -> str:
-    seconds = draft.draw(180, 1500)
+    seconds = draft.draw(75, 1500)
     one = choose_taker(draft, services, name, at, seconds)
     used = sum(float(wish.cpu.mean()) for wish in draft.wishes if wish.kind == "service")
     cores = (draft.machine.cores - used) * draft.draw(0.95, 1.6)
@@ -288,7 +298,7 @@ def plant_memory(draft: Draft, services: list[list[Wish]], at: int, name: str) -
 
 
 def plant_disk(draft: Draft, services: list[list[Wish]], at: int, name: str) -> str:
-    seconds = draft.draw(180, 1500)
+    seconds = draft.draw(75, 1500)
     one = choose_taker(draft, services, name, at, seconds)
     curve = part(one, shape(draft, at, draft.draw(1, 20), seconds))
     one.disk = one.disk + draft.machine.disk_bytes * draft.draw(0.9, 2.0) * curve
@@ -297,7 +307,7 @@ def plant_disk(draft: Draft, services: list[list[Wish]], at: int, name: str) -> 
 
 
 def plant_network(draft: Draft, services: list[list[Wish]], at: int, name: str) -> str:
-    seconds = draft.draw(180, 1500)
+    seconds = draft.draw(75, 1500)
     one = choose_taker(draft, services, name, at, seconds)
     curve = part(one, shape(draft, at, draft.draw(1, 20), seconds))
     one.network = one.network + draft.machine.network_bytes * draft.draw(1.1, 2.5) * curve

@@ -3,15 +3,17 @@ Many metrics of everything on a node at once, in coarse steps: for questions abo
 
 One sample of each series and step is kept, the last. That is all a counter
 needs: the increase between two samples divided by the time between them is its
-exact mean rate. A gauge is looked at once a step. Rows are fetched some
+exact mean rate. A gauge is looked at once a step.
+Steps of a minute or more are read from rollups where there are some. Rows are fetched some
 metrics at a time and thinned at once, so that memory follows the answer.
 
     sweep = sweep_node(engine.connection, catalog, tail, Sought(names, "container", span, 5000))
     series, time_ms, value = sweep.samples["cgroup.v2.memory.current"]
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import duckdb
@@ -24,13 +26,24 @@ from nodescope.base.errors import NodescopeError
 from nodescope.base.time_range import TimeRange
 from nodescope.keep.label_columns import ID_COLUMNS, IDENTITY, LABELS
 from nodescope.keep.parquet import unwrap
+from nodescope.keep.rollup import MINUTE_MS
 from nodescope.read.files.catalog import Catalog
 from nodescope.read.files.listing import FileEntry
+from nodescope.read.files.rollups import Rollup, choose, find_rollups
 from nodescope.read.live.tail import LiveTail
-from nodescope.read.query.fetch import Wanted, fetch_samples, quote, quote_all, run_arrow, where_time
+from nodescope.read.query.fetch import (
+    Wanted,
+    fetch_samples,
+    quote,
+    quote_all,
+    render_moment,
+    run_arrow,
+    where_time,
+)
 
 # Metrics fetched at once: of 100 containers and 90 minutes 2 million rows, 40 MB.
 METRICS_AT_ONCE = 4
+MANY_FILES = 20
 # What stands for null: no such series; unlimited.
 MISSING = {"series": -1, "value": np.inf}
 SCOPE = LABELS.index("l_scope")
@@ -70,19 +83,24 @@ def sweep_node(
 ) -> Sweep:
     """Of one node; a file that cannot be read is left out, as a file that is not there."""
     entries = catalog.select(sought.span.from_ms, sought.span.to_ms)
+    names = Names(list_words(entries, sought.scope))
+    minutes: list[Rollup] = []
+    if sought.step_ms >= MINUTE_MS:
+        found = find_rollups(catalog.paths, sought.span.from_ms, sought.span.to_ms)
+        entries, minutes = map(list, choose(entries, found))
     ours = [entry for entry in entries if entry.sidecar is not None and entry.remote is None]
     others = [entry for entry in entries if entry not in ours]
-    names = Names(list_words(ours, sought.scope))
     parts: dict[str, list[Thinned]] = {}
-    for some in split_metrics(ours, sought):
-        for metric, found in fetch_thinned(connection, ours, sought, some, names):
-            parts.setdefault(metric, []).append(found)
+    for some in split_metrics(catalog.entries, sought, len(ours)):
+        for question in (ask_samples(ours, sought, some, names), ask_minutes(minutes, sought, some, names)):
+            for metric, found_rows in fetch_thinned(connection, question, sought, some):
+                parts.setdefault(metric, []).append(found_rows)
     for metric in sought.metrics:
-        for found in (
+        for piece in (
             *read_others(connection, others, sought, metric, names),
             *read_tail(tail, sought, metric, names),
         ):
-            parts.setdefault(metric, []).append(found)
+            parts.setdefault(metric, []).append(piece)
     return Sweep(names.words, {metric: join(many, sought) for metric, many in parts.items()})
 
 
@@ -117,36 +135,77 @@ def column_of(scope: str) -> str:
     return ID_COLUMNS[scope][0] if scope in ID_COLUMNS else "l_scope"
 
 
-def split_metrics(entries: Sequence[FileEntry], sought: Sought) -> Iterator[Sequence[str]]:
-    """Those that the files have of this scope, a few at a time."""
+def split_metrics(entries: Sequence[FileEntry], sought: Sought, files: int) -> Iterator[Sequence[str]]:
+    """Those that the node has of this scope, a few at a time; more where each question opens many files."""
     there = [
         name
         for name in sought.metrics
         if any(sought.scope in entry.sidecar.scopes().get(name, ()) for entry in entries if entry.sidecar)
     ]
-    for start in range(0, len(there), METRICS_AT_ONCE):
-        yield there[start : start + METRICS_AT_ONCE]
+    at_once = METRICS_AT_ONCE + (2 if files > MANY_FILES else 0)
+    for start in range(0, len(there), at_once):
+        yield there[start : start + at_once]
+
+
+Question = tuple[Sequence[Path], Callable[[Sequence[Path]], str]]
+"""Files, and the question that is put to some of them."""
 
 
 def fetch_thinned(
-    connection: duckdb.DuckDBPyConnection,
-    entries: Sequence[FileEntry],
-    sought: Sought,
-    metrics: Sequence[str],
-    names: Names,
+    connection: duckdb.DuckDBPyConnection, question: Question, sought: Sought, metrics: Sequence[str]
 ) -> Iterator[tuple[str, Thinned]]:
     """All files in one question; where that fails each alone, so that a broken one costs only itself."""
+    paths, render = question
+    if not paths:
+        return
     try:
-        table = run_arrow(connection, render_question(entries, sought, metrics, names.words))
+        table = run_arrow(connection, render(paths))
     except NodescopeError:
-        for entry in entries if len(entries) > 1 else ():
-            yield from fetch_thinned(connection, [entry], sought, metrics, names)
+        for path in paths if len(paths) > 1 else ():
+            yield from fetch_thinned(connection, ([path], render), sought, metrics)
         return
     rows = thin_table(table, sought)
     for place, metric in enumerate(sorted(metrics)):
         mine = (rows["metric"] == place) & (rows["series"] >= 0)
         series = rows["series"][mine].astype(np.int64)
         yield metric, Thinned(series, rows["time_ms"][mine], rows["value"][mine])
+
+
+def ask_samples(
+    entries: Sequence[FileEntry], sought: Sought, metrics: Sequence[str], names: Names
+) -> Question:
+    whole = Wanted("", None, sought.scope, sought.span.from_ms, sought.span.to_ms)
+    times = where_time(entries, whole, "TIMESTAMPTZ", "+00") if entries else []
+    paths = [entry.path for entry in entries]
+    return paths, lambda some: render_question(some, sought, metrics, names.words, ("time", "value"), times)
+
+
+def ask_minutes(rollups: Sequence[Rollup], sought: Sought, metrics: Sequence[str], names: Names) -> Question:
+    """The last sample of a minute is what a rollup has of it."""
+    first, last = (render_moment(moment) for moment in (sought.span.from_ms, sought.span.to_ms))
+    times = [f"time >= TIMESTAMPTZ '{first}+00'", f"time <= TIMESTAMPTZ '{last}+00'"]
+    paths = [rollup.path for rollup in rollups]
+    return paths, lambda some: render_question(
+        some, sought, metrics, names.words, ("time + INTERVAL 59 SECOND", '"last"'), times
+    )
+
+
+def render_question(
+    paths: Sequence[Path],
+    sought: Sought,
+    metrics: Sequence[str],
+    words: Sequence[str],
+    columns: tuple[str, str],
+    times: Sequence[str],
+) -> str:
+    where = [f"metric_name IN ({quote_all(metrics)})", f"l_scope = {quote(sought.scope)}", *times]
+    moment, value = columns
+    named = column_of(sought.scope)
+    return (
+        f"SELECT metric_name::ENUM({quote_all(sorted(metrics))}) AS metric, "  # noqa: S608 - names of ours, values quoted
+        f"TRY_CAST({named} AS ENUM({quote_all(words) or quote('')})) AS series, epoch_ms({moment}) AS time_ms, "
+        f"{value} AS value FROM read_parquet([{quote_all(map(str, paths))}]) WHERE {' AND '.join(where)}"
+    )
 
 
 def thin_table(table: pa.Table, sought: Sought) -> dict[str, NDArray[Any]]:
@@ -167,20 +226,6 @@ def thin_table(table: pa.Table, sought: Sought) -> dict[str, NDArray[Any]]:
 
 def codes_of(array: pa.Array) -> pa.Array:
     return array.indices if pa.types.is_dictionary(array.type) else array
-
-
-def render_question(
-    entries: Sequence[FileEntry], sought: Sought, metrics: Sequence[str], words: Sequence[str]
-) -> str:
-    whole = Wanted("", None, sought.scope, sought.span.from_ms, sought.span.to_ms)
-    where = [f"metric_name IN ({quote_all(metrics)})", f"l_scope = {quote(sought.scope)}"]
-    where += where_time(entries, whole, "TIMESTAMPTZ", "+00")
-    named = column_of(sought.scope)
-    return (
-        f"SELECT metric_name::ENUM({quote_all(sorted(metrics))}) AS metric, "  # noqa: S608 - names of ours, values quoted
-        f"TRY_CAST({named} AS ENUM({quote_all(words) or quote('')})) AS series, epoch_ms(time) AS time_ms, value "
-        f"FROM read_parquet([{quote_all(str(entry.path) for entry in entries)}]) WHERE {' AND '.join(where)}"
-    )
 
 
 def thin(rows: Thinned, sought: Sought) -> Thinned:

@@ -1,6 +1,7 @@
 """Incidents of a span, read from a node's archive and live tail."""
 
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -12,9 +13,10 @@ from nodescope.use.answers.containers import Life
 from nodescope.use.answers.events import read_happenings
 from nodescope.use.answers.incidents.explain import History, find_incidents
 from nodescope.use.answers.incidents.happened import Kill
-from nodescope.use.answers.incidents.incident import IncidentList
+from nodescope.use.answers.incidents.incident import Incident, IncidentList
 from nodescope.use.answers.incidents.signal import BY_NAME
 from nodescope.use.answers.incidents.table import Floats, NodeTable, WorkloadRow, read_table
+from nodescope.use.answers.limits import read_limits
 from nodescope.use.answers.overview import count_cores, read_memory_total
 from nodescope.use.answers.snapshots import ServedNode, View
 from nodescope.use.answers.workloads import group_workloads
@@ -25,6 +27,10 @@ STEP_LEAST_MS, STEPS_MOST = 5_000, 1080
 # Of the workloads that may be a cause, so much before is looked at: whether they did the same then.
 HISTORY_MS = 24 * 3_600_000
 MINUTE_MS = 60_000
+NOTED_MS = 5_000
+# Longer spans are looked at in minutes. What has no rollups is read sample by sample: half a day takes some seconds.
+LONG_MS = 3 * 3_600_000
+SPAN_MOST_MS = 12 * 3_600_000
 # By signal, the plain names that make it up.
 PLAIN_NAMES: Mapping[str, tuple[str, ...]] = {
     "cpu": ("cpu",),
@@ -53,6 +59,7 @@ def list_incidents(
 def explain_node(
     view: View, node: ServedNode, span: TimeRange, ids: Collection[str] | None
 ) -> IncidentList | None:
+    span = within_bounds(node, span)
     reach = lead_of(node, span)
     lives = [life for life in view.lives() if life.node == node.name]
     rows = [row for row in make_rows(lives) if any(life.is_within(reach) for life in row.lives)]
@@ -64,6 +71,7 @@ def explain_node(
     incidents, background = find_incidents(
         table, list_kills(view, node, reach, rows), read_history(view, node, table), focus
     )
+    incidents = [add_limit(view, node, table, one) for one in incidents]
     return IncidentList(
         node.name,
         span.from_ms,
@@ -78,14 +86,33 @@ def explain_node(
     )
 
 
+def within_bounds(node: ServedNode, span: TimeRange) -> TimeRange:
+    """What the node has of it; its end, where it is too long; at least a step."""
+    to_ms = max(min(span.to_ms, node.to_ms or span.to_ms), span.from_ms + STEP_LEAST_MS)
+    return TimeRange(max(span.from_ms, node.from_ms or 0, to_ms - SPAN_MOST_MS), to_ms)
+
+
+def add_limit(view: View, node: ServedNode, table: NodeTable, one: Incident) -> Incident:
+    """Which limit held it back."""
+    if one.kind != "throttled" or one.cause is None:
+        return one
+    lives = next(row.lives for row in table.rows if row.name == one.cause.workload)
+    span = TimeRange(one.from_ms, one.to_ms)
+    there = {(node.name, life.id): None for life in lives if life.is_within(span)}
+    limits = read_limits(view, "cpu", span, there).values()
+    return replace(one, limit=min(limits, default=None))
+
+
 def lead_of(node: ServedNode, span: TimeRange) -> TimeRange:
     lead_ms = min(LEAD_MOST_MS, max(LEAD_LEAST_MS, (span.to_ms - span.from_ms) // 2))
     return TimeRange(min(span.from_ms, max(node.from_ms or 0, span.from_ms - lead_ms)), span.to_ms)
 
 
 def choose_step(reach: TimeRange) -> int:
-    """Whole seconds."""
-    return max(STEP_LEAST_MS, -(-(reach.to_ms - reach.from_ms) // STEPS_MOST // 1000) * 1000)
+    """Whole seconds; of a long span whole minutes, which rollups have."""
+    length_ms = reach.to_ms - reach.from_ms
+    unit_ms = MINUTE_MS if length_ms > LONG_MS else 1000
+    return max(STEP_LEAST_MS, -(-length_ms // STEPS_MOST // unit_ms) * unit_ms)
 
 
 def make_rows(lives: list[Life]) -> list[WorkloadRow]:
@@ -107,15 +134,30 @@ def find_row(rows: list[WorkloadRow], ids: Collection[str]) -> int | None:
 
 def list_kills(view: View, node: ServedNode, reach: TimeRange, rows: list[WorkloadRow]) -> list[Kill]:
     places = {life.subject.identity: (place, life) for place, row in enumerate(rows) for life in row.lives}
-    found = []
+    found: dict[int, list[Kill]] = {}
     for where, one in read_happenings(view, reach):
         if one.kind == "oom" and where is node and one.subject.identity in places:
             limit = one.facts.get("memory_limit_bytes")
             known = float(limit) if isinstance(limit, int | float) and 0 < limit < 2**60 else np.inf
-            found.append(
-                Kill(*places[one.subject.identity][:1], one.at_ms, places[one.subject.identity][1], known)
-            )
-    return found
+            place, life = places[one.subject.identity]
+            # The event is noted in the tick that misses it: the last sample is nearer to the kill.
+            at_ms = life.last_ms if 0 <= one.at_ms - life.last_ms <= NOTED_MS else one.at_ms
+            found.setdefault(place, []).append(Kill(place, at_ms, life, known))
+    # The newest of each tells why: a loop of kills has one story.
+    for mine in found.values():
+        newest = mine[-1]
+        mine[-1] = replace(newest, most_bytes=read_most(view, node, newest.life, newest.at_ms))
+    return [one for mine in found.values() for one in mine]
+
+
+def read_most(view: View, node: ServedNode, life: Life, at_ms: int) -> float | None:
+    """The most memory in use in the minute before."""
+    try:
+        lines = view.query(node, "memory", [life.id], TimeRange(at_ms - MINUTE_MS, at_ms + 1000), 120).lines
+    except RequestRejected:
+        return None
+    most = [float(np.nanmax(line.points.maximum)) for line in lines if np.isfinite(line.points.maximum).any()]
+    return max(most, default=None)
 
 
 def read_history(view: View, node: ServedNode, table: NodeTable) -> History:

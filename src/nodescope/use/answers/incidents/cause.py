@@ -27,6 +27,8 @@ USUAL_HALF_LIFE = 240.0
 LEAST_OVERLAP = 0.4
 # Below this use of all cores, CPU that one takes is not lacked by others.
 IDLE_USE, FULL_USE = 0.45, 0.85
+# Share of the node's memory that is available: above the first nobody lacks any, below the second all do.
+MUCH_AVAILABLE, LITTLE_AVAILABLE = 0.3, 0.12
 # The node's memory bandwidth has risen where it is this much above before.
 BANDWIDTH_RISE = 0.25
 # And it was somebody else's kind of work where so much more was moved per CPU second.
@@ -93,6 +95,10 @@ def weigh(table: NodeTable, resource: str, taker: Departure, lacks: Sequence[Dep
     if resource == "bandwidth":
         # Nobody counts what each of the others lost.
         lost += UNCOUNTED_LOSS
+    if resource == "cpu" and "pressure_cpu" not in table.signals and fullness(table, taker) >= 1:
+        lost += UNCOUNTED_LOSS
+    if resource == "cpu" and "pressure_cpu" not in table.signals and fullness(table, taker) >= 1:
+        lost += UNCOUNTED_LOSS
     score = lost * share * taker.news * timing(table, taker, victims) * fullness(table, taker)
     return Candidate(resource, taker, victims, score, share, taker.news)
 
@@ -130,11 +136,26 @@ def timing(table: NodeTable, taker: Departure, victims: Sequence[Departure]) -> 
 
 def fullness(table: NodeTable, taker: Departure) -> float:
     """How much of the resource was in use while it lasted; 1 where that is not known."""
+    if taker.signal == "memory_anon":
+        return memory_fullness(table, taker)
     if taker.signal != "cpu" or not table.cores:
         return 1.0
     used = np.nan_to_num(table.signals["cpu"])[:, taker.shift.first : taker.shift.last].sum(axis=0).mean()
     use = float(used) / table.cores
     return float(np.clip((use - IDLE_USE) / (FULL_USE - IDLE_USE), 0.1, 1.0))
+
+
+def memory_fullness(table: NodeTable, taker: Departure) -> float:
+    """Memory is lacked by others where hardly any is available; a container at its own limit lacks its own."""
+    if table.available is None:
+        return 1.0
+    inside = table.available[taker.shift.first : taker.shift.last]
+    known = inside[np.isfinite(inside)]
+    if not len(known):
+        return 1.0
+    return float(
+        np.clip((MUCH_AVAILABLE - float(known.min())) / (MUCH_AVAILABLE - LITTLE_AVAILABLE), 0.02, 1.0)
+    )
 
 
 def explain_away(candidates: Sequence[Candidate], most: int) -> list[Candidate]:

@@ -8,6 +8,8 @@ from nodescope.use.answers.incidents.table import NodeTable, WorkloadRow
 
 # So many restarts in a span are a loop.
 LOOP_RESTARTS = 3
+# A killed container that had filled this share of its own limit was killed for that.
+OWN_LIMIT_SHARE = 0.9
 # A loop that restarted at least at this share of its pace before the span is background.
 SAME_PACE = 0.3
 
@@ -21,6 +23,15 @@ class Kill:
     life: Life
     limit_bytes: float
     """Infinite where it is not known."""
+    most_bytes: float | None = None
+    """The most memory in use in the minute before, page cache included; None where it was not measured."""
+
+    @property
+    def was_full(self) -> bool:
+        """It had filled its own limit; also where nothing says otherwise."""
+        if self.most_bytes is None or self.limit_bytes == float("inf"):
+            return True
+        return self.most_bytes >= OWN_LIMIT_SHARE * self.limit_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +52,8 @@ class Loop:
     restarts: int
     from_ms: int
     was_before: bool
+    known_ms: int
+    """How long it was seen before the span."""
 
 
 def find_deploys(table: NodeTable) -> list[Deploy]:
@@ -72,7 +85,7 @@ def find_loop(table: NodeTable, place: int, row: WorkloadRow) -> Loop | None:
     known_ms = begin_ms - min(life.first_ms for life in row.lives)
     pace = len(inside) / max(1, end_ms - begin_ms)
     was_before = bool(earlier) and len(earlier) >= SAME_PACE * pace * max(1, known_ms)
-    return Loop(place, len(inside), inside[0], was_before)
+    return Loop(place, len(inside), inside[0], was_before, max(0, known_ms))
 
 
 def list_restarts(lives: Sequence[Life]) -> list[int]:

@@ -16,6 +16,8 @@ HABIT = 2
 # A transfer that lost this share of its rate lacks the network.
 FALLEN_SHARE = 0.3
 NETWORK_REST = 2 * 2.0**20
+# Where the kernel does not tell who waits (cgroup v1), less use is the sign of it.
+SUBSTITUTES = {"pressure_cpu": "cpu", "pressure_io": "disk"}
 # A departure that began so long before the span belongs to it: the span is where people looked.
 EARLY_SECONDS = 60.0
 
@@ -42,7 +44,10 @@ class Departure:
 def find_lacks(table: NodeTable) -> list[Departure]:
     """What workloads lack, largest first; habits are left out."""
     found = [one for signal in LACKED for one in find_lack(table, signal)]
-    found += find_fallen(table)
+    found += find_fallen(table, "network", NETWORK_REST)
+    for pressure, taken in SUBSTITUTES.items():
+        if pressure not in table.signals:
+            found += find_fallen(table, taken, BY_NAME[taken].rest)
     return sorted(found, key=lambda one: -one.loss)
 
 
@@ -78,14 +83,14 @@ def present(values: Floats) -> Floats:
     return np.where(enough[:, None], values, np.nan)
 
 
-def find_fallen(table: NodeTable) -> list[Departure]:
-    """Transfers that fell while they were wanted as before: only together with one that rose they mean anything."""
-    values = table.signals.get("network")
+def find_fallen(table: NodeTable, signal: str, rest: float) -> list[Departure]:
+    """What fell, wanted as before or not: only together with one that rose it means anything."""
+    values = table.signals.get(signal)
     if values is None:
         return []
-    shifts = find_shifts(present(values), NETWORK_REST, table.step_seconds, earliest(table), falls=True)
+    shifts = find_shifts(present(values), rest, table.step_seconds, earliest(table), falls=True)
     return [
-        Departure("network", one, min(1.0, abs(one.size) / one.before))
+        Departure(signal, one, min(1.0, abs(one.size) / one.before))
         for one in shifts
         if one.before > 0 and abs(one.size) >= FALLEN_SHARE * one.before and one.alike < HABIT
     ]

@@ -15,6 +15,8 @@ LACKS = {
     "memory bandwidth": "ran slower",
 }
 MOST_NAMED = 3
+# Less is the noise of a container that was killed for another reason.
+GREW = 1.2
 
 
 def render_incident(one: Incident) -> str:
@@ -57,7 +59,7 @@ def render_taken(one: Incident) -> str:
 
 def render_victims(one: Incident) -> str:
     if not one.victims:
-        return "; who lacked it could not be seen" if one.resource == "memory bandwidth" else ""
+        return "; who lacked it could not be seen"
     return f"; {join_names(one)} then {LACKS.get(one.resource, 'waited')} ({render_worst(one)})"
 
 
@@ -84,13 +86,14 @@ def join_names(one: Incident) -> str:
 
 def render_oom_kill(one: Incident) -> str:
     cause = one.causes[0]
-    limit = f"its limit of {render_bytes(one.limit)}" if one.limit else amount(cause, cause.after)
+    limit = f" (its memory limit is {render_bytes(one.limit)})" if one.limit else ""
     grew = ""
-    if cause.before is not None and cause.after is not None and cause.after > 1.2 * cause.before:
+    if cause.before is not None and cause.after is not None and cause.after > GREW * cause.before:
+        levels = f"from {amount(cause, cause.before)} to {amount(cause, cause.after)}"
         seconds = (one.killed_ms - one.from_ms) / 1000
-        grew = f" after its {what(cause)} grew from {amount(cause, cause.before)} to {limit} in {render_seconds(seconds)}"
+        grew = f" after its {what(cause)} grew {levels} in {render_seconds(seconds)}"
     times = f" {one.kills} times, last" if one.kills > 1 else ""
-    return f"{quote(cause.workload)} was OOM-killed{times} at {render_moment(one.killed_ms)}{grew}."
+    return f"{quote(cause.workload)} was OOM-killed{times} at {render_moment(one.killed_ms)}{grew}{limit}."
 
 
 def render_throttled(one: Incident) -> str:
@@ -121,7 +124,9 @@ def render_deploy(one: Incident) -> str:
 
 def render_crash_loop(one: Incident) -> str:
     cause = one.causes[0]
-    return f"{quote(cause.workload)} was restarted {cause.after or 0:.0f} times from {render_moment(one.from_ms)} on; before it was not."
+    before = "; before it was not" if one.is_new else ""
+    times = render_count(round(cause.after or 0), "time")
+    return f"{quote(cause.workload)} was restarted {times} from {render_moment(one.from_ms)} on{before}."
 
 
 def render_change(one: Incident) -> str:

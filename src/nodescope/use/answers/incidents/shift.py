@@ -21,6 +21,8 @@ COARSE_MOST = 180
 SHORTEST_SECONDS = 20.0
 # Robust deviations of its own noise that a change is larger than.
 NOISE_TIMES = 4.0
+# Of a change, the part that is done when it has begun.
+BEGUN = 0.15
 # A change that is as large as this part of the one found happened before.
 ALIKE = 0.6
 
@@ -107,7 +109,7 @@ def scan_row(
     if after - before < max(rest, NOISE_TIMES * noise):
         return None
     edge_first, edge_last = int(steps[first]) * together, (int(steps[last - 1]) + 1) * together
-    onset = refine(fine, edge_first, together, before, after)
+    onset = walk_back(fine, refine(fine, edge_first, together, before, after), before, after)
     is_open = last >= len(level) - 1
     end = len(fine) if is_open else refine_end(fine, edge_last, together, before, after)
     return Shift(
@@ -155,6 +157,17 @@ def refine(fine: Floats, edge: int, together: int, before: float, after: float) 
     window = fine[start : edge + 2 * together]
     over = np.flatnonzero(window >= before + 0.5 * (after - before))
     return start + int(over[0]) if len(over) else edge
+
+
+def walk_back(fine: Floats, half: int, before: float, after: float) -> int:
+    """From where half of the change is done to where it began: something that grew began earlier."""
+    earlier = fine[:half]
+    noise = deviation(earlier[np.isfinite(earlier)])
+    bar = before + max(BEGUN * (after - before), NOISE_TIMES * noise)
+    first = half
+    while first > 0 and fine[first - 1] > bar:
+        first -= 1
+    return first
 
 
 def refine_end(fine: Floats, edge: int, together: int, before: float, after: float) -> int:

@@ -88,10 +88,10 @@ BY_NAME = {one.name: one for one in (*TAKEN, *LACKED)}
 NODE_BANDWIDTH = ("pcm.memory", "pcm.memory.seconds")
 # By what is taken: what others then lack of it. Memory that is taken away is read from the disk again.
 FAMILY = {
-    "cpu": ("pressure_cpu",),
+    "cpu": ("pressure_cpu", "cpu"),
     "memory_anon": ("oom_kill", "pressure_memory", "major_faults", "memory_file", "pressure_io"),
-    "disk": ("pressure_io",),
-    "disk_operations": ("pressure_io",),
+    "disk": ("pressure_io", "disk"),
+    "disk_operations": ("pressure_io", "disk"),
     "network": ("network",),
     "cache_misses": ("instructions_per_cycle",),
     "bandwidth": ("instructions_per_cycle", "node_bandwidth"),

@@ -6,7 +6,7 @@ it lacks is that of its worst container; NaN while nothing was measured.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ from nodescope.use.answers.snapshots import ServedNode, View
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
+MEMORY = ("memory.MemAvailable", "memory.MemTotal")
 # A counter that was not read for longer has no rate between.
 GAP_SECONDS = 60.0
 
@@ -47,7 +48,8 @@ class NodeTable:
     memory_bytes: float | None = None
     bandwidth: Floats | None = None
     """Bytes per second between caches and memory, of the node."""
-    limits: Mapping[str, float] = field(default_factory=dict)
+    available: Floats | None = None
+    """Share of the node's memory that is available."""
 
     @property
     def steps(self) -> int:
@@ -92,6 +94,7 @@ def read_table(
         )
         fill_table(table, node, wanted, sweep, where, steps)
     table.bandwidth = read_bandwidth(view, node, span, step_ms, steps)
+    table.available = read_available(view, node, span, step_ms, steps)
     return table
 
 
@@ -168,6 +171,20 @@ def combine(signal: Signal, curves: Sequence[Floats]) -> Floats:
 
 def merge(known: Floats, found: Floats) -> Floats:
     return np.where(np.isnan(known), found, known)
+
+
+def read_available(view: View, node: ServedNode, span: TimeRange, step_ms: int, steps: int) -> Floats | None:
+    names = [name for name in MEMORY if name in node.metrics]
+    if len(names) < len(MEMORY):
+        return None
+    sweep = sweep_node(view.engine.connection, node.catalog, node.tail, Sought(names, "node", span, step_ms))
+    if any(name not in sweep.samples for name in names):
+        return None
+    left, total = (sweep.samples[name] for name in MEMORY)
+    found = np.full(steps, np.nan)
+    step = np.minimum((left.time_ms - span.from_ms) // step_ms, steps - 1)
+    found[step] = left.value / float(np.median(total.value))
+    return found
 
 
 def read_bandwidth(view: View, node: ServedNode, span: TimeRange, step_ms: int, steps: int) -> Floats | None:

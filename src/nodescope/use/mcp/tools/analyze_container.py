@@ -8,6 +8,7 @@ from nodescope.base.text import capitalise, render_metric
 from nodescope.base.time_range import render_moment
 from nodescope.use.answers.containers import Container
 from nodescope.use.answers.events import ContainerEvent
+from nodescope.use.answers.incidents.incident import Incident
 from nodescope.use.mcp.nodes.backend import Backend, run_study
 from nodescope.use.mcp.nodes.fleet import Fleet
 from nodescope.use.mcp.protocol.answer import Fact, NextCall, ToolAnswer, ToolFinding
@@ -15,6 +16,7 @@ from nodescope.use.mcp.protocol.argument import CONTAINER, FROM, NODE, TO, Argum
 from nodescope.use.mcp.protocol.errors import ToolMisused
 from nodescope.use.mcp.protocol.tool import Tool
 from nodescope.use.mcp.tools.shared.container_span import ContainerSpan, ask_container
+from nodescope.use.mcp.tools.shared.incident import make_finding
 from nodescope.use.mcp.tools.shared.leak import is_growth, render_growth
 from nodescope.use.mcp.tools.shared.merge_lives import (
     MATERIAL_SHARE,
@@ -51,6 +53,8 @@ class Studied:
     answers: list[StudyAnswer]
     figures: Figures | None
     events: list[ContainerEvent]
+    incidents: tuple[Incident, ...] = ()
+    """Of correlation: who took from this one what it then lacked."""
 
     @property
     def container(self) -> Container:
@@ -85,7 +89,16 @@ def study(backend: Backend, seen: ContainerSpan, values: Values) -> Studied | To
     is_summary = name == "summary"
     summaries = answers if is_summary else run_study(backend, "summary", metric.name, seen.ids, seen.span)
     figures = merge_figures(summaries)
-    return Studied(seen, name, metric.name, answers, figures, seen.read_events(backend))
+    events = seen.read_events(backend)
+    return Studied(seen, name, metric.name, answers, figures, events, find_causes(backend, seen, name))
+
+
+def find_causes(backend: Backend, seen: ContainerSpan, study: str) -> tuple[Incident, ...]:
+    """Whom a question about what moved together is really about: the neighbour that did it."""
+    found = backend.read_incidents(seen.span, seen.ids) if study == "correlation" else None
+    if found is None:
+        return ()
+    return tuple(one for one in found.incidents if one.kind in ("taken", "deploy") and one.victims)
 
 
 async def run(fleet: Fleet, values: Values) -> ToolAnswer:
@@ -254,13 +267,28 @@ def render_other(answer: ToolAnswer, studied: Studied, merged: MergedAnswer) -> 
     return replace(answer, headline=headline, findings=render_all(studied, merged, merged.findings))
 
 
+def render_correlation(answer: ToolAnswer, studied: Studied, merged: MergedAnswer) -> ToolAnswer:
+    """Who took what this one then lacked, where somebody did; then what moved together, whatever the reason."""
+    if not studied.incidents:
+        return render_other(answer, studied, merged)
+    causes = tuple(make_finding(one, studied.seen.newest_ms) for one in studied.incidents)
+    moved = render_all(studied, merged, merged.findings)
+    headline = f"{causes[0].sentence} ({basis(studied, merged)})"
+    return replace(answer, status="found", headline=headline, findings=(*causes, *moved))
+
+
 NOTHINGS = {
     "trend": "neither rises nor falls for good",
     "anomaly": "shows nothing unusual in its newest stretch",
     "correlation": "moved together with no other container",
     "summary": "has no figures",
 }
-RENDERERS = {"periodicity": render_periodicity, "changepoint": render_changes, "trend": render_trend}
+RENDERERS = {
+    "periodicity": render_periodicity,
+    "changepoint": render_changes,
+    "trend": render_trend,
+    "correlation": render_correlation,
+}
 
 
 def list_gaps(seen: ContainerSpan) -> tuple[str, ...]:
