@@ -1,0 +1,299 @@
+"""What happened: one workload takes what others then lack, or nothing happens at all."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from tests.stories.agent import Agent
+from tests.stories.answers import RIGHT, Answer, Verdict, cause_rank, names_in, none, subject_of, wrong
+from tests.stories.cluster import GIB, MIB, Life, Workload
+from tests.stories.machine import StoryNode, ramp, step
+from tests.stories.story import BUSY, CHURNING, MINUTE, QUIET, Question, Scene, Story
+
+KIND = "incidents"
+# An onset is told within this of the truth.
+ONSET_SECONDS = 150
+CAUSES = 3
+
+
+def judge_cause(answer: Answer, scene: Scene, cause: str, onset: float) -> Verdict:
+    """The cause is blamed first, and its onset is told."""
+    if answer.is_unsure:
+        return none(answer.headline, 0)
+    if answer.status == "none":
+        return wrong(f"nothing was seen: {answer.headline}", 0)
+    names = scene.node.workloads
+    rank = cause_rank(answer, cause, names) or 0
+    if rank != 1:
+        named = names_in(answer.headline, names)
+        return wrong(
+            f"{cause} is at place {rank or 'none'}; headline names {named[:3]}: {answer.headline}", rank
+        )
+    first = next(one for one in answer.findings if subject_of(one, names) == cause)
+    if str(first.get("metric", "")).startswith("pressure"):
+        return wrong(f"{cause} is told as one that waits: {first['sentence']}", rank)
+    if len(names_in(answer.whole, names)) < 2 and not answer.numbers("victims"):
+        return wrong(f"whom it hurt is not told: {answer.headline}", rank)
+    told = [at for at in answer.numbers("at", "from", "onset", "since", of=cause) if at > 1e9]
+    if told and min(abs(at - onset) for at in told) > ONSET_SECONDS:
+        return wrong(f"onset {onset:.0f} is not among {told}", rank)
+    return Verdict("right", rank=rank)
+
+
+def add_victims(node: StoryNode, names: Sequence[str] = ("checkout", "search")) -> list[Life]:
+    """Services with work of their own, which feel what happens."""
+    found = []
+    for name in names:
+        work = Workload(name, memory_limit=2 * GIB)
+        flows: dict[str, Any] = {"write": 2e6, "read": 1e6, "transmit": 4e6, "receive": 4e6}
+        found += node.run(work, 2, cpu=0.7, anon=500 * MIB, file=400 * MIB, **flows)
+    return found
+
+
+def ask_incident(scene: Scene, at: int, cause: str, onset: int, container: str | None = None) -> Question:
+    def put(agent: Agent) -> Verdict:
+        answer = agent.call("explain_incident", at=scene.iso(at), node=scene.node.name, container=container)
+        return judge_cause(answer, scene, cause, scene.node.at(onset))
+
+    words = f"Why was {container} slow" if container else "Services were slow"
+    return Question(f"{words} around {scene.iso(at)}. What happened?", put)
+
+
+def take_cpu(scene: Scene, name: str = "etl", cores: float | None = None) -> int:
+    """A batch workload that is there all the time begins to work."""
+    node = scene.node
+    at, long = scene.second(0.4, 0.6), scene.second(0.15, 0.25)
+    take = cores or float(scene.random.uniform(0.75, 1.0)) * node.cores
+    node.run(Workload(name, namespace="batch"), cpu=step(at, 0.15, take, at + long), anon=800 * MIB)
+    return at
+
+
+def neighbour_cpu(scene: Scene) -> Iterator[Question]:
+    add_victims(scene.node)
+    at = take_cpu(scene)
+    scene.fill()
+    yield ask_incident(scene, at + 4 * MINUTE, "etl", at)
+
+
+def neighbour_cpu_job(scene: Scene) -> Iterator[Question]:
+    """The neighbour is a pod that was not there before, of a Job that never ran in this span."""
+    node = scene.node
+    add_victims(node)
+    at = scene.second(0.4, 0.6)
+    node.run(
+        Workload("retrain", "Job", "ml"),
+        2,
+        start=at,
+        end=at + scene.second(0.15, 0.25),
+        cpu=0.45 * node.cores,
+    )
+    scene.fill()
+    yield ask_incident(scene, at + 4 * MINUTE, "retrain", at)
+
+
+def neighbour_disk(scene: Scene) -> Iterator[Question]:
+    node = scene.node
+    add_victims(node)
+    at, long = scene.second(0.4, 0.6), scene.second(0.15, 0.25)
+    write = float(scene.random.uniform(1.1, 1.6)) * node.disk_bytes_per_second
+    node.run(Workload("compactor", "StatefulSet", "data"), cpu=0.4, write=step(at, 200e3, write, at + long))
+    scene.fill()
+    yield ask_incident(scene, at + 4 * MINUTE, "compactor", at)
+
+
+def neighbour_memory(scene: Scene) -> Iterator[Question]:
+    """It takes what the others had as page cache; all of them wait for memory."""
+    node = scene.node
+    add_victims(node)
+    node.run(Workload("warehouse", "StatefulSet", "data"), cpu=0.3, anon=4 * GIB, file=10 * GIB)
+    at = scene.second(0.4, 0.55)
+    rest = node.memory_bytes * float(scene.random.uniform(0.8, 0.9))
+    node.run(Workload("importer", namespace="batch"), cpu=0.5, anon=ramp(at, at + 120, 300 * MIB, rest))
+    scene.fill()
+    yield ask_incident(scene, at + 4 * MINUTE, "importer", at)
+
+
+def neighbour_network(scene: Scene) -> Iterator[Question]:
+    """No pressure is counted for a network card: what the others send falls."""
+    node = scene.node
+    victims = ("checkout", "search", "stream")
+    for name in victims:
+        node.run(Workload(name), 2, cpu=0.4, transmit=9e6, receive=3e6)
+    at, long = scene.second(0.4, 0.6), scene.second(0.15, 0.25)
+    send = 2.2 * node.network_bytes_per_second
+    node.run(Workload("mirror", namespace="data"), cpu=0.5, transmit=step(at, 100e3, send, at + long))
+    scene.fill()
+    yield ask_incident(scene, at + 4 * MINUTE, "mirror", at)
+
+
+def victim_asks(scene: Scene) -> Iterator[Question]:
+    """Asked about one container that did nothing itself."""
+    add_victims(scene.node)
+    at = take_cpu(scene)
+    scene.fill()
+    yield ask_incident(scene, at + 4 * MINUTE, "etl", at, "checkout")
+
+
+def victim_asks_disk(scene: Scene) -> Iterator[Question]:
+    node = scene.node
+    add_victims(node)
+    at, long = scene.second(0.4, 0.6), scene.second(0.15, 0.25)
+    write = 1.4 * node.disk_bytes_per_second
+    node.run(Workload("compactor", "StatefulSet", "data"), cpu=0.4, write=step(at, 200e3, write, at + long))
+    scene.fill()
+    yield ask_incident(scene, at + 4 * MINUTE, "compactor", at, "search")
+
+
+def loop_crashes(node: StoryNode, name: str = "migrator") -> None:
+    """Kubelet's back-off at its end: it tries every five minutes, over the whole span."""
+    work = Workload(name, namespace="platform", memory_limit=256 * MIB)
+    life, at = None, int(node.random.integers(0, 120))
+    while at < node.seconds:
+        end = min(at + int(node.random.integers(15, 40)), node.seconds)
+        if life is None:
+            life = node.run(work, start=at, end=end, cpu=0.4)[0]
+            life.restarts = 140
+        else:
+            life = node.again(life, at, end, cpu=0.4)
+        at = end + 300
+
+
+def crash_loop_is_old(scene: Scene) -> Iterator[Question]:
+    """A crash loop far away was there before; the neighbour is the news."""
+    add_victims(scene.node)
+    loop_crashes(scene.node)
+    at = take_cpu(scene)
+    scene.fill()
+    yield ask_incident(scene, at + 4 * MINUTE, "etl", at)
+
+
+def deploy_is_the_cause(scene: Scene) -> Iterator[Question]:
+    """A new image of a service takes several times the CPU, and the node is full."""
+    node = scene.node
+    add_victims(node)
+    at = scene.second(0.4, 0.6)
+    work = Workload("pricer", namespace="shop")
+    node.run(work, 4, end=at, cpu=0.05 * node.cores)
+    node.run(work, 4, start=at + 3, version="2.0.0", cpu=0.22 * node.cores)
+    scene.fill()
+    yield ask_incident(scene, at + 4 * MINUTE, "pricer", at)
+
+
+def killed_for_memory(scene: Scene) -> Iterator[Question]:
+    """A leak until the kernel ends it."""
+    node = scene.node
+    at = scene.second(0.55, 0.75)
+    work = Workload("sessions-cache", "StatefulSet", memory_limit=1 * GIB)
+    growth = ramp(0, at, 250 * MIB, 1040 * MIB)
+    life = node.run(work, end=at, cpu=0.2, anon=growth, file=1 * MIB)[0]
+    life.is_killed = True
+    node.again(life, at + 6, cpu=0.2, anon=260 * MIB)
+    scene.fill()
+
+    def put(agent: Agent) -> Verdict:
+        answer = agent.call("explain_incident", at=scene.iso(at + 60), node=node.name)
+        if answer.is_unsure:
+            return none(answer.headline, 0)
+        rank = cause_rank(answer, "sessions-cache", node.workloads) or 0
+        if rank != 1:
+            return wrong(f"place {rank or 'none'}: {answer.headline}", rank)
+        kinds = " ".join(str(one.get("kind")) for one in answer.findings)
+        is_killed = "oom" in kinds or answer.says("oom", "kill")
+        return Verdict("right", rank=1) if is_killed else wrong(f"no kill: {answer.headline}", rank)
+
+    yield Question(f"What happened around {scene.iso(at + 60)}?", put)
+
+
+def who_was_killed(scene: Scene) -> Iterator[Question]:
+    """In words: who was OOM-killed, among ordinary restarts and jobs."""
+    node = scene.node
+    at = scene.second(0.3, 0.8)
+    work = Workload("renderer", memory_limit=512 * MIB)
+    life = node.run(work, end=at, cpu=0.3, anon=ramp(at - 90, at, 200 * MIB, 530 * MIB), file=1 * MIB)[0]
+    life.is_killed = True
+    node.again(life, at + 4, cpu=0.3, anon=200 * MIB)
+    other = node.run(Workload("proxy"), end=at - 200, cpu=0.2)[0]
+    node.again(other, at - 190, cpu=0.2)
+    scene.fill()
+
+    def put(agent: Agent) -> Verdict:
+        answer = agent.ask("Who was OOM-killed in the last hour?", node=node.name, at=scene.iso(at))
+        if answer.is_unsure or answer.tool in ("find_metrics", "list_metrics"):
+            return none(answer.headline)
+        if answer.first_named(node.workloads) != "renderer":
+            return wrong(f"not renderer: {answer.headline}")
+        return RIGHT
+
+    yield Question("Who was OOM-killed in the last hour?", put)
+
+
+def evicted(scene: Scene) -> Iterator[Question]:
+    """The node ran out of memory and the kubelet ended a pod; the kernel killed nobody."""
+    node = scene.node
+    at = scene.second(0.5, 0.7)
+    node.run(
+        Workload("importer", namespace="batch"),
+        cpu=0.5,
+        anon=ramp(at - 300, at, 1 * GIB, 0.8 * node.memory_bytes),
+    )
+    node.run(Workload("scratch", namespace="lab"), end=at, cpu=0.2, anon=5 * GIB)
+    scene.fill()
+
+    def put(agent: Agent) -> Verdict:
+        answer = agent.ask("Was anything evicted?", node=node.name, at=scene.iso(at))
+        if answer.is_unsure or answer.tool in ("find_metrics", "list_metrics"):
+            return none(answer.headline)
+        if answer.status == "none":
+            return wrong(f"nothing: {answer.headline}")
+        told = names_in(answer.whole, ["scratch", "importer"])
+        return RIGHT if told else wrong(f"neither scratch nor importer: {answer.headline}")
+
+    yield Question("Was anything evicted?", put)
+
+
+def nothing_happened(scene: Scene) -> Iterator[Question]:
+    """No incident may be invented. A crash loop and a cron job that were there before are none."""
+    node = scene.node
+    if scene.seed % 2:
+        loop_crashes(node)
+    every = Workload("backup", "CronJob", "data")
+    for start in range(45, node.seconds, 600):
+        node.run(every, start=start, end=start + 40, cpu=0.8)
+    scene.fill()
+    at = scene.second(0.3, 0.7)
+
+    def put(agent: Agent) -> Verdict:
+        answer = agent.call("explain_incident", at=scene.iso(at), node=node.name)
+        if answer.is_error:
+            return none(answer.headline)
+        told = [one for one in answer.findings if is_incident(one)]
+        if answer.status in ("none", "not_enough_data") and not told:
+            return RIGHT
+        return wrong(f"{len(told)} incidents in a quiet hour: {answer.headline}") if told else RIGHT
+
+    yield Question(f"Did anything go wrong around {scene.iso(at)}?", put)
+
+
+def is_incident(finding: dict[str, object]) -> bool:
+    """Background and context are told as such, not as incidents."""
+    kind = str(finding.get("kind", ""))
+    return not any(word in kind for word in ("background", "context", "crash_loop", "churn", "note"))
+
+
+STORIES = (
+    Story("neighbour-cpu", KIND, neighbour_cpu),
+    Story("neighbour-cpu-job", KIND, neighbour_cpu_job),
+    Story("neighbour-cpu-churn", KIND, neighbour_cpu, on=CHURNING),
+    Story("neighbour-disk", KIND, neighbour_disk),
+    Story("neighbour-memory", KIND, neighbour_memory),
+    Story("neighbour-network", KIND, neighbour_network),
+    Story("victim-asks-cpu", "cause", victim_asks),
+    Story("victim-asks-disk", "cause", victim_asks_disk),
+    Story("crash-loop-is-old", KIND, crash_loop_is_old),
+    Story("deploy-is-the-cause", KIND, deploy_is_the_cause),
+    Story("oom-after-leak", KIND, killed_for_memory),
+    Story("who-was-oom-killed", "words", who_was_killed, on=CHURNING),
+    Story("was-anything-evicted", "words", evicted, containers=40),
+    Story("quiet-hour-quiet", "quiet hours", nothing_happened, on=QUIET),
+    Story("quiet-hour-busy", "quiet hours", nothing_happened, on=BUSY),
+    Story("quiet-hour-churn", "quiet hours", nothing_happened, on=CHURNING),
+)
