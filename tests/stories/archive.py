@@ -63,8 +63,13 @@ def build_clocks(node: StoryNode) -> Clocks:
     return Clocks(node.start_ms + second * 1000 + late, mono, run, runs, node.seen())
 
 
-def write_archive(folder: Path, node: StoryNode, *, has_rollups: bool = True) -> None:
-    """Into a folder of its own. An hour's rollups cost as much as its samples: a short test goes without."""
+def write_archive(folder: Path, node: StoryNode, *, is_short: bool = False) -> None:
+    """
+    Into a folder of its own.
+
+    Short: without rollups, which cost as much as the samples, and with few
+    fresh files, for a test that has seconds.
+    """
     node.settle()
     disk = Disk()
     data = DataFolder(folder)
@@ -75,11 +80,21 @@ def write_archive(folder: Path, node: StoryNode, *, has_rollups: bool = True) ->
     for run, name in enumerate(clocks.runs):
         first = int(clocks.time_ms[clocks.run == run][0])
         write_session(disk, data, session_of(node, name, first))
-    for number, span in enumerate(cut_files(node.start_ms, node.end_ms + node.ahead_ms)):
+    spans = list(cut_files(node.start_ms, node.end_ms + node.ahead_ms))
+    for number, span in enumerate(join_fresh(spans) if is_short else spans):
         write_part(disk, data, node, clocks, tables, span, number + 1)
-    for partition in data.partitions() if has_rollups else ():
+    for partition in () if is_short else data.partitions():
         renew_rollups(disk, data, partition)
     date_files(folder, node)
+
+
+def join_fresh(spans: Sequence[Span]) -> Iterator[Span]:
+    """All but the newest file, merged as a consolidator does within the hour."""
+    fresh = [span for span in spans if span[2] == "metrics"]
+    yield from (span for span in spans if span[2] == "consolidated")
+    if len(fresh) > 1:
+        yield fresh[0][0], fresh[-1][0], "consolidated"
+    yield from fresh[-1:]
 
 
 def session_of(node: StoryNode, run: str, first_ms: int) -> Session:

@@ -12,13 +12,23 @@ from tests.stories.cluster import GIB, MIB, Life, Workload, digest, suffix
 from tests.stories.machine import StoryNode
 from tests.stories.noise import choose_noise, white
 
-# No name begins with another one.
+# No name begins with another one, and none is a word of a sentence.
 SERVICES = (
-    *("frontend", "cart", "payment", "ads", "email", "currency", "shipping", "inventory", "auth"),
-    *("gateway", "sessions", "billing", "ledger", "pricing", "reviews", "wishlist", "coupons", "loyalty"),
-    *("tracking", "returns", "invoices", "tax", "fraud", "identity", "profile", "consent", "banner"),
-    *("sitemap", "feeds", "webhook", "notifier", "audit", "geocoder", "weather", "rates", "quotes"),
-    *("vouchers", "stores", "labels", "customs"),
+    *("frontend", "cartd", "payments", "adserver", "emailer", "currencyd", "shipper", "inventory", "authd"),
+    *(
+        "gatewayd",
+        "sessiond",
+        "billing",
+        "accounting",
+        "pricing",
+        "reviews",
+        "wishlist",
+        "coupons",
+        "loyalty",
+    ),
+    *("trackerd", "returnsd", "invoices", "taxes", "fraudwatch", "identityd", "profiler", "consentd"),
+    *("bannerd", "sitemap", "feeder", "webhook", "notifier", "auditor", "geocoder", "weatherd", "ratesd"),
+    *("quoter", "vouchers", "storefinder", "labeler", "customsd", "greeter", "suggester"),
 )
 AGENTS = ("kube-proxy", "node-exporter", "fluent-bit", "csi-node")
 HOUR = 3600

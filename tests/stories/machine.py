@@ -61,6 +61,8 @@ class StoryNode:
     has_api: bool = True
     ahead_ms: int = 0
     """How much its clock is ahead of the right time."""
+    story: str = ""
+    """So that two stories of one seed differ."""
     gaps: list[tuple[int, int]] = field(default_factory=list)
     """Seconds in which no agent ran."""
     lives: list[Life] = field(default_factory=list)
@@ -68,7 +70,7 @@ class StoryNode:
     random: Random = field(init=False)
 
     def __post_init__(self) -> None:
-        self.random = np.random.default_rng(int(digest(self.name, self.seed)[:15], 16))
+        self.random = np.random.default_rng(int(digest(self.story, self.name, self.seed)[:15], 16))
 
     @property
     def start_ms(self) -> int:
@@ -125,6 +127,10 @@ class StoryNode:
         noise = noise or choose_noise(self.random)
         for name, level in DEFAULTS.items():
             shape = shapes.get(name, level)
+            if isinstance(shape, np.ndarray):
+                # Drawn second by second: as it is.
+                life.demand[name] = np.maximum(shape[life.seconds], 0.0)
+                continue
             level_there: Any = (
                 shape if isinstance(shape, int | float) else spread(shape, self.seconds)[life.seconds]
             )
@@ -132,6 +138,13 @@ class StoryNode:
                 life.demand[name] = level_there * wobble(self.random, count, 0.01)
             else:
                 life.demand[name] = level_there * noise(self.random, count)
+
+    def rest_of_memory(self, share: float) -> float:
+        """How much one more may hold so that all together hold this share of the node."""
+        held = self._sum((life, life.demand["anon"]) for life in self.lives).mean()
+        # A node is bought for what it runs: a power of two that leaves half of it free.
+        self.memory_bytes = max(self.memory_bytes, 2.0 ** math.ceil(math.log2(2 * held)))
+        return float(share * self.memory_bytes - held - KERNEL_BYTES)
 
     # -- what they get ------------------------------------------------------------
 

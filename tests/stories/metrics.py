@@ -12,6 +12,7 @@ from nodescope.base.block import Floats
 from nodescope.base.cgroup_metrics import BY_V2_NAME
 from nodescope.base.entity import NODE, Entity
 from nodescope.base.metric import Kind, Metric
+from nodescope.collect.sources import filesystem, network, pod
 
 # USER_HZ of every Linux of ours.
 TICKS = 100
@@ -21,8 +22,8 @@ PERIOD_USEC = 100_000.0
 FILESYSTEM_BYTES = 200e9
 
 
-def metric(name: str, kind: Kind, unit: str = "", scale: float = 1.0) -> Metric:
-    return Metric(name, kind, f"{name} as the kernel has it.", unit=unit, scale=scale)
+def metric(name: str, kind: Kind, sentence: str, unit: str = "", scale: float = 1.0) -> Metric:
+    return Metric(name, kind, sentence, unit=unit, scale=scale)
 
 
 CONTAINER = {
@@ -53,29 +54,32 @@ CONTAINER = {
         "pids.current",
     )
 }
-POD = {
-    name: metric(f"pod.network.{name}", "counter", "bytes") for name in ("receive_bytes", "transmit_bytes")
+FLOWS = ("receive_bytes", "transmit_bytes")
+POD = {name: one for name in FLOWS for one in pod.TABLE.metrics if one.name == f"pod.network.{name}"}
+NETWORK = {name: one for name in FLOWS for one in network.rows().values() if one.name == f"network.{name}"}
+FILESYSTEM = {
+    name: one
+    for name in ("size", "free", "available")
+    for one in filesystem.TABLE.metrics
+    if one.name == f"filesystem.{name}"
 }
 CPU = {
-    name: metric(f"cpu.{name}", "counter", "seconds", 0.01) for name in ("user", "system", "idle", "iowait")
+    name: metric(f"cpu.{name}", "counter", "Seconds the CPUs spent in each mode.", "seconds", 0.01)
+    for name in ("user", "system", "idle", "iowait")
 }
 NODE_ROWS = {
-    "load": metric("cpu.load_1m", "gauge"),
+    "load": metric("cpu.load_1m", "gauge", "Load average over 1 minute."),
     **{
-        name: metric(f"memory.{name}", "gauge", "bytes", 1024)
+        name: metric(f"memory.{name}", "gauge", f"{name} as meminfo has it.", "bytes", 1024)
         for name in ("MemTotal", "MemAvailable", "AnonPages", "Cached")
     },
-    "oom_kill": metric("vmstat.oom_kill", "counter"),
+    "oom_kill": metric("vmstat.oom_kill", "counter", "oom_kill as vmstat has it, since boot."),
 }
 DISK = {
-    "read": metric("disk.sectors_read", "counter", "bytes", SECTOR),
-    "written": metric("disk.sectors_written", "counter", "bytes", SECTOR),
-    "busy": metric("disk.io_ms", "counter", "seconds", 0.001),
+    "read": metric("disk.sectors_read", "counter", "Bytes read.", "bytes", SECTOR),
+    "written": metric("disk.sectors_written", "counter", "Bytes written.", "bytes", SECTOR),
+    "busy": metric("disk.io_ms", "counter", "Time with a request in flight.", "seconds", 0.001),
 }
-NETWORK = {
-    name: metric(f"network.{name}", "counter", "bytes") for name in ("receive_bytes", "transmit_bytes")
-}
-FILESYSTEM = {name: metric(f"filesystem.{name}", "gauge", "bytes") for name in ("size", "free", "available")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +192,13 @@ def node_tables(node: StoryNode) -> Iterator[Table]:
     }
     yield Table(NODE, 0, join(NODE_ROWS, values))
     for what in ("cpu", "io", "memory"):
-        row = metric(f"pressure.{what}.some.total", "counter", "seconds", 1e-6)
+        row = metric(
+            f"pressure.{what}.some.total",
+            "counter",
+            f"Time tasks were stalled on {what}, since boot.",
+            "seconds",
+            1e-6,
+        )
         yield Table(NODE, 0, {row.name: (row, count(totals[f"pressure_{what}"] * MICROSECONDS, 1e9))})
     yield from device_tables(node)
 

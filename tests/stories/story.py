@@ -42,7 +42,7 @@ class Story:
     on: str = BUSY
     """What runs beside it."""
     containers: int = 100
-    small: int = 14
+    small: int = 10
     """How many containers a small node has, in the short form."""
 
 
@@ -69,7 +69,7 @@ class Scene:
         return round(self.story.hours * HOUR)
 
     def add_node(self, name: str, seconds: int | None = None) -> StoryNode:
-        node = StoryNode(name, self.seed, seconds or self.seconds, self.end_ms)
+        node = StoryNode(name, self.seed, seconds or self.seconds, self.end_ms, story=self.story.name)
         # Every third node has no access to the Kubernetes API.
         node.has_api = self.seed % 3 != 0
         self.nodes.append(node)
@@ -82,7 +82,7 @@ class Scene:
         if on == QUIET:
             fill_quiet(node, min(many, 20))
         elif on == CHURNING:
-            fill_churning(node, min(many, 30), 500)
+            fill_churning(node, min(many, 30), 200 if self.is_small else 500)
         else:
             fill_busy(node, many)
 
@@ -95,8 +95,7 @@ class Scene:
 
     def write(self, folder: Path) -> None:
         for node in self.nodes:
-            long = node.seconds > 2 * HOUR
-            write_archive(folder / node.name, node, has_rollups=long or not self.is_small)
+            write_archive(folder / node.name, node, is_short=self.is_small and node.seconds <= 2 * HOUR)
 
 
 def build_scene(story: Story, seed: int, folder: Path, *, is_small: bool) -> tuple[Scene, Sequence[Question]]:

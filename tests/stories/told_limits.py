@@ -17,12 +17,17 @@ def cache_at_limit(scene: Scene) -> Iterator[Question]:
     """Page cache fills the limit, as it should: 60 of 500 MiB cannot be given back."""
     node = scene.node
     node.run(
-        Workload("files", memory_limit=500 * MIB), cpu=0.2, anon=60 * MIB, file=2 * GIB, noise=white, read=8e6
+        Workload("filesrv", memory_limit=500 * MIB),
+        cpu=0.2,
+        anon=60 * MIB,
+        file=2 * GIB,
+        noise=white,
+        read=8e6,
     )
     scene.fill()
 
     def put(agent: Agent) -> Verdict:
-        answer = agent.call("summarize_container", container="files", node=node.name)
+        answer = agent.call("summarize_container", container="filesrv", node=node.name)
         if answer.is_unsure:
             return none(answer.headline)
         alarms = [one for one in answer.findings if is_alarm(one)]
@@ -31,7 +36,7 @@ def cache_at_limit(scene: Scene) -> Iterator[Question]:
             return wrong(f"an alarm without a word of cache: {told[:300]}")
         return RIGHT
 
-    yield Question("Is files about to be killed for memory?", put)
+    yield Question("Is filesrv about to be killed for memory?", put)
 
 
 def is_alarm(finding: dict[str, object]) -> bool:
@@ -49,17 +54,17 @@ def is_alarm(finding: dict[str, object]) -> bool:
 def anon_at_limit(scene: Scene) -> Iterator[Question]:
     """The same share of the limit, and nothing of it can be given back."""
     node = scene.node
-    node.run(Workload("files", memory_limit=500 * MIB), cpu=0.2, anon=488 * MIB, file=4 * MIB, noise=white)
+    node.run(Workload("filesrv", memory_limit=500 * MIB), cpu=0.2, anon=488 * MIB, file=4 * MIB, noise=white)
     scene.fill()
 
     def put(agent: Agent) -> Verdict:
-        answer = agent.call("summarize_container", container="files", node=node.name)
+        answer = agent.call("summarize_container", container="filesrv", node=node.name)
         if answer.is_unsure:
             return none(answer.headline)
         alarms = [one for one in answer.findings if is_alarm(one)]
         return RIGHT if alarms else wrong(f"no warning: {answer.headline}")
 
-    yield Question("Is files about to be killed for memory?", put)
+    yield Question("Is filesrv about to be killed for memory?", put)
 
 
 def own_limit(scene: Scene) -> Iterator[Question]:
@@ -103,10 +108,9 @@ def who_is_throttled(scene: Scene) -> Iterator[Question]:
 def full_node(scene: Scene) -> Iterator[Question]:
     """Memory is nearly all used, by one that cannot give it back."""
     node = scene.node
-    node.run(
-        Workload("warehouse", "StatefulSet", "data"), cpu=0.5, anon=0.78 * node.memory_bytes, file=1 * GIB
-    )
     scene.fill()
+    rest = node.rest_of_memory(0.9)
+    node.run(Workload("warehouse", "StatefulSet", "data"), cpu=0.5, anon=rest, file=1 * GIB)
 
     def put(agent: Agent) -> Verdict:
         if agent.has("summarize_node"):
@@ -137,15 +141,17 @@ def oversized(scene: Scene) -> Iterator[Question]:
             return none(answer.headline)
         if answer.status != "found":
             return wrong(f"a day is enough: {answer.headline}")
-        values = answer.all_numbers(of="reports")
-        peak = node.peak("cpu", "reports")
-        is_sized = any(0.8 * 0.2 <= value <= max(2.2 * peak, 1.5) for value in cpu_values(answer, "reports"))
+        values = answer.all_numbers(of="reportgen")
+        peak = node.peak("cpu", "reportgen")
+        is_sized = any(
+            0.8 * 0.2 <= value <= max(2.2 * peak, 1.5) for value in cpu_values(answer, "reportgen")
+        )
         saved = any(2.0 <= value <= 4.0 for value in values)
-        if not names_in(answer.told, ["reports"]):
-            return wrong(f"reports is not told: {answer.headline}")
+        if not names_in(answer.told, ["reportgen"]):
+            return wrong(f"reportgen is not told: {answer.headline}")
         return RIGHT if is_sized and saved else wrong(f"{values}: {answer.headline}")
 
-    yield Question("Right-size reports: what should its CPU and memory limits be?", put)
+    yield Question("Right-size reportgen: what should its CPU and memory limits be?", put)
 
 
 def cpu_values(answer: Answer, name: str) -> list[float]:
@@ -162,7 +168,7 @@ def cpu_values(answer: Answer, name: str) -> list[float]:
     return answer.numbers(*keys, *more, "cpu_limit_recommended", "cpu_request_recommended", of=name)
 
 
-def ask_rightsize(agent: Agent, node: StoryNode, container: str | None = "reports") -> Answer:
+def ask_rightsize(agent: Agent, node: StoryNode, container: str | None = "reportgen") -> Answer:
     if agent.has("rightsize"):
         known = {"container": container, "workload": container, "node": node.name}
         return agent.call("rightsize", **known)
@@ -171,7 +177,7 @@ def ask_rightsize(agent: Agent, node: StoryNode, container: str | None = "report
 
 def size_for_a_day(scene: Scene) -> StoryNode:
     node = scene.node
-    work = Workload("reports", cpu_limit=4, memory_limit=8 * GIB, namespace="finance")
+    work = Workload("reportgen", cpu_limit=4, memory_limit=8 * GIB, namespace="finance")
     node.run(work, cpu=pulses(3600, 120, 0.15, 0.45), anon=500 * MIB, file=80 * MIB, noise=white)
     scene.fill()
     return node
@@ -189,7 +195,7 @@ def too_short(scene: Scene) -> Iterator[Question]:
             return RIGHT
         return wrong(f"sized after three hours: {answer.headline}")
 
-    yield Question("Right-size reports: what should its limits be?", put)
+    yield Question("Right-size reportgen: what should its limits be?", put)
 
 
 STORIES = (

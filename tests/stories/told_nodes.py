@@ -10,6 +10,8 @@ from tests.stories.machine import StoryNode, step
 from tests.stories.noise import white
 from tests.stories.story import MINUTE, QUIET, Question, Scene, Story
 
+from nodescope.base.block import Floats
+
 AHEAD_MS = 47 * 60_000
 NODES = ("node-a", "node-b", "node-c")
 
@@ -72,32 +74,32 @@ def gap(scene: Scene) -> Iterator[Question]:
     start = scene.second(0.3, 0.5)
     node.gaps.append((start, start + 10 * MINUTE))
     level = float(scene.random.uniform(0.7, 1.1))
-    node.run(Workload("billing-api", memory_limit=1 * GIB), cpu=level, noise=white)
+    node.run(Workload("tariffd", memory_limit=1 * GIB), cpu=level, noise=white)
     scene.fill()
 
     def put(agent: Agent) -> Verdict:
-        answer = agent.call("summarize_container", container="billing-api", node=node.name)
+        answer = agent.call("summarize_container", container="tariffd", node=node.name)
         if answer.is_unsure:
             return none(answer.headline)
         cpu = [one for one in answer.findings if one.get("metric") == "cpu" and one.get("kind") == "summary"]
         values = answer.numbers("avg", "mean", "use")
-        if not any_near(values, node.use("billing-api"), 0.06):
-            return wrong(f"{node.use('billing-api'):.3f} is not among {values[:6]}: {answer.headline}")
+        if not any_near(values, node.use("tariffd"), 0.06):
+            return wrong(f"{node.use('tariffd'):.3f} is not among {values[:6]}: {answer.headline}")
         if any((one.get("evidence") or {}).get("min") == 0 for one in cpu):
             return wrong(f"zero cores in a gap: {cpu}")
         return RIGHT
 
     def did_it_fall(agent: Agent) -> Verdict:
         answer = agent.call(
-            "analyze_container", container="billing-api", study="changepoint", metric="cpu", node=node.name
+            "analyze_container", container="tariffd", study="changepoint", metric="cpu", node=node.name
         )
         if answer.is_unsure:
             return none(answer.headline)
         falls = [one for one in answer.findings if one.get("metric") == "cpu" and is_to_nothing(one)]
         return wrong(f"a gap is told as a fall: {falls[0]['sentence']}") if falls else RIGHT
 
-    yield Question("How much CPU does billing-api use on average?", put)
-    yield Question("Did the CPU of billing-api fall?", did_it_fall)
+    yield Question("How much CPU does tariffd use on average?", put)
+    yield Question("Did the CPU of tariffd fall?", did_it_fall)
 
 
 def is_to_nothing(finding: dict[str, object]) -> bool:
@@ -106,13 +108,24 @@ def is_to_nothing(finding: dict[str, object]) -> bool:
     return isinstance(after, int | float) and after < 0.05
 
 
+Fall = Callable[[Floats, int], Floats]
+COURSES: tuple[Fall, ...] = (
+    # A straight fall to nearly nothing, with short bursts.
+    lambda second, at: np.interp(second, [at, at + 400], [3.0, 0.02]) + np.where(second % 97 < 2, 0.4, 0.0),
+    # Bursts that fade, each from its own height.
+    lambda second, at: 3.0 * np.exp(-((second - at) % 700) / 90) + 0.02,
+    # A rise, and a sudden end.
+    lambda second, at: np.where(second < at, 0.05 + 2.5 * second / at, 0.02),
+)
+
+
 def cooling(scene: Scene) -> Iterator[Question]:
-    """High, then a straight fall to nearly nothing: a fitted line goes below zero, the samples do not."""
+    """A fitted line goes below zero or above every sample; the samples do not."""
     node = scene.node
     second = np.arange(node.seconds, dtype=np.float64)
     at = scene.second(0.4, 0.5)
-    path = np.interp(second, [at, at + 400], [3.0, 0.02]) + np.where(second % 97 < 2, 0.4, 0.0)
-    node.run(Workload("spindown"), cpu=path, noise=white)
+    path = COURSES[scene.seed % len(COURSES)](second, at) * white(node.random, node.seconds)
+    node.run(Workload("spindown"), cpu=path)
     scene.fill()
 
     def put(study: str) -> Question:
@@ -139,8 +152,8 @@ def written_times(scene: Scene) -> Iterator[Question]:
     """14:05, -1h30m, now-20m, epoch milliseconds; and names as people write them."""
     node = scene.node
     at = node.seconds // 2
-    node.run(Workload("early"), cpu=step(at, 3.0, 0.1), noise=white)
-    node.run(Workload("late"), cpu=step(at, 0.1, 3.0), noise=white)
+    node.run(Workload("dawn"), cpu=step(at, 3.0, 0.1), noise=white)
+    node.run(Workload("dusk"), cpu=step(at, 0.1, 3.0), noise=white)
     scene.fill()
     # Half an hour before the end, in several ways.
     later = at + 60
@@ -164,7 +177,7 @@ def who_is_late(scene: Scene, arguments: dict[str, str]) -> Callable[[Agent], Ve
         if answer.is_unsure:
             return none(answer.headline)
         first = answer.first_named(scene.node.workloads)
-        return RIGHT if first == "late" else wrong(f"{first} is first, not late: {answer.headline}")
+        return RIGHT if first == "dusk" else wrong(f"{first} is first, not dusk: {answer.headline}")
 
     return put
 

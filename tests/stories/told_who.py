@@ -74,7 +74,7 @@ def most_cpu_has_ended(scene: Scene) -> Iterator[Question]:
     """One that ended used the most of the hour; one that was there for two minutes had the highest mean then."""
     node = scene.node
     begin = scene.second(0.1, 0.3)
-    node.run(Workload("reindex", "Job", "search"), start=begin, end=begin + 1500, cpu=5.5)
+    node.run(Workload("reindex", "Job", "data"), start=begin, end=begin + 1500, cpu=5.5)
     brief = scene.second(0.8, 0.9)
     node.run(Workload("vacuum", "Job", "data"), start=brief, end=brief + 100, cpu=9.0)
     node.run(Workload("catalog"), cpu=1.4)
@@ -92,7 +92,7 @@ def most_memory(scene: Scene) -> Iterator[Question]:
     node = scene.node
     node.run(Workload("warehouse", "StatefulSet", "data"), cpu=0.4, anon=9 * GIB, file=1 * GIB)
     brief = scene.second(0.3, 0.6)
-    node.run(Workload("export", "Job", "data"), start=brief, end=brief + 60, cpu=0.5, anon=18 * GIB)
+    node.run(Workload("unloader", "Job", "data"), start=brief, end=brief + 60, cpu=0.5, anon=18 * GIB)
     node.run(Workload("catalog"), cpu=0.6, anon=4 * GIB)
     scene.fill()
 
@@ -106,15 +106,15 @@ def most_memory(scene: Scene) -> Iterator[Question]:
 def most_disk(scene: Scene) -> Iterator[Question]:
     """Who writes the most: bytes over the span, not while there."""
     node = scene.node
-    node.run(Workload("journal", "StatefulSet", "data"), cpu=0.3, write=30e6)
+    node.run(Workload("ledgerdb", "StatefulSet", "data"), cpu=0.3, write=30e6)
     begin = scene.second(0.4, 0.7)
-    node.run(Workload("dump", "Job", "data"), start=begin, end=begin + 120, cpu=0.6, write=180e6)
+    node.run(Workload("dumper", "Job", "data"), start=begin, end=begin + 120, cpu=0.6, write=180e6)
     node.run(Workload("catalog"), cpu=0.6, write=step(HOUR // 2, 2e6, 3e6))
     scene.fill()
 
     def put(agent: Agent) -> Verdict:
         answer = agent.call("top_containers", by="disk_write")
-        return judge_most(answer, scene, "journal", [node.use("journal", "write")])
+        return judge_most(answer, scene, "ledgerdb", [node.use("ledgerdb", "write")])
 
     yield Question("Which workload writes the most to disk?", put)
 
@@ -122,7 +122,7 @@ def most_disk(scene: Scene) -> Iterator[Question]:
 def least_cpu(scene: Scene) -> Iterator[Question]:
     """What is idle, and what it holds: the waste."""
     node = scene.node
-    idle = Workload("legacy", cpu_limit=6, memory_limit=8 * GIB, namespace="old")
+    idle = Workload("oldshop", cpu_limit=6, memory_limit=8 * GIB, namespace="old")
     node.run(idle, 2, cpu=0.004, anon=90 * MIB, file=10 * MIB)
     scene.fill()
 
@@ -133,7 +133,9 @@ def least_cpu(scene: Scene) -> Iterator[Question]:
         told = names_in(answer.headline, node.workloads) or [
             name for one in answer.findings[:3] for name in names_in(str(one.get("sentence")), node.workloads)
         ]
-        return RIGHT if "legacy" in told[:3] else wrong(f"told are {told[:3]}, not legacy: {answer.headline}")
+        return (
+            RIGHT if "oldshop" in told[:3] else wrong(f"told are {told[:3]}, not oldshop: {answer.headline}")
+        )
 
     yield Question("What is idle or wasted on this node?", put)
 

@@ -1,5 +1,6 @@
 """Leaks, periods and sawtooths: how far back must be looked, and what a No is worth."""
 
+import re
 from collections.abc import Iterator
 
 import numpy as np
@@ -25,6 +26,25 @@ def slope(answer: Answer) -> list[float]:
     return [3600 * one for one in answer.numbers("slope_per_second")]
 
 
+BYTES = {"KiB": 2.0**10, "MiB": 2.0**20, "GiB": 2.0**30}
+SECONDS = {"s": 1.0, "min": 60.0, "h": 3600.0}
+
+
+def judge_no(answer: Answer, rate: float) -> Verdict:
+    """A No that says what it could have seen is not wrong about what is smaller."""
+    bounds = [float(one) * BYTES[unit] for one, unit in re.findall(r"([\d.]+) ([KMG]iB)/h", answer.told)]
+    if any(bound >= rate for bound in bounds):
+        return none(f"could not have seen {rate / MIB:.0f} MiB/h: {answer.headline}")
+    return wrong(f"no leak: {answer.headline}")
+
+
+def judge_no_period(answer: Answer, seconds: float) -> Verdict:
+    told = re.findall(r"period\D*([\d.]+) (s|min|h)\b", answer.told)
+    if any(float(one) * SECONDS[unit] <= seconds for one, unit in told):
+        return none(f"could not have seen {seconds:.0f} s: {answer.headline}")
+    return wrong(f"no period: {answer.headline}")
+
+
 def ask_leak(agent: Agent, scene: Scene, name: str, **span: str) -> Answer:
     """Is it leaking? One call; and where the answer itself says to look longer, the second."""
     answer = agent.call(
@@ -36,12 +56,15 @@ def ask_leak(agent: Agent, scene: Scene, name: str, **span: str) -> Answer:
     return answer
 
 
-def leak_of(scene: Scene, start: int, end: int, before: float, after: float, noisy: float) -> None:
+def leak_of(scene: Scene, start: int, end: int, before: float, after: float) -> None:
+    """Over a slow path that wanders by some MiB within ten minutes, and comes back."""
     node = scene.node
-    path = ramp(start, end, before, after)
     second = np.arange(node.seconds, dtype=np.float64)
-    wave = 1 + noisy * (autoregressive(node.random, node.seconds) - 1)
-    node.run(Workload("api", memory_limit=4 * GIB), cpu=0.4, anon=path(second) * wave, file=20 * MIB)
+    knots = node.random.standard_normal(node.seconds // 600 + 2) * 10 * MIB
+    wander = np.interp(second, np.arange(len(knots)) * 600.0, knots)
+    hiss = node.random.standard_normal(node.seconds) * 2 * MIB
+    path = ramp(start, end, before, after)(second) + wander + hiss
+    node.run(Workload("apigw", memory_limit=4 * GIB), cpu=0.4, anon=path, file=20 * MIB)
 
 
 def late_leak(scene: Scene) -> Iterator[Question]:
@@ -50,11 +73,11 @@ def late_leak(scene: Scene) -> Iterator[Question]:
     start = node.seconds - int(scene.random.integers(45, 65)) * 60
     rate = float(scene.random.uniform(250, 500)) * MIB
     end_level = 400 * MIB + rate * (node.seconds - start) / HOUR
-    leak_of(scene, start, node.seconds, 400 * MIB, end_level, 0.05)
+    leak_of(scene, start, node.seconds, 400 * MIB, end_level)
     scene.fill()
 
     def put(agent: Agent) -> Verdict:
-        answer = ask_leak(agent, scene, "api", from_="-6h")
+        answer = ask_leak(agent, scene, "apigw", from_="-6h")
         if answer.is_unsure:
             return none(answer.headline)
         if not rises(answer):
@@ -62,41 +85,41 @@ def late_leak(scene: Scene) -> Iterator[Question]:
         ok = any_near(slope(answer), rate, 0.35)
         return RIGHT if ok else wrong(f"{slope(answer)} instead of {rate:.0f} bytes/h: {answer.headline}")
 
-    yield Question("Did api leak in the last six hours?", put)
+    yield Question("Did apigw leak in the last six hours?", put)
 
 
 def slow_leak(scene: Scene) -> Iterator[Question]:
     """Below the noise of an hour, plain over six."""
     node = scene.node
-    rate = float(scene.random.uniform(14, 22)) * MIB
-    leak_of(scene, 0, node.seconds, 500 * MIB, 500 * MIB + rate * node.seconds / HOUR, 0.25)
+    rate = float(scene.random.uniform(9, 14)) * MIB
+    leak_of(scene, 0, node.seconds, 500 * MIB, 500 * MIB + rate * node.seconds / HOUR)
     scene.fill()
 
     def put(agent: Agent) -> Verdict:
-        answer = ask_leak(agent, scene, "api")
+        answer = ask_leak(agent, scene, "apigw")
         if answer.is_unsure:
             return none(answer.headline)
         if not rises(answer):
-            return wrong(f"no leak: {answer.headline}")
+            return judge_no(answer, rate)
         ok = any_near(slope(answer), rate, 0.5)
         return RIGHT if ok else wrong(f"{slope(answer)} instead of {rate:.0f} bytes/h: {answer.headline}")
 
-    yield Question("Is api leaking memory?", put)
+    yield Question("Is apigw leaking memory?", put)
 
 
 def no_leak(scene: Scene) -> Iterator[Question]:
     """Level for six hours: a No, and what it would have seen."""
     node = scene.node
-    leak_of(scene, 0, node.seconds, 500 * MIB, 500 * MIB, 0.25)
+    leak_of(scene, 0, node.seconds, 500 * MIB, 500 * MIB)
     scene.fill()
 
     def put(agent: Agent) -> Verdict:
-        answer = ask_leak(agent, scene, "api", from_="-6h")
+        answer = ask_leak(agent, scene, "apigw", from_="-6h")
         if answer.is_unsure:
             return none(answer.headline)
         return wrong(f"a leak was invented: {answer.headline}") if rises(answer) else RIGHT
 
-    yield Question("Is api leaking memory?", put)
+    yield Question("Is apigw leaking memory?", put)
 
 
 def heap(scene: Scene) -> Iterator[Question]:
@@ -131,7 +154,9 @@ def crest(scene: Scene) -> Iterator[Question]:
     rise = float(scene.random.uniform(70, 110)) * MIB / HOUR
     limit = 1.5 * GIB + rise * 3 * HOUR
     work = Workload("jvm", memory_limit=limit)
-    node.run(work, cpu=0.5, anon=sawtooth(period, low, high, rise), file=1 * MIB, noise=white)
+    path = sawtooth(period, low, high, rise)(np.arange(node.seconds, dtype=np.float64))
+    path += node.random.standard_normal(node.seconds) * 2 * MIB
+    node.run(work, cpu=0.5, anon=path, file=1 * MIB, noise=white)
     scene.fill()
     left = (limit - (high + rise * node.seconds)) / rise
 
@@ -172,7 +197,7 @@ def period(seconds: float, width: float, words: str) -> Teller:
                 return none(answer.headline)
             told = answer.numbers("period_seconds")
             if not told:
-                return wrong(f"no period: {answer.headline}")
+                return judge_no_period(answer, seconds)
             return RIGHT if near(told[0], seconds, 0.02) else wrong(f"{told} instead of {seconds} s")
 
         yield Question(words, put)

@@ -28,8 +28,8 @@ ROUTES: Sequence[tuple[str, tuple[str, ...]]] = (
     ("Where do we waste memory?", ("rightsize", "top_containers", "memory_limit_share")),
     ("Compare this hour with the hour before", ("compare_windows",)),
     ("Is the node full?", ("summarize_node", "memory_limit_share", "filesystem")),
-    ("Does the CPU of api go up and down regularly?", ("periodicity",)),
-    ("When will the memory of api run out?", ("trend",)),
+    ("Does the CPU of apigw go up and down regularly?", ("periodicity",)),
+    ("When will the memory of apigw run out?", ("trend",)),
     ("Which pod sends the most over the network?", ("network_transmit",)),
     ("Is the disk slow?", ("pressure_io", "disk", "explain_incident")),
     ("How many restarts were there?", ("restarts", "list_containers", "summarize", "explain_incident")),
@@ -39,7 +39,7 @@ NOWHERE = ("network_receive", "network_transmit")
 
 
 def routes(scene: Scene) -> Iterator[Question]:
-    scene.node.run(Workload("api", memory_limit=1 * GIB), cpu=0.4)
+    scene.node.run(Workload("apigw", memory_limit=1 * GIB), cpu=0.4)
     scene.node.run(Workload("checkout", memory_limit=1 * GIB), cpu=0.4)
     scene.fill()
     for words, wanted in ROUTES:

@@ -166,22 +166,22 @@ def one_of_a_set(scene: Scene) -> Iterator[Question]:
 def by_cron_job(scene: Scene) -> Iterator[Question]:
     """Runs of a CronJob are pods of many names."""
     node = scene.node
-    work = Workload("backup", "CronJob", "data")
+    work = Workload("nightsave", "CronJob", "data")
     for start in range(30, node.seconds, 600):
         node.run(work, start=start, end=min(start + 70, node.seconds), cpu=1.2, anon=200 * MIB)
     scene.fill()
 
     def put(agent: Agent) -> Verdict:
-        answer = agent.call("summarize_container", container="backup", node=node.name)
+        answer = agent.call("summarize_container", container="nightsave", node=node.name)
         if answer.is_unsure:
             return none(answer.headline)
-        over = node.use("backup")
-        there = sum(life.end - life.start for life in node.of("backup")) / node.seconds
+        over = node.use("nightsave")
+        there = sum(life.end - life.start for life in node.of("nightsave")) / node.seconds
         values = [*answer.all_numbers()]
         ok = any_near(values, over, 0.12) or any_near(values, over / there, 0.12)
         return RIGHT if ok else wrong(f"neither {over:.3f} nor {over / there:.3f}: {answer.headline}")
 
-    yield Question("How much CPU does the CronJob backup use?", put)
+    yield Question("How much CPU does the CronJob nightsave use?", put)
 
 
 def restart_doubles(scene: Scene) -> Iterator[Question]:
@@ -189,13 +189,13 @@ def restart_doubles(scene: Scene) -> Iterator[Question]:
     node = scene.node
     at = scene.second(0.4, 0.6)
     level = float(scene.random.uniform(0.3, 0.6))
-    life = node.run(Workload("worker", memory_limit=1 * GIB), end=at, cpu=level)[0]
+    life = node.run(Workload("pressd", memory_limit=1 * GIB), end=at, cpu=level)[0]
     node.again(life, at + 5, cpu=2 * level)
     scene.fill()
 
     def put(agent: Agent) -> Verdict:
         answer = agent.call(
-            "analyze_container", container="worker", study="changepoint", metric="cpu", node=node.name
+            "analyze_container", container="pressd", study="changepoint", metric="cpu", node=node.name
         )
         if answer.is_unsure:
             return none(answer.headline)
@@ -206,23 +206,23 @@ def restart_doubles(scene: Scene) -> Iterator[Question]:
         is_then = any(abs(one - node.at(at)) < 60 for one in told)
         return RIGHT if is_then else wrong(f"not at {node.at(at):.0f}: {told}")
 
-    yield Question("Did the CPU of worker change?", put)
+    yield Question("Did the CPU of pressd change?", put)
 
 
 def two_windows(scene: Scene) -> Iterator[Question]:
     """Of all workloads one has changed."""
     node = scene.node
     at = scene.second(0.45, 0.55)
-    node.run(Workload("search"), 2, cpu=step(at, 0.5, 1.3))
+    node.run(Workload("finder"), 2, cpu=step(at, 0.5, 1.3))
     scene.fill()
 
     def put(agent: Agent) -> Verdict:
         answer = agent.call("compare_windows", node=node.name, **windows(scene, at))
         if answer.is_unsure:
             return none(answer.headline)
-        if answer.first_named(node.workloads) != "search":
-            return wrong(f"search is not first: {answer.headline}")
-        first = answer.finding_of("search") or {}
+        if answer.first_named(node.workloads) != "finder":
+            return wrong(f"finder is not first: {answer.headline}")
+        first = answer.finding_of("finder") or {}
         evidence = first.get("evidence") or {}
         low, high = evidence.get("a_avg"), evidence.get("b_avg")
         if low is None or high is None or not near(high / max(low, 1e-9), 2.6, RATIO_SHARE):
