@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 from tests.stories.agent import Agent, iso
 from tests.stories.answers import Verdict
-from tests.stories.archive import write_archive
-from tests.stories.background import fill_busy, fill_churning, fill_quiet
-from tests.stories.cluster import Random, digest
-from tests.stories.machine import StoryNode
+from tests.stories.generate.archive import write_archive
+from tests.stories.generate.background import fill_busy, fill_churning, fill_quiet
+from tests.stories.generate.cluster import Random, digest
+from tests.stories.generate.machine import StoryNode
 
 HOUR = 3600
 MINUTE = 60

@@ -8,9 +8,9 @@ churning node starts hundreds of jobs an hour that live for seconds.
 from typing import Any
 
 import numpy as np
-from tests.stories.cluster import GIB, MIB, Life, Workload, digest, suffix
-from tests.stories.machine import StoryNode
-from tests.stories.noise import choose_noise, white
+from tests.stories.generate.cluster import GIB, MIB, Life, Workload, digest, suffix
+from tests.stories.generate.machine import StoryNode
+from tests.stories.generate.noise import choose_noise, white
 
 # No name begins with another one, and none is a word of a sentence.
 SERVICES = (

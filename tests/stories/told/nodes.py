@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from tests.stories.agent import Agent
 from tests.stories.answers import RIGHT, Answer, Verdict, any_near, names_in, near, none, wrong
-from tests.stories.cluster import GIB, MIB, Workload
-from tests.stories.machine import StoryNode, step
-from tests.stories.noise import white
+from tests.stories.generate.cluster import GIB, MIB, Workload
+from tests.stories.generate.machine import StoryNode, step
+from tests.stories.generate.noise import white
 from tests.stories.story import MINUTE, QUIET, Question, Scene, Story
 
 from nodescope.base.block import Floats

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 import numpy as np
 from tests.stories.agent import Agent
 from tests.stories.answers import RIGHT, Answer, Verdict, any_near, near, none, wrong
-from tests.stories.cluster import GIB, MIB, Workload
-from tests.stories.machine import pulses, ramp, sawtooth
-from tests.stories.noise import autoregressive, white
+from tests.stories.generate.cluster import GIB, MIB, Workload
+from tests.stories.generate.machine import pulses, ramp, sawtooth
+from tests.stories.generate.noise import autoregressive, white
 from tests.stories.story import HOUR, QUIET, Question, Scene, Story, Teller
 
 KIND = "window"

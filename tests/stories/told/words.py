@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterator, Sequence
 
 from tests.stories.agent import Agent
 from tests.stories.answers import RIGHT, Verdict, names_in, none, wrong
-from tests.stories.cluster import GIB, MIB, Workload
-from tests.stories.machine import pulses, ramp
-from tests.stories.noise import white
+from tests.stories.generate.cluster import GIB, MIB, Workload
+from tests.stories.generate.machine import pulses, ramp
+from tests.stories.generate.noise import white
 from tests.stories.story import Question, Scene, Story
 
 KIND = "words"

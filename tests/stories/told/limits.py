@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 from tests.stories.agent import Agent
 from tests.stories.answers import RIGHT, Answer, Verdict, any_near, names_in, none, wrong
-from tests.stories.cluster import GIB, MIB, Workload
-from tests.stories.machine import StoryNode, pulses, step
-from tests.stories.noise import white
+from tests.stories.generate.cluster import GIB, MIB, Workload
+from tests.stories.generate.machine import StoryNode, pulses, step
+from tests.stories.generate.noise import white
 from tests.stories.story import QUIET, Question, Scene, Story
 
 KIND = "limits"

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from tests.stories.cluster import Life, spread
-from tests.stories.machine import StoryNode
+from tests.stories.generate.cluster import Life, spread
+from tests.stories.generate.machine import StoryNode
 
 from nodescope.base.block import Floats
 from nodescope.base.cgroup_metrics import BY_V2_NAME

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from tests.stories.cluster import Life, digest
-from tests.stories.machine import StoryNode
-from tests.stories.metrics import Table, list_tables
+from tests.stories.generate.cluster import Life, digest
+from tests.stories.generate.machine import StoryNode
+from tests.stories.generate.metrics import Table, list_tables
 
 from nodescope.base.block import Integers
 from nodescope.base.frame import EXIT, OOM_EXIT, START

@@ -5,8 +5,8 @@ from typing import Any
 
 from tests.stories.agent import Agent
 from tests.stories.answers import RIGHT, Answer, Verdict, cause_rank, names_in, none, subject_of, wrong
-from tests.stories.cluster import GIB, MIB, Life, Workload
-from tests.stories.machine import StoryNode, ramp, step
+from tests.stories.generate.cluster import GIB, MIB, Life, Workload
+from tests.stories.generate.machine import StoryNode, ramp, step
 from tests.stories.story import BUSY, CHURNING, MINUTE, QUIET, Question, Scene, Story
 
 KIND = "incidents"

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 from tests.stories.agent import Agent
 from tests.stories.answers import RIGHT, Answer, Verdict, any_near, names_in, none, wrong
-from tests.stories.background import run_job
-from tests.stories.cluster import GIB, MIB, Workload
-from tests.stories.machine import step
+from tests.stories.generate.background import run_job
+from tests.stories.generate.cluster import GIB, MIB, Workload
+from tests.stories.generate.machine import step
 from tests.stories.story import CHURNING, HOUR, Question, Scene, Story
 
 KIND = "who uses the most"

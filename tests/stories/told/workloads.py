@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import numpy as np
 from tests.stories.agent import Agent
 from tests.stories.answers import RIGHT, Answer, Verdict, any_near, names_in, near, none, wrong
-from tests.stories.cluster import GIB, MIB, Workload
-from tests.stories.machine import step
+from tests.stories.generate.cluster import GIB, MIB, Workload
+from tests.stories.generate.machine import step
 from tests.stories.story import CHURNING, MINUTE, Question, Scene, Story
 
 KIND = "identity"

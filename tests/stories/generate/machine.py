@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from tests.stories.cluster import (
+from tests.stories.generate.cluster import (
     GIB,
     MIB,
     Course,
@@ -25,7 +25,7 @@ from tests.stories.cluster import (
     spread,
     suffix,
 )
-from tests.stories.noise import Noise, choose_noise, wobble
+from tests.stories.generate.noise import Noise, choose_noise, wobble
 
 from nodescope.base.block import Floats
 
