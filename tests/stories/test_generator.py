@@ -59,7 +59,7 @@ def test_counters_never_fall_and_limits_hold(scene: tuple[Scene, Path]) -> None:
 
 
 def test_the_same_seed_makes_the_same_node(tmp_path: Path) -> None:
-    query = "SELECT metric_name, sum(value), count(*), min(epoch_ms(time)) FROM FILES GROUP BY 1 ORDER BY 1"
+    query = "SELECT metric_name, max(value), count(*), min(epoch_ms(time)) FROM FILES GROUP BY 1 ORDER BY 1"
     made = []
     for name in ("a", "b"):
         build_scene(STORIES["times-as-written"], 2, tmp_path / name, is_small=True)
