@@ -4,7 +4,7 @@ SHELL := /bin/bash
 PY := .venv/bin/python
 ARGS ?=
 
-.PHONY: help setup run test ahead lint fast real bench docs dashboards golden capture lock clean test-vm test-image fuzz eval-studies soak web manifests cluster-demo
+.PHONY: help setup run test ahead lint fast real bench docs dashboards golden capture lock clean test-vm test-image fuzz eval-studies exam soak web manifests cluster-demo
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -71,6 +71,9 @@ soak: setup ## the long runs: two hundred kills, a minute at a thousand events a
 
 eval-studies: setup ## score the studies on labelled series: make eval-studies DIR=folder
 	@$(PY) -m tools.eval_studies $(DIR) $(ARGS)
+
+exam: setup ## ask the MCP server about nodes with stories and score it: make exam ARGS="--seeds 1,2,3"
+	@$(PY) -m tools.exam $(ARGS)
 
 cluster-tools: ## build the control plane that the Kubernetes tests start
 	@tools/go-tools cluster

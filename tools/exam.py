@@ -90,6 +90,12 @@ def render_incidents(outcomes: Sequence[Outcome]) -> str:
         lines.append(
             f"the true cause first: {first / len(ranked):.1%}; of the first three: {three / len(ranked):.1%}"
         )
+    sure = [one.verdict for one in outcomes if one.verdict.confidence is not None]
+    for low, high in ((0, 0.5), (0.5, 0.8), (0.8, 0.95), (0.95, 1.01)):
+        inside = [one for one in sure if low <= (one.confidence or 0) < high]
+        if inside:
+            right = sum(one.rank == 1 for one in inside)
+            lines.append(f"confidence {low} to {min(high, 1)}: {len(inside)} told, the true cause in {right}")
     if quiet:
         lines.append(f"quiet hours with an invented incident: {invented / len(quiet):.1%}")
     return "\n".join(lines)

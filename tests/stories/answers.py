@@ -22,7 +22,9 @@ class Verdict:
     grade: Grade
     why: str = ""
     rank: int | None = None
-    """Of an incident: the place of the true cause, from 1; None where there is no such question."""
+    """Of an incident: the place of the true cause, from 1, or 0; None where there is no such question."""
+    confidence: float | None = None
+    """What the answer itself gives its first incident."""
 
 
 RIGHT = Verdict("right")

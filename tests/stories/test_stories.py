@@ -11,7 +11,15 @@ SEED = 1
 RULES = ("small", "possible", "going on")
 # These write most of a day or many nodes; `python -m tools.exam` has them.
 LONG = frozenset(
-    {"rightsize-after-a-day", "late-leak", "slow-leak", "no-leak", "period-25-minutes", "crest-reaches-limit"}
+    {"cron-is-no-news", "neighbour-ramps", "two-incidents", "deploy-in-a-node", "most-disk"}
+    | {
+        "rightsize-after-a-day",
+        "late-leak",
+        "slow-leak",
+        "no-leak",
+        "period-25-minutes",
+        "crest-reaches-limit",
+    }
 )
 SHORT = tuple(name for name in STORIES if name not in LONG)
 

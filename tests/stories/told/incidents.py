@@ -23,20 +23,27 @@ def judge_cause(answer: Answer, scene: Scene, cause: str, onset: float) -> Verdi
         return wrong(f"nothing was seen: {answer.headline}", 0)
     names = scene.node.workloads
     rank = cause_rank(answer, cause, names) or 0
-    if rank != 1:
-        named = names_in(answer.headline, names)
-        return wrong(
-            f"{cause} is at place {rank or 'none'}; headline names {named[:3]}: {answer.headline}", rank
-        )
-    first = next(one for one in answer.findings if subject_of(one, names) == cause)
+    why = f"{cause} is at place {rank or 'none'}: {answer.headline}" if rank != 1 else ""
+    why = why or fault_of(answer, cause, names) or late_by(answer, cause, onset)
+    first = next((one for one in answer.findings if subject_of(one, names)), {})
+    return Verdict("wrong" if why else "right", why, rank, first.get("confidence"))
+
+
+def fault_of(answer: Answer, cause: str, names: Sequence[str]) -> str:
+    """It is told as the one that took, and somebody as the one that lacked."""
+    first = next((one for one in answer.findings if subject_of(one, names) == cause), {})
     if str(first.get("metric", "")).startswith("pressure"):
-        return wrong(f"{cause} is told as one that waits: {first['sentence']}", rank)
+        return f"{cause} is told as one that waits: {first['sentence']}"
     if len(names_in(answer.whole, names)) < 2 and not answer.numbers("victims"):
-        return wrong(f"whom it hurt is not told: {answer.headline}", rank)
+        return f"whom it hurt is not told: {answer.headline}"
+    return ""
+
+
+def late_by(answer: Answer, cause: str, onset: float) -> str:
     told = [at for at in answer.numbers("at", "from", "onset", "since", of=cause) if at > 1e9]
     if told and min(abs(at - onset) for at in told) > ONSET_SECONDS:
-        return wrong(f"onset {onset:.0f} is not among {told}", rank)
-    return Verdict("right", rank=rank)
+        return f"onset {onset:.0f} is not among {told}"
+    return ""
 
 
 def add_victims(node: StoryNode, names: Sequence[str] = ("checkout", "finder")) -> list[Life]:
@@ -166,6 +173,123 @@ def crash_loop_is_old(scene: Scene) -> Iterator[Question]:
     yield ask_incident(scene, at + 4 * MINUTE, "etl", at)
 
 
+def cron_is_no_news(scene: Scene) -> Iterator[Question]:
+    """A job that comes every five minutes and takes its cores is no news."""
+    node = scene.node
+    add_victims(node)
+    for start in range(100, node.seconds, 300):
+        node.run(
+            Workload("collector", "CronJob", "data"), start=start, end=min(start + 20, node.seconds), cpu=4.0
+        )
+    at = take_cpu(scene)
+    scene.fill()
+    yield ask_incident(scene, at + 4 * MINUTE, "etl", at)
+
+
+def neighbour_ramps(scene: Scene) -> Iterator[Question]:
+    """It takes its cores over five minutes, not at once."""
+    node = scene.node
+    add_victims(node)
+    at = scene.second(0.4, 0.55)
+    take = float(scene.random.uniform(0.8, 1.0)) * node.cores
+    node.run(Workload("etl", namespace="batch"), cpu=ramp(at, at + 300, 0.15, take))
+    scene.fill()
+    yield ask_incident(scene, at + 6 * MINUTE, "etl", at + 150)
+
+
+def victim_restarts(scene: Scene) -> Iterator[Question]:
+    """A victim misses its probe and is restarted: a consequence."""
+    node = scene.node
+    victims = add_victims(node)
+    at = take_cpu(scene)
+    for victim in victims[:2]:
+        end = at + int(scene.random.integers(60, 150))
+        cut = slice(0, end)
+        victim.end = end
+        later = {name: values[end + 5 :] for name, values in victim.demand.items()}
+        victim.demand = {name: values[cut] for name, values in victim.demand.items()}
+        again = node.again(victim, end + 5)
+        again.demand = later
+    scene.fill()
+    yield ask_incident(scene, at + 4 * MINUTE, "etl", at)
+
+
+def two_incidents(scene: Scene) -> Iterator[Question]:
+    """One is over when the other begins; the question is about the second."""
+    node = scene.node
+    add_victims(node)
+    first, second = scene.second(0.15, 0.2), scene.second(0.6, 0.7)
+    node.run(Workload("etl", namespace="batch"), cpu=step(first, 0.15, 0.9 * node.cores, first + 400))
+    write = 1.4 * node.disk_bytes_per_second
+    work = Workload("compactor", "StatefulSet", "data")
+    node.run(work, cpu=0.4, write=step(second, 200e3, write, second + 500))
+    scene.fill()
+    yield ask_incident(scene, second + 3 * MINUTE, "compactor", second)
+
+
+def own_limit_in_an_incident(scene: Scene) -> Iterator[Question]:
+    """More work than its limit allows: nobody else took anything."""
+    node = scene.node
+    at = scene.second(0.4, 0.6)
+    work = Workload("encoder", namespace="media", cpu_limit=0.5, memory_limit=1 * GIB)
+    node.run(work, cpu=step(at, 0.25, 0.9), anon=300 * MIB)
+    scene.fill()
+
+    def put(agent: Agent) -> Verdict:
+        moment = scene.iso(at + 3 * MINUTE)
+        answer = agent.call("explain_incident", at=moment, node=node.name, container="encoder")
+        if answer.is_unsure:
+            return none(answer.headline)
+        others = [name for name in node.workloads if name != "encoder"]
+        blamed = [subject_of(one, others) for one in answer.findings[:1] if not subject_of(one, ["encoder"])]
+        if blamed and blamed[0]:
+            return wrong(f"{blamed[0]} is blamed: {answer.headline}")
+        is_told = answer.says("throttl", "quota", "cpu limit", "its limit")
+        return RIGHT if is_told else wrong(f"its own limit is not told: {answer.headline}")
+
+    yield Question(f"Why was encoder slow around {scene.iso(at + 180)}?", put)
+
+
+def correlation_names_it(scene: Scene) -> Iterator[Question]:
+    """What moved with the CPU pressure of the victim: the one that took the CPU."""
+    node = scene.node
+    node.run(Workload("checkout"), cpu=0.7)
+    path = step(scene.second(0.3, 0.4), 0.15, 0.8 * node.cores, scene.second(0.6, 0.7))
+    node.run(Workload("etl", namespace="batch"), cpu=path)
+    scene.fill()
+
+    def put(agent: Agent) -> Verdict:
+        answer = agent.call(
+            "analyze_container",
+            container="checkout",
+            study="correlation",
+            metric="pressure_cpu",
+            node=node.name,
+        )
+        if answer.is_unsure:
+            return none(answer.headline)
+        others = [name for name in node.workloads if name != "checkout"]
+        told = [name for one in answer.findings for name in names_in(str(one.get("sentence")), others)]
+        first = next(iter(names_in(answer.headline, others) or told), None)
+        return RIGHT if first == "etl" else wrong(f"{first}, not etl: {answer.headline}")
+
+    yield Question("With what does the CPU pressure of checkout move?", put)
+
+
+def what_crash_loops(scene: Scene) -> Iterator[Question]:
+    loop_crashes(scene.node)
+    scene.fill()
+
+    def put(agent: Agent) -> Verdict:
+        answer = agent.ask("Is anything in a crash loop?", node=scene.node.name)
+        if answer.is_unsure or answer.tool in ("find_metrics", "list_metrics"):
+            return none(answer.headline)
+        first = answer.first_named(scene.node.workloads)
+        return RIGHT if first == "migrator" else wrong(f"{first}, not migrator: {answer.headline}")
+
+    yield Question("Is anything in a crash loop?", put)
+
+
 def deploy_is_the_cause(scene: Scene) -> Iterator[Question]:
     """A new image of a service takes several times the CPU, and the node is full."""
     node = scene.node
@@ -287,6 +411,13 @@ STORIES = (
     Story("victim-asks-disk", "cause", victim_asks_disk),
     Story("crash-loop-is-old", KIND, crash_loop_is_old),
     Story("deploy-is-the-cause", KIND, deploy_is_the_cause),
+    Story("cron-is-no-news", KIND, cron_is_no_news),
+    Story("neighbour-ramps", KIND, neighbour_ramps),
+    Story("victim-restarts", KIND, victim_restarts),
+    Story("two-incidents", KIND, two_incidents),
+    Story("own-limit-incident", "cause", own_limit_in_an_incident, containers=40),
+    Story("correlation-names-it", "cause", correlation_names_it, containers=40),
+    Story("what-crash-loops", "words", what_crash_loops, containers=40),
     Story("oom-after-leak", KIND, killed_for_memory),
     Story("who-was-oom-killed", "words", who_was_killed, on=CHURNING),
     Story("was-anything-evicted", "words", evicted, containers=40),

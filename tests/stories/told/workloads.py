@@ -68,6 +68,23 @@ def compare_deploy(scene: Scene) -> Iterator[Question]:
     yield Question("Does catalog use more CPU since its last deploy?", put)
 
 
+def deploy_in_a_node(scene: Scene) -> Iterator[Question]:
+    """Asked for the node: the old and the new pods are one row, and the first."""
+    at = deploy(scene, 2.5, 3)
+    node = scene.node
+
+    def put(agent: Agent) -> Verdict:
+        answer = agent.call("compare_windows", node=node.name, **windows(scene, at))
+        if answer.is_unsure:
+            return none(answer.headline)
+        if answer.first_named(node.workloads) != "catalog":
+            return wrong(f"catalog is not first: {answer.headline}")
+        found = ratios(answer, "cpu")
+        return RIGHT if any_near(found, 2.5, RATIO_SHARE) else wrong(f"ratios {found}: {answer.headline}")
+
+    yield Question("What differs on the node between before and after the deploy?", put)
+
+
 def windows(scene: Scene, at: int, long: int = 15 * MINUTE) -> dict[str, str]:
     return {
         "a_from": scene.iso(at - long),
@@ -234,6 +251,7 @@ def two_windows(scene: Scene) -> Iterator[Question]:
 
 STORIES = (
     Story("deploy-doubles-cpu", KIND, compare_deploy),
+    Story("deploy-in-a-node", KIND, deploy_in_a_node),
     Story("deploy-names-image", KIND, image_is_named),
     Story("scaled-out", KIND, scaled_out, containers=40),
     Story("by-deployment", KIND, by_deployment),
