@@ -32,6 +32,8 @@ SERVICES = (
 )
 AGENTS = ("kube-proxy", "node-exporter", "fluent-bit", "csi-node")
 HOUR = 3600
+# Of the node, for one workload with all its replicas.
+LARGEST = 0.05
 
 
 def fill_quiet(node: StoryNode, containers: int) -> None:
@@ -85,8 +87,6 @@ def fill_services(node: StoryNode, containers: int, load: float) -> None:
         node.run(Workload(agent, "DaemonSet", "kube-system"), cpu=float(random.uniform(0.01, 0.05)))
         left -= 1
     shares = random.dirichlet(np.full(max(1, left), 1.5)) * load * node.cores
-    # Nobody in the background is large: the story's own are to stand out or to hide as they say.
-    shares = np.minimum(shares, 2.5 * load * node.cores / max(1, left))
     at = 0
     for name in names:
         if at >= left:
@@ -94,7 +94,9 @@ def fill_services(node: StoryNode, containers: int, load: float) -> None:
         if name in taken:
             continue
         replicas = min(left - at, int(random.integers(1, 5)))
-        run_service(node, name, replicas, float(shares[at : at + replicas].mean()))
+        # Nobody in the background is large: the story's own stand out, or hide, as the story says.
+        cores = min(float(shares[at : at + replicas].mean()), LARGEST * node.cores / replicas)
+        run_service(node, name, replicas, cores)
         at += replicas
 
 
