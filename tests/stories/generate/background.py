@@ -110,6 +110,8 @@ def run_service(node: StoryNode, name: str, replicas: int, cores: float) -> list
         str(random.choice(["shop", "platform", "web"])),
         cpu_limit=float(np.ceil(cores * 8 * 4) / 4) if has_quota else float("inf"),
         memory_limit=limit,
+        cpu_request=round(cores * 1.5, 2),
+        memory_request=limit / 2,
     )
     anon = limit * float(random.uniform(0.15, 0.45))
     flows: dict[str, Any] = {

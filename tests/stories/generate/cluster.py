@@ -43,6 +43,8 @@ class Workload:
     namespace: str = "shop"
     cpu_limit: float = math.inf
     memory_limit: float = math.inf
+    cpu_request: float = 0.0
+    memory_request: float = 0.0
     image: str = ""
 
     def image_of(self, version: str) -> str:
@@ -103,6 +105,8 @@ class Life:
         if has_api:
             app = f"app={self.workload.name}"
             details += (("restarts", str(self.restarts)), ("owner", self.owner), ("labels", app))
+            asked = {"cpu_request": self.workload.cpu_request, "memory_request": self.workload.memory_request}
+            details += tuple((name, f"{value:.15g}") for name, value in asked.items() if value)
         return Entity("container", (self.container_id,), labels, details)
 
 

@@ -58,6 +58,8 @@ class StoryNode:
     network_bytes_per_second: float = 1.25e8
     filesystem_share: Shape = 0.42
     """Of the root file system, how much is used."""
+    host_cores: Shape = 0.15
+    """What processes outside of all containers use."""
     has_api: bool = True
     ahead_ms: int = 0
     """How much its clock is ahead of the right time."""
@@ -151,7 +153,8 @@ class StoryNode:
     def settle(self) -> None:
         """Divides cores, disk, network and memory among all; fills what each used."""
         cpu = {id(life): np.minimum(life.demand["cpu"], life.workload.cpu_limit) for life in self.lives}
-        cpu_total = self._sum((life, cpu[id(life)]) for life in self.lives)
+        host = spread(self.host_cores, self.seconds)
+        cpu_total = host + self._sum((life, cpu[id(life)]) for life in self.lives)
         cpu_scale, cpu_wait = divide(cpu_total, self.cores * 0.98)
         disk_total = self._sum((life, life.demand["write"] + life.demand["read"]) for life in self.lives)
         disk_scale, disk_wait = divide(disk_total, self.disk_bytes_per_second)
@@ -165,7 +168,7 @@ class StoryNode:
             life.used["transmit"] = life.demand["transmit"] * network_scale[at]
             life.used["receive"] = life.demand["receive"] * network_scale[at]
             self._use_memory(life, keep[at], squeeze[at])
-        self._total(cpu_wait, disk_wait, squeeze)
+        self._total(host * cpu_scale, cpu_wait, disk_wait, squeeze)
 
     def _sum(self, parts: Iterable[tuple[Life, Floats]]) -> Floats:
         total = np.zeros(self.seconds)
@@ -211,11 +214,10 @@ class StoryNode:
         full = (anon + cache) >= 0.995 * limit
         life.used["limit_hits"] = np.where(full, 3.0, 0.0)
 
-    def _total(self, cpu_wait: Floats, disk_wait: Floats, squeeze: Floats) -> None:
+    def _total(self, host: Floats, cpu_wait: Floats, disk_wait: Floats, squeeze: Floats) -> None:
         for name in ("cpu", "anon", "file", *FLOWS):
             self.totals[name] = self._sum((life, life.used[name]) for life in self.lives)
-        # The host's own processes.
-        self.totals["cpu"] = np.minimum(self.totals["cpu"] + 0.15, self.cores)
+        self.totals["cpu"] = np.minimum(self.totals["cpu"] + host, self.cores)
         self.totals["pressure_cpu"] = np.clip(cpu_wait + 0.004, 0, 0.98)
         self.totals["pressure_io"] = np.clip(disk_wait + 0.001, 0, 0.98)
         self.totals["pressure_memory"] = np.clip(0.35 * squeeze, 0, 0.98)

@@ -7,6 +7,7 @@ from tests.stories.agent import Agent
 from tests.stories.answers import RIGHT, Answer, Verdict, cause_rank, names_in, none, subject_of, wrong
 from tests.stories.generate.cluster import GIB, MIB, Life, Workload
 from tests.stories.generate.machine import StoryNode, ramp, step
+from tests.stories.generate.noise import white
 from tests.stories.story import BUSY, CHURNING, MINUTE, QUIET, Question, Scene, Story
 
 KIND = "incidents"
@@ -290,6 +291,65 @@ def what_crash_loops(scene: Scene) -> Iterator[Question]:
     yield Question("Is anything in a crash loop?", put)
 
 
+def harmless_deploy(scene: Scene) -> Iterator[Question]:
+    """In the same minute another workload is deployed anew, and costs no more than before."""
+    node = scene.node
+    add_victims(node)
+    at = take_cpu(scene)
+    work = Workload("banking", namespace="web")
+    node.run(work, 3, end=at - 20, cpu=0.2)
+    node.run(work, 3, start=at - 14, version="3.0.0", cpu=0.2)
+    scene.fill()
+    yield ask_incident(scene, at + 4 * MINUTE, "etl", at)
+
+
+def small_squeeze(scene: Scene) -> Iterator[Question]:
+    """The node is only just full: the others wait for some percent of the time."""
+    node = scene.node
+    add_victims(node)
+    at, long = scene.second(0.4, 0.6), scene.second(0.15, 0.25)
+    scene.fill()
+    others = sum(float(life.demand["cpu"].mean()) for life in node.lives if life.end == node.seconds)
+    take = node.cores * float(scene.random.uniform(1.03, 1.08)) - others
+    node.run(Workload("etl", namespace="batch"), cpu=step(at, 0.15, take, at + long), noise=white)
+    yield ask_incident(scene, at + 4 * MINUTE, "etl", at)
+
+
+def brief_neighbour(scene: Scene) -> Iterator[Question]:
+    """A minute and a half, and it is over."""
+    node = scene.node
+    add_victims(node)
+    at = scene.second(0.4, 0.6)
+    long = int(scene.random.integers(75, 110))
+    node.run(Workload("etl", namespace="batch"), cpu=step(at, 0.15, 0.95 * node.cores, at + long))
+    scene.fill()
+    yield ask_incident(scene, at + 2 * MINUTE, "etl", at)
+
+
+def host_takes_cpu(scene: Scene) -> Iterator[Question]:
+    """What took the CPU is in no container: nobody may be blamed for it."""
+    node = scene.node
+    add_victims(node)
+    at, long = scene.second(0.4, 0.6), scene.second(0.15, 0.25)
+    node.host_cores = step(at, 0.15, 0.95 * node.cores, at + long)
+    scene.fill()
+
+    def put(agent: Agent) -> Verdict:
+        answer = agent.call("explain_incident", at=scene.iso(at + 4 * MINUTE), node=node.name)
+        if answer.is_unsure:
+            return none(answer.headline)
+        if answer.status == "none":
+            return wrong(f"nothing was seen: {answer.headline}")
+        causes = [str((one.get("evidence") or {}).get("cause", "")) for one in answer.findings]
+        blamed = [name for cause in causes for name in names_in(cause, node.workloads)]
+        if blamed:
+            return wrong(f"{blamed} are blamed: {answer.headline}")
+        is_said = answer.says("outside", "host", "nobody", "no container", "unknown", "not seen", "no cause")
+        return RIGHT if is_said else none(answer.headline)
+
+    yield Question(f"Services were slow around {scene.iso(at + 240)}. Who took the CPU?", put)
+
+
 def deploy_is_the_cause(scene: Scene) -> Iterator[Question]:
     """A new image of a service takes several times the CPU, and the node is full."""
     node = scene.node
@@ -414,6 +474,10 @@ STORIES = (
     Story("cron-is-no-news", KIND, cron_is_no_news),
     Story("neighbour-ramps", KIND, neighbour_ramps),
     Story("victim-restarts", KIND, victim_restarts),
+    Story("harmless-deploy-too", KIND, harmless_deploy),
+    Story("small-squeeze", KIND, small_squeeze),
+    Story("brief-neighbour", KIND, brief_neighbour),
+    Story("host-takes-cpu", "cause", host_takes_cpu),
     Story("two-incidents", KIND, two_incidents),
     Story("own-limit-incident", "cause", own_limit_in_an_incident, containers=40),
     Story("correlation-names-it", "cause", correlation_names_it, containers=40),

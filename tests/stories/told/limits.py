@@ -177,7 +177,15 @@ def ask_rightsize(agent: Agent, node: StoryNode, container: str | None = "report
 
 def size_for_a_day(scene: Scene) -> StoryNode:
     node = scene.node
-    work = Workload("reportgen", cpu_limit=4, memory_limit=8 * GIB, namespace="finance")
+    work = Workload(
+        "reportgen",
+        "Deployment",
+        "finance",
+        cpu_limit=4,
+        memory_limit=8 * GIB,
+        cpu_request=4,
+        memory_request=8 * GIB,
+    )
     node.run(work, cpu=pulses(3600, 120, 0.15, 0.45), anon=500 * MIB, file=80 * MIB, noise=white)
     scene.fill()
     return node

@@ -122,7 +122,15 @@ def most_disk(scene: Scene) -> Iterator[Question]:
 def least_cpu(scene: Scene) -> Iterator[Question]:
     """What is idle, and what it holds: the waste."""
     node = scene.node
-    idle = Workload("oldshop", cpu_limit=6, memory_limit=8 * GIB, namespace="old")
+    idle = Workload(
+        "oldshop",
+        "Deployment",
+        "old",
+        cpu_limit=6,
+        memory_limit=8 * GIB,
+        cpu_request=6,
+        memory_request=8 * GIB,
+    )
     node.run(idle, 2, cpu=0.004, anon=90 * MIB, file=10 * MIB)
     scene.fill()
 
