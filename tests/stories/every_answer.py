@@ -24,7 +24,7 @@ PEAKS = ("max", "peak")
 SPAN_TOOLS = ("top_containers", "summarize_container", "analyze_container", "compare_windows", "scan")
 NEGATIVE = re.compile(r"(?<![\w.:-])-\d+(?:\.\d+)? ?(?:cores|millicores|[KMG]iB|bytes|%)")
 # What changes by an amount may change by less than nothing.
-CHANGES = re.compile(r"\b(by|of|difference)\s+$")
+CHANGES = re.compile(r"(\b(by|of|difference)\s+|\()$")
 
 
 @dataclass(frozen=True, slots=True)

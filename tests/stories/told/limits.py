@@ -6,6 +6,7 @@ from tests.stories.agent import Agent
 from tests.stories.answers import RIGHT, Answer, Verdict, any_near, names_in, none, wrong
 from tests.stories.generate.cluster import GIB, MIB, Workload
 from tests.stories.generate.machine import StoryNode, pulses, step
+from tests.stories.generate.metrics import FILESYSTEM_BYTES
 from tests.stories.generate.noise import white
 from tests.stories.story import QUIET, Question, Scene, Story
 
@@ -131,6 +132,29 @@ def full_node(scene: Scene) -> Iterator[Question]:
     yield Question("Is the node full?", put)
 
 
+def full_disk(scene: Scene) -> Iterator[Question]:
+    """The root file system has 3 % left."""
+    node = scene.node
+    node.filesystem_share = 0.97
+    node.run(Workload("loggerd"), cpu=0.2, write=400e3)
+    scene.fill()
+
+    def put(agent: Agent) -> Verdict:
+        if agent.has("summarize_node"):
+            answer = agent.call("summarize_node", node=node.name)
+        else:
+            answer = agent.ask("Is the disk of the node full?", node=node.name)
+        if answer.is_unsure or answer.tool in ("find_metrics", "list_metrics"):
+            return none(answer.headline)
+        values = answer.all_numbers()
+        truths = (0.97, 0.03, 0.03 * FILESYSTEM_BYTES, 0.97 * FILESYSTEM_BYTES)
+        if any(any_near(values, truth, 0.01) for truth in truths):
+            return RIGHT
+        return wrong(f"97 % of the file system are not told: {answer.headline}")
+
+    yield Question("Is the disk of the node full?", put)
+
+
 def oversized(scene: Scene) -> Iterator[Question]:
     """A day of a service that uses a twentieth of its limits."""
     node = size_for_a_day(scene)
@@ -212,6 +236,7 @@ STORIES = (
     Story("throttled-by-own-limit", KIND, own_limit, on=QUIET),
     Story("who-is-throttled", "words", who_is_throttled, containers=40),
     Story("node-full", "words", full_node, containers=40),
+    Story("disk-full", "words", full_disk, containers=40),
     Story("rightsize-after-a-day", "right-sizing", oversized, hours=25, on=QUIET, containers=6, small=2),
     Story("rightsize-not-yet", "right-sizing", too_short, hours=3, on=QUIET, containers=12, small=3),
 )
