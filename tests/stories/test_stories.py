@@ -12,7 +12,15 @@ RULES = ("small", "possible", "going on")
 # These write most of a day or many nodes; `python -m tools.exam` has them.
 LONG = frozenset(
     {"harmless-deploy-too", "small-squeeze", "brief-neighbour", "host-takes-cpu"}
-    | {"disk-full", "cron-is-no-news", "neighbour-ramps", "two-incidents", "deploy-in-a-node", "most-disk"}
+    | {
+        "disk-full",
+        "quiet-hour-full",
+        "cron-is-no-news",
+        "neighbour-ramps",
+        "two-incidents",
+        "deploy-in-a-node",
+        "most-disk",
+    }
     | {
         "rightsize-after-a-day",
         "late-leak",

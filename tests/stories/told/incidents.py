@@ -440,10 +440,12 @@ def nothing_happened(scene: Scene) -> Iterator[Question]:
     for start in range(45, node.seconds, 600):
         node.run(every, start=start, end=start + 40, cpu=0.8)
     scene.fill()
-    at = scene.second(0.3, 0.7)
+    yield ask_quiet(scene, scene.second(0.3, 0.7))
 
+
+def ask_quiet(scene: Scene, at: int) -> Question:
     def put(agent: Agent) -> Verdict:
-        answer = agent.call("explain_incident", at=scene.iso(at), node=node.name)
+        answer = agent.call("explain_incident", at=scene.iso(at), node=scene.node.name)
         if answer.is_error:
             return none(answer.headline)
         told = [one for one in answer.findings if is_incident(one)]
@@ -451,7 +453,16 @@ def nothing_happened(scene: Scene) -> Iterator[Question]:
             return RIGHT
         return wrong(f"{len(told)} incidents in a quiet hour: {answer.headline}") if told else RIGHT
 
-    yield Question(f"Did anything go wrong around {scene.iso(at)}?", put)
+    return Question(f"Did anything go wrong around {scene.iso(at)}?", put)
+
+
+def always_full(scene: Scene) -> Iterator[Question]:
+    """The node is nearly full all the hour, as it was before: everybody waits a little, and nothing happens."""
+    node = scene.node
+    scene.fill()
+    others = sum(float(life.demand["cpu"].mean()) for life in node.lives if life.end == node.seconds)
+    node.run(Workload("grinder", namespace="batch"), 4, cpu=(0.93 * node.cores - others) / 4, noise=white)
+    yield ask_quiet(scene, scene.second(0.3, 0.7))
 
 
 def is_incident(finding: dict[str, object]) -> bool:
@@ -487,5 +498,6 @@ STORIES = (
     Story("was-anything-evicted", "words", evicted, containers=40),
     Story("quiet-hour-quiet", "quiet hours", nothing_happened, on=QUIET),
     Story("quiet-hour-busy", "quiet hours", nothing_happened, on=BUSY),
+    Story("quiet-hour-full", "quiet hours", always_full, on=BUSY),
     Story("quiet-hour-churn", "quiet hours", nothing_happened, on=CHURNING),
 )
