@@ -69,8 +69,8 @@ class RecordingRoot(NodeRoot):
             self.asked.update(f"{path}/{name}" for name in found)
         return found
 
-    def folders(self, path: str) -> Iterator[str]:
-        found = list(super().folders(path))
+    def folders(self, path: str, most: int | None = None) -> Iterator[str]:
+        found = list(super().folders(path, most))
         if path.startswith("var/log/"):
             self.asked.update(f"{path}/{name}" for name in found)
         return iter(found)

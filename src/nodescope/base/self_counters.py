@@ -29,6 +29,22 @@ class Histogram:
 
 
 @dataclass(slots=True)
+class ContainerCounters:
+    """What was not believed, not looked at or not measured of containers, since the agent's start."""
+
+    refused: Counter[str] = field(default_factory=Counter)
+    """Cgroups that claimed another's container or pod, by what they claimed."""
+    refused_now: dict[str, str] = field(default_factory=dict)
+    """Those that are there now: path -> sentence."""
+    cut_now: dict[str, str] = field(default_factory=dict)
+    """Who nests more cgroups than are looked into: path -> sentence."""
+    unmeasured: Counter[str] = field(default_factory=Counter)
+    """Containers that came and went between two ticks: with a last look, or without any."""
+    overflows: int = 0
+    """How often the kernel's queue of news about cgroups was full."""
+
+
+@dataclass(slots=True)
 class SamplerCounters:
     """Counters since the agent's start."""
 
@@ -45,3 +61,4 @@ class SamplerCounters:
     newest_mono_ns: int | None = None
     loop_mono_ns: int | None = None
     """When the loop last ran, whether or not it sampled."""
+    containers: ContainerCounters = field(default_factory=ContainerCounters)

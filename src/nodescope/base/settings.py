@@ -83,6 +83,14 @@ class Settings:
     never empty.
     """
 
+    kubelet_cgroup_root: str = ""
+    """
+    The cgroup below which kubelet keeps its pods, as its --cgroup-root says.
+
+    Empty means the top, or what kubelet's own command line and configuration
+    say. Pods elsewhere are measured, but not given the names of Kubernetes.
+    """
+
     pss: bool = True
     """
     Whether smaps_rollup is read for the proportional memory of containers.

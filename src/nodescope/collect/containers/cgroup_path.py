@@ -75,3 +75,9 @@ def parse_qos(path: str) -> str:
 def is_container_folder(name: str) -> bool:
     """Whether a folder's own name marks a container."""
     return _CONTAINER.fullmatch(name) is not None
+
+
+def find_container(name: str) -> str:
+    """The container id in a folder's own name; empty where there is none."""
+    match = _CONTAINER.fullmatch(name)
+    return match[2] if match else ""

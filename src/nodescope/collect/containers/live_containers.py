@@ -8,7 +8,8 @@ as one immutable snapshot.
 from dataclasses import dataclass, field
 
 from nodescope.base.entity import Entity
-from nodescope.collect.containers.cgroup_path import CgroupName
+from nodescope.collect.containers.cgroup_path import NOTHING, CgroupName, find_container, parse_cgroup_path
+from nodescope.collect.containers.standing import Standing, judge_path
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,3 +37,26 @@ class LiveContainers:
             member.cgroup.container_id: member for member in members if member.cgroup.container_id
         }
         self.members = members
+
+    def find(self, path: str) -> LiveContainer | None:
+        """
+        The innermost container that a process is in, by its path in /proc/PID/cgroup.
+
+        An id in the path is a claim only: the container of that id must stand
+        at this very place. In a cgroup namespace of our own the path begins
+        with `..` and lacks what we have in common with the process.
+        """
+        parts = [part for part in path.split("/") if part and part != ".."]
+        for end in range(len(parts), 0, -1):
+            member = self.by_container.get(find_container(parts[end - 1]))
+            if member and member.path.endswith("/".join(parts[:end])):
+                return member
+        return None
+
+    def identify(self, path: str) -> tuple[CgroupName, LiveContainer | None]:
+        """What a process' path says, as far as it is believed; and the container, if the tick has met it."""
+        member = self.find(path)
+        if member:
+            return member.cgroup, member
+        is_believed = judge_path(path.strip("/")) is Standing.NODE
+        return (parse_cgroup_path(path) if is_believed else NOTHING), None

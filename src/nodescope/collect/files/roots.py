@@ -13,6 +13,7 @@ import os
 import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -74,12 +75,13 @@ class NodeRoot:
         """The pids that a folder such as proc lists, again and again."""
         return Pidlist(self.native, self.full(path))
 
-    def folders(self, path: str) -> Iterator[str]:
-        """The names of a folder's folders; nothing when it is gone."""
+    def folders(self, path: str, most: int | None = None) -> Iterator[str]:
+        """The names of a folder's folders, `most` of them if there are more; nothing when it is gone."""
         try:
             with os.scandir(self.full(path)) as entries:
                 # cgroup and proc folders carry d_type, so this costs no stat.
-                yield from [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
+                names = (entry.name for entry in entries if entry.is_dir(follow_symlinks=False))
+                yield from list(islice(names, most))
         except OSError:
             return
 
@@ -95,6 +97,13 @@ class NodeRoot:
         except OSError:
             return None
         return links - 2 if links >= 2 else None
+
+    def owner(self, path: str) -> int | None:
+        """The user whom a file or folder belongs to; None when it is gone."""
+        try:
+            return os.stat(self.full(path)).st_uid
+        except OSError:
+            return None
 
     def inode(self, path: str) -> int | None:
         try:

@@ -80,7 +80,7 @@ class Sampler:
         context: Context,
         clock: Clock,
     ) -> None:
-        self.counters = SamplerCounters()
+        self.counters = SamplerCounters(containers=context.container_counters)
         self.interval_ns = round(context.settings.interval_seconds * 1e9)
         self.budget = Budget(context.settings.budget_ratio * context.settings.interval_seconds)
         self.outcomes: dict[str, Outcome] = {}

@@ -23,6 +23,7 @@ from nodescope.base.entity import LIMITS, NODE, Entity
 from nodescope.base.errors import SourceAbsent, SourceFailed
 from nodescope.base.frame import Event
 from nodescope.base.perf_requests import PerfRequests
+from nodescope.base.self_counters import ContainerCounters
 from nodescope.base.settings import Settings
 from nodescope.collect.containers.live_containers import LiveContainers
 from nodescope.collect.containers.names import ContainerNames
@@ -56,6 +57,7 @@ class Context:
     kubernetes: Access = field(default_factory=Access)
     perf_requests: PerfRequests = field(default_factory=PerfRequests)
     """Containers whose hardware counters somebody asked for."""
+    container_counters: ContainerCounters = field(default_factory=ContainerCounters)
 
     def limit(self, scope: str) -> int:
         """How many live series of a scope are kept."""

@@ -4,6 +4,7 @@ The processes of each container: how many, and which.
 cgroup.procs lists the direct members only; what a container nests below
 itself (systemd inside, docker in docker) is found by walking its folder,
 which is done every sixth reading. Other sources take their pids from here.
+A container that nests more than is walked has no count, and a fault says so.
 
 The batch call counts the pids of every folder and gives a check of the list;
 the list itself is looked at only when its check has changed.
@@ -15,10 +16,16 @@ from nodescope.base.block import Block, Table, Values
 from nodescope.base.entity import Entity
 from nodescope.base.errors import ParseError
 from nodescope.base.metric import Metric
-from nodescope.collect.files.batch import FileFault, FileGrid
+from nodescope.base.text import clean_text
+from nodescope.collect.files.batch import PATH_CHARACTERS, FileFault, FileGrid
 from nodescope.collect.files.layout import Pids, parse_pids
 from nodescope.collect.files.roots import Descriptors, NodeRoot
-from nodescope.collect.sources.container.cgroup_tree import member_folders
+from nodescope.collect.sources.container.cgroup_tree import (
+    NESTED_DEPTH,
+    NESTED_FOLDERS,
+    Members,
+    member_folders,
+)
 
 TABLE = Table(
     "container.processes",
@@ -42,6 +49,12 @@ LAYOUT = Pids(
 WALK_READINGS = 6
 # Enough for every container seen; a fork bomb is counted up to here.
 PIDS = 32768
+# Nested groups of all containers together: each costs an open file and a reading.
+ALL_NESTED_FOLDERS = 8192
+TOO_NESTED = (
+    f"nests more than {NESTED_FOLDERS} cgroups, or deeper than {NESTED_DEPTH}, "
+    f"or all containers nest more than {ALL_NESTED_FOLDERS}: its processes are not counted"
+)
 
 
 class ContainerPids:
@@ -54,7 +67,10 @@ class ContainerPids:
         # One row a folder; a container has one, unless it nests others.
         inner = Table("container.members", "container", ("container", "service"), LAYOUT.metrics)
         self._grid = FileGrid(inner, (LAYOUT,), root, descriptors)
-        self._folders: dict[Entity, list[str]] = {}
+        self._folders: dict[Entity, tuple[str, ...]] = {}
+        self._nested = 0
+        """Groups that containers nest in themselves, all together."""
+        self._cut: set[Entity] = set()
         self._pids: dict[Entity, tuple[int, ...]] = {}
         self._entities: tuple[Entity, ...] = ()
         self._owners = np.empty(0, dtype=np.int64)
@@ -67,31 +83,52 @@ class ContainerPids:
 
     @property
     def faults(self) -> list[FileFault]:
-        return self._grid.faults
+        cut = [FileFault(path, "cut", TOO_NESTED) for path in self.cut_paths()]
+        return self._grid.faults + cut
 
     @faults.setter
     def faults(self, faults: list[FileFault]) -> None:
         self._grid.faults = faults
 
+    def cut_paths(self) -> list[str]:
+        """Containers that nest more groups than are walked."""
+        return [clean_text(self._folders[entity][0], PATH_CHARACTERS) for entity in self._cut]
+
     # -- the set ----------------------------------------------------------
 
     def add(self, entity: Entity, folder: str) -> None:
-        self._folders[entity] = list(member_folders(self._root, folder))
-        for path in self._folders[entity]:
-            self._add_folder(path)
+        self._keep(entity, self._find(folder))
         self._look(entity)
 
-    def _add_folder(self, folder: str) -> None:
-        self._grid.add(name_row(folder), [(f"{folder}/cgroup.procs", LAYOUT)])
+    def _find(self, folder: str, known: int = 1) -> Members:
+        """A container's groups, within what is left for all; `known` of them are counted already."""
+        left = ALL_NESTED_FOLDERS - self._nested + known
+        return member_folders(self._root, folder, max(1, min(NESTED_FOLDERS, left)))
+
+    def _keep(self, entity: Entity, members: Members) -> None:
+        known = self._folders.get(entity, ())
+        for folder in set(known).difference(members.folders):
+            self._grid.remove(name_row(folder))
+        for folder in set(members.folders).difference(known):
+            self._grid.add(name_row(folder), [(f"{folder}/cgroup.procs", LAYOUT)])
+        self._nested += len(members.folders) - (len(known) or 1)
+        self._folders[entity] = members.folders
+        (self._cut.add if members.is_cut else self._cut.discard)(entity)
 
     def remove(self, entity: Entity) -> None:
-        for folder in self._folders.pop(entity, ()):
+        folders = self._folders.pop(entity, ())
+        for folder in folders:
             self._grid.remove(name_row(folder))
+        self._nested -= max(0, len(folders) - 1)
+        self._cut.discard(entity)
         self._pids.pop(entity, None)
 
     def replace(self, old: Entity, new: Entity) -> None:
         self._folders[new] = self._folders.pop(old)
         self._pids[new] = self._pids.pop(old, ())
+        if old in self._cut:
+            self._cut.remove(old)
+            self._cut.add(new)
 
     def arrange(self, entities: tuple[Entity, ...]) -> None:
         self._entities = entities
@@ -131,23 +168,18 @@ class ContainerPids:
             _, first = np.unique(self._owners, return_index=True)
             unread = first[np.isnan(counts[first])]
             sums[self._owners[unread]] = np.nan
+        if self._cut:
+            sums[[number for number, entity in enumerate(self._entities) if entity in self._cut]] = np.nan
         return sums
 
     def _walk(self) -> None:
         """Folders that a container made or removed inside itself."""
         changed = False
-        for entity, known in self._folders.items():
-            found = list(member_folders(self._root, known[0]))
-            if found == known:
-                continue
-            changed = True
-            for folder in known:
-                if folder not in found:
-                    self._grid.remove(name_row(folder))
-            for folder in found:
-                if folder not in known:
-                    self._add_folder(folder)
-            self._folders[entity] = found
+        for entity, known in list(self._folders.items()):
+            members = self._find(known[0], len(known))
+            if members.folders != known or members.is_cut != (entity in self._cut):
+                self._keep(entity, members)
+                changed = True
         if changed:
             self.arrange(self._entities)
 
@@ -171,6 +203,8 @@ class ContainerPids:
     def close(self) -> None:
         self._grid.close()
         self._folders.clear()
+        self._cut.clear()
+        self._nested = 0
         self._pids.clear()
         self.arrange(())
         self._counts = np.empty(0)

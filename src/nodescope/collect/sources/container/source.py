@@ -21,7 +21,7 @@ lifetime. While a node has no container, its services are shown instead.
 
 import math
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass
 
 from nodescope.base.cgroup_metrics import BY_V2_NAME, list_raw_names
@@ -31,11 +31,14 @@ from nodescope.base.frame import EXIT, OOM_EXIT, START, Event
 from nodescope.base.text import clean_text
 from nodescope.collect.containers.cgroup_path import NOTHING, CgroupName, parse_cgroup_path
 from nodescope.collect.containers.live_containers import LiveContainer
-from nodescope.collect.containers.names import Name
+from nodescope.collect.containers.names import UNNAMED, Name
+from nodescope.collect.containers.standing import Standing
 from nodescope.collect.files.batch import FileGrid, ReadSegment
 from nodescope.collect.run.source import Context, Tick
+from nodescope.collect.sources.container.claims import Claims
 from nodescope.collect.sources.container.container_pids import ContainerPids
 from nodescope.collect.sources.container.discovery import Discovery
+from nodescope.collect.sources.container.kubelet_root import list_roots
 from nodescope.collect.sources.container.metrics import PARENT, CgroupFile, choose_files, make_table
 
 TIERS_BY_TABLE = {"container": 1, "container.memory_stat": 1, "container.limits": 5}
@@ -62,6 +65,7 @@ class ContainerLife:
     first_mono_ns: int
     first_at_ns: int
     folder: str
+    standing: Standing = Standing.NODE
     is_sandbox: bool = False
     first: Mapping[str, float] | None = None
     """Read at its start: it may not run until the next turn of a slow tier."""
@@ -91,6 +95,13 @@ class ContainerSource:
             self._discovery.close()
             raise SourceAbsent("no cgroup file system at /sys/fs/cgroup")
         self._paths = {hierarchy.name: hierarchy.path for hierarchy in self._discovery.hierarchies}
+        self._claims = Claims(
+            context.root,
+            {hierarchy.name: hierarchy for hierarchy in self._discovery.hierarchies},
+            context.container_counters,
+            context.clock.mono_ns,
+            list_roots(context.settings.kubelet_cgroup_root),
+        )
         self._files = choose_files(frozenset(self._paths), context.ticks_per_second)
         for table, files in self._files.items():
             layouts = tuple(file.layout for file in files)
@@ -120,7 +131,10 @@ class ContainerSource:
                 self._publish_containers()
             return ()
         with self._lock:
-            return self._apply(self._wanted(), tick)
+            another = {path for path in self._lives if self._is_another(path)}
+            for path in another:
+                self._claims.forget(path)
+            return self._apply(self._wanted(), another, tick)
 
     def _note_gone(self) -> None:
         gone = any(grid.gone_rows for grid in self._grids.values())
@@ -132,23 +146,31 @@ class ContainerSource:
             self._discovery.rescan()
 
     def _wanted(self) -> dict[str, frozenset[str]]:
-        """Paths to sample, within the scopes' limits: the longest known stay."""
-        containers = self._discovery.containers()
+        """Paths to sample, within the scopes' limits: the node's own and the longest known stay."""
+        claims = self._claims.admit(self._discovery.containers(), self._lives)
+        containers = {path: claim.hierarchies for path, claim in claims.items()}
         choice = self._context.settings.services
         wants_services = choice == "always" or (choice == "auto" and not containers)
         services = self._discovery.services() if wants_services else {}
-        wanted = self._limit(containers, "container")
-        wanted.update(self._limit(services, "service"))
+        wanted = self._limit(containers, "container", self._claims.standing)
+        wanted.update(self._limit(services, "service", lambda _: Standing.NODE))
         return wanted
 
-    def _limit(self, found: Mapping[str, frozenset[str]], scope: str) -> dict[str, frozenset[str]]:
+    def _limit(
+        self, found: Mapping[str, frozenset[str]], scope: str, standing: Callable[[str], Standing]
+    ) -> dict[str, frozenset[str]]:
         limit = self._context.limit(scope)
         known = sorted(found, key=lambda path: (path not in self._lives, path))
         self._dropped[scope] = max(0, len(known) - limit)
-        return {path: found[path] for path in known[:limit]}
+        if len(known) > limit:
+            # Stable: who is known longest stays first among those that stand alike.
+            known = sorted(known, key=standing)[:limit]
+        return {path: found[path] for path in known}
 
-    def _apply(self, wanted: Mapping[str, frozenset[str]], tick: Tick) -> list[Event]:
-        ended = [path for path in self._lives if path not in wanted or self._is_another(path)]
+    def _apply(
+        self, wanted: Mapping[str, frozenset[str]], another: Container[str], tick: Tick
+    ) -> list[Event]:
+        ended = [path for path in self._lives if path not in wanted or path in another]
         events = [self._end_life(self._lives.pop(path), tick) for path in ended]
         reopened = False
         for path, hierarchies in wanted.items():
@@ -190,9 +212,11 @@ class ContainerSource:
             tick.mono_ns,
             tick.at_ns,
             folder,
+            Standing.NODE if cgroup is NOTHING else self._claims.standing(path),
             is_sandbox,
         )
-        self._names.look_again(cgroup.pod_uid)
+        if life.standing is Standing.NODE:
+            self._names.look_again(cgroup.pod_uid)
         life.entity = self._describe(life)
         self._open(life)
         life.first = self._read_now(life)
@@ -253,7 +277,9 @@ class ContainerSource:
         if life.cgroup is NOTHING or not life.cgroup.container_id:
             labels = (("namespace", ""), ("pod", ""), ("container", ""), ("image", ""), ("id", path))
             return Entity("service", (path, life.inode), labels, (("name_source", "path"),))
-        name = self._names.lookup(life.cgroup, is_sandbox=life.is_sandbox)
+        # What somebody nests in himself is not what kubelet speaks of, whatever it is called.
+        is_own = life.standing is Standing.NODE
+        name = self._names.lookup(life.cgroup, is_sandbox=life.is_sandbox) if is_own else UNNAMED
         return Entity(
             "container",
             (life.cgroup.container_id, life.inode),
@@ -350,7 +376,9 @@ class ContainerSource:
         facts["started_at"] = life.first_at_ns / 1e9
         facts["last_look"] = "at exit" if life.last else "last tick"
         self._close(life.entity)
-        self._names.forget(life.cgroup)
+        if life.standing is Standing.NODE:
+            self._names.forget(life.cgroup)
+            self._claims.end(life.cgroup)
         kind = OOM_EXIT if facts.get("oom_kills") else EXIT
         return Event(
             kind,

@@ -7,7 +7,6 @@ another namespace must not be taken for a neighbour's.
 """
 
 from nodescope.base.text import clean_text
-from nodescope.collect.containers.cgroup_path import parse_cgroup_path
 from nodescope.collect.run.source import Context
 
 Owner = dict[str, str]
@@ -28,9 +27,8 @@ def read_owner(context: Context, pid: int) -> Owner:
 
 def read_pod(context: Context, pid: int) -> Owner:
     for line in (context.root.read_text(f"proc/{pid}/cgroup") or "").splitlines():
-        cgroup = parse_cgroup_path(line.split(":", 2)[-1])
+        cgroup, member = context.live_containers.identify(line.split(":", 2)[-1])
         if cgroup.container_id or cgroup.pod_uid:
-            member = context.live_containers.by_container.get(cgroup.container_id)
             if member:
                 known = dict(member.entity.labels)
             else:

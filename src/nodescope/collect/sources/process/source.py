@@ -29,7 +29,6 @@ from nodescope.base.errors import SourceAbsent
 from nodescope.base.frame import Event
 from nodescope.base.metric import Metric
 from nodescope.base.text import clean_text
-from nodescope.collect.containers.cgroup_path import parse_cgroup_path
 from nodescope.collect.files.batch import FileFault, ReadSegment
 from nodescope.collect.files.file_rows import FileRows
 from nodescope.collect.files.layout import ProcessStat
@@ -329,9 +328,8 @@ class ProcessSource:
         """Namespace, pod and container from /proc/PID/cgroup; empty for the host's own."""
         # Not splitlines: a cgroup's name may hold any line break but the line feed.
         for line in text.split("\n"):
-            cgroup = parse_cgroup_path(line.split(":", 2)[-1])
+            cgroup, member = self._context.live_containers.identify(line.split(":", 2)[-1])
             if cgroup.container_id:
-                member = self._context.live_containers.by_container.get(cgroup.container_id)
                 name = self._context.names.lookup(cgroup)
                 if member:
                     name_of = dict(member.entity.labels)
