@@ -6,8 +6,10 @@ import pytest
 from tests.collect.nodes import Node, at
 
 from nodescope.base.block import Block
+from nodescope.base.clock import SystemClock
 from nodescope.base.errors import SourceAbsent
 from nodescope.base.frame import Event
+from nodescope.base.self_counters import ContainerCounters
 from nodescope.base.settings import Settings
 from nodescope.collect.run.source import Context
 from nodescope.collect.sources.container.cgroup_tree import Hierarchy, find_hierarchies, walk_tree
@@ -216,7 +218,7 @@ def test_a_node_in_a_container_is_walked_and_other_insides_are_not(node: Node) -
 
 def test_without_inotify_every_refresh_walks(node: Node) -> None:
     found: list[str] = []
-    discovery = Discovery(node.root(), found.append)
+    discovery = Discovery(node.root(), found.append, SystemClock(), ContainerCounters())
     assert not discovery.watching
     assert discovery.refresh(1)
     assert discovery.containers() == {}
@@ -226,5 +228,5 @@ def test_without_inotify_every_refresh_walks(node: Node) -> None:
     node.remove(f"{BASE}/{path_of(3)}")
     discovery.refresh(3)
     assert discovery.containers() == {}
-    assert discovery._watched == {}
+    assert not any(discovery._folder_watches.values())
     discovery.close()

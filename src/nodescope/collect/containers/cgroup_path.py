@@ -81,3 +81,8 @@ def find_container(name: str) -> str:
     """The container id in a folder's own name; empty where there is none."""
     match = _CONTAINER.fullmatch(name)
     return match[2] if match else ""
+
+
+def is_pod_folder(name: str) -> bool:
+    """Whether a folder's own name marks a pod."""
+    return _POD.fullmatch(name) is not None

@@ -11,6 +11,7 @@ import os
 import select
 import struct
 from collections.abc import Iterator
+from typing import Generic, TypeVar
 
 IN_MODIFY = 0x0002
 IN_CREATE = 0x0100
@@ -25,10 +26,14 @@ IN_CLOEXEC = 0o2000000
 _HEADER = struct.Struct("iIII")
 
 
-class CgroupWatch:
-    """One inotify instance."""
+Meaning = TypeVar("Meaning")
+
+
+class CgroupWatch(Generic[Meaning]):
+    """One inotify instance, and what each of its watches stands for."""
 
     def __init__(self) -> None:
+        self._meanings: dict[int, Meaning] = {}
         self._libc = ctypes.CDLL(None, use_errno=True)
         self.descriptor = self._check(self._libc.inotify_init1(IN_NONBLOCK | IN_CLOEXEC))
         # Told when there is nothing more to wait for: no wake-ups to look whether.
@@ -45,13 +50,16 @@ class CgroupWatch:
             raise OSError(number, os.strerror(number))
         return result
 
-    def add(self, path: str, mask: int) -> int:
+    def add(self, path: str, mask: int, meaning: Meaning) -> int:
         """A watch number; OSError when the limit of watches is reached or the path is gone."""
-        return self._check(
+        number = self._check(
             self._libc.inotify_add_watch(self.descriptor, os.fsencode(path), ctypes.c_uint32(mask))
         )
+        self._meanings[number] = meaning
+        return number
 
     def remove(self, number: int) -> None:
+        self._meanings.pop(number, None)
         self._libc.inotify_rm_watch(self.descriptor, number)
 
     def wait(self) -> bool:
@@ -62,8 +70,8 @@ class CgroupWatch:
         """From another thread: end the waiting."""
         os.write(self._button, b".")
 
-    def read(self) -> Iterator[tuple[int, int, str]]:
-        """(watch number, mask, name inside the folder) of everything that happened since."""
+    def read(self) -> Iterator[tuple[Meaning | None, int, str]]:
+        """(what is watched, mask, name inside the folder) of what happened since, up to 64 KiB of it."""
         try:
             data = os.read(self.descriptor, 65536)
         except BlockingIOError:
@@ -73,7 +81,8 @@ class CgroupWatch:
             number, mask, _, length = _HEADER.unpack_from(data, offset)
             name = data[offset + _HEADER.size : offset + _HEADER.size + length].rstrip(b"\0")
             offset += _HEADER.size + length
-            yield number, mask, os.fsdecode(name)
+            known = None if mask & IN_IGNORED else self._meanings.get(number)
+            yield known, mask, os.fsdecode(name)
 
     def close(self) -> None:
         os.close(self.descriptor)

@@ -21,10 +21,10 @@ lifetime. While a node has no container, its services are shown instead.
 
 import math
 import threading
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from nodescope.base.cgroup_metrics import BY_V2_NAME, list_raw_names
+from nodescope.base.cgroup_metrics import list_raw_names
 from nodescope.base.entity import Entity
 from nodescope.base.errors import SourceAbsent
 from nodescope.base.frame import EXIT, OOM_EXIT, START, Event
@@ -32,25 +32,26 @@ from nodescope.base.text import clean_text
 from nodescope.collect.containers.cgroup_path import NOTHING, CgroupName, parse_cgroup_path
 from nodescope.collect.containers.live_containers import LiveContainer
 from nodescope.collect.containers.names import UNNAMED, Name
-from nodescope.collect.containers.standing import Standing
+from nodescope.collect.containers.standing import Standing, judge_path
 from nodescope.collect.files.batch import FileGrid, ReadSegment
 from nodescope.collect.run.source import Context, Tick
+from nodescope.collect.sources.container.births import Birth
+from nodescope.collect.sources.container.cgroup_tree import DEPTH, TENANT_FOLDERS, TENANTS_FOLDERS
 from nodescope.collect.sources.container.claims import Claims
-from nodescope.collect.sources.container.container_pids import ContainerPids
+from nodescope.collect.sources.container.container_pids import TOO_NESTED, ContainerPids
 from nodescope.collect.sources.container.discovery import Discovery
+from nodescope.collect.sources.container.facts import FACTS, Glimpses, derive_facts, derive_short_facts
 from nodescope.collect.sources.container.kubelet_root import list_roots
 from nodescope.collect.sources.container.metrics import PARENT, CgroupFile, choose_files, make_table
 
 TIERS_BY_TABLE = {"container": 1, "container.memory_stat": 1, "container.limits": 5}
-# What is kept of an ended container, by its name in cgroup v2.
-FACTS = {
-    "cpu_seconds": "cpu.stat.usage_usec",
-    "memory_bytes": "memory.current",
-    "oom_kills": "memory.events.oom_kill",
-    "memory_peak_bytes": "memory.peak",
-    "memory_limit_bytes": "memory.max",
-}
 OOM_KILLS = list_raw_names(FACTS["oom_kills"])[0]
+NOT_LOOKED_INTO = (
+    f"has more than {TENANT_FOLDERS} cgroups below it, or deeper ones than {DEPTH}, "
+    f"or all such have more than {TENANTS_FOLDERS}: not all are looked into"
+)
+# In /status.
+CUT_SHOWN = 20
 
 
 @dataclass(slots=True)
@@ -90,7 +91,8 @@ class ContainerSource:
         """OOM kills of containers that ended, by pod that still has others."""
         self._context = context
         self._names = context.names
-        self._discovery = Discovery(context.root, self._look_last)
+        self._counters = context.container_counters
+        self._discovery = Discovery(context.root, self._look_last, context.clock, self._counters)
         if not self._discovery.hierarchies:
             self._discovery.close()
             raise SourceAbsent("no cgroup file system at /sys/fs/cgroup")
@@ -108,6 +110,7 @@ class ContainerSource:
             self._grids[table] = FileGrid(
                 make_table(table, files), layouts, context.root, context.descriptors
             )
+        self._glimpses = Glimpses(context.root, self._paths, self._files)
         self._pids = ContainerPids(context.root, context.descriptors)
 
     def segments(self) -> Iterable[tuple[ReadSegment, int]]:
@@ -126,15 +129,31 @@ class ContainerSource:
         self._note_gone()
         changed = self._discovery.refresh(tick.number)
         self._names.refresh()
-        if not changed and self._names.version == self._names_version:
-            if self._pids.version != self._pids_version:
-                self._publish_containers()
-            return ()
-        with self._lock:
-            another = {path for path in self._lives if self._is_another(path)}
-            for path in another:
-                self._claims.forget(path)
-            return self._apply(self._wanted(), another, tick)
+        events: list[Event] = []
+        ended: dict[str, ContainerLife] = {}
+        if changed or self._names.version != self._names_version:
+            with self._lock:
+                events, ended = self._look_around(tick)
+        elif self._pids.version != self._pids_version:
+            self._publish_containers()
+        events += self._tell_short(self._discovery.take_short(self._lives), ended, tick)
+        self._note_cut()
+        return events
+
+    def _look_around(self, tick: Tick) -> tuple[list[Event], dict[str, ContainerLife]]:
+        another = {path for path in self._lives if self._is_another(path)}
+        for path in another:
+            self._claims.forget(path)
+        wanted = self._wanted()
+        ended = {path: life for path, life in self._lives.items() if path not in wanted or path in another}
+        return self._apply(wanted, ended, tick), ended
+
+    def _note_cut(self) -> None:
+        """Who nests more cgroups than are looked into, for /status."""
+        cut = {f"/{path}": NOT_LOOKED_INTO for path in self._discovery.cut()}
+        cut.update(dict.fromkeys(self._pids.cut_paths(), TOO_NESTED))
+        if cut or self._counters.cut_now:
+            self._counters.cut_now = {clean_text(path, 1024): cut[path] for path in sorted(cut)[:CUT_SHOWN]}
 
     def _note_gone(self) -> None:
         gone = any(grid.gone_rows for grid in self._grids.values())
@@ -167,10 +186,7 @@ class ContainerSource:
             known = sorted(known, key=standing)[:limit]
         return {path: found[path] for path in known}
 
-    def _apply(
-        self, wanted: Mapping[str, frozenset[str]], another: Container[str], tick: Tick
-    ) -> list[Event]:
-        ended = [path for path in self._lives if path not in wanted or path in another]
+    def _apply(self, wanted: Mapping[str, frozenset[str]], ended: Iterable[str], tick: Tick) -> list[Event]:
         events = [self._end_life(self._lives.pop(path), tick) for path in ended]
         reopened = False
         for path, hierarchies in wanted.items():
@@ -220,6 +236,10 @@ class ContainerSource:
         life.entity = self._describe(life)
         self._open(life)
         life.first = self._read_now(life)
+        birth = self._discovery.births.find(path)
+        if birth and birth.last:
+            # Its last process had left before this tick met it.
+            life.last = birth.last
         self._lives[path] = life
         self._note_kills(life)
         return life
@@ -345,6 +365,9 @@ class ContainerSource:
 
     def _look_last(self, path: str) -> None:
         """On the watching thread, as soon as a container's last process left."""
+        if path not in self._lives:
+            self._discovery.births.note_look(path, self._glimpses.read(path))
+            return
         with self._lock:
             life = self._lives.get(path)
             if life is not None:
@@ -363,12 +386,7 @@ class ContainerSource:
         for grid in self._grids.values():
             known.update(grid.last_row(life.entity))
         known.update(life.last or {})
-        facts: dict[str, float | str] = {}
-        for fact, v2_name in FACTS.items():
-            for name, scale in BY_V2_NAME[v2_name].raw:
-                if scale and math.isfinite(known.get(name, math.nan)):
-                    facts[fact] = known[name] * scale
-                    break
+        facts = derive_facts(known)
         missed = self._missed_kills(life, facts.get("oom_kills", 0.0))
         if missed:
             facts["oom_kills"] = float(facts.get("oom_kills", 0.0)) + missed
@@ -388,6 +406,57 @@ class ContainerSource:
             (*life.entity.labels, *life.entity.details),
             facts,
         )
+
+    # -- lives between two ticks ------------------------------------------
+
+    def _tell_short(self, over: list[Birth], ended: Mapping[str, ContainerLife], tick: Tick) -> list[Event]:
+        events: list[Event] = []
+        births = self._discovery.births
+        self._counters.unmeasured["pod"] = births.unseen_pods
+        self._counters.unmeasured["not noted"] = births.unnoted
+        for birth in over:
+            life = ended.get(birth.path)
+            lives = birth.lives - (life is not None and is_same_life(birth, life))
+            if lives > 0 and not self._is_claimed(birth):
+                self._counters.unmeasured["looked" if birth.last else "unseen"] += lives
+                events += self._describe_short(birth, lives, tick)
+        return events
+
+    def _is_claimed(self, birth: Birth) -> bool:
+        """Another container, which is there, has its id."""
+        cgroup = parse_cgroup_path(birth.path)
+        holder = self._context.live_containers.by_container.get(cgroup.container_id)
+        if holder is None or holder.path == birth.path:
+            return False
+        self._counters.refused["container"] += 1
+        return True
+
+    def _describe_short(self, birth: Birth, lives: int, tick: Tick) -> list[Event]:
+        """Its start and its end, with what is known of them."""
+        cgroup = parse_cgroup_path(birth.path)
+        standing = judge_path(birth.path, self._claims.kubelet_roots)
+        life = ContainerLife(
+            birth.path,
+            cgroup,
+            frozenset(birth.by_hierarchy),
+            Entity("container"),
+            birth.inode,
+            birth.mono_ns,
+            birth.at_ns,
+            birth.path,
+            standing,
+        )
+        if standing is Standing.NODE:
+            self._names.look_again(cgroup.pod_uid)
+        entity = self._describe(life)
+        if standing is Standing.NODE:
+            self._names.forget(cgroup)
+            self._claims.end(cgroup)
+        facts = derive_short_facts(birth, lives, tick.mono_ns)
+        kind = OOM_EXIT if facts.get("oom_kills") else EXIT
+        start = Event(START, tick.at_ns, entity.scope, entity.ids, entity.labels)
+        labels = (*entity.labels, *entity.details)
+        return [start, Event(kind, tick.at_ns, entity.scope, entity.ids, labels, facts)]
 
     # -- kills that nobody saw --------------------------------------------
 
@@ -446,3 +515,9 @@ class ContainerSource:
             for segment, _ in self.segments():
                 segment.close()
             self._lives.clear()
+
+
+def is_same_life(birth: Birth, life: ContainerLife) -> bool:
+    """Whether what was announced is what a tick had met already: it was listed before it was announced."""
+    announced = {str(one.inode) for one in birth.by_hierarchy.values() if one.inode}
+    return not announced or life.inode in announced
