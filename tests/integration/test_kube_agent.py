@@ -51,10 +51,14 @@ def test_a_container_is_named_by_the_api_server(plane: ControlPlane, root: Path)
         assert (found["namespace"], found["pod"], found["container"]) == ("default", "shop", "app")
         assert (found["image"], found["restarts"]) == ("nginx:1.17.10", "2")
         assert (found["owner"], found["labels"]) == ("Deployment/shop", "app=shop,pod-template-hash=5d4f")
+        workload = ("workload", "workload_kind", "workload_known_by")
+        assert [found[key] for key in workload] == ["shop", "Deployment", "api"]
         # A pod of another node is none of our business.
         assert agent.container(DATABASE.container("postgres"))["name_source"] == "logs"
         wait_for("the source says so", lambda: agent.source()["state"] == "ok", 15)
-        assert 'pod="shop"' in agent.get("/metrics").text
+        published = agent.get("/metrics").text
+        assert 'pod="shop"' in published
+        assert 'workload="shop",workload_kind="Deployment"' in published
 
 
 def test_a_pod_that_starts_later_is_named_within_seconds(plane: ControlPlane, root: Path) -> None:

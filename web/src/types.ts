@@ -14,6 +14,11 @@ export interface ContainerJson {
   qos_class: string | null;
   node: string;
   image: string | null;
+  workload: string;
+  workload_kind: string;
+  workload_known_by: string;
+  cpu_request: number | null;
+  memory_request: number | null;
   labels: Record<string, string>;
   restarts: number;
   first_seen: number;

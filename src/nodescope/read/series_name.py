@@ -1,9 +1,10 @@
 """What a series is called: an id for machines, a name for people."""
 
+from nodescope.base.workload import Workload, find_workload, read_details
 from nodescope.keep.label_columns import ID_COLUMNS, LABELS, OTHER_COLUMNS, Identity, Subject
 from nodescope.read.files.catalog import SHORT_CHARACTERS
 
-__all__ = ["LABELS", "Identity", "Subject", "id_of", "labels_of", "name_of", "scope_of"]
+__all__ = ["LABELS", "Identity", "Subject", "id_of", "labels_of", "name_of", "scope_of", "workload_of"]
 
 
 def scope_of(subject: Subject) -> str:
@@ -78,3 +79,18 @@ def labels_of(subject: Subject) -> dict[str, str]:
     """Names that are known of it, without the column's prefix."""
     named = {name.removeprefix("l_"): value for name, value in zip(LABELS, subject.labels) if value}
     return {**{key: value for key, value in subject.details.items() if value}, **named}
+
+
+def workload_of(subject: Subject, node: str = "") -> Workload:
+    """As the agent wrote it; in older archives from the owner that the API named, else from names."""
+    namespace, details = subject.label("l_namespace") or "", subject.details
+    return read_details(namespace, details) or find_workload(
+        namespace=namespace,
+        pod=subject.label("l_pod_name") or "",
+        container=subject.label("l_container_name") or "",
+        image=details.get("image") or "",
+        node=node or subject.label("l_node_name") or "",
+        owner=details.get("owner") or "",
+        service=subject.label("l_service") or "",
+        container_id=subject.label("l_container_id") or "",
+    )

@@ -23,7 +23,15 @@ def pod(uid: str = "u1", container_id: str = ID, **about: Any) -> dict[str, Any]
             "labels": {"app": "web"},
             **about,
         },
-        "spec": {"containers": [{"name": "app", "image": "nginx:1.17.10"}]},
+        "spec": {
+            "containers": [
+                {
+                    "name": "app",
+                    "image": "nginx:1.17.10",
+                    "resources": {"requests": {"cpu": "250m", "memory": "64Mi"}},
+                }
+            ]
+        },
         "status": {
             "containerStatuses": [
                 {
@@ -53,6 +61,7 @@ def test_a_container_has_all_that_the_server_knows() -> None:
     name = names.lookup(cgroup())
     assert (name.namespace, name.pod, name.container) == ("shop", "web-5d4f-x", "app")
     assert (name.image, name.restarts, name.source, name.labels) == ("nginx:1.17.10", "2", "kube", "app=web")
+    assert (name.cpu_request, name.memory_request) == ("0.25", "67108864")
 
 
 def test_a_sandbox_has_its_pod_s_name() -> None:
@@ -68,6 +77,16 @@ def test_the_owner_of_a_replica_set_is_told_as_its_deployment() -> None:
     assert parse_owner(owners, {"pod-template-hash": "5d4f"}) == "Deployment/web"
     assert parse_owner(owners, {}) == "ReplicaSet/web-5d4f"
     assert parse_owner([{"kind": "Node", "name": "n"}], {}) == ""
+    assert parse_owner(owners, {"rollouts-pod-template-hash": "5d4f"}) == "Rollout/web"
+
+
+def test_a_request_that_is_no_quantity_is_no_request() -> None:
+    listener, names, _ = make()
+    item = pod()
+    item["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "much", "memory": None}}
+    listener.change(item)
+    name = names.lookup(cgroup())
+    assert (name.cpu_request, name.memory_request) == ("", "")
 
 
 def test_a_pod_that_is_gone_is_forgotten_but_not_what_still_runs() -> None:

@@ -6,7 +6,9 @@ The workload of a container, and how it is known: from the API, else from names.
 """
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from nodescope.base.workload.pod_name import read_job_name, read_pod_name
 
@@ -35,6 +37,8 @@ class Workload:
         return f"{self.namespace}/{self.name}" if self.namespace else self.name
 
 
+# A node's containers keep their names; they are described again whenever one of them changes.
+@lru_cache(maxsize=8192)
 def find_workload(
     *,
     namespace: str = "",
@@ -59,6 +63,26 @@ def find_workload(
     if image:
         return Workload(namespace, name_image(image), "container", "image")
     return Workload(namespace, container_id[:SHORT_ID_CHARACTERS], "container", "id")
+
+
+def detail_workload(workload: Workload) -> tuple[tuple[str, str], ...]:
+    """As details of an entity: in the info series and in sidecars; a bare id is no workload's name."""
+    if workload.known_by == "id":
+        return ()
+    return (
+        ("workload", workload.name),
+        ("workload_kind", workload.kind),
+        ("workload_known_by", workload.known_by),
+    )
+
+
+def read_details(namespace: str, details: Mapping[str, str]) -> Workload | None:
+    """As the agent wrote it; None in archives from before."""
+    name = details.get("workload")
+    if not name:
+        return None
+    kind, known_by = details.get("workload_kind") or "", details.get("workload_known_by") or ""
+    return Workload(namespace, name, kind, known_by)
 
 
 def read_owner(namespace: str, owner: str, pod: str = "") -> Workload:

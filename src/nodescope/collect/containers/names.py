@@ -41,6 +41,10 @@ class Name:
     """What made the pod, as Kind/name."""
     labels: str = ""
     """The pod's labels, as key=value separated by commas."""
+    cpu_request: str = ""
+    """Cores that the pod's specification requests for this container."""
+    memory_request: str = ""
+    """Bytes, likewise."""
 
 
 UNNAMED = Name()

@@ -9,7 +9,8 @@ What is used of a pod, as the server writes it:
 
     {"metadata": {"name": "web-5d4f-x", "namespace": "shop", "uid": "0f4c...", "labels": {"app": "web"},
                   "ownerReferences": [{"kind": "ReplicaSet", "name": "web-5d4f", "controller": true}]},
-     "spec": {"containers": [{"name": "app", "image": "nginx:1.17.10"}]},
+     "spec": {"containers": [{"name": "app", "image": "nginx:1.17.10",
+                              "resources": {"requests": {"cpu": "250m", "memory": "64Mi"}}}]},
      "status": {"containerStatuses": [{"name": "app", "containerID": "containerd://3f1a...", "restartCount": 2}]}}
 
 The watch has a thread of its own: the tick never waits for the server, and
@@ -17,6 +18,7 @@ what was learned stays while the server is away.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from nodescope.base.block import Block, Table, make_block
@@ -28,12 +30,15 @@ from nodescope.collect.containers.live_containers import LiveContainers
 from nodescope.collect.containers.names import ContainerNames, Name
 from nodescope.collect.run.source import CallDefaults, Context
 from nodescope.kube.client import Client
+from nodescope.kube.resource_quantity import parse_resource
 from nodescope.kube.watch import ObjectWatch, WatchState
 
 STATUSES = ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses")
 CONTAINERS = ("containers", "initContainers", "ephemeralContainers")
 # Labels of one pod in an archive's column: what a person would still read.
 LABEL_CHARACTERS = 1024
+# What makes ReplicaSets, and the label in which it puts the hash that ends their names.
+TEMPLATE_HASHES = {"Deployment": "pod-template-hash", "Rollout": "rollouts-pod-template-hash"}
 REMEDY = "give its account get, list and watch on pods (a ClusterRole and its binding), or turn it off with --no-kubernetes"
 
 
@@ -107,13 +112,14 @@ def parse_pod(item: Mapping[str, Any]) -> Name:
 
 
 def parse_owner(owners: Iterable[Mapping[str, Any]], labels: Mapping[str, Any]) -> str:
-    """The controller, as Kind/name; a Deployment's ReplicaSet is told as the Deployment."""
+    """The controller, as Kind/name; a ReplicaSet is told as the Deployment (or Rollout) whose hash it ends in."""
     for owner in owners:
         if owner.get("controller"):
             kind, name = str(owner.get("kind")), str(owner.get("name"))
-            ending = f"-{labels.get('pod-template-hash')}"
-            if kind == "ReplicaSet" and name.endswith(ending):
-                return f"Deployment/{name.removesuffix(ending)}"
+            for above, label in TEMPLATE_HASHES.items():
+                ending = f"-{labels.get(label)}"
+                if kind == "ReplicaSet" and label in labels and name.endswith(ending):
+                    return f"{above}/{name.removesuffix(ending)}"
             return f"{kind}/{name}"
     return ""
 
@@ -121,24 +127,30 @@ def parse_owner(owners: Iterable[Mapping[str, Any]], labels: Mapping[str, Any]) 
 def parse_containers(item: Mapping[str, Any], pod: Name) -> Iterator[tuple[str, Name]]:
     """(container id, name) of every container that has been started."""
     spec, status = item.get("spec") or {}, item.get("status") or {}
-    images = {one.get("name"): one.get("image") for kind in CONTAINERS for one in spec.get(kind) or ()}
+    specified = {one.get("name"): one for kind in CONTAINERS for one in spec.get(kind) or ()}
     for one in (one for kind in STATUSES for one in status.get(kind) or ()):
         # containerd://<id>; empty until it is started.
         _, _, container_id = str(one.get("containerID") or "").partition("://")
         if container_id:
-            yield (
-                container_id,
-                Name(
-                    pod.namespace,
-                    pod.pod,
-                    clean_text(str(one.get("name") or "")),
-                    clean_text(str(images.get(one.get("name")) or one.get("image") or "")),
-                    "kube",
-                    str(one.get("restartCount", "")),
-                    pod.owner,
-                    pod.labels,
-                ),
-            )
+            yield container_id, name_container(pod, one, specified.get(one.get("name")) or {})
+
+
+def name_container(pod: Name, status: Mapping[str, Any], spec: Mapping[str, Any]) -> Name:
+    requests = (spec.get("resources") or {}).get("requests") or {}
+    return replace(
+        pod,
+        container=clean_text(str(status.get("name") or "")),
+        image=clean_text(str(spec.get("image") or status.get("image") or "")),
+        restarts=str(status.get("restartCount", "")),
+        cpu_request=render_request(requests.get("cpu")),
+        memory_request=render_request(requests.get("memory")),
+    )
+
+
+def render_request(quantity: object) -> str:
+    """A plain number of cores or bytes; empty where nothing is requested."""
+    value = None if quantity is None else parse_resource(quantity)
+    return "" if value is None else f"{value:.15g}"
 
 
 class KubernetesSource(CallDefaults):

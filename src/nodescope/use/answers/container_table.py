@@ -21,7 +21,12 @@ GONE_MS = 35_000
 NO_METRIC = "none"
 SORTS = ("value", "last", "max", "name", "first_seen", "last_seen")
 # Not labels of their own: they have a field in the answer, or mean nothing to a person.
-NOT_LABELS = frozenset({"id", "image", "restarts", "sandbox", "container", "name_source", "runtime"})
+NOT_LABELS = frozenset(
+    {
+        *("id", "image", "restarts", "sandbox", "container", "name_source", "runtime"),
+        *("workload", "workload_kind", "workload_known_by", "cpu_request", "memory_request"),
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,11 +7,13 @@ containers, its services stand in for them and are found in the same way.
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from math import isfinite
 
 from nodescope.base.errors import RequestRejected
 from nodescope.base.text import nearest_name
 from nodescope.base.time_range import TimeRange
-from nodescope.read.series_name import Subject, id_of, name_of, scope_of
+from nodescope.base.workload import Workload
+from nodescope.read.series_name import Subject, id_of, name_of, scope_of, workload_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +50,18 @@ class Life:
     @property
     def image(self) -> str:
         return self.subject.details.get("image") or ""
+
+    @property
+    def workload(self) -> Workload:
+        return workload_of(self.subject, self.node)
+
+    def request(self, resource: str) -> float | None:
+        """Cores (`cpu`) or bytes (`memory`) that its specification requests; None where nobody said."""
+        try:
+            value = float(self.subject.details.get(f"{resource}_request") or "nan")
+        except ValueError:
+            return None
+        return value if isfinite(value) else None
 
     @property
     def restarts(self) -> int:

@@ -227,6 +227,11 @@ def render_container(row: ContainerRow) -> Json:
         "qos_class": subject.label("l_qos_class"),
         "node": life.node,
         "image": life.image or None,
+        "workload": life.workload.name,
+        "workload_kind": life.workload.kind,
+        "workload_known_by": life.workload.known_by,
+        "cpu_request": life.request("cpu"),
+        "memory_request": life.request("memory"),
         "labels": labels_of(life),
         "restarts": life.restarts,
         "first_seen": seconds(life.first_ms),
@@ -259,8 +264,8 @@ def parse_subject(row: Json) -> Subject:
     }
     labels = tuple(None if named.get(name) is None else str(named[name]) for name in LABELS)
     details = {"labels": json.dumps(row.get("labels") or {}), "restarts": str(row.get("restarts") or 0)}
-    if row.get("image"):
-        details["image"] = str(row["image"])
+    kept = ("image", "workload", "workload_kind", "workload_known_by", "cpu_request", "memory_request")
+    details.update({key: str(row[key]) for key in kept if row.get(key) is not None})
     return Subject(labels, details, milliseconds(row["first_seen"]), milliseconds(row["last_seen"]))
 
 

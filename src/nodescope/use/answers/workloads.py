@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from nodescope.base.time_range import TimeRange
-from nodescope.base.workload import UNSURE, Workload, find_workload
+from nodescope.base.workload import UNSURE, Workload
 from nodescope.base.workload.pod_name import ALPHABET
 from nodescope.use.answers.containers import (
     Container,
@@ -29,22 +29,6 @@ from nodescope.use.answers.containers import (
 _GENERATED = re.compile(rf"(.+)-(?:[0-9]+|[{ALPHABET}]{{5}}|[0-9a-f]{{6,40}})")
 # So many names that differ only there are one workload; two may be a coincidence.
 FAMILY_LEAST = 3
-
-
-def workload_of(life: Life) -> Workload:
-    """From the API where the archive has its word, else from names."""
-    details, label = life.subject.details, life.subject.label
-    is_service = life.scope == "service"
-    return find_workload(
-        namespace=life.namespace,
-        pod=life.pod,
-        container="" if is_service else life.container_name,
-        image=life.image,
-        node=life.node,
-        owner=details.get("owner") or "",
-        service=life.name if is_service else "",
-        container_id=label("l_container_id") or life.id,
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +109,7 @@ def group_workloads(lives: Iterable[Life]) -> list[WorkloadLives]:
 
 def best_known(container: Container) -> Workload:
     """What the API said of any of its lives goes before what a name tells."""
-    found = [workload_of(life) for life in reversed(container.lives)]
+    found = [life.workload for life in reversed(container.lives)]
     return next((one for one in found if one.known_by == "api"), found[0])
 
 

@@ -1,11 +1,12 @@
 """The workload that a container belongs to: the one that all its replicas have in common."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
-from nodescope.base.workload import find_workload
+from nodescope.read.series_name import workload_of
 from nodescope.use.answers.timeseries import MeasuredSeries
 
+# What belongs to a workload; disks, cores and the node do not.
+OWNED = ("container", "pod", "process", "service")
 GROUPINGS = ("workload", "namespace", "image", "node")
 
 
@@ -24,15 +25,11 @@ class Owner:
 
 
 def owner_of(series: MeasuredSeries) -> Owner:
-    subject = series.subject
-    namespace = subject.label("l_namespace") or ""
-    pod = subject.label("l_pod_name") or ""
+    subject, node = series.subject, series.node
+    known = workload_of(subject, node)
     container = subject.label("l_container_name") or ""
-    details: Mapping[str, str] = subject.details
-    image = details.get("image", "")
-    known = find_workload(namespace=namespace, pod=pod, owner=details.get("owner", ""), node=series.node)
     scope = subject.label("l_scope") or "node"
-    parts = [part for part in (namespace, known.name) if part] or [f"({scope})"]
-    if container and container != known.name:
-        parts.append(container)
-    return Owner(series.node, namespace, "/".join(parts), image)
+    if scope not in OWNED or not known.name:
+        return Owner(node, known.namespace, f"({scope})", subject.details.get("image", ""))
+    part = f"/{container}" if container and container != known.name else ""
+    return Owner(node, known.namespace, known.full_name + part, subject.details.get("image", ""))

@@ -112,6 +112,11 @@ class ContainerJson(BaseModel):
     qos_class: str | None
     node: str
     image: str | None
+    workload: str
+    workload_kind: str
+    workload_known_by: str
+    cpu_request: float | None
+    memory_request: float | None
     labels: dict[str, str]
     restarts: int
     first_seen: float

@@ -32,7 +32,17 @@ V1_UNLIMITED = float(2**62)
 INFO = Info(
     "container_info",
     "What is known of a container; always 1.",
-    ("container_id", "pod_uid", "qos", "runtime", "name_source", "sandbox", "restarts"),
+    (
+        "container_id",
+        "pod_uid",
+        "qos",
+        "runtime",
+        "name_source",
+        "sandbox",
+        "restarts",
+        "workload",
+        "workload_kind",
+    ),
 )
 # The same file of the cgroup at the top of the tree, which counts all that happens below it.
 PARENT = "parent"

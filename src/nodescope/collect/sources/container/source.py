@@ -29,6 +29,7 @@ from nodescope.base.entity import Entity
 from nodescope.base.errors import SourceAbsent
 from nodescope.base.frame import EXIT, OOM_EXIT, START, Event
 from nodescope.base.text import clean_text
+from nodescope.base.workload import detail_workload, find_workload
 from nodescope.collect.containers.cgroup_path import NOTHING, CgroupName, parse_cgroup_path
 from nodescope.collect.containers.live_containers import LiveContainer
 from nodescope.collect.containers.names import UNNAMED, Name
@@ -296,7 +297,9 @@ class ContainerSource:
         path = clean_text("/" + life.path, 1024)
         if life.cgroup is NOTHING or not life.cgroup.container_id:
             labels = (("namespace", ""), ("pod", ""), ("container", ""), ("image", ""), ("id", path))
-            return Entity("service", (path, life.inode), labels, (("name_source", "path"),))
+            workload = find_workload(service=path)
+            details = (("name_source", "path"), *detail_workload(workload))
+            return Entity("service", (path, life.inode), labels, details)
         # What somebody nests in himself is not what kubelet speaks of, whatever it is called.
         is_own = life.standing is Standing.NODE
         name = self._names.lookup(life.cgroup, is_sandbox=life.is_sandbox) if is_own else UNNAMED
@@ -313,8 +316,22 @@ class ContainerSource:
             self._details(life, name),
         )
 
-    @staticmethod
-    def _details(life: ContainerLife, name: Name) -> tuple[tuple[str, str], ...]:
+    def _details(self, life: ContainerLife, name: Name) -> tuple[tuple[str, str], ...]:
+        workload = find_workload(
+            namespace=name.namespace,
+            pod=name.pod,
+            container=name.container,
+            image=name.image,
+            node=self._context.node,
+            owner=name.owner,
+            container_id=life.cgroup.container_id,
+        )
+        told = (
+            ("owner", name.owner),
+            ("labels", name.labels),
+            ("cpu_request", name.cpu_request),
+            ("memory_request", name.memory_request),
+        )
         return (
             ("container_id", life.cgroup.container_id),
             ("pod_uid", life.cgroup.pod_uid),
@@ -324,7 +341,8 @@ class ContainerSource:
             ("sandbox", "true" if life.is_sandbox else ""),
             ("restarts", name.restarts),
             # Only the Kubernetes API tells these.
-            *((key, value) for key, value in (("owner", name.owner), ("labels", name.labels)) if value),
+            *((key, value) for key, value in told if value),
+            *detail_workload(workload),
         )
 
     def _rename(self) -> None:

@@ -24,6 +24,8 @@ from nodescope.use.studies import StudyAnswer, correlation
 
 # What of a device's labels an answer shows: what it is, and what tells it apart.
 DEVICE_LABELS = ("uuid", "gpu_index", "name", "modelName", "vendor", "device", "pci_bus_id")
+# Details that may stand in a sentence.
+DETAILS = ("owner", "workload", "workload_kind")
 NAME_LABELS = ("l_namespace", "l_pod_name", "l_container_name", "l_qos_class")
 
 
@@ -115,7 +117,9 @@ def clean_life(life: Life, node: str) -> Life:
         clean_name(value) if value and name in NAME_LABELS else value
         for name, value in zip(LABELS, life.subject.labels)
     )
-    details = {**life.subject.details, "image": clean_name(life.image)}
+    known = life.subject.details
+    cleaned_too = {key: clean_name(known[key]) for key in DETAILS if known.get(key)}
+    details = {**known, "image": clean_name(life.image), **cleaned_too}
     cleaned = Life(life.id, "", node, Subject(labels, details, life.first_ms, life.last_ms))
     if life.scope != "container":
         return replace(cleaned, name=clean_name(life.name))
