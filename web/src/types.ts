@@ -25,6 +25,7 @@ export interface ContainerJson {
   last_seen: number;
   state: "running" | "exited" | "oom_killed";
   value: number | null;
+  over_span: number | null;
   last: number | null;
   max: number | null;
   spark: (number | null)[];
@@ -99,6 +100,7 @@ export interface InstanceJson {
   agent: string | null;
   cores: number | null;
   memory_bytes: number | null;
+  sizes: NodeSizeJson[];
   containers: number;
   limit: LimitsJson;
   problems: ProblemJson[];
@@ -130,6 +132,9 @@ export interface MetricJson {
 export interface MetricsJson { metrics: MetricJson[] }
 
 export interface MissingJson { id: string; reason: string }
+
+/** What one node has. */
+export interface NodeSizeJson { node: string; cores: number | null; memory_bytes: number | null }
 
 /** A file that is not served, or a tail that could not be had. */
 export interface ProblemJson { file: string; reason: string }

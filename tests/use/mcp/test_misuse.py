@@ -23,7 +23,6 @@ WINDOWS = {"a_from": "-20m", "a_to": "-12m", "b_from": "-10m", "b_to": "now"}
             {"container": "apii", "study": "trend", "node": "demo-1"},
             ["no container", '"api"'],
         ),
-        ("analyze_container", {"container": "api", "study": "trend"}, ["on 2 nodes", 'add "node"', "demo-2"]),
         ("analyze_container", {**API, "study": "trendy"}, ['did you mean "trend"', "periodicity"]),
         ("analyze_container", {**API, "study": "trend", "metric": "memori"}, ['"memory"', "find_metrics"]),
         ("analyze_container", {**API, "study": "trend", "metric": "gpu_power"}, ["per gpu", "find_metrics"]),

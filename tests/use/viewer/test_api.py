@@ -94,8 +94,8 @@ def test_a_panel_shows_what_the_archive_holds(viewer: Asker, archive: Path) -> N
 def test_the_busiest_come_first_and_only_eight(viewer: Asker) -> None:
     """Without a choice a panel has the eight largest, in the order of the list; the killed life goes along."""
     listed = viewer.json("/api/containers", metric="cpu", range="all")["containers"]
-    values = [one["value"] for one in listed if one["value"] is not None]
-    assert values == sorted(values, reverse=True)
+    used = [one["over_span"] for one in listed if one["over_span"] is not None]
+    assert used == sorted(used, reverse=True)
     found = viewer.json("/api/timeseries", metric="cpu", range="all")
     names = list(dict.fromkeys(one["name"] for one in listed if one["value"] is not None))[:8]
     drawn = [one["name"] for one in found["series"]]

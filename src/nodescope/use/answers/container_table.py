@@ -19,7 +19,7 @@ from nodescope.use.answers.snapshots import ServedNode, View
 GONE_MS = 35_000
 # Instead of a metric: only who there is, which costs no look at any sample.
 NO_METRIC = "none"
-SORTS = ("value", "last", "max", "name", "first_seen", "last_seen")
+SORTS = ("value", "mean", "last", "max", "name", "first_seen", "last_seen")
 # Not labels of their own: they have a field in the answer, or mean nothing to a person.
 NOT_LABELS = frozenset(
     {
@@ -129,7 +129,7 @@ def unit_of(nodes: Sequence[ServedNode], metric: str) -> str:
 
 
 def sort_key(life: Life, figure: Figure | None, sort: str) -> tuple[bool, float, str]:
-    """The largest first, what was not measured last; names from a to z."""
+    """The largest first (`value`: use over the range), what was not measured last; names from a to z."""
     if sort == "name":
         return False, 0.0, life.name
     if sort in ("first_seen", "last_seen"):
@@ -137,7 +137,8 @@ def sort_key(life: Life, figure: Figure | None, sort: str) -> tuple[bool, float,
         return False, -float(moment), life.id
     if figure is None:
         return True, 0.0, life.name
-    return False, -{"value": figure.value, "last": figure.last, "max": figure.most}[sort], life.id
+    by = {"value": figure.over_span, "mean": figure.value, "last": figure.last, "max": figure.most}
+    return False, -by[sort], life.id
 
 
 def state_of(life: Life, ends: dict[str, str], newest_ms: int) -> str:

@@ -15,6 +15,9 @@ from nodescope.base.time_range import TimeRange
 from nodescope.base.workload import Workload
 from nodescope.read.series_name import Subject, id_of, name_of, scope_of, workload_of
 
+# A life whose first and last sample are one was there for a second.
+SAMPLE_MS = 1000
+
 
 @dataclass(frozen=True, slots=True)
 class Life:
@@ -88,9 +91,11 @@ def make_life(subject: Subject, node: str, suffix: str = "") -> Life:
 
 @dataclass(frozen=True, slots=True)
 class Container:
-    """One name in one pod, and its lives, oldest first."""
+    """One name in one pod, or in all pods of a workload, and its lives, oldest first."""
 
     lives: tuple[Life, ...]
+    title: str = ""
+    """The workload's name, where its lives are of a workload."""
 
     @property
     def newest(self) -> Life:
@@ -101,8 +106,17 @@ class Container:
         return self.newest.node
 
     @property
+    def nodes(self) -> tuple[str, ...]:
+        return tuple(sorted({life.node for life in self.lives}))
+
+    @property
+    def pods(self) -> tuple[str, ...]:
+        """Oldest first; empty where it is in no pod."""
+        return tuple(dict.fromkeys(life.pod for life in self.lives if life.pod))
+
+    @property
     def name(self) -> str:
-        return self.newest.name
+        return self.title or self.newest.name
 
     @property
     def full_name(self) -> str:
@@ -119,8 +133,15 @@ class Container:
 
     @property
     def restarts(self) -> int:
-        """As Kubernetes counts them where it says so, and at least as many as were seen."""
-        return max(len(self.lives) - 1, *(life.restarts for life in self.lives))
+        """As Kubernetes counts them where it says so, and at least as many as were seen; a new pod is none."""
+        return sum(max(len(lives) - 1, *(life.restarts for life in lives)) for lives in self.by_pod())
+
+    def by_pod(self, lives: Sequence[Life] | None = None) -> list[list[Life]]:
+        """These lives, or all, of each pod: one restarted where the one before it had ended."""
+        found: dict[tuple[str, str], list[Life]] = {}
+        for life in self.lives if lives is None else lives:
+            found.setdefault((life.node, life.pod), []).append(life)
+        return list(found.values())
 
     def within(self, span: TimeRange) -> list[Life]:
         return [life for life in self.lives if life.is_within(span)]
@@ -135,6 +156,21 @@ def group_lives(lives: Iterable[Life]) -> list[Container]:
         groups.setdefault(key, []).append(life)
     found = [Container(tuple(sorted(group, key=lambda life: life.first_ms))) for group in groups.values()]
     return sorted(found, key=lambda one: (one.node, one.newest.namespace, one.name))
+
+
+def overlap_seconds(life: Life, span: TimeRange) -> float:
+    return max(0.0, (min(life.last_ms, span.to_ms) - max(life.first_ms, span.from_ms)) / 1000)
+
+
+def there_share(lives: Sequence[Life], span: TimeRange) -> float:
+    """The part of the span in which at least one of them was there."""
+    covered_ms, end_ms = 0, span.from_ms
+    for life in sorted(lives, key=lambda one: one.first_ms):
+        start_ms = max(end_ms, life.first_ms)
+        stop_ms = min(span.to_ms + SAMPLE_MS, life.last_ms + SAMPLE_MS)
+        covered_ms += max(0, stop_ms - start_ms)
+        end_ms = max(end_ms, stop_ms)
+    return min(1.0, covered_ms / (span.to_ms - span.from_ms + SAMPLE_MS))
 
 
 # -- finding one ---------------------------------------------------------------------

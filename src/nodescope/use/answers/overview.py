@@ -14,7 +14,8 @@ from nodescope.read.series_name import name_of, scope_of
 from nodescope.use.answers.axis import Floats
 from nodescope.use.answers.events import read_happenings
 from nodescope.use.answers.ranking import shorten
-from nodescope.use.answers.snapshots import ServedNode, View
+from nodescope.use.answers.snapshots import NodeFolders, ServedNode, View
+from nodescope.use.answers.span_use import UNKNOWN_SIZE, NodeSize
 
 SPARK_POINTS = 60
 # PSI's three; the one that hurts most is shown.
@@ -68,6 +69,7 @@ class About:
     containers: int
     problems: tuple[str, ...] = ()
     """Files that are not served, and why."""
+    size: NodeSize = UNKNOWN_SIZE
 
 
 def read_overview(view: View, span: TimeRange) -> Overview:
@@ -170,6 +172,18 @@ def read_memory_total(view: View, node: ServedNode) -> float | None:
     total = add_lines(read_lines(view, node, "memory.MemTotal", TimeRange(node.to_ms - 60_000, node.to_ms)))
     known = total[np.isfinite(total)]
     return float(known[-1]) if len(known) else None
+
+
+def know_size(folders: NodeFolders, view: View, node: ServedNode) -> NodeSize:
+    """Memory is read once a file: every page begins with this answer, and the size of a node hardly changes."""
+    newest = node.catalog.entries[-1].path.name if node.catalog.entries else ""
+    known = folders.memory_totals.get(node.name)
+    if known is None or known[0] != newest:
+        total = read_memory_total(view, node)
+        if total is None:
+            return NodeSize(count_cores(node))
+        known = folders.memory_totals[node.name] = (newest, total)
+    return NodeSize(count_cores(node), known[1])
 
 
 # -- pressure -----------------------------------------------------------------------

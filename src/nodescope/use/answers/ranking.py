@@ -8,7 +8,7 @@ from nodescope.base.time_range import TimeRange
 from nodescope.read.query.ranking import rank_containers
 from nodescope.read.query.resolve import resolve_metric
 from nodescope.use.answers.axis import Floats
-from nodescope.use.answers.containers import Life
+from nodescope.use.answers.containers import Life, there_share
 from nodescope.use.answers.snapshots import View
 
 # Samples that a ranking reads of one node: about half a second on one core.
@@ -18,13 +18,15 @@ SAMPLES_MOST = 3_000_000
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """How much one container used: on average, at last, at most, and over time."""
+    """How much one container used: on average while it was there, at last, at most, and over time."""
 
     value: float
     last: float
     most: float
     spark: Floats
     """A mean for each piece of the range; NaN where nothing was measured."""
+    over_span: float
+    """What it used in the range, divided by the range: the order of every ranking."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +46,7 @@ def rank(view: View, lives: Sequence[Life], metric: str, span: TimeRange) -> Ord
     ends_ms: dict[str, int] = {}
     unit, looked = "", span
     for node in view.nodes:
-        ids = {one.subject.identity: one.id for one in lives if one.node == node.name}
+        ids = {one.subject.identity: one for one in lives if one.node == node.name}
         if not ids or node.to_ms is None:
             continue
         looked = shorten(span, len(ids))
@@ -58,8 +60,9 @@ def rank(view: View, lives: Sequence[Life], metric: str, span: TimeRange) -> Ord
             continue
         for row in ranked:
             if found := ids.get(row.subject.identity):
-                figures[found] = Figure(row.mean, row.last, row.maximum, row.points.mean)
-                ends_ms[found] = int(row.points.time_ms[row.points.count > 0][-1])
+                over_span = row.mean * there_share([found], looked)
+                figures[found.id] = Figure(row.mean, row.last, row.maximum, row.points.mean, over_span)
+                ends_ms[found.id] = int(row.points.time_ms[row.points.count > 0][-1])
     return Order(unit, looked, figures, ends_ms)
 
 
@@ -70,8 +73,8 @@ def shorten(span: TimeRange, series: int) -> TimeRange:
 
 
 def list_busiest(view: View, metric: str, span: TimeRange) -> list[Life]:
-    """Who was measured in the span, the busiest first."""
+    """Who was measured in the span, the one that used the most over it first."""
     everybody = view.lives(span)
     figures = rank(view, everybody, metric, span).figures
     measured = [one for one in everybody if one.id in figures]
-    return sorted(measured, key=lambda one: (-figures[one.id].value, one.id))
+    return sorted(measured, key=lambda one: (-figures[one.id].over_span, one.id))

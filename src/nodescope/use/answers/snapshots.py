@@ -209,6 +209,8 @@ class NodeFolders:
         self._looked_ns = self._listed_ns = -(2**62)
         self._lock = threading.Lock()
         self.engine = Engine()
+        self.memory_totals: dict[str, tuple[str, float]] = {}
+        """By node: its newest file, and its memory when that was new."""
 
     def view(self) -> View:
         """All nodes of the newest snapshot."""

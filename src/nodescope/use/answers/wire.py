@@ -26,6 +26,7 @@ from nodescope.use.answers.events import ContainerEvent, EventList
 from nodescope.use.answers.metrics import MetricRow
 from nodescope.use.answers.overview import About, Overview, Tile
 from nodescope.use.answers.ranking import Figure
+from nodescope.use.answers.span_use import NodeSize
 from nodescope.use.answers.timeseries import AnswerSeries, Timeseries
 from nodescope.use.studies import Finding, StudyAnswer
 
@@ -170,6 +171,8 @@ TIMESERIES, EXACT_TIMESERIES = make_form(Timeseries), make_form(Timeseries, EXAC
 
 def parse_about(content: Json, node: str) -> About:
     first, last = content.get("from"), content.get("to")
+    sizes = {one.get("node"): one for one in content.get("sizes") or ()}
+    size = sizes.get(node) or (next(iter(sizes.values())) if len(sizes) == 1 else {})
     return About(
         node,
         str(content.get("version") or ""),
@@ -177,6 +180,7 @@ def parse_about(content: Json, node: str) -> About:
         None if last is None else milliseconds(last),
         int(content.get("containers") or 0),
         tuple(str(one.get("reason")) for one in content.get("problems") or ()),
+        NodeSize(size.get("cores"), size.get("memory_bytes")),
     )
 
 
@@ -238,6 +242,7 @@ def render_container(row: ContainerRow) -> Json:
         "last_seen": seconds(life.last_ms),
         "state": row.state,
         "value": number(figure.value) if figure else None,
+        "over_span": number(figure.over_span) if figure else None,
         "last": number(figure.last) if figure else None,
         "max": number(figure.most) if figure else None,
         "spark": numbers(figure.spark) if figure else [],
@@ -249,7 +254,10 @@ def parse_container(row: Json) -> ContainerRow:
     life = Life(str(row["id"]), str(row["name"]), str(row.get("node") or ""), parse_subject(row))
     figure = None
     if row.get("value") is not None:
-        figure = Figure(row["value"], row["last"], row["max"], parse_numbers(row.get("spark")))
+        # A viewer from before ranks by the mean while there.
+        known = row.get("over_span")
+        over_span = row["value"] if known is None else known
+        figure = Figure(row["value"], row["last"], row["max"], parse_numbers(row.get("spark")), over_span)
     return ContainerRow(life, str(row.get("state") or ""), figure, row.get("limit"))
 
 

@@ -27,6 +27,8 @@ from nodescope.use.answers.containers import (
 
 # Jobs that one program makes: a number or random characters behind a common name.
 _GENERATED = re.compile(rf"(.+)-(?:[0-9]+|[{ALPHABET}]{{5}}|[0-9a-f]{{6,40}})")
+# Containers that others put beside the one that does the work.
+SIDECAR = re.compile(r"istio|linkerd|envoy|proxy|sidecar|exporter|agent|fluent|vault|^init|reloader")
 # So many names that differ only there are one workload; two may be a coincidence.
 FAMILY_LEAST = 3
 
@@ -86,6 +88,20 @@ class WorkloadLives:
     def within(self, span: TimeRange) -> list[Life]:
         return [life for life in self.lives if life.is_within(span)]
 
+    def name_single(self) -> "WorkloadLives":
+        """One container in one pod is called by its own names, which tell its workload as well."""
+        only = self.containers[0]
+        is_single = len(self.containers) == 1 and only.newest.pod
+        return replace(self, part=only.name) if is_single else self
+
+    def choose_main(self) -> "WorkloadLives":
+        """Of several containers in each pod, the one that a question about the workload means."""
+        parts = self.parts()
+        if len(parts) == 1 or self.part:
+            return self
+        name = min(parts, key=lambda one: (rate_sidecar(one, self.workload.name), one))
+        return replace(parts[name], part="")
+
     def parts(self) -> dict[str, "WorkloadLives"]:
         """By the name of a container in its pods: `app` and `proxy` of one Deployment are two parts."""
         found: dict[str, list[Container]] = {}
@@ -95,6 +111,15 @@ class WorkloadLives:
             name: replace(self, containers=tuple(group), part=f"{self.workload.name}/{name}")
             for name, group in found.items()
         }
+
+
+def rate_sidecar(container: str, workload: str) -> int:
+    """0: called as its workload; 1: nothing is known against it; 2: a well-known sidecar; 3: a sandbox has no name."""
+    if not container:
+        return 3
+    if container == workload:
+        return 0
+    return 2 if SIDECAR.search(container) else 1
 
 
 def group_workloads(lives: Iterable[Life]) -> list[WorkloadLives]:

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import asdict
 
 from fastapi import APIRouter
 from starlette.responses import Response
@@ -11,8 +12,8 @@ from nodescope.read.series_name import scope_of
 from nodescope.use.answers.container_table import labels_of
 from nodescope.use.answers.findings import STUDIES_MOST
 from nodescope.use.answers.metrics import list_metrics
-from nodescope.use.answers.overview import count_cores, read_memory_total
-from nodescope.use.answers.snapshots import ServedNode, View
+from nodescope.use.answers.overview import know_size
+from nodescope.use.answers.snapshots import View
 from nodescope.use.answers.timeseries import SERIES_MOST
 from nodescope.use.answers.wire import Json, render_metrics, seconds
 from nodescope.use.studies import STUDIES
@@ -70,8 +71,9 @@ def answer_instance(viewer: Viewer) -> Json:
     snapshot = view.snapshot
     agent = viewer.folders.agent
     status = status_of(snapshot, agent.address if agent else None)
-    cores = [count for node in snapshot.nodes if (count := count_cores(node))]
-    memory = [size for node in snapshot.nodes if (size := know_memory_total(viewer, view, node))]
+    sizes = {node.name: know_size(viewer.folders, view, node) for node in snapshot.nodes}
+    cores = [size.cores for size in sizes.values() if size.cores]
+    memory = [size.memory_bytes for size in sizes.values() if size.memory_bytes]
     problems = [{"file": refusal.path.name, "reason": refusal.reason} for refusal in snapshot.refusals]
     if agent and agent.reason:
         problems.append({"file": agent.address, "reason": agent.reason})
@@ -87,6 +89,7 @@ def answer_instance(viewer: Viewer) -> Json:
         "agent": agent.address if agent else None,
         "cores": sum(cores) if cores else None,
         "memory_bytes": sum(memory) if memory else None,
+        "sizes": [{"node": name, **asdict(size)} for name, size in sizes.items()],
         "containers": sum(
             1 for node in snapshot.nodes for one in node.listed if scope_of(one) == "container"
         ),
@@ -98,18 +101,6 @@ def answer_instance(viewer: Viewer) -> Json:
         },
         "problems": problems[:PROBLEMS_SHOWN],
     }
-
-
-def know_memory_total(viewer: Viewer, view: View, node: ServedNode) -> float | None:
-    """Read once a file: every page begins with this answer, and the size of a node hardly changes."""
-    newest = node.catalog.entries[-1].path.name if node.catalog.entries else ""
-    known = viewer.memory_totals.get(node.name)
-    if known and known[0] == newest:
-        return known[1]
-    total = read_memory_total(view, node)
-    if total is not None:
-        viewer.memory_totals[node.name] = (newest, total)
-    return total
 
 
 def answer_filters(view: View) -> Json:

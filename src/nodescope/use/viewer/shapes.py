@@ -40,6 +40,14 @@ class ProblemJson(BaseModel):
     reason: str
 
 
+class NodeSizeJson(BaseModel):
+    """What one node has."""
+
+    node: str
+    cores: int | None
+    memory_bytes: float | None
+
+
 class InstanceJson(BaseModel):
     version: str
     node: str
@@ -51,6 +59,7 @@ class InstanceJson(BaseModel):
     agent: str | None
     cores: int | None
     memory_bytes: float | None
+    sizes: list[NodeSizeJson]
     containers: int
     limit: LimitsJson
     problems: list[ProblemJson]
@@ -123,6 +132,7 @@ class ContainerJson(BaseModel):
     last_seen: float
     state: Literal["running", "exited", "oom_killed"]
     value: float | None
+    over_span: float | None
     last: float | None
     max: float | None
     spark: Numbers

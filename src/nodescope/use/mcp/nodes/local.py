@@ -16,7 +16,7 @@ from nodescope.use.answers.incidents.answer import list_incidents
 from nodescope.use.answers.incidents.incident import IncidentList
 from nodescope.use.answers.incidents.json_form import rename_node
 from nodescope.use.answers.metrics import MetricRow, list_metrics
-from nodescope.use.answers.overview import About
+from nodescope.use.answers.overview import About, know_size
 from nodescope.use.answers.ranking import list_busiest
 from nodescope.use.answers.snapshots import NodeFolders, ServedNode, View
 from nodescope.use.answers.timeseries import Timeseries, TimeseriesRequest, read_timeseries
@@ -75,8 +75,9 @@ class LocalNode:
         view = self._view()
         (node,) = view.nodes
         problems = tuple(one.reason for one in view.snapshot.refusals)
+        size = know_size(self._folders, view, node)
         return clean_about(
-            About(self._node, __version__, node.from_ms, node.to_ms, len(node.listed), problems)
+            About(self._node, __version__, node.from_ms, node.to_ms, len(node.listed), problems, size)
         )
 
     def read_metrics(self) -> list[MetricRow]:

@@ -1,12 +1,13 @@
 """What does a study find in one metric of one container?"""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from nodescope.base.quantity import render_quantity, render_seconds
 from nodescope.base.text import capitalise, render_metric
 from nodescope.base.time_range import render_moment
 from nodescope.use.answers.containers import Container
+from nodescope.use.answers.deploys import LevelChange
 from nodescope.use.answers.events import ContainerEvent
 from nodescope.use.answers.incidents.incident import Incident
 from nodescope.use.mcp.nodes.backend import Backend, run_study
@@ -15,7 +16,7 @@ from nodescope.use.mcp.protocol.answer import Fact, NextCall, ToolAnswer, ToolFi
 from nodescope.use.mcp.protocol.argument import CONTAINER, FROM, NODE, TO, Argument, Values
 from nodescope.use.mcp.protocol.errors import ToolMisused
 from nodescope.use.mcp.protocol.tool import Tool
-from nodescope.use.mcp.tools.shared.container_span import ContainerSpan, ask_container
+from nodescope.use.mcp.tools.shared.container_span import ContainerSpan, ask_container, join_spans
 from nodescope.use.mcp.tools.shared.incident import make_finding
 from nodescope.use.mcp.tools.shared.leak import is_growth, render_growth
 from nodescope.use.mcp.tools.shared.merge_lives import (
@@ -32,6 +33,14 @@ from nodescope.use.mcp.tools.shared.merge_lives import (
 from nodescope.use.mcp.tools.shared.metric_name import COUNTED_SCOPES, NotCollected, choose_metric
 from nodescope.use.mcp.tools.shared.next_call import suggest_incident
 from nodescope.use.mcp.tools.shared.restart import find_restarts
+from nodescope.use.mcp.tools.shared.takeover import (
+    SideLevels,
+    add_levels,
+    join_sides,
+    leave_restarts,
+    read_sides,
+)
+from nodescope.use.mcp.tools.shared.takeover import render_changes as render_takeovers
 from nodescope.use.mcp.tools.shared.time_text import render_before
 from nodescope.use.studies import STUDIES, Finding, StudyAnswer
 
@@ -51,14 +60,21 @@ class Studied:
     study: str
     metric: str
     answers: list[StudyAnswer]
-    figures: Figures | None
+    summaries: list[StudyAnswer]
     events: list[ContainerEvent]
+    sides: SideLevels
+    """Levels before and after its containers were replaced."""
     incidents: tuple[Incident, ...] = ()
     """Of correlation: who took from this one what it then lacked."""
+    changes: list[LevelChange] = field(default_factory=list)
 
     @property
     def container(self) -> Container:
         return self.seen.container
+
+    @property
+    def figures(self) -> Figures | None:
+        return merge_figures(self.summaries)
 
     @property
     def what(self) -> str:
@@ -88,9 +104,9 @@ def study(backend: Backend, seen: ContainerSpan, values: Values) -> Studied | To
     answers = run_study(backend, name, metric.name, ids, seen.span)
     is_summary = name == "summary"
     summaries = answers if is_summary else run_study(backend, "summary", metric.name, seen.ids, seen.span)
-    figures = merge_figures(summaries)
-    events = seen.read_events(backend)
-    return Studied(seen, name, metric.name, answers, figures, events, find_causes(backend, seen, name))
+    sides = read_sides(backend, seen, (metric.name,)) if name == "changepoint" else {}
+    causes = find_causes(backend, seen, name)
+    return Studied(seen, name, metric.name, answers, summaries, seen.read_events(backend), sides, causes)
 
 
 def find_causes(backend: Backend, seen: ContainerSpan, study: str) -> tuple[Incident, ...]:
@@ -101,10 +117,26 @@ def find_causes(backend: Backend, seen: ContainerSpan, study: str) -> tuple[Inci
     return tuple(one for one in found.incidents if one.kind in ("taken", "deploy") and one.victims)
 
 
+def join_studied(parts: Sequence[Studied]) -> Studied:
+    """Of several nodes as one."""
+    last, seen = parts[-1], join_spans([one.seen for one in parts])
+    return replace(
+        last,
+        seen=seen,
+        answers=[answer for one in parts for answer in one.answers],
+        summaries=[answer for one in parts for answer in one.summaries],
+        events=[event for one in parts for event in one.events],
+        incidents=tuple(found for one in parts for found in one.incidents),
+        changes=join_sides(seen, (last.metric,), [one.sides for one in parts]),
+    )
+
+
 async def run(fleet: Fleet, values: Values) -> ToolAnswer:
-    studied = await ask_container(fleet, values, lambda backend, seen: study(backend, seen, values))
-    if isinstance(studied, ToolAnswer):
-        return studied
+    replies = await ask_container(fleet, values, lambda backend, seen: study(backend, seen, values))
+    parts = [one for one in replies if isinstance(one, Studied)]
+    if not parts:
+        return next(one for one in replies if isinstance(one, ToolAnswer))
+    studied = join_studied(parts)
     merged = merge_answers(studied.answers)
     container = studied.container
     answer = ToolAnswer(
@@ -205,8 +237,10 @@ def render_changes(answer: ToolAnswer, studied: Studied, merged: MergedAnswer) -
     seen = studied.seen
     material = [finding for finding in merged.findings if is_material(finding)]
     slight = len(merged.findings) - len(material)
-    restarts = find_restarts(seen.container, seen.lives, studied.events, seen.newest_ms)
-    changes = sorted(render_all(studied, merged, material), key=time_of)
+    known = find_restarts(seen.container, seen.lives, studied.events, seen.newest_ms)
+    restarts = add_levels(known, studied.changes)
+    across = render_takeovers(leave_restarts(studied.changes, known), seen)
+    changes = sorted([*render_all(studied, merged, material), *across], key=time_of)
     found = sorted([*changes, *restarts], key=time_of)
     share = f"{100 * MATERIAL_SHARE:.0f} %"
     if slight:
@@ -217,14 +251,18 @@ def render_changes(answer: ToolAnswer, studied: Studied, merged: MergedAnswer) -
     if not found:
         status = "none" if merged.status == "found" else merged.status
         return render_nothing(answer, studied, merged, f"did not change by {share} or more", status)
+    told = next((one for one in restarts if one.metric), None)
     headline = f"{studied.what} did not step on its own, but it was restarted: {found[0].sentence}"
+    if told:
+        headline = f"{studied.what} changed with a restart: {told.sentence}"
     if changes:
         headline = f"{render_count_of(changes, studied)} ({basis(studied, merged)})."
     return replace(answer, status="found", headline=headline, findings=tuple(found))
 
 
 def render_count_of(changes: list[ToolFinding], studied: Studied) -> str:
-    if len(changes) > MANY_CHANGES:
+    deploys = [one for one in changes if one.kind == "deploy"]
+    if len(changes) > MANY_CHANGES and not deploys:
         return f"{studied.what} changed {len(changes)} times; ask for periodicity: it may repeat"
     largest = max(changes, key=lambda one: abs(number_of(one.evidence.get("magnitude"))))
     times = "once" if len(changes) == 1 else f"{len(changes)} times; the largest"
@@ -294,7 +332,10 @@ RENDERERS = {
 def list_gaps(seen: ContainerSpan) -> tuple[str, ...]:
     lines = ["other metrics and other containers", *seen.list_left_out()]
     if len(seen.lives) > 1:
-        lines.append(f"no study looks across a restart: {len(seen.lives)} lives were studied one by one")
+        pods = f" of {len(seen.container.pods)} pods" if len(seen.container.pods) > 1 else ""
+        lines.append(
+            f"no study looks across a restart: {len(seen.lives)} lives{pods} were studied one by one"
+        )
     return tuple(lines)
 
 

@@ -1,13 +1,16 @@
 """What is different between two spans of time, of one container or of a node's containers?"""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from math import erf
 
 from nodescope.base.errors import RequestRejected
-from nodescope.base.quantity import render_quantity
+from nodescope.base.quantity import is_share, render_count, render_quantity
 from nodescope.base.time_range import TimeRange, render_moment
-from nodescope.use.answers.containers import Container, group_lives
+from nodescope.use.answers.containers import Container, Life
+from nodescope.use.answers.deploys import RUNS, find_takeovers
+from nodescope.use.answers.levels import MetricLevel
+from nodescope.use.answers.span_use import add_up
 from nodescope.use.mcp.nodes.backend import Backend, read_levels, run_study
 from nodescope.use.mcp.nodes.fleet import Fleet
 from nodescope.use.mcp.protocol.answer import MOST_FINDINGS, NextCall, ToolAnswer, ToolFinding
@@ -15,9 +18,9 @@ from nodescope.use.mcp.protocol.argument import NODE, Argument, Values
 from nodescope.use.mcp.protocol.errors import ToolMisused
 from nodescope.use.mcp.protocol.tool import Tool
 from nodescope.use.mcp.tools.shared.container import find_container
-from nodescope.use.mcp.tools.shared.container_span import MOST_LIVES
-from nodescope.use.mcp.tools.shared.level_table import LevelRow, join_levels
-from nodescope.use.mcp.tools.shared.merge_lives import Figures, merge_figures
+from nodescope.use.mcp.tools.shared.container_span import MOST_LIVES, order_nodes
+from nodescope.use.mcp.tools.shared.level_table import LevelRow, group_by, join_levels
+from nodescope.use.mcp.tools.shared.merge_lives import Figures, measure, merge_figures
 from nodescope.use.mcp.tools.shared.metric_name import SHARES
 from nodescope.use.mcp.tools.shared.next_call import suggest_study
 from nodescope.use.mcp.tools.shared.time_text import (
@@ -28,6 +31,7 @@ from nodescope.use.mcp.tools.shared.time_text import (
     read_span,
     render_iso,
 )
+from nodescope.use.studies import StudyAnswer
 
 METRICS = ("cpu", "memory", *SHARES, "disk_write")
 # Less than a tenth is "about the same".
@@ -44,31 +48,51 @@ MOST_NAMED = 4
 
 
 @dataclass(frozen=True, slots=True)
+class WindowFigures:
+    """One metric in one window."""
+
+    each: Figures
+    """Of one pod, while it was there."""
+    in_sum: float
+    """Of all its pods."""
+    pods: int
+    is_run: bool = False
+    """Of Jobs: both are what all of them used over the window."""
+
+
+@dataclass(frozen=True, slots=True)
 class WindowPair:
     """One metric of one container (or the total of a node) in both spans."""
 
     node: str
     container: str | None
     metric: str
-    before: Figures
-    after: Figures
+    before: WindowFigures
+    after: WindowFigures
     restarts: int = 0
     """Between the beginning of the one window and the end of the other."""
+    cause: str = ""
+    """What came with it: `with a new image, web:2 instead of web:1 at ...`."""
 
     @property
     def change(self) -> float:
-        """Relative to the larger of both, signed."""
-        larger = max(abs(self.before.avg), abs(self.after.avg))
-        if larger <= IDLE.get(self.metric, 0.0):
-            return 0.0
-        return (self.after.avg - self.before.avg) / larger
+        """Of one pod or of all, whichever changed more; relative to the larger of both, signed."""
+        per_pod = relate(self.before.each.avg, self.after.each.avg, IDLE.get(self.metric, 0.0))
+        in_sum = relate(self.before.in_sum, self.after.in_sum, IDLE.get(self.metric, 0.0))
+        return max(per_pod, in_sum, key=abs) if self.metric in PRESENT else per_pod
 
     @property
     def weight(self) -> float:
         """What comes first: a share of time by how much of the time, the rest by how much of itself."""
         if self.metric not in SHARES:
             return abs(self.change)
-        return min(1.0, SHARE_WEIGHT * abs(self.after.avg - self.before.avg))
+        return min(1.0, SHARE_WEIGHT * abs(self.after.each.avg - self.before.each.avg))
+
+
+def relate(first: float, second: float, idle: float) -> float:
+    """The difference as a share of the larger."""
+    larger = max(abs(first), abs(second))
+    return (second - first) / larger if larger > idle else 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +111,9 @@ class Windows:
         first, second = self.first.span, self.second.span
         return TimeRange(min(first.from_ms, second.from_ms), max(first.to_ms, second.to_ms))
 
+    def named(self) -> tuple[tuple[str, TimeRange], ...]:
+        return (("a", self.first.span), ("b", self.second.span))
+
     def render(self, verb: str) -> str:
         return f"a {verb} {self.first.render()}; b {verb} {self.second.render()}"
 
@@ -98,7 +125,7 @@ class Compared:
     windows: Windows
     pairs: list[WindowPair]
     only: dict[str, set[str]] = field(default_factory=dict)
-    """Containers of one window alone, by the window."""
+    """Workloads of one window alone, by the window."""
 
 
 def read_windows(backend: Backend, values: Values) -> Windows:
@@ -113,40 +140,89 @@ def read_windows(backend: Backend, values: Values) -> Windows:
     return Windows(about.node, first, second, tuple(name for name in METRICS if name in known))
 
 
-def compare_container(backend: Backend, container: Container, values: Values) -> Compared:
+# -- one workload or container ---------------------------------------------------------
+
+Summaries = dict[tuple[str, str], list[StudyAnswer]]
+"""By metric and window, one for each life."""
+
+
+def summarize_windows(backend: Backend, container: Container, values: Values) -> tuple[Windows, Summaries]:
+    """Of the lives that this node has."""
     windows = read_windows(backend, values)
-    restarts = count_restarts(container, windows)
+    found: Summaries = {}
+    for metric in windows.metrics:
+        for name, span in windows.named():
+            lives = [life for life in container.within(span) if life.node == windows.node]
+            ids = [life.id for life in lives[-MOST_LIVES:]]
+            found[metric, name] = run_study(backend, "summary", metric, ids, span) if ids else []
+    return windows, found
+
+
+def compare_container(container: Container, parts: Sequence[tuple[Windows, Summaries]]) -> Compared:
+    """Of all its nodes; a pod that took another's place is the same workload."""
+    windows = parts[-1][0]
+    for name, span in windows.named():
+        if not container.within(span):
+            raise ToolMisused(
+                f'"{container.name}" was not there in window {name}; it was seen from '
+                f"{render_moment(container.first_ms)} to {render_moment(container.last_ms)}"
+            )
+    cause = find_cause(container, windows)
     pairs = []
     for metric in windows.metrics:
         before, after = (
-            merge_figures(run_study(backend, "summary", metric, ids_within(container, span, name), span))
-            for name, span in (("a", windows.first.span), ("b", windows.second.span))
+            merge_window(
+                container, [one for _, found in parts for one in found.get((metric, name), ())], span
+            )
+            for name, span in windows.named()
         )
         if before and after:
-            pairs.append(WindowPair(container.node, container.name, metric, before, after, restarts))
+            restarts = count_restarts(container.by_pod(container.within(windows.both)))
+            pairs.append(WindowPair(container.node, container.name, metric, before, after, restarts, cause))
     return Compared(windows, pairs)
 
 
-def count_restarts(container: Container, windows: Windows) -> int:
-    return max(0, len(container.within(windows.both)) - 1)
+def merge_window(
+    container: Container, answers: Sequence[StudyAnswer], span: TimeRange
+) -> WindowFigures | None:
+    """Per pod, and all of them together."""
+    figures = merge_figures(answers)
+    if figures is None:
+        return None
+    levels = {level.id: level for level in map(level_of, answers) if level}
+    use = add_up([life for life in container.within(span) if life.id in levels], levels, span, figures.unit)
+    return WindowFigures(figures, use.mean if use else figures.avg, use.pods if use else 1)
 
 
-def ids_within(container: Container, span: TimeRange, window_name: str) -> list[str]:
-    lives = container.within(span)
-    if not lives:
-        raise ToolMisused(
-            f'"{container.name}" was not there in window {window_name}; it was seen from '
-            f"{render_moment(container.first_ms)} to {render_moment(container.last_ms)}"
-        )
-    return [life.id for life in lives[-MOST_LIVES:]]
+def level_of(answer: StudyAnswer) -> MetricLevel | None:
+    if answer.status != "found" or not answer.findings:
+        return None
+    row = answer.findings[0]
+    least, most = measure(row, "min"), measure(row, "max")
+    return MetricLevel(str(answer.series["id"]), measure(row, "average"), least, most, answer.samples)
 
+
+def find_cause(container: Container, windows: Windows) -> str:
+    """What took the place of what between the windows: a new image first, else the newest."""
+    kind = container.newest.workload.kind
+    takeovers = find_takeovers(kind, container.lives, windows.both)
+    told = [one for one in takeovers if one.kind != "restart" or one.new_nodes]
+    best = next((one for one in reversed(told) if one.has_new_image), told[-1] if told else None)
+    return f"{best.render()} at {render_moment(best.at_ms)}" if best else ""
+
+
+def count_restarts(by_pod: Iterable[Sequence[Life]]) -> int:
+    return sum(max(0, len(lives) - 1) for lives in by_pod)
+
+
+# -- all of a node ---------------------------------------------------------------------
 
 Rows = dict[str, LevelRow]
 
 
 def compare_node(backend: Backend, values: Values) -> Compared:
     windows = read_windows(backend, values)
-    containers = group_lives(backend.read_lives(None))
+    groups = group_by(backend.read_lives(None), "workload")
     pairs: list[WindowPair] = []
     only: dict[str, set[str]] = {"a": set(), "b": set()}
     spans = windows.first.span, windows.second.span
@@ -156,7 +232,7 @@ def compare_node(backend: Backend, values: Values) -> Compared:
         except RequestRejected:
             continue
         before, after = (
-            {row.container.full_name: row for row in join_levels(containers, one.rows, span)}
+            {row.group.full_name: row for row in join_levels(groups, one, span)}
             for one, span in zip(levels, spans, strict=True)
         )
         pairs += pair_rows(windows, metric, levels[0].unit, before, after)
@@ -167,38 +243,48 @@ def compare_node(backend: Backend, values: Values) -> Compared:
 
 
 def pair_rows(windows: Windows, metric: str, unit: str, before: Rows, after: Rows) -> Iterator[WindowPair]:
-    """All containers together, where adding them up makes sense; then each that is in both windows."""
+    """All workloads together, where adding them up makes sense; then each that is in both windows."""
     if metric in PRESENT and before and after:
         totals = total(before.values(), unit), total(after.values(), unit)
         yield WindowPair(windows.node, None, metric, *totals)
     for name, row in before.items():
         if name in after:
-            restarts = count_restarts(row.container, windows)
+            restarts = sum(max(0, len(one.within(windows.both)) - 1) for one in row.group.containers)
             figures = figures_of(row, unit), figures_of(after[name], unit)
-            yield WindowPair(windows.node, row.container.name, metric, *figures, restarts)
+            cause = find_cause(Container(row.group.lives), windows)
+            yield WindowPair(windows.node, row.group.name, metric, *figures, restarts, cause)
 
 
-def figures_of(row: LevelRow, unit: str) -> Figures:
-    level = row.level
-    return Figures(level.mean, level.samples, row.missing_share, unit, max=level.most, min=level.least)
+def figures_of(row: LevelRow, unit: str) -> WindowFigures:
+    """Per pod while it was there; of Jobs, which come and go, what all of them used over the window."""
+    use = row.use
+    is_run = row.group.workload.kind in RUNS and not is_share(unit)
+    level = use.over_span if is_run else use.per_pod
+    figures = Figures(level, use.samples, row.missing_share, unit, max=use.most, min=use.least)
+    return WindowFigures(figures, use.over_span if is_run else use.mean, use.pods, is_run)
 
 
-def total(rows: Collection[LevelRow], unit: str) -> Figures:
-    """Of all containers: each counts for as long as it was there."""
-    mean = sum(row.level.mean * row.there_share for row in rows)
-    samples = sum(row.level.samples for row in rows)
-    return Figures(mean, samples, max(row.missing_share for row in rows), unit)
+def total(rows: Collection[LevelRow], unit: str) -> WindowFigures:
+    """Of all workloads: each counts for as long as it was there."""
+    over_span = sum(row.use.over_span for row in rows)
+    samples = sum(row.use.samples for row in rows)
+    figures = Figures(over_span, samples, max(row.missing_share for row in rows), unit)
+    return WindowFigures(figures, over_span, 1)
 
 
 async def run(fleet: Fleet, values: Values) -> ToolAnswer:
     if values["container"]:
         one = await find_container(fleet, values["container"], values["node"])
-        replies = await fleet.ask_all(one.node, lambda backend: compare_container(backend, one, values))
-        what = f'"{one.name}" on {one.node}'
+        entries = fleet.choose(None)
+        chosen = {name: entries[name] for name in order_nodes(one) if name in entries}
+        asked = (await fleet.ask(chosen, lambda backend: summarize_windows(backend, one, values))).need_one()
+        parts = [compare_container(one, [asked.answers[name] for name in chosen if name in asked.answers])]
+        missing = asked.missing
+        what = f'"{one.name}" on {", ".join(one.nodes[:5])}'
     else:
         replies = await fleet.ask_all(values["node"], lambda backend: compare_node(backend, values))
-        what = f"the containers of {', '.join(list(replies.answers)[:5])}"
-    parts = list(replies.answers.values())
+        what = f"the workloads of {', '.join(list(replies.answers)[:5])}"
+        parts, missing = list(replies.answers.values()), replies.missing
     pairs = sorted((pair for part in parts for pair in part.pairs), key=lambda pair: -pair.weight)
     changed = [pair for pair in pairs if abs(pair.change) >= SAME_SHARE]
     shown = changed or pairs[:3]
@@ -210,7 +296,7 @@ async def run(fleet: Fleet, values: Values) -> ToolAnswer:
         left_out=max(0, len(shown) - MOST_FINDINGS),
         looked_at=f"{what}: {windows.render('=')}",
         not_looked_at=list_gaps(parts, len(pairs) - len(changed)),
-        nodes_away=replies.missing,
+        nodes_away=missing,
         next_call=suggest(changed, windows),
     )
 
@@ -224,32 +310,67 @@ def render_headline(what: str, changed: list[WindowPair], pairs: list[WindowPair
 
 
 def render_pair(pair: WindowPair, windows: Windows) -> ToolFinding:
-    before, after = pair.before, pair.after
-    first, second, unit = before.avg, after.avg, after.unit
+    before, after = pair.before.each, pair.after.each
     figures = {
         f"{window}_{name}": getattr(one, name)
         for name in ("avg", "max", "stddev")
         for window, one in (("a", before), ("b", after))
     }
-    verb = "rose" if second > first else "fell" if second < first else "stayed"
-    ratio = f" ({100 * (second - first) / abs(first):+.0f} %)" if first else ""
-    who = f'"{pair.container}"' if pair.container else f"all containers of {pair.node}"
-    times = "once" if pair.restarts == 1 else f"{pair.restarts} times"
-    restarted = f"; it was restarted {times} meanwhile" if pair.restarts else ""
+    sums = {
+        "a_sum": pair.before.in_sum,
+        "b_sum": pair.after.in_sum,
+        "a_pods": pair.before.pods,
+        "b_pods": pair.after.pods,
+    }
     return ToolFinding(
-        f"{pair.metric} of {who} {verb} from {render_quantity(first, unit)} to {render_quantity(second, unit)}{ratio}{restarted}.",
+        render_sentence(pair),
         "difference",
         node=pair.node,
         container=pair.container,
         metric=pair.metric,
-        unit=unit,
+        unit=after.unit,
         confidence=sureness(pair),
         samples=min(before.samples, after.samples),
         missing_share=max(before.missing_share, after.missing_share),
         start_at=windows.first.span.from_ms / 1000,
         end_at=windows.second.span.to_ms / 1000,
-        evidence={**figures, "restarts": pair.restarts or None},
+        evidence={
+            **figures,
+            "before": before.avg,
+            "after": after.avg,
+            **(sums if has_pods(pair) else {}),
+            "restarts": pair.restarts or None,
+            "came_with": pair.cause or None,
+        },
     )
+
+
+def has_pods(pair: WindowPair) -> bool:
+    return max(pair.before.pods, pair.after.pods) > 1 and not pair.after.is_run
+
+
+def render_sentence(pair: WindowPair) -> str:
+    first, second, unit = pair.before.each.avg, pair.after.each.avg, pair.after.each.unit
+    verb = "rose" if second > first else "fell" if second < first else "stayed"
+    ratio = f" ({100 * (second - first) / abs(first):+.0f} %)" if first else ""
+    who = f'"{pair.container}"' if pair.container else f"all workloads of {pair.node}"
+    per = " per pod" if has_pods(pair) else ""
+    times = "once" if pair.restarts == 1 else f"{pair.restarts} times"
+    restarted = f"; it was restarted {times} meanwhile" if pair.restarts else ""
+    return (
+        f"{pair.metric} of {who}{per} {verb} from {render_quantity(first, unit)} to "
+        f"{render_quantity(second, unit)}{ratio}{render_sums(pair, unit)}"
+        f"{f', {pair.cause}' if pair.cause else ''}{restarted}."
+    )
+
+
+def render_sums(pair: WindowPair, unit: str) -> str:
+    """Of all its pods, where their number changed."""
+    if is_share(unit) or pair.before.pods == pair.after.pods or not has_pods(pair):
+        return ""
+    first, second = (render_quantity(one.in_sum, unit) for one in (pair.before, pair.after))
+    pods = f"{pair.before.pods} and {render_count(pair.after.pods, 'pod')}"
+    return f", in sum from {first} to {second} ({pods})"
 
 
 def sureness(pair: WindowPair) -> float | None:
@@ -258,10 +379,10 @@ def sureness(pair: WindowPair) -> float | None:
 
     From means and deviations, as if normal: Phi(|difference| / sqrt(var a + var b)).
     """
-    first, second = pair.before.stddev, pair.after.stddev
+    first, second = pair.before.each.stddev, pair.after.each.stddev
     if first is None or second is None:
         return None
-    away = abs(pair.after.avg - pair.before.avg)
+    away = abs(pair.after.each.avg - pair.before.each.avg)
     variance = first**2 + second**2
     return 0.5 * (1 + erf(away / (2 * variance) ** 0.5)) if variance > 0 else 1.0 if away else 0.5
 
@@ -296,7 +417,7 @@ def window(name: str, what: str) -> Argument:
 TOOL = Tool(
     "compare_windows",
     "Compare two windows",
-    "What differs between window a and window b, of one container or of all containers of a node.",
+    "What differs between window a and window b, of one workload or container or of all of a node; a deploy is told with what came with it.",
     (
         Argument("container", "pod/container, a name or an id; without it all containers"),
         NODE,

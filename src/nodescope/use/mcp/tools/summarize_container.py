@@ -1,16 +1,20 @@
 """How does a container do: its figures, its limits, its restarts, and what is worrying?"""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from nodescope.base.quantity import render_quantity
+from nodescope.base.quantity import render_count, render_quantity
 from nodescope.base.text import capitalise
+from nodescope.use.answers.containers import Container
+from nodescope.use.answers.deploys import COMPARED, tell_limits
 from nodescope.use.answers.events import ContainerEvent
+from nodescope.use.answers.levels import Levels
 from nodescope.use.mcp.nodes.backend import Backend, run_study
 from nodescope.use.mcp.nodes.fleet import Fleet
 from nodescope.use.mcp.protocol.answer import NextCall, ToolAnswer, ToolFinding
 from nodescope.use.mcp.protocol.argument import CONTAINER, FROM, NODE, TO, Values
 from nodescope.use.mcp.protocol.tool import Tool
-from nodescope.use.mcp.tools.shared.container_span import ContainerSpan, ask_container
+from nodescope.use.mcp.tools.shared.container_span import ContainerSpan, ask_container, join_spans
 from nodescope.use.mcp.tools.shared.leak import find_leaks
 from nodescope.use.mcp.tools.shared.merge_lives import (
     Figures,
@@ -23,6 +27,14 @@ from nodescope.use.mcp.tools.shared.merge_lives import (
 from nodescope.use.mcp.tools.shared.metric_name import SHARES
 from nodescope.use.mcp.tools.shared.next_call import suggest_incident, suggest_study
 from nodescope.use.mcp.tools.shared.restart import find_restarts
+from nodescope.use.mcp.tools.shared.takeover import (
+    SideLevels,
+    join_sides,
+    leave_restarts,
+    read_sides,
+    render_changes,
+)
+from nodescope.use.studies import StudyAnswer
 
 METRICS = ("cpu", "memory", "memory_limit_share", *SHARES, "disk_read", "disk_write", "threads")
 # Of its limit: worth a word, and close to the end. As the seed's agent interface has them.
@@ -36,7 +48,9 @@ WORRYING = (
     ("pressure_memory", STALLED_SHARE, "waited for memory {} of the time"),
     ("pressure_io", STALLED_SHARE, "waited for I/O {} of the time"),
 )
-RANK = {"leak": 0, "oom_kill": 0, "critical": 0, "warning": 1}
+RANK = {"leak": 0, "oom_kill": 0, "critical": 0, "deploy": 1, "warning": 1}
+# Changes that came with a deploy or a restart; the largest are told.
+MOST_CHANGES = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,30 +58,59 @@ class ContainerSummary:
     """What a node answered."""
 
     seen: ContainerSpan
-    figures: dict[str, Figures]
-    """By metric, of those that have samples."""
-    trend: MergedAnswer
+    summaries: dict[str, list[StudyAnswer]]
+    trends: list[StudyAnswer]
     events: list[ContainerEvent]
     leaks: list[ToolFinding]
     missing: list[str]
+    sides: SideLevels
+    """Levels before and after its containers were replaced."""
+
+    @property
+    def figures(self) -> dict[str, Figures]:
+        """By metric, of those that have samples."""
+        merged = {name: merge_figures(answers) for name, answers in self.summaries.items()}
+        return {name: found for name, found in merged.items() if found}
+
+    @property
+    def trend(self) -> MergedAnswer:
+        return merge_answers(self.trends)
 
 
 def summarize(backend: Backend, seen: ContainerSpan) -> ContainerSummary:
     ids, span = seen.ids, seen.span
     known = {row.name for row in backend.read_metrics()}
     summaries = {name: run_study(backend, "summary", name, ids, span) for name in METRICS if name in known}
-    figures = {name: found for name, answers in summaries.items() if (found := merge_figures(answers))}
     missing = [name for name in METRICS if name not in known]
     events = seen.read_events(backend)
+    sides = read_sides(backend, seen, [name for name in COMPARED if name in known])
     if "memory" not in known:
-        return ContainerSummary(seen, figures, merge_answers([]), events, [], missing)
-    trend = merge_answers(run_study(backend, "trend", "memory", ids[-1:], span))
+        return ContainerSummary(seen, summaries, [], events, [], missing, sides)
+    trend = run_study(backend, "trend", "memory", ids[-1:], span)
     leaks = find_leaks(backend, seen.container, seen.lives, events, seen.newest_ms)
-    return ContainerSummary(seen, figures, trend, events, leaks, missing)
+    return ContainerSummary(seen, summaries, trend, events, leaks, missing, sides)
+
+
+def join_summaries(parts: Sequence[ContainerSummary]) -> ContainerSummary:
+    """Of several nodes as one."""
+    names = dict.fromkeys(name for one in parts for name in one.summaries)
+    sides: SideLevels = {}
+    for one in parts:
+        for key, levels in one.sides.items():
+            sides[key] = Levels(levels.unit, (*(sides[key].rows if key in sides else ()), *levels.rows))
+    return ContainerSummary(
+        join_spans([one.seen for one in parts]),
+        {name: [answer for one in parts for answer in one.summaries.get(name, ())] for name in names},
+        parts[-1].trends,
+        [event for one in parts for event in one.events],
+        [leak for one in parts for leak in one.leaks],
+        [name for name in parts[-1].missing if name not in names],
+        sides,
+    )
 
 
 async def run(fleet: Fleet, values: Values) -> ToolAnswer:
-    summary = await ask_container(fleet, values, summarize)
+    summary = join_summaries(await ask_container(fleet, values, summarize))
     container = summary.seen.container
     worries = find_worries(summary)
     rows = [render_figures(name, figures) for name, figures in summary.figures.items()]
@@ -75,10 +118,20 @@ async def run(fleet: Fleet, values: Values) -> ToolAnswer:
         headline=render_headline(summary, worries),
         status="found" if rows else "not_enough_data",
         findings=(*worries, *rows),
-        looked_at=f"{container.full_name} on {container.node}, {summary.seen.render()}",
+        looked_at=f"{render_what(container)}, {summary.seen.render()}",
         not_looked_at=list_gaps(summary),
         next_call=suggest(summary, worries),
     )
+
+
+def render_what(container: Container) -> str:
+    """What was summarized, what it belongs to, and how that is known."""
+    workload, image = container.newest.workload, container.newest.image
+    pods = f" ({render_count(len(container.pods), 'pod')})" if len(container.pods) > 1 else ""
+    kind = (
+        f", {workload.kind} {workload.name} by its {workload.known_by}" if workload.known_by != "id" else ""
+    )
+    return f"{container.full_name}{pods} on {', '.join(container.nodes)}{kind}{f', image {image}' if image else ''}"
 
 
 def render_headline(summary: ContainerSummary, worries: list[ToolFinding]) -> str:
@@ -98,7 +151,10 @@ def find_worries(summary: ContainerSummary) -> list[ToolFinding]:
     """Restarts and kills, nearness to limits, throttling, stalls, growth: worst first."""
     seen, trend = summary.seen, summary.trend
     restarts = find_restarts(seen.container, seen.lives, summary.events, seen.newest_ms)
-    found = [*summary.leaks, *restarts]
+    changes = join_sides(seen, COMPARED, [summary.sides])
+    across = leave_restarts(changes, [one for one in restarts if one.kind != "restart"])
+    told = sorted(render_changes(across, seen, tell_limits(changes)), key=lambda one: -one.weight)
+    found = [*summary.leaks, *restarts, *told[:MOST_CHANGES]]
     for metric, least, text in WORRYING:
         figures = summary.figures.get(metric)
         if figures and figures.avg >= least:

@@ -2,30 +2,35 @@
 
 from dataclasses import replace
 
-from nodescope.base.quantity import render_quantity, render_seconds
-from nodescope.base.time_range import render_moment
-from nodescope.use.answers.containers import group_lives
+from nodescope.base.quantity import render_count, render_seconds
+from nodescope.base.time_range import TimeRange, render_moment
+from nodescope.use.answers.span_use import render_use
+from nodescope.use.answers.timeseries import SERIES_MOST
 from nodescope.use.mcp.nodes.backend import Backend, read_devices, read_levels
 from nodescope.use.mcp.nodes.fleet import Fleet
 from nodescope.use.mcp.protocol.answer import MOST_FINDINGS, NextCall, ToolAnswer
 from nodescope.use.mcp.protocol.argument import FROM, NAMESPACE, NODE, TO, Argument, Values
 from nodescope.use.mcp.protocol.errors import ToolMisused
 from nodescope.use.mcp.protocol.tool import Tool
-from nodescope.use.mcp.tools.shared.level_table import join_levels
+from nodescope.use.mcp.tools.shared.level_table import group_by, join_levels
 from nodescope.use.mcp.tools.shared.metric_name import COUNTED_SCOPES, NotCollected, choose_metric
 from nodescope.use.mcp.tools.shared.next_call import suggest_study
 from nodescope.use.mcp.tools.shared.ranked import (
     Parts,
     RankedNode,
     RankedRow,
+    add_totals,
     describe_devices,
-    rank_container,
+    note_limits,
     rank_device,
+    rank_group,
     render_row,
 )
 from nodescope.use.mcp.tools.shared.time_text import OLD_SECONDS, join_clipped, read_span
 
 USUAL_LIMIT = 5
+# By what is ranked, the share that it is of its own limit.
+LIMIT_SHARES = {"cpu": "cpu_limit_share", "memory": "memory_limit_share"}
 # What to look at next, by what was ranked.
 FOLLOW = {"cpu": "periodicity", "memory": "changepoint"}
 
@@ -44,12 +49,33 @@ def rank_node(backend: Backend, values: Values) -> RankedNode:
         )
     lives = backend.read_lives(data.span)
     levels = read_levels(backend, metric.name, data.span, [life.id for life in lives])
-    containers = group_lives(lives)
-    rows = [rank_container(row) for row in join_levels(containers, levels.rows, data.span)]
-    wanted = [row for row in rows if values["namespace"] in (None, row.namespace)]
-    namespaces = frozenset(one.newest.namespace for one in containers) - {""}
-    unmeasured = len(containers) - len(rows)
-    return RankedNode(data, metric, levels.unit, wanted, len(containers), unmeasured, namespaces)
+    groups = group_by(lives, values["group"] or "workload")
+    found = join_levels(groups, levels, data.span)
+    rows = [rank_group(row, metric.name, levels.unit, about.size) for row in found]
+    wanted = order([row for row in rows if values["namespace"] in (None, row.namespace)], values)
+    limits = add_limits(backend, metric.name, wanted, values["limit"] or USUAL_LIMIT, data.span)
+    namespaces = frozenset(life.namespace for life in lives) - {""}
+    unmeasured = len(groups) - len(rows)
+    return RankedNode(data, metric, levels.unit, limits, len(groups), unmeasured, namespaces, about.size)
+
+
+def order(rows: list[RankedRow], values: Values) -> list[RankedRow]:
+    """By use over the span; the least first where that is asked for."""
+    sign = 1 if values["order"] == "ascending" else -1
+    return sorted(rows, key=lambda row: (sign * row.use.over_span, row.sorted_by))
+
+
+def add_limits(
+    backend: Backend, metric: str, rows: list[RankedRow], shown: int, span: TimeRange
+) -> list[RankedRow]:
+    """Only those that will be shown are looked up."""
+    what = metric.partition("_")[0]
+    share = LIMIT_SHARES.get(metric)
+    if share is None or share not in {row.name for row in backend.read_metrics()}:
+        return rows
+    ids = [one for row in rows[:shown] for one in row.ids[-SERIES_MOST:]]
+    levels = read_levels(backend, share, span, ids)
+    return [*note_limits(rows[:shown], {row.id: row.mean for row in levels.rows}, what), *rows[shown:]]
 
 
 async def run(fleet: Fleet, values: Values) -> ToolAnswer:
@@ -61,48 +87,51 @@ async def run(fleet: Fleet, values: Values) -> ToolAnswer:
     parts = replies.answers
     devices = {node: part for node, part in parts.items() if part.metric.scope in COUNTED_SCOPES}
     rows = [row for part in (devices or parts).values() for row in part.rows]
-    rows.sort(key=lambda row: (-row.level.mean, row.sorted_by))
+    rows = order(rows, values)
     if not rows and not devices and values["namespace"]:
         known = ", ".join(sorted({name for part in parts.values() for name in part.namespaces})[:12])
         raise ToolMisused(
             f'no container of namespace "{values["namespace"]}" here; there are: {known or "none"}'
         )
-    answer = describe_devices(rows, devices) if devices else describe_containers(rows, parts)
+    answer = describe_devices(rows, devices) if devices else describe_groups(rows, parts, values)
     shown = rows[: values["limit"] or USUAL_LIMIT]
     return replace(
         answer,
         findings=tuple(render_row(row, parts[row.node], place) for place, row in enumerate(shown, 1)),
+        figures={} if devices else add_totals(rows, parts),
         left_out=len(rows) - len(shown),
         nodes_away=replies.missing,
     )
 
 
-def describe_containers(rows: list[RankedRow], parts: Parts) -> ToolAnswer:
+def describe_groups(rows: list[RankedRow], parts: Parts, values: Values) -> ToolAnswer:
     """All of an answer but its findings."""
     first = next(iter(parts.values()))
+    noun = values["group"] or "workload"
     metric, span = first.metric.name, first.data.render()
     nodes = ", ".join(list(parts)[:8]) + (f" and {len(parts) - 8} more" if len(parts) > 8 else "")
     answer = ToolAnswer(
         f"No container had a sample of {metric} in {span}.",
         "not_enough_data",
-        looked_at=f"{metric} of every container of {nodes}, {span}",
-        not_looked_at=list_gaps(parts),
+        looked_at=f"{metric} of every {noun} of {nodes}, {span}",
+        not_looked_at=list_gaps(parts, noun),
         next_call=NextCall("list_containers", {"sort": "last_seen"}, "who was there, and until when"),
     )
     if not rows:
         return answer
     top = rows[0]
     where = f"on {top.node}" if len(parts) == 1 else f"on {top.node}, of {len(parts)} nodes"
+    most = "least" if values["order"] == "ascending" else "most"
     headline = (
-        f'"{top.container}" ({top.namespace or "no namespace"}) has the most {metric} {where}: '
-        f"{render_quantity(top.level.mean, first.unit)} on average, of {len(rows)} containers, in {span}."
+        f'"{top.container}" ({top.namespace or "no namespace"}) used the {most} {metric} {where}: '
+        f"{render_use(top.use, first.unit, top.share)}. Of {render_count(len(rows), noun)}, in {span}."
     )
     why = "whether it changed or repeats; summarize_container for all metrics"
     next_call = suggest_study(top.container, FOLLOW.get(metric, "changepoint"), metric, top.node, why)
     return replace(answer, headline=headline, status="found", next_call=next_call)
 
 
-def list_gaps(parts: Parts) -> tuple[str, ...]:
+def list_gaps(parts: Parts, noun: str) -> tuple[str, ...]:
     lines = [*join_clipped(part.data for part in parts.values())]
     newest_ms = max(part.data.newest_ms for part in parts.values())
     for node, part in parts.items():
@@ -116,14 +145,14 @@ def list_gaps(parts: Parts) -> tuple[str, ...]:
     if unmeasured:
         there = sum(part.containers for part in parts.values())
         metric = next(iter(parts.values())).metric.name
-        lines.append(f"{unmeasured} of {there} containers that have no sample of {metric} in this span")
+        lines.append(f"{unmeasured} of {there} {noun}s that have no sample of {metric} in this span")
     return (*lines, "processes outside of containers; times before and after this span")
 
 
 TOOL = Tool(
     "top_containers",
     "Top containers",
-    "Containers ranked by cpu, memory, throttled, pressure or any container metric; GPUs by a GPU's; one node or all.",
+    "Workloads (or containers) ranked by what they used over the span: cpu, memory, throttled, pressure or any container metric; GPUs by a GPU's; totals; one node or all.",
     (
         Argument(
             "by", "cpu (unless given), memory, throttled, pressure, memory_limit_share, disk_write, gpu, ..."
@@ -133,6 +162,8 @@ TOOL = Tool(
         FROM,
         TO,
         Argument("limit", "how many; 5 unless given", "count", least=1, most=MOST_FINDINGS),
+        Argument("group", "workload (unless given) or container", choices=("workload", "container")),
+        Argument("order", "descending unless given", choices=("descending", "ascending")),
     ),
     run,
 )

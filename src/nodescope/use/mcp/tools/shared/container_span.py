@@ -1,7 +1,7 @@
 """One container in a span: the lives that a call is about, or when it was seen instead."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from nodescope.use.answers.containers import Container, Life
@@ -11,7 +11,7 @@ from nodescope.use.mcp.nodes.fleet import Fleet
 from nodescope.use.mcp.protocol.argument import Values
 from nodescope.use.mcp.protocol.errors import ToolMisused
 from nodescope.use.mcp.tools.shared.container import find_container
-from nodescope.use.mcp.tools.shared.time_text import NodeSpan, read_span, render_at
+from nodescope.use.mcp.tools.shared.time_text import NodeSpan, join_clipped, read_span, render_at
 
 # A crash loop's oldest lives are left out; so many are one request to a viewer.
 MOST_LIVES = 16
@@ -43,24 +43,51 @@ class ContainerSpan(NodeSpan):
 
 async def ask_container(
     fleet: Fleet, values: Values, question: Callable[[Backend, ContainerSpan], Reply]
-) -> Reply:
-    """The question put to the node of the container that the call names, about the span it names."""
+) -> list[Reply]:
+    """
+    The question put to the nodes of what the call names, about the span it names; of each node about its own lives.
+
+    The node that has the newest of them answers last.
+    """
     container = await find_container(fleet, values["container"], values["node"])
 
-    def ask(backend: Backend) -> Reply:
-        data = read_span(backend.read_about(), values["from"], values["to"])
-        lives = find_lives(container, data)
-        seen = ContainerSpan(data.span, data.newest_ms, data.clipped, container, lives)
-        return question(backend, seen)
+    def ask(backend: Backend) -> Reply | None:
+        about = backend.read_about()
+        data = read_span(about, values["from"], values["to"])
+        lives = [life for life in container.within(data.span) if life.node == about.node]
+        if not lives:
+            return None
+        return question(backend, ContainerSpan(data.span, data.newest_ms, data.clipped, container, lives))
 
-    return (await fleet.ask_all(container.node, ask)).answers[container.node]
+    entries = fleet.choose(None)
+    asked = [name for name in order_nodes(container) if name in entries]
+    replies = (await fleet.ask({name: entries[name] for name in asked}, ask)).need_one()
+    found = [reply for name in asked if (reply := replies.answers.get(name)) is not None]
+    if not found:
+        raise ToolMisused(await render_absent(fleet, container, values))
+    return found
 
 
-def find_lives(container: Container, data: NodeSpan) -> list[Life]:
-    lives = container.within(data.span)
-    if not lives:
-        raise ToolMisused(
-            f'"{container.name}" was not there in {data.render()}; it was seen from '
-            f"{render_at(container.first_ms, data.newest_ms)} to {render_at(container.last_ms, data.newest_ms)}"
-        )
-    return lives
+def order_nodes(container: Container) -> list[str]:
+    """Its nodes; the one where it was last seen at the end."""
+    last_ms = {
+        name: max(life.last_ms for life in container.lives if life.node == name) for name in container.nodes
+    }
+    return sorted(last_ms, key=lambda name: (last_ms[name], name))
+
+
+async def render_absent(fleet: Fleet, container: Container, values: Values) -> str:
+    replies = await fleet.ask_all(
+        container.node, lambda backend: read_span(backend.read_about(), values["from"], values["to"])
+    )
+    data = replies.answers[container.node]
+    return (
+        f'"{container.name}" was not there in {data.render()}; it was seen from '
+        f"{render_at(container.first_ms, data.newest_ms)} to {render_at(container.last_ms, data.newest_ms)}"
+    )
+
+
+def join_spans(spans: Sequence[ContainerSpan]) -> ContainerSpan:
+    """Of several nodes as one: all lives, oldest first."""
+    lives = sorted((life for one in spans for life in one.lives), key=lambda life: life.first_ms)
+    return replace(spans[-1], lives=lives, clipped=join_clipped(spans))

@@ -1,70 +1,52 @@
-"""Figures of one metric by container, its lives joined: the ground of rankings and comparisons."""
+"""Figures of one metric by workload or by container, all lives joined: the ground of rankings and comparisons."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from nodescope.base.time_range import TimeRange
-from nodescope.use.answers.containers import Container, Life
-from nodescope.use.answers.levels import MetricLevel
+from nodescope.use.answers.containers import Life, group_lives, overlap_seconds
+from nodescope.use.answers.levels import Levels, MetricLevel
+from nodescope.use.answers.span_use import SpanUse, add_up
+from nodescope.use.answers.workloads import WorkloadLives, group_workloads
 
 
 @dataclass(frozen=True, slots=True)
 class LevelRow:
-    """A container's figures over a span, while it was there."""
+    """What a workload (or one container) used over a span."""
 
-    container: Container
-    level: MetricLevel
-    there_share: float
-    """Of the span, how long it lived in it."""
+    group: WorkloadLives
+    use: SpanUse
     missing_share: float
 
 
-def join_levels(
-    containers: Sequence[Container], levels: Sequence[MetricLevel], span: TimeRange
-) -> list[LevelRow]:
-    """One row for each container that has a sample, the highest mean first."""
-    by_id = {level.id: level for level in levels}
+def group_by(lives: Sequence[Life], by: str) -> list[WorkloadLives]:
+    """`workload`, or one for each name in each pod."""
+    if by == "workload":
+        return [one.name_single() for one in group_workloads(lives)]
+    return [
+        WorkloadLives(one.newest.workload, (one,), one.name if one.newest.pod else "")
+        for one in group_lives(lives)
+    ]
+
+
+def join_levels(groups: Sequence[WorkloadLives], levels: Levels, span: TimeRange) -> list[LevelRow]:
+    """One row for each group that has a sample, the highest use over the span first."""
+    by_id = {level.id: level for level in levels.rows}
+    interval = usual_interval((life for group in groups for life in group.lives), by_id, span)
     rows = []
-    interval = usual_interval(containers, by_id, span)
-    for container in containers:
-        mine = [(life, by_id[life.id]) for life in container.lives if life.id in by_id]
-        samples = sum(level.samples for _, level in mine)
-        if not samples:
-            continue
-        seconds = sum(overlap_seconds(life, span) for life, _ in mine)
-        due = max(samples, seconds / interval)
-        rows.append(
-            LevelRow(
-                container,
-                merge_levels([level for _, level in mine]),
-                min(1.0, (seconds + 1) / (span.seconds + 1)),
-                1 - samples / due,
-            )
-        )
-    return sorted(rows, key=lambda row: (-row.level.mean, row.container.full_name))
+    for group in groups:
+        lives = group.within(span)
+        if use := add_up(lives, by_id, span, levels.unit):
+            seconds = sum(overlap_seconds(life, span) for life in lives if life.id in by_id)
+            rows.append(LevelRow(group, use, 1 - use.samples / max(use.samples, seconds / interval)))
+    return sorted(rows, key=lambda row: (-row.use.over_span, row.group.full_name))
 
 
-def merge_levels(levels: Sequence[MetricLevel]) -> MetricLevel:
-    samples = sum(level.samples for level in levels)
-    return MetricLevel(
-        levels[-1].id,
-        sum(level.mean * level.samples for level in levels) / samples,
-        min(level.least for level in levels),
-        max(level.most for level in levels),
-        samples,
-    )
-
-
-def usual_interval(containers: Iterable[Container], by_id: dict[str, MetricLevel], span: TimeRange) -> float:
+def usual_interval(lives: Iterable[Life], by_id: dict[str, MetricLevel], span: TimeRange) -> float:
     """Seconds between samples of the one that has the densest; a second unless slower."""
     found = [
         overlap_seconds(life, span) / by_id[life.id].samples
-        for container in containers
-        for life in container.lives
+        for life in lives
         if life.id in by_id and by_id[life.id].samples > 1
     ]
     return max(1.0, min(found, default=1.0))
-
-
-def overlap_seconds(life: Life, span: TimeRange) -> float:
-    return max(0.0, (min(life.last_ms, span.to_ms) - max(life.first_ms, span.from_ms)) / 1000)

@@ -1,11 +1,12 @@
-"""A metric's highest means, of containers or of what no container stands for: GPUs, disks, interfaces, nodes."""
+"""What uses the most of a metric: workloads, containers, or what no container stands for: GPUs, disks, nodes."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
-from nodescope.base.quantity import render_count, render_quantity
-from nodescope.use.answers.levels import Device, MetricLevel
+from nodescope.base.quantity import is_share, render_count, render_quantity
+from nodescope.use.answers.levels import Device
 from nodescope.use.answers.metrics import MetricRow
+from nodescope.use.answers.span_use import UNKNOWN_SIZE, NodeSize, SpanUse, render_kind, render_use
 from nodescope.use.mcp.protocol.answer import Fact, NextCall, ToolAnswer, ToolFinding
 from nodescope.use.mcp.tools.shared.level_table import LevelRow
 from nodescope.use.mcp.tools.shared.time_text import NodeSpan, join_clipped
@@ -20,14 +21,19 @@ class RankedRow:
 
     node: str
     name: str
-    level: MetricLevel
+    use: SpanUse
     sorted_by: tuple[str, str]
     """Among equal means."""
     container: str | None = None
+    """As the next call names it."""
     namespace: str = ""
     missing_share: float | None = None
+    share: float | None = None
+    """Of the node's cores or memory."""
     note: str = ""
     facts: Mapping[str, Fact] = field(default_factory=dict)
+    ids: tuple[str, ...] = ()
+    """Of its lives, oldest first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,50 +48,90 @@ class RankedNode:
     unmeasured: int = 0
     """Containers that were there and have no sample of this metric."""
     namespaces: frozenset[str] = frozenset()
+    size: NodeSize = UNKNOWN_SIZE
 
 
 Parts = Mapping[str, RankedNode]
 
 
-def rank_container(row: LevelRow) -> RankedRow:
-    container = row.container
-    note = f", there for {100 * row.there_share:.0f} % of the span" if row.there_share < 0.95 else ""
-    if row.missing_share >= MISSING_SHARE:
-        note += f", {100 * row.missing_share:.0f} % of its samples missing"
+def rank_group(row: LevelRow, metric: str, unit: str, size: NodeSize) -> RankedRow:
+    group, use = row.group, row.use
+    newest, workload = group.lives[-1], group.workload
+    request = newest.request(metric)
+    missing = f", {100 * row.missing_share:.0f} % of its samples missing"
+    facts = {
+        "over_span": use.over_span,
+        "share_of_node": size.share(metric, unit, use.over_span),
+        "there_share": round(use.there_share, 3),
+        "per_pod": use.per_pod if use.pods > 1 else None,
+        "share_of_request": use.per_pod / request if request else None,
+        "pods": use.pods,
+        "lives": use.lives,
+        "restarts": group.restarts or None,
+        "workload": workload.name,
+        "workload_kind": workload.kind,
+        "image": group.images[-1] if group.images else None,
+    }
     return RankedRow(
-        container.node,
-        container.full_name,
-        row.level,
-        (container.full_name, container.node),
-        container.name,
-        container.newest.namespace,
+        newest.node,
+        group.full_name,
+        use,
+        (group.full_name, newest.node),
+        group.name,
+        newest.namespace,
         row.missing_share,
-        note,
-        {"there_share": round(row.there_share, 3), "restarts": container.restarts or None},
+        size.share(metric, unit, use.over_span),
+        missing if row.missing_share >= MISSING_SHARE else "",
+        facts,
+        tuple(life.id for life in group.lives),
     )
 
 
 def rank_device(device: Device, node: str) -> RankedRow:
-    return RankedRow(node, device.name, device.level, (node, device.name), facts=device.labels)
+    level = device.level
+    use = SpanUse(level.mean, level.mean, level.mean, level.least, level.most, level.samples, 1.0, 1, 1)
+    return RankedRow(node, device.name, use, (node, device.name), facts=device.labels)
+
+
+def note_limits(rows: Sequence[RankedRow], shares: Mapping[str, float], what: str) -> list[RankedRow]:
+    """With the share that each uses of its own limit: of its container that is nearest to it."""
+    found = [[shares[one] for one in row.ids if one in shares] for row in rows]
+    return [note_limit(row, max(known), what) if known else row for row, known in zip(rows, found)]
+
+
+def note_limit(row: RankedRow, share: float, what: str) -> RankedRow:
+    text = f", {render_quantity(share, 'ratio')} of its {what} limit"
+    return replace(row, note=text + row.note, facts={**row.facts, "share_of_limit": share})
 
 
 def render_row(row: RankedRow, part: RankedNode, place: int) -> ToolFinding:
-    level, span = row.level, part.data.span
-    mean, least, most = (render_quantity(value, part.unit) for value in (level.mean, level.least, level.most))
+    use, span = row.use, part.data.span
+    kind = render_kind(str(row.facts.get("workload_kind") or "")) if row.container else ""
     return ToolFinding(
-        f'{place}. "{row.name}" on {row.node}: {mean} on average ({least} to {most}){row.note}.',
+        f'{place}. {kind}{" " if kind else ""}"{row.name}" on {row.node}: {render_use(use, part.unit, row.share)}{row.note}.',
         "rank",
         node=row.node,
         container=row.container,
         metric=part.metric.name,
         unit=part.unit,
         confidence=1.0,
-        samples=level.samples,
+        samples=use.samples,
         missing_share=row.missing_share,
         start_at=span.from_ms / 1000,
         end_at=span.to_ms / 1000,
-        evidence={"place": place, "mean": level.mean, "min": level.least, "max": level.most, **row.facts},
+        evidence={"place": place, "mean": use.mean, "min": use.least, "max": use.most, **row.facts},
     )
+
+
+def add_totals(rows: Sequence[RankedRow], parts: "Parts") -> dict[str, Fact]:
+    """Of everything that was ranked, also what is not named; only of what adds up."""
+    unit = next(iter(parts.values())).unit
+    if is_share(unit) or not rows:
+        return {}
+    total = sum(row.use.over_span for row in rows)
+    shares = [row.share for row in rows if row.share is not None]
+    whole = sum(shares) / len(parts) if shares else None
+    return {"total_over_span": total, "unit": unit, "ranked": len(rows), "share_of_nodes": whole}
 
 
 def describe_devices(rows: list[RankedRow], parts: Parts) -> ToolAnswer:
@@ -103,7 +149,7 @@ def describe_devices(rows: list[RankedRow], parts: Parts) -> ToolAnswer:
     top = rows[0]
     return ToolAnswer(
         f'"{top.name}" on {top.node} has the most {metric}, which is measured per {scope}: '
-        f"{render_quantity(top.level.mean, first.unit)} on average, of {len(rows)} on {render_count(len(parts), 'node')}, in {span}.",
+        f"{render_quantity(top.use.mean, first.unit)} on average, of {len(rows)} on {render_count(len(parts), 'node')}, in {span}.",
         looked_at=f"{metric} of every {scope} on {', '.join(list(parts)[:8])}, {span}",
         not_looked_at=gaps,
         next_call=NextCall("top_containers", {"by": "cpu", "node": top.node}, "who was busy there"),

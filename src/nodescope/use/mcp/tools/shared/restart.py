@@ -18,12 +18,16 @@ MOST_NAMED = 3
 def find_restarts(
     container: Container, lives: Sequence[Life], events: Sequence[ContainerEvent], newest_ms: int
 ) -> list[ToolFinding]:
-    """One finding for each restart between the lives; many become one."""
+    """One finding for each restart within a pod; many become one."""
     killed = {event.id for event in events if event.kind == "oom"}
-    pairs = list(pairwise(lives))
-    if len(pairs) > MOST_NAMED:
-        return [render_loop(container, lives, killed, newest_ms)]
-    return [render_restart(container, before, after, killed, newest_ms) for before, after in pairs]
+    found = []
+    for mine in container.by_pod(lives):
+        pairs = list(pairwise(mine))
+        if len(pairs) > MOST_NAMED:
+            found.append(render_loop(container, mine, killed, newest_ms))
+        else:
+            found += [render_restart(container, before, after, killed, newest_ms) for before, after in pairs]
+    return sorted(found, key=lambda one: one.at or 0)
 
 
 def render_restart(
@@ -33,7 +37,7 @@ def render_restart(
     why = "was OOM-killed" if was_killed else "ended"
     gap_seconds = max(0.0, (after.first_ms - before.last_ms) / 1000)
     sentence = (
-        f'"{container.name}" {why} at {render_moment(before.last_ms)} and started again '
+        f'"{name_life(container, before)}" {why} at {render_moment(before.last_ms)} and started again '
         f"{render_seconds(gap_seconds)} later, at {render_moment(after.first_ms)}."
     )
     event = make_event(
@@ -48,12 +52,17 @@ def render_loop(container: Container, lives: Sequence[Life], killed: set[str], n
     kills = sum(life.id in killed for life in lives)
     killed_text = f", {kills} times by an OOM kill" if kills else ""
     sentence = (
-        f'"{container.name}" was restarted {len(lives) - 1} times{killed_text}, between '
+        f'"{name_life(container, first)}" was restarted {len(lives) - 1} times{killed_text}, between '
         f"{render_moment(first.last_ms)} and {render_moment(last.first_ms)}: a crash loop."
     )
     event = make_event(container, sentence, "crash_loop", first.last_ms, newest_ms)
     evidence = {"restarts": len(lives) - 1, "oom_kills": kills}
     return replace(event, start_at=event.at, end_at=last.first_ms / 1000, evidence=evidence)
+
+
+def name_life(container: Container, life: Life) -> str:
+    """Of a workload with several pods, the pod's."""
+    return life.name if len(container.pods) > 1 else container.name
 
 
 def make_event(container: Container, sentence: str, kind: str, at_ms: int, newest_ms: int) -> ToolFinding:
