@@ -1,7 +1,7 @@
 """How does a container do: its figures, its limits, its restarts, and what is worrying?"""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from nodescope.base.quantity import render_count, render_quantity
 from nodescope.base.text import capitalise
@@ -9,6 +9,7 @@ from nodescope.use.answers.containers import Container
 from nodescope.use.answers.deploys import COMPARED, tell_limits
 from nodescope.use.answers.events import ContainerEvent
 from nodescope.use.answers.levels import Levels
+from nodescope.use.answers.memory_limit import FILE, SHARED, MemoryUse, split_memory
 from nodescope.use.mcp.nodes.backend import Backend, run_study
 from nodescope.use.mcp.nodes.fleet import Fleet
 from nodescope.use.mcp.protocol.answer import NextCall, ToolAnswer, ToolFinding
@@ -37,12 +38,11 @@ from nodescope.use.mcp.tools.shared.takeover import (
 from nodescope.use.studies import StudyAnswer
 
 METRICS = ("cpu", "memory", "memory_limit_share", *SHARES, "disk_read", "disk_write", "threads")
-# Of its limit: worth a word, and close to the end. As the seed's agent interface has them.
-NEAR_SHARE, FULL_SHARE = 0.8, 0.9
+# Read beside them, and told only with the memory limit.
+BESIDE = ("memory_anon", FILE, *SHARED)
 # Share of periods throttled, and of time stalled, that hurts.
 STALLED_SHARE = 0.1
 WORRYING = (
-    ("memory_limit_share", NEAR_SHARE, "uses {} of its memory limit on average"),
     ("cpu_throttled", STALLED_SHARE, "was held back by its CPU quota in {} of the scheduler's periods"),
     ("pressure_cpu", STALLED_SHARE, "waited for CPU {} of the time"),
     ("pressure_memory", STALLED_SHARE, "waited for memory {} of the time"),
@@ -80,7 +80,8 @@ class ContainerSummary:
 def summarize(backend: Backend, seen: ContainerSpan) -> ContainerSummary:
     ids, span = seen.ids, seen.span
     known = {row.name for row in backend.read_metrics()}
-    summaries = {name: run_study(backend, "summary", name, ids, span) for name in METRICS if name in known}
+    wanted = [name for name in (*METRICS, *BESIDE) if name in known]
+    summaries = {name: run_study(backend, "summary", name, ids, span) for name in wanted}
     missing = [name for name in METRICS if name not in known]
     events = seen.read_events(backend)
     sides = read_sides(backend, seen, [name for name in COMPARED if name in known])
@@ -113,11 +114,11 @@ async def run(fleet: Fleet, values: Values) -> ToolAnswer:
     summary = join_summaries(await ask_container(fleet, values, summarize))
     container = summary.seen.container
     worries = find_worries(summary)
-    rows = [render_figures(name, figures) for name, figures in summary.figures.items()]
+    rows = [render_figures(name, figures) for name, figures in summary.figures.items() if name not in BESIDE]
     return ToolAnswer(
         headline=render_headline(summary, worries),
         status="found" if rows else "not_enough_data",
-        findings=(*worries, *rows),
+        findings=(*worries, *note_cache(summary), *rows),
         looked_at=f"{render_what(container)}, {summary.seen.render()}",
         not_looked_at=list_gaps(summary),
         next_call=suggest(summary, worries),
@@ -159,6 +160,9 @@ def find_worries(summary: ContainerSummary) -> list[ToolFinding]:
         figures = summary.figures.get(metric)
         if figures and figures.avg >= least:
             found.append(render_worry(summary, metric, figures, text.format(f"{100 * figures.avg:.0f} %")))
+    memory = read_memory_use(summary)
+    if memory and memory.level in ("critical", "warning"):
+        found.append(render_memory(summary, memory))
     if trend.findings and number_of(trend.findings[0].magnitude) > 0:
         found.append(render_finding(trend.findings[0], trend, "memory", seen.container, seen.newest_ms))
     return sorted(found, key=lambda one: RANK.get(one.kind, 2))
@@ -167,10 +171,9 @@ def find_worries(summary: ContainerSummary) -> list[ToolFinding]:
 def render_worry(summary: ContainerSummary, metric: str, figures: Figures, text: str) -> ToolFinding:
     seen = summary.seen
     container = seen.container
-    full = metric == "memory_limit_share" and figures.avg >= FULL_SHARE
     return ToolFinding(
         f'"{container.name}" {text} ({seen.render()}).',
-        "critical" if full else "warning",
+        "warning",
         node=container.node,
         container=container.name,
         metric=metric,
@@ -182,6 +185,38 @@ def render_worry(summary: ContainerSummary, metric: str, figures: Figures, text:
         end_at=seen.span.to_ms / 1000,
         evidence=figures.facts(("avg", "max")),
     )
+
+
+def read_memory_use(summary: ContainerSummary) -> MemoryUse | None:
+    """Of one container on average; None where it has no limit, or its share of it was not measured."""
+    figures = summary.figures
+    used, share = figures.get("memory"), figures.get("memory_limit_share")
+    if used is None or share is None or not share.avg:
+        return None
+    shared = next((figures[name].avg for name in SHARED if name in figures), None)
+    file = figures[FILE].avg if FILE in figures else None
+    return split_memory(used.avg, used.avg / share.avg, file, shared)
+
+
+def render_memory(summary: ContainerSummary, memory: MemoryUse) -> ToolFinding:
+    """How near to an OOM kill it is: by what cannot be reclaimed."""
+    share = summary.figures["memory_limit_share"]
+    found = render_worry(summary, "memory_limit_share", share, memory.render())
+    known = memory.reclaimable is not None
+    facts = {
+        "kept_share": memory.kept_share if known else None,
+        "kept_bytes": memory.kept if known else None,
+        "reclaimable_bytes": memory.reclaimable,
+        "limit": memory.limit,
+    }
+    kind = memory.level if memory.level in ("critical", "warning") else "page_cache"
+    return replace(found, kind=kind, evidence={**found.evidence, **facts})
+
+
+def note_cache(summary: ContainerSummary) -> list[ToolFinding]:
+    """A limit that is full of page cache is said, and is no worry."""
+    memory = read_memory_use(summary)
+    return [render_memory(summary, memory)] if memory and memory.level == "cache" else []
 
 
 def render_figures(name: str, figures: Figures) -> ToolFinding:

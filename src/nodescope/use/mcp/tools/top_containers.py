@@ -1,9 +1,12 @@
 """Who uses the most of something?"""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
+from nodescope.base.errors import RequestRejected
 from nodescope.base.quantity import render_count, render_seconds
 from nodescope.base.time_range import TimeRange, render_moment
+from nodescope.use.answers.memory_limit import FILE, SHARED, MemoryUse, split_memory
 from nodescope.use.answers.span_use import render_use
 from nodescope.use.answers.timeseries import SERIES_MOST
 from nodescope.use.mcp.nodes.backend import Backend, read_devices, read_levels
@@ -74,8 +77,31 @@ def add_limits(
     if share is None or share not in {row.name for row in backend.read_metrics()}:
         return rows
     ids = [one for row in rows[:shown] for one in row.ids[-SERIES_MOST:]]
-    levels = read_levels(backend, share, span, ids)
-    return [*note_limits(rows[:shown], {row.id: row.mean for row in levels.rows}, what), *rows[shown:]]
+    shares = read_means(backend, share, span, ids)
+    kept = read_kept(backend, span, ids) if metric == "memory" else {}
+    return [*note_limits(rows[:shown], shares, what, kept), *rows[shown:]]
+
+
+def read_means(backend: Backend, metric: str, span: TimeRange, ids: Sequence[str]) -> dict[str, float]:
+    """By id; empty where the node does not have the metric."""
+    try:
+        return {row.id: row.mean for row in read_levels(backend, metric, span, ids).rows}
+    except RequestRejected:
+        return {}
+
+
+def read_kept(backend: Backend, span: TimeRange, ids: Sequence[str]) -> dict[str, MemoryUse]:
+    """By id: memory under its limit, with what of it can be reclaimed."""
+    known = {row.name for row in backend.read_metrics()}
+    shared = next((name for name in SHARED if name in known), None)
+    used, limits, files = (read_means(backend, name, span, ids) for name in ("memory", "memory_limit", FILE))
+    both = read_means(backend, shared, span, ids) if shared else {}
+    split = {
+        one: split_memory(used[one], limits[one], files.get(one), both.get(one))
+        for one in used
+        if one in limits
+    }
+    return {one: found for one, found in split.items() if found}
 
 
 async def run(fleet: Fleet, values: Values) -> ToolAnswer:

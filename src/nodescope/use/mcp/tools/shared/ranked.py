@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from nodescope.base.quantity import is_share, render_count, render_quantity
 from nodescope.use.answers.levels import Device
+from nodescope.use.answers.memory_limit import MemoryUse
 from nodescope.use.answers.metrics import MetricRow
 from nodescope.use.answers.span_use import UNKNOWN_SIZE, NodeSize, SpanUse, render_kind, render_use
 from nodescope.use.mcp.protocol.answer import Fact, NextCall, ToolAnswer, ToolFinding
@@ -93,15 +94,27 @@ def rank_device(device: Device, node: str) -> RankedRow:
     return RankedRow(node, device.name, use, (node, device.name), facts=device.labels)
 
 
-def note_limits(rows: Sequence[RankedRow], shares: Mapping[str, float], what: str) -> list[RankedRow]:
+def note_limits(
+    rows: Sequence[RankedRow], shares: Mapping[str, float], what: str, kept: Mapping[str, MemoryUse]
+) -> list[RankedRow]:
     """With the share that each uses of its own limit: of its container that is nearest to it."""
-    found = [[shares[one] for one in row.ids if one in shares] for row in rows]
-    return [note_limit(row, max(known), what) if known else row for row, known in zip(rows, found)]
+    found = [[one for one in row.ids if one in shares] for row in rows]
+    nearest = [max(ids, key=lambda one: shares[one]) if ids else None for ids in found]
+    return [
+        note_limit(row, shares[one], what, kept.get(one)) if one else row
+        for row, one in zip(rows, nearest, strict=True)
+    ]
 
 
-def note_limit(row: RankedRow, share: float, what: str) -> RankedRow:
-    text = f", {render_quantity(share, 'ratio')} of its {what} limit"
-    return replace(row, note=text + row.note, facts={**row.facts, "share_of_limit": share})
+def note_limit(row: RankedRow, share: float, what: str, memory: MemoryUse | None) -> RankedRow:
+    text, facts = (
+        f", {render_quantity(share, 'ratio')} of its {what} limit",
+        {**row.facts, "share_of_limit": share},
+    )
+    if memory and memory.reclaimable is not None:
+        text += f" ({render_quantity(memory.kept_share, 'ratio')} without page cache that can be reclaimed)"
+        facts["kept_share"] = memory.kept_share
+    return replace(row, note=text + row.note, facts=facts)
 
 
 def render_row(row: RankedRow, part: RankedNode, place: int) -> ToolFinding:

@@ -1,0 +1,166 @@
+"""Answers about workloads: use over a span, deploys, restarts; on archives whose every level is planted."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.use.mcp.asking import Asker, asking
+from tests.use.played_node import CORES, END_MS, Played, write_played
+
+OLD, NEW = "catalog-66b6c48dd5", "catalog-7fb96c846b"
+SPLIT = 1800
+SPLIT_MS = END_MS - (3600 - SPLIT) * 1000
+JOBS = [
+    Played(f"etl-{29_384_000 + n}-x2k{n % 7 + 2}p".replace("3p", "4p"), "etl", 60 * n, 60 * n + 10, 2.0)
+    for n in range(50)
+]
+CATALOG = [
+    *(Played(f"{OLD}-{name}", "app", 0, SPLIT, 0.4, image="catalog:1.4") for name in ("bcdf2", "x2k4p")),
+    *(Played(f"{NEW}-{name}", "app", SPLIT, 3600, 0.8, image="catalog:1.5") for name in ("zx2q9", "wv5bb")),
+]
+RESTARTED = [
+    Played("db-0", "postgres", 0, SPLIT, 0.2, image="postgres:16"),
+    Played("db-0", "postgres", SPLIT + 5, 3600, 0.4, image="postgres:16", life=1),
+]
+STEADY = [Played("web-5d78c9869d-4wvqz", "web", 0, 3600, 0.3)]
+
+
+@pytest.fixture(scope="module")
+def played(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_played(tmp_path_factory.mktemp("played"), [*JOBS, *CATALOG, *RESTARTED, *STEADY])
+
+
+@pytest.fixture(scope="module")
+def asker(played: Path) -> Iterator[Asker]:
+    with asking(played) as found:
+        yield found
+
+
+def named(answer: dict[str, Any], name: str) -> dict[str, Any]:
+    return next(one for one in answer["findings"] if one["evidence"]["workload"] == name)
+
+
+def test_short_jobs_are_one_line_ranked_by_what_they_used_over_the_hour(asker: Asker) -> None:
+    """Fifty jobs of ten seconds with two cores used 0.28 cores: less than what runs all the time."""
+    answer = asker.ask("top_containers", by="cpu", limit=12)
+    order = [one["evidence"]["workload"] for one in answer["findings"]]
+    assert order == ["catalog", "web", "db", "etl"]
+    etl = named(answer, "etl")["evidence"]
+    assert etl["over_span"] == pytest.approx(50 * 10 * 2 / 3600, rel=0.15)
+    assert etl["mean"] == pytest.approx(2.0, rel=0.05)
+    assert (etl["pods"], etl["workload_kind"]) == (50, "CronJob")
+    assert "while it was there" in named(answer, "etl")["sentence"]
+    assert etl["share_of_node"] == pytest.approx(etl["over_span"] / CORES)
+
+
+def test_the_order_can_be_turned_and_totals_are_of_all(asker: Asker) -> None:
+    down = asker.ask("top_containers", by="cpu", limit=1)
+    up = asker.ask("top_containers", by="cpu", limit=1, order="ascending")
+    assert [one["findings"][0]["evidence"]["workload"] for one in (down, up)] == ["catalog", "etl"]
+    assert up["figures"]["total_over_span"] == down["figures"]["total_over_span"]
+    everybody = asker.ask("top_containers", by="cpu", limit=12)
+    total = sum(one["evidence"]["over_span"] for one in everybody["findings"])
+    assert total == pytest.approx(down["figures"]["total_over_span"])
+
+
+def test_containers_can_still_be_ranked_one_by_one(asker: Asker) -> None:
+    answer = asker.ask("top_containers", by="cpu", group="container", limit=12)
+    assert answer["findings"][0]["container"] == f"{NEW}-wv5bb/app"
+    assert answer["figures"]["ranked"] == len(JOBS) + len(CATALOG) + 2
+
+
+def test_a_deploy_is_told_with_its_image_per_pod_and_when(asker: Asker) -> None:
+    """Not "was not there", not "ambiguous"."""
+    answer = asker.ask("summarize_container", container="catalog")
+    (change,) = [one for one in answer["findings"] if one["kind"] == "deploy"]
+    assert change["sentence"].startswith('"catalog": twice the CPU per pod since 2026-03-01 11:30:00 UTC')
+    assert "a new image, catalog:1.5 instead of catalog:1.4" in change["sentence"]
+    assert (change["at"], change["metric"]) == (SPLIT_MS / 1000, "cpu")
+    facts = change["evidence"]
+    assert (facts["before"], facts["after"]) == (pytest.approx(0.4, rel=0.02), pytest.approx(0.8, rel=0.02))
+    assert (facts["before_sum"], facts["after_sum"]) == (
+        pytest.approx(0.8, rel=0.02),
+        pytest.approx(1.6, rel=0.02),
+    )
+
+
+def test_a_deploy_is_a_change_of_the_metric_that_was_asked_for(asker: Asker) -> None:
+    answer = asker.ask("analyze_container", container="catalog", study="changepoint", metric="cpu")
+    assert answer["status"] == "found"
+    assert "twice the CPU per pod" in answer["headline"]
+    quiet = asker.ask("analyze_container", container="catalog", study="changepoint", metric="memory")
+    assert "twice" not in quiet["headline"]
+
+
+def test_windows_on_both_sides_of_a_deploy_are_compared(asker: Asker) -> None:
+    times = {"a_from": "-55m", "a_to": "-35m", "b_from": "-25m", "b_to": "now"}
+    one = asker.ask("compare_windows", container="catalog", **times)
+    whole = asker.ask("compare_windows", **times)
+    for answer in (one, whole):
+        (cpu,) = [
+            row for row in answer["findings"] if row.get("container") == "catalog" and row["metric"] == "cpu"
+        ]
+        facts = cpu["evidence"]
+        assert (facts["a_avg"], facts["b_avg"]) == (
+            pytest.approx(0.4, rel=0.02),
+            pytest.approx(0.8, rel=0.02),
+        )
+        assert (facts["before"], facts["after"]) == (facts["a_avg"], facts["b_avg"])
+        assert (facts["a_pods"], facts["b_pods"]) == (2, 2)
+        assert "catalog:1.5 instead of catalog:1.4" in cpu["sentence"]
+    assert not any("only in window" in line for line in whole["not_looked_at"] if "catalog" in line)
+
+
+def test_a_level_that_doubled_with_a_restart_is_told(asker: Asker) -> None:
+    """No study looks across a restart; the levels on both sides do."""
+    answer = asker.ask("analyze_container", container="db", study="changepoint", metric="cpu")
+    assert "changed with a restart" in answer["headline"]
+    (restart,) = answer["findings"]
+    assert restart["kind"] == "restart"
+    facts = restart["evidence"]
+    assert (facts["before"], facts["after"]) == (pytest.approx(0.2, rel=0.03), pytest.approx(0.4, rel=0.03))
+    same = asker.ask("analyze_container", container="db", study="changepoint", metric="memory")
+    assert "did not step on its own" in same["headline"]
+    assert same["findings"][0]["evidence"]["before"] == same["findings"][0]["evidence"]["after"]
+
+
+def test_a_pod_and_a_container_are_asked_for_by_their_own_names(asker: Asker) -> None:
+    answer = asker.ask("summarize_container", container=f"{NEW}-zx2q9")
+    assert answer["looked_at"].startswith(f"shop/{NEW}-zx2q9/app on n1, Deployment catalog by its pod name")
+    assert not [one for one in answer["findings"] if one["kind"] == "deploy"]
+
+
+def test_a_workload_on_two_nodes_is_one_question(tmp_path: Path) -> None:
+    """A deploy that moved the pod to another node: both nodes are asked."""
+    image = "catalog:1.4"
+    write_played(tmp_path / "n1", [Played(f"{OLD}-bcdf2", "app", 0, SPLIT, 0.4, image=image)])
+    write_played(tmp_path / "n2", [Played(f"{OLD}-x2k4p", "app", SPLIT, 3600, 0.8, image=image)], node="n2")
+    with asking(tmp_path) as asker:
+        answer = asker.ask("analyze_container", container="catalog", study="changepoint", metric="cpu")
+        assert "with new pods, on another node (n2)" in answer["headline"]
+        times = {"a_from": "-55m", "a_to": "-35m", "b_from": "-25m", "b_to": "now"}
+        compared = asker.ask("compare_windows", container="catalog", **times)
+        assert compared["findings"][0]["evidence"]["b_avg"] == pytest.approx(0.8, rel=0.02)
+
+
+def test_page_cache_that_fills_the_limit_is_not_critical(tmp_path: Path) -> None:
+    """60 of 500 MiB anonymous at 98 % of the limit: the kernel drops the rest before it kills."""
+    cache = Played("cache-0", "cache", 0, 600, 0.1, anon_mib=60, file_mib=430, limit_mib=500)
+    full = Played("full-0", "full", 0, 600, 0.1, anon_mib=470, file_mib=20, limit_mib=500)
+    write_played(tmp_path, [cache, full], 600)
+    with asking(tmp_path) as asker:
+        quiet = asker.ask("summarize_container", container="cache")
+        assert quiet["headline"].startswith("Nothing concerning")
+        (note,) = [one for one in quiet["findings"] if one["kind"] == "page_cache"]
+        assert (
+            "60 MiB of 500 MiB cannot be reclaimed (12 %), which is not near an OOM kill" in note["sentence"]
+        )
+        assert note["evidence"]["kept_share"] == pytest.approx(0.12)
+        worried = asker.ask("summarize_container", container="full")
+        assert worried["findings"][0]["kind"] == "critical"
+        assert worried["findings"][0]["evidence"]["kept_share"] == pytest.approx(0.94)
+        ranked = asker.ask("top_containers", by="memory")["findings"]
+        shares = {one["evidence"]["workload"]: one["evidence"]["kept_share"] for one in ranked}
+        assert shares == {"cache": pytest.approx(0.12), "full": pytest.approx(0.94)}
+        assert all("98 % of its memory limit" in one["sentence"] for one in ranked)
