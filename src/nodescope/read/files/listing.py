@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nodescope.base.errors import ArchiveRefused, NodescopeError
-from nodescope.keep.folder import NOT_DATA, PARQUET, SIDECAR
+from nodescope.keep.disk import read_json
+from nodescope.keep.folder import NOT_DATA, PARQUET, SIDECAR, DataFolder
 from nodescope.keep.sidecar import OpenSidecar, SidecarStory, Ticks, read_sidecar
 
 if TYPE_CHECKING:
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 # Two magic words and the length of the footer.
 PARQUET_LEAST_BYTES = 12
+# A node's files of a day are in a folder that is called so and its identifier.
+PARTITION = "identifier="
 
 
 @dataclass(slots=True)
@@ -38,6 +41,13 @@ class FileEntry:
     mtime_ns: int = 0
     remote: "RemoteFile | None" = None
     """Where the rows are read when they lie in an object store."""
+    named: str = ""
+    """Without a sidecar: the node by the file's own column, its folder, or session.json."""
+
+    @property
+    def node(self) -> str:
+        """Empty where nothing tells."""
+        return self.sidecar.head.node if self.sidecar else self.named
 
     def story(self) -> SidecarStory | None:
         """Events and outcomes; parsed once."""
@@ -147,6 +157,16 @@ def make_entry(path: Path, size_bytes: int, sidecar: OpenSidecar, mtime_ns: int 
 
 def open_foreign(path: Path, size_bytes: int) -> FileEntry:
     """Arrow is loaded only when such a file is met."""
-    from nodescope.read.files.other_parquet import read_span  # noqa: PLC0415
+    from nodescope.read.files.other_parquet import read_node, read_span  # noqa: PLC0415
 
-    return FileEntry(path, *read_span(path), size_bytes, None)
+    span = read_span(path)
+    return FileEntry(path, *span, size_bytes, None, named=read_node(path) or name_by_folder(path))
+
+
+def name_by_folder(path: Path) -> str:
+    """By DATA/dt=.../identifier=ID/file: the node that session.json of the data folder has for ID, else ID itself."""
+    folder = path.parent.name
+    identifier = folder.removeprefix(PARTITION) if folder.startswith(PARTITION) else None
+    sessions = (read_json(DataFolder(parent).session) for parent in path.parents[:3])
+    named = (one.get("node_name") for one in sessions if identifier in (None, one.get("identifier")))
+    return str(next((name for name in named if name), identifier or ""))

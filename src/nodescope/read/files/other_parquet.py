@@ -83,6 +83,27 @@ def read_span(path: Path) -> tuple[int, int, int]:
     return min(times), max(times), metadata.num_rows
 
 
+def read_node(path: Path) -> str:
+    """The one node that all rows name, by the row groups' statistics; empty where they name none, or several."""
+    file = open_parquet(path)
+    if "l_node_name" not in file.schema_arrow.names:
+        return ""
+    names: set[str] = set()
+    for group in map(file.metadata.row_group, range(file.metadata.num_row_groups)):
+        columns = map(group.column, range(file.metadata.num_columns))
+        statistics = next(one for one in columns if one.path_in_schema == "l_node_name").statistics
+        if statistics is None or not statistics.has_min_max:
+            return scan_node(path)
+        names |= {str(statistics.min), str(statistics.max)}
+    return names.pop() if len(names) == 1 else ""
+
+
+def scan_node(path: Path) -> str:
+    rows = run(path, "SELECT DISTINCT l_node_name::VARCHAR FROM read_parquet(?) LIMIT 3")
+    names = {str(name) for (name,) in rows if name}
+    return names.pop() if len(names) == 1 else ""
+
+
 def to_ms(moment: datetime) -> int:
     return round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
 

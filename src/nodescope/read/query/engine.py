@@ -122,7 +122,7 @@ def split_nodes(
     """Two nodes' first cores are two series: each node is read alone."""
     by_node: dict[str, list[FileEntry]] = {}
     for entry in catalog.entries:
-        by_node.setdefault(entry.sidecar.head.node if entry.sidecar else "", []).append(entry)
+        by_node.setdefault(entry.node, []).append(entry)
     for node in [*(rollup.node for rollup in rollups), *([tail.node] if tail and tail.days else [])]:
         by_node.setdefault(node, [])
     yield from sorted(by_node.items())

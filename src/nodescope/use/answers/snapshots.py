@@ -267,9 +267,8 @@ class NodeFolders:
         paths: dict[str, set[Path]] = {}
         for folder in self._folders.values():
             for entry in folder.files.served():
-                name = entry.sidecar.head.node if entry.sidecar else ""
-                by_node.setdefault(name, []).append(entry)
-                paths.setdefault(name, set()).add(folder.path)
+                by_node.setdefault(entry.node, []).append(entry)
+                paths.setdefault(entry.node, set()).add(folder.path)
         names = sorted({*by_node, *(stream.node for stream in streams.values())})
         gone = self.agent.reason if self.agent else ""
         for name in names:
