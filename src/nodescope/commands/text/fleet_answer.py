@@ -110,7 +110,7 @@ def change_row(one: GroupTest) -> list[str]:
 
 
 def render_top(answer: FleetAnswer, limit: int) -> str:
-    head = [answer.by, "metric", "series", "nodes", "mean (least to most)", "peak", "mostly"]
+    head = [answer.by, "metric", "series", "nodes", "over the span", "mean while there", "peak", "mostly"]
     return render_table(head, [top_row(group) for group in answer.groups[:limit]])
 
 
@@ -122,6 +122,7 @@ def top_row(group: Group) -> list[str]:
         group.metric,
         str(group.looked_at),
         str(group.nodes),
+        render_quantity(group.over_span(), unit),
         spread_words(group.spread("magnitude"), unit),
         render_quantity(peak.high, unit) if (peak := group.spread("max")) else "-",
         f"{busy_words(group)}{f' on {days} days' if days > 1 else ''}",

@@ -145,10 +145,10 @@ def no_sidecar(name: str) -> str:
 
 
 def refer_entry(root: str, entry: FileEntry) -> FileRef:
-    sidecar = entry.sidecar
-    node = sidecar.head.node if sidecar else ""
     day = render_day(entry.from_ms)
-    return FileRef(root, str(entry.path), node, day, entry.from_ms, entry.to_ms, entry.rows, entry.size_bytes)
+    return FileRef(
+        root, str(entry.path), entry.node, day, entry.from_ms, entry.to_ms, entry.rows, entry.size_bytes
+    )
 
 
 def refer_listing(root: str, partition: str, one: Listing) -> FileRef:

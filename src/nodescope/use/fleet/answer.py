@@ -190,12 +190,12 @@ def rest_share(answer: FleetAnswer, parts: Sequence[UnitAnswer], by: str) -> Usu
 
 
 def judge_figures(answer: FleetAnswer, parts: Sequence[UnitAnswer]) -> None:
-    """Figures are not tested: all are kept, the largest first."""
+    """Figures are not tested: all are kept, what used the most over the span first."""
     for row in answer.rows:
         row["chance_adjusted"], row["kept"] = row["chance"], True
 
     def rank(group: Group) -> float:
-        return -sum(row["magnitude"] or 0.0 for row in group.rows) / len(group.rows)
+        return -group.over_span()
 
     answer.groups = group_rows(answer.rows, count_looked(parts, answer.by), answer.by, rank)
 

@@ -39,6 +39,8 @@ NUMBERS = (
     "busy_from",
     "busy_to",
     "missing_share",
+    "over_span",
+    "span_seconds",
 )
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
 
+from nodescope.base.quantity import is_share
 from nodescope.use.fleet.unit import UnitAnswer
 from nodescope.use.fleet.workload import Owner
 
@@ -44,6 +45,19 @@ class Group:
 
     def spread(self, name: str) -> Spread | None:
         return spread_of(row.get(name) for row in self.rows)
+
+    def over_span(self) -> float:
+        """What all its series used over the span, on all nodes; of a share of time the mean while there."""
+        rows = [row for row in self.rows if row.get("over_span") is not None]
+        if not rows or is_share(str(rows[0].get("unit") or "")):
+            return float(sum(row["magnitude"] or 0.0 for row in self.rows) / len(self.rows))
+        used: dict[str, float] = {}
+        seconds: dict[str, dict[Any, float]] = {}
+        for row in rows:
+            node = row["node"]
+            used[node] = used.get(node, 0.0) + row["over_span"] * row["span_seconds"]
+            seconds.setdefault(node, {})[row["day"]] = row["span_seconds"]
+        return sum(value / sum(seconds[node].values()) for node, value in used.items())
 
     def images(self) -> list[str]:
         return sorted({row["image"] for row in self.rows if row["image"]})

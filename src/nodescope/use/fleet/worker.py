@@ -44,6 +44,8 @@ from nodescope.use.studies.series import Series
 from nodescope.use.studies.trend import LEAK_SECONDS
 
 TRIES = 3
+# A series of one sample was there for a second.
+SECOND_MS = 1000
 # A leak grows by at least this share of its start, or of its limit.
 LEAK_SHARE = 0.05
 # A change counts from a tenth of the level on, up or down.
@@ -234,7 +236,13 @@ def add_figures(part: UnitAnswer, owner: Owner, line: MeasuredSeries, series: Se
     answer = STUDIES["summary"].run(series)
     row = build_row(part, owner, line, answer, answer.findings[0])
     busy_from, busy_to = busy_span(series)
+    unit_ms = part.unit.to_ms - part.unit.from_ms + SECOND_MS
+    there_ms = int(line.points.time_ms[-1] - line.points.time_ms[0]) + SECOND_MS
     row |= {"study": "top", "side": part.unit.side, "busy_from": busy_from, "busy_to": busy_to}
+    row |= {
+        "over_span": (row["magnitude"] or 0.0) * min(1.0, there_ms / unit_ms),
+        "span_seconds": unit_ms / 1000,
+    }
     part.rows.append(row)
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from nodescope.base.quantity import render_quantity
-from nodescope.use.answers.containers import Container, Life, group_lives
+from nodescope.use.answers.containers import Container, Life, group_lives, there_share
 from nodescope.use.answers.overview import About
 from nodescope.use.mcp.nodes.backend import Backend, read_levels
 from nodescope.use.mcp.nodes.fleet import Fleet
@@ -22,14 +22,16 @@ NodeContainers = tuple[About, list[Life], dict[str, float], str]
 
 
 def list_node(backend: Backend, sort: str) -> NodeContainers:
-    """Lives of a node and, where they are to be sorted by use, each one's mean of the last hour."""
+    """Lives of a node and, where they are to be sorted by use, what each used over the last hour."""
     about = backend.read_about()
     lives = backend.read_lives(None)
     if sort not in ("cpu", "memory"):
         return about, lives, {}, ""
     metric = choose_metric(sort, backend.read_metrics())
-    levels = read_levels(backend, metric.name, read_span(about, None, None).span)
-    return about, lives, {row.id: row.mean for row in levels.rows}, levels.unit
+    span = read_span(about, None, None).span
+    levels = read_levels(backend, metric.name, span)
+    shares = {life.id: there_share([life], span) for life in lives}
+    return about, lives, {row.id: row.mean * shares.get(row.id, 1.0) for row in levels.rows}, levels.unit
 
 
 async def run(fleet: Fleet, values: Values) -> ToolAnswer:
@@ -61,7 +63,8 @@ async def run(fleet: Fleet, values: Values) -> ToolAnswer:
 def is_wanted(one: Container, values: Values) -> bool:
     prefix = (values["name_prefix"] or "").lower()
     newest = one.newest
-    names = (newest.container_name, newest.pod, one.name, one.full_name)
+    workload = newest.workload
+    names = (newest.container_name, newest.pod, one.name, one.full_name, workload.name, workload.full_name)
     return (
         (not values["namespace"] or newest.namespace == values["namespace"])
         and (not values["qos_class"] or newest.qos_class.lower() == values["qos_class"].lower())
@@ -87,9 +90,12 @@ def render_row(one: Container, about: About, mean: float | None, unit: str) -> T
     running = one.last_ms >= newest_ms - GONE_MS
     state = "running" if running else f"last seen {render_at(one.last_ms, newest_ms)}"
     restarts = f", restarted {one.restarts} x" if one.restarts else ""
-    used = f", {render_quantity(mean, unit)} on average in the last hour" if mean is not None else ""
+    used = f", {render_quantity(mean, unit)} over the last hour" if mean is not None else ""
+    workload, image = one.newest.workload, one.newest.image
+    what = f"{workload.kind} {workload.name}, " if workload.known_by != "id" else ""
+    of_image = f"image {image}, " if image else ""
     return ToolFinding(
-        f'"{one.full_name}" on {one.node}: {one.newest.qos_class or "QoS not known"}, {state}{restarts}{used}.',
+        f'"{one.full_name}" on {one.node}: {what}{of_image}{one.newest.qos_class or "QoS not known"}, {state}{restarts}{used}.',
         "container",
         node=one.node,
         container=one.name,
@@ -103,6 +109,10 @@ def render_row(one: Container, about: About, mean: float | None, unit: str) -> T
             "restarts": one.restarts,
             "id": one.newest.id[:12],
             "mean": mean,
+            "workload": workload.name,
+            "workload_kind": workload.kind,
+            "workload_known_by": workload.known_by,
+            "image": image or None,
         },
     )
 
@@ -134,7 +144,7 @@ TOOL = Tool(
         NODE,
         NAMESPACE,
         Argument("qos_class", "Guaranteed, Burstable or BestEffort"),
-        Argument("name_prefix", "beginning of a pod's or container's name"),
+        Argument("name_prefix", "beginning of a workload's, pod's or container's name"),
         Argument("sort", "order; last_seen unless given", choices=SORTS),
         Argument("limit", "how many to name", "count", least=1, most=60),
     ),
