@@ -12,6 +12,7 @@ import { Trouble } from "./states";
 import { isDark, stroke } from "./theme";
 import { clock } from "./time";
 import type { ContainerJson, CountedJson } from "./types";
+import { groupRows, type WorkloadRow } from "./workloads";
 
 const ROWS = 150;
 
@@ -19,7 +20,7 @@ export function ContainerList({ model }: { model: Model }) {
   const { view } = model;
   const { value, trouble } = model.data.containers;
   const all = useMemo(() => newestRuns(value?.containers ?? []), [value]);
-  const rows = useMemo(() => search(view.search, all, (row) => `${row.name} ${row.namespace ?? ""} ${row.short_id} ${Object.values(row.labels).join(" ")}`), [view.search, all]);
+  const rows = useMemo(() => search(view.search, all, (row) => `${row.name} ${row.namespace ?? ""} ${row.short_id} ${row.workload} ${Object.values(row.labels).join(" ")}`), [view.search, all]);
   return (
     <>
       <div class="list-head">
@@ -27,6 +28,7 @@ export function ContainerList({ model }: { model: Model }) {
         <label>by <select aria-label="sort containers by" value={model.panels.sort} onChange={(event) => model.address.change({ sort: event.currentTarget.value })}>
           {sorts(model).map((name) => <option key={name} value={name}>{words(name)}</option>)}
         </select></label>
+        <label><input type="checkbox" checked={view.grouped} onChange={(event) => model.address.change({ grouped: event.currentTarget.checked })} /> by workload</label>
         {view.containers.length > 0 && <button type="button" class="plain" onClick={() => model.selection.clear()}>the busiest again</button>}
       </div>
       <div class="filters">
@@ -39,7 +41,9 @@ export function ContainerList({ model }: { model: Model }) {
       {trouble && <Trouble small trouble={trouble} retry={() => model.data.requests.retry(model.data.containers)} />}
       {value && rows.length === 0 && <NoRows model={model} total={all.length} />}
       <ul class="containers">
-        {rows.slice(0, ROWS).map((row) => <Row key={row.id} model={model} row={row} unit={value?.unit ?? ""} />)}
+        {view.grouped
+          ? groupRows(rows, value?.unit ?? "").slice(0, ROWS).map((group) => <GroupRow key={group.key} model={model} group={group} unit={value?.unit ?? ""} />)
+          : rows.slice(0, ROWS).map((row) => <Row key={row.id} model={model} row={row} unit={value?.unit ?? ""} />)}
       </ul>
       {value && (value.total > value.containers.length || rows.length > ROWS) && <p class="faint more">{Math.min(rows.length, ROWS)} of {value.total} shown; filter to see the others</p>}
     </>
@@ -92,13 +96,31 @@ function Row({ model, row, unit }: { model: Model; row: ContainerJson; unit: str
   const note = noteOf(model, row);
   return (
     <li>
-      <button type="button" class={`row ${chosen ? "chosen" : ""} ${row.state}`} aria-pressed={chosen} title={`${plain(row.name)}\n${row.short_id}\n${exact(row.value, unit)}`}
+      <button type="button" class={`row ${chosen ? "chosen" : ""} ${row.state}`} aria-pressed={chosen} title={`${plain(row.name)}\n${row.short_id}\n${exact(row.over_span, unit)} over the range, ${exact(row.value, unit)} while there`}
         onClick={() => model.toggleContainer(row)} onKeyDown={(event) => { const by = { ArrowDown: 1, ArrowUp: -1 }[event.key]; if (by) { event.preventDefault(); event.stopPropagation(); step(event.currentTarget, by); } }}>
         <span class="swatch" style={{ background: colour ?? "transparent" }} aria-hidden="true" />
         <bdi class="name">{plain(shorten(brief(row.name), 56))}</bdi>
-        <span class="value">{quantity(row.value, unit)}</span>
+        <span class="value">{quantity(row.over_span, unit)}</span>
         <span class="under">{note && <em class={note.harm ? "harm" : ""}>{note.text} </em>}<bdi>{plain(shorten(row.namespace ?? (row.id.startsWith("service:") ? "service" : "no namespace"), 24))}</bdi> {row.qos_class ?? ""}</span>
         <Spark values={row.spark} {...(colour ? { colour } : {})} />
+      </button>
+    </li>
+  );
+}
+
+/** All pods of a workload in one row; a click draws them together. */
+function GroupRow({ model, group, unit }: { model: Model; group: WorkloadRow; unit: string }) {
+  const chosen = group.rows.some((row) => model.view.containers.includes(row.short_id));
+  const pods = `${group.pods} pod${group.pods === 1 ? "" : "s"}`;
+  return (
+    <li>
+      <button type="button" class={`row ${chosen ? "chosen" : ""}`} aria-pressed={chosen} title={`${plain(group.name)}\n${plain(group.kind)}, ${pods}\n${exact(group.overSpan, unit)} over the range`}
+        onClick={() => model.selection.toggleAll(group.rows)} onKeyDown={(event) => { const by = { ArrowDown: 1, ArrowUp: -1 }[event.key]; if (by) { event.preventDefault(); event.stopPropagation(); step(event.currentTarget, by); } }}>
+        <span class="swatch" aria-hidden="true" />
+        <bdi class="name">{plain(shorten(group.name, 56))}</bdi>
+        <span class="value">{quantity(group.overSpan, unit)}</span>
+        <span class="under"><bdi>{plain(shorten(group.namespace || "no namespace", 24))}</bdi> {plain(shorten(group.kind, 40))}, {pods}</span>
+        <Spark values={group.spark} />
       </button>
     </li>
   );

@@ -30,6 +30,15 @@ export class Selection {
     else this.address.change({ containers: next });
   }
 
+  /** All containers of a workload: chosen together, as many as one picture takes, and left together. */
+  toggleAll(rows: ContainerJson[]): void {
+    const ids = rows.map((row) => row.short_id);
+    const chosen = this.address.view.containers;
+    const others = chosen.filter((one) => !ids.includes(one));
+    const isChosen = others.length < chosen.length;
+    this.address.change({ containers: isChosen ? others : [...others, ...ids].slice(-CONTAINERS_AT_MOST) });
+  }
+
   /** None chosen: the busiest are drawn. */
   clear(): void {
     this.address.change({ containers: [], hidden: [] });

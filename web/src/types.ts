@@ -203,3 +203,27 @@ export interface TimeseriesJson {
   series: SeriesJson[];
   missing: MissingJson[];
 }
+
+/** All pods of a workload on one node, over the range. */
+export interface WorkloadJson {
+  name: string;
+  namespace: string | null;
+  kind: string;
+  known_by: string;
+  node: string;
+  images: string[];
+  containers: string[];
+  pods: number;
+  lives: number;
+  restarts: number;
+  over_span: number | null;
+  mean: number | null;
+  per_pod: number | null;
+  min: number | null;
+  max: number | null;
+  there_share: number;
+  share_of_node: number | null;
+  sentence: string;
+}
+
+export interface WorkloadsJson { workloads: WorkloadJson[]; metric: string; unit: string; from: number; to: number }

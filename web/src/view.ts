@@ -19,6 +19,8 @@ export interface View {
   containers: string[];
   hidden: string[];
   sort: string;
+  /** The list has one row a workload. */
+  grouped: boolean;
   search: string;
   namespace: string;
   qos: string;
@@ -41,6 +43,7 @@ export const EMPTY: View = {
   hidden: [],
   /** Empty: by the first metric that the server lists. */
   sort: "",
+  grouped: false,
   search: "",
   namespace: "",
   qos: "",
@@ -64,6 +67,7 @@ export function encode(view: View): string {
   put("containers", view.containers.join(","));
   put("hidden", view.hidden.join(","));
   put("sort", view.sort, EMPTY.sort);
+  put("group", view.grouped ? "workload" : "");
   put("search", view.search);
   put("namespace", view.namespace);
   put("qos", view.qos);
@@ -92,7 +96,7 @@ function encodePanel(panel: PanelChoice): string {
 }
 
 const OWN_KEYS = new Set(
-  "range from to panels containers hidden sort search namespace qos labels node focus drawer study finding theme tz dashboard".split(" "),
+  "range from to panels containers hidden sort group search namespace qos labels node focus drawer study finding theme tz dashboard".split(" "),
 );
 
 /** The view that a hash names. Other parameters are returned as well: they are a dashboard's variables. */
@@ -108,6 +112,7 @@ export function decode(hash: string): { view: View; dashboard: string; rest: Rec
     containers: list("containers"),
     hidden: list("hidden"),
     sort: text("sort") || EMPTY.sort,
+    grouped: text("group") === "workload",
     search: text("search"),
     namespace: text("namespace"),
     qos: text("qos"),

@@ -28,13 +28,13 @@ export function metric(name: string, more: Partial<MetricJson> = {}): MetricJson
 
 export function container(id: string, name: string, first_seen: number, last_seen: number): ContainerJson {
   return {
-    id, short_id: id, name, scope: "container", container: null, pod: null, namespace: "shop", qos_class: null, node: "n", image: null, labels: {},
-    restarts: 0, first_seen, last_seen, state: "running", value: 1, last: 1, max: 1, spark: [], limit: null,
+    id, short_id: id, name, scope: "container", container: null, pod: null, namespace: "shop", qos_class: null, node: "n", image: null, workload: "web", workload_kind: "Deployment", workload_known_by: "pod name", cpu_request: null, memory_request: null, labels: {},
+    restarts: 0, first_seen, last_seen, state: "running", value: 1, over_span: 1, last: 1, max: 1, spark: [], limit: null,
   };
 }
 
 const INSTANCE: InstanceJson = {
-  version: "1", node: "n", nodes: ["n"], from: 0, to: 7200, live: false, lag_seconds: 1, agent: null, cores: 4, memory_bytes: 1, containers: 1,
+  version: "1", node: "n", nodes: ["n"], from: 0, to: 7200, live: false, lag_seconds: 1, agent: null, cores: 4, memory_bytes: 1, sizes: [], containers: 1,
   limit: { panels: 5, max_points: 2000, containers: 50, studies: 16 }, problems: [],
 };
 

@@ -3,17 +3,17 @@
 import argparse
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
 
 from nodescope.base.errors import RequestRejected
-from nodescope.base.text import hint_nearest
+from nodescope.base.text import clean_text, hint_nearest
 from nodescope.base.time_range import render_moment
 from nodescope.commands.shared.archive import open_view
 from nodescope.commands.shared.options import add_json, add_paths
 from nodescope.commands.text.terminal import render_table
 from nodescope.keep.label_columns import LABELS
 from nodescope.serve.json_text import render_json
-from nodescope.use.answers.containers import ContainerAmbiguous, ContainerUnknown, Life, find_container
+from nodescope.use.answers.containers import ContainerAmbiguous, ContainerUnknown, Life
+from nodescope.use.answers.workloads import find_target
 
 EXAMPLE = """example:
   nodescope containers ~/.local/state/nodescope
@@ -39,24 +39,30 @@ def run(options: argparse.Namespace) -> int:
             one.namespace or "-",
             one.pod or "-",
             one.container_name or "-",
+            render_workload(one),
             one.qos_class or "-",
             render_moment(one.first_ms),
             render_moment(one.last_ms),
         )
         for one in found
     ]
-    head = ("container", "namespace", "pod", "name", "qos", "first seen", "last seen")
+    head = ("container", "namespace", "pod", "name", "workload", "qos", "first seen", "last seen")
     sys.stdout.write(render_table(head, rows))
     return 0
 
 
+def render_workload(life: Life) -> str:
+    """`Deployment catalog`; an id alone is no workload's name."""
+    workload = life.workload
+    return "-" if workload.known_by == "id" else clean_text(f"{workload.kind} {workload.name}")
+
+
 def find_lives(lives: Sequence[Life], texts: Sequence[str] | None) -> tuple[Life, ...] | None:
-    """All lives of the containers that were named, on whichever node; None where none was."""
+    """All lives of the workloads or containers that were named, on whichever node; None where none was."""
     if not texts:
         return None
-    anywhere = [replace(life, node="") for life in lives]
     try:
-        ids = {life.id for text in texts for life in find_container(anywhere, text).lives}
+        ids = {life.id for text in texts for life in find_target(lives, text).choose_main().lives}
         return tuple(life for life in lives if life.id in ids)
     except ContainerAmbiguous as error:
         raise RequestRejected(render_ambiguous(error)) from None
@@ -77,10 +83,14 @@ def render_ambiguous(error: ContainerAmbiguous) -> str:
 
 
 def to_json(life: Life) -> dict[str, object]:
+    workload = life.workload
     labels = {name.removeprefix("l_"): value for name, value in zip(LABELS, life.subject.labels) if value}
     return {
         **labels,
         "details": life.subject.details,
+        "workload": workload.name,
+        "workload_kind": workload.kind,
+        "workload_known_by": workload.known_by,
         "first_seen": life.first_ms / 1000,
         "last_seen": life.last_ms / 1000,
     }

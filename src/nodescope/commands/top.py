@@ -15,7 +15,7 @@ from urllib.parse import urlencode
 
 from nodescope.base.clock import SystemClock
 from nodescope.base.errors import HttpFailed, NodescopeError, RequestRejected
-from nodescope.base.quantity import render_count, render_seconds
+from nodescope.base.quantity import parse_seconds, render_count, render_seconds
 from nodescope.base.text import clean_text
 from nodescope.base.time_range import render_moment
 from nodescope.commands.text.top_table import FIGURES, TopRow, render_rows
@@ -29,6 +29,7 @@ EXAMPLE = """example:
   nodescope top
   nodescope top http://127.0.0.1:9100 --sort memory
   nodescope top demo --once --json
+  nodescope top demo --by-workload --sort memory --range 1h
 """
 AGENT = "http://127.0.0.1:9100"
 SECONDS = 2.0
@@ -48,6 +49,8 @@ class TopLook:
 
     read: "Callable[[str], ContainerTable | None]"
     """None where the place does not have the metric."""
+    read_workloads: Callable[[str, str], list[dict[str, Any]]]
+    """By a metric and the length of a range, the largest first."""
     newest_ms: int | None = None
     now_ms: int = 0
 
@@ -65,6 +68,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--interval", type=float, default=SECONDS, metavar="S", help="seconds; 2 unless given"
     )
     parser.add_argument("--once", action="store_true", help="one table, then exit; also when piped")
+    parser.add_argument(
+        "--by-workload", action="store_true", help="one line a workload: what all its pods used over --range"
+    )
+    parser.add_argument("--range", default="1h", metavar="R", help="of --by-workload; 15m, 1h, 1d, ...")
     parser.add_argument("--json", action="store_true", help="one table as JSON, for scripts")
     parser.add_argument("--token-file", type=Path, metavar="FILE", help="the token of the agent or viewer")
 
@@ -77,6 +84,9 @@ def run(options: argparse.Namespace) -> int:
     except OSError as error:
         raise RequestRejected(f"--token-file {options.token_file}: {error.strerror}") from error
     look = choose_place(options.place, token)
+    if options.by_workload:
+        sys.stdout.write(render_workloads(look().read_workloads(options.sort, options.range), options))
+        return 0
     if options.json:
         sys.stdout.write(json.dumps(to_json(look(), options.sort), ensure_ascii=False, indent=1) + "\n")
         return 0
@@ -147,9 +157,17 @@ def remote(address: str, ask: Ask) -> TopLook:
         # Without an answer it lacks the metric: that it is there was seen before.
         return None if body is None else parse_containers(json.loads(body))
 
+    def read_workloads(metric: str, length: str) -> list[dict[str, Any]]:
+        body = ask(f"/api/workloads?{urlencode({'metric': metric, 'range': length, 'limit': ROWS})}")
+        if body is None:
+            raise RequestRejected(
+                f"{address} has no answer for {metric} over {length}; it may be an older viewer"
+            )
+        return list(json.loads(body)["workloads"])
+
     if ask("/api/health") is None:
         raise RequestRejected(f"{address} does not answer")
-    return TopLook(read)
+    return TopLook(read, read_workloads)
 
 
 def local(paths: list[Path], agent: str, token: str) -> Callable[[], TopLook]:
@@ -159,6 +177,8 @@ def local(paths: list[Path], agent: str, token: str) -> Callable[[], TopLook]:
     from nodescope.use.answers.container_table import Filter, list_containers
     from nodescope.use.answers.refusal import Refused
     from nodescope.use.answers.snapshots import NodeFolders
+    from nodescope.use.answers.wire import render_workload
+    from nodescope.use.answers.workload_ranking import rank_workloads
 
     folders = NodeFolders(paths, SystemClock(), AgentFeed(agent, token) if agent else None)
 
@@ -176,7 +196,13 @@ def local(paths: list[Path], agent: str, token: str) -> Callable[[], TopLook]:
             except Refused:
                 return None
 
-        return TopLook(read, newest_ms, view.snapshot.now_ms)
+        def read_workloads(metric: str, length: str) -> list[dict[str, Any]]:
+            oldest_ms = view.snapshot.from_ms or 0
+            over = TimeRange(max(oldest_ms, newest_ms - parse_length(length)), newest_ms)
+            rows = rank_workloads(folders, view, metric, over, ROWS)
+            return [render_workload(row) for row in rows]
+
+        return TopLook(read, read_workloads, newest_ms, view.snapshot.now_ms)
 
     return look
 
@@ -205,6 +231,23 @@ def render(look: TopLook, sort: str, screen: os.terminal_size | None) -> str:
         return f"{title}\n{render_rows(listed, sort, None)}"
     shown = listed[: max(1, screen.lines - 3)]
     return f"{title[: screen.columns]}\n{render_rows(shown, sort, screen.columns)}"
+
+
+def render_workloads(rows: list[dict[str, Any]], options: argparse.Namespace) -> str:
+    """As sentences: the same ones that the viewer and the MCP server have."""
+    if options.json:
+        return json.dumps(rows, ensure_ascii=False, indent=1) + "\n"
+    lines = [f"{place}. {clean_text(str(row['sentence']), 500)}\n" for place, row in enumerate(rows, 1)]
+    return "".join(lines) or f"no workload had a sample of {options.sort} in the last {options.range}\n"
+
+
+def parse_length(text: str) -> int:
+    try:
+        return round(parse_seconds(text) * 1000)
+    except (ValueError, OverflowError):
+        raise RequestRejected(
+            f"--range {clean_text(text, 40)} is not accepted; accepted: 15m, 1h, 1d"
+        ) from None
 
 
 def render_age(look: TopLook) -> str:

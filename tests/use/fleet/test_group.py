@@ -26,7 +26,7 @@ def test_short_lives_add_up_to_what_they_used() -> None:
 
 
 def test_days_are_averaged_and_nodes_are_added() -> None:
-    always = [row(node, day, 0.5, 0.5) for node in ("n1", "n2") for day in ("d1", "d2", "d3")]
+    always: list[Any] = [row(node, day, 0.5, 0.5) for node in ("n1", "n2") for day in ("d1", "d2", "d3")]
     assert Group("web", "cpu", 2, always).over_span() == pytest.approx(1.0)
 
 

@@ -28,6 +28,7 @@ from nodescope.use.answers.overview import About, Overview, Tile
 from nodescope.use.answers.ranking import Figure
 from nodescope.use.answers.span_use import NodeSize
 from nodescope.use.answers.timeseries import AnswerSeries, Timeseries
+from nodescope.use.answers.workload_ranking import RankedWorkload
 from nodescope.use.studies import Finding, StudyAnswer
 
 Json = dict[str, Any]
@@ -275,6 +276,40 @@ def parse_subject(row: Json) -> Subject:
     kept = ("image", "workload", "workload_kind", "workload_known_by", "cpu_request", "memory_request")
     details.update({key: str(row[key]) for key in kept if row.get(key) is not None})
     return Subject(labels, details, milliseconds(row["first_seen"]), milliseconds(row["last_seen"]))
+
+
+def render_workloads(rows: Sequence[RankedWorkload], metric: str, span: TimeRange) -> Json:
+    return {
+        "workloads": [render_workload(row) for row in rows],
+        "metric": metric,
+        "unit": next((row.unit for row in rows), ""),
+        "from": seconds(span.from_ms),
+        "to": seconds(span.to_ms),
+    }
+
+
+def render_workload(row: RankedWorkload) -> Json:
+    group, use = row.group, row.use
+    return {
+        "name": group.workload.name,
+        "namespace": group.workload.namespace or None,
+        "kind": group.workload.kind,
+        "known_by": group.workload.known_by,
+        "node": row.node,
+        "images": list(group.images),
+        "containers": [life.id for life in group.lives],
+        "pods": use.pods,
+        "lives": use.lives,
+        "restarts": group.restarts,
+        "over_span": number(use.over_span),
+        "mean": number(use.mean),
+        "per_pod": number(use.per_pod),
+        "min": number(use.least),
+        "max": number(use.most),
+        "there_share": use.there_share,
+        "share_of_node": number(row.share),
+        "sentence": f"{row.sentence}.",
+    }
 
 
 # -- studies ------------------------------------------------------------------------

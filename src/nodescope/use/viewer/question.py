@@ -14,6 +14,7 @@ from nodescope.base.time_range import TimeRange, parse_moment
 from nodescope.use.answers.containers import ContainerAmbiguous, ContainerUnknown, Life, find_life
 from nodescope.use.answers.refusal import Refused, bad_request, not_found, nothing_yet
 from nodescope.use.answers.snapshots import ServedNode, Snapshot
+from nodescope.use.answers.workloads import group_workloads, match_workloads
 
 DEFAULT_SECONDS = 3600.0
 # Points in one series.
@@ -89,17 +90,20 @@ def parse_labels(texts: Sequence[str]) -> tuple[tuple[str, str], ...]:
 
 
 def choose_lives(lives: Sequence[Life], texts: Sequence[str]) -> list[Life]:
-    """By full id, the beginning of one, or a name; each once, in the given order."""
-    chosen: dict[str, Life] = {}
-    for text in texts:
-        try:
-            found = find_life(lives, text)
-        except ContainerAmbiguous as error:
-            raise refuse_ambiguous(error) from None
-        except ContainerUnknown as error:
-            raise refuse_unknown(error) from None
-        chosen[found.id] = found
-    return list(chosen.values())
+    """By full id, the beginning of one, or a name, a workload's with all its pods; each once, in the given order."""
+    return list({life.id: life for text in texts for life in choose_named(lives, text)}.values())
+
+
+def choose_named(lives: Sequence[Life], text: str) -> tuple[Life, ...]:
+    try:
+        return (find_life(lives, text),)
+    except (ContainerAmbiguous, ContainerUnknown) as error:
+        named = match_workloads(group_workloads(lives), text)
+        if len(named) == 1:
+            return named[0].choose_main().lives
+        raise (
+            refuse_ambiguous(error) if isinstance(error, ContainerAmbiguous) else refuse_unknown(error)
+        ) from None
 
 
 def refuse_ambiguous(error: ContainerAmbiguous) -> Refused:

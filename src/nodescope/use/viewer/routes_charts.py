@@ -20,10 +20,20 @@ from nodescope.use.answers.wire import (
     render_containers,
     render_overview,
     render_studies,
+    render_workloads,
 )
+from nodescope.use.answers.workload_ranking import rank_workloads
 from nodescope.use.viewer import shapes
 from nodescope.use.viewer.question import POINTS_DEFAULT, POINTS_MOST, parse_labels, split_words
-from nodescope.use.viewer.request import NOT_MODIFIED, Answer, MetricName, Scope_, ViewerRequest, Words
+from nodescope.use.viewer.request import (
+    NOT_MODIFIED,
+    Answer,
+    MetricName,
+    Scope_,
+    Served,
+    ViewerRequest,
+    Words,
+)
 
 ROWS_MOST = 1000
 Rate_ = Literal["auto", "on", "off"]
@@ -63,6 +73,21 @@ async def containers(
         names, classes = tuple(split_words(namespace)), tuple(split_words(qos_class))
         wanted = Filter(names, classes, search, parse_labels(split_words(labels)))
         return render_containers(list_containers(question.view, metric, question.span, wanted, sort, limit))
+
+    return await answer(make)
+
+
+@router.get("/api/workloads", response_model=shapes.WorkloadsJson, responses=NOT_MODIFIED)
+async def workloads(
+    answer: Answer,
+    viewer: Served,
+    *,
+    metric: MetricName = "cpu",
+    limit: Annotated[int, Query(ge=1, le=ROWS_MOST)] = 200,
+) -> Response:
+    def make(question: ViewerRequest) -> Json:
+        rows = rank_workloads(viewer.folders, question.view, metric, question.span, limit)
+        return render_workloads(rows, metric, question.span)
 
     return await answer(make)
 

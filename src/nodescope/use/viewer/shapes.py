@@ -149,6 +149,37 @@ class ContainersJson(BaseModel):
     ranked_to: float
 
 
+class WorkloadJson(BaseModel):
+    """All pods of a workload on one node, over the range."""
+
+    name: str
+    namespace: str | None
+    kind: str
+    known_by: str
+    node: str
+    images: list[str]
+    containers: list[str]
+    pods: int
+    lives: int
+    restarts: int
+    over_span: float | None
+    mean: float | None
+    per_pod: float | None
+    min: float | None
+    max: float | None
+    there_share: float
+    share_of_node: float | None
+    sentence: str
+
+
+class WorkloadsJson(BaseModel):
+    workloads: list[WorkloadJson]
+    metric: str
+    unit: str
+    from_: float = Field(alias="from")
+    to: float
+
+
 class GapJson(BaseModel):
     from_: float = Field(alias="from")
     to: float

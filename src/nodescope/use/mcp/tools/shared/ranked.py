@@ -7,7 +7,8 @@ from nodescope.base.quantity import is_share, render_count, render_quantity
 from nodescope.use.answers.levels import Device
 from nodescope.use.answers.memory_limit import MemoryUse
 from nodescope.use.answers.metrics import MetricRow
-from nodescope.use.answers.span_use import UNKNOWN_SIZE, NodeSize, SpanUse, render_kind, render_use
+from nodescope.use.answers.span_use import UNKNOWN_SIZE, NodeSize, SpanUse, render_use
+from nodescope.use.answers.workload_ranking import render_ranked
 from nodescope.use.mcp.protocol.answer import Fact, NextCall, ToolAnswer, ToolFinding
 from nodescope.use.mcp.tools.shared.level_table import LevelRow
 from nodescope.use.mcp.tools.shared.time_text import NodeSpan, join_clipped
@@ -119,9 +120,10 @@ def note_limit(row: RankedRow, share: float, what: str, memory: MemoryUse | None
 
 def render_row(row: RankedRow, part: RankedNode, place: int) -> ToolFinding:
     use, span = row.use, part.data.span
-    kind = render_kind(str(row.facts.get("workload_kind") or "")) if row.container else ""
+    kind = str(row.facts.get("workload_kind") or "") if row.container else ""
+    used = render_use(use, part.unit, row.share) + row.note
     return ToolFinding(
-        f'{place}. {kind}{" " if kind else ""}"{row.name}" on {row.node}: {render_use(use, part.unit, row.share)}{row.note}.',
+        f"{place}. {render_ranked(kind, row.name, row.node, used)}.",
         "rank",
         node=row.node,
         container=row.container,

@@ -1,0 +1,73 @@
+"""Workloads by what they used over a range, each with the sentence that every way out says of it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from nodescope.base.text import clean_text
+from nodescope.base.time_range import TimeRange
+from nodescope.use.answers.containers import Life
+from nodescope.use.answers.levels import Levels, derive_level
+from nodescope.use.answers.overview import know_size
+from nodescope.use.answers.snapshots import NodeFolders, ServedNode, View
+from nodescope.use.answers.span_use import SpanUse, add_up, render_kind, render_use
+from nodescope.use.answers.timeseries import SERIES_MOST, TimeseriesRequest, read_timeseries
+from nodescope.use.answers.workloads import WorkloadLives, group_workloads
+
+
+@dataclass(frozen=True, slots=True)
+class RankedWorkload:
+    """One workload on one node."""
+
+    group: WorkloadLives
+    node: str
+    use: SpanUse
+    unit: str
+    share: float | None
+    """Of the node's cores or memory; None where that has no meaning, or is not known."""
+
+    @property
+    def sentence(self) -> str:
+        workload = self.group.workload
+        return render_ranked(
+            workload.kind, self.group.full_name, self.node, render_use(self.use, self.unit, self.share)
+        )
+
+
+def render_ranked(kind: str, name: str, node: str, used: str) -> str:
+    """`Deployment "shop/catalog" on n1: 1.2 cores over the span, ...`."""
+    word = render_kind(kind)
+    return f'{word}{" " if word else ""}"{clean_text(name)}" on {clean_text(node)}: {used}'
+
+
+def rank_workloads(
+    folders: NodeFolders, view: View, metric: str, span: TimeRange, limit: int
+) -> list[RankedWorkload]:
+    """Of every node, the largest use over the span first."""
+    rows = [row for node in view.nodes for row in rank_node(folders, view, node, metric, span)]
+    return sorted(rows, key=lambda row: (-row.use.over_span, row.group.full_name, row.node))[:limit]
+
+
+def rank_node(
+    folders: NodeFolders, view: View, node: ServedNode, metric: str, span: TimeRange
+) -> list[RankedWorkload]:
+    lives = [life for life in view.lives(span) if life.node == node.name]
+    levels = read_levels(view, metric, span, lives)
+    by_id = {level.id: level for level in levels.rows}
+    size = know_size(folders, view, node)
+    found = []
+    for group in group_workloads(lives):
+        if use := add_up(group.lives, by_id, span, levels.unit):
+            share = size.share(metric, levels.unit, use.over_span)
+            found.append(RankedWorkload(group.name_single(), node.name, use, levels.unit, share))
+    return found
+
+
+def read_levels(view: View, metric: str, span: TimeRange, lives: Sequence[Life]) -> Levels:
+    """One exact figure a life, however many there are."""
+    unit, rows = "", []
+    for start in range(0, len(lives), SERIES_MOST):
+        some = tuple(lives[start : start + SERIES_MOST])
+        answer = read_timeseries(view, TimeseriesRequest(metric, span, 1, "auto", some, limits=False))
+        unit = answer.unit
+        rows += [level for one in answer.series if (level := derive_level(one))]
+    return Levels(unit, tuple(rows))
