@@ -89,6 +89,44 @@ export interface GapJson { from: number; to: number; reason: string }
 
 export interface HealthJson { status: "ok"; version: string }
 
+/** What one workload took or lacked, before and while it lasted. */
+export interface IncidentChangeJson {
+  workload: string;
+  container: string;
+  metric: string;
+  unit: string;
+  before: number | null;
+  after: number | null;
+  from: number;
+  to: number;
+  lag_seconds: number | null;
+  overlap: number | null;
+}
+
+export interface IncidentJson {
+  sentence: string;
+  kind: "taken" | "oom_kill" | "throttled" | "deploy" | "crash_loop" | "change" | "unexplained";
+  node: string;
+  resource: string;
+  causes: IncidentChangeJson[];
+  victims: IncidentChangeJson[];
+  victims_count: number;
+  from: number;
+  to: number;
+  over: boolean;
+  confidence: number | null;
+  weight: number | null;
+  share: number | null;
+  limit: number | null;
+  killed: number;
+  kills: number;
+  image_before: string;
+  image_after: string;
+  new: boolean;
+}
+
+export interface IncidentsJson { nodes: NodeIncidentsJson[] }
+
 export interface InstanceJson {
   version: string;
   node: string;
@@ -132,6 +170,21 @@ export interface MetricJson {
 export interface MetricsJson { metrics: MetricJson[] }
 
 export interface MissingJson { id: string; reason: string }
+
+/** At most three incidents of one node, the weightiest first. */
+export interface NodeIncidentsJson {
+  sentence: string;
+  node: string;
+  from: number;
+  to: number;
+  history: number;
+  incidents: IncidentJson[];
+  workloads: number;
+  containers: number;
+  asked: string;
+  background: string[];
+  unseen: string[];
+}
 
 /** What one node has. */
 export interface NodeSizeJson { node: string; cores: number | null; memory_bytes: number | null }
