@@ -79,7 +79,8 @@ class Draft:
         while reach < size and keep**reach > 1e-6:
             found[reach:] = found[reach:] + keep**reach * found[:-reach]
             reach *= 2
-        return np.exp(spread * found)
+        around: Floats = np.exp(spread * found)
+        return around
 
 
 def generate(

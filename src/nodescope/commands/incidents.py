@@ -4,7 +4,6 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from nodescope.base.clock import SystemClock
 from nodescope.base.errors import RequestRejected
 from nodescope.base.time_range import TimeRange
 from nodescope.commands.shared.options import add_json, add_paths, add_span, read_span
@@ -32,14 +31,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from nodescope.commands.containers import say_refusals
+    from nodescope.commands.shared.archive import open_view
     from nodescope.serve.json_text import render_json
     from nodescope.use.answers.incidents.answer import list_incidents
     from nodescope.use.answers.incidents.json_form import render_incidents
-    from nodescope.use.answers.snapshots import NodeFolders
 
-    view = NodeFolders(options.path, SystemClock()).view()
-    say_refusals(view.snapshot.refusals, is_empty=not view.nodes)
+    view = open_view(options.path)
     found = list_incidents(view, choose_span(view, options), choose_ids(view, options.container))
     if options.json:
         sys.stdout.buffer.write(render_json(render_incidents(found)) + b"\n")

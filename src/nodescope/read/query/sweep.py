@@ -87,7 +87,7 @@ def sweep_node(
     minutes: list[Rollup] = []
     if sought.step_ms >= MINUTE_MS:
         found = find_rollups(catalog.paths, sought.span.from_ms, sought.span.to_ms)
-        entries, minutes = map(list, choose(entries, found))
+        entries, minutes = choose(entries, found)
     ours = [entry for entry in entries if entry.sidecar is not None and entry.remote is None]
     others = [entry for entry in entries if entry not in ours]
     parts: dict[str, list[Thinned]] = {}

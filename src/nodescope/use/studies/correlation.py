@@ -166,6 +166,13 @@ def build_finding(series: Series, target: Stretch, match: Match, compared: int) 
     )
 
 
+def name_series(one: Series, other: Series) -> str:
+    """With whose it is, where the two are of different containers."""
+    return (
+        f'{one.name} of "{one.container}"' if one.container and one.container != other.container else one.name
+    )
+
+
 def render_sentence(series: Series, target: Stretch, match: Match) -> str:
     way = "with" if match.correlation > 0 else "against"
     if abs(match.lag_seconds) < target.interval_seconds:
@@ -175,6 +182,6 @@ def render_sentence(series: Series, target: Stretch, match: Match) -> str:
         when = f"{render_seconds(abs(match.lag_seconds))} {order}"
     start, end = render_time(float(target.times_at[0])), render_time(float(target.times_at[-1]))
     return (
-        f"{capitalise(match.other.name)} moved {way} {series.name}, {when} "
+        f"{capitalise(name_series(match.other, series))} moved {way} {name_series(series, match.other)}, {when} "
         f"(correlation {match.correlation:.2f}, {start} to {end})."
     )

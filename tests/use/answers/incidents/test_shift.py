@@ -3,16 +3,16 @@
 import numpy as np
 import pytest
 
-from nodescope.use.answers.incidents.shift import find_shifts
+from nodescope.use.answers.incidents.shift import Floats, Shift, find_shifts
 
 SIZE = 720
 
 
-def noise(seed: int = 1) -> np.ndarray:
+def noise(seed: int = 1) -> Floats:
     return 1 + 0.1 * np.random.default_rng(seed).standard_normal(SIZE)
 
 
-def shifts_of(values: np.ndarray, **options: bool) -> list:
+def shifts_of(values: Floats, **options: bool) -> list[Shift]:
     return find_shifts(values[None, :], 0.3, 5.0, 0, **options)
 
 
@@ -46,7 +46,7 @@ def test_a_fall_is_found_when_falls_are_looked_for() -> None:
 
 
 @pytest.mark.parametrize("values", [noise(), np.full(SIZE, np.nan), np.zeros(SIZE)])
-def test_noise_nothing_and_zero_have_no_departure(values: np.ndarray) -> None:
+def test_noise_nothing_and_zero_have_no_departure(values: Floats) -> None:
     assert shifts_of(values) == []
 
 

@@ -34,6 +34,8 @@ RESOURCES = {
 # Below this score nobody was hurt enough to speak of: on generated nodes without a cause
 # no higher score was seen in 98 of 100 hours.
 LEAST_SCORE = 0.12
+# Who asks about one container has a reason to: what it alone lost counts from less on.
+LEAST_SCORE_ASKED = 0.03
 # A deploy is told from this factor on, per replica; a change without one from the larger.
 DEPLOY_FACTOR, CHANGE_FACTOR = 1.25, 1.6
 # And from these sizes on, of the node and at all: cores, bytes.
@@ -382,7 +384,8 @@ def explain_taken(scene: Scene, focus: int | None) -> list[Incident]:
     candidates.sort(key=lambda one: -one.score)
     looked_up = [discount(scene, one) for one in candidates[:MOST_LOOKED_UP]]
     chosen = explain_away([*looked_up, *candidates[MOST_LOOKED_UP:]], MOST_INCIDENTS)
-    return [make_taken(scene, one) for one in chosen if one.score >= LEAST_SCORE]
+    least = LEAST_SCORE if focus is None else LEAST_SCORE_ASKED
+    return [make_taken(scene, one) for one in chosen if one.score >= least]
 
 
 def discount(scene: Scene, one: Candidate) -> Candidate:

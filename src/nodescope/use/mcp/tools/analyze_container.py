@@ -48,6 +48,8 @@ from nodescope.use.studies import STUDIES, Finding, StudyAnswer
 USUAL_METRIC = {"periodicity": "cpu", "anomaly": "cpu", "correlation": "cpu"}
 # Two lives show the same period within this share of it.
 SAME_PERIOD = 0.05
+# Beside the cause, so many that only moved together are told.
+MOST_MOVED = 3
 # So many changes are a pattern of their own, not a list to read.
 MANY_CHANGES = 6
 
@@ -310,7 +312,7 @@ def render_correlation(answer: ToolAnswer, studied: Studied, merged: MergedAnswe
     if not studied.incidents:
         return render_other(answer, studied, merged)
     causes = tuple(make_finding(one, studied.seen.newest_ms) for one in studied.incidents)
-    moved = render_all(studied, merged, merged.findings)
+    moved = render_all(studied, merged, merged.findings[:MOST_MOVED])
     headline = f"{causes[0].sentence} ({basis(studied, merged)})"
     return replace(answer, status="found", headline=headline, findings=(*causes, *moved))
 
