@@ -10,7 +10,7 @@ Order of calls:
 3. summarize_container - figures, limits, restarts, warnings of one container.
 4. analyze_container - one question about one metric: study=changepoint (when did it change), periodicity (does it repeat), \
 trend (does it grow, when is it full), anomaly (is now unusual), correlation (who moved with it).
-5. explain_incident(at=...) - what changed around a moment, in order. compare_windows - before against after.
+5. explain_incident(at=...) - what went wrong around a moment, who did it, and whom it hit. compare_windows - before against after.
 find_metrics turns a question in words into a metric and a study; list_metrics lists all.
 
 Reading answers: the headline is the answer. status "none" is a real No (it was looked for and is not there); \

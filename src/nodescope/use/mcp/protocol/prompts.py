@@ -85,11 +85,11 @@ PROMPTS: dict[str, McpPrompt] = {
         McpPrompt(
             "what_happened",
             "What happened at this time?",
-            "What changed around a moment, in order, across containers.",
+            "What went wrong around a moment: who did it, and whom it hit.",
             (AT, NODE),
             "What happened around {at} on {node}? "
-            "Call explain_incident; for the most telling container call summarize_container; then compare_windows of a quarter "
-            "of an hour before and after. Order in time is no proof of cause: say what is only a guess.",
+            "Call explain_incident; for the cause it names call summarize_container; then compare_windows of a quarter "
+            "of an hour before and after. Tell how sure the cause is: its confidence is a measured share.",
         ),
         McpPrompt(
             "why_is_it_slow",
