@@ -160,6 +160,7 @@ def test_the_document_names_every_path(asker: Asker) -> None:
         "export",
         "filters",
         "health",
+        "incidents",
         "instance",
         "live",
         "metrics",

@@ -28,7 +28,8 @@ STEP_LEAST_MS, STEPS_MOST = 5_000, 1080
 HISTORY_MS = 24 * 3_600_000
 MINUTE_MS = 60_000
 NOTED_MS = 5_000
-# Longer spans are looked at in minutes. What has no rollups is read sample by sample: half a day takes some seconds.
+# Longer spans are looked at in minutes. What has no rollups is read sample by sample:
+# half a day takes some seconds.
 LONG_MS = 3 * 3_600_000
 SPAN_MOST_MS = 12 * 3_600_000
 # By signal, the plain names that make it up.

@@ -15,6 +15,7 @@ LACKS = {
     "memory bandwidth": "ran slower",
 }
 MOST_NAMED = 3
+IMAGE_CHARACTERS = 48
 # Less is the noise of a container that was killed for another reason.
 GREW = 1.2
 
@@ -117,9 +118,18 @@ def render_deploy(one: Incident) -> str:
         for change in one.causes
     )
     each = "" if one.victims else " per replica"
-    image = f" with image {one.image_after} (before: {one.image_before})"
+    image = (
+        f" with image {quote(short_image(one.image_after))} (before: {quote(short_image(one.image_before))})"
+    )
     name = quote(one.causes[0].workload)
     return f"{name} uses {changes}{each} since {render_moment(one.from_ms)},{image}{render_victims(one)}."
+
+
+def short_image(image: str) -> str:
+    """Without its registry: shop/api:2.0.0 is api:2.0.0; a digest to twelve characters."""
+    name = image.rpartition("/")[2]
+    stem, at, digest = name.partition("@sha256:")
+    return f"{stem}{at}{digest[:12]}"[-IMAGE_CHARACTERS:]
 
 
 def render_crash_loop(one: Incident) -> str:
