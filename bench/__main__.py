@@ -37,6 +37,7 @@ BENCHES = {
     "viewer_page": "the viewer's page in chromium: first paint, zoom",
     "viewer_live": "the heap of the viewer's page over a live tail of --seconds",
     "mcp": "one MCP server in front of 100 viewers: top_containers, memory",
+    "incidents": "the incidents of an hour on a node with 100 containers and 500 short jobs",
     "intake": "the agent's CPU at 1,000 FPGA events a second, beside a bare server of the same stack",
     "scheduler": "the extender: pods/s, both verbs at 1,000 nodes, a replay against 1-2-2",
 }

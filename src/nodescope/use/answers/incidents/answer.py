@@ -9,7 +9,8 @@ import numpy as np
 from nodescope.base.errors import RequestRejected
 from nodescope.base.text import clean_name
 from nodescope.base.time_range import TimeRange
-from nodescope.use.answers.containers import Life
+from nodescope.read.series_name import scope_of
+from nodescope.use.answers.containers import Life, make_life
 from nodescope.use.answers.events import read_happenings
 from nodescope.use.answers.incidents.explain import History, find_incidents
 from nodescope.use.answers.incidents.happened import Kill
@@ -62,7 +63,7 @@ def explain_node(
 ) -> IncidentList | None:
     span = within_bounds(node, span)
     reach = lead_of(node, span)
-    lives = [life for life in view.lives() if life.node == node.name]
+    lives = list_lives(view, node)
     rows = [row for row in make_rows(lives) if any(life.is_within(reach) for life in row.lives)]
     focus = None if ids is None else find_row(rows, ids)
     if ids is not None and focus is None:
@@ -80,11 +81,20 @@ def explain_node(
         max(node.from_ms or 0, reach.from_ms - HISTORY_MS),
         tuple(incidents),
         sum(1 for row in rows if any(life.is_within(span) for life in row.lives)),
-        sum(1 for life in lives if life.is_within(span)),
+        sum(1 for life in lives if life.is_within(span) and life.scope == "container"),
         "" if focus is None else rows[focus].name,
         tuple(background),
-        tuple(list_unseen(table)),
+        tuple(list_unseen(table, node)),
     )
+
+
+def list_lives(view: View, node: ServedNode) -> list[Life]:
+    """Containers, and beside them the node's services: a backup of the node itself may be the cause."""
+    lives = [life for life in view.lives() if life.node == node.name]
+    if any(life.scope == "service" for life in lives):
+        return lives
+    services = (one for one in node.subjects.values() if scope_of(one) == "service")
+    return [*lives, *(make_life(one, node.name, view.suffix_of(node)) for one in services)]
 
 
 def within_bounds(node: ServedNode, span: TimeRange) -> TimeRange:
@@ -198,15 +208,17 @@ def read_sum(
     return total
 
 
-def list_unseen(table: NodeTable) -> list[str]:
+def list_unseen(table: NodeTable, node: ServedNode) -> list[str]:
     lines = []
     lacking = [BY_NAME[name].words for name in EXPECTED if name not in table.signals]
     if lacking:
         lines.append(f"not collected here: {', '.join(lacking)}")
     if "cache_misses" not in table.signals:
         lines.append(
-            "which container used the memory bandwidth: cache misses are counted for single containers on request only"
+            "which container used the memory bandwidth: cache misses of single containers are counted on request only"
         )
+    if any(name.startswith("gpu.") for name in node.metrics):
+        lines.append("GPUs: who used them is not compared here")
     if table.begin * table.step_seconds < LEAD_LEAST_MS / 1000:
         known = "nothing" if not table.begin else f"only {table.begin * table.step_seconds:.0f} s"
         lines.append(f"what is usual here: {known} was recorded before the span")
