@@ -12,9 +12,10 @@ from nodescope.base.time_range import TimeRange
 from nodescope.read.series_name import scope_of
 from nodescope.use.answers.containers import Life, make_life
 from nodescope.use.answers.events import read_happenings
-from nodescope.use.answers.incidents.explain import History, find_incidents
+from nodescope.use.answers.incidents.explain import find_incidents
 from nodescope.use.answers.incidents.happened import Kill
 from nodescope.use.answers.incidents.incident import Incident, IncidentList
+from nodescope.use.answers.incidents.scene import History
 from nodescope.use.answers.incidents.signal import BY_NAME
 from nodescope.use.answers.incidents.table import Floats, NodeTable, WorkloadRow, read_table
 from nodescope.use.answers.limits import read_limits

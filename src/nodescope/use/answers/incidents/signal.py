@@ -96,3 +96,13 @@ FAMILY = {
     "cache_misses": ("instructions_per_cycle",),
     "bandwidth": ("instructions_per_cycle", "node_bandwidth"),
 }
+# By what is taken: what people call it.
+RESOURCES = {
+    "cpu": "cpu",
+    "memory_anon": "memory",
+    "disk": "disk",
+    "disk_operations": "disk",
+    "network": "network",
+    "cache_misses": "memory bandwidth",
+    "bandwidth": "memory bandwidth",
+}
