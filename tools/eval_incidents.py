@@ -84,6 +84,7 @@ def list_told(trials: list[Trial]) -> list[tuple[str, float, float, bool]]:
         (one.kind, one.weight or 0.0, one.confidence or 0.0, trial.truth.workload == name)
         for trial in trials
         for one, name in zip(trial.told, trial.named)
+        if one.cause
     ]
 
 
