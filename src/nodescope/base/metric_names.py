@@ -201,3 +201,42 @@ VIRTUAL = (
 )
 PLAIN = {row.name: row for row in ROWS}
 SCOPED = {(row.scope, row.name): row for row in (*SCOPED_ROWS, *(row for row in ROWS if row.scope))}
+
+
+# -- what people say --------------------------------------------------------------------
+
+# Other tools' names and everyday words, in lower case with underscores, and the plain name that is meant.
+SYNONYMS = {
+    "cpu": (
+        "cpu_usage cpu_used cpu_use cpu_util cpu_utilization cpu_utilisation cpu_load cpu_seconds cpu_time cpu_cores cores "
+        "core processor load container_cpu_usage_seconds_total"
+    ),
+    "cpu_throttled": "throttled throttling throttle cpu_throttling cpu_throttle container_cpu_cfs_throttled_periods_total",
+    "cpu_limit_share": "cpu_limit cpu_quota quota cpu_of_limit",
+    "pressure_cpu": "pressure cpu_pressure psi psi_cpu cpu_psi cpu_wait contention",
+    "pressure_memory": "memory_pressure mem_pressure psi_memory memory_psi",
+    "pressure_io": "io_pressure disk_pressure psi_io io_psi iowait io_wait",
+    "memory": (
+        "mem ram memory_usage mem_usage memory_used mem_used memory_bytes memory_use ram_usage container_memory_usage_bytes"
+    ),
+    "memory_anon": "rss memory_rss heap anon anonymous container_memory_rss",
+    "memory_working_set": "working_set workingset wss container_memory_working_set_bytes",
+    "memory_file": "cache page_cache pagecache memory_cache file_cache container_memory_cache",
+    "memory_limit_share": "limit memory_of_limit memory_percent headroom",
+    "oom_kills": "oom ooms oom_kill oomkilled oom_killed container_oom_events_total",
+    "disk_write": "disk io disk_io disk_writes write writes disk_write_bytes container_fs_writes_bytes_total",
+    "disk_read": "disk_reads read reads disk_read_bytes container_fs_reads_bytes_total",
+    "network_receive": "network net rx traffic network_rx network_in ingress network_bytes",
+    "network_transmit": "tx network_tx network_out egress",
+    "threads": "pids thread pid",
+    "gpu_utilization": "gpu gpu_util gpu_usage gpu_utilisation gpu_load",
+    "gpu_memory": "vram gpu_mem gpu_memory_used",
+    "gpu_power": "gpu_watts",
+}
+_MEANT = {word: name for name, words in SYNONYMS.items() for word in words.split()}
+
+
+def find_plain(text: str) -> str:
+    """The plain name that is meant by a metric's name in any case and spelling; the text itself where none is."""
+    spelled = "_".join(text.lower().replace("-", " ").replace("_", " ").split())
+    return spelled if spelled in PLAIN else _MEANT.get(spelled, text)

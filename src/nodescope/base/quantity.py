@@ -15,6 +15,7 @@ DURATIONS = {
     "ms": 1e-3,
     "s": 1.0,
     "m": 60.0,
+    "min": 60.0,
     "h": 3600.0,
     "d": 86400.0,
     "w": 604800.0,
@@ -41,6 +42,9 @@ DURATION_UNITS = (
     (1e-3, "ms", 1e-3),
     (1e-9, "us", 1e-6),
 )
+# 1h30m, 2 h 5 min: several parts, each with a unit.
+_PART = re.compile(r"[0-9]*\.?[0-9]+\s*[a-z]+")
+_SPOKEN = re.compile(rf"\s*{_PART.pattern}(?:\s*{_PART.pattern})+\s*")
 _QUANTITY = re.compile(r"\s*([0-9]*\.?[0-9]+(?:[eE][+-]?[0-9]+)?)\s*([A-Za-z]*)\s*")
 
 
@@ -54,7 +58,9 @@ def _parse(text: str, units: Mapping[str, float], spell: Callable[[str], str]) -
 
 
 def parse_seconds(text: str) -> float:
-    """`1`, `1s`, `500ms`, `2m`, `7d` as seconds; ValueError otherwise."""
+    """`1`, `1s`, `500ms`, `2m`, `7d`, `1h30m` as seconds; ValueError otherwise."""
+    if _SPOKEN.fullmatch(text):
+        return sum(_parse(part, DURATIONS, str) for part in _PART.findall(text))
     return _parse(text, DURATIONS, str)
 
 

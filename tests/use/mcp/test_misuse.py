@@ -30,7 +30,7 @@ WINDOWS = {"a_from": "-20m", "a_to": "-12m", "b_from": "-10m", "b_to": "now"}
         (
             "analyze_container",
             {**API, "study": "trend", "from": "noon"},
-            ['"from"', "-15m", "2026-01-31T12:00:00Z"],
+            ['"from"', "-1h30m", "2026-01-31T12:00:00Z"],
         ),
         (
             "analyze_container",

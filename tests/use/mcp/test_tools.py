@@ -1,5 +1,6 @@
 """What each tool tells, on an archive whose stories are known."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from tests.use.mcp.asking import Asker, connected, local_fleet
 from nodescope.base.text import clean_path
 from nodescope.use.answers.containers import find_container, group_lives
 from nodescope.use.mcp.nodes.backend import clean_life
+from nodescope.use.mcp.protocol.answer import ANSWER_SCHEMA, LISTED_SCHEMA
 from nodescope.use.mcp.protocol.prompts import PROMPTS
 from nodescope.use.mcp.protocol.server import build_server
 from nodescope.use.mcp.tools import TOOLS
@@ -43,6 +45,64 @@ def test_both_eras_see_the_same_tools(demo: Demo, mode: str) -> None:
         prompts = asker._portal.call(asker._client.list_prompts).prompts
         assert [prompt.name for prompt in prompts] == list(PROMPTS)
         assert asker.ask("list_nodes")["status"] == "found"
+
+
+# What tools/list may take, with the tools that are to come; and what one tool of those may take.
+LIST_BYTES, PLANNED, TOOL_BYTES = 9000, 12, 680
+
+
+def test_the_list_of_tools_is_short_and_its_schema_can_be_fetched(demo: Demo) -> None:
+    """Every client reads the list before its first question; the schema of answers is in it once for each tool."""
+    with connected(build_server(local_fleet(demo[0]))) as asker:
+        listed = asker._portal.call(asker._client.list_tools)
+        answer = asker._portal.call(asker._client.read_resource, "nodescope://answer")
+    wire = listed.model_dump(by_alias=True, exclude_none=True, mode="json")
+    size = len(json.dumps(wire, ensure_ascii=False, separators=(",", ":")).encode())
+    assert size + max(0, PLANNED - len(listed.tools)) * TOOL_BYTES <= LIST_BYTES
+    assert [json.loads(getattr(one, "text", "")) for one in answer.contents] == [ANSWER_SCHEMA]
+    for tool in listed.tools:
+        assert tool.output_schema == LISTED_SCHEMA
+        given = {one.name for one in TOOLS[tool.name].arguments}
+        assert set(tool.input_schema["properties"]) == given
+        assert all(row["description"] for row in tool.input_schema["properties"].values())
+
+
+@pytest.mark.parametrize(
+    ("by", "metric"),
+    [
+        ("CPU", "cpu"),
+        ("cpu_usage", "cpu"),
+        ("cpu usage", "cpu"),
+        ("mem", "memory"),
+        ("Memory", "memory"),
+        ("container_memory_rss", "memory_anon"),
+        ("throttling", "cpu_throttled"),
+        ("psi", "pressure_cpu"),
+    ],
+)
+def test_a_metric_is_found_by_what_people_call_it(asker: Asker, by: str, metric: str) -> None:
+    answer = asker.ask("top_containers", by=by, node="demo-1")
+    assert {one["metric"] for one in answer["findings"]} == {metric}
+
+
+def test_a_metric_that_is_none_is_answered_with_the_nearest(asker: Asker) -> None:
+    assert 'did you mean "memory_working_set"?' in asker.error("top_containers", by="memory_workin_set")
+
+
+def test_times_are_taken_as_people_write_them(asker: Asker) -> None:
+    """The same ten minutes, five ways; the archive ends at noon."""
+    spans = [
+        ("-10m", "now"),
+        ("11:50", "12:00"),
+        ("now-10m", "now"),
+        ("1772365800", 1772366400),
+        (1772365800000, "now"),
+    ]
+    answers = [
+        asker.ask("top_containers", by="cpu", node="demo-1", from_=start, to=end) for start, end in spans
+    ]
+    for first in (one["findings"][0] for one in answers):
+        assert (first["from"], first["to"]) == pytest.approx((1772365800, 1772366400), abs=1.1)
 
 
 def test_the_contract_names_nine_tools() -> None:

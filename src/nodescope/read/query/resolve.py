@@ -7,7 +7,7 @@ from typing import Literal
 from nodescope.base.entity import SCOPES
 from nodescope.base.errors import RequestRejected
 from nodescope.base.metric import Metric
-from nodescope.base.metric_names import PLAIN, SCOPED, Form, Join, Plain
+from nodescope.base.metric_names import PLAIN, SCOPED, Form, Join, Plain, find_plain
 from nodescope.base.text import hint_nearest
 from nodescope.base.unit_guess import NOT_KNOWN
 
@@ -58,7 +58,7 @@ def resolve_metric(
     names = [*list_names(scope), *known]
     of_whom = f" of a {scope}" if scope else ""
     raise RequestRejected(
-        f'no metric "{name}"{of_whom}{hint_nearest(name, names)} (nodescope metrics lists all {len(names)})'
+        f'no metric "{name}"{of_whom}{hint_nearest(find_plain(name), names)} (nodescope metrics lists all {len(names)})'
     )
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from nodescope.base.entity import SCOPES
 from nodescope.base.errors import RequestRejected
-from nodescope.base.metric_names import PLAIN
+from nodescope.base.metric_names import PLAIN, find_plain
 from nodescope.base.text import clean_text, hint_nearest, nearest_name
 from nodescope.read.query.resolve import Rate, ResolvedMetric, resolve_all, resolve_metric
 from nodescope.use.answers.refusal import bad_request, not_found
@@ -94,7 +94,7 @@ def resolve(
             reason = str(error)
     if not found:
         known = {*PLAIN, *(name for node in nodes for name in node.metrics)}
-        near = nearest_name(metric, known) if metric not in known else None
+        near = nearest_name(find_plain(metric), known) if metric not in known else None
         detail = (
             reason if metric in known else f'no metric "{clean_text(metric, 80)}"; /api/metrics lists all'
         )

@@ -281,3 +281,6 @@ ANSWER_SCHEMA: dict[str, Any] = {
     },
     "required": ["headline", "status", "findings", "not_looked_at"],
 }
+# What tools/list says of every answer. The whole schema there, once for each tool, would be
+# two thirds of the list; it is the resource nodescope://answer.
+LISTED_SCHEMA: dict[str, Any] = {"type": "object", "required": ANSWER_SCHEMA["required"]}

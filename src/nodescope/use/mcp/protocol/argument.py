@@ -50,6 +50,8 @@ class Argument:
         text = clean_text(value, TEXT_CHARACTERS).strip()
         if not text:
             raise ToolMisused(f'"{self.name}" is empty: {self.help}')
+        if self.choices and text.lower() in self.choices:
+            return text.lower()
         if self.choices and text not in self.choices:
             raise ToolMisused(
                 f'"{self.name}" has no "{text[:80]}"{hint_nearest(text, self.choices)}; '
@@ -74,10 +76,11 @@ Values = dict[str, Any]
 
 
 def build_schema(arguments: Sequence[Argument]) -> dict[str, Any]:
+    required = [one.name for one in arguments if one.required]
     return {
         "type": "object",
         "properties": {one.name: one.schema() for one in arguments},
-        "required": [one.name for one in arguments if one.required],
+        **({"required": required} if required else {}),
         "additionalProperties": False,
     }
 
@@ -108,15 +111,13 @@ def name_type(value: object) -> str:
 
 # -- shared by tools ---------------------------------------------------------------
 
-NODE = Argument("node", "node's name; without it every node is asked, or the one that has the container")
+NODE = Argument("node", "node's name; all nodes, or the container's, unless given")
 CONTAINER = Argument(
     "container",
-    "pod/container, a pod's or container's name, or an id or its beginning",
+    "pod/container, a pod's or container's name, or an id",
     required=True,
     remedy="list_containers or top_containers names them",
 )
-FROM = Argument(
-    "from", "start: ISO 8601 or relative to the newest data (-15m, -2h); one hour unless given", "moment"
-)
-TO = Argument("to", "end: ISO 8601 or relative (-5m); the newest data unless given", "moment")
-NAMESPACE = Argument("namespace", "Kubernetes namespace, exactly")
+FROM = Argument("from", "start: 14:05, -2h, ISO 8601 or epoch", "moment")
+TO = Argument("to", "end; the newest data unless given", "moment")
+NAMESPACE = Argument("namespace", "exactly")

@@ -19,7 +19,7 @@ from nodescope.base.errors import NodescopeError
 from nodescope.base.log import Log
 from nodescope.base.text import clean_text
 from nodescope.use.mcp.nodes.fleet import Fleet
-from nodescope.use.mcp.protocol.answer import ANSWER_SCHEMA, fit
+from nodescope.use.mcp.protocol.answer import LISTED_SCHEMA, fit
 from nodescope.use.mcp.protocol.argument import build_schema, check_arguments
 from nodescope.use.mcp.protocol.completion import complete
 from nodescope.use.mcp.protocol.errors import ToolMisused, render_no_such
@@ -125,16 +125,15 @@ async def answer_call(fleet: Fleet, name: str, given: Mapping[str, Any]) -> type
 
 
 def describe_tool(tool: Tool) -> types.Tool:
+    """As short as it can be: every client pays for the list before its first question."""
     return types.Tool(
         name=tool.name,
         title=tool.title,
         description=tool.description,
         input_schema=build_schema(tool.arguments),
-        output_schema=ANSWER_SCHEMA,
+        output_schema=LISTED_SCHEMA,
         annotations=types.ToolAnnotations(
-            title=tool.title,
             read_only_hint=True,
-            destructive_hint=False,
             idempotent_hint=True,
             open_world_hint=False,
         ),

@@ -362,13 +362,13 @@ def suggest(studied: Studied, merged: MergedAnswer) -> NextCall:
 
 TOOL = Tool(
     "analyze_container",
-    "Analyze one container",
-    "Run a study on one metric of a container: changepoint (when did it change), periodicity (does it repeat), "
+    "Analyze container",
+    "A study of one metric: changepoint (when did it change), periodicity (does it repeat), "
     "trend (does it grow, when is it full), anomaly, correlation, summary.",
     (
         CONTAINER,
-        Argument("study", "which question", required=True, choices=tuple(STUDIES)),
-        Argument("metric", "plain or raw name; cpu or memory unless given, as the study usually wants"),
+        Argument("study", "the question", required=True, choices=tuple(STUDIES)),
+        Argument("metric", "cpu or memory unless given, as the study wants"),
         NODE,
         FROM,
         TO,

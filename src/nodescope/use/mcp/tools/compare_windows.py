@@ -411,7 +411,7 @@ def suggest(changed: list[WindowPair], windows: Windows) -> NextCall:
 
 
 def window(name: str, what: str) -> Argument:
-    return Argument(name, f"{what}: ISO 8601 or relative (-2h)", "moment", required=True)
+    return Argument(name, what, "moment", required=True)
 
 
 TOOL = Tool(
@@ -419,12 +419,12 @@ TOOL = Tool(
     "Compare two windows",
     "What differs between window a and window b, of one workload or container or of all of a node; a deploy is told with what came with it.",
     (
-        Argument("container", "pod/container, a name or an id; without it all containers"),
+        Argument("container", "only this one"),
         NODE,
-        window("a_from", "start of window a"),
-        window("a_to", "end of window a"),
-        window("b_from", "start of window b"),
-        window("b_to", "end of window b"),
+        window("a_from", "start of a"),
+        window("a_to", "end of a"),
+        window("b_from", "start of b"),
+        window("b_to", "end of b"),
     ),
     run,
 )

@@ -200,11 +200,11 @@ TOOL = Tool(
     (
         Argument(
             "at",
-            "the moment: ISO 8601, epoch seconds or relative to the newest data (-20m)",
+            "the moment: 14:05, -20m, ISO 8601 or epoch",
             "moment",
             required=True,
         ),
-        Argument("minutes", "how far before and after; 15 unless given", "count", least=1, most=180),
+        Argument("minutes", "before and after; 15 unless given", "count", least=1, most=180),
         NODE,
         Argument("container", "only what concerns this container or workload"),
     ),

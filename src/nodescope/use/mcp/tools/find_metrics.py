@@ -117,8 +117,8 @@ def suggest(row: MetricRow, study: str) -> NextCall:
 
 TOOL = Tool(
     "find_metrics",
-    "Find metrics for a question",
+    "Find metrics",
     "Which metric and study answer a question in plain words.",
-    (Argument("question", "what you want to know, in plain words", required=True),),
+    (Argument("question", "in plain words", required=True),),
     run,
 )

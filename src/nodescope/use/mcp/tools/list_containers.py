@@ -144,9 +144,9 @@ TOOL = Tool(
         NODE,
         NAMESPACE,
         Argument("qos_class", "Guaranteed, Burstable or BestEffort"),
-        Argument("name_prefix", "beginning of a workload's, pod's or container's name"),
-        Argument("sort", "order; last_seen unless given", choices=SORTS),
-        Argument("limit", "how many to name", "count", least=1, most=60),
+        Argument("name_prefix", "of a workload's, pod's or container's name"),
+        Argument("sort", "last_seen unless given", choices=SORTS),
+        Argument("limit", "how many", "count", least=1, most=60),
     ),
     run,
 )

@@ -52,6 +52,6 @@ TOOL = Tool(
     "list_metrics",
     "Metrics and studies",
     "Metric names with unit and meaning, and the study types.",
-    (NODE, Argument("search", "words that must occur in name or meaning")),
+    (NODE, Argument("search", "words in name or meaning")),
     run,
 )

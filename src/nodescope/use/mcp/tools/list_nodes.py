@@ -73,7 +73,7 @@ def suggest(ready: list[About]) -> NextCall | None:
 TOOL = Tool(
     "list_nodes",
     "Nodes",
-    "Which nodes can be asked: readiness, newest data, version, reason when not ready. Start here.",
+    "Which nodes can be asked, how new their data is, and why some are not ready. Start here.",
     (),
     run,
 )

@@ -257,8 +257,8 @@ def suggest(summary: ContainerSummary, worries: list[ToolFinding]) -> NextCall:
 
 TOOL = Tool(
     "summarize_container",
-    "Summarize one container",
-    "Figures of all main metrics of a container, with warnings: limits, throttling, pressure, restarts, growth.",
+    "Summarize container",
+    "Figures of a container's main metrics, with warnings: limits, throttling, pressure, restarts, growth.",
     (CONTAINER, NODE, FROM, TO),
     run,
 )

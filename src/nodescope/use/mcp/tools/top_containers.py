@@ -178,17 +178,15 @@ def list_gaps(parts: Parts, noun: str) -> tuple[str, ...]:
 TOOL = Tool(
     "top_containers",
     "Top containers",
-    "Workloads (or containers) ranked by what they used over the span: cpu, memory, throttled, pressure or any container metric; GPUs by a GPU's; totals; one node or all.",
+    "Workloads (or containers) ranked by what they used over the span, by any metric of theirs; GPUs, disks or nodes by one of those; totals.",
     (
-        Argument(
-            "by", "cpu (unless given), memory, throttled, pressure, memory_limit_share, disk_write, gpu, ..."
-        ),
+        Argument("by", "cpu unless given; memory, throttled, pressure, disk_write, gpu, ..."),
         NODE,
         NAMESPACE,
         FROM,
         TO,
-        Argument("limit", "how many; 5 unless given", "count", least=1, most=MOST_FINDINGS),
-        Argument("group", "workload (unless given) or container", choices=("workload", "container")),
+        Argument("limit", "5 unless given", "count", least=1, most=MOST_FINDINGS),
+        Argument("group", "workload unless given", choices=("workload", "container")),
         Argument("order", "descending unless given", choices=("descending", "ascending")),
     ),
     run,

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from nodescope.base.metric_names import PLAIN
+from nodescope.base.metric_names import PLAIN, find_plain
 from nodescope.base.text import clean_text, hint_nearest
 from nodescope.use.answers.metrics import MetricRow
 from nodescope.use.mcp.protocol.errors import ToolMisused
@@ -11,27 +11,6 @@ from nodescope.use.mcp.protocol.errors import ToolMisused
 COUNTED_SCOPES = ("gpu", "node", "disk", "network", "filesystem", "fpga")
 # Shares of time in which a container was held back.
 SHARES = ("cpu_throttled", "pressure_cpu", "pressure_memory", "pressure_io")
-# What people say, and the plain name that is meant.
-SYNONYMS = {
-    "throttled": "cpu_throttled",
-    "throttling": "cpu_throttled",
-    "pressure": "pressure_cpu",
-    "cpu_pressure": "pressure_cpu",
-    "memory_pressure": "pressure_memory",
-    "io_pressure": "pressure_io",
-    "mem": "memory",
-    "ram": "memory",
-    "rss": "memory_anon",
-    "working_set": "memory_working_set",
-    "cache": "memory_file",
-    "limit": "memory_limit_share",
-    "oom": "oom_kills",
-    "disk": "disk_write",
-    "io": "disk_write",
-    "network": "network_receive",
-    "pids": "threads",
-    "gpu": "gpu_utilization",
-}
 
 
 class NotCollected(ToolMisused):
@@ -41,13 +20,13 @@ class NotCollected(ToolMisused):
 def choose_metric(text: str, rows: Sequence[MetricRow]) -> MetricRow:
     """By its name or what people call it; a miss is answered with the nearest."""
     known = {row.name: row for row in rows}
-    name = text if text in known else SYNONYMS.get(text.lower(), text)
+    name = text if text in known else find_plain(text)
     if name in known:
         return known[name]
     if name in PLAIN:
         needs = " and ".join(" or ".join(names) for names in PLAIN[name].inputs)
         raise NotCollected(f'"{name}" was not collected on this node: it needs {needs}')
-    names = [*(row.name for row in rows if row.is_plain), *SYNONYMS, *known]
+    names = [*(row.name for row in rows if row.is_plain), *known]
     shown = clean_text(text, 80)
     raise ToolMisused(
         f'no metric "{shown}"{hint_nearest(shown, names)}; find_metrics finds one by a question, '
