@@ -215,6 +215,7 @@ export interface StudyResultJson {
   reason: string | null;
   sentence: string;
   findings: FindingJson[];
+  power?: Record<string, number>;
 }
 
 export interface StudyRowJson { id: string; title: string; help: string }

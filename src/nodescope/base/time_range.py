@@ -14,7 +14,7 @@ DAY_MS = 86_400_000
 MILLISECONDS_FROM = 100_000_000_000
 # A time of day may be so much after the newest data: a person's clock is a little ahead of it.
 AHEAD_MS = 300_000
-ACCEPTED = "14:05, -1h30m, now-20m, 2026-01-31T12:00:00Z, or seconds or milliseconds since the epoch"
+ACCEPTED = "14:05, -15m, now-1h30m, 2026-01-31T12:00:00Z, or seconds or milliseconds since the epoch"
 RELATIVE = re.compile(r"(?:now)?(?:\s*-\s*(?P<back>[^-]+))?|(?P<ago>.+?)\s+ago", re.IGNORECASE)
 TIME_OF_DAY = re.compile(
     r"(?:(?P<day>today|yesterday)\s+)?(?P<clock>[0-9]{1,2}:[0-9]{2}(?::[0-9]{2})?)(?:\s*(?:utc|z))?",

@@ -8,6 +8,7 @@ import numpy as np
 from nodescope.base.time_range import TimeRange
 from nodescope.use.answers.containers import Life
 from nodescope.use.answers.metrics import resolve
+from nodescope.use.answers.power import add_power
 from nodescope.use.answers.refusal import not_found, too_much
 from nodescope.use.answers.snapshots import View
 from nodescope.use.answers.timeseries import (
@@ -18,7 +19,7 @@ from nodescope.use.answers.timeseries import (
     is_of_containers,
     read_measured,
 )
-from nodescope.use.studies import STUDIES, Series, StudyAnswer, correlation, run_study
+from nodescope.use.studies import STUDIES, Series, StudyAnswer, correlation, run_study, trend
 
 ALL = "all"
 # Every study that looks at one series alone.
@@ -29,6 +30,8 @@ STUDIES_MOST = 16
 # Points that one request studies: about ten seconds on one core.
 WORK_MOST = 1_500_000
 FEWEST_POINTS = 2000
+# A trend over hours is the same in minutes, which rollups have; so long it needs no seconds.
+LONG_TREND_SECONDS, TREND_BUCKET_SECONDS = 3 * 3600.0, 60.0
 
 
 def run_studies(
@@ -48,7 +51,7 @@ def run_studies(
     if study not in (*STUDIES, ALL):
         raise not_found(f'no study "{study[:60]}"; there are: {", ".join([*STUDIES, ALL])}')
     names = SINGLE if study == ALL else (study,)
-    request = bound_request(view, metric, lives, span, scope, len(names))
+    request = bound_request(view, study, metric, lives, span, scope, len(names))
     found = list(read_series(view, request))
     return [answer for name in names for answer, _ in study_each(name, found, check)]
 
@@ -60,12 +63,18 @@ def study_each(
     everything = [series for _, series in found]
     for its_id, series in found:
         check()
-        answer = run_study(study, series, everything)
+        answer = add_power(run_study(study, series, everything), series)
         yield replace(answer, series={**answer.series, "id": its_id}), series
 
 
 def bound_request(
-    view: View, metric: str, lives: tuple[Life, ...] | None, span: TimeRange, scope: str, studies: int
+    view: View,
+    study: str,
+    metric: str,
+    lives: tuple[Life, ...] | None,
+    span: TimeRange,
+    scope: str,
+    studies: int,
 ) -> TimeseriesRequest:
     """The busiest containers unless some were named, in as many points as so many studies may look at."""
     resolved = resolve(view.nodes, metric, "auto", scope)
@@ -78,6 +87,8 @@ def bound_request(
         )
     number = len(lives) if lives is not None else STUDIES_MOST
     points = max(FEWEST_POINTS, min(POINTS, WORK_MOST // max(1, number * studies)))
+    if study == trend.NAME and span.seconds >= LONG_TREND_SECONDS:
+        points = int(span.seconds // TREND_BUCKET_SECONDS)
     return TimeseriesRequest(metric, span, points, "auto", lives, scope)
 
 

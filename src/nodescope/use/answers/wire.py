@@ -335,6 +335,7 @@ def parse_study(row: Json) -> StudyAnswer:
         sentence=str(row.get("sentence") or ""),
         reason=row.get("reason"),
         findings=tuple(parse_finding(one) for one in row.get("findings") or ()),
+        power={name: float(value) for name, value in (row.get("power") or {}).items()},
     )
 
 

@@ -79,6 +79,8 @@ class StudyAnswer:
     sentence: str
     reason: str | None = None
     findings: tuple[Finding, ...] = ()
+    power: Mapping[str, float] = field(default_factory=dict)
+    """Of a No: what would have been found, such as the least slope (use/answers/power.py)."""
 
     def to_json(self, *, exact: bool = False) -> dict[str, object]:
         return {
@@ -93,6 +95,7 @@ class StudyAnswer:
             "reason": self.reason,
             "sentence": self.sentence,
             "findings": [finding.to_json(exact=exact) for finding in self.findings],
+            **({"power": dict(self.power)} if self.power else {}),
         }
 
 

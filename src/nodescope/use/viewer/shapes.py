@@ -274,6 +274,8 @@ class StudyResultJson(BaseModel):
     reason: str | None
     sentence: str
     findings: list[FindingJson]
+    power: dict[str, float] = Field(default_factory=dict)
+    """Of a No: what would have been found."""
 
 
 class StudyJson(BaseModel):
