@@ -5,6 +5,7 @@ The one implementation behind viewer, command line and MCP.
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 
@@ -55,7 +56,7 @@ def figures_of(values: FloatArray) -> dict[str, float]:
 
 def trend_class(series: Series, figures: Mapping[str, float]) -> str:
     """increasing, decreasing, volatile, stable; unknown with too few samples to say."""
-    trend = trend_study(series)
+    trend = trend_study(replace(series, limit=None))
     rise = trend.findings[0].magnitude if trend.findings else None
     if trend.status == "not_enough_data" or (trend.findings and rise is None):
         return "unknown"

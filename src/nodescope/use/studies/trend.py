@@ -1,17 +1,19 @@
-"""Is this series rising or falling for good, is that a leak, and when does it reach its limit?"""
+"""Is this series rising or falling for good, is that a leak, and when does it touch its limit?"""
 
 from dataclasses import dataclass
-from math import erf, sqrt
+from typing import Literal
 
 import numpy as np
 
-from nodescope.base.quantity import render_seconds, render_slope
+from nodescope.base.quantity import render_quantity, render_seconds, render_slope
 from nodescope.base.text import capitalise
 from nodescope.base.time_range import render_time
-from nodescope.use.studies.finding import Finding, StudyAnswer, found, not_enough
+from nodescope.use.studies.finding import Finding, Measure, StudyAnswer, found, not_enough
+from nodescope.use.studies.forecast.growth_forecast import GrowthForecast, Passage, forecast_growth
+from nodescope.use.studies.forecast.own_past import ENDS, LEAST_CHANCE, OwnPast, look_back, widened
 from nodescope.use.studies.maths.robust import is_flat
-from nodescope.use.studies.maths.stretch import Stretch, split_stretches
-from nodescope.use.studies.maths.trend_line import NORMAL_90, TrendLine, fit_line
+from nodescope.use.studies.maths.stretch import Stretch, interpolated, split_stretches
+from nodescope.use.studies.maths.trend_line import fit_line
 from nodescope.use.studies.series import FloatArray, Series
 
 NAME = "trend"
@@ -22,34 +24,26 @@ FEWEST_SAMPLES = 20
 SHORTEST_SECONDS = 60.0
 
 # Warming up takes minutes: a rise over less than five of them may be a start and
-# is reported as rising, not as a leak. The shortest leak of the evaluation
-# (tools/eval_studies.py) takes ten.
+# is reported as rising, not as a leak.
 LEAK_SECONDS = 300.0
 
-# A trend is reported when Kendall's z is beyond 3.3: one false trend in a
-# thousand series of noise.
-LEAST_Z = 3.3
+# From this share on, growth that gets slower is named as possible.
+MAY_END = 0.15
 
-# Or when nine in ten pairs of buckets agree: a smooth curve is so autocorrelated
-# that its z value stays low.
-NEARLY_ALWAYS = 0.9
-
-# And when it moved the value, over the whole stretch, by as much as its noise.
-LEAST_RISE = 1.0
-
-# A leak still grows at the end: the last third's slope is at least half of
-# the first two thirds'. A cache that fills levels off long before.
-STILL_GROWING = 0.5
+# A day's load rises for half a day. A rise that was seen for longer is none of it.
+DAILY_RISE_SECONDS = 43200.0
 
 # Rates and shares do not accumulate.
 FLOWING_UNITS = frozenset({"cores", "millicores", "ratio", "percent", "celsius", "watts", "hertz"})
 
-# Beyond ten times the time that was observed, a straight line is no forecast.
-FARTHEST = 10.0
-
 # Nearer than this the limit is where the rise ended, as with an OOM kill:
 # nobody can act any more.
 AT_LIMIT_SECONDS = 10.0
+
+# A forecast of which the limit is never touched in half of the futures is none.
+LEAST_REACHES = 0.5
+
+Verdict = Literal["leak", "rising", "falling", "levels off", "below its former peak"]
 
 
 @dataclass(frozen=True)
@@ -64,15 +58,72 @@ class Forecast:
 NO_FORECAST = Forecast(None, None, None)
 
 
+@dataclass(frozen=True)
+class Rise:
+    """Everything that is known of one stretch's trend."""
+
+    stretch: Stretch
+    series: Series
+    growth: GrowthForecast
+    past: OwnPast
+    verdict: Verdict
+
+    @property
+    def sign(self) -> int:
+        return 1 if self.growth.rises >= self.growth.falls else -1
+
+    @property
+    def chance(self) -> float:
+        return max(self.growth.rises, self.growth.falls)
+
+    @property
+    def start_at(self) -> float:
+        return float(self.stretch.times_at[self.growth.start])
+
+    @property
+    def end_at(self) -> float:
+        return float(self.stretch.times_at[-1])
+
+    @property
+    def slope_per_second(self) -> float:
+        return self.growth.slope / self.stretch.interval_seconds
+
+    @property
+    def forecast(self) -> Forecast:
+        """Of growth that goes on."""
+        return self.seconds_of(self.growth.passage if self.verdict in ("leak", "rising") else None)
+
+    @property
+    def slower_forecast(self) -> Forecast:
+        """Of growth that gets slower."""
+        return self.seconds_of(self.growth.level_off_passage if self.verdict != "falling" else None)
+
+    def seconds_of(self, passage: Passage | None) -> Forecast:
+        if passage is None or passage.reaches < LEAST_REACHES:
+            return NO_FORECAST
+        step = self.stretch.interval_seconds
+        high = passage.late * step if np.isfinite(passage.late) else None
+        return Forecast(passage.likely * step, passage.early * step, high)
+
+    @property
+    def cautions(self) -> list[str]:
+        """What the data cannot exclude."""
+        if self.verdict not in ("leak", "rising"):
+            return []
+        said = ["may level off"] if self.growth.ends >= MAY_END else []
+        short = self.end_at - self.start_at < DAILY_RISE_SECONDS
+        return said + (["may be a part of the day's course"] if short else [])
+
+
 def study(series: Series) -> StudyAnswer:
     """The newest stretch only: what was before a gap or a restart may have another cause."""
     stretches = [stretch for stretch in split_stretches(series) if is_long_enough(stretch)]
     if not stretches:
         least = f"{FEWEST_SAMPLES} samples in a row over at least {render_seconds(SHORTEST_SECONDS)}"
         return not_enough(NAME, series, f"a trend needs at least {least}.")
-    finding = finding_in(stretches[-1], series)
+    rise = rise_of(stretches[-1], series)
     nothing = f"{capitalise(series.name)} neither rises nor falls."
-    return found(NAME, series, [finding] if finding else [], nothing)
+    return found(NAME, series, [build_finding(rise)] if rise else [], nothing)
 
 
 def is_long_enough(stretch: Stretch) -> bool:
@@ -81,47 +132,29 @@ def is_long_enough(stretch: Stretch) -> bool:
     return stretch.present >= FEWEST_SAMPLES and covered_seconds >= SHORTEST_SECONDS
 
 
-def finding_in(stretch: Stretch, series: Series) -> Finding | None:
-    held = np.isfinite(stretch.values)
-    values = stretch.values[held]
-    times = stretch.times_at[held] - stretch.times_at[0]
+def rise_of(stretch: Stretch, series: Series) -> Rise | None:
+    values = interpolated(stretch.values)
     if is_flat(values):
         return None
-    line = fit_line(times, values)
-    if line is None or not is_trend(line, float(times[-1])):
+    growth = forecast_growth(values, stretch.interval_seconds, series.limit)
+    if max(growth.rises, growth.falls) < LEAST_CHANCE:
         return None
-    early, late = early_and_late(times, values)
-    verdict = verdict_of(line, early, late, series, stretch.span_seconds)
-    newest = late if late and early and is_faster(late, early, times) else line
-    forecast = NO_FORECAST if verdict == "levels off" else forecast_of(newest, float(times[-1]), series.limit)
-    return build_finding(stretch, series, newest, forecast, verdict)
+    verdict = verdict_of(growth, values, series, stretch)
+    past = OwnPast(0, 0)
+    if growth.passage is not None and verdict in ("leak", "rising"):
+        past = look_back(values[growth.start :], stretch.interval_seconds)
+        growth = widened(growth) if past.is_poor else growth
+    return Rise(stretch, series, growth, past, verdict)
 
 
-def is_trend(line: TrendLine, span_seconds: float) -> bool:
-    sure = abs(line.z) >= LEAST_Z or abs(line.tau) >= NEARLY_ALWAYS
-    return sure and line.low * line.high > 0 and abs(line.slope) * span_seconds >= LEAST_RISE * line.noise
-
-
-def early_and_late(times: FloatArray, values: FloatArray) -> tuple[TrendLine | None, TrendLine | None]:
-    """A line through the first two thirds and one through the last."""
-    middle = len(values) * 2 // 3
-    return fit_line(times[:middle], values[:middle]), fit_line(times[middle:], values[middle:])
-
-
-def is_faster(late: TrendLine, early: TrendLine, times: FloatArray) -> bool:
-    """The last third grows more than twice as fast as before: then it alone makes the forecast."""
-    if early.slope * late.slope > 0 and abs(late.slope) <= 2 * abs(early.slope):
-        return False
-    return late.low > max(early.high, 0.0) and is_trend(late, float(times[-1]) / 3)
-
-
-def verdict_of(
-    line: TrendLine, early: TrendLine | None, late: TrendLine | None, series: Series, span_seconds: float
-) -> str:
-    if early and late and late.slope / line.slope < STILL_GROWING * early.slope / line.slope:
+def verdict_of(growth: GrowthForecast, values: FloatArray, series: Series, stretch: Stretch) -> Verdict:
+    if growth.ends >= ENDS:
         return "levels off"
-    if line.slope < 0:
+    if growth.falls > growth.rises:
         return "falling"
+    if growth.former_peak is not None and float(values[-1]) < growth.former_peak:
+        return "below its former peak"
+    span_seconds = (len(values) - growth.start) * stretch.interval_seconds
     return "leak" if can_leak(series) and span_seconds >= LEAK_SECONDS else "rising"
 
 
@@ -132,87 +165,124 @@ def can_leak(series: Series) -> bool:
     return series.kind == "gauge" and not flows
 
 
-def forecast_of(line: TrendLine, now: float, limit: float | None) -> Forecast:
-    """
-    When the line meets the limit, with Fieller's 90 % interval.
-
-    The bounds are the times at which the limit leaves the band
-    line(t) -+ 1.645 * sqrt(level_error^2 + slope_error^2 * (t - middle)^2).
-    """
-    if limit is None or (limit - line.at(now)) * line.slope <= 0:
-        return NO_FORECAST
-    distance = limit - line.level
-    likely = distance / line.slope
-    reach = ((line.high - line.low) / 2) ** 2
-    a = line.slope**2 - reach
-    b = -2 * distance * line.slope
-    c = distance**2 - (NORMAL_90 * line.level_error) ** 2
-    root = sqrt(max(b * b - 4 * a * c, 0.0))
-    low = (-b - root) / (2 * a) if a > 0 else 2 * c / (-b + root)
-    high = (-b + root) / (2 * a) if a > 0 else None
-    offset = line.middle - now
-    bounds = [None if time is None else max(0.0, time + offset) for time in (likely, low, high)]
-    if bounds[0] is not None and bounds[0] > FARTHEST * now:
-        return NO_FORECAST
-    return Forecast(*bounds)
-
-
-def build_finding(
-    stretch: Stretch, series: Series, line: TrendLine, forecast: Forecast, verdict: str
-) -> Finding:
-    start_at, end_at = float(stretch.times_at[0]), float(stretch.times_at[-1])
-    span_seconds = end_at - start_at
-    before, after = line.at(0.0), line.at(span_seconds)
+def build_finding(rise: Rise) -> Finding:
+    before, after = levels_of(rise)
     return Finding(
         kind=NAME,
-        start_at=start_at,
-        end_at=end_at,
-        confidence=min(0.999, max(erf(abs(line.z) / sqrt(2)), abs(line.tau))),
+        start_at=rise.start_at,
+        end_at=rise.end_at,
+        confidence=confidence_of(rise),
         magnitude=after - before,
-        unit=stretch.unit,
+        unit=rise.stretch.unit,
         before=before,
         after=after,
-        sentence=render_sentence(line, forecast, verdict, (start_at, end_at), series, stretch.unit),
-        measures={
-            "slope_per_second": line.slope,
-            "slope_low": line.low,
-            "slope_high": line.high,
-            "limit": series.limit,
-            "time_to_limit_seconds": forecast.likely,
-            "low": forecast.low,
-            "high": forecast.high,
-            "verdict": verdict,
-        },
-        evidence={
-            "samples": stretch.present,
-            "kendall_z": line.z,
-            "kendall_tau": line.tau,
-            "noise": line.noise,
-            "buckets": line.buckets,
-            "span_seconds": span_seconds,
-        },
+        sentence=render_sentence(rise),
+        measures=measures_of(rise),
+        evidence=evidence_of(rise),
     )
 
 
-def render_sentence(
-    line: TrendLine, forecast: Forecast, verdict: str, span_at: tuple[float, float], series: Series, unit: str
-) -> str:
-    start_at, end_at = span_at
-    who = capitalise(series.name)
-    pace = render_slope(abs(line.slope), unit)
-    if verdict == "levels off":
-        return f"{who} {'rose' if line.slope > 0 else 'fell'} by {pace} and is levelling off."
-    verb = "rises steadily, as a leak does," if verdict == "leak" else "rises" if line.slope > 0 else "falls"
+def levels_of(rise: Rise) -> tuple[float, float]:
+    """Medians of the first and the last twentieth: of samples, not of a fitted line."""
+    values = rise.stretch.values[rise.growth.start :]
+    values = values[np.isfinite(values)]
+    few = max(3, len(values) // 20)
+    return float(np.median(values[:few])), float(np.median(values[-few:]))
+
+
+def confidence_of(rise: Rise) -> float:
+    """The chance that it rises (or falls), and that it does as the verdict says."""
+    ends = rise.growth.ends
+    return min(0.99, rise.chance * (ends if rise.verdict == "levels off" else 1.0 - ends))
+
+
+def measures_of(rise: Rise) -> dict[str, Measure]:
+    step = rise.stretch.interval_seconds
+    forecast, slower = rise.forecast, rise.slower_forecast
+    return {
+        "slope_per_second": rise.slope_per_second,
+        "slope_low": rise.growth.slope_low / step,
+        "slope_high": rise.growth.slope_high / step,
+        "limit": rise.series.limit,
+        "time_to_limit_seconds": forecast.likely,
+        "low": forecast.low,
+        "high": forecast.high,
+        "slower_time_to_limit_seconds": slower.likely,
+        "caution": "; ".join(rise.cautions) or None,
+        "forecasts_made": rise.past.made,
+        "forecasts_held": rise.past.held,
+        "verdict": rise.verdict,
+    }
+
+
+def evidence_of(rise: Rise) -> dict[str, Measure]:
+    values = interpolated(rise.stretch.values)[rise.growth.start :]
+    line = fit_line(np.arange(len(values), dtype=np.float64), values)
+    season = rise.growth.season
+    return {
+        "samples": rise.stretch.present,
+        "kendall_z": line.z if line else None,
+        "noise": line.noise if line else None,
+        "chance": rise.chance,
+        "chance_it_ends": rise.growth.ends,
+        "season_seconds": season * rise.stretch.interval_seconds if season else None,
+        "by_crests": int(rise.growth.crests),
+        "span_seconds": rise.end_at - rise.start_at,
+    }
+
+
+# -- the sentence ----------------------------------------------------------------------
+
+
+def render_sentence(rise: Rise) -> str:
+    who, unit = capitalise(rise.series.name), rise.stretch.unit
+    pace = render_slope(abs(rise.slope_per_second), unit)
+    if rise.verdict == "levels off":
+        return f"{who} {'rose' if rise.sign > 0 else 'fell'} by {pace} at its end and is levelling off{render_slower(rise)}."
+    if rise.verdict == "below its former peak":
+        peak = render_quantity(rise.growth.former_peak or 0.0, unit)
+        return (
+            f"{who} rises by {pace} since it fell at {render_time(rise.start_at)}; it was at {peak} before."
+        )
+    verb = (
+        "rises steadily, as a leak does," if rise.verdict == "leak" else "rises" if rise.sign > 0 else "falls"
+    )
     text = f"{who} {verb} by {pace}"
-    if verdict == "rising" and can_leak(series):
-        text += f" over {render_seconds(end_at - start_at)}, too short to tell a leak from a start"
+    if rise.verdict == "rising" and can_leak(rise.series):
+        text += f" over {render_seconds(rise.end_at - rise.start_at)}, too short to tell a leak from a start"
+    return f"{text}{render_forecast(rise)}.{render_cautions(rise)}"
+
+
+def render_forecast(rise: Rise) -> str:
+    forecast = rise.forecast
     if forecast.likely is None:
-        return text + "."
-    reached = render_time(end_at + forecast.likely)
+        return ""
+    reached = render_time(rise.end_at + forecast.likely)
     if forecast.likely < AT_LIMIT_SECONDS:
-        return text + f", up to its limit at {reached}."
-    text += f" and reaches its limit in about {render_seconds(forecast.likely)}, at {reached}"
-    return text + f" (90 %: {bounds_of(forecast)})."
+        return f", up to its limit at {reached}"
+    crest = "its crests are" if rise.growth.crests or rise.growth.season else "it is"
+    return f"; {crest} expected at its limit in about {render_seconds(forecast.likely)}, at {reached} (90 %: {bounds_of(forecast)})"
+
+
+def render_cautions(rise: Rise) -> str:
+    said = []
+    if rise.past.made >= 2 and rise.forecast.likely is not None:
+        said.append(f"Of {rise.past.made} such forecasts from its own past, {rise.past.held} held.")
+    if "may level off" in rise.cautions:
+        said.append(f"It may level off{render_slower(rise)}.")
+    if "may be a part of the day's course" in rise.cautions and rise.verdict == "leak":
+        seen = render_seconds(rise.end_at - rise.start_at)
+        said.append(f"Only {seen} were seen: a daily rise is not excluded.")
+    return "".join(f" {text}" for text in said)
+
+
+def render_slower(rise: Rise) -> str:
+    slower = rise.slower_forecast
+    if rise.series.limit is None or rise.sign < 0:
+        return ""
+    if slower.likely is None:
+        return ", below its limit"
+    return f", then its limit is expected in about {render_seconds(slower.likely)}"
 
 
 def bounds_of(forecast: Forecast) -> str:

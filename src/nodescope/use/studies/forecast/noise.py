@@ -1,0 +1,136 @@
+"""
+The kinds of noise that a path may have around its growth, as covariances on an even grid of buckets.
+
+A meter's noise forgets: it is white, or it returns to the path within a time
+(Ornstein and Uhlenbeck). A path's own wandering does not return: it is a random
+walk, or the sum of a pace that varies around its mean, as that of requests does.
+Which it is decides how far ahead the future is known, so all of them compete
+(evidence.py).
+
+There are four grids only, so that each covariance is factorised once in a
+process.
+"""
+
+from dataclasses import dataclass
+from functools import cache
+from itertools import product
+from typing import Literal
+
+import numpy as np
+
+from nodescope.use.studies.series import FloatArray
+
+Kind = Literal["white", "returning", "wandering"]
+
+# Buckets of a path, the most that its samples fill: 128 keep what a forecast needs.
+GRIDS = (16, 32, 64, 128)
+
+# How long a meter's noise remembers, as a share of the span, and the white noise beside it.
+MEMORIES = (0.012, 0.04, 0.12, 0.3)
+WHITE_BESIDE_MEMORY = (0.0, 0.5, 3.0)
+METER_MEMORY = 0.1
+
+# How long the pace of a wandering path remembers; 0 is a random walk. The white noise beside
+# it is a share of how far the path wanders over the span (as a variance).
+PACE_MEMORIES = (0.0, 0.03, 0.1, 0.3)
+WHITE_BESIDE_WANDER = (0.0, 1e-5, 1e-4, 1e-3, 1e-2, 0.1)
+
+# How likely each kind is before anything was seen.
+PRIOR = {"white": 0.3, "returning": 0.25, "wandering": 0.45}
+
+
+@dataclass(frozen=True, eq=False)
+class Noise:
+    """One kind of noise; whitening turns it into independent samples of one variance."""
+
+    kind: Kind
+    memory: float
+    """Of the noise where it returns, of the pace where it wanders, as a share of the span."""
+    whitening: FloatArray
+    log_determinant: float
+    log_prior: float
+
+    @property
+    def is_path(self) -> bool:
+        """What returns within a tenth of the span is the meter's; the rest is where the path is."""
+        return self.kind == "wandering" or self.memory > METER_MEMORY
+
+    @property
+    def walks(self) -> bool:
+        """So rough that it may touch a limit between two moments."""
+        return self.kind == "wandering" and self.memory == 0
+
+
+def grid(buckets: int) -> FloatArray:
+    """The middles of the buckets, as shares of the span."""
+    return (np.arange(buckets) + 0.5) / buckets
+
+
+@cache
+def noises(buckets: int) -> tuple[Noise, ...]:
+    places = grid(buckets)
+    white = np.eye(buckets)
+    made = [make_noise("white", white, 1)]
+    pairs = list(product(MEMORIES, WHITE_BESIDE_MEMORY))
+    for memory, beside in pairs:
+        made.append(
+            make_noise("returning", returning(places, places, memory) + beside * white, len(pairs), memory)
+        )
+    pairs = list(product(PACE_MEMORIES, WHITE_BESIDE_WANDER))
+    for memory, beside in pairs:
+        made.append(
+            make_noise("wandering", wander(places, places, memory) + beside * white, len(pairs), memory)
+        )
+    return tuple(made)
+
+
+def make_noise(kind: Kind, covariance: FloatArray, of_its_kind: int, memory: float = 0.0) -> Noise:
+    buckets = len(covariance)
+    factor = np.linalg.cholesky(covariance + 1e-9 * np.trace(covariance) / buckets * np.eye(buckets))
+    return Noise(
+        kind=kind,
+        memory=memory,
+        whitening=np.linalg.inv(factor),
+        log_determinant=2 * float(np.log(np.diag(factor)).sum()),
+        log_prior=float(np.log(PRIOR[kind] / of_its_kind)),
+    )
+
+
+def returning(left: FloatArray, right: FloatArray, memory: float) -> FloatArray:
+    """Covariance of noise of variance 1 that returns to the path."""
+    return np.asarray(np.exp(-np.abs(np.subtract.outer(left, right)) / memory))
+
+
+def wander(left: FloatArray, right: FloatArray, pace_memory: float) -> FloatArray:
+    """Covariance of a path that starts at 0 and has variance 1 after one span."""
+    if pace_memory == 0:
+        return np.minimum.outer(left, right)
+    made = integrated_pace(left, right, pace_memory)
+    return made / float(integrated_pace(np.ones(1), np.ones(1), pace_memory)[0, 0])
+
+
+def integrated_pace(left: FloatArray, right: FloatArray, memory: float) -> FloatArray:
+    """Of the sum over time of a pace that returns to its mean within the memory."""
+    shorter = np.minimum.outer(left, right) / memory
+    apart = np.abs(np.subtract.outer(left, right)) / memory
+    ends = np.add.outer(np.exp(-left / memory), np.exp(-right / memory))
+    return np.asarray(2 * shorter - 1 + ends - np.exp(-apart))
+
+
+@dataclass(frozen=True, eq=False)
+class Outlook:
+    """What a wandering path's past says of its future at given moments, for a noise of variance one."""
+
+    gain: FloatArray
+    """Expected future = (whitened past) @ gain."""
+    root: FloatArray
+    """The rest varies as (standard normal) @ root.T."""
+
+
+@cache
+def outlook_of(noise: Noise, moments: tuple[float, ...]) -> Outlook:
+    future = np.array(moments)
+    covariance = wander if noise.kind == "wandering" else returning
+    gain = noise.whitening @ covariance(grid(len(noise.whitening)), future, noise.memory)
+    values, vectors = np.linalg.eigh(covariance(future, future, noise.memory) - gain.T @ gain)
+    return Outlook(gain, vectors * np.sqrt(np.maximum(values, 0.0)))

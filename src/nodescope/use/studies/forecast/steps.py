@@ -1,0 +1,87 @@
+"""
+The sudden changes of a path: falls (a collector's, a restart's) and rises (pages taken).
+
+A sudden change is far beyond what the path moves from one sample to the next.
+"""
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from nodescope.use.studies.maths.robust import mad_deviation
+from nodescope.use.studies.series import FloatArray, IntArray
+
+# Beyond so many deviations of a sample's own step, and so much of the path's range.
+SUDDEN_DEVIATIONS = 8.0
+SUDDEN_SHARE = 0.02
+
+# A fall that is worth naming takes a quarter of what the path covers apart from its growth.
+FALL_SHARE = 0.25
+
+# Three falls are a collector's; one or two are restarts.
+COLLECTOR_FALLS = 4
+
+# Rises of one size: pages.
+PAGE_RISES = 5
+SAME_SIZE = 0.15
+
+
+@dataclass(frozen=True)
+class Jumps:
+    """Where the path jumped (the first sample after it), and by how much."""
+
+    places: IntArray
+    sizes: FloatArray
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+
+def find_jumps(values: FloatArray) -> Jumps:
+    """A fall that takes two or three samples is one jump."""
+    moves = np.diff(values)
+    noise = max(mad_deviation(moves), 1e-12 * float(np.ptp(values)))
+    least = max(SUDDEN_DEVIATIONS * noise, SUDDEN_SHARE * float(np.ptp(values)) / 10)
+    places = np.flatnonzero(np.abs(moves) > least)
+    if len(places) == 0:
+        return Jumps(places, np.empty(0, dtype=np.float64))
+    apart = (np.diff(places) > 1) | (np.sign(moves[places[1:]]) != np.sign(moves[places[:-1]]))
+    groups = np.concatenate(([0], np.cumsum(apart)))
+    sizes = np.bincount(groups, weights=moves[places]).astype(np.float64)
+    firsts = places[np.concatenate(([True], apart))]
+    return Jumps(firsts + 1, sizes)
+
+
+def find_falls(values: FloatArray, jumps: Jumps) -> IntArray:
+    """The large falls, where rises of that size are rare: others are noise or load that comes and goes."""
+    large = FALL_SHARE * float(np.subtract(*np.quantile(without_growth(values), [0.98, 0.02])))
+    falls = jumps.places[jumps.sizes <= -large]
+    rises = int((jumps.sizes >= large).sum())
+    return falls if 2 * rises < len(falls) or rises == 0 else falls[:0]
+
+
+def without_growth(values: FloatArray) -> FloatArray:
+    """Less the line from the first to the last tenth."""
+    tenth = max(1, len(values) // 10)
+    first, last = float(np.median(values[:tenth])), float(np.median(values[-tenth:]))
+    return values - np.linspace(first, last, len(values))
+
+
+def page_size(values: FloatArray, jumps: Jumps) -> float | None:
+    """The one size of all rises, where the path is a staircase of equal steps."""
+    if len(jumps) < PAGE_RISES or (jumps.sizes < 0).any():
+        return None
+    size = float(np.median(jumps.sizes))
+    # Two pages within one sample are one jump of twice the size.
+    wholes = np.maximum(1.0, np.round(jumps.sizes / size))
+    if (np.abs(jumps.sizes / wholes / size - 1) >= SAME_SIZE).any():
+        return None
+    levels = plateaus(values, jumps)
+    return float((levels[-1] - levels[0]) / wholes.sum())
+
+
+def plateaus(values: FloatArray, jumps: Jumps) -> FloatArray:
+    """The level before the first jump, and after each."""
+    bounds = [0, *(int(place) for place in jumps.places), len(values)]
+    return np.array([float(np.median(values[start:end])) for start, end in pairwise(bounds)])
