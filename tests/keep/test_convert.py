@@ -25,6 +25,7 @@ from tests.keep.frames import (
 )
 
 from nodescope.base.frame import Event
+from nodescope.keep.check.quarantine import read_damage
 from nodescope.keep.convert import convert_all
 from nodescope.keep.disk import Disk
 from nodescope.keep.folder import DataFolder
@@ -169,16 +170,15 @@ def test_converting_twice_writes_once(folder: DataFolder) -> None:
 
 
 def test_a_damaged_log_keeps_what_it_could_not_give(folder: DataFolder) -> None:
-    """A flipped bit early on: frames before it are archived, the log is set aside, not deleted."""
-    log = write_log(
-        folder, [frame_at(number, tuple(container(c) for c in "abcdef0123456789")) for number in range(400)]
-    )
+    """A flipped bit in its midst: all frames but one are archived; the log is set aside, not deleted, and named."""
+    log = write_log(folder, frames(400))
     data = bytearray(log.read_bytes())
     data[len(data) // 2] ^= 0x10
     log.write_bytes(bytes(data))
     convert_all(Disk(), folder)
     times = archived_times(folder)
-    assert 100 < len(times) < 300
+    assert len(times) == 399
+    assert [note.file for note in read_damage(folder).notes] == ["wal/run1-000001.log"]
     assert [path.suffix for path in folder.wal.glob("run1*")] == [".damaged"]
 
 

@@ -42,7 +42,7 @@ def test_what_was_read_is_written_again_byte_for_byte(data: bytes) -> None:
 
 def test_version_1_with_its_ticks_in_the_story_is_read(data: bytes) -> None:
     head, metrics, series, story, ticks = split(data)
-    old = pack([{**head, "version": 1}, metrics, series, {**story, **ticks}])
+    old = pack([{**head, "version": 1, "sealed": False}, metrics, series, {**story, **ticks}])
     one, other = parse_sidecar(old).whole(), parse_sidecar(data).whole()
     assert one.ticks.time_ms.tolist() == other.ticks.time_ms.tolist()
     assert (one.subjects, one.metrics, one.events) == (other.subjects, other.metrics, other.events)

@@ -18,20 +18,21 @@ A set is sent before the first frame that uses it, and again only when a set
 of entities changed; then only entities that the stream has not named yet are
 written out, because the processes of a node change every second and are
 mostly the same. A record cut short is no record: a reader stops there and
-says so.
+says so. One that is damaged in the middle of a log is left out, with the rows
+that cannot be named without it (keep/check/log_records.py).
 """
 
 import json
 import struct
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import count
 from typing import Any
 
 import numpy as np
 
-from nodescope.base.block import Block, Info, Table
+from nodescope.base.block import Block, Floats, Info, Table
 from nodescope.base.entity import Entity
 from nodescope.base.errors import ArchiveRefused, ArchiveTruncated
 from nodescope.base.frame import Event, Frame, Outcome
@@ -40,7 +41,7 @@ from nodescope.base.metric import Metric
 FORMAT = "nodescope-frames"
 VERSION = 2
 HELLO, FRAME, TABLE, SET = 1, 3, 4, 5
-_RECORD = struct.Struct("<IIB")
+RECORD = struct.Struct("<IIB")
 _FRAME = struct.Struct("<QqqI")
 _BLOCK = struct.Struct("<IqII")
 _NUMBER = struct.Struct("<I")
@@ -50,6 +51,7 @@ _NOBODY = b"[]"
 # A frame of 5,000 containers is some MB; a length beyond this is not ours.
 RECORD_BYTES = 256 * 2**20
 Payload = bytes | memoryview
+Records = Iterator[tuple[int, Payload]]
 
 
 def pack_record(kind: int, payload: bytes) -> bytes:
@@ -62,7 +64,7 @@ def _pack_parts(kind: int, parts: Sequence[Payload]) -> list[Payload]:
     for part in parts:
         check = zlib.crc32(part, check)
         size += len(part) if isinstance(part, bytes) else part.nbytes
-    return [_RECORD.pack(size, check, kind), *parts]
+    return [RECORD.pack(size, check, kind), *parts]
 
 
 def _entity_to_json(entity: Entity) -> list[Any]:
@@ -175,23 +177,42 @@ def _story_from_json(data: Payload) -> tuple[dict[str, Outcome], tuple[Event, ..
     return outcomes, events
 
 
+@dataclass(frozen=True, slots=True)
+class EntitySet:
+    """What the rows of a block are of."""
+
+    table: Table
+    entities: tuple[Entity, ...]
+    rows: Sequence[int] | None = None
+    """The rows that are still named; None: all."""
+
+    def pick(self, values: Floats) -> Floats:
+        return values if self.rows is None else values[list(self.rows)]
+
+
 @dataclass(slots=True)
 class Decoder:
     hello: dict[str, Any] = field(default_factory=dict)
-    _sets: dict[int, tuple[Table, tuple[Entity, ...]]] = field(default_factory=dict)
+    lost: list[str] = field(default_factory=list)
+    """Records that were left out; without any, a stream that does not fit together is an error."""
+    _sets: dict[int, "EntitySet"] = field(default_factory=dict)
     _tables: dict[int, Table] = field(default_factory=dict)
-    _entities: list[Entity] = field(default_factory=list)
+    _entities: dict[int, Entity] = field(default_factory=dict)
     _story: tuple[bytes, tuple[dict[str, Outcome], tuple[Event, ...]]] = (b"", ({}, ()))
 
-    def decode(self, data: Payload) -> Iterator[Frame]:
+    def decode(
+        self, data: Payload, iterate: "Callable[[Payload, list[str]], Records] | None" = None
+    ) -> Iterator[Frame]:
         """
         Every whole frame; ArchiveTruncated at a record that was cut or damaged.
+
+        Another way to iterate may leave damaged records out, and say so in `lost`.
 
         The blocks look into the data they came from: a mapped file stays on
         disk until a value is used. Entities that stay are the same
         objects in every set: they may be compared with `is`.
         """
-        for kind, payload in iterate_records(data):
+        for kind, payload in iterate(data, self.lost) if iterate else iterate_records(data):
             if kind == FRAME:
                 yield self._frame(payload)
             elif kind == HELLO:
@@ -215,10 +236,23 @@ class Decoder:
         places = np.frombuffer(payload, "<u4", rows, _SET.size).tolist()
         text = bytes(payload[end:])
         fresh = json.loads(text) if text != _NOBODY else []
-        if first != len(self._entities):
+        if first != len(self._entities) and not self.lost:
             raise ValueError(f"a set begins at entity {first}; {len(self._entities)} are known")
-        self._entities += [_entity_from_json(entity) for entity in fresh]
-        self._sets[number] = (self._tables[table], tuple([self._entities[place] for place in places]))
+        self._entities.update(enumerate(map(_entity_from_json, fresh), first))
+        if self.lost:
+            self._learn_rest(number, table, places)
+            return
+        entities = tuple([self._entities[place] for place in places])
+        self._sets[number] = EntitySet(self._tables[table], entities)
+
+    def _learn_rest(self, number: int, table: int, places: Sequence[int]) -> None:
+        """Of a set in a damaged stream, what is still named."""
+        rows = [row for row, place in enumerate(places) if place in self._entities]
+        if table in self._tables:
+            entities = tuple([self._entities[places[row]] for row in rows])
+            self._sets[number] = EntitySet(
+                self._tables[table], entities, rows if len(rows) < len(places) else None
+            )
 
     def _frame(self, payload: Payload) -> Frame:
         sequence, at_ns, mono_ns, number_of_blocks = _FRAME.unpack_from(payload)
@@ -229,8 +263,10 @@ class Decoder:
             offset += _BLOCK.size
             values = np.ndarray((rows, columns), _FLOAT, payload, offset)
             offset += rows * columns * 8
-            table, entities = self._sets[number]
-            blocks.append(Block(table, entities, values, block_mono_ns))
+            if self.lost and number not in self._sets:
+                continue
+            known = self._sets[number]
+            blocks.append(Block(known.table, known.entities, known.pick(values), block_mono_ns))
         outcomes, events = self._parse_story(bytes(payload[offset:]))
         return Frame(sequence, at_ns, mono_ns, tuple(blocks), outcomes, events)
 
@@ -241,17 +277,27 @@ class Decoder:
         return self._story[1]
 
 
-def iterate_records(data: Payload) -> Iterator[tuple[int, Payload]]:
+def read_record(data: Payload, offset: int) -> tuple[int, Payload]:
+    """The record that begins here; ArchiveTruncated where it is cut or damaged."""
+    if offset + RECORD.size > len(data):
+        raise ArchiveTruncated(f"record header cut short at byte {offset}", offset)
+    length, check, kind = RECORD.unpack_from(data, offset)
+    start = offset + RECORD.size
+    payload = data[start : start + length]
+    if length > RECORD_BYTES or len(payload) < length:
+        raise ArchiveTruncated(f"record cut short at byte {offset}", offset)
+    if check_record(kind, payload) != check:
+        raise ArchiveTruncated(f"record damaged at byte {offset}", offset)
+    return kind, payload
+
+
+def check_record(kind: int, payload: Payload) -> int:
+    return zlib.crc32(payload, zlib.crc32(bytes([kind])))
+
+
+def iterate_records(data: Payload) -> Records:
     offset = 0
     while offset < len(data):
-        if offset + _RECORD.size > len(data):
-            raise ArchiveTruncated(f"record header cut short at byte {offset}", offset)
-        length, check, kind = _RECORD.unpack_from(data, offset)
-        start = offset + _RECORD.size
-        payload = data[start : start + length]
-        if length > RECORD_BYTES or len(payload) < length:
-            raise ArchiveTruncated(f"record cut short at byte {offset}", offset)
-        if zlib.crc32(payload, zlib.crc32(bytes([kind]))) != check:
-            raise ArchiveTruncated(f"record damaged at byte {offset}", offset)
+        kind, payload = read_record(data, offset)
         yield kind, payload
-        offset = start + length
+        offset += RECORD.size + len(payload)

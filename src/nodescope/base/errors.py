@@ -14,6 +14,7 @@ Everything this package raises on purpose:
   + ArchiveBusy         another agent writes to the data folder
   + ArchiveRefused      the file is not one of ours, or newer than us
     - ArchiveTruncated  ours, but its end is missing
+    - ArchiveDamaged    ours, but its bytes are not those that were written
 """
 
 
@@ -95,3 +96,7 @@ class ArchiveTruncated(ArchiveRefused):
         super().__init__(sentence)
         self.offset = offset
         """Where the first record begins that is not whole, in a stream of records."""
+
+
+class ArchiveDamaged(ArchiveRefused):
+    """Ours, but its bytes are not those that were written."""

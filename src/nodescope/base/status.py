@@ -65,6 +65,12 @@ class ArchiveStatus:
     removed_bytes: int
     failures: int
     last_failure: str
+    damaged_files: int = 0
+    """Set aside since the folder was made, because they could not be read; see DATA/damaged/list.json."""
+    repaired_files: int = 0
+    """A bit of them had flipped, and was turned back."""
+    last_damage: str = ""
+    """The newest of these, by name."""
     copy: "CopyStatus | None" = None
     """None where nothing is copied to an object store."""
 

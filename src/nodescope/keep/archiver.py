@@ -27,6 +27,7 @@ from nodescope.base.errors import ArchiveBusy
 from nodescope.base.frame import Frame
 from nodescope.base.log import Log
 from nodescope.base.status import ArchiveStatus, CopyStatus
+from nodescope.keep.check.quarantine import read_damage
 from nodescope.keep.copy.copied_files import read_status
 from nodescope.keep.disk import Disk, read_json
 from nodescope.keep.folder import CLOSED, OPEN, DataFolder
@@ -139,6 +140,7 @@ class Archiver:
     def status(self) -> ArchiveStatus:
         oldest_ns = self._waiting_since_ns
         age_seconds = (self.clock.mono_ns() - oldest_ns) / 1e9 if oldest_ns is not None else 0.0
+        damage = read_damage(self.folder)
         return ArchiveStatus(
             data=str(self.folder.path),
             state="paused" if self.reason else "writing",
@@ -146,6 +148,9 @@ class Archiver:
             written_sequence=self.written_sequence,
             log_seconds=age_seconds,
             segments_waiting=self._count_waiting(),
+            damaged_files=damage.set_aside,
+            repaired_files=damage.repaired,
+            last_damage=f"{damage.notes[-1].file}: {damage.notes[-1].reason}" if damage.notes else "",
             copy=self._copy_condition(),
             **asdict(self.counts),
         )

@@ -19,19 +19,21 @@ import json
 import os
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from nodescope.base.errors import ArchiveRefused, NodescopeError
 from nodescope.base.frame import Event, Frame
 from nodescope.base.log import Log, set_up_logging
-from nodescope.keep.disk import TEMPORARY, Disk
+from nodescope.keep.check.quarantine import DamageNote, note_damage
+from nodescope.keep.disk import TEMPORARY, Disk, read_json
 from nodescope.keep.file_writer import begin_head, write_file
 from nodescope.keep.folder import (
     CLOSED,
     PARQUET,
     SIDECAR,
+    SUM,
     DataFolder,
     clean_identifier,
     free_path,
@@ -92,7 +94,8 @@ def convert_segment(disk: Disk, folder: DataFolder, path: Path, result: Result) 
     except ArchiveRefused as error:
         set_aside(disk, path, str(error))
         return
-    hello = segment.hello
+    hello = segment.hello or guess_hello(folder, path)
+    segment = replace(segment, hello=hello)
     if segment.frames:
         node = str(hello.get("node", ""))
         identifier = clean_identifier(str(hello.get("identifier") or node))
@@ -100,10 +103,29 @@ def convert_segment(disk: Disk, folder: DataFolder, path: Path, result: Result) 
             partition = folder.partition(day.day, identifier)
             if day.tracks and not is_written(partition, segment, day):
                 write_day(disk, partition, segment, day, result)
+    if segment.lost:
+        note_lost_records(disk, folder, path, segment)
+        set_aside(disk, path, segment.lost[0])
+        return
     if segment.left_bytes and is_damage(path, segment):
         set_aside(disk, path, segment.damage)
         return
     disk.remove(path)
+
+
+def guess_hello(folder: DataFolder, path: Path) -> dict[str, Any]:
+    """Of a log whose first record is lost: from its name, and from the agent that writes here."""
+    run, number = parse_segment(path) or ("", 0)
+    session = read_json(folder.session)
+    node = str(session.get("node_name", ""))
+    return {"run": run, "segment": number, "node": node, "identifier": session.get("identifier", node)}
+
+
+def note_lost_records(disk: Disk, folder: DataFolder, path: Path, segment: LogSegment) -> None:
+    from_ms = segment.frames[0].at_ns // 1_000_000 if segment.frames else 0
+    to_ms = segment.frames[-1].at_ns // 1_000_000 if segment.frames else 0
+    reason = f"{len(segment.lost)} records lost: {segment.lost[0]}"
+    note_damage(disk, folder, DamageNote(str(path.relative_to(folder.path)), reason, 0, from_ms, to_ms))
 
 
 def is_damage(path: Path, segment: LogSegment) -> bool:
@@ -203,11 +225,14 @@ def list_outcomes(frames: Sequence[Frame]) -> list[tuple[int, dict[str, list[str
 def sweep(disk: Disk, folder: DataFolder) -> None:
     """What a crash left half done: temporary files, and sidecars whose file never came."""
     for partition in [*folder.partitions(), *folder.rollup.partitions()]:
-        for temporary in partition.glob(f"*{TEMPORARY}"):
-            disk.remove(temporary)
-        for sidecar in partition.glob(f"*{SIDECAR}"):
-            if not sidecar.with_suffix(PARQUET).exists():
-                disk.remove(sidecar)
+        beside = [*partition.glob(f"*{SIDECAR}"), *partition.glob(f"*{SUM}")]
+        alone = [path for path in beside if not path.with_suffix(PARQUET).exists()]
+        for path in [*partition.glob(f"*{TEMPORARY}"), *alone]:
+            try:
+                disk.remove(path)
+            except OSError as error:
+                # A folder of that name, or one of another user: not ours to clear.
+                log.warning("file left alone", file=path.name, reason=str(error.strerror))
 
 
 def is_converted(folder: DataFolder, path: Path) -> bool:

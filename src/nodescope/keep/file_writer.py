@@ -46,7 +46,7 @@ def write_file(disk: Disk, path: Path, sidecar: Sidecar, parts: Iterable[SampleR
             writer.add(part)
             places = spans.note(part.rank, part.time_ms)
             scopes[part.metric.name] = tuple(sorted({scope_of[place] for place in places}))
-    sidecar.head = replace(sidecar.head, rows=writer.rows)
+    sidecar.head = replace(sidecar.head, rows=writer.rows, sum=writer.sum)
     sidecar.metrics, sidecar.scopes, sidecar.subjects = tuple(metrics), scopes, tuple(spans.mark(subjects))
     publish(disk, temporary, path, render_sidecar(sidecar))
     return writer.rows, writer.output.tell()

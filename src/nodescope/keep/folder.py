@@ -9,7 +9,8 @@ The layout of a data folder, and the names of its files.
     DATA/wal/converter.lock           held by the process that turns segments into Parquet
     DATA/dt=YYYY-MM-DD/identifier=<id>/metrics-<UTC>.parquet      + .containers
     DATA/dt=.../identifier=.../consolidated-<UTC>-<UTC>.parquet   + .containers
-    DATA/rollup/dt=.../identifier=.../minute-<UTC>-<UTC>.parquet
+    DATA/rollup/dt=.../identifier=.../minute-<UTC>-<UTC>.parquet  + .sum
+    DATA/damaged/...                  files that could not be read, under the same path; list.json names them
 
 <UTC> is YYYYMMDDTHHMMSSZ of the first (and last) sample. `-<n>` before the
 suffix is added where a stepped clock made the name taken.
@@ -25,12 +26,14 @@ from nodescope.keep.disk import Disk
 
 PARQUET = ".parquet"
 SIDECAR = ".containers"
+# A rollup has no sidecar; this is its checksum.
+SUM = ".sum"
 OPEN = ".open"
 CLOSED = ".log"
 # Where a store keeps what is on its way in.
 STAGING = "_staging"
 # Folders of ours without samples, or with samples that are elsewhere too.
-NOT_DATA = ("rollup", "wal", "sessions", "copy", STAGING)
+NOT_DATA = ("rollup", "wal", "sessions", "copy", "damaged", STAGING)
 MS_PER_DAY = 86_400_000
 MS_PER_HOUR = 3_600_000
 
@@ -74,7 +77,12 @@ class ArchiveFile:
 
     @property
     def sidecar(self) -> Path:
-        return self.path.with_suffix(SIDECAR)
+        return companion_of(self.path)
+
+
+def companion_of(path: Path) -> Path:
+    """What lies beside a Parquet file: its sidecar, or the checksum of a rollup."""
+    return path.with_suffix(SUM if path.name.startswith("minute-") else SIDECAR)
 
 
 def parse_file(path: Path) -> ArchiveFile | None:
@@ -103,6 +111,7 @@ class DataFolder:
         self.lock = path / "agent.lock"
         self.wal = path / "wal"
         self.converter_lock = self.wal / "converter.lock"
+        self.damaged = path / "damaged"
 
     @property
     def rollup(self) -> "DataFolder":
@@ -114,12 +123,14 @@ class DataFolder:
 
     def closed_segments(self) -> list[Path]:
         """Oldest first within a run."""
-        return sorted(self.wal.glob(f"*{CLOSED}"), key=lambda path: path.stat().st_mtime_ns)
+        closed = [path for path in self.wal.glob(f"*{CLOSED}") if path.is_file()]
+        return sorted(closed, key=lambda path: path.stat().st_mtime_ns)
 
     def segments(self) -> list[Path]:
         """Closed and open, by name; none where the log may not be looked at."""
         try:
-            return sorted([*self.wal.glob(f"*{CLOSED}"), *self.wal.glob(f"*{OPEN}")])
+            found = [*self.wal.glob(f"*{CLOSED}"), *self.wal.glob(f"*{OPEN}")]
+            return sorted(path for path in found if path.is_file())
         except OSError:
             return []
 
@@ -133,7 +144,8 @@ class DataFolder:
 
 
 def list_partition(partition: Path) -> list[ArchiveFile]:
-    found = (parse_file(path) for path in sorted(partition.glob(f"*{PARQUET}")))
+    """Files only: a folder or a link to nothing that is called like one of ours is none of them."""
+    found = (parse_file(path) for path in sorted(partition.glob(f"*{PARQUET}")) if path.is_file())
     return [file for file in found if file is not None]
 
 
@@ -149,7 +161,7 @@ def remove_files(disk: Disk, paths: Iterable[Path]) -> None:
     """With their sidecars. Parquet first: a sidecar alone is nothing to any reader."""
     for path in paths:
         disk.remove(path)
-        disk.remove(path.with_suffix(SIDECAR))
+        disk.remove(companion_of(path))
 
 
 def segment_name(run: str, number: int) -> str:

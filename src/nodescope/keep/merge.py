@@ -6,14 +6,16 @@ the smallest (metric, series) goes next, from all sources that have it. So
 memory follows the number of sources, not of rows. Names that became known
 later stand on all rows of the output.
 
-The output is proven before anything is removed: its footer must count as many
-rows as the footers of the sources together, and each source must have given
-all of its own.
+Every source is checked against its checksum before a row of it is taken, and
+its pages against theirs while they are read. The output is proven before
+anything is removed: its footer must count as many rows as the footers of the
+sources together, each source must have given all of its own, and its bytes
+must be read back as they were written.
 """
 
 import heapq
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
@@ -24,8 +26,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from nodescope.base.block import Floats, Integers
-from nodescope.base.errors import ArchiveRefused
+from nodescope.base.errors import ArchiveDamaged, ArchiveRefused
 from nodescope.base.metric import Metric
+from nodescope.keep.check.sums import FileSum, check_file, find_file_damage
 from nodescope.keep.disk import TEMPORARY, Disk
 from nodescope.keep.file_writer import publish
 from nodescope.keep.folder import PARQUET, SIDECAR, free_path, remove_files, render_stamp
@@ -35,6 +38,7 @@ from nodescope.keep.parquet import (
     SampleRows,
     create_archive,
     cut_rows,
+    first_line,
     open_parquet,
     read_footer,
     unwrap,
@@ -64,25 +68,42 @@ class MergeSource:
     path: Path
     file: pq.ParquetFile
     sidecar: Sidecar
+    groups: Sequence[int]
+    """The row groups to take: all, but where a damaged file is salvaged."""
     given: int = 0
 
     @property
     def rows(self) -> int:
-        return int(self.file.metadata.num_rows)
+        return sum(self.file.metadata.row_group(number).num_rows for number in self.groups)
 
     def runs(self) -> Iterator[Series]:
         columns = ["time", "value", "metric_name", *IDENTITY]
-        for batch in self.file.iter_batches(batch_size=BATCH_ROWS, columns=columns, use_threads=False):
-            self.given += batch.num_rows
-            yield from split_runs(batch)
+        batches = self.file.iter_batches(
+            batch_size=BATCH_ROWS, row_groups=list(self.groups), columns=columns, use_threads=False
+        )
+        try:
+            for batch in batches:
+                self.given += batch.num_rows
+                yield from split_runs(batch)
+        except (pa.ArrowException, OSError, ValueError, IndexError) as error:
+            raise ArchiveDamaged(f"{self.path.name}: {first_line(error)}") from error
 
 
 def open_source(path: Path) -> MergeSource:
-    """A file of ours with its sidecar; anything else is refused and stays where it is."""
+    """A whole file of ours with its sidecar; anything else is refused and stays where it is."""
+    sidecar = read_sidecar(path.with_suffix(SIDECAR))
+    if sidecar.head.sum:
+        check_file(path, sidecar.head.sum)
+    return open_groups(path, sidecar.whole())
+
+
+def open_groups(path: Path, sidecar: Sidecar, groups: Sequence[int] | None = None) -> MergeSource:
+    """Some row groups of a file of ours, or all."""
     file = open_parquet(path, read_dictionary=["metric_name", *IDENTITY], pre_buffer=False)
     if read_footer(file, path.name) is None:
         raise ArchiveRefused(f"{path.name}: not written by nodescope")
-    return MergeSource(path, file, read_sidecar(path.with_suffix(SIDECAR)).whole())
+    every = range(file.metadata.num_row_groups)
+    return MergeSource(path, file, sidecar, every if groups is None else groups)
 
 
 def split_runs(batch: pa.RecordBatch) -> Iterator[Series]:
@@ -215,7 +236,14 @@ def merge_sidecars(sidecars: Sequence[Sidecar], replaces: Sequence[str], rows: i
 def merge_files(disk: Disk, paths: Sequence[Path]) -> int:
     """One file that replaces the given ones; they are removed when it is proven and in place. Its rows."""
     sources = [open_source(path) for path in paths]
-    folder = paths[0].parent
+    written = join_sources(disk, sources, "consolidated")
+    remove_files(disk, [source.path for source in sources])
+    return written
+
+
+def join_sources(disk: Disk, sources: Sequence[MergeSource], kind: str) -> int:
+    """One file, proven and in place, that says it replaces the sources. Its rows."""
+    folder = sources[0].path.parent
     # What the sources had replaced is gone or must go as well.
     replaces = sorted(
         {source.path.name for source in sources}
@@ -224,31 +252,36 @@ def merge_files(disk: Disk, paths: Sequence[Path]) -> int:
     expected = sum(source.rows for source in sources)
     sidecar = merge_sidecars([source.sidecar for source in sources], replaces, expected)
     head = sidecar.head
-    stem = f"consolidated-{render_stamp(head.from_ms)}-{render_stamp(head.to_ms)}"
-    path = free_path(folder, stem, PARQUET)
+    last = f"-{render_stamp(head.to_ms)}" if kind == "consolidated" else ""
+    path = free_path(folder, f"{kind}-{render_stamp(head.from_ms)}{last}", PARQUET)
     temporary = path.with_name(path.name + TEMPORARY)
     footer = {"segments": head.segments, "replaces": replaces}
-    write_merged(disk, temporary, sources, sidecar, footer)
-    prove(temporary, sources, expected)
+    written = write_merged(disk, temporary, sources, sidecar, footer)
+    prove(temporary, sources, expected, written)
+    sidecar.head = replace(head, sum=written)
     publish(disk, temporary, path, render_sidecar(sidecar))
-    remove_files(disk, [source.path for source in sources])
     return expected
 
 
 def write_merged(
     disk: Disk, temporary: Path, sources: Sequence[MergeSource], sidecar: Sidecar, footer: Mapping[str, Any]
-) -> None:
+) -> FileSum | None:
     ranks = {subject.identity: place for place, subject in enumerate(sidecar.subjects)}
     metrics = {metric.name: metric for metric in sidecar.metrics}
     with create_archive(disk, temporary, sidecar.subjects, footer) as writer:
         for rows in gather_rows(merge_runs(sources), ranks, metrics):
             writer.add(rows)
+    return writer.sum
 
 
-def prove(temporary: Path, sources: Sequence[MergeSource], expected: int) -> None:
+def prove(
+    temporary: Path, sources: Sequence[MergeSource], expected: int, written_sum: FileSum | None
+) -> None:
     for source in sources:
         if source.given != source.rows:
             raise ArchiveRefused(f"{source.path.name}: gave {source.given} of its {source.rows} rows")
     written = int(open_parquet(temporary).metadata.num_rows)
     if written != expected:
         raise ArchiveRefused(f"{temporary.name}: has {written} rows; its sources have {expected}")
+    if written_sum and find_file_damage(temporary, written_sum):
+        raise ArchiveRefused(f"{temporary.name}: other bytes were read back than were written")

@@ -28,7 +28,8 @@ from numpy.typing import NDArray
 from nodescope.base.block import Floats, Integers
 from nodescope.base.errors import ArchiveRefused, ArchiveTruncated
 from nodescope.base.metric import Metric
-from nodescope.keep.disk import Disk, Output
+from nodescope.keep.check.sums import FileSum, SummingOutput
+from nodescope.keep.disk import Disk
 from nodescope.keep.label_columns import LABELS, Subject
 
 FOOTER = b"nodescope"
@@ -58,7 +59,7 @@ SCHEMA = pa.schema(
 )
 
 
-def open_writer(output: Output, schema: pa.Schema, **options: Any) -> pq.ParquetWriter:
+def open_writer(output: SummingOutput, schema: pa.Schema, **options: Any) -> pq.ParquetWriter:
     return pq.ParquetWriter(
         output,
         schema,
@@ -66,6 +67,7 @@ def open_writer(output: Output, schema: pa.Schema, **options: Any) -> pq.Parquet
         compression_level=3,
         use_dictionary=[field.name for field in schema if field.type == TEXT],
         write_page_index=True,
+        write_page_checksum=True,
         store_schema=False,
         **options,
     )
@@ -91,10 +93,12 @@ class SampleRows:
 class ArchiveWriter:
     """Takes rows metric by metric, in order of name, and writes row groups."""
 
-    output: Output
+    output: SummingOutput
     subjects: Sequence[Subject]
     footer: Mapping[str, Any]
     rows: int = 0
+    sum: FileSum | None = None
+    """Of the whole file, when it is closed."""
     _pending: list[SampleRows] = field(default_factory=list)
     _pending_rows: int = 0
     _writer: Any = None
@@ -142,6 +146,7 @@ class ArchiveWriter:
             columns[name] = labels.column(*self._codes[name])
         batch = pa.RecordBatch.from_arrays([columns[name] for name in SCHEMA.names], schema=SCHEMA)
         self._writer.write_table(pa.Table.from_batches([batch]), row_group_size=ROW_GROUP_ROWS)
+        self.output.end_piece()
         self.rows += count
 
     def abandon(self) -> None:
@@ -152,6 +157,7 @@ class ArchiveWriter:
         """The footer, and with it a file that readers accept."""
         self._flush()
         close_writer(self._writer, {"version": VERSION, "rows": self.rows, **self.footer})
+        self.sum = self.output.finish()
 
 
 @contextmanager
@@ -160,7 +166,7 @@ def create_archive(
 ) -> Iterator[ArchiveWriter]:
     """A file on disk when the block ends; without its footer where it ends in an error."""
     with disk.create(path) as output:
-        writer = ArchiveWriter(output, subjects, footer)
+        writer = ArchiveWriter(SummingOutput(output), subjects, footer)
         try:
             yield writer
             writer.close()
@@ -294,7 +300,7 @@ def open_parquet(path: Path, **options: Any) -> pq.ParquetFile:
     try:
         if path.stat().st_size < 12:
             raise ArchiveTruncated(f"{path.name}: too short to be Parquet")
-        return pq.ParquetFile(path, **options)
+        return pq.ParquetFile(path, page_checksum_verification=True, **options)
     except pa.ArrowInvalid as error:
         raise ArchiveTruncated(f"{path.name}: not whole Parquet: {first_line(error)}") from error
     except (OSError, pa.ArrowException) as error:

@@ -10,10 +10,11 @@ rate_mean and rate_max, its increase per second from sample to sample, so that
 a spike of one second still shows in a chart of a year; a gauge has null
 there. Made from consolidated files; the footer says which segments of the log
 are in it, so that none is rolled up twice: a rollup whose segments another one
-has as well is removed.
+has as well is removed. Its checksum lies beside it as minute-<UTC>-<UTC>.sum.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +22,21 @@ import numpy as np
 import pyarrow as pa
 
 from nodescope.base.block import Floats, Integers
-from nodescope.base.errors import ArchiveRefused
+from nodescope.base.errors import ArchiveDamaged, ArchiveRefused
 from nodescope.base.metric import Metric
 from nodescope.base.rates import derive_growth
+from nodescope.keep.check.seal import seal_json, unseal_json
+from nodescope.keep.check.sums import FileSum, SummingOutput, check_file, sum_from_json, sum_to_json
 from nodescope.keep.disk import TEMPORARY, Disk
-from nodescope.keep.folder import PARQUET, ArchiveFile, DataFolder, list_partition, render_stamp
+from nodescope.keep.folder import (
+    PARQUET,
+    ArchiveFile,
+    DataFolder,
+    companion_of,
+    list_partition,
+    remove_files,
+    render_stamp,
+)
 from nodescope.keep.label_columns import LABELS
 from nodescope.keep.merge import MergeSource, merge_runs, open_source
 from nodescope.keep.parquet import (
@@ -40,7 +51,7 @@ from nodescope.keep.parquet import (
     repeat_strings,
     wrap,
 )
-from nodescope.keep.sidecar import merge_segments
+from nodescope.keep.sidecar import merge_segments, read_sidecar
 
 MINUTE_MS = 60_000
 # Eleven numbers a row and fourteen labels: some 10 MiB while it is made.
@@ -62,6 +73,8 @@ SCHEMA = pa.schema(
 )
 
 
+Note = Callable[[Path, BaseException], None]
+"""Hears of a file that cannot be read, and why."""
 Summary = tuple[Integers | Floats, ...]
 """Minute, min, max, mean, last, count, and a counter's rates."""
 
@@ -112,14 +125,28 @@ def write_rollup(disk: Disk, folder: Path, source: MergeSource) -> Path:
     temporary = path.with_name(path.name + TEMPORARY)
     footer = {"kind": "minute", "node": head.node, "segments": head.segments, "replaces": []}
     with disk.create(temporary) as output:
-        writer = open_writer(output, SCHEMA)
+        summing = SummingOutput(output)
+        writer = open_writer(summing, SCHEMA)
         for table in tabulate_source(source):
             writer.write_table(table)
+            summing.end_piece()
         close_writer(writer, {"version": VERSION, **footer})
         output.sync()
+    disk.write_whole(companion_of(path), seal_json({"file": sum_to_json(summing.finish())}))
     disk.rename(temporary, path)
     disk.sync_folder(folder)
     return path
+
+
+def read_rollup_sum(path: Path) -> FileSum | None:
+    """None: the rollup is older than checksums are, or its checksum was lost."""
+    try:
+        content = json.loads(unseal_json(companion_of(path).read_bytes()).data)
+        return sum_from_json(content["file"])
+    except FileNotFoundError:
+        return None
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ArchiveDamaged(f"{companion_of(path).name}: damaged, the rollup cannot be checked") from error
 
 
 def tabulate_source(source: MergeSource) -> Iterator[pa.Table]:
@@ -165,9 +192,17 @@ def tabulate(
 # -- which are missing ------------------------------------------------------------
 
 
+def check_rollup(path: Path) -> None:
+    """ArchiveDamaged where its bytes are not those that were written."""
+    expected = read_rollup_sum(path)
+    if expected:
+        check_file(path, expected)
+
+
 def read_rollup_segments(path: Path) -> dict[str, Any]:
-    footer = read_footer(open_parquet(path), path.name)
-    return dict(footer["segments"]) if footer else {}
+    check_rollup(path)
+    footer = read_footer(open_parquet(path), path.name) or {}
+    return dict(footer.get("segments", {}))
 
 
 def covers(outer: Sequence[Mapping[str, Any]], inner: Mapping[str, Any]) -> bool:
@@ -180,26 +215,41 @@ def covers(outer: Sequence[Mapping[str, Any]], inner: Mapping[str, Any]) -> bool
     )
 
 
-def renew_rollups(disk: Disk, folder: DataFolder, partition: Path) -> int:
+def note_nothing(path: Path, error: BaseException) -> None:
+    del path, error
+
+
+def renew_rollups(disk: Disk, folder: DataFolder, partition: Path, note: Note = note_nothing) -> int:
     """A rollup for every consolidated file that has none; rollups that it contains are removed."""
     files = [file for file in list_partition(partition) if file.kind == "consolidated"]
     made = 0
     for file in files:
         target = folder.rollup.partition(file.day, file.identifier)
+        known = read_known_rollups(target, note)
         try:
-            source = open_source(file.path)
-            segments = dict(source.sidecar.head.segments)
-            known = {one.path: read_rollup_segments(one.path) for one in list_rollups(target)}
-        except (ArchiveRefused, OSError):
+            segments = dict(read_sidecar(file.sidecar).head.segments)
+            if covers(list(known.values()), segments):
+                continue
+            fresh = write_rollup(disk, target, open_source(file.path))
+        except (ArchiveRefused, FileNotFoundError, ArithmeticError, ValueError, KeyError) as error:
+            note(file.path, error)
             continue
-        if covers(list(known.values()), segments):
-            continue
-        fresh = write_rollup(disk, target, source)
         made += 1
         for path, inside in known.items():
             if path != fresh and covers([segments], inside):
-                disk.remove(path)
+                remove_files(disk, [path])
     return made
+
+
+def read_known_rollups(target: Path, note: Note) -> dict[Path, Mapping[str, Any]]:
+    """One that cannot be read counts as not there: it is made again while its samples are."""
+    known: dict[Path, Mapping[str, Any]] = {}
+    for one in list_rollups(target):
+        try:
+            known[one.path] = read_rollup_segments(one.path)
+        except (ArchiveRefused, OSError) as error:
+            note(one.path, error)
+    return known
 
 
 def list_rollups(target: Path) -> list[ArchiveFile]:

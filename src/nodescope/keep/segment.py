@@ -8,6 +8,7 @@ the number of series, not the number of samples.
 
 import fnmatch
 import mmap
+import struct
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,6 +23,7 @@ from nodescope.base.entity import Entity
 from nodescope.base.errors import ArchiveRefused, ArchiveTruncated
 from nodescope.base.frame import Frame
 from nodescope.base.metric import Metric
+from nodescope.keep.check.log_records import iterate_whole_records
 from nodescope.keep.folder import MS_PER_DAY, render_day
 from nodescope.keep.label_columns import Identity, Subject, describe_entity, identify_entity, learn_subject
 from nodescope.keep.parquet import SampleRows
@@ -41,6 +43,8 @@ class LogSegment:
     """Why reading stopped before the end; empty when it did not."""
     left_bytes: int
     """How much lies behind the damage."""
+    lost: tuple[str, ...] = ()
+    """Damaged records in the midst of it, that were left out."""
 
     @property
     def run(self) -> str:
@@ -52,7 +56,11 @@ class LogSegment:
 
 
 def read_segment(path: Path) -> LogSegment:
-    """Every whole frame of a log. A torn end is what a crash leaves; it is not an error."""
+    """
+    Every whole frame of a log. A torn end is what a crash leaves; it is not an error.
+
+    A damaged record in its midst is left out, and named.
+    """
     with path.open("rb") as file:
         try:
             data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
@@ -66,12 +74,12 @@ def parse_segment_data(data: memoryview | bytes) -> LogSegment:
     frames: list[Frame] = []
     damage, left_bytes = "", 0
     try:
-        frames.extend(decoder.decode(data))
+        frames.extend(decoder.decode(data, iterate_whole_records))
     except ArchiveTruncated as error:
         damage, left_bytes = str(error), len(data) - error.offset
-    except (KeyError, ValueError, TypeError) as error:
+    except (KeyError, ValueError, TypeError, struct.error) as error:
         raise ArchiveRefused(f"not a log of ours: {error}") from error
-    return LogSegment(decoder.hello, tuple(frames), damage, left_bytes)
+    return LogSegment(decoder.hello, tuple(frames), damage, left_bytes, tuple(decoder.lost))
 
 
 @dataclass(slots=True)

@@ -2,11 +2,12 @@
 The sidecar of a Parquet file: its series, metrics and clocks, without opening it.
 
 A `.containers` file is five zstd frames one after the other, each one line of
-JSON, so that `zstdcat FILE | jq` reads it all:
+JSON, so that `zstdcat FILE | jq` reads it all, and a checksum (check/seal.py):
 
     head     {"format": "nodescope-sidecar", "version": 2, "rows", "from_ms", "to_ms",
               "node", "identifier", "segments": {run: [[first, last], ...]},
-              "replaces": [file names], "sizes": [bytes of each frame that follows]}
+              "replaces": [file names], "sizes": [bytes of each frame that follows],
+              "sum": {"pieces": [[end, CRC-32], ...], "sha256"} of the Parquet file, "sealed": true}
     metrics  [{"name", "kind", "unit", "scale", "help", "plain", "scopes", ...}, ...]
     series   [{"labels": {column: value}, "details": {...}}, ...] in the order of rows
     story    {"seen": {series number: [first_ms, last_ms]} where it is not the whole file,
@@ -18,7 +19,8 @@ Version 1 had the ticks in the story; a day's are most of a sidecar, and only
 rates need them. The tick table maps every `time` of the file to the monotonic clock of its run,
 so that rates on read survive a stepped wall clock. Metrics and series do not
 mention time: neighbouring files have the same bytes there, and a reader
-parses them once. A version above ours is refused.
+parses them once. A version above ours is refused. Sidecars that have neither
+sum nor seal are older than these; they are read without being checked.
 """
 
 import json
@@ -35,6 +37,8 @@ from nodescope.base.block import Integers
 from nodescope.base.codec import metric_from_json
 from nodescope.base.errors import ArchiveRefused, ArchiveTruncated
 from nodescope.base.metric import Metric
+from nodescope.keep.check.seal import seal, unseal
+from nodescope.keep.check.sums import FileSum, sum_from_json, sum_to_json
 from nodescope.keep.label_columns import LABELS, Subject
 
 FORMAT = "nodescope-sidecar"
@@ -66,6 +70,8 @@ class Head:
     identifier: str
     segments: Mapping[str, Sequence[Sequence[int]]]
     replaces: tuple[str, ...] = ()
+    sum: FileSum | None = None
+    """Of the Parquet file; None where it is older than checksums are."""
 
 
 @dataclass(slots=True)
@@ -128,8 +134,9 @@ def render_sidecar(sidecar: Sidecar) -> bytes:
     ]
     series = [_subject_to_json(subject) for subject in sidecar.subjects]
     frames = [_pack(metrics), _pack(series), _pack(story), _pack(clocks)]
-    first = {"format": FORMAT, "version": VERSION, **asdict(head), "sizes": [len(frame) for frame in frames]}
-    return b"".join([_pack(first), *frames])
+    facts = {**asdict(head), "sum": sum_to_json(head.sum), "sealed": True}
+    first = {"format": FORMAT, "version": VERSION, **facts, "sizes": [len(frame) for frame in frames]}
+    return seal(b"".join([_pack(first), *frames]))
 
 
 # -- reading ------------------------------------------------------------------
@@ -153,8 +160,9 @@ def _unpack_head(data: bytes) -> tuple[dict[str, Any], int]:
 
 
 def _head_from_json(content: Mapping[str, Any]) -> Head:
-    fields = {name: content[name] for name in Head.__dataclass_fields__}
-    return Head(**{**fields, "replaces": tuple(content["replaces"])})
+    fields = {name: content[name] for name in Head.__dataclass_fields__ if name != "sum"}
+    replaces = tuple(content["replaces"])
+    return Head(**{**fields, "replaces": replaces, "sum": sum_from_json(content.get("sum"))})
 
 
 def _unpack(data: bytes) -> Any:
@@ -235,9 +243,14 @@ class OpenSidecar:
         )
 
 
-def parse_sidecar(data: bytes) -> OpenSidecar:
+def parse_sidecar(given: bytes) -> OpenSidecar:
+    """A single flipped bit is corrected; ArchiveDamaged where more than that is wrong."""
+    unsealed = unseal(given)
+    data = unsealed.data
     try:
         content, offset = _unpack_head(data)
+        if content.get("sealed") and not unsealed.is_sealed:
+            raise ArchiveTruncated("the sidecar's end is missing")
         parts = []
         for size in content["sizes"]:
             part = data[offset : offset + size]

@@ -177,6 +177,14 @@ ARCHIVE_METRICS = {
     "failures": ("nodescope_archive_failures_total", "Conversions of the log that failed."),
     "frames": ("nodescope_archive_frames_total", "Ticks that were written to the log."),
     "frames_lost": ("nodescope_archive_frames_lost_total", "Ticks that could not be kept."),
+    "damaged_files": (
+        "nodescope_archive_damaged_files_total",
+        "Files that were set aside because they could not be read.",
+    ),
+    "repaired_files": (
+        "nodescope_archive_repaired_files_total",
+        "Files of which a flipped bit was turned back.",
+    ),
     "log_bytes": ("nodescope_wal_bytes_total", "Bytes appended to the log."),
     "log_seconds": ("nodescope_wal_age_seconds", "Age of the oldest sample that is in the log only."),
     "segments_waiting": ("nodescope_wal_segments", "Closed segments that are not Parquet yet."),

@@ -24,7 +24,7 @@ from functools import cached_property
 from itertools import groupby
 
 from nodescope.base.clock import Clock
-from nodescope.base.errors import ArchiveRefused, RequestRejected
+from nodescope.base.errors import ArchiveDamaged, ArchiveRefused, RequestRejected
 from nodescope.base.log import Log
 from nodescope.base.text import clean_text
 from nodescope.keep.copy.copied_files import (
@@ -188,6 +188,8 @@ class Copier:
     def _copy(self, file: ArchiveFile, copied: Copied) -> None:
         head = read_sidecar(file.sidecar).head
         listing = list_file(file, head)
+        if head.sum and head.sum.sha256 != listing.sha256:
+            raise ArchiveDamaged(f"{listing.name}: damaged, it has another checksum than when it was written")
         partition = name_of(self.folder, file).rpartition("/")[0]
         there = Partition(self.store, partition)
         manifest = there.manifest

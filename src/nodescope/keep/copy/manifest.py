@@ -5,7 +5,8 @@ The manifest of a partition in an object store: which of its objects are served.
     {"format": "nodescope-files", "version": 1,
      "files": [{"name", "size", "sha256", "sidecar_size", "sidecar_sha256",
                 "rows", "from_ms", "to_ms", "node"}, ...],
-     "gone": [names that a file above replaces]}
+     "gone": [names that a file above replaces],
+     "sum": checksum of all of this (check/seal.py)}
 
 One object, replaced in one go: that is the commit. A reader that follows it sees
 the hours or the day made of them, never both and never neither. The leading
@@ -18,6 +19,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from nodescope.base.errors import ArchiveRefused
+from nodescope.keep.check.seal import seal_json, unseal_json
 from nodescope.keep.folder import PARQUET, SIDECAR
 
 MANIFEST = "_files.json"
@@ -62,12 +64,12 @@ class Manifest:
 def render_manifest(manifest: Manifest) -> bytes:
     files = [asdict(one) for one in sorted(manifest.files.values(), key=lambda one: one.from_ms)]
     content = {"format": FORMAT, "version": VERSION, "files": files, "gone": sorted(manifest.gone)}
-    return (json.dumps(content, indent=0, sort_keys=True) + "\n").encode()
+    return seal_json(content)
 
 
 def parse_manifest(data: bytes) -> Manifest:
     try:
-        content: Mapping[str, Any] = json.loads(data)
+        content: Mapping[str, Any] = json.loads(unseal_json(data).data)
         if content["format"] != FORMAT:
             raise ArchiveRefused("not a manifest of ours")
         if content["version"] > VERSION:

@@ -241,10 +241,9 @@ def open_file(file: FileRef, cache: SidecarCache | None) -> FileEntry:
         return data
 
     data = cache.get(file.sidecar_sha256, fetch) if cache and file.sidecar_sha256 else fetch()
-    remote = RemoteFile(file.root, file.key, file.size)
-    return FileEntry(
-        Path(file.key), file.from_ms, file.to_ms, file.rows, file.size, parse_sidecar(data), remote=remote
-    )
+    sidecar = parse_sidecar(data)
+    remote = RemoteFile(file.root, file.key, file.size, sidecar.head.sum)
+    return FileEntry(Path(file.key), file.from_ms, file.to_ms, file.rows, file.size, sidecar, remote=remote)
 
 
 def survey_again(files: Sequence[FileRef]) -> list[FileRef]:

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nodescope.base.errors import ArchiveRefused, NodescopeError
+from nodescope.base.errors import ArchiveDamaged, ArchiveRefused, ArchiveTruncated, NodescopeError
+from nodescope.keep.check.sums import check_file
 from nodescope.keep.disk import read_json
 from nodescope.keep.folder import NOT_DATA, PARQUET, SIDECAR, DataFolder
 from nodescope.keep.sidecar import OpenSidecar, SidecarStory, Ticks, read_sidecar
@@ -55,6 +56,17 @@ class FileEntry:
 
     def ticks(self) -> Ticks | None:
         return self.sidecar.ticks if self.sidecar else None
+
+    def find_damage(self) -> str:
+        """Why its rows must not be read; empty where they may. Its bytes are read once per version of the file."""
+        expected = self.sidecar.head.sum if self.sidecar else None
+        if expected is None or self.remote:
+            return ""
+        try:
+            check_file(self.path, expected)
+        except (ArchiveDamaged, OSError) as error:
+            return str(error)
+        return ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,8 +154,11 @@ def open_entry(path: Path) -> FileEntry:
     status = path.stat()
     try:
         sidecar = read_sidecar(path.with_suffix(SIDECAR))
+    except (ArchiveDamaged, ArchiveTruncated):
+        # Ours, and not readable: units and clocks would be guessed.
+        raise
     except (ArchiveRefused, OSError):
-        # Lost, damaged, or fgm's bincode: the file itself can tell.
+        # Lost, or fgm's bincode: the file itself can tell.
         return open_foreign(path, status.st_size)
     if status.st_size < PARQUET_LEAST_BYTES:
         raise ArchiveRefused(f"{path.name}: too short to be Parquet")

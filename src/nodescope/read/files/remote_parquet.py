@@ -7,6 +7,7 @@ FileNotFoundError: it was replaced, and the caller lists again. One that is
 damaged, or may not be read, is ArchiveRefused with its name.
 """
 
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -16,7 +17,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from nodescope.base.errors import ArchiveRefused
+from nodescope.base.errors import ArchiveDamaged, ArchiveRefused
+from nodescope.keep.check.sums import FileSum
 from nodescope.keep.copy.object_store import ObjectStore, open_store
 from nodescope.keep.parquet import first_line
 
@@ -28,11 +30,21 @@ def store_at(url: str) -> ObjectStore:
 
 
 @lru_cache(maxsize=512)
-def read_metadata(url: str, key: str, size: int) -> Any:
-    """The footer: 64 KiB from the end in one request, as Arrow does it."""
-    del size
+def read_metadata(url: str, key: str, size: int, expected: FileSum | None = None) -> Any:
+    """
+    The footer: 64 KiB from the end in one request, as Arrow does it.
+
+    Where the sidecar has the checksum of a file's end, exactly that end is
+    read, and checked: pages have their own checksums, a footer has none.
+    """
     with store_at(url).files.open_input_file(store_at(url).full(key)) as source:
-        return pq.read_metadata(source)
+        if expected is None:
+            return pq.read_metadata(source)
+        start, end, crc32 = list(expected.spans())[-1]
+        tail = source.read_at(end - start, start)
+    if size != end or zlib.crc32(tail) != crc32:
+        raise ArchiveDamaged("damaged: its footer has another checksum than when it was written")
+    return pq.read_metadata(pa.BufferReader(tail))
 
 
 @dataclass(slots=True)
@@ -42,6 +54,8 @@ class RemoteFile:
     url: str
     key: str
     size: int
+    sum: FileSum | None = None
+    """None where the file is older than checksums are."""
     fetched_bytes: int = field(default=0)
     """Of the column chunks that were read: what pruning left."""
 
@@ -65,7 +79,7 @@ class RemoteFile:
             table = self._read(metric, containers, wanted)
         except FileNotFoundError:
             raise
-        except (pa.ArrowException, OSError) as error:
+        except (pa.ArrowException, OSError, ArchiveDamaged) as error:
             raise ArchiveRefused(f"{self.name}: {first_line(error)}") from error
         if table is None:
             return pa.table({name: [] for name in ("time_ms", "value", *columns)})
@@ -84,7 +98,7 @@ class RemoteFile:
 
     def _read(self, metric: str, containers: Sequence[str] | None, wanted: Sequence[str]) -> pa.Table | None:
         """Columns of the row groups that may have such rows; None where no group may."""
-        metadata = read_metadata(self.url, self.key, self.size)
+        metadata = read_metadata(self.url, self.key, self.size, self.sum)
         groups = choose_groups(metadata, metric, containers)
         if not groups:
             return None
@@ -92,7 +106,13 @@ class RemoteFile:
         store = store_at(self.url)
         words = [name for name in wanted if name not in ("time", "value")]
         with store.files.open_input_file(store.full(self.key)) as source:
-            file = pq.ParquetFile(source, metadata=metadata, pre_buffer=True, read_dictionary=words)
+            file = pq.ParquetFile(
+                source,
+                metadata=metadata,
+                pre_buffer=True,
+                read_dictionary=words,
+                page_checksum_verification=True,
+            )
             return file.read_row_groups(groups, columns=wanted, use_threads=False)
 
 

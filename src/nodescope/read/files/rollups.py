@@ -14,8 +14,8 @@ from typing import Any
 
 from nodescope.base.errors import ArchiveRefused
 from nodescope.keep.folder import DataFolder
-from nodescope.keep.parquet import open_parquet, read_footer
-from nodescope.keep.rollup import MINUTE_MS, covers
+from nodescope.keep.parquet import first_line, open_parquet, read_footer
+from nodescope.keep.rollup import MINUTE_MS, check_rollup, covers
 from nodescope.read.files.listing import FileEntry
 
 Segments = Mapping[str, Any]
@@ -32,7 +32,10 @@ class Rollup:
     node: str
 
 
-def find_rollups(paths: Sequence[Path], from_ms: int, to_ms: int) -> list[Rollup]:
+def find_rollups(
+    paths: Sequence[Path], from_ms: int, to_ms: int, refused: list[str] | None = None
+) -> list[Rollup]:
+    """Those that can be read; the others are named in `refused`."""
     found = []
     for path in paths:
         for file in DataFolder(path).rollup.files():
@@ -41,8 +44,12 @@ def find_rollups(paths: Sequence[Path], from_ms: int, to_ms: int) -> list[Rollup
                 continue
             try:
                 segments, node = read_rollup_footer(file.path, file.path.stat().st_mtime_ns)
-            except (ArchiveRefused, OSError):
+            except FileNotFoundError:
+                continue
+            except (ArchiveRefused, OSError) as error:
                 # Its samples, if they are still there, are read instead.
+                if refused is not None:
+                    refused.append(first_line(error))
                 continue
             found.append(Rollup(file.path, file.from_ms, end_ms, segments, node))
     return found
@@ -52,6 +59,7 @@ def find_rollups(paths: Sequence[Path], from_ms: int, to_ms: int) -> list[Rollup
 @lru_cache(maxsize=4096)
 def read_rollup_footer(path: Path, mtime_ns: int) -> tuple[Segments, str]:
     del mtime_ns
+    check_rollup(path)
     footer = read_footer(open_parquet(path), path.name) or {}
     return dict(footer.get("segments", {})), str(footer.get("node", ""))
 

@@ -16,12 +16,15 @@ from nodescope.base.codec import Decoder
 from nodescope.base.entity import Entity
 from nodescope.base.errors import ArchiveRefused, ArchiveTruncated, HttpFailed
 from nodescope.base.frame import Frame
+from nodescope.base.log import Log
+from nodescope.keep.check.log_records import iterate_whole_records
 from nodescope.keep.folder import DataFolder
 from nodescope.keep.label_columns import Identity, identify_entity
 from nodescope.read.files.catalog import Catalog
 from nodescope.read.live.tail import LiveTail, build_tail, newest_by_run
 from nodescope.serve.http_client import HttpClient, parse_endpoint
 
+log = Log("read")
 # A chart waits no longer for an agent that is silent.
 SILENCE_SECONDS = 2.0
 # For a whole answer; the largest takes some seconds.
@@ -94,7 +97,7 @@ class LogFeed:
 
 
 def follow(path: Path, followed: Followed) -> None:
-    """Reads on where it ended; a record that is still being written is left for the next time."""
+    """Reads on where it ended; a record that is still being written is left for the next time, a damaged one out."""
     with path.open("rb") as file:
         size = file.seek(0, 2)
         if size <= followed.offset:
@@ -102,11 +105,14 @@ def follow(path: Path, followed: Followed) -> None:
         # Mapped, not read: a frame's numbers stay in the page cache.
         mapped = memoryview(mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ))
     rest = mapped[followed.offset :]
+    known = len(followed.decoder.lost)
     try:
-        followed.frames.extend(followed.decoder.decode(rest))
+        followed.frames.extend(followed.decoder.decode(rest, iterate_whole_records))
         followed.offset = size
     except ArchiveTruncated as error:
         followed.offset += error.offset
+    for lost in followed.decoder.lost[known:]:
+        log.warning("record of the log not read", log=path.name, record=lost)
 
 
 @dataclass(slots=True)

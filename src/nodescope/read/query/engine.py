@@ -87,7 +87,9 @@ class Engine:
             raise RequestRejected(f"max_points = {max_points} is not accepted; accepted: 1 or more")
         grid = make_grid(from_ms, to_ms, max_points)
         answer = QueryResult(resolved, from_ms, to_ms, grid.width_ms, [])
-        rollups = find_rollups(catalog.paths, from_ms, to_ms) if grid.width_ms >= MINUTE_MS else []
+        rollups = []
+        if grid.width_ms >= MINUTE_MS:
+            rollups = find_rollups(catalog.paths, from_ms, to_ms, answer.refused)
         for node, entries in split_nodes(catalog, rollups, tail):
             mine = tail if tail and tail.node == node else None
             targets = Targets(resolved, node, catalog, tail, containers)

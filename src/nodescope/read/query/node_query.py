@@ -10,6 +10,7 @@ follows the answer, not the archive.
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
 
@@ -19,6 +20,7 @@ import pyarrow as pa
 
 from nodescope.base.block import Floats, Integers
 from nodescope.base.errors import NodescopeError
+from nodescope.base.log import Log
 from nodescope.base.metric import Metric
 from nodescope.keep.label_columns import LABELS, Identity, Subject
 from nodescope.keep.parquet import first_line
@@ -32,6 +34,7 @@ from nodescope.read.query.minutes import derive_minutes, join_pieces
 from nodescope.read.query.resolve import Inputs, ResolvedMetric
 from nodescope.read.query.series_join import Targets
 
+log = Log("read")
 # Rows decoded at once: some 100 MB with their labels.
 BATCH_ROWS = 4_000_000
 # A counter's first rate needs the sample before; slow tables come every 5 s,
@@ -73,9 +76,18 @@ class NodeQuery:
         scopes = list_scopes(entries, self.inputs[0].name)
         entries, rollups = choose(entries, rollups)
         self._read_rollups(rollups, scopes)
+        entries = [entry for entry in entries if self._is_whole(entry)]
         for group in split_overlaps(entries):
             for batch in self._container_batches(group):
                 self._read_group(group, batch)
+
+    def _is_whole(self, entry: FileEntry) -> bool:
+        """DuckDB does not check pages: a file whose bytes changed is named, and not read."""
+        damage = entry.find_damage()
+        if damage:
+            self.refused.append(damage)
+            say_damage(damage)
+        return not damage
 
     def _wanted(self, metric: Metric, containers: Sequence[str] | None, from_ms: int) -> Wanted:
         scope = self.resolved.of or self.resolved.scope
@@ -251,6 +263,12 @@ class NodeQuery:
             taken.add(target)
             found.append((self.targets.subject(target), points))
         return found
+
+
+@lru_cache(maxsize=1024)
+def say_damage(damage: str) -> None:
+    """Once: a page asks for the same file every second."""
+    log.warning("file not read", reason=damage)
 
 
 # -- helpers ------------------------------------------------------------------------

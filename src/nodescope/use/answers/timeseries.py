@@ -358,6 +358,9 @@ def explain_gap(node: ServedNode, source: str, gap: TimeRange) -> str:
     ticked = any(gap.from_ms < moment < gap.to_ms for day in node.tail.days for moment in day.clocks)
     word = ""
     for entry in node.catalog.select(gap.from_ms - 1, gap.to_ms):
+        damage = entry.find_damage()
+        if damage:
+            return f"the file of this time cannot be read: {damage}"
         story, ticks = entry.story(), entry.ticks()
         if story is None or ticks is None:
             continue

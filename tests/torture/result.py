@@ -1,0 +1,17 @@
+"""What a torture test found: one row a figure."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class TortureRow:
+    test: str
+    figure: str
+    found: str
+    wanted: str
+    met: bool
+    remark: str = ""
+
+    def render(self) -> str:
+        verdict = "ok" if self.met else "NOT MET"
+        return f"{self.test} | {self.figure} | {self.found} | {self.wanted} | {verdict} | {self.remark}"
