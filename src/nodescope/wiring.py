@@ -20,7 +20,7 @@ from types import MappingProxyType
 from typing import Any
 
 from nodescope import __version__
-from nodescope.base.clock import Clock, SystemClock
+from nodescope.base.clock import Clock, SystemClock, read_boot_id
 from nodescope.base.errors import SettingsRejected
 from nodescope.base.log import Log
 from nodescope.base.perf_requests import PerfRequests
@@ -287,6 +287,7 @@ def connect_archive(parts: Parts, environment: Mapping[str, str]) -> None:
         settings.rotation_seconds,
         __version__,
         dict(parse_label(text) for text in settings.label),
+        read_boot_id(),
     )
     plan = ArchivePlan(
         settings.rotation_seconds,

@@ -1,5 +1,6 @@
 """What leaves, and in which order."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -78,3 +79,20 @@ def test_the_log_is_never_touched(folder: DataFolder) -> None:
     make_file(folder, 1)
     apply_retention(Disk(), folder, limits(total=1, free=2**62), NOW_MS)
     assert log.exists()
+
+
+def test_damaged_files_and_logs_leave_with_their_age(tmp_path: Path) -> None:
+    """They are kept as long as samples are, and are the first to go for bytes; their list stays."""
+    folder = DataFolder(tmp_path)
+    paths = [folder.wal / "run1-000001.damaged", folder.damaged / "dt=2026-03-01" / "a.parquet"]
+    note = folder.damaged / "list.json"
+    for path in (*paths, note):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"x" * 100)
+        os.utime(path, (NOW_MS / 1000 - 86400, NOW_MS / 1000 - 86400))
+    apply_retention(Disk(), folder, limits(), NOW_MS)
+    assert all(path.exists() for path in paths)
+    apply_retention(Disk(), folder, limits(total=100), NOW_MS)
+    assert [path.exists() for path in (*paths, note)].count(True) == 2
+    apply_retention(Disk(), folder, limits(), NOW_MS + 30 * 86_400_000)
+    assert [path.exists() for path in (*paths, note)] == [False, False, True]

@@ -50,3 +50,12 @@ def process_cpu_seconds() -> float:
 def stopwatch_seconds() -> float:
     """For how long something took: only differences mean anything."""
     return time.perf_counter()
+
+
+def read_boot_id() -> str:
+    """Which start of the machine the monotonic clock counts from; empty where the system does not tell."""
+    try:
+        with open("/proc/sys/kernel/random/boot_id", "rb") as file:
+            return file.read(64).decode("ascii", "replace").strip()
+    except OSError:
+        return ""

@@ -71,6 +71,8 @@ class ArchiveStatus:
     """A bit of them had flipped, and was turned back."""
     last_damage: str = ""
     """The newest of these, by name."""
+    clock_step_seconds: float = 0.0
+    """How far the wall clock is ahead of the time that passed; retention does not believe it yet."""
     copy: "CopyStatus | None" = None
     """None where nothing is copied to an object store."""
 

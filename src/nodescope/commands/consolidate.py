@@ -7,11 +7,12 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nodescope.base.clock import SystemClock
+from nodescope.base.clock import SystemClock, read_boot_id
 from nodescope.base.errors import ArchiveBusy, RequestRejected
 from nodescope.base.log import Log, set_up_logging
 from nodescope.base.quantity import render_bytes
 from nodescope.base.settings import Settings
+from nodescope.keep.archive_clock import ClockReading, take_time
 from nodescope.keep.disk import Disk, read_json
 from nodescope.keep.folder import DataFolder
 from nodescope.keep.lock import FolderLock
@@ -120,7 +121,9 @@ def work(options: argparse.Namespace, folder: DataFolder, settings: Settings) ->
                 seconds = None if options.once else PASS_SECONDS
                 copied = copier.run_pass(everything=options.once, seconds=seconds)
             if not options.no_retention:
-                report.freed = apply_retention(consolidator.disk, folder, build_limits(settings), now_ms)
+                reading = ClockReading(now_ms, clock.mono_ns(), read_boot_id())
+                time = take_time(consolidator.disk, folder, reading)
+                report.freed = apply_retention(consolidator.disk, folder, build_limits(settings), time)
         except OSError as error:
             if options.once:
                 raise RequestRejected(f"{folder.path}: {error.strerror or error}") from error

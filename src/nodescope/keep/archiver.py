@@ -27,6 +27,7 @@ from nodescope.base.errors import ArchiveBusy
 from nodescope.base.frame import Frame
 from nodescope.base.log import Log
 from nodescope.base.status import ArchiveStatus, CopyStatus
+from nodescope.keep.archive_clock import ClockReading, read_clock
 from nodescope.keep.check.quarantine import read_damage
 from nodescope.keep.copy.copied_files import read_status
 from nodescope.keep.disk import Disk, read_json
@@ -141,6 +142,7 @@ class Archiver:
         oldest_ns = self._waiting_since_ns
         age_seconds = (self.clock.mono_ns() - oldest_ns) / 1e9 if oldest_ns is not None else 0.0
         damage = read_damage(self.folder)
+        clock = read_clock(self.folder)
         return ArchiveStatus(
             data=str(self.folder.path),
             state="paused" if self.reason else "writing",
@@ -151,6 +153,7 @@ class Archiver:
             damaged_files=damage.set_aside,
             repaired_files=damage.repaired,
             last_damage=f"{damage.notes[-1].file}: {damage.notes[-1].reason}" if damage.notes else "",
+            clock_step_seconds=clock.step_ms / 1000 if clock else 0.0,
             copy=self._copy_condition(),
             **asdict(self.counts),
         )
@@ -322,7 +325,9 @@ class Archiver:
         if not is_there or not is_free(self.folder.converter_lock):
             self._waiting_since_ns = self._log_writer.first.mono_ns if self._log_writer else None
             return
-        given = {"now_ms": self.clock.wall_ns() // 1_000_000, "limits": asdict(self.plan.limits)}
+        now_ms = self.clock.wall_ns() // 1_000_000
+        clock = ClockReading(now_ms, self.clock.mono_ns(), self.session.boot_id)
+        given = {"clock": asdict(clock), "limits": asdict(self.plan.limits)}
         command = [sys.executable, "-m", "nodescope.keep.convert", str(self.folder.path), json.dumps(given)]
         try:
             # A group of its own: Ctrl-C is for the agent, and the last

@@ -31,6 +31,7 @@ from nodescope.keep.disk import TEMPORARY, Disk, read_json
 from nodescope.keep.file_writer import begin_head, write_file
 from nodescope.keep.folder import (
     CLOSED,
+    DAMAGED,
     PARQUET,
     SIDECAR,
     SUM,
@@ -46,7 +47,6 @@ from nodescope.keep.segment import Day, LogSegment, gather_metrics, read_segment
 from nodescope.keep.sidecar import Sidecar, has_segment, read_sidecar
 
 log = Log("convert")
-DAMAGED = ".damaged"
 
 
 @dataclass(slots=True)
@@ -248,6 +248,7 @@ def is_converted(folder: DataFolder, path: Path) -> bool:
 def main(arguments: Sequence[str]) -> int:
     """Convert DATA [RETENTION as JSON]: all closed segments, then retention."""
     # Imported here: retention is the agent's business as well, conversion is not.
+    from nodescope.keep.archive_clock import ClockReading, take_time  # noqa: PLC0415
     from nodescope.keep.retention import RetentionLimits, apply_retention  # noqa: PLC0415
 
     set_up_logging("warning")
@@ -263,7 +264,8 @@ def main(arguments: Sequence[str]) -> int:
         sweep(disk, folder)
         result = convert_all(disk, folder)
         if given:
-            freed = apply_retention(disk, folder, RetentionLimits(**given["limits"]), given["now_ms"])
+            time = take_time(disk, folder, ClockReading(**given["clock"]))
+            freed = apply_retention(disk, folder, RetentionLimits(**given["limits"]), time)
             result.removed_bytes = freed.bytes
             result.archive_bytes = freed.left_bytes
     sys.stdout.write(json.dumps(asdict(result)) + "\n")

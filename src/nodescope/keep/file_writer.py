@@ -18,6 +18,9 @@ from nodescope.keep.label_columns import Subject
 from nodescope.keep.parquet import SampleRows, create_archive
 from nodescope.keep.sidecar import Head, Sidecar, Ticks, render_sidecar
 
+# Before any time that a clock can say.
+NEVER_MS = -(2**62)
+
 
 def begin_head(
     ticks: Ticks, node: str, partition: Path, segments: Mapping[str, Sequence[Sequence[int]]]
@@ -64,7 +67,8 @@ class SeriesSpans:
 
     def __init__(self, size: int) -> None:
         self._first = np.full(size, 2**62, np.int64)
-        self._last = np.zeros(size, np.int64)
+        # A clock may say 1926: a time below zero is a time.
+        self._last = np.full(size, NEVER_MS, np.int64)
         self._before: tuple[Integers, Integers, list[int]] | None = None
 
     def note(self, rank: Integers, time_ms: Integers) -> list[int]:
@@ -85,7 +89,7 @@ class SeriesSpans:
         """Those that have a sample, each with the time of its first and last."""
         kept = []
         for subject, first, last in zip(subjects, self._first.tolist(), self._last.tolist()):
-            if last:
+            if last > NEVER_MS:
                 subject.first_ms, subject.last_ms = first, last
                 kept.append(subject)
         return kept

@@ -6,6 +6,8 @@ The layout of a data folder, and the names of its files.
     DATA/agent.lock                   held by the agent that writes here
     DATA/wal/<run>-<n>.open           the log of the open segment
     DATA/wal/<run>-<n>.log            a closed segment that is not Parquet yet
+    DATA/wal/<run>-<n>.damaged        a segment of which something could not be read
+    DATA/clock.json                   the time that retention counts by
     DATA/wal/converter.lock           held by the process that turns segments into Parquet
     DATA/dt=YYYY-MM-DD/identifier=<id>/metrics-<UTC>.parquet      + .containers
     DATA/dt=.../identifier=.../consolidated-<UTC>-<UTC>.parquet   + .containers
@@ -30,6 +32,8 @@ SIDECAR = ".containers"
 SUM = ".sum"
 OPEN = ".open"
 CLOSED = ".log"
+# A log of which something could not be read.
+DAMAGED = ".damaged"
 # Where a store keeps what is on its way in.
 STAGING = "_staging"
 # Folders of ours without samples, or with samples that are elsewhere too.

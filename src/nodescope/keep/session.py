@@ -28,6 +28,8 @@ class Session:
     rotation_seconds: float
     version: str
     labels: Mapping[str, str]
+    boot_id: str = ""
+    """Of the machine: the monotonic times of this run count from that start."""
 
 
 def render_time(at_ns: int) -> str:

@@ -185,6 +185,10 @@ ARCHIVE_METRICS = {
         "nodescope_archive_repaired_files_total",
         "Files of which a flipped bit was turned back.",
     ),
+    "clock_step_seconds": (
+        "nodescope_archive_clock_step_seconds",
+        "How far the wall clock is ahead of the time that passed; retention does not count it yet.",
+    ),
     "log_bytes": ("nodescope_wal_bytes_total", "Bytes appended to the log."),
     "log_seconds": ("nodescope_wal_age_seconds", "Age of the oldest sample that is in the log only."),
     "segments_waiting": ("nodescope_wal_segments", "Closed segments that are not Parquet yet."),

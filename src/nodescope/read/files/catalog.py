@@ -105,7 +105,7 @@ def group_by_labels(entries: Sequence[FileEntry]) -> Iterator[tuple[Labelled | N
 def list_subjects(labelled: Labelled, group: Sequence[FileEntry]) -> list[Subject]:
     """First and last sample over files with the same series; mostly each file's whole span."""
     first = np.full(len(labelled), 2**62, np.int64)
-    last = np.zeros(len(labelled), np.int64)
+    last = np.full(len(labelled), -(2**62), np.int64)
     for entry in group:
         seen = entry.sidecar.story.seen if entry.sidecar else {}
         mine = np.tile(np.array([[entry.from_ms], [entry.to_ms]], np.int64), (1, len(labelled)))
