@@ -82,7 +82,7 @@ def test_a_copy_is_read_by_its_manifest(
     folder: DataFolder, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     target = tmp_path / "store"
-    target.mkdir()
+    open_store(target.as_uri()).set_up()
     clock = TurnableClock(LATER_MS * 1_000_000, 0)
     Copier(Disk(), folder, open_store(target.as_uri()), clock).run_pass(everything=True)
     for place in (target.as_uri(), str(target)):

@@ -144,9 +144,8 @@ def test_consolidate_says_what_it_would_do_and_does_it(
     assert main(["consolidate", "--data", str(tmp_path), "--dry-run"]) == 0
     assert "files of" in capsys.readouterr().out
     copied = f"file://{tmp_path / 'copy'}"
-    assert (
-        main(["consolidate", "--data", str(tmp_path), "--once", "--no-retention", "--copy-to", copied]) == 0
-    )
+    options = ["--once", "--no-retention", "--set-up-store", "--copy-to", copied]
+    assert main(["consolidate", "--data", str(tmp_path), *options]) == 0
     catalog = read_catalog([tmp_path / "dt=2026-03-01"])
     assert [entry.path.name.split("-")[0] for entry in catalog.entries] == ["consolidated"]
     assert catalog.rows == rows

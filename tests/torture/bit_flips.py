@@ -170,7 +170,7 @@ def judge(when: str, found: Values, named: list[str], truth: Values, owners: Own
 
 
 def copy_and_remove(folder: DataFolder, store: Path, number: int, tally: Tally) -> None:
-    store.mkdir()
+    open_store(store.as_uri()).set_up()
     clock = TurnableClock(LATER_MS * 1_000_000, 0)
     copied = Copier(Disk(), folder, open_store(store.as_uri()), clock).run_pass(everything=True)
     if copied.failures or copied.waiting:

@@ -28,6 +28,7 @@ EXAMPLE = """example:
   nodescope consolidate --data ~/.local/state/nodescope --once
   nodescope consolidate --once --dry-run
   nodescope consolidate --copy-to s3://bucket/archive
+  nodescope consolidate --set-up-store --copy-to file:///mnt/archive --once
 """
 # fgm's own pace.
 PASS_SECONDS = 300.0
@@ -44,6 +45,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--dry-run", action="store_true", help="say what would be merged, change nothing")
     parser.add_argument(
         "--copy-to", metavar="URL", help="copy finished files there (s3://, gs://, abfs://, file://)"
+    )
+    parser.add_argument(
+        "--set-up-store",
+        action="store_true",
+        help="mark the folder of --copy-to as a store first: once, while it is mounted",
     )
     parser.add_argument(
         "--copy-rate",
@@ -66,6 +72,8 @@ def run(options: argparse.Namespace) -> int:
         from nodescope.keep.copy.object_store import check_url
 
         check_url(loaded.settings.copy_to)
+    elif options.set_up_store:
+        raise RequestRejected("--set-up-store needs --copy-to URL")
     if options.dry_run:
         return show_plan(folder)
     folder.wal.mkdir(exist_ok=True)
@@ -110,7 +118,7 @@ def work(options: argparse.Namespace, folder: DataFolder, settings: Settings) ->
     clock = SystemClock()
     stop = threading.Event()
     consolidator = Consolidator(Disk(), folder, 2 if options.once else FILES_LEAST)
-    copier = open_copier(folder, settings, clock, once=options.once)
+    copier = open_copier(folder, settings, clock, once=options.once, set_up=options.set_up_store)
     while True:
         now_ms = clock.wall_ns() // 1_000_000
         try:
@@ -137,7 +145,9 @@ def work(options: argparse.Namespace, folder: DataFolder, settings: Settings) ->
             return 0
 
 
-def open_copier(folder: DataFolder, settings: Settings, clock: SystemClock, *, once: bool) -> "Copier | None":
+def open_copier(
+    folder: DataFolder, settings: Settings, clock: SystemClock, *, once: bool, set_up: bool
+) -> "Copier | None":
     """None where nothing is to be copied; a resident consolidator then ends an earlier copy."""
     from nodescope.keep.copy.copied_files import end_copying
     from nodescope.keep.copy.copier import Copier
@@ -145,6 +155,8 @@ def open_copier(folder: DataFolder, settings: Settings, clock: SystemClock, *, o
 
     if settings.copy_to:
         store = open_store(settings.copy_to, UploadPace(settings.copy_rate_bytes, clock))
+        if set_up:
+            store.set_up()
         return Copier(Disk(), folder, store, clock)
     if not once and end_copying(Disk(), folder):
         log.warning("copying was turned off; retention no longer waits for it")

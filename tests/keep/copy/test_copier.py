@@ -15,8 +15,10 @@ from nodescope.keep.copy.copied_files import end_copying, read_copied_files, rea
 from nodescope.keep.copy.copier import VERIFY_SECONDS, Copier, Partition, is_finished
 from nodescope.keep.copy.manifest import MANIFEST, parse_manifest
 from nodescope.keep.copy.object_store import (
+    MARK,
     Digest,
     ObjectStore,
+    StoreAway,
     UploadPace,
     check_build,
     check_url,
@@ -86,7 +88,10 @@ def data(made: Path, tmp_path: Path) -> Path:
 
 
 def copier(data: Path, url: str, now_ms: int = END_MS, store: ObjectStore | None = None) -> Copier:
-    return Copier(Disk(), DataFolder(data), store or open_store(url), TurnableClock(now_ms * 1_000_000, 0))
+    opened = store or open_store(url)
+    if not opened.is_set_up():
+        open_store(url).set_up()
+    return Copier(Disk(), DataFolder(data), opened, TurnableClock(now_ms * 1_000_000, 0))
 
 
 def consolidated(data: Path) -> dict[str, str]:
@@ -210,6 +215,7 @@ def test_the_status_tells_how_far_behind(data: Path, tmp_path: Path) -> None:
 def test_the_pace_is_kept_both_ways(data: Path, tmp_path: Path) -> None:
     clock = TurnableClock(END_MS * 1_000_000, 0)
     url = (tmp_path / "store").as_uri()
+    open_store(url).set_up()
     done = Copier(Disk(), DataFolder(data), open_store(url, UploadPace(100_000, clock)), clock).run_pass(
         everything=True
     )
@@ -250,8 +256,48 @@ def test_a_full_disk_takes_uncopied_files_and_says_so(
 
 
 def empty(target: Path) -> None:
+    """Somebody removed every object; it is a store still."""
     shutil.rmtree(target)
+    open_store(target.as_uri()).set_up()
+
+
+def test_a_store_that_was_never_set_up_is_refused(data: Path, tmp_path: Path) -> None:
+    """Its folder is not made, and nothing counts as copied."""
+    target = tmp_path / "store"
+    clock = TurnableClock(END_MS * 1_000_000, 0)
+    done = Copier(Disk(), DataFolder(data), open_store(target.as_uri()), clock).run_pass(everything=True)
+    assert not target.exists()
+    assert (done.files, done.waiting > 0) == (0, True)
+    assert ["so it is not mounted, or was never set up" in text for text in done.failures.values()] == [True]
+    with pytest.raises(StoreAway):
+        open_store(target.as_uri()).write_whole("dt=1/identifier=n/x.parquet", b"")
+
+
+def test_a_store_that_lost_its_mark_has_not_lost_what_was_copied(data: Path, tmp_path: Path) -> None:
+    """As when its mount is away: what is noted as copied stays so, and the empty mount point stays empty."""
+    target, away = tmp_path / "store", tmp_path / "away"
+    work = copier(data, target.as_uri())
+    sent = work.run_pass(everything=True).files
+    known = dict(work.copied_files.files)
+    target.rename(away)
     target.mkdir()
+    again = Copier(Disk(), DataFolder(data), open_store(target.as_uri()), TurnableClock(END_MS * 10**6, 0))
+    assert again.run_pass(everything=True).files == 0
+    assert list(target.iterdir()) == []
+    copied = read_copied_files(DataFolder(data))
+    assert copied
+    assert (copied.files, len(known)) == (known, sent)
+    target.rmdir()
+    away.rename(target)
+    assert again.run_pass(everything=True).failures == {}
+
+
+def test_a_store_with_a_manifest_counts_as_set_up(data: Path, tmp_path: Path) -> None:
+    """Stores that are older than the mark."""
+    target = tmp_path / "store"
+    copier(data, target.as_uri()).run_pass(everything=True)
+    (target / MARK).unlink()
+    assert open_store(target.as_uri()).is_set_up()
 
 
 def test_what_vanished_from_the_store_is_sent_again(
@@ -286,6 +332,7 @@ def test_one_object_that_its_manifest_still_lists_is_sent_again(
 def test_a_resident_copier_asks_every_hour(data: Path, tmp_path: Path) -> None:
     target = tmp_path / "store"
     clock = TurnableClock(END_MS * 1_000_000, 0)
+    open_store(target.as_uri()).set_up()
     work = Copier(Disk(), DataFolder(data), open_store(target.as_uri()), clock)
     sent = work.run_pass(everything=True).files
     empty(target)

@@ -27,6 +27,7 @@ END_MS = 1_772_366_400_000
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two nodes of an hour and a bit, and their copy."""
     path = tmp_path_factory.mktemp("roots")
+    open_store((path / "store").as_uri()).set_up()
     for node in ("n1", "n2"):
         write_node(DemoRequest(path / "nodes" / node, 1.3, 3, 3, END_MS, node), "0", lambda _: None)
         copier = Copier(

@@ -130,6 +130,8 @@ class Copier:
         deadline_ns = None if seconds is None else self.clock.mono_ns() + round(seconds * 1e9)
         now_ms = self.clock.wall_ns() // 1_000_000
         self.copied_files.forget_missing(self.folder)
+        if not self._is_there(copied):
+            return copied
         self._verify()
         for file in self.waiting(now_ms, everything=everything):
             if deadline_ns is not None and self.clock.mono_ns() > deadline_ns:
@@ -147,6 +149,17 @@ class Copier:
         self.note_status(everything=everything)
         copied.waiting = self.status.waiting_files
         return copied
+
+    def _is_there(self, copied: Copied) -> bool:
+        """A store whose mount is away has not lost what was copied: nothing is asked, sent or forgotten."""
+        try:
+            self.store.check_set_up()
+        except OSError as error:
+            copied.failures[self.store.url] = self._note_failure("nothing copied", error)
+            self.note_status(everything=False)
+            copied.waiting = self.status.waiting_files
+            return False
+        return True
 
     def _verify(self) -> None:
         """A copied file that the store no longer has is forgotten, and so it is sent again."""
@@ -254,4 +267,4 @@ def list_file(file: ArchiveFile, head: Head) -> Listing:
 def first_failure(copied: Copied) -> None:
     """Raises the first failure: for a single pass that a person waits for."""
     for name, reason in copied.failures.items():
-        raise RequestRejected(f"{name} was not copied: {reason}")
+        raise RequestRejected(reason if "://" in name else f"{name} was not copied: {reason}")

@@ -7,9 +7,14 @@ Credentials come from the environment, as each vendor's own tools take them,
 and never from the address. An object appears whole or not at all: it is sent
 under a staging name, read back, compared, and only then gets its name. A
 stream that is merely dropped would be completed by Arrow with what it had.
+
+A folder must have been set up as a store: it has `_store.json`, or a manifest
+of ours. Without either it may be the mount point of a store that is away, and
+nothing is made there.
 """
 
 import hashlib
+import json
 import os
 import re
 import threading
@@ -27,6 +32,7 @@ from nodescope.base.clock import Clock, SystemClock
 from nodescope.base.errors import ArchiveRefused, RequestRejected
 from nodescope.base.text import hint_nearest
 from nodescope.keep.copy import azure
+from nodescope.keep.copy.manifest import MANIFEST as MANIFEST_NAME
 from nodescope.keep.disk import Disk
 from nodescope.keep.folder import STAGING
 from nodescope.keep.parquet import first_line
@@ -40,6 +46,8 @@ BUILDS = {
     "abfs": "AzureFileSystem",
     "abfss": "AzureFileSystem",
 }
+# Says that a folder is a store; hidden from Spark and Hive, as manifests are.
+MARK = "_store.json"
 # One part of an upload at S3 is 10 MiB; a quarter keeps the pace even.
 CHUNK_BYTES = 4 * 2**20
 GOOGLE = ("gs", "gcs")
@@ -185,6 +193,10 @@ def digest_stream(source: IO[bytes], pace: UploadPace) -> Digest:
     return Digest(size, digest.hexdigest())
 
 
+class StoreAway(OSError):
+    """A folder that is not set up as a store, or whose mount is away."""
+
+
 @dataclass(frozen=True, slots=True)
 class Listed:
     """An object by its listing; its key is relative to the store's address."""
@@ -241,6 +253,33 @@ class ObjectStore:
             there = self.files.get_file_info(bucket)
         if there.type == pafs.FileType.NotFound:
             raise OSError(f'there is no bucket "{bucket}", or these credentials may not see it')
+
+    # -- set-up -----------------------------------------------------------------
+
+    def is_set_up(self) -> bool:
+        """A bucket is there or it is not; a folder says it by its mark, or by what lies in it."""
+        if not self.is_local:
+            return True
+        base = Path(self.base)
+        return (base / MARK).is_file() or any(base.glob(f"dt=*/identifier=*/{MANIFEST_NAME}"))
+
+    def check_set_up(self) -> None:
+        if not self.is_set_up():
+            raise StoreAway(
+                f"{self.url}: no {MARK} there, so it is not mounted, or was never set up as a store "
+                "(once: nodescope consolidate --set-up-store)"
+            )
+
+    def set_up(self) -> None:
+        """Once, by a person."""
+        if self.is_local:
+            Path(self.base).mkdir(parents=True, exist_ok=True)
+        content = {"format": "nodescope-store", "version": 1}
+        data = (json.dumps(content) + "\n").encode()
+        if self.is_local:
+            Disk().write_whole(Path(self.full(MARK)), data)
+        else:
+            self.write_whole(MARK, data)
 
     def size(self, key: str) -> int | None:
         with one_line(self.scheme):
@@ -306,4 +345,5 @@ class ObjectStore:
     def _make_folder(self, key: str) -> None:
         """A bucket has no folders; some file systems have nothing else."""
         if self.is_local:
+            self.check_set_up()
             Path(self.full(key)).parent.mkdir(parents=True, exist_ok=True)
