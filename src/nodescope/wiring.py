@@ -295,6 +295,8 @@ def connect_archive(parts: Parts, environment: Mapping[str, str]) -> None:
         build_limits(settings),
         settings.archive_include,
         settings.archive_exclude,
+        settings.ring_seconds,
+        settings.ring_bytes,
     )
     folder = DataFolder(choose_data(settings, environment).absolute())
     archiver = Archiver(folder, session, plan, parts.clock, Disk())

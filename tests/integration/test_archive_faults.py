@@ -83,7 +83,7 @@ def test_a_full_disk_pauses_the_archive_and_nothing_else(small: SmallDisk) -> No
     assert "full" in small.agent.archive()["reason"]
     before = small.ticks()
     wait_for(lambda: small.ticks() > before, "ticks during the pause")
-    assert small.agent.archive()["frames_lost"] > 0
+    assert small.agent.archive()["frames_waiting"] > 0
     assert "nodescope_archive_paused 1" in small.agent.ask("/metrics")[0].decode()
     small.remount("ro")
     wait_for(lambda: "read-only" in small.agent.archive()["reason"], "the read-only reason")

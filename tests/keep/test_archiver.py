@@ -4,6 +4,7 @@ import errno
 import os
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -58,7 +59,10 @@ def make(tmp_path: Path) -> Iterator[Make]:
 def wait_written(archiver: Archiver, sequence: int) -> None:
     """Until the thread has taken this frame; the test's own deadline is the runner's."""
     poll = threading.Event()
-    while archiver.counts.frames + archiver.counts.frames_lost <= sequence:
+    while True:
+        status = archiver.status()
+        if status.frames + status.frames_lost + status.frames_waiting > sequence:
+            return
         poll.wait(0.01)
 
 
@@ -91,7 +95,7 @@ def test_the_folder_is_free_again_after_the_first_has_gone(make: Make) -> None:
 
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EROFS, errno.EIO], ids=["full", "read-only", "broken"])
 def test_a_disk_that_fails_pauses_the_archive_and_resumes_it(make: Make, code: int) -> None:
-    """Ticks meanwhile are counted as lost; ticks before and after are archived once."""
+    """Ticks meanwhile wait; all are archived once, in order."""
     broken = BrokenDisk()
     archiver = make(disk=Disk(broken))
     archiver.start()
@@ -105,14 +109,37 @@ def test_a_disk_that_fails_pauses_the_archive_and_resumes_it(make: Make, code: i
     status = archiver.status()
     assert status.state == "paused"
     assert status.reason
-    assert status.frames_lost == 3
+    assert (status.frames_waiting, status.frames_lost) == (3, 0)
     broken.error = None
     for number in range(20, 23):
         archiver.accept(frame_at(number))
     wait_written(archiver, 8)
     assert archiver.status().state == "writing"
     archiver.stop()
-    assert archived_times(archiver.folder) == [0, 1, 2, 20, 21, 22]
+    assert archived_times(archiver.folder) == [0, 1, 2, 3, 4, 5, 20, 21, 22]
+    assert archiver.status().frames_lost == 0
+
+
+@pytest.mark.parametrize(
+    ("plan", "kept"), [({"hold_seconds": 10.0}, [40, 45, 50]), ({"hold_bytes": 150}, [45, 50])]
+)
+def test_a_pause_longer_than_the_ring_loses_its_beginning(
+    make: Make, plan: dict[str, float], kept: list[int]
+) -> None:
+    """Counted one by one; by age, and by bytes (a frame here has 56)."""
+    broken = BrokenDisk()
+    archiver = make(disk=Disk(broken))
+    archiver.plan = replace(archiver.plan, **plan)  # type: ignore[arg-type]
+    broken.error = errno.ENOSPC
+    archiver.start()
+    for number in range(0, 50, 5):
+        archiver.accept(frame_at(number))
+    wait_written(archiver, 9)
+    broken.error = None
+    archiver.accept(frame_at(50))
+    archiver.stop()
+    assert archived_times(archiver.folder) == kept
+    assert archiver.status().frames_lost == 11 - len(kept)
 
 
 def test_a_folder_that_vanishes_is_waited_for_not_made_anew(make: Make, tmp_path: Path) -> None:
@@ -131,7 +158,7 @@ def test_a_folder_that_vanishes_is_waited_for_not_made_anew(make: Make, tmp_path
     archiver.accept(frame_at(20))
     wait_written(archiver, 2)
     archiver.stop()
-    assert archived_times(archiver.folder) == [0, 20]
+    assert archived_times(archiver.folder) == [0, 1, 20]
 
 
 def test_a_clock_stepped_back_begins_a_new_segment(make: Make) -> None:

@@ -51,7 +51,7 @@ class ArchiveStatus:
     """The newest frame handed to the kernel; -1 before the first."""
     frames: int
     frames_lost: int
-    """Not kept: the disk was full, missing or too slow."""
+    """Not kept: the disk was full, missing or too slow for longer than the ring holds."""
     log_bytes: int
     """Bytes appended to the log since the start."""
     log_seconds: float
@@ -65,6 +65,8 @@ class ArchiveStatus:
     removed_bytes: int
     failures: int
     last_failure: str
+    frames_waiting: int = 0
+    """Of a pause that lasts; they are written when it ends."""
     damaged_files: int = 0
     """Set aside since the folder was made, because they could not be read; see DATA/damaged/list.json."""
     repaired_files: int = 0

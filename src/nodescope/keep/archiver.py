@@ -5,8 +5,10 @@ The archiver: takes frames from the tick, and never makes it wait.
 appends it to the log, syncs, rotates, and has closed segments turned into
 Parquet by a child process or by the consolidator beside it.
 
-When the disk is full, read-only or gone the archiver pauses: frames are counted
-as lost, the rest of the agent goes on, and every few seconds it tries again.
+When the disk is full, read-only or gone the archiver pauses: the rest of the
+agent goes on, and every few seconds it tries again. Frames of the pause are
+held as long as the ring holds them, whose blocks they are, and written when it
+ends; only what is older is lost.
 It creates the data folder only once: a folder that vanished may be a mount
 that comes back, and nothing must be written to its mount point.
 """
@@ -17,6 +19,7 @@ import queue
 import subprocess
 import sys
 import threading
+from collections import deque
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
@@ -69,6 +72,9 @@ class ArchivePlan:
     limits: RetentionLimits
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
+    hold_seconds: float = 120.0
+    """Of a pause, as much is written later; not more than the ring holds, so that it costs no memory."""
+    hold_bytes: int = 64 * 2**20
 
 
 @dataclass(slots=True)
@@ -99,9 +105,12 @@ class Archiver:
     written_sequence: int = -1
     reason: str = ""
     _queue: queue.Queue[Frame | None] = field(default_factory=lambda: queue.Queue(QUEUE_FRAMES))
+    _held: deque[Frame] = field(default_factory=deque)
+    _held_bytes: int = 0
     _log_writer: LogWriter | None = None
     _number: int = 0
     _had_folder: bool = False
+    _device: int | None = None
     _lock: FolderLock | None = None
     _stopping: threading.Event = field(default_factory=threading.Event)
     _thread: threading.Thread | None = None
@@ -148,6 +157,7 @@ class Archiver:
             state="paused" if self.reason else "writing",
             reason=self.reason,
             written_sequence=self.written_sequence,
+            frames_waiting=len(self._held),
             log_seconds=age_seconds,
             segments_waiting=self._count_waiting(),
             damaged_files=damage.set_aside,
@@ -190,18 +200,35 @@ class Archiver:
         self._finish()
 
     def _keep(self, frame: Frame) -> None:
+        self._hold(frame)
         if self.reason and frame.mono_ns - self._tried_mono_ns < RETRY_NS:
-            self.counts.frames_lost += 1
             return
         self._tried_mono_ns = frame.mono_ns
+        self._write_held()
+
+    def _write_held(self) -> None:
+        """Oldest first; what cannot be written now stays."""
         try:
-            self._write(frame)
+            while self._held:
+                self._write(self._held[0])
+                self._forget_oldest()
         except OSError as error:
-            self.counts.frames_lost += 1
             self._pause(error)
         except ArchiveBusy as error:
-            self.counts.frames_lost += 1
             self.reason = str(error)
+
+    def _hold(self, frame: Frame) -> None:
+        self._held.append(frame)
+        self._held_bytes += size_of_frame(frame)
+        longest_ns = round(self.plan.hold_seconds * 1e9)
+        while len(self._held) > 1 and (
+            frame.mono_ns - self._held[0].mono_ns > longest_ns or self._held_bytes > self.plan.hold_bytes
+        ):
+            self._forget_oldest()
+            self.counts.frames_lost += 1
+
+    def _forget_oldest(self) -> None:
+        self._held_bytes -= size_of_frame(self._held.popleft())
 
     def _write(self, frame: Frame) -> None:
         if self.reason or self._lock is None:
@@ -239,6 +266,7 @@ class Archiver:
             self._had_folder = True
         if not self.folder.path.is_dir():
             raise FileNotFoundError(errno.ENOENT, "the data folder is gone")
+        self._check_place()
         self._guard_space()
         self._take_lock()
         if not self.folder.wal.is_dir():
@@ -248,6 +276,13 @@ class Archiver:
                 self.disk.rename(left, left.with_suffix(CLOSED))
         write_session(self.disk, self.folder, self.session)
         self._wants_child = True
+
+    def _check_place(self) -> None:
+        """A mount point whose mount is away is a folder, too: of another file system, and without our session."""
+        device = self.folder.path.stat().st_dev
+        if self._device not in (None, device) and not self.folder.session.exists():
+            raise FileNotFoundError(errno.ENOENT, "its mount is away")
+        self._device = device
 
     def _take_lock(self) -> None:
         if self._lock and self._lock.is_held_here():
@@ -365,6 +400,9 @@ class Archiver:
         log.warning("conversion failed", error=what)
 
     def _finish(self) -> None:
+        self._write_held()
+        self.counts.frames_lost += len(self._held)
+        self._held.clear()
         try:
             self._rotate()
         except OSError as error:
@@ -385,3 +423,8 @@ class Archiver:
             return
         self._note_child(self._child)
         self._child = None
+
+
+def size_of_frame(frame: Frame) -> int:
+    """Its numbers; names are shared with the frames around it."""
+    return sum(block.values.nbytes for block in frame.blocks)

@@ -177,6 +177,10 @@ ARCHIVE_METRICS = {
     "failures": ("nodescope_archive_failures_total", "Conversions of the log that failed."),
     "frames": ("nodescope_archive_frames_total", "Ticks that were written to the log."),
     "frames_lost": ("nodescope_archive_frames_lost_total", "Ticks that could not be kept."),
+    "frames_waiting": (
+        "nodescope_archive_frames_waiting",
+        "Ticks of a pause that are written when it ends.",
+    ),
     "damaged_files": (
         "nodescope_archive_damaged_files_total",
         "Files that were set aside because they could not be read.",

@@ -76,17 +76,21 @@ def is_record(data: Payload, offset: int) -> bool:
 
 
 def find_next(data: Payload, offset: int) -> int | None:
-    """Where the first whole record behind a damaged one begins."""
+    """
+    Where the first whole record behind a damaged one begins, or the log ends.
+
+    None where no record follows: what a crash leaves of the last one is shorter than it says.
+    """
     if offset + RECORD.size > len(data):
         return None
     length, check, kind = RECORD.unpack_from(data, offset)
     start = offset + RECORD.size
-    if is_record(data, start + length):
+    if start + length == len(data) or is_record(data, start + length):
         return int(start + length)
     for bit in range(32):
         end = start + (length ^ 1 << bit)
         if end <= len(data) and check_record(kind, data[start:end]) == check:
-            return int(end) if end < len(data) else None
+            return int(end)
     return scan(data, offset + 1)
 
 
