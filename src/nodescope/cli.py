@@ -8,12 +8,14 @@ import argparse
 import re
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import redirect_stderr, redirect_stdout
 from importlib import import_module
 from typing import Any, NoReturn
 
 from nodescope import __version__
 from nodescope.base.errors import NodescopeError, SettingsRejected
-from nodescope.base.text import hint_nearest
+from nodescope.base.text import clean_text, hint_nearest
+from nodescope.commands.text.terminal import CleanStream
 
 # Command -> (module of `commands`, one line for --help). Modules are imported
 # when their command is called: a small command starts fast.
@@ -37,6 +39,10 @@ COMMANDS = {
     "fleet": ("fleet", "a study or a question over many nodes and days"),
     "sample": ("sample", "one tick to stdout, then exit"),
 }
+
+
+# An error is a line; names within it are other people's.
+LINE_CHARACTERS = 4096
 
 
 class Parser(argparse.ArgumentParser):
@@ -84,6 +90,13 @@ def describe(error: OSError) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
+    """What is printed has no control characters of others: names of pods and files reach no terminal as commands."""
+    out, errors = CleanStream(sys.stdout), CleanStream(sys.stderr)
+    with redirect_stdout(out), redirect_stderr(errors):
+        return run_command(arguments)
+
+
+def run_command(arguments: Sequence[str] | None) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
     first = next((word for word in words if not word.startswith("-")), None)
     parser = build_parser(first)
@@ -97,7 +110,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return run(options)
     except NodescopeError as error:
-        sys.stderr.write(f"nodescope {options.command}: {error}\n")
+        sys.stderr.write(f"nodescope {options.command}: {clean_text(str(error), LINE_CHARACTERS)}\n")
         return 2 if isinstance(error, SettingsRejected) else 1
     except BrokenPipeError:
         # The reader of our output left; that is its right.
@@ -105,7 +118,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     except OSError as error:
         # A file or folder that is not ours to read, a full disk: the kernel's own words, on one line.
-        sys.stderr.write(f"nodescope {options.command}: {describe(error)}\n")
+        sys.stderr.write(f"nodescope {options.command}: {clean_text(describe(error), LINE_CHARACTERS)}\n")
         return 1
     except KeyboardInterrupt:
         return 130

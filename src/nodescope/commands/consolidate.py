@@ -13,7 +13,7 @@ from nodescope.base.log import Log, set_up_logging
 from nodescope.base.quantity import render_bytes
 from nodescope.base.settings import Settings
 from nodescope.keep.archive_clock import ClockReading, take_time
-from nodescope.keep.disk import Disk, read_json
+from nodescope.keep.disk import Disk, make_folders, read_json
 from nodescope.keep.folder import DataFolder
 from nodescope.keep.lock import FolderLock
 from nodescope.keep.retention import apply_retention, build_limits
@@ -76,7 +76,7 @@ def run(options: argparse.Namespace) -> int:
         raise RequestRejected("--set-up-store needs --copy-to URL")
     if options.dry_run:
         return show_plan(folder)
-    folder.wal.mkdir(exist_ok=True)
+    make_folders(folder.wal)
     with FolderLock(folder.converter_lock) as lock:
         take(lock)
         return work(options, folder, loaded.settings)

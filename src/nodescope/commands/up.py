@@ -21,6 +21,7 @@ from nodescope.collect.sources.container.cgroup_tree import find_hierarchies
 from nodescope.commands.shared.children import Child, Children
 from nodescope.commands.shared.options import add_settings, gather_flags, render_flags
 from nodescope.commands.viewer import PORT, claim
+from nodescope.keep.disk import make_folders
 from nodescope.serve.http_client import HttpClient, parse_endpoint
 from nodescope.serve.server import parse_address
 from nodescope.wiring import choose_data, read_settings
@@ -98,7 +99,7 @@ class UpPlace:
         children.start(agent)
         if self.settings.archive:
             # It reads the folder that the agent makes.
-            self.data.mkdir(parents=True, exist_ok=True)
+            make_folders(self.data)
         children.start(viewer)
         code = self.await_all(children, agent, viewer)
         if code is not None:

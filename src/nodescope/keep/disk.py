@@ -16,6 +16,12 @@ from pathlib import Path
 from typing import Any
 
 TEMPORARY = ".tmp"
+# A ledger of ten thousand files is one MiB; longer text is cut, and so is none of ours.
+JSON_BYTES = 16 * 2**20
+# What runs on a node is not for every user of it. A group may be let in: a
+# folder with the set-group-id bit hands its group on.
+FILE_MODE = 0o640
+FOLDER_MODE = 0o750
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +45,9 @@ def watch_nothing(operation: Operation) -> None:
 def read_json(path: Path) -> dict[str, Any]:
     """A small file of ours, as `write_whole` leaves it; empty where there is none that can be read."""
     try:
-        content = json.loads(path.read_bytes())
-    except (OSError, ValueError):
+        with path.open("rb") as file:
+            content = json.loads(file.read(JSON_BYTES))
+    except (OSError, ValueError, RecursionError):
         return {}
     return content if isinstance(content, dict) else {}
 
@@ -56,6 +63,13 @@ def leads_to(path: Path, descriptor: int) -> bool:
     except OSError:
         return False
     return (there.st_dev, there.st_ino) == (here.st_dev, here.st_ino)
+
+
+def make_folders(path: Path) -> None:
+    """Every folder on the way that is not there; pathlib would give the mode to the last only."""
+    missing = [one for one in (path, *path.parents) if not one.is_dir()]
+    for one in reversed(missing):
+        one.mkdir(mode=FOLDER_MODE, exist_ok=True)
 
 
 class Output(io.RawIOBase):
@@ -114,7 +128,7 @@ class Disk:
 
     def create(self, path: Path) -> Output:
         self.watcher(Operation("create", path))
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, FILE_MODE)
         return Output(path, descriptor, self.watcher)
 
     def rename(self, path: Path, target: Path) -> None:
@@ -129,7 +143,7 @@ class Disk:
     def make_folder(self, path: Path) -> None:
         if not path.is_dir():
             self.watcher(Operation("folder", path))
-            path.mkdir(parents=True, exist_ok=True)
+            make_folders(path)
 
     def sync_folder(self, path: Path) -> None:
         """A rename is safe from a power cut only when its folder is on disk."""

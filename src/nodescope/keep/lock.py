@@ -14,7 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from nodescope.keep.disk import leads_to
+from nodescope.keep.disk import FILE_MODE, leads_to
 
 
 class FolderLock:
@@ -28,7 +28,7 @@ class FolderLock:
         """False when another process holds it."""
         # Not open for writing: a held lock must not keep anybody from
         # remounting the file system read-only.
-        descriptor = os.open(self.path, os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        descriptor = os.open(self.path, os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -271,6 +271,38 @@ def repeat_codes(codes: Integers, words: Sequence[str], lengths: Integers) -> pa
     return pa.DictionaryArray.from_arrays(wrap(indices, pa.int32(), indices >= 0), wrap_strings(words))
 
 
+# -- bounds ----------------------------------------------------------------------------
+
+# Ours have a row in one to two bytes. Metrics that never change pack to a
+# tenth of that.
+ROWS_PER_BYTE = 16
+ROWS_FLOOR = 100_000
+# Of a column in a row group, unpacked, beside its size in the file.
+COLUMN_RATIO = 1000
+COLUMN_FLOOR_BYTES = 64 * 2**20
+
+
+def check_bounds(metadata: Any, name: str, size_bytes: int) -> None:
+    """Refuses what is prepared to unpack to gigabytes, by its footer, before a row is read."""
+    rows = sum(metadata.row_group(number).num_rows for number in range(metadata.num_row_groups))
+    most = max(ROWS_FLOOR, ROWS_PER_BYTE * size_bytes)
+    if max(rows, metadata.num_rows) > most:
+        raise ArchiveRefused(f"{name}: {rows} rows in {size_bytes} bytes; accepted: up to {most}")
+    for number in range(metadata.num_row_groups):
+        group = metadata.row_group(number)
+        for place in range(metadata.num_columns):
+            check_column(group.column(place), name)
+
+
+def check_column(column: Any, name: str) -> None:
+    most = max(COLUMN_FLOOR_BYTES, COLUMN_RATIO * column.total_compressed_size)
+    if column.total_uncompressed_size > most:
+        raise ArchiveRefused(
+            f"{name}: column {column.path_in_schema} unpacks to {column.total_uncompressed_size} bytes; "
+            f"accepted: up to {most}"
+        )
+
+
 # -- reading back ---------------------------------------------------------------
 
 
@@ -300,11 +332,13 @@ def open_parquet(path: Path, **options: Any) -> pq.ParquetFile:
     try:
         if path.stat().st_size < 12:
             raise ArchiveTruncated(f"{path.name}: too short to be Parquet")
-        return pq.ParquetFile(path, page_checksum_verification=True, **options)
+        file = pq.ParquetFile(path, page_checksum_verification=True, **options)
     except pa.ArrowInvalid as error:
         raise ArchiveTruncated(f"{path.name}: not whole Parquet: {first_line(error)}") from error
     except (OSError, pa.ArrowException) as error:
         raise ArchiveRefused(f"{path.name}: {first_line(error)}") from error
+    check_bounds(file.metadata, path.name, path.stat().st_size)
+    return file
 
 
 def first_line(error: BaseException | str) -> str:

@@ -77,7 +77,7 @@ def parse_segment_data(data: memoryview | bytes) -> LogSegment:
         frames.extend(decoder.decode(data, iterate_whole_records))
     except ArchiveTruncated as error:
         damage, left_bytes = str(error), len(data) - error.offset
-    except (KeyError, ValueError, TypeError, struct.error) as error:
+    except (KeyError, ValueError, TypeError, struct.error, RecursionError) as error:
         raise ArchiveRefused(f"not a log of ours: {error}") from error
     return LogSegment(decoder.hello, tuple(frames), damage, left_bytes, tuple(decoder.lost))
 

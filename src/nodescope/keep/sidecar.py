@@ -46,6 +46,12 @@ VERSION = 2
 LEVEL = 3
 # Metrics, series, story.
 PARTS_LEAST = 3
+# A day of 5,000 containers with much churn is some 10 MiB, and 40 when unpacked.
+SIDECAR_BYTES = 64 * 2**20
+PART_BYTES = 128 * 2**20
+# JSON of ours packs by ten to twenty; clocks pack by hundreds, and are below this.
+PART_FLOOR_BYTES = 4 * 2**20
+PART_RATIO = 64
 
 
 @dataclass(slots=True)
@@ -146,11 +152,13 @@ def _unpack_head(data: bytes) -> tuple[dict[str, Any], int]:
     """The first frame, and where the second begins."""
     unpacker = zstandard.ZstdDecompressor().decompressobj()
     try:
+        if zstandard.frame_content_size(data) > PART_FLOOR_BYTES:
+            raise ArchiveRefused("a sidecar whose head is too large")
         text = unpacker.decompress(data)
         if not unpacker.eof:
             raise ArchiveTruncated("the sidecar's head is cut short")
         head = json.loads(text)
-    except (zstandard.ZstdError, ValueError) as error:
+    except (zstandard.ZstdError, ValueError, RecursionError) as error:
         raise ArchiveRefused("not a sidecar of ours") from error
     if not isinstance(head, dict) or head.get("format") != FORMAT:
         raise ArchiveRefused("not a sidecar of ours")
@@ -167,9 +175,19 @@ def _head_from_json(content: Mapping[str, Any]) -> Head:
 
 def _unpack(data: bytes) -> Any:
     try:
-        return json.loads(zstandard.decompress(data))
-    except (zstandard.ZstdError, ValueError) as error:
+        return json.loads(_decompress(data))
+    except (zstandard.ZstdError, ValueError, RecursionError) as error:
         raise ArchiveTruncated("a part of the sidecar is cut short or damaged") from error
+
+
+def _decompress(data: bytes) -> bytes:
+    """Not more than a sidecar of this size can hold: what is prepared to unpack to gigabytes is refused."""
+    most = min(PART_BYTES, max(PART_FLOOR_BYTES, PART_RATIO * len(data)))
+    size = zstandard.frame_content_size(data)
+    if size > most:
+        raise ArchiveRefused(f"a part of {len(data)} bytes unpacks to {size}; accepted: up to {most}")
+    # A frame that does not say its size is unpacked as far as it may go.
+    return zstandard.ZstdDecompressor().decompress(data, max_output_size=most if size < 0 else 0)
 
 
 # Enough for the sets that a day's files have; each is some KiB of text.
@@ -268,9 +286,18 @@ def parse_sidecar(given: bytes) -> OpenSidecar:
 def read_sidecar(path: Path) -> OpenSidecar:
     """ArchiveRefused, with the name, when it is not one of ours or damaged."""
     try:
-        return parse_sidecar(path.read_bytes())
+        return parse_sidecar(read_bounded(path, SIDECAR_BYTES))
     except ArchiveRefused as error:
         raise type(error)(f"{path.name}: {error}") from error
+
+
+def read_bounded(path: Path, most: int) -> bytes:
+    """A small file of ours; one that is not small is not ours."""
+    with path.open("rb") as file:
+        data = file.read(most + 1)
+    if len(data) > most:
+        raise ArchiveRefused(f"larger than {most} bytes")
+    return data
 
 
 # -- segments as ranges ---------------------------------------------------------

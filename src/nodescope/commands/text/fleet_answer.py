@@ -7,6 +7,7 @@ from statistics import median_high
 from typing import Any
 
 from nodescope.base.quantity import render_quantity, render_slope
+from nodescope.base.text import clean_text
 from nodescope.base.time_range import render_time, render_time_of_day
 from nodescope.commands.text.terminal import paint, render_table
 from nodescope.use.fleet.answer import FleetAnswer, GroupTest, is_common
@@ -177,7 +178,7 @@ def render_rest(answer: FleetAnswer) -> str:
         lines.append(f"{answer.short:,} series have too few samples to say anything.")
     lines += [f"{metric} was not collected anywhere." for metric in answer.not_collected]
     for fault in answer.faults[:FAULTS_MOST]:
-        lines.append(paint(f"not looked at: {fault.where}: {fault.reason}", "yellow"))
+        lines.append(paint(clean_text(f"not looked at: {fault.where}: {fault.reason}", 4096), "yellow"))
     if len(answer.faults) > FAULTS_MOST:
         lines.append(f"and {len(answer.faults) - FAULTS_MOST} more (--json has all)")
     return "".join(f"{line}\n" for line in lines)

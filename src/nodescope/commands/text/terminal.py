@@ -1,4 +1,10 @@
-"""Tables and colour on a terminal; plain text when piped."""
+"""
+Tables and colour on a terminal; plain text when piped.
+
+Names of pods, processes and files are other people's text. A cell loses its
+control characters when it is put into a table, and whatever is printed passes
+a stream that lets only our own sequences through.
+"""
 
 import os
 import re
@@ -6,10 +12,41 @@ import shutil
 import sys
 import textwrap
 from collections.abc import Mapping, Sequence
-from typing import TextIO
+from typing import Any, TextIO
+
+from nodescope.base.text import clean_text
 
 CODES = {"green": "32", "red": "31", "yellow": "33", "dim": "2", "bold": "1"}
 _PAINT = re.compile(r"\x1b\[[0-9;]*m")
+_PAINTED = re.compile(r"(\x1b\[(?:32|31|33|2|1)m)(.*)(\x1b\[0m)", re.DOTALL)
+# Ours: colour, the screen of `top`, the line of a progress bar.
+_OURS = r"\x1b\[(?:(?:32|31|33|2|1|0)m|H|J|K|2K)"
+# Control characters but line feed, carriage return and tab; C1 as well, which some terminals obey.
+_CONTROL = re.compile(f"({_OURS})|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
+CELL_CHARACTERS = 4096
+
+
+class CleanStream:
+    """A text stream without control characters that are not ours."""
+
+    def __init__(self, out: TextIO) -> None:
+        self._out = out
+
+    def write(self, text: str) -> int:
+        self._out.write(_CONTROL.sub(lambda match: match[1] or " ", text))
+        return len(text)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._out, name)
+
+
+def clean_cell(cell: object) -> str:
+    """What was painted stays painted; the text within is somebody's."""
+    text = str(cell)
+    painted = _PAINTED.fullmatch(text)
+    if painted:
+        return painted[1] + clean_text(painted[2], CELL_CHARACTERS) + painted[3]
+    return clean_text(text, CELL_CHARACTERS)
 
 
 def has_colour(out: TextIO | None = None, environment: Mapping[str, str] | None = None) -> bool:
@@ -29,6 +66,7 @@ def width_of(text: str) -> int:
 
 def render_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Columns as wide as they need; the last one wraps at the terminal's edge."""
+    rows = [[clean_cell(cell) for cell in row] for row in rows]
     widths = [max(width_of(str(row[place])) for row in (head, *rows)) for place in range(len(head))]
     columns = shutil.get_terminal_size((120, 24)).columns if sys.stdout.isatty() else 10_000
     before = sum(widths[:-1]) + 2 * (len(widths) - 1)

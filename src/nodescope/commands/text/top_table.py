@@ -78,7 +78,7 @@ def render_rows(rows: Rows, sort: str, columns: int | None) -> str:
 def make_columns(rows: Rows) -> list[TopColumn]:
     """A column that would say the same of everybody is left out: one node, everybody runs."""
     table = [
-        TopColumn("container", tuple(cut(row.life.name, 48) for row in rows)),
+        TopColumn("container", tuple(cut(clean_text(row.life.name), 48) for row in rows)),
         TopColumn("namespace", tuple(cut(row.life.namespace or "-", 30) for row in rows)),
     ]
     if len({row.life.node for row in rows}) > 1:

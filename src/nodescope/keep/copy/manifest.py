@@ -80,5 +80,5 @@ def parse_manifest(data: bytes) -> Manifest:
             Listing(**{key: row[key] for key in Listing.__dataclass_fields__}) for row in content["files"]
         ]
         return Manifest({row.name: row for row in rows}, set(content["gone"]))
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise ArchiveRefused("a manifest that is cut short or damaged") from error

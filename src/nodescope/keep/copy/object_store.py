@@ -50,6 +50,8 @@ BUILDS = {
 MARK = "_store.json"
 # One part of an upload at S3 is 10 MiB; a quarter keeps the pace even.
 CHUNK_BYTES = 4 * 2**20
+# Read at once: a manifest, a sidecar.
+OBJECT_BYTES = 64 * 2**20
 GOOGLE = ("gs", "gcs")
 # Longer than a hiccup of the network; a copy is tried again every five minutes anyhow.
 RETRY_SECONDS = 20
@@ -231,6 +233,8 @@ class ObjectStore:
         """A small object; None when there is none."""
         try:
             with one_line(self.scheme), self.files.open_input_file(self.full(key)) as source:
+                if source.size() > OBJECT_BYTES:
+                    raise ArchiveRefused(f"{key}: larger than {OBJECT_BYTES} bytes, and not one of ours")
                 return bytes(source.read())
         except FileNotFoundError:
             return None

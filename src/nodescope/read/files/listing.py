@@ -9,6 +9,7 @@ was lost) are opened for their footer.
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -60,13 +61,29 @@ class FileEntry:
     def find_damage(self) -> str:
         """Why its rows must not be read; empty where they may. Its bytes are read once per version of the file."""
         expected = self.sidecar.head.sum if self.sidecar else None
-        if expected is None or self.remote:
+        if self.remote:
             return ""
         try:
-            check_file(self.path, expected)
-        except (ArchiveDamaged, OSError) as error:
+            if expected:
+                check_file(self.path, expected)
+            status = self.path.stat()
+            return find_excess(self.path, status.st_size, status.st_mtime_ns)
+        except (ArchiveRefused, OSError) as error:
             return str(error)
-        return ""
+
+
+@lru_cache(maxsize=4096)
+def find_excess(path: Path, size_bytes: int, mtime_ns: int) -> str:
+    """Whether its footer announces more than a file of this size can hold; by Arrow, for DuckDB does not ask."""
+    del size_bytes, mtime_ns
+    # Arrow is not needed to list a folder.
+    from nodescope.keep.parquet import open_parquet  # noqa: PLC0415
+
+    try:
+        open_parquet(path)
+    except ArchiveRefused as error:
+        return str(error)
+    return ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 from nodescope.base.errors import ArchiveDamaged, ArchiveRefused
 from nodescope.keep.check.sums import FileSum
 from nodescope.keep.copy.object_store import ObjectStore, open_store
-from nodescope.keep.parquet import first_line
+from nodescope.keep.parquet import check_bounds, first_line
 
 
 @lru_cache(maxsize=64)
@@ -99,6 +99,7 @@ class RemoteFile:
     def _read(self, metric: str, containers: Sequence[str] | None, wanted: Sequence[str]) -> pa.Table | None:
         """Columns of the row groups that may have such rows; None where no group may."""
         metadata = read_metadata(self.url, self.key, self.size, self.sum)
+        check_bounds(metadata, self.name, self.size)
         groups = choose_groups(metadata, metric, containers)
         if not groups:
             return None

@@ -7,6 +7,7 @@ read. What two feeds both have, and what the archive has already, is taken once.
 
 import mmap
 import ssl
+import struct
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -80,7 +81,7 @@ class LogFeed:
             followed = self._files.get(path.stem) or Followed()
             try:
                 follow(path, followed)
-            except (OSError, ArchiveRefused, KeyError, ValueError, TypeError):
+            except (OSError, ArchiveRefused, KeyError, ValueError, TypeError, struct.error, RecursionError):
                 # Gone meanwhile, or not ours: the agent says so where it is its own.
                 continue
             there[path.stem] = followed
@@ -142,7 +143,7 @@ class AgentFeed:
         except ArchiveTruncated:
             # The answer was cut; its whole frames are good.
             pass
-        except (ArchiveRefused, KeyError, ValueError, TypeError):
+        except (ArchiveRefused, KeyError, ValueError, TypeError, struct.error, RecursionError):
             self.reason = f"{self.address} is not an agent of ours, or newer than this viewer"
             return
         self.reason = ""

@@ -23,6 +23,8 @@ from nodescope.read.query.node_query import NodeQuery
 from nodescope.read.query.resolve import Rate, ResolvedMetric, resolve_metric
 from nodescope.read.query.series_join import Targets
 
+MEMORY = "1GiB"
+
 
 @dataclass(slots=True)
 class QueryLine:
@@ -52,6 +54,8 @@ class Engine:
 
     def __post_init__(self) -> None:
         self.connection.execute("SET TimeZone = 'UTC'")
+        # A scan needs some MiB; what needs more was prepared to.
+        self.connection.execute(f"SET memory_limit = '{MEMORY}'")
         # The footer of a file is parsed once.
         self.connection.execute("SET parquet_metadata_cache = true")
 

@@ -1,0 +1,129 @@
+"""Files that were prepared to cost gigabytes are refused before they do; each in a process that may have little."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import zstandard
+from tests.keep.frames import frames, write_log
+
+from nodescope.base.errors import ArchiveRefused
+from nodescope.keep.convert import convert_all
+from nodescope.keep.copy.manifest import parse_manifest
+from nodescope.keep.disk import Disk
+from nodescope.keep.folder import DataFolder
+from nodescope.keep.sidecar import parse_sidecar
+
+MEGABYTE = 2**20
+# More than the reader has when it has read nothing, by as much as an answer may cost.
+MOST_BYTES = 700 * MEGABYTE
+READ = """
+import sys
+from pathlib import Path
+from nodescope.read.files.catalog import read_catalog
+from nodescope.read.query.engine import Engine
+catalog = read_catalog([Path(sys.argv[1])])
+reasons = [one.reason for one in catalog.refusals]
+try:
+    catalog.metrics, catalog.subjects
+    for metric in ("cgroup.v2.memory.current", "m"):
+        if metric in catalog.metrics:
+            reasons += Engine().query(catalog, metric, max_points=2**40).refused
+except Exception as error:
+    reasons.append(str(error))
+(peak,) = [line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM")]
+print(int(peak.split()[1]) * 1024)
+print(reasons)
+"""
+
+
+def compress_much(start: bytes, fill: bytes, times: int, end: bytes, *, says_size: bool) -> bytes:
+    """One frame of zstd that unpacks to gigabytes."""
+    packer = zstandard.ZstdCompressor(level=3)
+    size = len(start) + times * len(fill) + len(end) if says_size else -1
+    writer = packer.compressobj(size=size)
+    parts = [writer.compress(start)]
+    parts += [writer.compress(fill) for _ in range(times)]
+    return b"".join([*parts, writer.compress(end), writer.flush()])
+
+
+def prepare_sidecar(folder: DataFolder, *, says_size: bool) -> None:
+    """Its metrics are 1 GiB of empty lists."""
+    file = next(iter(folder.files()))
+    bomb = compress_much(b"[", b"[],[]," * 170_000, 1000, b"[]]", says_size=says_size)
+    head = {
+        "format": "nodescope-sidecar",
+        "version": 2,
+        "rows": 30,
+        "from_ms": 0,
+        "to_ms": 2_000_000_000_000,
+        "node": "n1",
+        "identifier": "n1",
+        "segments": {},
+        "replaces": [],
+        "sizes": [len(bomb), 20, 20, 20],
+    }
+    packed = zstandard.compress(json.dumps(head).encode())
+    file.sidecar.write_bytes(packed + bomb + bytes(60))
+    assert file.sidecar.stat().st_size < MEGABYTE
+
+
+SCHEMA = pa.schema([("time", pa.timestamp("ms")), ("metric_name", pa.string()), ("value", pa.float64())])
+
+
+def prepare_foreign(folder: DataFolder, names: pa.Array, groups: int, *, use_dictionary: bool) -> None:
+    """A file without a sidecar, of so many equal row groups."""
+    file = next(iter(folder.files()))
+    file.sidecar.unlink()
+    time = pa.nulls(len(names), pa.int64()).fill_null(1_772_366_340_000).cast(pa.timestamp("ms"))
+    table = pa.table([time, names, pa.nulls(len(names), pa.float64()).fill_null(1.0)], SCHEMA)
+    with pq.ParquetWriter(file.path, SCHEMA, compression="zstd", use_dictionary=use_dictionary) as writer:
+        for _ in range(groups):
+            writer.write_table(table)
+    assert file.path.stat().st_size < 2 * MEGABYTE
+
+
+def prepare_rows(folder: DataFolder) -> None:
+    """2^27 equal rows."""
+    prepare_foreign(folder, pa.array(["m"] * 2**19), 256, use_dictionary=True)
+
+
+def prepare_texts(folder: DataFolder) -> None:
+    """Names that are a gibibyte of one letter."""
+    prepare_foreign(folder, pa.array(["m" + "x" * MEGABYTE] * 128), 8, use_dictionary=False)
+
+
+BOMBS: dict[str, Callable[[DataFolder], None]] = {
+    "a sidecar": lambda folder: prepare_sidecar(folder, says_size=True),
+    "a sidecar that does not say its size": lambda folder: prepare_sidecar(folder, says_size=False),
+    "rows": prepare_rows,
+    "texts": prepare_texts,
+}
+
+
+@pytest.mark.parametrize("bomb", BOMBS)
+def test_a_prepared_file_is_refused_by_name(tmp_path: Path, bomb: str) -> None:
+    folder = DataFolder(tmp_path)
+    write_log(folder, frames(5))
+    convert_all(Disk(), folder)
+    BOMBS[bomb](folder)
+    done = subprocess.run(
+        [sys.executable, "-c", READ, str(folder.path)], capture_output=True, text=True, check=True
+    )
+    peak, reasons = done.stdout.splitlines()
+    assert "accepted: up to" in reasons or "cut short or damaged" in reasons, reasons
+    assert int(peak) < MOST_BYTES
+
+
+def test_deep_json_is_refused_not_a_crash() -> None:
+    """A hundred thousand brackets, in a sidecar's head and in a manifest."""
+    deep = b"[" * 100_000 + b"]" * 100_000
+    with pytest.raises(ArchiveRefused):
+        parse_sidecar(zstandard.compress(deep))
+    with pytest.raises(ArchiveRefused):
+        parse_manifest(deep)
