@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nodescope.base.clock import SystemClock
-from nodescope.base.errors import RequestRejected
+from nodescope.base.errors import ArchiveDamaged, RequestRejected
 from nodescope.base.quantity import render_bytes
 from nodescope.base.time_range import TimeRange
 from nodescope.commands.containers import find_lives
@@ -70,6 +70,8 @@ def write_rows(
     entries = [entry for node in view.nodes for entry in node.catalog.select(span.from_ms, span.to_ms)]
     if not entries:
         raise RequestRejected(NO_DATA)
+    for damage in filter(None, (entry.find_damage() for entry in entries)):
+        raise ArchiveDamaged(f"{damage}; export a range without it, or repair it with nodescope consolidate")
     files = [entry.path for entry in sorted(entries, key=lambda entry: (entry.from_ms, entry.path.name))]
     return write_raw(files, options.out, None if lives is None else list_ids(lives), span)
 
