@@ -82,7 +82,7 @@ def request_all(parts: Parts, paths: Iterable[str]) -> list[httpx.Response]:
 
     async def ask() -> list[httpx.Response]:
         transport = httpx.ASGITransport(app=build_agent_app(parts))
-        async with httpx.AsyncClient(transport=transport, base_url="http://agent") as client:
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
             return [await client.get(path) for path in paths]
 
     return asyncio.run(ask())

@@ -59,8 +59,8 @@ from nodescope.serve.token import Token
 
 log = Log("wiring")
 
-# Left for sockets, logs and what libraries open behind our back.
-SPARE_DESCRIPTORS = 256
+# Left for connections (384 and the probes'), logs and what libraries open behind our back.
+SPARE_DESCRIPTORS = 512
 # Objects made before the collector looks for cycles; Python's own is 700.
 COLLECT_OBJECTS = 10_000
 # What may be written to this node's annotations.

@@ -32,7 +32,7 @@ def parts() -> Iterator[Parts]:
 def post(parts: Parts, path: str = "/", method: str = "POST", **given: Any) -> httpx.Response:
     async def ask() -> httpx.Response:
         transport = httpx.ASGITransport(app=build_agent_app(parts))
-        async with httpx.AsyncClient(transport=transport, base_url="http://agent") as client:
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
             return await client.request(method, path, **given)
 
     return asyncio.run(ask())

@@ -22,6 +22,12 @@ class Wire(asyncio.Transport):
     def close(self) -> None:
         self.calls.append(None)
 
+    def is_closing(self) -> bool:
+        return False
+
+    def get_write_buffer_size(self) -> int:
+        return 0
+
 
 STEPS = st.lists(st.binary(max_size=40) | st.sampled_from(["flush", "turn"]), max_size=20)
 

@@ -46,6 +46,23 @@ class Settings:
     on this machine. EXPORTER_PORT adds one more.
     """
 
+    probe_listen: str = ""
+    """
+    HOST:PORT of one more listener that answers /healthz and /readyz and nothing else; empty means none.
+
+    It has a thread and connections of its own: a crowd at the other listeners
+    does not keep a probe waiting. Plain HTTP, without a token: it reports health only.
+    """
+
+    allow_host: tuple[str, ...] = ()
+    """
+    Names that requests may ask for in their Host header, beside loopback's own and addresses.
+
+    An agent that listens on loopback only answers to no other name, so that a web page
+    cannot reach it by a name of its own. On other addresses every name is answered
+    unless this is set.
+    """
+
     interval_seconds: float = _bounded(1.0, least=0.1, most=60.0)
     """
     The length of a tick.

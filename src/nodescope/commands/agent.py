@@ -5,10 +5,12 @@ import asyncio
 import os
 import signal
 from contextlib import ExitStack, suppress
+from functools import partial
 
 from nodescope.base.log import Log, set_up_logging
 from nodescope.commands.shared.options import add_settings, gather_flags
-from nodescope.serve.server import build_server, open_socket
+from nodescope.serve.give_back import share_one_arena
+from nodescope.serve.server import answer_probes, build_server, open_socket, warn_if_open
 from nodescope.wiring import (
     Parts,
     build_agent_app,
@@ -31,6 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
+    share_one_arena()
     loaded = read_settings(gather_flags(options), options.config, os.environ)
     set_up_logging(loaded.settings.log_level)
     return serve(build_parts(loaded, environment=os.environ))
@@ -40,8 +43,9 @@ def serve(parts: Parts) -> int:
     """Samples and answers until a signal ends it."""
     settings = parts.loaded.settings
     connect_archive(parts, os.environ)
-    server = build_server(build_agent_app(parts), settings)
+    server = build_server(build_agent_app(parts), settings, parts.own.connections)
     with ExitStack() as stack, suppress(KeyboardInterrupt):
+        warn_if_open(settings.listen, settings)
         sockets = [stack.enter_context(open_socket(address)) for address in settings.listen]
         if parts.archiver:
             parts.archiver.start()
@@ -53,6 +57,8 @@ def serve(parts: Parts) -> int:
         if parts.annotator:
             stack.callback(parts.annotator.stop)
             parts.annotator.start()
+        judge = partial(parts.agent.judge_probe, server.pulse)
+        stack.enter_context(answer_probes(settings.probe_listen, judge))
         settle_process()
         log.info("agent started", node=parts.node, listen=",".join(settings.listen))
         asyncio.run(server.serve(sockets=sockets))

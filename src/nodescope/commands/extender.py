@@ -5,6 +5,7 @@ import asyncio
 import gc
 import os
 import signal
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
@@ -17,9 +18,12 @@ from nodescope.commands.shared.options import gather_flags, name_option
 from nodescope.kube.account import KubeAccount
 from nodescope.kube.client import Client
 from nodescope.kube.watch import ObjectWatch
-from nodescope.serve.gate import Gate
+from nodescope.serve.connections import Connections, build_families
+from nodescope.serve.gate import Gate, listens_locally, name_hosts
+from nodescope.serve.give_back import share_one_arena
+from nodescope.serve.probes import LoopPulse
 from nodescope.serve.prometheus_text import render_families
-from nodescope.serve.server import build_server, open_socket
+from nodescope.serve.server import answer_probes, build_server, open_socket, warn_if_open
 from nodescope.serve.token import Token
 from nodescope.use.scheduler.explain import Decisions
 from nodescope.use.scheduler.extender import POLICIES, Extender
@@ -44,6 +48,7 @@ OPTIONS = {
     "tls_cert": "certificate chain (PEM) for HTTPS",
     "tls_key": "its private key",
     "tls_client_ca": "only clients with a certificate of this authority: kube-scheduler can send one",
+    "probe_listen": "HOST:PORT of one more listener, for probes alone",
     "log_level": "debug, info, warning or error",
 }
 log = Log("extender")
@@ -59,6 +64,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"where to listen; may be repeated (default {LISTEN})",
     )
     parser.add_argument("--port", type=int, metavar="N", help="short for --listen 127.0.0.1:N")
+    parser.add_argument(
+        "--allow-host",
+        action="append",
+        metavar="NAME",
+        help="one more name to answer to, such as a Service's; may be repeated",
+    )
     parser.add_argument(
         "--policy",
         metavar="NAME",
@@ -76,6 +87,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
+    share_one_arena()
     policy = options.policy or "cost"
     if policy not in POLICIES:
         raise SettingsRejected(f"--policy {policy!r} is not accepted; accepted: {', '.join(POLICIES)}")
@@ -110,20 +122,38 @@ def judge_readiness(watches: dict[str, ObjectWatch]) -> str:
     return "; ".join(waiting)
 
 
+def judge_probe(
+    pulse: LoopPulse, readiness: Callable[[], str], path: str
+) -> tuple[bool, Mapping[str, object]]:
+    reason = pulse.describe() or (readiness() if path == "/readyz" else "")
+    return not reason, {"live": not pulse.describe(), "reason": reason or "ok"}
+
+
 def serve(settings: Settings, account: KubeAccount | None, policy: str) -> int:
     clock = SystemClock()
     nodes, placed, counters = Nodes(clock), PlacedPods(clock), ExtenderCounters()
     watches = build_watches(account, nodes, placed, clock) if account else {}
 
+    connections = Connections()
+
     def render_metrics() -> str:
         families = derive_families(counters, nodes, placed, watches, clock)
-        return render_families(families, openmetrics=False)
+        return render_families([*families, *build_families(connections)], openmetrics=False)
 
     extender = Extender(nodes, placed, Decisions(), clock, policy)
     app = ExtenderApp(extender, counters, partial(judge_readiness, watches), render_metrics)
     admits = Token(settings.token_file).admits if settings.token_file else None
-    server = build_server(Gate(app, admits), settings)
+    gate = Gate(
+        app,
+        admits,
+        hosts=name_hosts(settings.listen, settings.allow_host),
+        any_address=not listens_locally(settings.listen),
+        hints={421: "start it with --allow-host NAME, or --listen 0.0.0.0:8888"},
+        server="extender",
+    )
+    server = build_server(gate, settings, connections)
     with ExitStack() as stack, suppress(KeyboardInterrupt):
+        warn_if_open(settings.listen, settings)
         sockets = [stack.enter_context(open_socket(address)) for address in settings.listen]
         signal.signal(signal.SIGTERM, signal.default_int_handler)
         for watch in watches.values():
@@ -134,6 +164,8 @@ def serve(settings: Settings, account: KubeAccount | None, policy: str) -> int:
         # cycles among them at every seven hundred is a third of its time.
         gc.set_threshold(50_000, 20, 20)
         log.info("extender started", policy=policy, listen=",".join(settings.listen))
+        judge = partial(judge_probe, server.pulse, partial(judge_readiness, watches))
+        stack.enter_context(answer_probes(settings.probe_listen, judge))
         asyncio.run(server.serve(sockets=sockets))
     log.info("extender stopped", requests=sum(counters.requests.values()))
     return 0

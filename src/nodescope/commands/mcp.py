@@ -7,6 +7,7 @@ import os
 import signal
 import ssl
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,8 +19,8 @@ from nodescope.base.quantity import parse_seconds
 from nodescope.base.settings import Settings
 from nodescope.base.settings_load import LoadedSettings
 from nodescope.commands.shared.options import add_address, read_guards, read_quantity
+from nodescope.serve.server import answer_probes, open_socket, warn_if_open
 from nodescope.serve.server import build_server as build_http
-from nodescope.serve.server import open_socket
 from nodescope.serve.token import Token
 from nodescope.wiring import choose_data, find_access
 
@@ -208,15 +209,17 @@ def serve_stdio(fleet: "Fleet") -> int:
 
 
 def serve_http(options: argparse.Namespace, settings: Settings, fleet: "Fleet") -> int:
-    from nodescope.use.mcp.protocol.http import build_app
+    from nodescope.use.mcp.protocol.http import Readiness, build_app
     from nodescope.use.mcp.protocol.server import build_server
 
     token = Token(settings.token_file) if settings.token_file else None
     server = build_server(fleet)
     host = f"[{options.host}]" if ":" in options.host else options.host
     own = () if host in ("0.0.0.0", "[::]") else (host,)  # noqa: S104 - compared, not bound
-    app = build_app(server, fleet, (*own, *options.allow_host), token.admits if token else None)
-    http = build_http(app, settings)
+    readiness = Readiness(fleet)
+    hosts = (*own, *options.allow_host)
+    http = build_http(build_app(server, readiness, hosts, token.admits if token else None), settings)
+    warn_if_open((f"{host}:{options.port}",), settings)
     listener = open_socket(f"{host}:{options.port}")
     scheme = "https" if settings.tls_cert else "http"
     address = f"{scheme}://{host}:{listener.getsockname()[1]}/mcp"
@@ -230,7 +233,8 @@ def serve_http(options: argparse.Namespace, settings: Settings, fleet: "Fleet") 
                 signal.signal(number, leave)
             sys.stdout.write(f"nodescope {__version__} mcp  {address}\n")
             sys.stdout.flush()
-            await http._serve(sockets=[listener])  # noqa: SLF001 - serve() would raise the signal again, inside the SDK
+            with answer_probes(settings.probe_listen, partial(readiness.judge_probe, http.pulse)):
+                await http._serve(sockets=[listener])  # noqa: SLF001 - serve() would raise the signal again, inside the SDK
 
     try:
         asyncio.run(main())

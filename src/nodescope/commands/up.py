@@ -115,6 +115,8 @@ class UpPlace:
         settings = self.settings
         host, _, port = self.viewer.rpartition(":")
         words = ["--host", host.strip("[]"), "--port", port, "--agent", self.agent]
+        # A listener for probes that the settings name is the agent's.
+        words += ["--probe-listen", ""]
         if settings.archive:
             words.insert(0, str(self.data))
         for option, value in (

@@ -7,6 +7,7 @@ import signal
 import ssl
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from nodescope import __version__
@@ -17,7 +18,8 @@ from nodescope.base.settings import Settings
 from nodescope.commands.shared.options import add_address, read_guards
 from nodescope.read.live.follow import AgentFeed
 from nodescope.serve.gate import is_local
-from nodescope.serve.server import build_server, open_socket
+from nodescope.serve.probes import judge_by_pulse
+from nodescope.serve.server import answer_probes, build_server, open_socket, warn_if_open
 from nodescope.serve.token import Token
 from nodescope.wiring import choose_data
 
@@ -68,6 +70,7 @@ def serve(options: argparse.Namespace, settings: Settings, paths: Sequence[Path]
         hosts=tuple(options.allow_host),
     )
     server = build_server(app, settings)
+    warn_if_open((f"{host}:{options.port}",), settings)
     listener = open_socket(f"{host}:{options.port}")
     scheme = "https" if settings.tls_cert else "http"
     address = f"{scheme}://{host}:{listener.getsockname()[1]}"
@@ -83,7 +86,8 @@ def serve(options: argparse.Namespace, settings: Settings, paths: Sequence[Path]
             signal.signal(number, leave)
         sys.stdout.write(f"nodescope {__version__} viewer  {address}\n")
         sys.stdout.flush()
-        await server._serve(sockets=[listener])  # noqa: SLF001 - serve() would take the signals from us
+        with answer_probes(settings.probe_listen, partial(judge_by_pulse, server.pulse)):
+            await server._serve(sockets=[listener])  # noqa: SLF001 - serve() would take the signals from us
 
     try:
         asyncio.run(main())

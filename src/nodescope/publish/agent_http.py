@@ -6,10 +6,10 @@ Routes contain no decisions: they parse parameters, call a function of
 wrong, what is accepted and, where there is one, the nearest name.
 """
 
-import asyncio
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import Any
 
 from starlette.applications import Starlette
@@ -18,7 +18,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from nodescope.base.clock import Clock, stopwatch_seconds
 from nodescope.base.errors import RequestRejected, SettingsRejected
@@ -42,10 +42,12 @@ from nodescope.publish.live import Live
 from nodescope.publish.scrape import Scrape, accepts_gzip, compress, prefers_openmetrics
 from nodescope.publish.self_metrics import SelfMetrics
 from nodescope.serve.body import read_body
-from nodescope.serve.gate import PROBES, Gate
+from nodescope.serve.gate import PROBES, Gate, listens_locally, name_hosts
 from nodescope.serve.json_response import make_error, make_json, make_refusal
+from nodescope.serve.probes import LoopPulse
 from nodescope.serve.prometheus_text import OPENMETRICS, TEXT
 from nodescope.serve.token import Token
+from nodescope.serve.turns import HAS_LEFT, TurnMissed, Turns
 
 INTAKE_PATHS = frozenset({"/", "/fpga/events"})
 OK_START = {
@@ -60,8 +62,10 @@ NOT_FILTERS = frozenset({"seconds", "scope", "stats", "metrics", "perf", *WINDOW
 # Below this, gzip costs more than it saves.
 COMPRESS_BYTES = 1024
 # Answers being made at once; the rest waits its turn for a moment.
-WORKERS = 4
+WORKERS = 2
+WAIT_SECONDS = 10.0
 QUERY_CHARACTERS = 4096
+HINTS = {421: "start it with --allow-host NAME, or --listen 0.0.0.0:9100"}
 # Namespace, pod and container names have 63 to 253 characters each.
 PATTERN_CHARACTERS = 600
 PLAIN_PATH = re.compile(r"/[A-Za-z0-9._~/-]*")
@@ -140,6 +144,13 @@ class Agent:
         is_well = health.ready if request.scope["path"] == "/readyz" else health.live
         return make_json(asdict(health), 200 if is_well else 503)
 
+    def judge_probe(self, pulse: LoopPulse, path: str) -> tuple[bool, dict[str, Any]]:
+        """The same on a thread of its own; a server that hangs is not well either."""
+        health = judge_health(self.sampler_status(), self.clock.mono_ns())
+        if hung := pulse.describe():
+            health = replace(health, live=False, ready=False, reason=hung)
+        return health.ready if path == "/readyz" else health.live, asdict(health)
+
     def status(self, request: Request) -> Response:
         del request
         now_ns = self.clock.mono_ns()
@@ -150,6 +161,7 @@ class Agent:
             content["archive"] = asdict(self.own.archive())
         content["annotations"] = asdict(self.own.annotation) if self.own.annotation.keys else None
         content["reader"] = self.reader
+        content["connections"] = self.own.connections.describe()
         return make_json(content)
 
     def live(self, request: Request) -> Response:
@@ -228,7 +240,17 @@ def build_app(agent: Agent, token: Token | None) -> ASGIApp:
         return make_error(error.status_code, "refused", str(error.detail))
 
     app = Starlette(routes=routes, exception_handlers={HTTPException: refuse, RequestRejected: reject})
-    return AgentApp(app, intake, agent.own, token, frozenset(known))
+    settings = agent.loaded.settings
+    gate = partial(
+        Gate,
+        admits=token.admits if token else None,
+        query_characters=QUERY_CHARACTERS,
+        hosts=name_hosts(settings.listen, settings.allow_host),
+        any_address=not listens_locally(settings.listen),
+        hints=HINTS,
+        server="agent",
+    )
+    return AgentApp(app, intake, agent.own, gate, frozenset(known))
 
 
 async def reject(request: Request, error: Exception) -> Response:
@@ -241,14 +263,19 @@ class AgentApp:
     """The gate and what is behind it, with the time that each request took."""
 
     def __init__(
-        self, app: ASGIApp, intake: "Intake", own: SelfMetrics, token: Token | None, known: frozenset[str]
+        self,
+        app: ASGIApp,
+        intake: "Intake",
+        own: SelfMetrics,
+        make_gate: Callable[[ASGIApp], ASGIApp],
+        known: frozenset[str],
     ) -> None:
         self._app = app
         self._intake = intake
         self._own = own
         self._known = known
-        self._workers = asyncio.Semaphore(WORKERS)
-        self._gate = Gate(self._choose, token.admits if token else None, QUERY_CHARACTERS)
+        self._turns = Turns(WORKERS, own.connections, WAIT_SECONDS)
+        self._gate = make_gate(self._choose)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         started = stopwatch_seconds()
@@ -264,8 +291,22 @@ class AgentApp:
             # Events may come a thousand a second: finding their route would cost more than they do.
             await self._intake(scope, receive, send)
         else:
-            async with self._workers:
-                await self._app(scope, receive, send)
+            await self._work(scope, receive, send)
+
+    async def _work(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """The turn ends before the answer is sent: who does not read it holds none."""
+        try:
+            async with self._turns.take() as end_turn:
+                if HAS_LEFT in scope and scope[HAS_LEFT]():
+                    return
+
+                async def send_without(message: Message) -> None:
+                    end_turn()
+                    await send(message)
+
+                await self._app(scope, receive, send_without)
+        except TurnMissed as error:
+            await make_refusal(error)(scope, receive, send)
 
 
 class Intake:

@@ -24,6 +24,7 @@ from nodescope.hold.window import (
 
 # Shown as "set": their values are not published.
 SECRET_SETTINGS = frozenset({"token_file"})
+LEAST_SECONDS = 1e-6
 # A window over this many entities is more than a person or a scheduler reads.
 ENTITIES = 10000
 # Names of per-core features: ours, or the inputs of the original model.
@@ -37,7 +38,8 @@ def parse_window_seconds(text: str, ring: Ring, scope: str) -> float:
     except ValueError:
         seconds = math.nan
     accepted = ring.accepted_seconds(scope)
-    if not 0 < seconds <= accepted:
+    # Below a microsecond there is no window: its beginning would be its end.
+    if not LEAST_SECONDS <= seconds <= accepted:
         raise RequestRejected(
             f"window_seconds={text[:40]!r} is not accepted; accepted: a number of seconds more than 0 and at most {accepted:g}"
         )

@@ -14,10 +14,12 @@ from dataclasses import dataclass, field
 from nodescope import __version__
 from nodescope.base.clock import process_cpu_seconds
 from nodescope.base.frame import ENDS, Event, Frame, Outcome
+from nodescope.base.log import LIMIT
 from nodescope.base.self_counters import Histogram, SamplerCounters
 from nodescope.base.status import ArchiveStatus
 from nodescope.hold.ring import Ring
 from nodescope.publish.annotation import AnnotationCounters
+from nodescope.serve.connections import Connections, build_families
 from nodescope.serve.prometheus_text import (
     Labels,
     MetricFamily,
@@ -60,6 +62,8 @@ class SelfMetrics:
     user_labels: Labels = ()
     latency: dict[str, Histogram] = field(default_factory=dict)
     annotation: AnnotationCounters = field(default_factory=AnnotationCounters)
+    connections: Connections = field(default_factory=Connections)
+    """Those of the agent's server."""
     archive: Callable[[], ArchiveStatus] | None = None
     """Set where samples are kept on disk."""
 
@@ -74,6 +78,7 @@ class SelfMetrics:
             *self._container_families(),
             *self._annotation_families(),
             *self._cost_families(),
+            *build_families(self.connections),
             *(archive_families(self.archive()) if self.archive else ()),
             *self._info_families(),
         ]
@@ -152,6 +157,8 @@ class SelfMetrics:
         yield build_single("nodescope_process_cpu_seconds_total", "CPU time of the agent.", cpu_seconds)
         yield build_single("nodescope_process_resident_bytes", "Resident memory of the agent.", resident)
         yield build_single("nodescope_ring_bytes", "Memory that samples take in the ring.", ring)
+        sentence = "Lines of the log that were left out because they repeated or were too many."
+        yield build_single("nodescope_log_lines_left_out_total", sentence, LIMIT.left_out)
 
     def _info_families(self) -> Iterable[MetricFamily]:
         build = (("version", __version__), ("python", sys.version.split()[0]))

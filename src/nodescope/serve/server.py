@@ -2,74 +2,228 @@
 
 import asyncio
 import errno
+import fcntl
 import os
 import socket
 import ssl
+import sys
+import termios
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from email.utils import formatdate
 from typing import Any
 
 import h11
 import uvicorn
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from nodescope.base.errors import SettingsRejected
+from nodescope.base.log import Log
 from nodescope.base.settings import Settings
-from nodescope.serve.write_buffer import JoinedTransport
+from nodescope.serve.acceptor import BACKLOG, Acceptor
+from nodescope.serve.connections import GRACE_SECONDS, Connections
+from nodescope.serve.gate import is_local
+from nodescope.serve.places import name_address
+from nodescope.serve.probes import Judge, LoopPulse, ProbeListener
+from nodescope.serve.turns import ASKER, HAS_LEFT
+from nodescope.serve.write_buffer import TLS_PIECE_BYTES, JoinedTransport, Listening
 
-# More connections than any set of scrapers and schedulers keeps to one node.
-CONNECTIONS = 100
+log = Log("server")
+
 HEADER_BYTES = 16384
 # A client that has not finished its headers by then is broken, or hostile.
 HEADER_SECONDS = 10.0
 IDLE_SECONDS = 30
 STOP_SECONDS = 3
 
+# In the order in which connections give way to others.
+ANSWERED, SHAKING, RECEIVING, IDLE, STALLED, CLOSING = range(6)
+
 
 class BoundedProtocol(H11Protocol):
     """
-    uvicorn's own, closing the connections of slow senders.
+    uvicorn's own, closing the connections of slow senders and of those who do not read.
 
     A request, its body included, must be complete HEADER_SECONDS after its
     first byte (the first request of a connection: after connecting), so a
-    client that sends a byte now and then cannot keep a connection.
+    client that sends a byte now and then cannot keep a connection. A further
+    request of the same connection waits until the answer before it has been read.
     """
 
     _joined: JoinedTransport
     _patience: asyncio.TimerHandle | None = None
     _is_first = True
+    _raw: asyncio.Transport | None = None
+    _is_full = False
+    _is_held_back = False
+
+    def __init__(self, address: str, connections: Connections, **given: Any) -> None:
+        super().__init__(**given)
+        self.address = address
+        self._all = connections
+        self._since = self.loop.time()
+
+    # -- what the others of the server may know and do ------------------------------
+
+    @property
+    def unread_bytes(self) -> int:
+        return self._joined.unread_bytes
+
+    @property
+    def stalled_seconds(self) -> float:
+        return self._joined.stalled_seconds
+
+    @property
+    def in_handshake(self) -> bool:
+        return self.transport is None
+
+    def rank(self) -> tuple[int, float] | None:
+        state = self._find_state()
+        return None if state == ANSWERED else (state, self.loop.time() - self._since)
+
+    def _find_state(self) -> int:
+        if self.transport is None:
+            return SHAKING if self._raw else ANSWERED
+        if self.transport.is_closing():
+            return CLOSING
+        if self.stalled_seconds >= GRACE_SECONDS:
+            return STALLED
+        if self._is_receiving():
+            return RECEIVING
+        return IDLE if self.conn.their_state is h11.IDLE else ANSWERED
+
+    def abort(self) -> None:
+        if self._raw is not None:
+            self._raw.abort()
+
+    def hear_transport(self, raw: asyncio.Transport) -> None:
+        self._raw = raw
+        if self.config.is_ssl:
+            # There are more buffers above it.
+            raw.set_write_buffer_limits(high=TLS_PIECE_BYTES)
+
+    def hear_pause(self, paused: bool) -> None:
+        """The socket takes no more, or some more again."""
+        if self.transport is not None:
+            self._joined.hear_pause(paused)
+
+    def hear_end(self, error: BaseException | None) -> None:
+        """Before the socket is closed."""
+        if error is None:
+            self._give_credit()
+        self._all.forget(self)
+
+    def _give_credit(self) -> None:
+        """An answer that was read speaks for the address."""
+        if not self._is_first and self._raw is not None and is_all_taken(self._raw):
+            self._all.strikes.forgive(self.address)
+
+    def _hear_full(self, full: bool) -> None:
+        self._is_full = full
+        if full:
+            self.flow.pause_writing()
+            return
+        self.flow.resume_writing()
+        if self._is_held_back:
+            self._is_held_back = False
+            self._end_response()
+
+    def _hear_unread(self, unread: bool) -> None:
+        if unread:
+            self._all.writing.add(self)
+        else:
+            self._all.writing.discard(self)
+
+    def _hear_stall(self) -> None:
+        self._all.end(self, "stalled")
+
+    # -- asyncio's side -------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        self._joined = JoinedTransport(transport, self.loop)
+        listening = Listening(self._hear_full, self._hear_unread, self._hear_stall)
+        self._joined = JoinedTransport(transport, self.loop, self._raw, listening)
         super().connection_made(self._joined)  # type: ignore[arg-type]
         self._watch_request()
 
+    def pause_writing(self) -> None:
+        # With TLS, what counts is the socket below.
+        if self.scheme == "http":
+            self.hear_pause(True)
+
+    def resume_writing(self) -> None:
+        if self.scheme == "http":
+            self.hear_pause(False)
+
     def data_received(self, data: bytes) -> None:
         self.server_state.default_headers = [(b"date", formatdate(usegmt=True).encode())]
+        if self._find_state() == IDLE:
+            self._give_credit()
         super().data_received(data)
         self._watch_request()
+
+    def handle_events(self) -> None:
+        super().handle_events()
+        if self.scope is not None:
+            # Whoever answers later may see that nobody waits any more.
+            self.scope[HAS_LEFT] = self.transport.is_closing  # type: ignore[literal-required]
 
     def on_response_complete(self) -> None:
         self._joined.flush()
         self._is_first = False
+        self._since = self.loop.time()
+        if self._is_full:
+            self._is_held_back = True
+        else:
+            self._end_response()
+
+    def _end_response(self) -> None:
         super().on_response_complete()
         self._watch_request()
 
-    def _watch_request(self) -> None:
-        """The timer runs only while a request is being received."""
+    def _is_receiving(self) -> bool:
         begun = self._is_first or bool(self.conn.trailing_data[0])
         state = self.conn.their_state
-        if state is h11.SEND_BODY or (state is h11.IDLE and begun):
+        return state is h11.SEND_BODY or (state is h11.IDLE and begun)
+
+    def _watch_request(self) -> None:
+        """The timer runs only while a request is being received."""
+        if self._is_receiving():
             if self._patience is None:
-                self._patience = self.loop.call_later(HEADER_SECONDS, self.transport.close)
+                self._since = self.loop.time()
+                self._patience = self.loop.call_later(HEADER_SECONDS, self._end_slow)
         elif self._patience is not None:
             self._patience.cancel()
             self._patience = None
 
+    def _end_slow(self) -> None:
+        self._all.strike(self.address, "slow")
+        self.transport.close()
+
     def connection_lost(self, exc: Exception | None) -> None:
         if self._patience is not None:
             self._patience.cancel()
+        self._joined.detach()
+        if self.scheme == "http":
+            self.hear_end(exc)
         super().connection_lost(exc)
+        # Without these references in a circle it is freed at once. The collector
+        # comes round after thousands of objects, each of which may hold a TLS state.
+        self._unset_keepalive_if_required()
+        self.cycle = None  # type: ignore[assignment]
+        self._raw = None
+
+
+def is_all_taken(transport: asyncio.Transport) -> bool:
+    """Whether the other side has all that was sent to it, as far as the kernel can tell."""
+    sock = transport.get_extra_info("socket")
+    if transport.get_write_buffer_size() or sock is None:
+        return False
+    try:
+        queued = fcntl.ioctl(sock.fileno(), termios.TIOCOUTQ, bytes(4))
+    except (OSError, ValueError):
+        return False
+    return int.from_bytes(queued, sys.byteorder) == 0
 
 
 def parse_address(text: str) -> tuple[str, int]:
@@ -99,9 +253,29 @@ def open_socket(address: str) -> socket.socket:
             ) from error
         reason = os.strerror(error.errno).lower() if error.errno else str(error)
         raise SettingsRejected(f"cannot listen on {host}:{port}: {reason}") from error
-    listener.listen(CONNECTIONS)
+    listener.listen(BACKLOG)
     listener.setblocking(False)
     return listener
+
+
+def warn_if_open(addresses: Sequence[str], settings: Settings) -> None:
+    """Said at the start: whoever reaches the port may ask."""
+    reachable = [address for address in addresses if not is_local(parse_address(address)[0])]
+    if reachable and not settings.token_file and not settings.tls_client_ca:
+        log.warning(
+            "anybody who can connect may read; --token-file or --tls-client-ca restricts it",
+            listen=",".join(reachable),
+        )
+
+
+@contextmanager
+def answer_probes(address: str, judge: Judge) -> Iterator[None]:
+    """While the context lasts, probes are answered on a listener of their own; on none where the address is empty."""
+    if not address:
+        yield
+        return
+    with ProbeListener(open_socket(address), judge):
+        yield
 
 
 def build_tls(settings: Settings) -> dict[str, Any]:
@@ -131,6 +305,8 @@ class Server(uvicorn.Server):
     date is made for each request.
     """
 
+    connections: Connections
+    pulse: LoopPulse
     _loop: asyncio.AbstractEventLoop | None = None
     _leave: asyncio.Event
     _should_exit = False
@@ -146,6 +322,21 @@ class Server(uvicorn.Server):
         if value and self._loop:
             self._loop.call_soon_threadsafe(self._leave.set)
 
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Listens with bounds, where uvicorn's own takes whoever comes."""
+        loop = asyncio.get_running_loop()
+        given = {"config": self.config, "server_state": self.server_state, "app_state": {}, "_loop": loop}
+
+        def make_protocol(address: str) -> BoundedProtocol:
+            return BoundedProtocol(address, self.connections, **given)
+
+        acceptor = Acceptor(sockets or [], self.connections, make_protocol, self.config.ssl)
+        acceptor.start()
+        self.pulse.loop = loop
+        # It has what uvicorn asks of a server of asyncio's: to be closed.
+        self.servers = [acceptor]  # type: ignore[list-item]
+        self.started = True
+
     async def main_loop(self) -> None:
         self._leave = asyncio.Event()
         self._loop = asyncio.get_running_loop()
@@ -156,16 +347,26 @@ class Server(uvicorn.Server):
             self._loop = None
 
 
-def build_server(app: ASGIApp, settings: Settings) -> Server:
+def name_asker(app: ASGIApp) -> ASGIApp:
+    """The same application; who asks is known wherever the answer is made."""
+
+    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+        ASKER.set(name_address(scope.get("client")))
+        await app(scope, receive, send)
+
+    return answer
+
+
+def build_server(app: ASGIApp, settings: Settings, connections: Connections | None = None) -> Server:
+    connections = connections or Connections()
     config = uvicorn.Config(
-        app,
+        name_asker(app),
         http=BoundedProtocol,
         ws="none",
         lifespan="off",
         log_config=None,
         access_log=False,
         server_header=False,
-        limit_concurrency=CONNECTIONS,
         timeout_keep_alive=IDLE_SECONDS,
         timeout_graceful_shutdown=STOP_SECONDS,
         h11_max_incomplete_event_size=HEADER_BYTES,
@@ -177,4 +378,7 @@ def build_server(app: ASGIApp, settings: Settings) -> Server:
         raise SettingsRejected(
             f"tls_cert, tls_key or tls_client_ca cannot be used: {error.reason or error}"
         ) from error
-    return Server(config)
+    server = Server(config)
+    server.connections = connections
+    server.pulse = LoopPulse()
+    return server

@@ -13,7 +13,7 @@ from nodescope.base.time_range import parse_moment
 
 # Settings whose option has another name or form than --the-setting VALUE.
 SHORT = {"interval_seconds": "--interval", "ring_seconds": "--ring"}
-REPEATED = ("listen", "label", "sources_exclude", "archive_include", "archive_exclude")
+REPEATED = ("listen", "allow_host", "label", "sources_exclude", "archive_include", "archive_exclude")
 SWITCHES = {
     "archive": "--no-archive",
     "kubernetes": "--no-kubernetes",
@@ -82,6 +82,9 @@ def add_address(parser: argparse.ArgumentParser, port: int) -> None:
         metavar="NAME",
         help="one more name to answer to, such as a Service's; may be repeated",
     )
+    parser.add_argument(
+        "--probe-listen", metavar="HOST:PORT", help="one more listener, for probes alone; none unless given"
+    )
     for name, about in GUARDS.items():
         parser.add_argument(name_option(name), type=Path, metavar="FILE", help=about)
     parser.add_argument("--config", type=Path, metavar="FILE", help="a TOML file with settings")
@@ -93,6 +96,8 @@ def read_guards(options: argparse.Namespace, *more: str) -> LoadedSettings:
     from nodescope.wiring import read_settings
 
     flags = {name: getattr(options, name) for name in (*GUARDS, *more) if getattr(options, name)}
+    if options.probe_listen is not None:
+        flags["probe_listen"] = options.probe_listen
     return read_settings(flags, options.config, os.environ, {"log_level": "warning"})
 
 

@@ -10,7 +10,7 @@ would be half of what it costs. Bodies are bounded; one is parsed at a time.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from urllib.parse import parse_qs
 
 from starlette.responses import Response
@@ -19,7 +19,7 @@ from starlette.types import Receive, Scope, Send
 from nodescope.base.clock import stopwatch_seconds
 from nodescope.base.errors import RequestRejected
 from nodescope.base.text import hint_nearest
-from nodescope.serve.body import read_body
+from nodescope.serve.body import HeldBytes, read_body
 from nodescope.serve.json_response import make_error, make_json, make_refusal
 from nodescope.serve.prometheus_text import TEXT
 from nodescope.use.scheduler.explain import describe_decision
@@ -29,8 +29,11 @@ from nodescope.use.scheduler.wire import parse_call
 
 # A Node has 10 to 30 KB: some three hundred whole ones. NodeNames needs 100 KB for 5,000.
 BODY_BYTES = 8 * 2**20
-# Bodies being read at once; one more is answered 503.
-READERS = 8
+# All bodies that are being read, and those of one address; above it 503 is answered.
+BODIES_BYTES = 64 * 2**20
+BODIES_BYTES_EACH = 32 * 2**20
+# kube-scheduler sends at once, and waits five seconds for the answer unless it is told otherwise.
+BODY_SECONDS = 5.0
 VERBS = ("filter", "prioritize")
 PATHS = ("/filter", "/prioritize", "/explain", "/metrics", "/healthz", "/readyz", "/")
 INDEX = """nodescope extender
@@ -51,7 +54,7 @@ class ExtenderApp:
     _readiness: Callable[[], str]
     """Empty when ready, else why not."""
     _render_metrics: Callable[[], str]
-    _readers: int = 0
+    _bodies: HeldBytes = field(default_factory=lambda: HeldBytes(BODIES_BYTES, BODIES_BYTES_EACH))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
@@ -108,12 +111,8 @@ class ExtenderApp:
         return make_json(describe_decision(decision))
 
     async def _answer_verb(self, verb: str, scope: Scope, receive: Receive) -> Response:
-        if self._readers >= READERS:
-            detail = f"{READERS} questions are being read"
-            return make_error(503, "busy", detail, headers={"Retry-After": "1"})
-        self._readers += 1
         try:
-            body = await read_body(scope, receive, BODY_BYTES)
+            body = await read_body(scope, receive, BODY_BYTES, BODY_SECONDS, self._bodies)
             started = stopwatch_seconds()
             answer = self._decide(verb, body)
             self._counters.seconds[verb].observe(stopwatch_seconds() - started)
@@ -121,8 +120,6 @@ class ExtenderApp:
         except RequestRejected as error:
             self._counters.requests[verb, "refused"] += 1
             return make_refusal(error)
-        finally:
-            self._readers -= 1
         return answer
 
     def _decide(self, verb: str, body: bytes) -> Response:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from starlette.responses import FileResponse, HTMLResponse, Response
 
+from nodescope.base.text import clean_text
 from nodescope.use.viewer.gate import make_error
 
 STATIC = Path(__file__).parent / "static"
@@ -23,16 +24,25 @@ NOT_BUILT = """<!doctype html>
 TYPES = {".js": "text/javascript", ".mjs": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
 
 
+def find_file(static: Path, name: str) -> Path | None:
+    """A file inside the folder; None where there is none, or could be none of that name."""
+    try:
+        file = (static / name).resolve()
+        return file if file.is_relative_to(static.resolve()) and file.is_file() else None
+    except (OSError, ValueError):
+        # Longer than a name may be, or with a zero byte.
+        return None
+
+
 def serve_page(path: str, static: Path = STATIC) -> Response:
     """A file of the build; anything else that is no file of it is not found."""
     name = path.strip("/") or "index.html"
-    file = (static / name).resolve()
-    if not file.is_relative_to(static.resolve()):
-        return make_error(404, "not found", "no such file")
-    if name == "index.html" and not file.is_file():
+    file = find_file(static, name)
+    if file is None and name == "index.html":
         return HTMLResponse(NOT_BUILT, headers={"Cache-Control": "no-cache"})
-    if not file.is_file():
-        return make_error(404, "not found", f"no {path[:80]}; the page is at /, the data at /api/...")
+    if file is None:
+        shown = clean_text(path, 80)
+        return make_error(404, "not found", f"no {shown}; the page is at /, the data at /api/...")
     kind = TYPES.get(file.suffix) or mimetypes.guess_type(name)[0] or "application/octet-stream"
     cache = FOREVER if name.startswith("assets/") else "no-cache"
     return FileResponse(file, media_type=kind, headers={"Cache-Control": cache})

@@ -2,7 +2,7 @@
 
 import os
 import tempfile
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated, Literal
@@ -11,6 +11,7 @@ from fastapi import APIRouter, Query
 from starlette.background import BackgroundTask
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import FileResponse, Response, StreamingResponse
+from starlette.types import Receive, Scope, Send
 
 from nodescope.use.answers.containers import Life
 from nodescope.use.answers.metrics import resolve
@@ -78,11 +79,13 @@ async def live(viewer: Served, *, metric: Words, containers: Words, node: NodeNa
     if viewer.listeners >= LISTENERS_MOST:
         detail = f"at most {LISTENERS_MOST} live tails are served"
         return make_error(503, "too many listeners", detail, "close another page")
-    metrics = split_words(metric) or ["cpu"]
-    listener = await run_in_threadpool(make_listener, viewer, metrics, containers, node)
-    return StreamingResponse(
-        listen(viewer, listener), media_type="text/event-stream", headers={"Cache-Control": "no-store"}
-    )
+    # Counted before anything is waited for: a hundred pages may ask at the same moment.
+    viewer.listeners += 1
+    with ExitStack() as stack:
+        stack.callback(forget_listener, viewer)
+        metrics = split_words(metric) or ["cpu"]
+        listener = await run_in_threadpool(make_listener, viewer, metrics, containers, node)
+        return LiveResponse(stream(viewer.folders, listener, lambda: viewer.stopping), stack.pop_all().close)
 
 
 def make_listener(viewer: Viewer, metrics: Sequence[str], texts: Sequence[str], node: str) -> LiveListener:
@@ -96,13 +99,22 @@ def make_listener(viewer: Viewer, metrics: Sequence[str], texts: Sequence[str], 
     return LiveListener(tuple(metrics), lives, node)
 
 
-async def listen(viewer: Viewer, listener: LiveListener) -> AsyncIterator[bytes]:
-    viewer.listeners += 1
-    try:
-        async for part in stream(viewer.folders, listener, lambda: viewer.stopping):
-            yield part
-    finally:
-        viewer.listeners -= 1
+def forget_listener(viewer: Viewer) -> None:
+    viewer.listeners -= 1
+
+
+class LiveResponse(StreamingResponse):
+    """Events; calls back when the page has left, also where it left before the first of them."""
+
+    def __init__(self, events: AsyncIterator[bytes], end: Callable[[], None]) -> None:
+        super().__init__(events, media_type="text/event-stream", headers={"Cache-Control": "no-store"})
+        self._end = end
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._end()
 
 
 def send_page(

@@ -6,6 +6,7 @@ checked (a page in somebody's browser must not reach a server on loopback),
 bodies are bounded, a token is asked for where one is set.
 """
 
+import asyncio
 from collections.abc import Sequence
 from typing import Any
 
@@ -20,6 +21,7 @@ from nodescope import __version__
 from nodescope.base.text import clean_text
 from nodescope.serve.gate import PROBES, Admits, Gate
 from nodescope.serve.json_response import make_error, make_json
+from nodescope.serve.probes import LoopPulse
 from nodescope.use.mcp.nodes.fleet import Fleet
 from nodescope.use.mcp.protocol.errors import ToolMisused
 from nodescope.use.mcp.protocol.message import MESSAGE_BYTES
@@ -47,6 +49,19 @@ class Readiness:
             self._until_mono_ns = self._fleet.clock.mono_ns() + READY_NS
         return self._known
 
+    def judge_probe(self, pulse: LoopPulse, path: str) -> tuple[bool, dict[str, Any]]:
+        """
+        From the thread of probes, which must not wait for nodes: what was found out last.
+
+        A probe of readiness asks for the next one's answer.
+        """
+        reason = pulse.describe()
+        if path != "/readyz" or reason or pulse.loop is None:
+            return not reason, {"live": not reason, "version": __version__, "reason": reason or "ok"}
+        asyncio.run_coroutine_threadsafe(self.judge(), pulse.loop)
+        known = self._known or {"ready": False, "reason": "the nodes are being asked for the first time"}
+        return known["ready"], known
+
     async def _look(self) -> dict[str, Any]:
         try:
             entries = self._fleet.choose(None)
@@ -65,9 +80,10 @@ class Readiness:
         }
 
 
-def build_app(server: Server[Any], fleet: Fleet, hosts: Sequence[str], admits: Admits | None) -> ASGIApp:
+def build_app(
+    server: Server[Any], readiness: Readiness, hosts: Sequence[str], admits: Admits | None
+) -> ASGIApp:
     """The whole application; `server.session_manager.run()` must be entered around serving it."""
-    readiness = Readiness(fleet)
 
     async def health(_: Request) -> Response:
         return make_json({"live": True, "version": __version__})
@@ -83,7 +99,8 @@ def build_app(server: Server[Any], fleet: Fleet, hosts: Sequence[str], admits: A
         transport_security=build_security(hosts),
         custom_starlette_routes=[Route(path, ready if path == "/readyz" else health) for path in PROBES],
     )
-    gate = Gate(RequestBody(app), admits)
+    # Origins are checked by the SDK, which knows those that may call from a browser.
+    gate = Gate(RequestBody(app), admits, same_origin=False)
 
     async def refuse_unknown(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or scope["path"] in PATHS:
