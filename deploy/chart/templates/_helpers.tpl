@@ -66,13 +66,9 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version }}
 {{- end }}
 {{- end }}
 
-{{/* A probe speaks TLS where the server does; with client certificates it cannot, and only knocks. */}}
+{{/* Probes have a listener of their own: plain HTTP without a token, which a crowd elsewhere does not keep waiting. */}}
 {{- define "nodescope.probe" -}}
-{{- if and .root.Values.security.tlsSecret .root.Values.security.clientCa }}
-tcpSocket: {port: {{ .port }}}
-{{- else }}
-httpGet: {path: {{ .path }}, port: {{ .port }}{{ if .root.Values.security.tlsSecret }}, scheme: HTTPS{{ end }}}
-{{- end }}
+httpGet: {path: {{ .path }}, port: {{ .port }}}
 {{- end }}
 
 {{/* What no container of ours needs. */}}

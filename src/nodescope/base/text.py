@@ -1,5 +1,6 @@
 """Names: cleaning what tenants wrote, the nearest valid name on a miss, and a metric in a sentence."""
 
+import hashlib
 import re
 from collections.abc import Collection, Iterable
 from difflib import get_close_matches
@@ -7,6 +8,9 @@ from difflib import get_close_matches
 # A Kubernetes name has at most 253 characters; a kernel path component 255.
 # Longer text is somebody's attempt, and is cut.
 TEXT_CHARACTERS = 256
+# Of a path in a label.
+PATH_CHARACTERS = 1024
+DIGEST_CHARACTERS = 16
 # Surrogates that stand for no byte: JSON may carry them, no encoding can.
 _LONE_SURROGATE = re.compile("[\ud800-\udc7f\udd00-\udfff]")
 # Words of a metric's name that a sentence writes in another way.
@@ -45,6 +49,19 @@ def clean_name(text: object) -> str:
 def clean_path(text: str) -> str:
     """pod/container, each part as the names of containers are cleaned, so that they match."""
     return "/".join(clean_name(part) for part in text.split("/"))
+
+
+def shorten_path(path: str) -> str:
+    """
+    A path that a label may have; where it is cut, two paths stay two.
+
+    The end is a digest of the whole then: equal labels would be one series twice.
+    """
+    shown = clean_text(path, PATH_CHARACTERS + 1)
+    if len(shown) <= PATH_CHARACTERS:
+        return shown
+    digest = hashlib.sha256(path.encode("utf-8", "surrogateescape")).hexdigest()[:DIGEST_CHARACTERS]
+    return f"{shown[: PATH_CHARACTERS - DIGEST_CHARACTERS - 1]}~{digest}"
 
 
 def nearest_name(wrong: str, known: Iterable[str]) -> str | None:

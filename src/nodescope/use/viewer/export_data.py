@@ -5,6 +5,7 @@ A row per sample, as it was measured; a counter is a rate. A few containers are
 read at a time and written, so that memory does not grow with the file.
 """
 
+import io
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,6 +37,8 @@ ALL_POINTS = 2**40
 METRICS_MOST = 20
 # Of a row group; series are written together until they have so many.
 GROUP_ROWS = 500_000
+# Of a piece that is sent: some 2 MB of CSV.
+PIECE_ROWS = 20_000
 COLUMNS = pa.schema(
     [
         ("time", pa.timestamp("ms", tz="UTC")),
@@ -61,25 +64,76 @@ class Extract:
 
 def write_extract(view: View, extract: Extract, out: Path) -> int:
     """Rows written; refused where there would be none, or more than a page should carry."""
-    if extract.is_bounded and len(extract.metrics) > METRICS_MOST:
-        raise too_much(f"{len(extract.metrics)} metrics; accepted: up to {METRICS_MOST} in one file")
     rows = 0
-    with open_writer(out) as writer:
-        for table in group_tables(read_tables(view, extract)):
+    with open_writer(out, out.suffix.removeprefix(".")) as writer:
+        for table in read_groups(view, extract):
             rows += table.num_rows
-            if extract.is_bounded and rows > ROWS_MOST:
-                raise too_much(
-                    f"more than {ROWS_MOST:,} rows",
-                    "ask for fewer containers or a shorter range, or use nodescope export",
-                )
             writer.write_table(table)
-    if not rows:
-        raise not_found("there is no sample of this in the range")
     return rows
 
 
-def open_writer(out: Path) -> Any:
-    if out.suffix == ".parquet":
+def read_groups(view: View, extract: Extract) -> Iterator[pa.Table]:
+    """Groups of rows; refused at the first one where there would be none, or later where there are too many."""
+    if extract.is_bounded and len(extract.metrics) > METRICS_MOST:
+        raise too_much(f"{len(extract.metrics)} metrics; accepted: up to {METRICS_MOST} in one file")
+    rows = 0
+    for table in group_tables(read_tables(view, extract)):
+        rows += table.num_rows
+        if extract.is_bounded and rows > ROWS_MOST:
+            raise too_much(
+                f"more than {ROWS_MOST:,} rows",
+                "ask for fewer containers or a shorter range, or use nodescope export",
+            )
+        yield table
+    if not rows:
+        raise not_found("there is no sample of this in the range")
+
+
+class GrowingFile(io.RawIOBase):
+    """What a writer has written since it was last asked: a file that is sent while it grows."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._parts: list[bytes] = []
+        self._written = 0
+
+    def writable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        """Writers of Parquet note where each part begins."""
+        return self._written
+
+    def write(self, data: Any) -> int:
+        self._parts.append(bytes(data))
+        self._written += len(self._parts[-1])
+        return len(self._parts[-1])
+
+    def take(self) -> bytes:
+        parts, self._parts = self._parts, []
+        return b"".join(parts)
+
+
+def stream_extract(view: View, extract: Extract, form: str) -> Iterator[bytes]:
+    """
+    The same file piece by piece, each as it is read: neither the disk nor memory holds the whole.
+
+    The first piece is there before the answer begins, so that what cannot be answered
+    is refused. Too many rows show only later: then the answer ends before its end, which
+    a client sees as a broken download.
+    """
+    file = GrowingFile()
+    groups = read_groups(view, extract)
+    with open_writer(file, form) as writer:
+        for table in groups:
+            for start in range(0, table.num_rows, PIECE_ROWS if form == "csv" else table.num_rows or 1):
+                writer.write_table(table.slice(start, PIECE_ROWS if form == "csv" else None))
+                yield file.take()
+    yield file.take()
+
+
+def open_writer(out: Any, form: str) -> Any:
+    if form == "parquet":
         return pq.ParquetWriter(out, COLUMNS, compression="zstd")
     return pacsv.CSVWriter(out, COLUMNS)
 
@@ -95,11 +149,11 @@ def read_tables(view: View, extract: Extract) -> Iterator[pa.Table]:
                 yield from (make_table(metric, node, series) for series in node.series)
 
 
-def group_tables(tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
+def group_tables(tables: Iterator[pa.Table], rows: int = GROUP_ROWS) -> Iterator[pa.Table]:
     group: list[pa.Table] = []
     for table in tables:
         group.append(table)
-        if sum(one.num_rows for one in group) >= GROUP_ROWS:
+        if sum(one.num_rows for one in group) >= rows:
             yield pa.concat_tables(group)
             group = []
     if group:

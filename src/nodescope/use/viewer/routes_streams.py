@@ -1,16 +1,12 @@
 """What is sent piece by piece: an export as a file, the live tail as events."""
 
-import os
-import tempfile
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query
-from starlette.background import BackgroundTask
 from starlette.concurrency import run_in_threadpool
-from starlette.responses import FileResponse, Response, StreamingResponse
+from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from nodescope.use.answers.containers import Life
@@ -18,7 +14,7 @@ from nodescope.use.answers.metrics import resolve
 from nodescope.use.answers.refusal import bad_request, too_much
 from nodescope.use.answers.timeseries import SERIES_MOST
 from nodescope.use.viewer import shapes
-from nodescope.use.viewer.export_data import Extract, write_extract
+from nodescope.use.viewer.export_data import Extract, stream_extract
 from nodescope.use.viewer.gate import make_error
 from nodescope.use.viewer.live import LISTENERS_MOST, METRICS_MOST, LiveListener, stream
 from nodescope.use.viewer.offline_page import make_page
@@ -35,6 +31,7 @@ from nodescope.use.viewer.request import (
 )
 from nodescope.use.viewer.routes_facts import answer_instance
 
+FORMS = {"csv": "text/csv; charset=utf-8", "parquet": "application/vnd.apache.parquet"}
 FILES: Responses = {200: {"content": {"application/octet-stream": {}, "text/csv": {}, "text/html": {}}}}
 EVENTS: Responses = {
     200: {
@@ -63,7 +60,7 @@ async def export(
             return send_page(viewer, question, metrics, lives)
         if not metrics:
             raise bad_request("metric is missing; /api/metrics lists what there is")
-        return send_extract(question, metrics, lives, form)
+        return send_extract(viewer, question, Extract(metrics, lives, question.span), form)
 
     return await work(viewer, answer)
 
@@ -131,21 +128,23 @@ def name_file(question: ViewerRequest, form: str) -> str:
     return f"nodescope-{question.span.from_ms // 1000}-{question.span.to_ms // 1000}.{form}"
 
 
-def send_extract(
-    question: ViewerRequest, metrics: Sequence[str], lives: tuple[Life, ...] | None, form: str
-) -> Response:
-    descriptor, name = tempfile.mkstemp(prefix="nodescope-export-", suffix=f".{form}")
-    os.close(descriptor)
-    path = Path(name)
-    with ExitStack() as stack:
-        stack.callback(path.unlink, missing_ok=True)
-        write_extract(question.view, Extract(metrics, lives, question.span), path)
-        # Written: it is removed when it has been sent.
-        forget = stack.pop_all().close
-    kind = {"csv": "text/csv; charset=utf-8", "parquet": "application/vnd.apache.parquet"}[form]
-    return FileResponse(
-        path,
-        media_type=kind,
-        filename=name_file(question, form),
-        background=BackgroundTask(forget),
+def send_extract(viewer: Viewer, question: ViewerRequest, extract: Extract, form: str) -> Response:
+    """The first piece is made here, so that what cannot be answered is refused."""
+    pieces = stream_extract(question.view, extract, form)
+    disposition = f'attachment; filename="{name_file(question, form)}"'
+    return StreamingResponse(
+        send_pieces(viewer, next(pieces), pieces),
+        media_type=FORMS[form],
+        headers={"Content-Disposition": disposition, "Cache-Control": "no-store"},
     )
+
+
+async def send_pieces(viewer: Viewer, first: bytes, pieces: Iterator[bytes]) -> AsyncIterator[bytes]:
+    """A worker for each piece: who reads slowly holds none."""
+    yield first
+    while True:
+        async with viewer.workers:
+            piece = await run_in_threadpool(next, pieces, None)
+        if piece is None:
+            return
+        yield piece

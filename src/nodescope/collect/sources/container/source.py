@@ -28,7 +28,7 @@ from nodescope.base.cgroup_metrics import list_raw_names
 from nodescope.base.entity import Entity
 from nodescope.base.errors import SourceAbsent
 from nodescope.base.frame import EXIT, OOM_EXIT, START, Event
-from nodescope.base.text import clean_text
+from nodescope.base.text import clean_text, shorten_path
 from nodescope.base.workload import detail_workload, find_workload
 from nodescope.collect.containers.cgroup_path import NOTHING, CgroupName, parse_cgroup_path
 from nodescope.collect.containers.live_containers import LiveContainer
@@ -294,7 +294,7 @@ class ContainerSource:
     # -- names ------------------------------------------------------------
 
     def _describe(self, life: ContainerLife) -> Entity:
-        path = clean_text("/" + life.path, 1024)
+        path = shorten_path("/" + life.path)
         if life.cgroup is NOTHING or not life.cgroup.container_id:
             labels = (("namespace", ""), ("pod", ""), ("container", ""), ("image", ""), ("id", path))
             workload = find_workload(service=path)
