@@ -167,3 +167,12 @@ def test_noise_has_mean_one_and_is_never_negative(kind: str) -> None:
     path = KINDS[kind](np.random.default_rng(3), 7200)
     assert path.min() > 0
     assert path.mean() == pytest.approx(1.0, abs=0.12)
+
+
+def test_a_file_of_a_node_whose_clock_is_ahead_is_older_than_its_samples(tmp_path: Path) -> None:
+    told, _ = build_scene(STORIES["clock-is-ahead"], 2, tmp_path, is_small=True)
+    for node in told.nodes:
+        newest = max(path.stat().st_mtime for path in (tmp_path / node.name).rglob("*.parquet"))
+        query = f"SELECT max(epoch_ms(time)) FROM FILES WHERE l_node_name = '{node.name}'"
+        ((last_ms,),) = rows(tmp_path, query)
+        assert float(str(last_ms)) / 1000 - newest == pytest.approx(node.ahead_ms / 1000, abs=2)
