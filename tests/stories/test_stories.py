@@ -11,7 +11,8 @@ SEED = 1
 RULES = ("small", "possible", "going on")
 # These write most of a day or many nodes; `python -m tools.exam` has them.
 LONG = frozenset(
-    {"harmless-deploy-too", "small-squeeze", "brief-neighbour", "host-takes-cpu"}
+    {"scale-out-is-the-cause", "decoy-before", "no-pressure-counted"}
+    | {"harmless-deploy-too", "small-squeeze", "brief-neighbour", "host-takes-cpu"}
     | {
         "disk-full",
         "quiet-hour-full",

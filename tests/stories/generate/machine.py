@@ -60,6 +60,8 @@ class StoryNode:
     """Of the root file system, how much is used."""
     host_cores: Shape = 0.15
     """What processes outside of all containers use."""
+    has_pressure: bool = True
+    """False: the kernel was booted with psi=0."""
     has_api: bool = True
     ahead_ms: int = 0
     """How much its clock is ahead of the right time."""

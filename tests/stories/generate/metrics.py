@@ -101,6 +101,15 @@ def count(growth: Floats, base: float = 0.0) -> Floats:
 
 
 def list_tables(node: StoryNode) -> Iterator[Table]:
+    for table in all_tables(node):
+        kept = {
+            name: row for name, row in table.values.items() if node.has_pressure or "pressure" not in name
+        }
+        if kept:
+            yield Table(table.entity, table.start, kept)
+
+
+def all_tables(node: StoryNode) -> Iterator[Table]:
     for life in node.lives:
         if life.end > life.start:
             yield container_table(node, life)

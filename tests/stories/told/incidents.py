@@ -25,17 +25,18 @@ def judge_cause(answer: Answer, scene: Scene, cause: str, onset: float) -> Verdi
     names = scene.node.workloads
     rank = cause_rank(answer, cause, names) or 0
     why = f"{cause} is at place {rank or 'none'}: {answer.headline}" if rank != 1 else ""
-    why = why or fault_of(answer, cause, names) or late_by(answer, cause, onset)
+    why = why or fault_of(answer, cause, scene.node) or late_by(answer, cause, onset)
     first = next((one for one in answer.findings if subject_of(one, names)), {})
     return Verdict("wrong" if why else "right", why, rank, first.get("confidence"))
 
 
-def fault_of(answer: Answer, cause: str, names: Sequence[str]) -> str:
-    """It is told as the one that took, and somebody as the one that lacked."""
+def fault_of(answer: Answer, cause: str, node: StoryNode) -> str:
+    """It is told as the one that took, and somebody as the one that lacked, where that can be seen."""
+    names = node.workloads
     first = next((one for one in answer.findings if subject_of(one, names) == cause), {})
     if str(first.get("metric", "")).startswith("pressure"):
         return f"{cause} is told as one that waits: {first['sentence']}"
-    if len(names_in(answer.whole, names)) < 2 and not answer.numbers("victims"):
+    if node.has_pressure and len(names_in(answer.whole, names)) < 2 and not answer.numbers("victims"):
         return f"whom it hurt is not told: {answer.headline}"
     return ""
 
@@ -350,6 +351,38 @@ def host_takes_cpu(scene: Scene) -> Iterator[Question]:
     yield Question(f"Services were slow around {scene.iso(at + 240)}. Who took the CPU?", put)
 
 
+def scale_out_is_the_cause(scene: Scene) -> Iterator[Question]:
+    """No pod of it uses more than before; there are four times as many."""
+    node = scene.node
+    add_victims(node)
+    at = scene.second(0.4, 0.6)
+    work = Workload("webfront", namespace="web")
+    node.run(work, 3, cpu=0.09 * node.cores)
+    node.run(work, 9, start=at, cpu=0.09 * node.cores)
+    scene.fill()
+    yield ask_incident(scene, at + 4 * MINUTE, "webfront", at)
+
+
+def decoy_before(scene: Scene) -> Iterator[Question]:
+    """Another one rises three minutes earlier, into cores that were idle."""
+    node = scene.node
+    add_victims(node)
+    at = take_cpu(scene)
+    idle = 0.2 * node.cores
+    node.run(Workload("warmer", namespace="web"), cpu=step(at - 180, 0.1, idle, at + 300))
+    scene.fill()
+    yield ask_incident(scene, at + 4 * MINUTE, "etl", at)
+
+
+def no_pressure(scene: Scene) -> Iterator[Question]:
+    """A kernel without pressure: the others use less than before, and nothing says why."""
+    scene.node.has_pressure = False
+    add_victims(scene.node)
+    at = take_cpu(scene)
+    scene.fill()
+    yield ask_incident(scene, at + 4 * MINUTE, "etl", at)
+
+
 def deploy_is_the_cause(scene: Scene) -> Iterator[Question]:
     """A new image of a service takes several times the CPU, and the node is full."""
     node = scene.node
@@ -489,6 +522,9 @@ STORIES = (
     Story("small-squeeze", KIND, small_squeeze),
     Story("brief-neighbour", KIND, brief_neighbour),
     Story("host-takes-cpu", "cause", host_takes_cpu),
+    Story("scale-out-is-the-cause", KIND, scale_out_is_the_cause),
+    Story("decoy-before", KIND, decoy_before),
+    Story("no-pressure-counted", KIND, no_pressure),
     Story("two-incidents", KIND, two_incidents),
     Story("own-limit-incident", "cause", own_limit_in_an_incident, containers=40),
     Story("correlation-names-it", "cause", correlation_names_it, containers=40),
