@@ -161,8 +161,8 @@ def oversized(scene: Scene) -> Iterator[Question]:
 
     def put(agent: Agent) -> Verdict:
         answer = ask_rightsize(agent, node)
-        if answer.tool in ("find_metrics", "list_metrics") or answer.is_error:
-            return none(answer.headline)
+        if answer.tool != "rightsize" or answer.is_error:
+            return none(f"{answer.tool} sizes nothing: {answer.headline}")
         if answer.status != "found":
             return wrong(f"a day is enough: {answer.headline}")
         values = answer.all_numbers(of="reportgen")
@@ -221,8 +221,8 @@ def too_short(scene: Scene) -> Iterator[Question]:
 
     def put(agent: Agent) -> Verdict:
         answer = ask_rightsize(agent, node)
-        if answer.tool in ("find_metrics", "list_metrics") or answer.is_error:
-            return none(answer.headline)
+        if answer.tool != "rightsize" or answer.is_error:
+            return none(f"{answer.tool} sizes nothing: {answer.headline}")
         if answer.status == "not_enough_data" or answer.says("not yet", "less than a day", "too short"):
             return RIGHT
         return wrong(f"sized after three hours: {answer.headline}")
