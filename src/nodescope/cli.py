@@ -27,6 +27,7 @@ COMMANDS = {
     "settings": ("settings", "every setting, its value, and where it came from"),
     "study": ("study", "run a study on a series: change points, periods, trends and more"),
     "incidents": ("incidents", "what went wrong in a span, who did it, and whom it hit"),
+    "rightsize": ("rightsize", "requests and limits that fit each workload, what they save, and the risk"),
     "demo": ("demo", "a realistic archive with known stories in it"),
     "containers": ("containers", "who is in a data folder"),
     "metrics": ("metrics", "what was measured, under plain and raw names"),

@@ -26,6 +26,36 @@ export interface ContainerJson {
   limit: number | null;
 }
 
+/** What one container of a workload needed on one node; what was not measured, requested or limited is null. */
+export interface ContainerNeedJson {
+  node: string;
+  namespace: string;
+  workload: string;
+  kind: string;
+  container: string;
+  replicas: number;
+  runs: number;
+  first: number;
+  last: number;
+  seen: number;
+  specified: boolean;
+  cpu_request: number | null;
+  cpu_limit: number | null;
+  memory_request: number | null;
+  memory_limit: number | null;
+  cpu_mean: number | null;
+  cpu_busy: number | null;
+  cpu_most: number | null;
+  cpu_exact: boolean;
+  throttled: number | null;
+  memory_most: number | null;
+  cache_known: boolean;
+  cache_mean: number | null;
+  growth: number | null;
+  oom_kills: number;
+  killed_at: number | null;
+}
+
 export interface ContainersJson {
   containers: ContainerJson[];
   total: number;
@@ -179,8 +209,12 @@ export interface NodeIncidentsJson {
   unseen: string[];
 }
 
+export interface NodeNeedsJson { node: string; from: number; to: number; needs: ContainerNeedJson[]; unseen: string[] }
+
 /** A file that is not served, or a tail that could not be had. */
 export interface ProblemJson { file: string; reason: string }
+
+export interface RightsizeJson { sentence: string; advice: SizeAdviceJson[]; nodes: NodeNeedsJson[] }
 
 export interface SeriesJson {
   id: string;
@@ -193,6 +227,25 @@ export interface SeriesJson {
   samples: number;
   limit: number | null;
   gaps: GapJson[];
+}
+
+/** What one container of a workload should request and be limited to; of one replica, savings of all. */
+export interface SizeAdviceJson {
+  sentence: string;
+  risk: string;
+  state: "sized" | "fits" | "not_yet" | "not_measured";
+  namespace: string;
+  workload: string;
+  kind: string;
+  container: string;
+  replicas: number;
+  cpu_request: number | null;
+  cpu_limit: number | null;
+  memory_request: number | null;
+  memory_limit: number | null;
+  saved_cores: number | null;
+  saved_bytes: number | null;
+  ready: number;
 }
 
 /** The series that a study looked at; its id is the one of /api/timeseries. */
@@ -215,7 +268,6 @@ export interface StudyResultJson {
   reason: string | null;
   sentence: string;
   findings: FindingJson[];
-  power?: Record<string, number>;
 }
 
 export interface StudyRowJson { id: string; title: string; help: string }

@@ -11,6 +11,8 @@ from nodescope.use.answers.findings import run_studies
 from nodescope.use.answers.incidents.answer import list_incidents
 from nodescope.use.answers.incidents.json_form import render_incidents
 from nodescope.use.answers.overview import read_overview
+from nodescope.use.answers.rightsizing.json_form import render_sizes
+from nodescope.use.answers.rightsizing.measure import read_needs
 from nodescope.use.answers.timeseries import TimeseriesRequest, read_timeseries
 from nodescope.use.answers.wire import (
     EVENTS,
@@ -110,6 +112,16 @@ async def incidents(answer: Answer, *, containers: Words) -> Response:
         lives = question.choose(containers)
         ids = None if lives is None else {life.id for life in lives}
         return render_incidents(list_incidents(question.view, question.span, ids, question.check))
+
+    return await answer(make)
+
+
+@router.get("/api/rightsize", response_model=shapes.RightsizeJson, responses=NOT_MODIFIED)
+async def rightsize(answer: Answer, *, containers: Words) -> Response:
+    def make(question: ViewerRequest) -> Json:
+        lives = question.choose(containers)
+        ids = None if lives is None else {life.id for life in lives}
+        return render_sizes(read_needs(question.view, question.span, ids, question.check))
 
     return await answer(make)
 

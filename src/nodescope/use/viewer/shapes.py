@@ -354,6 +354,71 @@ class IncidentsJson(BaseModel):
     nodes: list[NodeIncidentsJson]
 
 
+class ContainerNeedJson(BaseModel):
+    """What one container of a workload needed on one node; what was not measured, requested or limited is null."""
+
+    node: str
+    namespace: str
+    workload: str
+    kind: str
+    container: str
+    replicas: int
+    runs: int
+    first: float
+    last: float
+    seen: float
+    specified: bool
+    cpu_request: float | None
+    cpu_limit: float | None
+    memory_request: float | None
+    memory_limit: float | None
+    cpu_mean: float | None
+    cpu_busy: float | None
+    cpu_most: float | None
+    cpu_exact: bool
+    throttled: float | None
+    memory_most: float | None
+    cache_known: bool
+    cache_mean: float | None
+    growth: float | None
+    oom_kills: int
+    killed_at: float | None
+
+
+class NodeNeedsJson(BaseModel):
+    node: str
+    from_: float = Field(alias="from")
+    to: float
+    needs: list[ContainerNeedJson]
+    unseen: list[str]
+
+
+class SizeAdviceJson(BaseModel):
+    """What one container of a workload should request and be limited to; of one replica, savings of all."""
+
+    sentence: str
+    risk: str
+    state: Literal["sized", "fits", "not_yet", "not_measured"]
+    namespace: str
+    workload: str
+    kind: str
+    container: str
+    replicas: int
+    cpu_request: float | None
+    cpu_limit: float | None
+    memory_request: float | None
+    memory_limit: float | None
+    saved_cores: float | None
+    saved_bytes: float | None
+    ready: float
+
+
+class RightsizeJson(BaseModel):
+    sentence: str
+    advice: list[SizeAdviceJson]
+    nodes: list[NodeNeedsJson]
+
+
 class LivePointsJson(BaseModel):
     """The data of a `points` event: by metric, then by series, the values that are new."""
 

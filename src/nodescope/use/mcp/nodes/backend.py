@@ -19,6 +19,7 @@ from nodescope.use.answers.incidents.incident import IncidentList
 from nodescope.use.answers.levels import Device, Levels, derive_level
 from nodescope.use.answers.metrics import MetricRow
 from nodescope.use.answers.overview import About
+from nodescope.use.answers.rightsizing.need import NodeNeeds
 from nodescope.use.answers.timeseries import SERIES_MOST, Timeseries
 from nodescope.use.studies import StudyAnswer, correlation
 
@@ -61,6 +62,10 @@ class Backend(Protocol):
 
     def read_incidents(self, span: TimeRange, ids: Sequence[str] | None) -> IncidentList | None:
         """Of the whole node, or of the workload that these lives are of; None where it was not there."""
+        ...
+
+    def read_needs(self, span: TimeRange, ids: Sequence[str] | None) -> NodeNeeds:
+        """What containers needed, of all workloads or of those that these lives are of."""
         ...
 
 

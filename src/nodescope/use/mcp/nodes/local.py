@@ -18,6 +18,9 @@ from nodescope.use.answers.incidents.json_form import rename_node
 from nodescope.use.answers.metrics import MetricRow, list_metrics
 from nodescope.use.answers.overview import About, know_size
 from nodescope.use.answers.ranking import list_busiest
+from nodescope.use.answers.rightsizing.json_form import rename_needs
+from nodescope.use.answers.rightsizing.measure import read_needs
+from nodescope.use.answers.rightsizing.need import NodeNeeds
 from nodescope.use.answers.snapshots import NodeFolders, ServedNode, View
 from nodescope.use.answers.timeseries import Timeseries, TimeseriesRequest, read_timeseries
 from nodescope.use.mcp.nodes.backend import clean_about, clean_lives, clean_metric
@@ -104,6 +107,10 @@ class LocalNode:
     def read_incidents(self, span: TimeRange, ids: Sequence[str] | None) -> IncidentList | None:
         found = list_incidents(self._view(), span, None if ids is None else set(ids), check_stopped)
         return rename_node(found[0], self._node) if found else None
+
+    def read_needs(self, span: TimeRange, ids: Sequence[str] | None) -> NodeNeeds:
+        found = read_needs(self._view(), span, None if ids is None else set(ids), check_stopped)
+        return rename_needs(found[0], self._node)
 
 
 def choose(view: View, ids: Sequence[str]) -> tuple[Life, ...]:

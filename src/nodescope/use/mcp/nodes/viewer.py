@@ -24,6 +24,8 @@ from nodescope.use.answers.incidents.incident import IncidentList
 from nodescope.use.answers.incidents.json_form import parse_incidents, rename_node
 from nodescope.use.answers.metrics import MetricRow
 from nodescope.use.answers.overview import About
+from nodescope.use.answers.rightsizing.json_form import parse_needs, rename_needs
+from nodescope.use.answers.rightsizing.need import NodeNeeds
 from nodescope.use.answers.timeseries import Timeseries
 from nodescope.use.answers.wire import (
     EVENTS,
@@ -127,6 +129,12 @@ class ViewerNode:
     def read_incidents(self, span: TimeRange, ids: Sequence[str] | None) -> IncidentList | None:
         found = parse_incidents(self._ask_node("/api/incidents", {**name_ids(ids), **render_span(span)}))
         return rename_node(found[0], self._node) if found else None
+
+    def read_needs(self, span: TimeRange, ids: Sequence[str] | None) -> NodeNeeds:
+        found = parse_needs(self._ask_node("/api/rightsize", {**name_ids(ids), **render_span(span)}))
+        if not found:
+            raise NodeAway("its viewer has no data of it")
+        return rename_needs(found[0], self._node)
 
     # -- which node of the viewer -------------------------------------------------
 

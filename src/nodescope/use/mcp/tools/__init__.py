@@ -14,6 +14,7 @@ from nodescope.use.mcp.tools import (
     list_containers,
     list_metrics,
     list_nodes,
+    rightsize,
     summarize_container,
     top_containers,
 )
@@ -28,6 +29,7 @@ TOOLS: dict[str, Tool] = {
         analyze_container.TOOL,
         explain_incident.TOOL,
         compare_windows.TOOL,
+        rightsize.TOOL,
         find_metrics.TOOL,
         list_metrics.TOOL,
     )

@@ -1,0 +1,80 @@
+"""Right-sizing as the viewer's API writes it, and its facts read back from a viewer."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from nodescope.base.text import clean_name, clean_text
+from nodescope.use.answers.rightsizing.advice import SizeAdvice, advise
+from nodescope.use.answers.rightsizing.need import ContainerNeed, NodeNeeds, merge_needs
+from nodescope.use.answers.rightsizing.sentence import render_advice, render_risk, render_total
+from nodescope.use.answers.wire import Json, make_form
+
+FORM = make_form(NodeNeeds)
+
+
+def advise_all(found: Iterable[NodeNeeds]) -> list[SizeAdvice]:
+    """Of all nodes together, what saves or lacks the most first."""
+    advices = [advise(need) for need in merge_needs(need for one in found for need in one.needs)]
+    return sorted(advices, key=lambda one: (-one.weight, one.need.key))
+
+
+def render_sizes(found: Sequence[NodeNeeds]) -> Json:
+    """Facts by node, and the recommendations for all of them together."""
+    advices = advise_all(found)
+    return {
+        "sentence": render_total(advices),
+        "advice": [render_one(one) for one in advices],
+        "nodes": [FORM.render(one) for one in found],
+    }
+
+
+def render_one(advice: SizeAdvice) -> Json:
+    need = advice.need
+    return {
+        "sentence": render_advice(advice),
+        "risk": render_risk(advice),
+        "state": advice.state,
+        "namespace": need.namespace,
+        "workload": need.workload,
+        "kind": need.kind,
+        "container": need.container,
+        "replicas": need.replicas,
+        "cpu_request": advice.cpu_request,
+        "cpu_limit": advice.cpu_limit,
+        "memory_request": advice.memory_request,
+        "memory_limit": advice.memory_limit,
+        "saved_cores": advice.saved_cores,
+        "saved_bytes": advice.saved_bytes,
+        "ready": advice.ready_ms / 1000,
+    }
+
+
+def parse_needs(content: Mapping[str, Any]) -> list[NodeNeeds]:
+    """What a viewer says about tenants is cleaned, whatever the viewer did."""
+    return [clean_needs(FORM.parse(one)) for one in content.get("nodes") or ()]
+
+
+def clean_needs(found: NodeNeeds) -> NodeNeeds:
+    return replace(
+        found,
+        node=clean_text(found.node),
+        needs=tuple(clean_need(one) for one in found.needs),
+        unseen=tuple(clean_text(line) for line in found.unseen),
+    )
+
+
+def clean_need(one: ContainerNeed) -> ContainerNeed:
+    return replace(
+        one,
+        node=clean_text(one.node),
+        namespace=clean_name(one.namespace),
+        workload=clean_name(one.workload),
+        kind=clean_name(one.kind),
+        container=clean_name(one.container),
+    )
+
+
+def rename_needs(found: NodeNeeds, node: str) -> NodeNeeds:
+    """Under the name that the node has for who asks."""
+    return replace(found, node=node, needs=tuple(replace(one, node=node) for one in found.needs))
