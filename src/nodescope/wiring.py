@@ -36,6 +36,8 @@ from nodescope.collect.run.sampler import Sampler
 from nodescope.collect.run.source import Context, MakeBatchSource, MakeCallSource
 from nodescope.collect.sources import BATCH_SOURCES, CALL_SOURCES
 from nodescope.fpga.tracker import FpgaTracker
+from nodescope.hold.allocator import build_give_back, settle_allocator
+from nodescope.hold.memory_budget import MemoryBudget
 from nodescope.hold.ring import Ring
 from nodescope.keep.archiver import ArchivePlan, Archiver
 from nodescope.keep.disk import Disk
@@ -54,7 +56,7 @@ from nodescope.publish.annotation_content import (
 )
 from nodescope.publish.live import Live
 from nodescope.publish.scrape import Scrape
-from nodescope.publish.self_metrics import Obituaries, SelfMetrics
+from nodescope.publish.self_metrics import Obituaries, SelfMetrics, read_resident_bytes
 from nodescope.serve.token import Token
 
 log = Log("wiring")
@@ -231,11 +233,19 @@ def build_parts(
     context = replace(context, fpga=fpga, node=node, clock=clock, kubernetes=access, perf_requests=perf)
     ring = Ring(settings.ring_seconds, settings.ring_bytes, settings.interval_seconds)
     obituaries = Obituaries()
+    memory = MemoryBudget(
+        ring,
+        settings.memory_bytes,
+        read_resident_bytes,
+        build_give_back(),
+        lambda: len(context.live_containers.members),
+        context.live_containers.limit,
+    )
     batch, calls = choose_sources(settings)
     callers = [CallRunner(make, context, clock) for make in calls]
-    sampler = Sampler(batch, callers, [ring, obituaries], context, clock)
+    sampler = Sampler(batch, callers, [ring, obituaries, memory], context, clock)
     labels = tuple(parse_label(text) for text in settings.label)
-    own = SelfMetrics(sampler.counters, ring, obituaries, labels)
+    own = SelfMetrics(sampler.counters, ring, obituaries, labels, memory=memory.status)
     scrape = Scrape(ring, own, clock, settings.names)
     run_id = uuid.uuid4().hex[:12]
     live = Live(ring, run_id, node)
@@ -320,6 +330,7 @@ def settle_process() -> None:
     thread gets the interpreter after one millisecond, not five, so that a
     scrape does not make a tick late.
     """
+    settle_allocator()
     gc.collect()
     gc.freeze()
     gc.set_threshold(COLLECT_OBJECTS, *gc.get_threshold()[1:])

@@ -71,7 +71,7 @@ def test_a_descriptor_that_fails_is_a_fault_in_both(folder: Path) -> None:
     statuses = []
     for native in (None, NATIVE):
         grid = make_grid(folder, native)
-        os.close(grid._program[0][0])
+        os.close(grid._entries[0].descriptor)
         grid.read()
         statuses.append([fault.status for fault in grid.faults])
         assert np.isnan(grid.matrix()[0, 0])

@@ -81,6 +81,16 @@ class Settings:
     the accepted window of that scope shrinks accordingly.
     """
 
+    memory_bytes: int = _bounded(224 * 2**20, least=64 * 2**20)
+    """
+    The most resident memory that the agent's process should take.
+
+    Over it the ring is shortened first; then containers are left out, the
+    newest first and those that users nest before the node's own. Both come back
+    by themselves; /status says what was given up. Keep it below the limit of
+    the agent's container (256 MiB in the chart).
+    """
+
     budget_ratio: float = _bounded(0.05, least=0.001, most=1.0)
     """
     The share of one core that reading the node may cost.

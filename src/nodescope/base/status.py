@@ -30,6 +30,18 @@ class OpenFilesStatus:
 
 
 @dataclass(frozen=True, slots=True)
+class MemoryStatus:
+    """The memory of the agent's process beside its budget, and what was given up for it."""
+
+    budget_bytes: int
+    resident_bytes: int
+    """When it was last looked at."""
+    is_ring_shortened: bool
+    containers_most: int | None
+    """Containers that are sampled at the most, while memory is short; None when it is not."""
+
+
+@dataclass(frozen=True, slots=True)
 class SamplerStatus:
     interval_seconds: float
     outcomes: Mapping[str, Outcome]

@@ -46,6 +46,8 @@ class RingTrack:
     newest_entities: tuple[Entity, ...] = ()
     cut_mono_ns: int | None = None
     """When bytes, not age, last made a moment leave."""
+    cut_span_ns: int = 0
+    """How far back the table reached then: what was there is not kept for longer, once there is room again."""
 
 
 def pick_rows(moment: Moment, rows: Sequence[int]) -> Moment:
@@ -136,6 +138,14 @@ class Ring:
         for track in self._tracks.values():
             while len(track.moments) > 1 and track.moments[0].mono_ns < oldest_ns:
                 self._drop_oldest(track)
+            self._expire_cut(track, now_mono_ns)
+
+    def _expire_cut(self, track: RingTrack, now_mono_ns: int) -> None:
+        """5,000 containers that are gone are given back as soon as they would have left had they stayed."""
+        cut_ns, oldest_ns = track.cut_mono_ns, now_mono_ns - track.cut_span_ns
+        if cut_ns is not None and now_mono_ns > cut_ns:
+            while len(track.moments) > 1 and track.moments[0].mono_ns < min(oldest_ns, cut_ns):
+                self._drop_oldest(track)
 
     def _shrink(self, now_mono_ns: int) -> None:
         total = sum(track.used_bytes for track in self._tracks.values())
@@ -147,7 +157,12 @@ class Ring:
             before = largest.used_bytes
             self._drop_oldest(largest)
             largest.cut_mono_ns = now_mono_ns
+            largest.cut_span_ns = now_mono_ns - largest.moments[0].mono_ns
             total -= before - largest.used_bytes
+
+    def allow(self, ring_bytes: int) -> None:
+        """So many bytes from the next frame on."""
+        self.ring_bytes = ring_bytes
 
     # -- reading ----------------------------------------------------------
 

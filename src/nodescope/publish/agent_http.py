@@ -159,6 +159,7 @@ class Agent:
         )
         if self.own.archive:
             content["archive"] = asdict(self.own.archive())
+        content["memory"] = asdict(self.own.memory()) if self.own.memory else None
         content["annotations"] = asdict(self.own.annotation) if self.own.annotation.keys else None
         content["reader"] = self.reader
         content["connections"] = self.own.connections.describe()

@@ -182,6 +182,12 @@ def answer_status(
             },
         },
         "ticks": {"taken": counters.ticks, "missed": counters.missed},
+        "containers": {
+            "refused": counters.containers.refused_now,
+            "refused_so_far": dict(counters.containers.refused),
+            "cut": counters.containers.cut_now,
+            "too_short_to_measure": counters.containers.unmeasured.total(),
+        },
         "series_over_limit": {scope: count for scope, count in counters.over_limit.items() if count},
         "permissions": dict(permissions),
         "settings": {

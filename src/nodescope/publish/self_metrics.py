@@ -16,7 +16,7 @@ from nodescope.base.clock import process_cpu_seconds
 from nodescope.base.frame import ENDS, Event, Frame, Outcome
 from nodescope.base.log import LIMIT
 from nodescope.base.self_counters import Histogram, SamplerCounters
-from nodescope.base.status import ArchiveStatus
+from nodescope.base.status import ArchiveStatus, MemoryStatus
 from nodescope.hold.ring import Ring
 from nodescope.publish.annotation import AnnotationCounters
 from nodescope.serve.connections import Connections, build_families
@@ -66,6 +66,7 @@ class SelfMetrics:
     """Those of the agent's server."""
     archive: Callable[[], ArchiveStatus] | None = None
     """Set where samples are kept on disk."""
+    memory: Callable[[], MemoryStatus] | None = None
 
     def observe_request(self, path: str, seconds: float) -> None:
         self.latency.setdefault(path, Histogram(LATENCY_BOUNDS_SECONDS)).observe(seconds)
@@ -135,6 +136,7 @@ class SelfMetrics:
     def _container_families(self) -> Iterable[MetricFamily]:
         sentence = "Containers that ended while nodescope watched."
         yield build_single("nodescope_container_exits_total", sentence, self.obituaries.total)
+        yield from self._doubt_families()
         kept = [event for _, event in list(self.obituaries.kept)]
         for fact, sentence in EXIT_METRICS.items():
             samples: dict[tuple[str, ...], Sample] = {
@@ -144,6 +146,20 @@ class SelfMetrics:
             }
             if samples:
                 yield MetricFamily(f"nodescope_container_exit_{fact}", sentence, tuple(samples.values()))
+
+    def _doubt_families(self) -> Iterable[MetricFamily]:
+        """What was not believed, not looked at, or not measured."""
+        found = self.counters.containers
+        short = {reason: found.unmeasured[key] for reason, key in UNMEASURED.items()}
+        sentence = "Containers that came and went between two ticks, by what is known of them."
+        yield build_labelled("nodescope_container_exits_unmeasured_total", sentence, "known", short)
+        refused = {claim: found.refused[claim] for claim in ("container", "pod", "ended")}
+        sentence = "Cgroups refused because they claim another's container, pod or the id of an ended one."
+        yield build_labelled("nodescope_cgroups_refused_total", sentence, "claim", refused)
+        sentence = "Containers, units and users that nest more cgroups than are looked into."
+        yield build_single("nodescope_cgroups_cut", sentence, len(found.cut_now))
+        sentence = "Times that the kernel's queue of news about cgroups was full."
+        yield build_single("nodescope_cgroup_queue_overflows_total", sentence, found.overflows)
 
     def _annotation_families(self) -> Iterable[MetricFamily]:
         sentence = "Attempts to write the node's annotations, by outcome."
@@ -159,6 +175,13 @@ class SelfMetrics:
         yield build_single("nodescope_ring_bytes", "Memory that samples take in the ring.", ring)
         sentence = "Lines of the log that were left out because they repeated or were too many."
         yield build_single("nodescope_log_lines_left_out_total", sentence, LIMIT.left_out)
+        if self.memory:
+            memory = self.memory()
+            sentence = "The most resident memory that the agent should take."
+            yield build_single("nodescope_memory_budget_bytes", sentence, memory.budget_bytes)
+            given = {"ring": memory.is_ring_shortened, "containers": memory.containers_most is not None}
+            sentence = "1 while something is given up to stay within the memory budget."
+            yield build_labelled("nodescope_memory_given_up", sentence, "what", given)
 
     def _info_families(self) -> Iterable[MetricFamily]:
         build = (("version", __version__), ("python", sys.version.split()[0]))
@@ -168,6 +191,8 @@ class SelfMetrics:
             yield MetricFamily("nodescope_labels_info", "Tags given with --label; always 1.", tags)
 
 
+# Value of `known` -> how the container source counts it.
+UNMEASURED = {"last_look": "looked", "end": "unseen", "pod": "pod", "number": "not noted"}
 # Fact of a container's end -> sentence of its metric, nodescope_container_exit_<fact>.
 EXIT_METRICS = {
     "cpu_seconds": "CPU time a container had used when it ended; shown for a minute.",

@@ -31,6 +31,11 @@ class LiveContainers:
 
     members: tuple[LiveContainer, ...] = ()
     by_container: dict[str, LiveContainer] = field(default_factory=dict)
+    most: int | None = None
+    """Containers that are sampled at the most, while memory is short."""
+
+    def limit(self, most: int | None) -> None:
+        self.most = most
 
     def replace(self, members: tuple[LiveContainer, ...]) -> None:
         self.by_container = {

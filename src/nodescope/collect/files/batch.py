@@ -12,8 +12,10 @@ large, failed. What could not be read is NaN.
 
 import errno
 import os
+from array import array
 from collections.abc import Callable, Iterable, Mapping, MutableSequence
 from dataclasses import dataclass, field
+from sys import intern
 from types import MappingProxyType
 from typing import Protocol
 
@@ -115,20 +117,28 @@ def read_again(descriptor: int, data: bytes, asked_bytes: int) -> bytes:
 
 
 # Descriptor (or -1), path, bytes to ask for, parser, first cell, cell behind the last.
-Program = list[tuple[int, str, int, Parser, int, int]]
+Step = tuple[int, str, int, Parser, int, int]
+Program = list[Step]
 
 
 @dataclass(slots=True)
 class GridEntry:
-    """A file made ready: an open descriptor (or -1), and its columns."""
+    """
+    A file made ready: an open descriptor (or -1), and its layout.
+
+    5,000 containers have 100,000 of these. What several share is one object.
+    """
 
     descriptor: int
-    path: str
+    folder: str
+    name: str
     layout: GridLayout
-    start: int
-    stop: int
     parent: str = ""
     """The file that tells whether this one may have changed."""
+
+    @property
+    def path(self) -> str:
+        return f"{self.folder}/{self.name}" if self.folder else self.name
 
 
 class FileGrid:
@@ -153,7 +163,17 @@ class FileGrid:
         self._native = NativeGrid(root.native, layouts) if root.native else None
         self._rows: dict[Entity, list[GridEntry]] = {}
         self._entities: tuple[Entity, ...] = ()
+        # Where a layout's columns are: first, behind the last.
+        self._spans = {
+            id(layout): (first, first + len(layout.metrics))
+            for layout in layouts
+            for first in (table.columns[layout.metrics[0].name],)
+        }
+        self._entries: list[GridEntry] = []
+        self._firsts = np.empty(0, dtype=np.int64)
+        """Of every entry: the first cell of its row."""
         self._program: Program = []
+        """The same for the plain reader, where it reads everything."""
         self._flat: Values = np.empty(0)
         self._before: dict[Entity, list[float]] = {}
         # The last reading of the set before, until this one has been read.
@@ -179,7 +199,7 @@ class FileGrid:
         faults = []
         for path, layout in files:
             try:
-                entries.append(self._open(path, layout, parents.get(path, "")))
+                entries.append(self._open(path, layout, intern(parents.get(path, ""))))
             except OSError as error:
                 fault = describe_fault(path, error)
                 if fault.status not in ("not_offered", "gone"):
@@ -190,9 +210,9 @@ class FileGrid:
         return faults
 
     def _open(self, path: str, layout: GridLayout, parent: str) -> GridEntry:
-        column = self.table.columns[layout.metrics[0].name]
         descriptor = self._descriptors.keep(self.table.name, self._root.open(path))
-        return GridEntry(descriptor, path, layout, column, column + len(layout.metrics), parent)
+        folder, _, name = path.rpartition("/")
+        return GridEntry(descriptor, intern(folder), intern(name), layout, parent)
 
     def remove(self, entity: Entity) -> None:
         self._open_faults.pop(entity, None)
@@ -211,33 +231,41 @@ class FileGrid:
             self._former = (self._entities, self._flat)
         self._entities = entities
         self._flat = np.empty(0)
-        placed = [
-            (number * self.width, entry)
-            for number, entity in enumerate(entities)
-            for entry in self._rows.get(entity, ())
-        ]
-        # The same file of all rows, then the next: the kernel's code for it is still at hand.
-        placed.sort(key=lambda one: one[1].start)
-        files = [
-            WatchedFile(entry.parent, entry.layout, first + entry.start, first + entry.stop)
-            for first, entry in placed
-        ]
-        self._program = [
-            (
-                entry.descriptor,
-                entry.path,
-                file.layout.read_bytes,
-                self._parsers[id(file.layout)],
-                file.start,
-                file.stop,
-            )
-            for (_, entry), file in zip(placed, files)
-        ]
-        self._parents.arrange(files)
+        self._place()
+        starts = np.array([self._spans[id(entry.layout)][0] for entry in self._entries], dtype=np.int64)
+        cells = self._firsts + starts
+        self._parents.arrange(
+            WatchedFile(entry.parent, entry.layout, cell, cell + len(entry.layout.metrics))
+            for entry, cell in zip(self._entries, map(int, cells))
+        )
         if self._native:
-            self._native.arrange(
-                [(entry.descriptor, file.layout, file.start) for (_, entry), file in zip(placed, files)]
-            )
+            descriptors = np.array([entry.descriptor for entry in self._entries], dtype=np.int32)
+            self._native.arrange_columns(descriptors, [entry.layout for entry in self._entries], cells)
+        else:
+            self._program = [self._step(number) for number in range(len(self._entries))]
+
+    def _place(self) -> None:
+        """The same file of all rows, then the next: the kernel's code for it is still at hand."""
+        entries: dict[int, list[GridEntry]] = {layout: [] for layout in self._spans}
+        firsts = {layout: array("q") for layout in self._spans}
+        for number, entity in enumerate(self._entities):
+            for entry in self._rows.get(entity, ()):
+                entries[id(entry.layout)].append(entry)
+                firsts[id(entry.layout)].append(number * self.width)
+        order = sorted(self._spans, key=lambda layout: self._spans[layout])
+        self._entries = [entry for layout in order for entry in entries[layout]]
+        # Not one list of pairs: 100,000 small objects, made anew at every change, leave holes in the heap.
+        joined = array("q")
+        for layout in order:
+            joined.extend(firsts[layout])
+        self._firsts = np.array(joined, dtype=np.int64)
+
+    def _step(self, number: int) -> Step:
+        """What the plain reader does with one file."""
+        entry, first = self._entries[number], int(self._firsts[number])
+        start, stop = self._spans[id(entry.layout)]
+        parse = self._parsers[id(entry.layout)]
+        return entry.descriptor, entry.path, entry.layout.read_bytes, parse, first + start, first + stop
 
     def read(self) -> None:
         turn = self._parents.next_turn()
@@ -260,9 +288,9 @@ class FileGrid:
         faults = []
         for number, code in unread:
             if code > 0:
-                _, path, _, _, start, _ = self._program[number]
-                faults.append(self._note(path, OSError(code, os.strerror(code)), start // self.width))
-        undecided = [self._program[number] for number, code in unread if code < 0]
+                row = int(self._firsts[number]) // self.width
+                faults.append(self._note(self._entries[number].path, OSError(code, os.strerror(code)), row))
+        undecided = [self._step(number) for number, code in unread if code < 0]
         return values, faults + self._read_plainly(undecided, values)
 
     def _read_all_plainly(self, turn: Turn | None) -> tuple[Values, list[FileFault]]:
@@ -328,7 +356,8 @@ class FileGrid:
                     if entry.descriptor >= 0
                     else self._root.read(entry.path)
                 )
-                values[entry.start : entry.stop] = self._parsers[id(entry.layout)](data)
+                start, stop = self._spans[id(entry.layout)]
+                values[start:stop] = self._parsers[id(entry.layout)](data)
             except (OSError, ParseError):
                 continue
         return values
@@ -345,6 +374,7 @@ class FileGrid:
             self.remove(entity)
         self._parents.close()
         self._program = []
+        self._entries = []
         self._entities = ()
 
 

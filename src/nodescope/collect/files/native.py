@@ -132,6 +132,16 @@ class NativeGrid:
         self._program = np.array(placed, dtype=ENTRY)
         self._status = np.zeros(len(placed), dtype=np.int32)
 
+    def arrange_columns(
+        self, descriptors: NDArray[np.int32], layouts: Sequence[GridLayout], cells: NDArray[np.int64]
+    ) -> None:
+        """The same, a column each."""
+        self._program = np.zeros(len(descriptors), dtype=ENTRY)
+        self._program["descriptor"] = descriptors
+        self._program["layout"] = [self._numbers[id(layout)] for layout in layouts]
+        self._program["cell"] = cells
+        self._status = np.zeros(len(descriptors), dtype=np.int32)
+
     def arrange_rows(self, descriptors: NDArray[np.int32], width: int) -> None:
         """One file a row, all of the first layout."""
         self._program = np.zeros(len(descriptors), dtype=ENTRY)

@@ -13,7 +13,8 @@ small to move the figure of a large parent.
 
 import contextlib
 import os
-from collections.abc import Sequence
+from array import array
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -57,17 +58,28 @@ class UnchangedParents:
         self._open: dict[str, int] = {}
         """Descriptors of the parents, by path."""
         self._reader: ParentReader | None = None
-        self._files: tuple[WatchedFile, ...] = ()
+        # Of every file: the number of its parent, and its cells. Not as objects: there may be 100,000.
+        self._numbers: dict[str, int] = {}
+        self._parents: Numbers = np.empty(0, dtype=np.intp)
+        self._cells: Numbers = np.empty((0, 2), dtype=np.intp)
         self._turns: dict[bytes, Turn] = {}
         self._readings = 0
         self._is_in_doubt = True
 
-    def arrange(self, files: Sequence[WatchedFile]) -> None:
+    def arrange(self, files: Iterable[WatchedFile]) -> None:
         """The program changed: all of it is read once."""
-        self._files = tuple(files)
+        self._numbers = {}
+        layouts: dict[str, GridLayout] = {}
+        numbers, cells = array("q"), array("q")
+        for file in files:
+            numbers.append(self._numbers.setdefault(file.parent, len(self._numbers)))
+            cells.extend((file.start, file.stop))
+            if file.parent:
+                layouts[file.parent] = file.layout
+        self._parents = np.array(numbers, dtype=np.intp)
+        self._cells = np.array(cells, dtype=np.intp).reshape(-1, 2)
         self._turns.clear()
         self._is_in_doubt = True
-        layouts = {file.parent: file.layout for file in files if file.parent}
         known = self._open.keys()
         if known != layouts.keys():
             for path in known - layouts.keys():
@@ -115,11 +127,10 @@ class UnchangedParents:
         return self._turns[key]
 
     def _plan(self, quiet: set[str]) -> Turn:
-        files = [number for number, file in enumerate(self._files) if file.parent not in quiet]
-        cells = [
-            cell for file in self._files if file.parent in quiet for cell in range(file.start, file.stop)
-        ]
-        return Turn(np.array(files, dtype=np.intp), np.array(cells, dtype=np.intp))
+        is_quiet = np.isin(self._parents, [self._numbers[path] for path in quiet])
+        kept = [np.arange(start, stop) for start, stop in self._cells[is_quiet].tolist()]
+        cells = np.concatenate(kept) if kept else np.empty(0, dtype=np.intp)
+        return Turn(np.flatnonzero(~is_quiet), cells)
 
     def close(self) -> None:
         self.arrange(())

@@ -9,6 +9,7 @@ is there, not by the mount table, which a container may not see.
 
 from collections import Counter
 from dataclasses import dataclass, field
+from sys import intern
 
 from nodescope.collect.containers.cgroup_path import is_container_folder
 from nodescope.collect.containers.standing import is_boundary
@@ -95,7 +96,8 @@ class Tree:
 
 
 def join(path: str, name: str) -> str:
-    return f"{path}/{name}" if path else name
+    """One object for the same path of all hierarchies."""
+    return intern(f"{path}/{name}") if path else name
 
 
 def find_hierarchies(root: NodeRoot) -> tuple[Hierarchy, ...]:
@@ -142,7 +144,7 @@ def _list(root: NodeRoot, hierarchy: Hierarchy, tree: Tree, path: str, known: se
     if most is not None and len(found) > most:
         tree.cut.add(path)
         del found[most:]
-    names = set(found)
+    names = set(map(intern, found))
     for name in known - names:
         tree.forget(join(path, name))
     tree.children[path] = names

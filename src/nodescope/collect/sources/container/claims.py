@@ -109,6 +109,7 @@ class Claims:
         stands = {name: self._stand(self.hierarchies[name], path) for name in names}
         best = min(stands.values())
         kept = frozenset(name for name, standing in stands.items() if standing == best)
+        kept = names if kept == names else kept
         cgroup = parse_cgroup_path(path)
         return Claim(path, names, kept, best, inode, cgroup.container_id, cgroup.pod_uid)
 

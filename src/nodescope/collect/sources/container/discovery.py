@@ -88,6 +88,7 @@ class Discovery:
             hierarchy: {} for hierarchy in self.hierarchies
         }
         self._event_watches: dict[str, Watched] = {}
+        self._sets: dict[tuple[frozenset[str], str], frozenset[str]] = {}
         self._own: CgroupWatch[Meaning] | None = None
         self._tenants: CgroupWatch[Meaning] | None = None
         self._thread: threading.Thread | None = None
@@ -350,11 +351,19 @@ class Discovery:
         return self._union("services")
 
     def _union(self, kind: str) -> Mapping[str, frozenset[str]]:
-        union: dict[str, set[str]] = {}
+        union: dict[str, frozenset[str]] = {}
+        nowhere: frozenset[str] = frozenset()
+        # There are few such sets, and thousands of paths: each set is one object.
         for hierarchy, tree in self.trees.items():
             for path in getattr(tree, kind):
-                union.setdefault(path, set()).add(hierarchy.name)
-        return {path: frozenset(names) for path, names in union.items()}
+                union[path] = self._with(union.get(path, nowhere), hierarchy.name)
+        return union
+
+    def _with(self, names: frozenset[str], name: str) -> frozenset[str]:
+        found = self._sets.get((names, name))
+        if found is None:
+            found = self._sets[names, name] = names | {name}
+        return found
 
     def close(self) -> None:
         """Also after a watch was refused: the descriptors are there all the same."""

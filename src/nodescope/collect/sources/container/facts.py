@@ -18,6 +18,8 @@ FACTS = {
     "memory_peak_bytes": "memory.peak",
     "memory_limit_bytes": "memory.max",
 }
+# The same as they are in the archive, of either version.
+FACT_NAMES = frozenset(name for v2_name in FACTS.values() for name in list_raw_names(v2_name))
 TOO_SHORT = "too short to measure: it came and went between two ticks"
 
 
@@ -53,13 +55,12 @@ class Glimpses:
     ) -> None:
         self._root = root
         self._paths = paths
-        wanted = {name for v2_name in FACTS.values() for name in list_raw_names(v2_name)}
         # Parsers of its own: this is asked on the watching thread.
         self._files: list[tuple[CgroupFile, Parser]] = [
             (file, file.layout.parser())
             for listed in files.values()
             for file in listed
-            if wanted.intersection(metric.name for metric in file.layout.metrics)
+            if FACT_NAMES.intersection(metric.name for metric in file.layout.metrics)
         ]
 
     def read(self, path: str) -> dict[str, float]:

@@ -41,7 +41,13 @@ from nodescope.collect.sources.container.cgroup_tree import DEPTH, TENANT_FOLDER
 from nodescope.collect.sources.container.claims import Claims
 from nodescope.collect.sources.container.container_pids import TOO_NESTED, ContainerPids
 from nodescope.collect.sources.container.discovery import Discovery
-from nodescope.collect.sources.container.facts import FACTS, Glimpses, derive_facts, derive_short_facts
+from nodescope.collect.sources.container.facts import (
+    FACT_NAMES,
+    FACTS,
+    Glimpses,
+    derive_facts,
+    derive_short_facts,
+)
 from nodescope.collect.sources.container.kubelet_root import list_roots
 from nodescope.collect.sources.container.metrics import PARENT, CgroupFile, choose_files, make_table
 
@@ -88,6 +94,8 @@ class ContainerSource:
         self._names_version = -1
         self._entities: tuple[Entity, ...] = ()
         self._pids_version = 0
+        self._most: int | None = None
+        """Containers that may be sampled, while memory is short."""
         self._ended_kills: dict[str, float] = {}
         """OOM kills of containers that ended, by pod that still has others."""
         self._context = context
@@ -132,7 +140,8 @@ class ContainerSource:
         self._names.refresh()
         events: list[Event] = []
         ended: dict[str, ContainerLife] = {}
-        if changed or self._names.version != self._names_version:
+        most, self._most = self._most, self._context.live_containers.most
+        if changed or self._names.version != self._names_version or most != self._most:
             with self._lock:
                 events, ended = self._look_around(tick)
         elif self._pids.version != self._pids_version:
@@ -180,6 +189,8 @@ class ContainerSource:
         self, found: Mapping[str, frozenset[str]], scope: str, standing: Callable[[str], Standing]
     ) -> dict[str, frozenset[str]]:
         limit = self._context.limit(scope)
+        if self._most is not None:
+            limit = min(limit, self._most)
         known = sorted(found, key=lambda path: (path not in self._lives, path))
         self._dropped[scope] = max(0, len(known) - limit)
         if len(known) > limit:
@@ -395,8 +406,8 @@ class ContainerSource:
         values: dict[str, float] = {}
         for grid in self._grids.values():
             found = zip(grid.table.metrics, grid.read_row(life.entity))
-            values.update({metric.name: value for metric, value in found if not math.isnan(value)})
-        return values
+            values.update({metric.name: value for metric, value in found if metric.name in FACT_NAMES})
+        return {name: value for name, value in values.items() if not math.isnan(value)}
 
     def _end_life(self, life: ContainerLife, tick: Tick) -> Event:
         """The event of its end, with the newest of the last look and the last good tick."""
