@@ -169,6 +169,34 @@ def test_many_containers_never_shorten_the_window_of_the_node() -> None:
     assert ring.accepted_seconds("container") < 10.0
 
 
+def test_what_bytes_have_shortened_is_not_kept_for_longer_once_there_is_room() -> None:
+    """Thousands of containers that are gone leave as soon as they would have, had they stayed."""
+    ring = Ring(100.0, 200_000, 1.0)
+    many = tuple(Entity("container", (str(number),)) for number in range(100))
+    small = SETS[1]
+    for number in range(60):
+        entities = many if number < 40 else small
+        if number < 40:
+            # A fresh set each tick, so that bytes run out.
+            many = (*many[1:], Entity("container", (f"new{number}",)))
+        ring.accept(
+            Frame(number, number, number * SECOND, (make_block(TABLES[1], entities, number * SECOND),), {})
+        )
+    held = ring.moments("container", -1, 100 * SECOND)[1]
+    assert {len(moment.block.entities) for moment in held} == {1}
+    assert len(held) == 20
+    assert ring.used_bytes < 10_000
+
+
+def test_a_ring_that_may_hold_less_does_so_from_the_next_frame_on() -> None:
+    ring = Ring(100.0, 10**9, 1.0)
+    fill(ring, 50)
+    before = ring.used_bytes
+    ring.allow(before // 2)
+    fill(ring, 1)
+    assert ring.used_bytes <= before // 2
+
+
 def test_the_accepted_window_is_capacity_not_fill() -> None:
     ring = Ring(120.0, 10**9, 1.0)
     assert ring.accepted_seconds("node") == 120.0

@@ -142,10 +142,11 @@ class Ring:
 
     def _expire_cut(self, track: RingTrack, now_mono_ns: int) -> None:
         """5,000 containers that are gone are given back as soon as they would have left had they stayed."""
-        cut_ns, oldest_ns = track.cut_mono_ns, now_mono_ns - track.cut_span_ns
-        if cut_ns is not None and now_mono_ns > cut_ns:
-            while len(track.moments) > 1 and track.moments[0].mono_ns < min(oldest_ns, cut_ns):
-                self._drop_oldest(track)
+        if track.cut_mono_ns is None or now_mono_ns <= track.cut_mono_ns:
+            return
+        oldest_ns = min(now_mono_ns - track.cut_span_ns, track.cut_mono_ns + 1)
+        while len(track.moments) > 1 and track.moments[0].mono_ns < oldest_ns:
+            self._drop_oldest(track)
 
     def _shrink(self, now_mono_ns: int) -> None:
         total = sum(track.used_bytes for track in self._tracks.values())

@@ -63,6 +63,7 @@ class Tree:
     """Folders of which not all that is below them is looked at."""
     owner: int | None = None
     """Whom the top of the hierarchy belongs to."""
+    most: int = TENANTS_FOLDERS
 
     def forget(self, path: str) -> None:
         """A folder and all below it are gone."""
@@ -88,7 +89,7 @@ class Tree:
 
     def room(self, tenant: str) -> int:
         """How many more folders of a tenant are looked at."""
-        return min(TENANT_FOLDERS - self.counts[tenant], TENANTS_FOLDERS - len(self.tenants))
+        return min(TENANT_FOLDERS - self.counts[tenant], self.most - len(self.tenants))
 
     def cut_tenants(self) -> set[str]:
         """Who has more below him than is looked at."""

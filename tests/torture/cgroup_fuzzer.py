@@ -1,0 +1,152 @@
+"""
+Tenants who make cgroups by the thousand beside an agent, and what that does to the others: nothing.
+
+`run(scale)` is one part of the fault suite: scale 1.0 is 100,000 operations and 5,000
+folders one in the other. Two tenants, each of an ordinary user: one with a
+delegated slice, one inside a container of his own. Their folders bear the ids
+and pods of three victims, whose series must not change.
+"""
+
+import contextlib
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from tests.cgroups import Cgroups, Group
+from tests.integration.agents import Agent, running_agent, wait_for
+from tests.torture.cgroup_tenant import Tenant
+
+from nodescope.base.codec import Decoder
+from nodescope.base.entity import Entity
+from nodescope.base.frame import Frame
+
+OPERATIONS = 100_000
+DEPTH = 5_000
+VICTIMS = 3
+UID = 64_242
+# Operations between two looks at the frames: the ring holds two minutes of them.
+ROUND_SECONDS = 10.0
+# The part of the machine's other containers in the frames is not looked at.
+TABLE = "container"
+
+
+@dataclass(frozen=True, slots=True)
+class TortureRow:
+    """One line of the table: what was counted, and what it must be."""
+
+    what: str
+    value: float
+    most: float
+    remark: str = ""
+
+    @property
+    def is_met(self) -> bool:
+        return self.value <= self.most
+
+
+@dataclass
+class Watch:
+    """What the frames say of the victims."""
+
+    agent: Agent
+    victims: list[Group]
+    cursor: str = ""
+    frames: int = 0
+    altered: list[str] = field(default_factory=list)
+    first: dict[str, Entity] = field(default_factory=dict)
+
+    def look(self) -> None:
+        answer = self.agent.client.get("/live", params={"since": self.cursor} if self.cursor else {})
+        self.cursor = answer.headers["nodescope-cursor"]
+        for frame in Decoder().decode(answer.content):
+            self._check(frame)
+
+    def _check(self, frame: Frame) -> None:
+        for block in frame.blocks:
+            if block.table.name != TABLE:
+                continue
+            self.frames += 1
+            rows = [entity for entity in block.entities if self._is_victim_s(entity.ids[0])]
+            found = {entity.ids[0]: entity for entity in rows}
+            self.first = self.first or found
+            if len(rows) != len(self.victims) or found != self.first:
+                self.altered.append(
+                    f"frame {frame.sequence}: {len(rows)} rows of {len(self.victims)} victims"
+                )
+        ended = [event.ids[0] for event in frame.events if self._is_victim_s(event.ids[0])]
+        self.altered += [f"frame {frame.sequence}: an event of {one[:12]}" for one in ended]
+
+    def _is_victim_s(self, identifier: str) -> bool:
+        return any(group.path.endswith(identifier) for group in self.victims)
+
+
+@contextlib.contextmanager
+def tenants(cgroups: Cgroups, victims: list[Group]) -> Iterator[list[Tenant]]:
+    """One with a slice of his own, one inside a container."""
+    paths = [victim.path for victim in victims]
+    slice_ = cgroups.make(f"user.slice/user-{UID}.slice/user@{UID}.service")
+    inside = cgroups.container()
+    with (
+        Tenant(list(slice_.folders.values()), UID, paths, seed=1) as user,
+        Tenant(list(inside.folders.values()), UID + 1, paths, seed=2) as contained,
+    ):
+        yield [user, contained]
+
+
+def run(scale: float = 1.0, seconds: float = 900.0) -> list[TortureRow]:
+    """The whole trial, within a number of operations and of seconds."""
+    operations, depth = max(200, int(OPERATIONS * scale)), max(1500, int(DEPTH * scale))
+    deadline = time.monotonic() + seconds
+    with Cgroups() as cgroups, running_agent() as agent:
+        victims = [cgroups.container() for _ in range(VICTIMS)]
+        watch = Watch(agent, victims)
+        wait_for(lambda: all(f"/{one.path}" in agent.scrape() for one in victims), "the victims")
+        agent.get("/live")
+        watch.cursor = agent.get("/live").headers["nodescope-cursor"]
+        before = agent.get("/status").json()
+        with tenants(cgroups, victims) as made:
+            reached = min(tenant.nest(depth) for tenant in made)
+            done = 0
+            while done < operations and time.monotonic() < deadline:
+                for tenant in made:
+                    done += tenant.work(min(5000, operations - done), ROUND_SECONDS)
+                watch.look()
+            ready = can_start_again()
+            status = agent.get("/status").json()
+            text = agent.scrape()
+        watch.look()
+    refused = sum(status["containers"]["refused_so_far"].values())
+    return [
+        TortureRow(
+            "cgroup fuzzer: others' containers altered", len(watch.altered), 0, "; ".join(watch.altered[:3])
+        ),
+        TortureRow("cgroup fuzzer: ticks missed", status["ticks"]["missed"] - before["ticks"]["missed"], 0),
+        TortureRow(
+            "cgroup fuzzer: container source failed", int(status["sources"]["container"]["state"] != "ok"), 0
+        ),
+        TortureRow("cgroup fuzzer: an agent that starts meanwhile not ready", int(not ready), 0),
+        TortureRow("cgroup fuzzer: claims not refused", int(refused == 0), 0, f"{refused} refused"),
+        TortureRow(
+            "cgroup fuzzer: victims missing on /metrics",
+            sum(f'id="/{one.path}"' not in text for one in victims),
+            0,
+        ),
+        TortureRow(
+            "cgroup fuzzer: operations short of the plan",
+            operations - done,
+            0,
+            f"{done} operations, depth {reached}, {watch.frames} frames",
+        ),
+    ]
+
+
+def can_start_again() -> bool:
+    """An agent that starts while all this stands becomes ready, with its containers."""
+    with running_agent("--no-archive") as second:
+        found = second.get("/status").json()
+        return bool(found["health"]["ready"] and found["sources"]["container"]["state"] == "ok")
+
+
+if __name__ == "__main__":
+    for row in run():
+        print(f"{row.what:60} {row.value:8g} <= {row.most:g}  {'yes' if row.is_met else 'NO'}  {row.remark}")
