@@ -36,7 +36,7 @@ from nodescope.collect.run.sampler import Sampler
 from nodescope.collect.run.source import Context, MakeBatchSource, MakeCallSource
 from nodescope.collect.sources import BATCH_SOURCES, CALL_SOURCES
 from nodescope.fpga.tracker import FpgaTracker
-from nodescope.hold.allocator import build_give_back, settle_allocator
+from nodescope.hold.allocator import build_trim, settle_allocator
 from nodescope.hold.memory_budget import MemoryBudget
 from nodescope.hold.ring import Ring
 from nodescope.keep.archiver import ArchivePlan, Archiver
@@ -233,20 +233,15 @@ def build_parts(
     context = replace(context, fpga=fpga, node=node, clock=clock, kubernetes=access, perf_requests=perf)
     ring = Ring(settings.ring_seconds, settings.ring_bytes, settings.interval_seconds)
     obituaries = Obituaries()
-    memory = MemoryBudget(
-        ring,
-        settings.memory_bytes,
-        read_resident_bytes,
-        build_give_back(),
-        lambda: len(context.live_containers.members),
-        context.live_containers.limit,
-    )
     batch, calls = choose_sources(settings)
     callers = [CallRunner(make, context, clock) for make in calls]
-    sampler = Sampler(batch, callers, [ring, obituaries, memory], context, clock)
+    sampler = Sampler(batch, callers, [ring, obituaries], context, clock)
     labels = tuple(parse_label(text) for text in settings.label)
-    own = SelfMetrics(sampler.counters, ring, obituaries, labels, memory=memory.status)
+    own = SelfMetrics(sampler.counters, ring, obituaries, labels)
     scrape = Scrape(ring, own, clock, settings.names)
+    memory = build_memory_budget(settings, ring, scrape, context.live_containers)
+    sampler.connect(memory)
+    own.memory = memory.status
     run_id = uuid.uuid4().hex[:12]
     live = Live(ring, run_id, node)
     agent = Agent(
@@ -272,6 +267,18 @@ def build_parts(
         chosen = [contents[word] for word in settings.annotate]
         annotator = Annotator(Client(access.account), node, chosen, clock, own.annotation)
     return Parts(node, loaded, clock, context, ring, sampler, own, scrape, agent, run_id, annotator=annotator)
+
+
+def build_memory_budget(settings: Settings, ring: Ring, scrape: Scrape, live: LiveContainers) -> MemoryBudget:
+    trim = build_trim()
+
+    def give_back() -> None:
+        scrape.forget()
+        trim()
+
+    return MemoryBudget(
+        ring, settings.memory_bytes, read_resident_bytes, give_back, lambda: len(live.members), live.limit
+    )
 
 
 def choose_data(settings: Settings, environment: Mapping[str, str]) -> Path:

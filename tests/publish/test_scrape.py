@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.support import FixtureNode
+from tests.support import NODES, FixtureNode, TurnableClock, build_parts_at
 
 from nodescope.base.block import Block, Table
 from nodescope.base.clock import SystemClock
@@ -17,7 +17,8 @@ from nodescope.base.frame import OK, Event, Frame, Outcome
 from nodescope.base.metric import Metric
 from nodescope.base.self_counters import SamplerCounters
 from nodescope.hold.ring import Ring
-from nodescope.publish.scrape import Scrape, compress, expand_sources, prefers_openmetrics
+from nodescope.publish.exposition import Exposition, render_pieces
+from nodescope.publish.scrape import IDLE_MOST, Scrape, compress_pieces, expand_sources, prefers_openmetrics
 from nodescope.publish.self_metrics import OBITUARIES, Obituaries, SelfMetrics
 
 SECOND = 10**9
@@ -54,7 +55,7 @@ def test_any_accept_header_is_answered(accept: str) -> None:
 
 @given(st.binary(max_size=3000))
 def test_gzip_is_undone_by_gzip(body: bytes) -> None:
-    assert gzip.decompress(compress(body)) == body
+    assert gzip.decompress(compress_pieces([body[:7], body[7:]])) == body
 
 
 def test_groups_are_resolved_and_a_wrong_source_is_refused_by_name() -> None:
@@ -173,3 +174,39 @@ def test_labels_are_rendered_again_only_when_a_set_of_entities_changed(tmp_path:
     node.parts.scrape.render((), openmetrics=False)
     assert prepared.exposition._plan is plan
     node.close()
+
+
+@pytest.mark.parametrize("openmetrics", [True, False])
+def test_a_large_scrape_in_pieces_is_the_same_text(openmetrics: bool) -> None:
+    """On a node with containers, services left out, cells that are missing, and infos."""
+    parts = build_parts_at(NODES / "cgroup2-systemd" / "t0", TurnableClock(), node="n")
+    parts.sampler.tick()
+    scrape = parts.scrape
+    blocks = scrape._select((), {})
+    whole = Exposition("compatible", openmetrics=openmetrics).render(blocks)
+    pieces = list(render_pieces(blocks, "compatible", openmetrics=openmetrics))
+    assert len(pieces) > 50
+    assert b"".join(pieces).decode() == whole
+    scrape.large_cells = 0
+    text = b"".join(scrape.read((), openmetrics=openmetrics)).decode()
+    assert text.startswith(whole)
+    assert "nodescope_build_info" in text
+    assert text.endswith("# EOF\n") is openmetrics
+    parts.sampler.stop()
+
+
+def test_what_was_rendered_is_forgotten_when_its_tick_is_over_and_nobody_asks() -> None:
+    scrape = make_scrape()
+    scrape.ring.accept(make_frame(1, {"cpu": OK}))
+    scrape.render((), openmetrics=False)
+    (prepared,) = scrape._prepared.values()
+    scrape.forget()
+    assert "x_cpu 1" in prepared.body
+    scrape.ring.accept(make_frame(2, {"cpu": OK}))
+    scrape.forget()
+    assert prepared.body == ""
+    assert "x_cpu 2" in scrape.render((), openmetrics=False)
+    for _ in range(IDLE_MOST + 1):
+        scrape.forget()
+    assert not scrape._prepared
+    assert "x_cpu 2" in scrape.render((), openmetrics=False)

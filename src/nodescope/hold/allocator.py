@@ -32,12 +32,12 @@ def settle_allocator() -> None:
         libc.mallopt(M_ARENA_MAX, ARENAS)
 
 
-def build_give_back() -> Callable[[], None]:
+def build_trim() -> Callable[[], None]:
     """What gives free memory back to the kernel; some ms on a large heap."""
     libc = find_libc()
 
-    def give_back() -> None:
+    def trim() -> None:
         if libc:
             libc.malloc_trim(0)
 
-    return give_back
+    return trim

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, replace
 from functools import partial
+from itertools import chain, islice
 from typing import Any
 
 from starlette.applications import Starlette
@@ -39,7 +40,7 @@ from nodescope.publish.agent_json import (
 )
 from nodescope.publish.fpga_intake import BODY_BYTES, BODY_SECONDS, parse_event
 from nodescope.publish.live import Live
-from nodescope.publish.scrape import Scrape, accepts_gzip, compress, prefers_openmetrics
+from nodescope.publish.scrape import Scrape, accepts_gzip, compress_pieces, prefers_openmetrics
 from nodescope.publish.self_metrics import SelfMetrics
 from nodescope.serve.body import read_body
 from nodescope.serve.gate import PROBES, Gate, listens_locally, name_hosts
@@ -99,11 +100,15 @@ class Agent:
             return self._node_window(request.query_params, given)
         openmetrics = prefers_openmetrics(request.headers.get("accept", ""))
         sources = tuple(request.query_params.getlist("source"))
-        body = self.scrape.render(sources, openmetrics=openmetrics).encode("utf-8", "replace")
+        pieces = self.scrape.read(sources, openmetrics=openmetrics)
+        first, *more = islice(pieces, 2)
         headers = {"Vary": "Accept, Accept-Encoding"}
-        if len(body) > COMPRESS_BYTES and accepts_gzip(request.headers.get("accept-encoding", "")):
-            body = compress(body)
+        is_long = bool(more) or len(first) > COMPRESS_BYTES
+        if is_long and accepts_gzip(request.headers.get("accept-encoding", "")):
+            body = compress_pieces(chain((first,), more, pieces))
             headers["Content-Encoding"] = "gzip"
+        else:
+            body = b"".join(chain((first,), more, pieces))
         # Set by hand: Starlette would add a second charset to text types.
         headers["Content-Type"] = OPENMETRICS if openmetrics else TEXT
         return Response(body, headers=headers)

@@ -8,7 +8,7 @@ ok; a source that is absent or failed shows nothing but its outcome.
 import threading
 import zlib
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from nodescope.base.block import Block
@@ -18,7 +18,7 @@ from nodescope.base.frame import Outcome
 from nodescope.base.text import hint_nearest
 from nodescope.hold.ring import Ring
 from nodescope.publish.derived import derive_edge
-from nodescope.publish.exposition import Exposition
+from nodescope.publish.exposition import Exposition, count_cells, render_pieces
 from nodescope.publish.self_metrics import SelfMetrics
 from nodescope.serve.prometheus_text import render_families
 
@@ -26,6 +26,10 @@ from nodescope.serve.prometheus_text import render_families
 GROUPS = {"gpu": ("nvidia", "amd", "pod_resources")}
 # Selections kept ready: one per scrape job that asks for its own.
 SELECTIONS = 8
+# Some 1,700 containers: from here on prefixes are made at every scrape.
+LARGE_CELLS = 200_000
+# Two minutes without a scrape, as the memory budget looks every half minute.
+IDLE_MOST = 4
 
 
 @dataclass(slots=True)
@@ -35,6 +39,8 @@ class Prepared:
     exposition: Exposition
     sequence: int = -1
     body: str = ""
+    idle: int = 0
+    """How often `forget` found it unused."""
 
 
 @dataclass(slots=True)
@@ -45,8 +51,34 @@ class Scrape:
     own: SelfMetrics
     clock: Clock
     mode: str
+    large_cells: int = LARGE_CELLS
     _prepared: OrderedDict[tuple[bool, tuple[str, ...]], Prepared] = field(default_factory=OrderedDict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def read(self, sources: tuple[str, ...], *, openmetrics: bool) -> Iterator[bytes]:
+        """The exposition of now in one piece, or, where it is large, in one a family."""
+        newest = self.ring.newest()
+        outcomes = newest.outcomes if newest else {}
+        wanted = expand_sources(sources, tuple(outcomes))
+        blocks = self._select(wanted, outcomes)
+        if count_cells(blocks) <= self.large_cells:
+            yield self.render(sources, openmetrics=openmetrics).encode("utf-8", "replace")
+            return
+        with self._lock:
+            self._prepared.pop((openmetrics, wanted), None)
+        yield from render_pieces(blocks, self.mode, openmetrics=openmetrics)
+        yield self._render_own(sources, outcomes, openmetrics=openmetrics).encode("utf-8", "replace")
+
+    def forget(self) -> None:
+        """Texts of ticks that are over; what nobody asked for lately."""
+        newest = self.ring.newest()
+        with self._lock:
+            for key, prepared in list(self._prepared.items()):
+                prepared.idle += 1
+                if newest is None or prepared.sequence < newest.sequence:
+                    prepared.body, prepared.sequence = "", -1
+                if prepared.idle > IDLE_MOST:
+                    del self._prepared[key]
 
     def render(self, sources: tuple[str, ...], *, openmetrics: bool) -> str:
         """The exposition of now; RequestRejected for a source we do not know."""
@@ -58,11 +90,16 @@ class Scrape:
             if newest is not None and prepared.sequence != newest.sequence:
                 prepared.body = prepared.exposition.render(self._select(wanted, outcomes))
                 prepared.sequence = newest.sequence
+            prepared.idle = 0
             body = prepared.body
-        if not sources:
-            families = self.own.families(outcomes, self.clock.mono_ns())
-            body += render_families(families, openmetrics=openmetrics)
-        return body + ("# EOF\n" if openmetrics else "")
+        return body + self._render_own(sources, outcomes, openmetrics=openmetrics)
+
+    def _render_own(
+        self, sources: tuple[str, ...], outcomes: Mapping[str, Outcome], *, openmetrics: bool
+    ) -> str:
+        """What the agent says about itself, unless single sources are asked for; and the end."""
+        own = self.own.families(outcomes, self.clock.mono_ns()) if not sources else []
+        return render_families(own, openmetrics=openmetrics) + ("# EOF\n" if openmetrics else "")
 
     def _prepare(self, openmetrics: bool, wanted: tuple[str, ...]) -> Prepared:
         key = (openmetrics, wanted)
@@ -96,9 +133,11 @@ def expand_sources(sources: tuple[str, ...], known: tuple[str, ...]) -> tuple[st
     return tuple(sorted({name for source in sources for name in GROUPS.get(source, (source,))}))
 
 
-def compress(body: bytes) -> bytes:
-    """gzip, fast: text of metrics shrinks to a tenth at any level."""
-    return zlib.compress(body, 1, wbits=31)
+def compress_pieces(pieces: Iterable[bytes]) -> bytes:
+    """gzip, fast: text of metrics shrinks to a tenth at any level. One piece at a time is in memory."""
+    packer = zlib.compressobj(1, wbits=31)
+    packed = [packer.compress(piece) for piece in pieces]
+    return b"".join([*packed, packer.flush()])
 
 
 def read_weights(header: str) -> Iterator[tuple[str, list[str], float]]:
