@@ -87,6 +87,9 @@ def test_a_flat_series_shows_every_rise_and_a_finding_has_no_power() -> None:
 
 
 def test_the_sentence_names_the_figure() -> None:
-    assert render_power({SLOPE: 40 * MIB / 3600}, "bytes") == "a steady rise of 40 MiB/h or more would have been found"
+    assert (
+        render_power({SLOPE: 40 * MIB / 3600}, "bytes")
+        == "a steady rise of 40 MiB/h or more would have been found"
+    )
     assert render_power({LONGEST: 1200.0}, "cores") == "no period longer than 20 min could be seen"
     assert render_power({}, "bytes") == ""

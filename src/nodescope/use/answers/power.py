@@ -13,6 +13,7 @@ import numpy as np
 
 from nodescope.base.quantity import render_seconds, render_slope
 from nodescope.use.studies import Series, StudyAnswer, periodicity, trend
+from nodescope.use.studies.forecast.growth_forecast import forecast_growth
 from nodescope.use.studies.maths.period_search import FEWEST_SAMPLES
 from nodescope.use.studies.maths.robust import block_medians
 from nodescope.use.studies.maths.spectrum import FEWEST_CYCLES
@@ -82,8 +83,8 @@ def without_line(heights: FloatArray, places: FloatArray) -> FloatArray:
 
 
 def is_found(places: FloatArray, heights: FloatArray, slope: float) -> bool:
-    line = fit_line(places, heights + slope * places)
-    return line is not None and line.slope > 0 and trend.is_trend(line, float(places[-1]))
+    step_seconds = float(places[-1] - places[0]) / max(len(places) - 1, 1)
+    return trend.is_rise(forecast_growth(heights + slope * places, step_seconds, None))
 
 
 def with_rise(series: Series, stretch: Stretch, slope: float) -> Series:

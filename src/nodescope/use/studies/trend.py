@@ -147,6 +147,10 @@ def rise_of(stretch: Stretch, series: Series) -> Rise | None:
     return Rise(stretch, series, growth, past, verdict)
 
 
+def is_rise(growth: GrowthForecast) -> bool:
+    return growth.rises >= LEAST_CHANCE
+
+
 def verdict_of(growth: GrowthForecast, values: FloatArray, series: Series, stretch: Stretch) -> Verdict:
     if growth.ends >= ENDS:
         return "levels off"

@@ -31,7 +31,7 @@ LEAST_SHARE = 0.01
 
 
 @dataclass(frozen=True, eq=False)
-class Prepared:
+class PreparedShapes:
     """Shapes with equally many columns in one noise: each as an orthonormal base, and how to come back from it."""
 
     noise: Noise
@@ -60,11 +60,11 @@ class Explanation:
 
 
 @cache
-def prepared_shapes(buckets: int) -> tuple[Prepared, ...]:
+def prepared_shapes(buckets: int) -> tuple[PreparedShapes, ...]:
     return tuple(prepare(steady_shapes(), buckets))
 
 
-def prepare(shapes: Iterable[Growth], buckets: int) -> list[Prepared]:
+def prepare(shapes: Iterable[Growth], buckets: int) -> list[PreparedShapes]:
     made = []
     for _, group in groupby(sorted(shapes, key=columns_of), key=columns_of):
         alike = tuple(group)
@@ -78,11 +78,13 @@ def columns_of(shape: Growth) -> int:
     return len(shape.columns)
 
 
-def prepare_in(noise: Noise, shapes: tuple[Growth, ...], columns: FloatArray, plain: FloatArray) -> Prepared:
+def prepare_in(
+    noise: Noise, shapes: tuple[Growth, ...], columns: FloatArray, plain: FloatArray
+) -> PreparedShapes:
     bases, triangles = np.linalg.qr(noise.whitening @ columns)
     sizes = np.log(np.abs(diagonals(triangles) / plain)).sum(axis=1)
     priors = np.array([noise.log_prior + log_prior(shape) for shape in shapes])
-    return Prepared(noise, shapes, priors, bases, np.linalg.inv(triangles), sizes)
+    return PreparedShapes(noise, shapes, priors, bases, np.linalg.inv(triangles), sizes)
 
 
 def diagonals(triangles: FloatArray) -> FloatArray:
@@ -117,7 +119,7 @@ def only_rises(heights: FloatArray) -> bool:
     return float(np.maximum(-steps, 0.0).sum()) < 0.02 * float(np.abs(steps).sum())
 
 
-def unlikely(block: Prepared, rises: bool) -> FloatArray:
+def unlikely(block: PreparedShapes, rises: bool) -> FloatArray:
     """What speaks against each shape where the path only rises."""
     if not rises:
         return np.zeros(len(block.shapes))
@@ -125,7 +127,7 @@ def unlikely(block: Prepared, rises: bool) -> FloatArray:
     return np.array([-np.inf if shape.kind == "flat" else -returns for shape in block.shapes])
 
 
-def log_evidence(block: Prepared, parts: FloatArray, energy: float) -> FloatArray:
+def log_evidence(block: PreparedShapes, parts: FloatArray, energy: float) -> FloatArray:
     """Log marginal likelihood and prior of each shape; parts hold the values along its base."""
     rest = np.maximum(energy - (parts * parts).sum(axis=1), 1e-12 * energy)
     columns = parts.shape[1]
@@ -135,7 +137,7 @@ def log_evidence(block: Prepared, parts: FloatArray, energy: float) -> FloatArra
 
 
 def build_explanation(
-    block: Prepared, row: int, part: FloatArray, energy: float, log_weight: float
+    block: PreparedShapes, row: int, part: FloatArray, energy: float, log_weight: float
 ) -> Explanation:
     rest = max(energy - float(part @ part), 1e-12 * energy)
     variance = rest / (block.bases.shape[1] - len(part))
