@@ -164,3 +164,16 @@ def test_page_cache_that_fills_the_limit_is_not_critical(tmp_path: Path) -> None
         shares = {one["evidence"]["workload"]: one["evidence"]["kept_share"] for one in ranked}
         assert shares == {"cache": pytest.approx(0.12), "full": pytest.approx(0.94)}
         assert all("98 % of its memory limit" in one["sentence"] for one in ranked)
+
+
+def test_of_several_pods_the_one_that_changed_is_named(asker: Asker) -> None:
+    """The figures are of the pod; the question was about the StatefulSet."""
+    answer = asker.ask("analyze_container", container="catalog", study="summary", metric="cpu")
+    told = {one["container"] for one in answer["findings"]}
+    assert told == {f"{one.pod}/app" for one in CATALOG}
+    assert all(one["sentence"].startswith(f'"{one["container"]}"') for one in answer["findings"])
+
+
+def test_the_next_call_keeps_the_span(asker: Asker) -> None:
+    answer = asker.ask("top_containers", by="cpu", from_="-40m", to="-10m")
+    assert (answer["next"]["arguments"]["from"], answer["next"]["arguments"]["to"]) == ("-40m", "-10m")

@@ -157,13 +157,36 @@ def basis(studied: Studied, merged: MergedAnswer) -> str:
 
 
 def render_all(
-    studied: Studied, merged: MergedAnswer, findings: Sequence[Finding]
+    studied: Studied, merged: MergedAnswer, findings: Sequence[Finding], sentences: Sequence[str] = ()
 ) -> tuple[ToolFinding, ...]:
+    """With these sentences where they are given; of a workload with several pods, each with the pod that it is of."""
     seen = studied.seen
-    return tuple(
+    names = name_findings(studied)
+    rendered = [
         render_finding(finding, merged, studied.metric, seen.container, seen.newest_ms)
         for finding in findings
+    ]
+    if sentences:
+        rendered = [replace(one, sentence=text) for one, text in zip(rendered, sentences, strict=True)]
+    if len(seen.container.pods) <= 1:
+        return tuple(rendered)
+    return tuple(
+        replace(one, container=name, sentence=f'"{name}": {one.sentence}')
+        if (name := names.get(id(finding)))
+        else one
+        for finding, one in zip(findings, rendered, strict=True)
     )
+
+
+def name_findings(studied: Studied) -> dict[int, str]:
+    """By the identity of a finding, the pod and container that it was found in."""
+    lives = {life.id: life.name for life in studied.seen.lives}
+    return {
+        id(finding): lives[str(answer.series["id"])]
+        for answer in studied.answers
+        for finding in answer.findings
+        if str(answer.series["id"]) in lives
+    }
 
 
 def render_nothing(
@@ -280,19 +303,18 @@ def render_trend(answer: ToolAnswer, studied: Studied, merged: MergedAnswer) -> 
     """A life that has ended is described in the past tense: its forecast is of a time that is over."""
     ended_ms = studied.seen.lives[-1].first_ms if len(studied.seen.lives) > 1 else 0
     past = [one for one in merged.findings if one.end_at * 1000 < ended_ms]
-    rendered = render_all(studied, merged, merged.findings)
-    found = tuple(
-        replace(one, sentence=render_past(finding, studied))
-        if finding in past and is_growth(finding)
-        else one
-        for finding, one in zip(merged.findings, rendered)
-    )
+    told = [
+        replace(one, sentence=render_past(one, studied)) if one in past and is_growth(one) else one
+        for one in merged.findings
+    ]
+    found = render_all(studied, merged, merged.findings, [one.sentence for one in told])
     if not found:
         return render_other(answer, studied, merged)
     since = ""
     if len(past) == len(merged.findings):
-        since = f" Since its restart at {render_moment(ended_ms)} it has not grown so."
-    headline = f'"{studied.container.name}": {found[0].sentence}{since} ({basis(studied, merged)})'
+        start = "its newest pod started" if len(studied.container.pods) > 1 else "its restart"
+        since = f" Since {start} at {render_moment(ended_ms)} it has not grown so."
+    headline = f"{name_first(studied, found[0])}{since} ({basis(studied, merged)})"
     return replace(answer, headline=headline, findings=found)
 
 
@@ -303,8 +325,15 @@ def render_past(finding: Finding, studied: Studied) -> str:
 def render_other(answer: ToolAnswer, studied: Studied, merged: MergedAnswer) -> ToolAnswer:
     if not merged.findings:
         return render_nothing(answer, studied, merged, NOTHINGS[studied.study])
-    headline = f'"{studied.container.name}": {merged.findings[0].sentence} ({basis(studied, merged)})'
-    return replace(answer, headline=headline, findings=render_all(studied, merged, merged.findings))
+    found = render_all(studied, merged, merged.findings)
+    headline = f"{name_first(studied, found[0])} ({basis(studied, merged)})"
+    return replace(answer, headline=headline, findings=found)
+
+
+def name_first(studied: Studied, finding: ToolFinding) -> str:
+    """Begins with a name: of several pods, the finding's own sentence does."""
+    name = f'"{studied.container.name}"'
+    return finding.sentence if finding.sentence.startswith('"') else f"{name}: {finding.sentence}"
 
 
 def render_correlation(answer: ToolAnswer, studied: Studied, merged: MergedAnswer) -> ToolAnswer:

@@ -153,7 +153,9 @@ def describe_groups(rows: list[RankedRow], parts: Parts, values: Values) -> Tool
         f"{render_use(top.use, first.unit, top.share)}. Of {render_count(len(rows), noun)}, in {span}."
     )
     why = "whether it changed or repeats; summarize_container for all metrics"
-    next_call = suggest_study(top.container, FOLLOW.get(metric, "changepoint"), metric, top.node, why)
+    given = {name: values[name] for name in ("from", "to") if values[name]}
+    study = FOLLOW.get(metric, "changepoint")
+    next_call = suggest_study(top.container, study, metric, top.node, why, **given)
     return replace(answer, headline=headline, status="found", next_call=next_call)
 
 
