@@ -7,20 +7,10 @@ passes. Take it out then.
 
 STORIES: frozenset[str] = frozenset(
     {
-        "most-cpu-among-jobs",
-        "most-cpu-are-jobs",
-        "most-cpu-has-ended",
-        "most-memory",
         "idle-waste",
-        "deploy-doubles-cpu",
-        "scaled-out",
-        "by-deployment",
         "one-of-a-statefulset",
-        "by-cron-job",
-        "restart-doubles-cpu",
         "what-crash-loops",
         "period-7-minutes",
-        "cache-is-not-critical",
         "node-full",
         "rightsize-not-yet",
         "clock-is-ahead",

@@ -70,8 +70,9 @@ class Scene:
 
     def add_node(self, name: str, seconds: int | None = None) -> StoryNode:
         node = StoryNode(name, self.seed, seconds or self.seconds, self.end_ms, story=self.story.name)
-        # Every third node has no access to the Kubernetes API.
+        # Every third node has no access to the Kubernetes API; every second has an older agent.
         node.has_api = self.seed % 3 != 0
+        node.names_workloads = self.seed % 2 == 1
         self.nodes.append(node)
         return node
 

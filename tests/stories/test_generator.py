@@ -81,7 +81,7 @@ FIRST = {
 @pytest.mark.parametrize("name", sorted(FIRST))
 def test_who_uses_the_most_is_beyond_doubt(name: str, *, is_small: bool) -> None:
     """The second has at most nine tenths: no rounding and no noise may change the order."""
-    for seed in (1, 2, 3):
+    for seed in (1, 2):
         scene = Scene(STORIES[name], seed, is_small)
         list(STORIES[name].tell(scene))
         scene.node.settle()
@@ -107,7 +107,7 @@ def settle(name: str, seed: int) -> StoryNode:
 @pytest.mark.parametrize("name", sorted(HURT))
 def test_a_neighbour_hurts_its_victims(name: str) -> None:
     """Each waits for at least 5 % of the time in the worst minutes, and for less than 1 % in the first ones."""
-    for seed in (1, 2, 3):
+    for seed in (1, 2):
         for victim in settle(name, seed).of("checkout"):
             minutes = victim.used[f"pressure_{HURT[name]}"].reshape(-1, 60).mean(axis=1)
             assert np.sort(minutes)[-5:].min() > 0.05
@@ -116,7 +116,7 @@ def test_a_neighbour_hurts_its_victims(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["quiet-hour-quiet", "quiet-hour-busy", "quiet-hour-churn"])
 def test_nobody_waits_in_a_quiet_hour(name: str) -> None:
-    for seed in (1, 2, 3):
+    for seed in (1, 2):
         node = settle(name, seed)
         for what in ("cpu", "io", "memory"):
             assert node.totals[f"pressure_{what}"].reshape(-1, 60).mean(axis=1).max() < 0.02

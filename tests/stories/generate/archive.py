@@ -187,7 +187,7 @@ def list_events(node: StoryNode, clocks: Clocks) -> Iterator[dict[str, Any]]:
 
 
 def events_of(node: StoryNode, clocks: Clocks, life: Life) -> Iterator[dict[str, Any]]:
-    entity = life.entity(has_api=node.has_api)
+    entity = node.describe(life)
     labels = {**dict(entity.labels), **dict(entity.details)}
     base = {"scope": "container", "ids": list(entity.ids), "labels": labels}
     for run in range(len(clocks.runs)):

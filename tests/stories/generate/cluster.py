@@ -15,6 +15,7 @@ import numpy as np
 
 from nodescope.base.block import Floats
 from nodescope.base.entity import Entity
+from nodescope.base.workload import detail_workload, find_workload
 
 MIB = 2.0**20
 GIB = 2.0**30
@@ -85,8 +86,12 @@ class Life:
         work = self.workload
         return "BestEffort" if math.isinf(work.cpu_limit) and math.isinf(work.memory_limit) else "Burstable"
 
-    def entity(self, *, has_api: bool) -> Entity:
-        """Without the Kubernetes API neither image nor owner is known, as the agent has it."""
+    def entity(self, node: str, *, has_api: bool, names_workloads: bool) -> Entity:
+        """
+        As the agent has it: without the Kubernetes API neither image nor owner is known.
+
+        An agent of an earlier version does not name workloads.
+        """
         path = f"/kubepods.slice/kubepods-pod{self.uid}.slice/cri-containerd-{self.container_id}.scope"
         labels = (
             ("namespace", self.workload.namespace),
@@ -107,7 +112,21 @@ class Life:
             details += (("restarts", str(self.restarts)), ("owner", self.owner), ("labels", app))
             asked = {"cpu_request": self.workload.cpu_request, "memory_request": self.workload.memory_request}
             details += tuple((name, f"{value:.15g}") for name, value in asked.items() if value)
+        if names_workloads:
+            details += self._workload(node, has_api=has_api)
         return Entity("container", (self.container_id,), labels, details)
+
+    def _workload(self, node: str, *, has_api: bool) -> tuple[tuple[str, str], ...]:
+        known = find_workload(
+            namespace=self.workload.namespace,
+            pod=self.pod,
+            container=self.workload.name,
+            image=self.image if has_api else "",
+            node=node,
+            owner=self.owner if has_api else "",
+            container_id=self.container_id,
+        )
+        return detail_workload(known)
 
 
 def name_pod(random: Random, work: Workload, ordinal: int, template: str, at_minute: int) -> tuple[str, str]:

@@ -28,6 +28,7 @@ from tests.stories.generate.cluster import (
 from tests.stories.generate.noise import Noise, choose_noise, wobble
 
 from nodescope.base.block import Floats
+from nodescope.base.entity import Entity
 
 FIRST_VERSION = "1.4.2"
 # What the kernel and the kubelet themselves hold.
@@ -63,6 +64,8 @@ class StoryNode:
     has_pressure: bool = True
     """False: the kernel was booted with psi=0."""
     has_api: bool = True
+    names_workloads: bool = True
+    """False: its agent is of a version that did not."""
     ahead_ms: int = 0
     """How much its clock is ahead of the right time."""
     story: str = ""
@@ -80,6 +83,9 @@ class StoryNode:
     def start_ms(self) -> int:
         """By its own clock, as all times of its archive."""
         return self.end_ms + self.ahead_ms - self.seconds * 1000
+
+    def describe(self, life: Life) -> Entity:
+        return life.entity(self.name, has_api=self.has_api, names_workloads=self.names_workloads)
 
     def at(self, second: float) -> float:
         """Epoch seconds by its own clock."""

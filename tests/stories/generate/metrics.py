@@ -159,7 +159,7 @@ def container_table(node: StoryNode, life: Life) -> Table:
         "io.pressure.some.total": count(used["pressure_io"] * MICROSECONDS, older * 1e7),
         "pids.current": np.full(many, 8.0 + len(work.name)),
     }
-    return Table(life.entity(has_api=node.has_api), life.start, join(CONTAINER, values))
+    return Table(node.describe(life), life.start, join(CONTAINER, values))
 
 
 def pod_tables(node: StoryNode) -> Iterator[Table]:
