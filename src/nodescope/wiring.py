@@ -239,7 +239,7 @@ def build_parts(
     labels = tuple(parse_label(text) for text in settings.label)
     own = SelfMetrics(sampler.counters, ring, obituaries, labels)
     scrape = Scrape(ring, own, clock, settings.names)
-    memory = build_memory_budget(settings, ring, scrape, context.live_containers)
+    memory = build_memory_budget(settings, ring, scrape, context)
     sampler.connect(memory)
     own.memory = memory.status
     run_id = uuid.uuid4().hex[:12]
@@ -269,15 +269,17 @@ def build_parts(
     return Parts(node, loaded, clock, context, ring, sampler, own, scrape, agent, run_id, annotator=annotator)
 
 
-def build_memory_budget(settings: Settings, ring: Ring, scrape: Scrape, live: LiveContainers) -> MemoryBudget:
-    trim = build_trim()
+def build_memory_budget(settings: Settings, ring: Ring, scrape: Scrape, context: Context) -> MemoryBudget:
+    live, trim = context.live_containers, build_trim()
 
     def give_back() -> None:
         scrape.forget()
         trim()
 
+    # The memory of whoever looks at a captured node is not the node's affair.
+    read_resident = (lambda: 0.0) if context.root.is_fixture else read_resident_bytes
     return MemoryBudget(
-        ring, settings.memory_bytes, read_resident_bytes, give_back, lambda: len(live.members), live.limit
+        ring, settings.memory_bytes, read_resident, give_back, lambda: len(live.members), live.limit
     )
 
 

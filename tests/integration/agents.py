@@ -199,8 +199,8 @@ class TurnableClock:
 
 
 def make_parts(clock: Any = None, **settings: Any) -> Parts:
-    """The agent, connected but not started."""
-    return build_parts(load_settings(settings, {}, {}), clock)
+    """The agent, connected but not started; the memory of this process is not the agent's."""
+    return build_parts(load_settings({"memory_bytes": "1TiB", **settings}, {}, {}), clock)
 
 
 def plant(parts: Parts, *sources: MakeBatchSource | MakeCallSource) -> None:

@@ -13,8 +13,11 @@ from nodescope.commands.text.terminal import render_table
 from nodescope.keep.label_columns import LABELS
 from nodescope.serve.json_text import render_json
 from nodescope.use.answers.containers import ContainerAmbiguous, ContainerUnknown, Life
+from nodescope.use.answers.events import list_unmeasured
 from nodescope.use.answers.workloads import find_target
 
+# Instead of when it was last seen.
+UNMEASURED = "too short to measure"
 EXAMPLE = """example:
   nodescope containers ~/.local/state/nodescope
   nodescope containers demo --json | python3 -m json.tool
@@ -30,25 +33,27 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     view = open_view(options.path)
     found = sorted(view.lives(), key=lambda one: (one.namespace, one.pod, one.first_ms))
+    short = list_unmeasured(view)
     if options.json:
-        sys.stdout.buffer.write(render_json([to_json(one) for one in found]) + b"\n")
+        unmeasured = [{**to_json(life), "facts": dict(end.facts)} for life, end in short]
+        sys.stdout.buffer.write(render_json([*map(to_json, found), *unmeasured]) + b"\n")
         return 0
-    rows = [
-        (
-            one.id[:12] if one.scope == "container" else "-",
-            one.namespace or "-",
-            one.pod or "-",
-            one.container_name or "-",
-            render_workload(one),
-            one.qos_class or "-",
-            render_moment(one.first_ms),
-            render_moment(one.last_ms),
-        )
-        for one in found
-    ]
+    rows = [(*name_columns(one), render_moment(one.first_ms), render_moment(one.last_ms)) for one in found]
+    rows += [(*name_columns(one), render_moment(end.at_ms), UNMEASURED) for one, end in short]
     head = ("container", "namespace", "pod", "name", "workload", "qos", "first seen", "last seen")
     sys.stdout.write(render_table(head, rows))
     return 0
+
+
+def name_columns(life: Life) -> tuple[str, ...]:
+    return (
+        life.id[:12] if life.scope == "container" else "-",
+        life.namespace or "-",
+        life.pod or "-",
+        life.container_name or "-",
+        render_workload(life),
+        life.qos_class or "-",
+    )
 
 
 def render_workload(life: Life) -> str:

@@ -7,6 +7,7 @@ from nodescope.base.quantity import render_bytes, render_seconds
 from nodescope.base.time_range import TimeRange, render_time
 from nodescope.read.query.events import Happening, read_events
 from nodescope.read.series_name import id_of, name_of
+from nodescope.use.answers.containers import Life, make_life
 from nodescope.use.answers.snapshots import ServedNode, View
 
 # Events in one answer.
@@ -78,10 +79,21 @@ def render_sentence(happening: Happening) -> str:
         of = f" of {render_bytes(float(limit))}" if isinstance(limit, (int, float)) and limit < 2**60 else ""
         return f"{name} was killed for memory at {at}{after}; its limit{of} was reached."
     if happening.kind == "exit":
-        return f"{name} ended at {at}{after}."
+        short = " It was too short to measure." if "unmeasured" in facts else ""
+        return f"{name} ended at {at}{after}.{short}"
     if happening.kind == "restart":
         return f"{name} was started again at {at}."
     return f"{name} started at {at}."
+
+
+def list_unmeasured(view: View) -> list[tuple[Life, Happening]]:
+    """Containers that came and went between two ticks, each with its end: no sample tells of them."""
+    return [
+        (make_life(one.subject, node.name), one)
+        for node in view.nodes
+        for one in read_events(node.catalog, kinds=("exit", "oom"), tail=node.tail)
+        if "unmeasured" in one.facts and one.subject.label("l_scope") == "container"
+    ]
 
 
 def ends_by_id(nodes: Sequence[ServedNode]) -> dict[str, str]:

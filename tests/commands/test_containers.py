@@ -1,0 +1,75 @@
+"""`nodescope containers`: who is in a data folder, with those that no row tells of."""
+
+import argparse
+import json
+from pathlib import Path
+
+import pytest
+from tests.keep.frames import SECOND_NS, START_NS, A, frame_at, write_log
+
+from nodescope.base.entity import Entity
+from nodescope.base.frame import Event
+from nodescope.collect.sources.container.facts import TOO_SHORT
+from nodescope.commands import containers
+from nodescope.keep.convert import convert_all
+from nodescope.keep.disk import Disk
+from nodescope.keep.folder import DataFolder
+from nodescope.read.files.catalog import read_catalog
+from nodescope.read.query.events import read_events
+from nodescope.use.answers.events import render_sentence
+
+SHORT = Entity(
+    "container",
+    ("f" * 64, ""),
+    (("namespace", "jobs"), ("pod", "crash-1"), ("container", "main"), ("image", ""), ("id", "/kubepods/x")),
+    (("container_id", "f" * 64), ("qos", "BestEffort")),
+)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> DataFolder:
+    """A runs; a container of another pod comes and goes between ticks 2 and 3."""
+    facts: dict[str, float | str] = {"lifetime_seconds": 0.1, "last_look": "none", "unmeasured": TOO_SHORT}
+    labels = (*SHORT.labels, *SHORT.details)
+    at_ns = START_NS + 3 * SECOND_NS
+    events = (
+        Event("start", at_ns, "container", SHORT.ids, SHORT.labels),
+        Event("exit", at_ns, "container", SHORT.ids, labels, facts),
+        Event("exit", at_ns, "container", A.ids, A.labels, {"lifetime_seconds": 3.0}),
+    )
+    made = DataFolder(tmp_path)
+    write_log(
+        made, [frame_at(number, events=events if number == 3 else ()) for number in range(6)], segment=1
+    )
+    convert_all(Disk(), made)
+    return made
+
+
+def ask(folder: DataFolder, *, is_json: bool) -> int:
+    return containers.run(argparse.Namespace(path=[folder.path], json=is_json))
+
+
+def test_a_container_too_short_to_measure_is_listed_as_such(
+    folder: DataFolder, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert ask(folder, is_json=False) == 0
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if "crash-1" in line]
+    assert line.split()[:4] == ["f" * 12, "jobs", "crash-1", "main"]
+    assert "BestEffort" in line
+    assert line.endswith("too short to measure")
+
+
+def test_its_facts_are_in_the_json(folder: DataFolder, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
+    assert ask(folder, is_json=True) == 0
+    listed = json.loads(capsysbinary.readouterr().out)
+    (short,) = [one for one in listed if one.get("facts")]
+    assert short["container_id"] == "f" * 64
+    assert short["facts"]["lifetime_seconds"] == 0.1
+    assert sum(one["container_id"] == A.ids[0] for one in listed) == 1
+
+
+def test_the_sentence_of_its_end_says_so(folder: DataFolder) -> None:
+    ends = read_events(read_catalog([folder.path]), kinds=["exit"])
+    said = {one.subject.label("l_container_id"): render_sentence(one) for one in ends}
+    assert said["f" * 64].endswith("after 0.1 s. It was too short to measure.")
+    assert "too short" not in said[A.ids[0]]

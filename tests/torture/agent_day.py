@@ -1,0 +1,105 @@
+"""
+A day of the agent in minutes: 100 containers, scraped, with churn; what its memory, descriptors and threads do.
+
+`run(scale)` ticks the real agent's parts over real cgroups on a clock that is
+turned by hand: scale 1.0 is 86,400 ticks. Every tenth tick one container goes and
+another comes, every fifteenth is scraped over HTTP, as Prometheus does.
+"""
+
+import os
+import threading
+import time
+from dataclasses import dataclass, field
+
+import httpx
+import numpy as np
+from tests.cgroups import Cgroups, Group
+from tests.integration.agents import TurnableClock, make_parts, serving, tick
+from tests.torture.cgroup_fuzzer import TortureRow
+
+from nodescope.publish.self_metrics import read_resident_bytes
+from nodescope.wiring import settle_process
+
+TICKS = 86_400
+HOUR_TICKS = 3600
+CONTAINERS = 100
+CHURN_TICKS = 10
+SCRAPE_TICKS = 15
+LOOK_TICKS = 300
+MIB = 2**20
+# After the first hour: obituaries, ring and caches have their size by then.
+SLOPE_MIB_PER_HOUR = 0.1
+
+
+@dataclass
+class Course:
+    """What was seen, look by look."""
+
+    ticks: list[int] = field(default_factory=list)
+    resident: list[float] = field(default_factory=list)
+    descriptors: list[int] = field(default_factory=list)
+    threads: list[int] = field(default_factory=list)
+
+    def look(self, number: int) -> None:
+        self.ticks.append(number)
+        self.resident.append(read_resident_bytes() / MIB)
+        self.descriptors.append(len(os.listdir("/proc/self/fd")))
+        self.threads.append(threading.active_count())
+
+    def slope(self) -> float:
+        """MiB an hour, by least squares over what came after the first hour."""
+        late = [
+            place for place, number in enumerate(self.ticks) if number >= min(HOUR_TICKS, self.ticks[-1] // 3)
+        ]
+        hours = np.array([self.ticks[place] / HOUR_TICKS for place in late])
+        resident = np.array([self.resident[place] for place in late])
+        return float(np.polyfit(hours, resident, 1)[0])
+
+    def growth(self, values: list[int]) -> int:
+        """The second half's most above the first half's."""
+        half = len(values) // 2
+        return max(values[half:]) - max(values[:half])
+
+
+def run(scale: float = 1.0, seconds: float = 7200.0) -> list[TortureRow]:
+    deadline = time.monotonic() + seconds
+    ticks = max(4 * LOOK_TICKS, int(TICKS * scale))
+    course = Course()
+    with Cgroups() as cgroups:
+        groups = [cgroups.container() for _ in range(CONTAINERS)]
+        parts = make_parts(TurnableClock())
+        settle_process()
+        with serving(parts) as client:
+            try:
+                for number in range(ticks):
+                    tick(parts, 1)
+                    live(cgroups, groups, client, number)
+                    if number % LOOK_TICKS == 0:
+                        course.look(number)
+                    if time.monotonic() > deadline:
+                        break
+            finally:
+                parts.sampler.stop()
+    hours = course.ticks[-1] / HOUR_TICKS
+    remark = f"{hours:.1f} h, {course.resident[0]:.0f} to {course.resident[-1]:.0f} MiB"
+    return [
+        TortureRow("a day: memory, MiB an hour after the first", course.slope(), SLOPE_MIB_PER_HOUR, remark),
+        TortureRow("a day: descriptors more in the second half", course.growth(course.descriptors), 0),
+        TortureRow("a day: threads more in the second half", course.growth(course.threads), 0),
+    ]
+
+
+def live(cgroups: Cgroups, groups: list[Group], client: httpx.Client, number: int) -> None:
+    """What happens on the node in one second."""
+    if number % CHURN_TICKS == 0:
+        cgroups.remove(groups.pop(0))
+        groups.append(cgroups.container())
+    if number % SCRAPE_TICKS == 0:
+        client.get("/metrics").raise_for_status()
+
+
+if __name__ == "__main__":
+    for row in run():
+        print(
+            f"{row.what:50} {row.value:8.3f} <= {row.most:g}  {'yes' if row.is_met else 'NO'}  {row.remark}"
+        )
