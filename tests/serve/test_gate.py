@@ -9,15 +9,22 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from nodescope.base.errors import RequestRejected
-from nodescope.serve.body import BodyTooLarge, read_body
-from nodescope.serve.gate import PROBES, Gate, is_local, parse_host
+from nodescope.serve.body import BodiesTooMany, BodyTooLarge, HeldBytes, read_body
+from nodescope.serve.gate import PROBES, Gate, is_local, name_hosts, parse_host
 
 
-def ask(gate: Gate, path: str, host: str = "localhost", **headers: str) -> httpx.Response:
+def ask(
+    gate: Gate,
+    path: str,
+    host: str = "localhost",
+    method: str = "GET",
+    scheme: str = "http",
+    **headers: str,
+) -> httpx.Response:
     async def talk() -> httpx.Response:
         transport = httpx.ASGITransport(app=gate)
-        async with httpx.AsyncClient(transport=transport, base_url=f"http://{host}") as client:
-            return await client.get(path, headers=headers)
+        async with httpx.AsyncClient(transport=transport, base_url=f"{scheme}://{host}") as client:
+            return await client.request(method, path, headers=headers)
 
     return asyncio.run(talk())
 
@@ -61,6 +68,50 @@ def test_on_loopback_only_its_names_are_answered() -> None:
         assert ask(gate, "/", host=name).text == "in", name
     for name in ("evil.example", "localhost.evil.example", "10.0.0.1"):
         assert ask(gate, "/", host=name).status_code == 421, name
+
+
+OTHER_SITE = {"Sec-Fetch-Site": "cross-site"}
+FOLLOWED = {**OTHER_SITE, "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}
+
+
+@pytest.mark.parametrize(
+    ("method", "headers", "status"),
+    [
+        ("GET", {}, 200),
+        ("POST", {}, 200),
+        ("POST", {"Sec-Fetch-Site": "same-origin", "Origin": "http://localhost"}, 200),
+        ("POST", {"Origin": "http://localhost:80"}, 200),
+        ("GET", {"Sec-Fetch-Site": "none"}, 200),
+        ("GET", FOLLOWED, 200),
+        ("POST", FOLLOWED, 403),
+        ("GET", OTHER_SITE, 403),
+        ("GET", {"Sec-Fetch-Site": "same-site"}, 403),
+        ("GET", {**OTHER_SITE, "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "iframe"}, 403),
+        ("POST", {"Origin": "http://evil.example"}, 403),
+        ("POST", {"Origin": "null"}, 403),
+        ("POST", {"Origin": "http://localhost:9999"}, 403),
+    ],
+)
+def test_a_page_of_another_site_is_refused(method: str, headers: dict[str, str], status: int) -> None:
+    """Neither its forms nor its pictures; a link that somebody follows is a visit."""
+    assert ask(Gate(answer), "/fpga/events", method=method, **headers).status_code == status
+    assert ask(Gate(answer, same_origin=False), "/", method=method, **headers).status_code == 200
+
+
+def test_the_names_of_a_server_follow_its_addresses() -> None:
+    """On loopback its own alone; elsewhere all, unless some are named: then these, and plain addresses."""
+    assert name_hosts(["127.0.0.1:9100", "[::1]:9100"], []) == frozenset()
+    assert name_hosts(["127.0.0.1:9100", "0.0.0.0:8000"], []) is None
+    assert name_hosts([":9100"], []) is None
+    named = Gate(answer, hosts=name_hosts(["0.0.0.0:9100"], ["Node.example"]), any_address=True)
+    for host, status in (("node.example", 200), ("10.0.0.1:9100", 200), ("evil.example", 421)):
+        assert ask(named, "/", host=host).status_code == status, host
+
+
+def test_under_tls_the_cookie_is_for_tls_alone() -> None:
+    gate = Gate(answer, admit, cookie="c")
+    assert "Secure" in ask(gate, "/?token=right", scheme="https").headers["set-cookie"].split("; ")
+    assert "Secure" not in ask(gate, "/?token=right").headers["set-cookie"].split("; ")
 
 
 def test_a_browser_exchanges_the_token_for_a_cookie() -> None:
@@ -133,3 +184,18 @@ def test_a_body_that_ends_early_or_never_is_refused() -> None:
         read(part(b"a", True), {"type": "http.disconnect"})
     with pytest.raises(RequestRejected, match=r"did not arrive within 0\.01 s"):
         read(part(b"a", True))
+
+
+def test_bodies_are_bounded_in_sum_and_for_each_address() -> None:
+    """Counted as they come, and given back when the body is read or refused."""
+    held = HeldBytes(10, 6)
+    held.take("a", 6)
+    with pytest.raises(BodiesTooMany) as caught:
+        held.take("a", 1)
+    assert caught.value.status == 503
+    held.take("b", 4)
+    with pytest.raises(BodiesTooMany):
+        held.take("c", 1)
+    held.give("a", 6)
+    held.take("c", 6)
+    assert held.total == 10

@@ -1,5 +1,5 @@
 """
-Hostile connections against a real agent with TLS: python -m tests.torture.connections [SCALE].
+Hostile connections against a real agent with TLS: python -m tests.torture.connections [SCALE [SECONDS]].
 
 Scale 1 is ten thousand connections for ten minutes. They are silent, send their
 hello or their request byte by byte, stop in the middle of the handshake, or ask
@@ -41,6 +41,8 @@ AFTER_SECONDS = 15.0
 MEGABYTE = 2**20
 SCRAPE_SECONDS = 1.0
 PROBE_SECONDS = 3.0
+# As the crowd asks them.
+ASKED = ("/metrics", "/live?since=x-1", "/status")
 SCRAPER = "127.0.9.1"
 PROBER = "127.0.9.2"
 
@@ -168,6 +170,21 @@ def keep_asking(target: Target, measured: Measured, ended: threading.Event) -> l
     return threads
 
 
+def warm_up(target: Target) -> None:
+    """A used agent: every answer that the crowd asks for was made before, several at a time."""
+
+    def ask_all() -> None:
+        for _ in range(5):
+            for path in ASKED:
+                target.scrape(path)
+
+    threads = [threading.Thread(target=ask_all) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
 def attack(target: Target, count: int, seconds: float) -> dict[str, object]:
     words = [str(target.port), str(count), str(seconds), str(PACE), "tls"]
     done = subprocess.run(
@@ -182,12 +199,13 @@ def attack(target: Target, count: int, seconds: float) -> dict[str, object]:
     return found
 
 
-def run(scale: float = 1.0) -> list[TortureRow]:
+def run(scale: float = 1.0, seconds: float | None = None) -> list[TortureRow]:
     """Scale 1: ten thousand connections for ten minutes; at least a hundred for ten seconds."""
-    count, seconds = max(100, round(CONNECTIONS * scale)), max(10.0, SECONDS * scale)
+    count, seconds = max(100, round(CONNECTIONS * scale)), seconds or max(10.0, SECONDS * scale)
     measured, calm, ended = Measured(), Measured(), threading.Event()
     with running_target() as target:
         calm_end = threading.Event()
+        warm_up(target)
         threads = keep_asking(target, calm, calm_end)
         time.sleep(CALM_SECONDS)
         calm_end.set()
@@ -231,5 +249,6 @@ def run(scale: float = 1.0) -> list[TortureRow]:
 
 
 if __name__ == "__main__":
-    for row in run(float(sys.argv[1]) if len(sys.argv) > 1 else 1.0):
+    given = [float(word) for word in sys.argv[1:]]
+    for row in run(*given):
         sys.stdout.write(f"{row.render()}\n")

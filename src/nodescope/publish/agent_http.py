@@ -300,15 +300,16 @@ class AgentApp:
             await self._work(scope, receive, send)
 
     async def _work(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """The turn ends before the answer is sent: who does not read it holds none."""
+        """The turn ends when the answer is in the connection's buffer: who does not read it holds none."""
         try:
             async with self._turns.take() as end_turn:
                 if HAS_LEFT in scope and scope[HAS_LEFT]():
                     return
 
                 async def send_without(message: Message) -> None:
-                    end_turn()
                     await send(message)
+                    if message["type"] == "http.response.body":
+                        end_turn()
 
                 await self._app(scope, receive, send_without)
         except TurnMissed as error:

@@ -22,11 +22,11 @@ WAITING_EACH = 128
 CONNECTIONS = 100
 CONNECTIONS_EACH = 64
 # TLS handshakes under way at once.
-HANDSHAKES = 32
+HANDSHAKES = 16
 # Bytes of answers that wait for their readers; above it no further answer is made ...
-UNREAD_BYTES = 4 * 2**20
+UNREAD_BYTES = 2 * 2**20
 # ... but for an address that has none waiting and reads what it asks for.
-UNREAD_BYTES_MOST = 8 * 2**20
+UNREAD_BYTES_MOST = 6 * 2**20
 # A reader that took nothing for so long gives way where others wait for the room.
 GRACE_SECONDS = 0.5
 
