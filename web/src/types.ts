@@ -14,18 +14,12 @@ export interface ContainerJson {
   qos_class: string | null;
   node: string;
   image: string | null;
-  workload: string;
-  workload_kind: string;
-  workload_known_by: string;
-  cpu_request: number | null;
-  memory_request: number | null;
   labels: Record<string, string>;
   restarts: number;
   first_seen: number;
   last_seen: number;
   state: "running" | "exited" | "oom_killed";
   value: number | null;
-  over_span: number | null;
   last: number | null;
   max: number | null;
   spark: (number | null)[];
@@ -168,7 +162,6 @@ export interface InstanceJson {
   agent: string | null;
   cores: number | null;
   memory_bytes: number | null;
-  sizes: NodeSizeJson[];
   containers: number;
   limit: LimitsJson;
   problems: ProblemJson[];
@@ -218,13 +211,44 @@ export interface NodeIncidentsJson {
 
 export interface NodeNeedsJson { node: string; from: number; to: number; needs: ContainerNeedJson[]; unseen: string[] }
 
-/** What one node has. */
-export interface NodeSizeJson { node: string; cores: number | null; memory_bytes: number | null }
+/** One study over all workloads of one node, the weightiest first. */
+export interface NodeScanJson {
+  node: string;
+  study: string;
+  metric: string;
+  from: number;
+  to: number;
+  workloads: number;
+  studied: number;
+  rows: ScanRowJson[];
+  unseen: string[];
+}
 
 /** A file that is not served, or a tail that could not be had. */
 export interface ProblemJson { file: string; reason: string }
 
 export interface RightsizeJson { sentence: string; advice: SizeAdviceJson[]; nodes: NodeNeedsJson[] }
+
+export interface ScanJson { sentence: string; nodes: NodeScanJson[] }
+
+/** What a study found in one workload. */
+export interface ScanRowJson {
+  node: string;
+  workload: string;
+  container: string;
+  kind: string;
+  sentence: string;
+  unit: string;
+  confidence: number | null;
+  magnitude: number | null;
+  before: number | null;
+  after: number | null;
+  weight: number | null;
+  from: number;
+  to: number;
+  samples: number;
+  told: string;
+}
 
 export interface SeriesJson {
   id: string;
@@ -278,7 +302,6 @@ export interface StudyResultJson {
   reason: string | null;
   sentence: string;
   findings: FindingJson[];
-  power?: Record<string, number>;
 }
 
 export interface StudyRowJson { id: string; title: string; help: string }
@@ -310,27 +333,3 @@ export interface TimeseriesJson {
   series: SeriesJson[];
   missing: MissingJson[];
 }
-
-/** All pods of a workload on one node, over the range. */
-export interface WorkloadJson {
-  name: string;
-  namespace: string | null;
-  kind: string;
-  known_by: string;
-  node: string;
-  images: string[];
-  containers: string[];
-  pods: number;
-  lives: number;
-  restarts: number;
-  over_span: number | null;
-  mean: number | null;
-  per_pod: number | null;
-  min: number | null;
-  max: number | null;
-  there_share: number;
-  share_of_node: number | null;
-  sentence: string;
-}
-
-export interface WorkloadsJson { workloads: WorkloadJson[]; metric: string; unit: string; from: number; to: number }

@@ -16,6 +16,7 @@ from nodescope.use.studies.csv_series import SeriesRefused, read_series
 
 EXAMPLE = """example:
   nodescope study trend ~/.local/state/nodescope --container api --metric memory --from -1h
+  nodescope study trend ~/.local/state/nodescope --all --metric memory
   nodescope study changepoint requests.csv
   nodescope study periodicity *.csv --json
 
@@ -31,6 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "paths", metavar="PATH", nargs="+", type=Path, help="a data folder or Parquet files, or CSV files"
     )
     add_containers(parser)
+    parser.add_argument("--all", action="store_true", help="over all workloads: those in which it finds most")
     parser.add_argument("--metric", metavar="M", help="plain or raw name, for a data folder")
     add_span(parser)
     parser.add_argument(
@@ -47,9 +49,11 @@ def run(options: argparse.Namespace) -> int:
     if options.name not in STUDIES:
         raise SettingsRejected(render_unknown("study", options.name, STUDIES))
     if is_archive(options.paths):
-        return study_archive(options)
-    if options.container or options.metric:
-        raise SettingsRejected("--container and --metric are for a data folder; a CSV file is one series")
+        return scan_archive(options) if options.all else study_archive(options)
+    if options.container or options.metric or options.all:
+        raise SettingsRejected(
+            "--container, --metric and --all are for a data folder; a CSV file is one series"
+        )
     return study_files(options)
 
 
@@ -76,6 +80,33 @@ def study_archive(options: argparse.Namespace) -> int:
             f'no sample of "{options.metric}" in this range; nodescope metrics lists what there is'
         )
     print_answers(options, findings.study_each(options.name, found))
+    return 0
+
+
+def scan_archive(options: argparse.Namespace) -> int:
+    """One study over all workloads: the sentence, then a line for each that stands out."""
+    from nodescope.serve.json_text import render_json
+    from nodescope.use.answers.scanning.json_form import render_scans
+    from nodescope.use.answers.scanning.scan import (
+        USUAL_METRIC,
+        merge_rows,
+        render_row,
+        render_scan,
+        scan_nodes,
+    )
+
+    if options.container:
+        raise SettingsRejected("--all looks at every workload; leave out --container")
+    view = open_view(options.paths)
+    metric = options.metric or USUAL_METRIC.get(options.name, "cpu")
+    check_metric(view, metric)
+    found = scan_nodes(view, options.name, metric, choose_span(view, options, options.paths))
+    if options.json:
+        sys.stdout.buffer.write(render_json(render_scans(found)) + b"\n")
+        return 0
+    lines = [render_scan(found), *(f"  {render_row(row)}" for row in merge_rows(found)[1:])]
+    lines += [f"Not looked at: {line}." for one in found for line in one.unseen]
+    sys.stdout.writelines(f"{line}\n" for line in lines)
     return 0
 
 

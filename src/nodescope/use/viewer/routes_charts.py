@@ -13,6 +13,8 @@ from nodescope.use.answers.incidents.json_form import render_incidents
 from nodescope.use.answers.overview import read_overview
 from nodescope.use.answers.rightsizing.json_form import render_sizes
 from nodescope.use.answers.rightsizing.measure import read_needs
+from nodescope.use.answers.scanning.json_form import render_scans
+from nodescope.use.answers.scanning.scan import scan_nodes
 from nodescope.use.answers.timeseries import TimeseriesRequest, read_timeseries
 from nodescope.use.answers.wire import (
     EVENTS,
@@ -122,6 +124,14 @@ async def rightsize(answer: Answer, *, containers: Words) -> Response:
         lives = question.choose(containers)
         ids = None if lives is None else {life.id for life in lives}
         return render_sizes(read_needs(question.view, question.span, ids, question.check))
+
+    return await answer(make)
+
+
+@router.get("/api/scan/{study}", response_model=shapes.ScanJson, responses=NOT_MODIFIED)
+async def scan(answer: Answer, study: str, *, metric: MetricName = "cpu") -> Response:
+    def make(question: ViewerRequest) -> Json:
+        return render_scans(scan_nodes(question.view, study, metric, question.span, question.check))
 
     return await answer(make)
 

@@ -419,6 +419,45 @@ class RightsizeJson(BaseModel):
     nodes: list[NodeNeedsJson]
 
 
+class ScanRowJson(BaseModel):
+    """What a study found in one workload."""
+
+    node: str
+    workload: str
+    container: str
+    kind: str
+    sentence: str
+    unit: str
+    confidence: float | None
+    magnitude: float | None
+    before: float | None
+    after: float | None
+    weight: float | None
+    from_: float = Field(alias="from")
+    to: float
+    samples: int
+    told: str
+
+
+class NodeScanJson(BaseModel):
+    """One study over all workloads of one node, the weightiest first."""
+
+    node: str
+    study: str
+    metric: str
+    from_: float = Field(alias="from")
+    to: float
+    workloads: int
+    studied: int
+    rows: list[ScanRowJson]
+    unseen: list[str]
+
+
+class ScanJson(BaseModel):
+    sentence: str
+    nodes: list[NodeScanJson]
+
+
 class LivePointsJson(BaseModel):
     """The data of a `points` event: by metric, then by series, the values that are new."""
 

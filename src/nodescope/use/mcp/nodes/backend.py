@@ -20,6 +20,7 @@ from nodescope.use.answers.levels import Device, Levels, derive_level
 from nodescope.use.answers.metrics import MetricRow
 from nodescope.use.answers.overview import About
 from nodescope.use.answers.rightsizing.need import NodeNeeds
+from nodescope.use.answers.scanning.scan import NodeScan
 from nodescope.use.answers.timeseries import SERIES_MOST, Timeseries
 from nodescope.use.studies import StudyAnswer, correlation
 
@@ -62,6 +63,10 @@ class Backend(Protocol):
 
     def read_incidents(self, span: TimeRange, ids: Sequence[str] | None) -> IncidentList | None:
         """Of the whole node, or of the workload that these lives are of; None where it was not there."""
+        ...
+
+    def scan(self, study: str, metric: str, span: TimeRange) -> NodeScan:
+        """One study over all workloads."""
         ...
 
     def read_needs(self, span: TimeRange, ids: Sequence[str] | None) -> NodeNeeds:

@@ -21,6 +21,8 @@ from nodescope.use.answers.ranking import list_busiest
 from nodescope.use.answers.rightsizing.json_form import rename_needs
 from nodescope.use.answers.rightsizing.measure import read_needs
 from nodescope.use.answers.rightsizing.need import NodeNeeds
+from nodescope.use.answers.scanning.json_form import rename_scan
+from nodescope.use.answers.scanning.scan import NodeScan, scan_nodes
 from nodescope.use.answers.snapshots import NodeFolders, ServedNode, View
 from nodescope.use.answers.timeseries import Timeseries, TimeseriesRequest, read_timeseries
 from nodescope.use.mcp.nodes.backend import clean_about, clean_lives, clean_metric
@@ -107,6 +109,9 @@ class LocalNode:
     def read_incidents(self, span: TimeRange, ids: Sequence[str] | None) -> IncidentList | None:
         found = list_incidents(self._view(), span, None if ids is None else set(ids), check_stopped)
         return rename_node(found[0], self._node) if found else None
+
+    def scan(self, study: str, metric: str, span: TimeRange) -> NodeScan:
+        return rename_scan(scan_nodes(self._view(), study, metric, span, check_stopped)[0], self._node)
 
     def read_needs(self, span: TimeRange, ids: Sequence[str] | None) -> NodeNeeds:
         found = read_needs(self._view(), span, None if ids is None else set(ids), check_stopped)

@@ -26,6 +26,8 @@ from nodescope.use.answers.metrics import MetricRow
 from nodescope.use.answers.overview import About
 from nodescope.use.answers.rightsizing.json_form import parse_needs, rename_needs
 from nodescope.use.answers.rightsizing.need import NodeNeeds
+from nodescope.use.answers.scanning.json_form import parse_scans, rename_scan
+from nodescope.use.answers.scanning.scan import NodeScan
 from nodescope.use.answers.timeseries import Timeseries
 from nodescope.use.answers.wire import (
     EVENTS,
@@ -129,6 +131,13 @@ class ViewerNode:
     def read_incidents(self, span: TimeRange, ids: Sequence[str] | None) -> IncidentList | None:
         found = parse_incidents(self._ask_node("/api/incidents", {**name_ids(ids), **render_span(span)}))
         return rename_node(found[0], self._node) if found else None
+
+    def scan(self, study: str, metric: str, span: TimeRange) -> NodeScan:
+        query = {"metric": metric, **render_span(span)}
+        found = parse_scans(self._ask_node(f"/api/scan/{quote(study)}", query))
+        if not found:
+            raise NodeAway("its viewer has no data of it")
+        return rename_scan(found[0], self._node)
 
     def read_needs(self, span: TimeRange, ids: Sequence[str] | None) -> NodeNeeds:
         found = parse_needs(self._ask_node("/api/rightsize", {**name_ids(ids), **render_span(span)}))

@@ -15,6 +15,7 @@ from nodescope.use.mcp.tools import (
     list_metrics,
     list_nodes,
     rightsize,
+    scan,
     summarize_container,
     top_containers,
 )
@@ -30,6 +31,7 @@ TOOLS: dict[str, Tool] = {
         explain_incident.TOOL,
         compare_windows.TOOL,
         rightsize.TOOL,
+        scan.TOOL,
         find_metrics.TOOL,
         list_metrics.TOOL,
     )
