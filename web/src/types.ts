@@ -14,12 +14,18 @@ export interface ContainerJson {
   qos_class: string | null;
   node: string;
   image: string | null;
+  workload: string;
+  workload_kind: string;
+  workload_known_by: string;
+  cpu_request: number | null;
+  memory_request: number | null;
   labels: Record<string, string>;
   restarts: number;
   first_seen: number;
   last_seen: number;
   state: "running" | "exited" | "oom_killed";
   value: number | null;
+  over_span: number | null;
   last: number | null;
   max: number | null;
   spark: (number | null)[];
@@ -162,6 +168,7 @@ export interface InstanceJson {
   agent: string | null;
   cores: number | null;
   memory_bytes: number | null;
+  sizes: NodeSizeJson[];
   containers: number;
   limit: LimitsJson;
   problems: ProblemJson[];
@@ -221,6 +228,42 @@ export interface NodeScanJson {
   workloads: number;
   studied: number;
   rows: ScanRowJson[];
+  unseen: string[];
+}
+
+/** What one node has. */
+export interface NodeSizeJson { node: string; cores: number | null; memory_bytes: number | null }
+
+export interface NodeSummariesJson { nodes: NodeSummaryJson[] }
+
+/** A node over the range: what it is, how full, who uses most, what went wrong; null was not measured. */
+export interface NodeSummaryJson {
+  sentence: string;
+  lines: string[];
+  node: string;
+  from: number;
+  to: number;
+  cores: number | null;
+  memory_bytes: number | null;
+  cpu_whole: boolean;
+  pods: number;
+  containers: number;
+  workloads: number;
+  cpu_mean: number | null;
+  cpu_most: number | null;
+  memory_mean: number | null;
+  memory_last: number | null;
+  pressure_cpu: number | null;
+  pressure_memory: number | null;
+  pressure_io: number | null;
+  disk: string;
+  disk_used: number | null;
+  disk_left: number | null;
+  restarts: number;
+  oom_kills: number;
+  busiest: WorkloadUseJson[];
+  largest: WorkloadUseJson[];
+  incidents: string[];
   unseen: string[];
 }
 
@@ -302,6 +345,7 @@ export interface StudyResultJson {
   reason: string | null;
   sentence: string;
   findings: FindingJson[];
+  power?: Record<string, number>;
 }
 
 export interface StudyRowJson { id: string; title: string; help: string }
@@ -333,3 +377,29 @@ export interface TimeseriesJson {
   series: SeriesJson[];
   missing: MissingJson[];
 }
+
+/** All pods of a workload on one node, over the range. */
+export interface WorkloadJson {
+  name: string;
+  namespace: string | null;
+  kind: string;
+  known_by: string;
+  node: string;
+  images: string[];
+  containers: string[];
+  pods: number;
+  lives: number;
+  restarts: number;
+  over_span: number | null;
+  mean: number | null;
+  per_pod: number | null;
+  min: number | null;
+  max: number | null;
+  there_share: number;
+  share_of_node: number | null;
+  sentence: string;
+}
+
+export interface WorkloadUseJson { workload: string; value: number | null; share: number | null }
+
+export interface WorkloadsJson { workloads: WorkloadJson[]; metric: string; unit: string; from: number; to: number }

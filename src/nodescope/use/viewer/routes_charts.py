@@ -10,6 +10,8 @@ from nodescope.use.answers.events import EVENTS_MOST, list_events
 from nodescope.use.answers.findings import run_studies
 from nodescope.use.answers.incidents.answer import list_incidents
 from nodescope.use.answers.incidents.json_form import render_incidents
+from nodescope.use.answers.node_summary.sentence import render_summaries
+from nodescope.use.answers.node_summary.summary import summarize_nodes
 from nodescope.use.answers.overview import read_overview
 from nodescope.use.answers.rightsizing.json_form import render_sizes
 from nodescope.use.answers.rightsizing.measure import read_needs
@@ -126,6 +128,13 @@ async def rightsize(answer: Answer, *, containers: Words) -> Response:
         return render_sizes(read_needs(question.view, question.span, ids, question.check))
 
     return await answer(make)
+
+
+@router.get("/api/node", response_model=shapes.NodeSummariesJson, responses=NOT_MODIFIED)
+async def summarize_node(answer: Answer) -> Response:
+    return await answer(
+        lambda question: render_summaries(summarize_nodes(question.view, question.span, question.check))
+    )
 
 
 @router.get("/api/scan/{study}", response_model=shapes.ScanJson, responses=NOT_MODIFIED)

@@ -458,6 +458,48 @@ class ScanJson(BaseModel):
     nodes: list[NodeScanJson]
 
 
+class WorkloadUseJson(BaseModel):
+    workload: str
+    value: float | None
+    share: float | None
+
+
+class NodeSummaryJson(BaseModel):
+    """A node over the range: what it is, how full, who uses most, what went wrong; null was not measured."""
+
+    sentence: str
+    lines: list[str]
+    node: str
+    from_: float = Field(alias="from")
+    to: float
+    cores: float | None
+    memory_bytes: float | None
+    cpu_whole: bool
+    pods: int
+    containers: int
+    workloads: int
+    cpu_mean: float | None
+    cpu_most: float | None
+    memory_mean: float | None
+    memory_last: float | None
+    pressure_cpu: float | None
+    pressure_memory: float | None
+    pressure_io: float | None
+    disk: str
+    disk_used: float | None
+    disk_left: float | None
+    restarts: int
+    oom_kills: int
+    busiest: list[WorkloadUseJson]
+    largest: list[WorkloadUseJson]
+    incidents: list[str]
+    unseen: list[str]
+
+
+class NodeSummariesJson(BaseModel):
+    nodes: list[NodeSummaryJson]
+
+
 class LivePointsJson(BaseModel):
     """The data of a `points` event: by metric, then by series, the values that are new."""
 

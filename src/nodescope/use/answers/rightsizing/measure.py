@@ -16,7 +16,6 @@ from nodescope.base.cgroup_metrics import list_raw_names
 from nodescope.base.errors import RequestRejected
 from nodescope.base.text import clean_name
 from nodescope.base.time_range import TimeRange
-from nodescope.keep.rollup import MINUTE_MS
 from nodescope.read.files.rollups import choose, find_rollups
 from nodescope.read.query.sweep import Sought, sweep_node
 from nodescope.use.answers.containers import Life
@@ -27,6 +26,7 @@ from nodescope.use.answers.rightsizing.need import ContainerNeed, NodeNeeds
 from nodescope.use.answers.snapshots import ServedNode, View
 from nodescope.use.answers.workloads import WorkloadLives, group_workloads
 
+MINUTE_MS = 60_000
 MEMORY, FILE, SHARED = "memory.current", "memory.stat.file", "memory.stat.shmem"
 # As far back as is looked; a week has its weekend.
 SPAN_MOST_MS = 7 * 86_400_000

@@ -18,6 +18,7 @@ from nodescope.use.answers.findings import STUDIES_MOST
 from nodescope.use.answers.incidents.incident import IncidentList
 from nodescope.use.answers.levels import Device, Levels, derive_level
 from nodescope.use.answers.metrics import MetricRow
+from nodescope.use.answers.node_summary.summary import NodeSummary
 from nodescope.use.answers.overview import About
 from nodescope.use.answers.rightsizing.need import NodeNeeds
 from nodescope.use.answers.scanning.scan import NodeScan
@@ -64,6 +65,8 @@ class Backend(Protocol):
     def read_incidents(self, span: TimeRange, ids: Sequence[str] | None) -> IncidentList | None:
         """Of the whole node, or of the workload that these lives are of; None where it was not there."""
         ...
+
+    def summarize(self, span: TimeRange) -> NodeSummary: ...
 
     def scan(self, study: str, metric: str, span: TimeRange) -> NodeScan:
         """One study over all workloads."""

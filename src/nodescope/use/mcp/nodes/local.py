@@ -16,6 +16,7 @@ from nodescope.use.answers.incidents.answer import list_incidents
 from nodescope.use.answers.incidents.incident import IncidentList
 from nodescope.use.answers.incidents.json_form import rename_node
 from nodescope.use.answers.metrics import MetricRow, list_metrics
+from nodescope.use.answers.node_summary.summary import NodeSummary, summarize_nodes
 from nodescope.use.answers.overview import About, know_size
 from nodescope.use.answers.ranking import list_busiest
 from nodescope.use.answers.rightsizing.json_form import rename_needs
@@ -109,6 +110,9 @@ class LocalNode:
     def read_incidents(self, span: TimeRange, ids: Sequence[str] | None) -> IncidentList | None:
         found = list_incidents(self._view(), span, None if ids is None else set(ids), check_stopped)
         return rename_node(found[0], self._node) if found else None
+
+    def summarize(self, span: TimeRange) -> NodeSummary:
+        return replace(summarize_nodes(self._view(), span, check_stopped)[0], node=self._node)
 
     def scan(self, study: str, metric: str, span: TimeRange) -> NodeScan:
         return rename_scan(scan_nodes(self._view(), study, metric, span, check_stopped)[0], self._node)

@@ -7,7 +7,7 @@ What a viewer says about tenants is cleaned here, whatever the viewer did.
 import json
 import ssl
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -23,6 +23,8 @@ from nodescope.use.answers.findings import STUDIES_MOST
 from nodescope.use.answers.incidents.incident import IncidentList
 from nodescope.use.answers.incidents.json_form import parse_incidents, rename_node
 from nodescope.use.answers.metrics import MetricRow
+from nodescope.use.answers.node_summary.sentence import parse_summaries
+from nodescope.use.answers.node_summary.summary import NodeSummary
 from nodescope.use.answers.overview import About
 from nodescope.use.answers.rightsizing.json_form import parse_needs, rename_needs
 from nodescope.use.answers.rightsizing.need import NodeNeeds
@@ -131,6 +133,12 @@ class ViewerNode:
     def read_incidents(self, span: TimeRange, ids: Sequence[str] | None) -> IncidentList | None:
         found = parse_incidents(self._ask_node("/api/incidents", {**name_ids(ids), **render_span(span)}))
         return rename_node(found[0], self._node) if found else None
+
+    def summarize(self, span: TimeRange) -> NodeSummary:
+        found = parse_summaries(self._ask_node("/api/node", render_span(span)))
+        if not found:
+            raise NodeAway("its viewer has no data of it")
+        return replace(found[0], node=self._node)
 
     def scan(self, study: str, metric: str, span: TimeRange) -> NodeScan:
         query = {"metric": metric, **render_span(span)}

@@ -17,6 +17,7 @@ from nodescope.use.mcp.tools import (
     rightsize,
     scan,
     summarize_container,
+    summarize_node,
     top_containers,
 )
 
@@ -24,6 +25,7 @@ TOOLS: dict[str, Tool] = {
     tool.name: tool
     for tool in (
         list_nodes.TOOL,
+        summarize_node.TOOL,
         top_containers.TOOL,
         list_containers.TOOL,
         summarize_container.TOOL,
