@@ -92,17 +92,19 @@ def measure(
     with starting as server:
         start = time.monotonic()
         warm = start + min(WARM_UP_SECONDS, seconds / 3)
-        due = scrape_until(server, warm, scrape_seconds, start + scrape_seconds)
+        scrapes = Scrapes(server, scrape_seconds, start + scrape_seconds)
+        scrapes.go_on(warm)
         readings = [Reading.of(server, data)]
         while time.monotonic() < start + seconds:
-            end = min(start + seconds, time.monotonic() + WINDOW_SECONDS)
-            due = scrape_until(server, end, scrape_seconds, due)
+            scrapes.go_on(min(start + seconds, time.monotonic() + WINDOW_SECONDS))
             readings.append(Reading.of(server, data))
         plain, gzipped = server.body_bytes()
         slowed = read_slowed(server) if server.name == "nodescope" else ""
     before, after = readings[0], readings[-1]
     quietest = min(later.cores_since(earlier) for earlier, later in itertools.pairwise(readings))
-    cost = Cost(after.cores_since(before), after.resident, plain, gzipped, quietest)
+    cost = Cost(
+        after.cores_since(before), after.resident, plain, gzipped, quietest, cpu_remark=scrapes.remark
+    )
     if server.name != "nodescope":
         return cost
     full, remark = extend(readings[len(readings) // 2 - (len(readings) == 2)], after, seconds)
@@ -149,18 +151,37 @@ class Reading:
         return (self.cpu - earlier.cpu) / (self.mono - earlier.mono)
 
 
-def scrape_until(server: Server, deadline: float, every_seconds: float, due: float) -> float:
+@dataclass
+class Scrapes:
     """
-    Absolute deadlines, so that a slow scrape does not thin out the next.
+    Scrapes at absolute times, so that a slow one does not thin out the next.
 
-    Returns when the next scrape is due, for the next call.
+    A peer that does not answer is a result of the run, and not its end.
     """
-    while due < deadline:
-        time.sleep(max(0.0, due - time.monotonic()))
-        server.fetch("gzip")
-        due += every_seconds
-    time.sleep(max(0.0, deadline - time.monotonic()))
-    return due
+
+    server: Server
+    every_seconds: float
+    due: float
+    missed: int = 0
+
+    def go_on(self, deadline: float) -> None:
+        while self.due < deadline:
+            time.sleep(max(0.0, self.due - time.monotonic()))
+            self.scrape()
+            self.due += self.every_seconds
+        time.sleep(max(0.0, deadline - time.monotonic()))
+
+    def scrape(self) -> None:
+        try:
+            self.server.fetch("gzip")
+        except OSError:
+            if self.server.name == "nodescope":
+                raise
+            self.missed += 1
+
+    @property
+    def remark(self) -> str:
+        return f"{self.missed} scrapes without an answer within 20 s" if self.missed else ""
 
 
 def extend(halfway: Reading, end: Reading, seconds: float) -> tuple[float, str]:
