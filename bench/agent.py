@@ -242,7 +242,10 @@ def compare(what: str, count: int, ours: Cost, peers: Mapping[str, Cost]) -> lis
             "all three at 1 Hz",
         ),
         *speed_rows(what, count, ours, together),
-        *(Row(f"{what}: CPU", ours.cores, "core", cost.cores, name) for name, cost in peers.items()),
+        *(
+            Row(f"{what}: CPU", ours.cores, "core", cost.cores, name, remark=cost.cpu_remark)
+            for name, cost in peers.items()
+        ),
         *conversion_rows(what, ours),
         Row(
             f"{what}: resident",

@@ -23,7 +23,7 @@ from unittest import mock
 
 from tests.integration.peers.servers import Server, agent_running
 
-from bench.agent import SCRAPE_SECONDS, WARM_UP_SECONDS, Reading, scrape_until
+from bench.agent import SCRAPE_SECONDS, WARM_UP_SECONDS, Reading, Scrapes
 from bench.node import containers
 from bench.result import Goal, Options, Row
 
@@ -106,9 +106,10 @@ def measure(count: int, seconds: float, descriptors: int | None, writers: int = 
 def observe(count: int, seconds: float, starting: AbstractContextManager[Server]) -> Growth:
     with starting as server:
         start = time.monotonic()
-        due = scrape_until(server, start + WARM_UP_SECONDS, SCRAPE_SECONDS, start + SCRAPE_SECONDS)
+        scrapes = Scrapes(server, SCRAPE_SECONDS, start + SCRAPE_SECONDS)
+        scrapes.go_on(start + WARM_UP_SECONDS)
         before = Reading.of(server, None)
-        scrape_until(server, start + WARM_UP_SECONDS + seconds, SCRAPE_SECONDS, due)
+        scrapes.go_on(start + WARM_UP_SECONDS + seconds)
         after = Reading.of(server, None)
         shown = server.scrape().count("\ncontainer_cpu_usage_seconds_total{")
         files = read_files(server)

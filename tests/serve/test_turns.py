@@ -36,7 +36,8 @@ async def ask(turns: Turns, address: str, order: list[str], work: Callable[[], A
 
 def test_who_asks_once_does_not_wait_for_who_asks_often() -> None:
     async def talk() -> list[str]:
-        turns, order = Turns(1, Connections(), 5), []
+        turns = Turns(1, Connections(), 5)
+        order: list[str] = []
         tasks = [asyncio.create_task(ask(turns, "many", order, lambda: asyncio.sleep(0))) for _ in range(10)]
         await asyncio.sleep(0)
         tasks.append(asyncio.create_task(ask(turns, "one", order, lambda: asyncio.sleep(0))))
@@ -50,7 +51,8 @@ def test_who_asks_once_does_not_wait_for_who_asks_often() -> None:
 
 def test_no_answer_is_begun_while_others_are_not_read_and_the_stalled_are_cut() -> None:
     async def talk() -> tuple[Reader, list[str]]:
-        connections, order = Connections(), []
+        connections = Connections()
+        order: list[str] = []
         stalled = Reader("hostile", UNREAD_BYTES + 1, 60)
         connections.served.enter(stalled, "hostile")
         connections.writing.add(stalled)
@@ -77,7 +79,8 @@ def test_a_turn_that_does_not_come_is_a_503() -> None:
 
 def test_a_turn_ends_with_its_task() -> None:
     async def talk() -> list[str]:
-        turns, order = Turns(1, Connections(), 5), []
+        turns = Turns(1, Connections(), 5)
+        order: list[str] = []
         hung = asyncio.create_task(ask(turns, "a", order, lambda: asyncio.sleep(60)))
         waiting = asyncio.create_task(ask(turns, "b", order, lambda: asyncio.sleep(0)))
         await asyncio.sleep(0)

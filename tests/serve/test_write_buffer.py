@@ -94,7 +94,8 @@ def test_a_long_answer_waits_in_pieces_and_its_close_comes_last() -> None:
     """What the socket does not take stays ours, counted; reading on brings the rest, in order."""
 
     async def talk() -> tuple[Socket, list[bool]]:
-        socket, said = Socket(PIECE_BYTES), []
+        socket = Socket(PIECE_BYTES)
+        said: list[bool] = []
         joined = JoinedTransport(
             socket, asyncio.get_running_loop(), listening=Listening(full=said.append, unread=said.append)
         )
