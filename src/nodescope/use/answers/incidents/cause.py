@@ -35,6 +35,8 @@ BANDWIDTH_RISE = 0.25
 DENSER = 0.15
 # What others lost is not counted; a guess between nothing and one that waits all the time.
 UNCOUNTED_LOSS = 0.4
+# Of all cores, the least that somebody took then.
+LEAST_TAKEN = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,15 +94,18 @@ def weigh(table: NodeTable, resource: str, taker: Departure, lacks: Sequence[Dep
     victims = tuple(one for one in lacks if is_victim(table, resource, taker, one))
     share = share_of_rise(table, taker)
     lost = sum(one.loss * one.news for one in victims)
-    if resource == "bandwidth":
-        # Nobody counts what each of the others lost.
-        lost += UNCOUNTED_LOSS
-    if resource == "cpu" and "pressure_cpu" not in table.signals and fullness(table, taker) >= 1:
-        lost += UNCOUNTED_LOSS
-    if resource == "cpu" and "pressure_cpu" not in table.signals and fullness(table, taker) >= 1:
+    if is_uncounted(table, resource, taker):
         lost += UNCOUNTED_LOSS
     score = lost * share * taker.news * timing(table, taker, victims) * fullness(table, taker)
     return Candidate(resource, taker, victims, score, share, taker.news)
+
+
+def is_uncounted(table: NodeTable, resource: str, taker: Departure) -> bool:
+    """Nobody counts what each of the others lost, and it took enough that they must have."""
+    if table.cores and taker.loss < LEAST_TAKEN:
+        return False
+    is_blind = resource == "cpu" and "pressure_cpu" not in table.signals
+    return resource == "bandwidth" or (is_blind and fullness(table, taker) >= 1)
 
 
 def is_victim(table: NodeTable, resource: str, taker: Departure, lack: Departure) -> bool:
