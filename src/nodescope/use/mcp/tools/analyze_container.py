@@ -5,18 +5,19 @@ from dataclasses import dataclass, field, replace
 
 from nodescope.base.quantity import render_quantity, render_seconds
 from nodescope.base.text import capitalise, render_metric
-from nodescope.base.time_range import render_moment
+from nodescope.base.time_range import TimeRange, render_moment
 from nodescope.use.answers.containers import Container
 from nodescope.use.answers.deploys import LevelChange
 from nodescope.use.answers.events import ContainerEvent
 from nodescope.use.answers.incidents.incident import Incident
+from nodescope.use.answers.power import render_power
 from nodescope.use.mcp.nodes.backend import Backend, run_study
 from nodescope.use.mcp.nodes.fleet import Fleet
 from nodescope.use.mcp.protocol.answer import Fact, NextCall, ToolAnswer, ToolFinding
 from nodescope.use.mcp.protocol.argument import CONTAINER, FROM, NODE, TO, Argument, Values
 from nodescope.use.mcp.protocol.errors import ToolMisused
 from nodescope.use.mcp.protocol.tool import Tool
-from nodescope.use.mcp.tools.shared.container_span import ContainerSpan, ask_container, join_spans
+from nodescope.use.mcp.tools.shared.container_span import ContainerSpan, ask_nodes, join_spans, see_container
 from nodescope.use.mcp.tools.shared.incident import make_finding
 from nodescope.use.mcp.tools.shared.leak import is_growth, render_growth
 from nodescope.use.mcp.tools.shared.merge_lives import (
@@ -31,7 +32,7 @@ from nodescope.use.mcp.tools.shared.merge_lives import (
     render_finding,
 )
 from nodescope.use.mcp.tools.shared.metric_name import COUNTED_SCOPES, NotCollected, choose_metric
-from nodescope.use.mcp.tools.shared.next_call import suggest_incident
+from nodescope.use.mcp.tools.shared.next_call import keep_span, suggest_incident
 from nodescope.use.mcp.tools.shared.restart import find_restarts
 from nodescope.use.mcp.tools.shared.takeover import (
     SideLevels,
@@ -41,11 +42,22 @@ from nodescope.use.mcp.tools.shared.takeover import (
     read_sides,
 )
 from nodescope.use.mcp.tools.shared.takeover import render_changes as render_takeovers
-from nodescope.use.mcp.tools.shared.time_text import render_before
+from nodescope.use.mcp.tools.shared.time_text import extent_of, render_before
 from nodescope.use.studies import STUDIES, Finding, StudyAnswer
 
 # What a study is most often about.
 USUAL_METRIC = {"periodicity": "cpu", "anomaly": "cpu", "correlation": "cpu"}
+MINUTE_MS, HOUR_MS = 60_000, 3_600_000
+# How far back a study looks when the call does not say, one span after the other until one has an
+# answer. A leak is looked for in a day first: what rises for an hour may fall again. A period is
+# looked for in the last hour first, which is the sharpest, and then in what shows longer ones.
+LOOKS_BACK_MS = {
+    "trend": (24 * HOUR_MS, 6 * HOUR_MS, HOUR_MS),
+    "periodicity": (HOUR_MS, 6 * HOUR_MS, 24 * HOUR_MS),
+    "changepoint": (HOUR_MS, 6 * HOUR_MS),
+}
+# A longer span that a No suggests: at least an hour, or so many times the one that was looked at.
+LONGER = 6
 # Two lives show the same period within this share of it.
 SAME_PERIOD = 0.05
 # Beside the cause, so many that only moved together are told.
@@ -66,6 +78,8 @@ class Studied:
     events: list[ContainerEvent]
     sides: SideLevels
     """Levels before and after its containers were replaced."""
+    oldest_ms: int
+    """Where the node's data begins."""
     incidents: tuple[Incident, ...] = ()
     """Of correlation: who took from this one what it then lacked."""
     changes: list[LevelChange] = field(default_factory=list)
@@ -83,7 +97,47 @@ class Studied:
         return f'{self.metric} of "{self.container.name}"'
 
 
-def study(backend: Backend, seen: ContainerSpan, values: Values) -> Studied | ToolAnswer:
+def look_back(backend: Backend, container: Container, values: Values) -> Studied | ToolAnswer | None:
+    """The study over the span of the call, else over the first of the usual spans that has an answer."""
+    about = backend.read_about()
+    oldest_ms = extent_of(about).from_ms
+    lengths = () if values["from"] else LOOKS_BACK_MS.get(values["study"], ())
+    tried: list[Studied] = []
+    for usual_ms in lengths:
+        seen = see_container(about, container, values, usual_ms)
+        if seen is None or any(one.seen.span == seen.span for one in tried):
+            continue
+        studied = study(backend, seen, values, oldest_ms)
+        if isinstance(studied, ToolAnswer) or has_answer(backend, studied, tried):
+            return studied
+        tried.append(studied)
+    if tried:
+        return max(tried, key=lambda one: one.seen.span.seconds)
+    seen = see_container(about, container, values)
+    return study(backend, seen, values, oldest_ms) if seen else None
+
+
+def has_answer(backend: Backend, studied: Studied, longer: Sequence[Studied]) -> bool:
+    """Whether this span answers the question, so that no other is looked at."""
+    merged = merge_answers(studied.answers)
+    if studied.study == "periodicity":
+        return bool(split_by_lives(studied.answers)[0])
+    if studied.study == "changepoint":
+        return len(studied.seen.lives) > 1 or any(is_material(one) for one in merged.findings)
+    if not longer:
+        return bool(merged.findings)
+    return any(is_growth(one) and is_new_height(backend, one, studied, longer[0]) for one in merged.findings)
+
+
+def is_new_height(backend: Backend, finding: Finding, studied: Studied, longer: Studied) -> bool:
+    """A rise of the last hours is news where it leads above all that was there before: a wave does not."""
+    seen = longer.seen
+    before = TimeRange(seen.span.from_ms, studied.seen.span.from_ms)
+    figures = merge_figures(run_study(backend, "summary", studied.metric, seen.ids, before))
+    return figures is None or (finding.after or 0.0) > (figures.max or 0.0)
+
+
+def study(backend: Backend, seen: ContainerSpan, values: Values, oldest_ms: int) -> Studied | ToolAnswer:
     """What the study finds; where the node does not have the metric, the answer that says so."""
     name = values["study"]
     try:
@@ -108,7 +162,8 @@ def study(backend: Backend, seen: ContainerSpan, values: Values) -> Studied | To
     summaries = answers if is_summary else run_study(backend, "summary", metric.name, seen.ids, seen.span)
     sides = read_sides(backend, seen, (metric.name,)) if name == "changepoint" else {}
     causes = find_causes(backend, seen, name)
-    return Studied(seen, name, metric.name, answers, summaries, seen.read_events(backend), sides, causes)
+    events = seen.read_events(backend)
+    return Studied(seen, name, metric.name, answers, summaries, events, sides, oldest_ms, causes)
 
 
 def find_causes(backend: Backend, seen: ContainerSpan, study: str) -> tuple[Incident, ...]:
@@ -134,7 +189,7 @@ def join_studied(parts: Sequence[Studied]) -> Studied:
 
 
 async def run(fleet: Fleet, values: Values) -> ToolAnswer:
-    replies = await ask_container(fleet, values, lambda backend, seen: study(backend, seen, values))
+    replies = await ask_nodes(fleet, values, lambda backend, container: look_back(backend, container, values))
     parts = [one for one in replies if isinstance(one, Studied)]
     if not parts:
         return next(one for one in replies if isinstance(one, ToolAnswer))
@@ -195,8 +250,18 @@ def render_nothing(
     """No, and not enough to say, are two answers."""
     status = status or merged.status
     reason = merged.reason or "no sample was measured in this span"
-    said = f"Cannot tell for {studied.what}: {reason}" if status != "none" else f"No: {studied.what} {no}"
+    said = f"Cannot tell for {studied.what}: {reason}"
+    if status == "none":
+        power = describe_power(studied)
+        said = f"No: {studied.what} {no}{f'; {power}' if power else ''}"
     return replace(answer, status=status, headline=f"{said} ({basis(studied, merged)}).")
+
+
+def describe_power(studied: Studied) -> str:
+    """Of the newest life that says No: the others are over."""
+    powers = [one.power for one in studied.answers if one.status == "none" and one.power]
+    unit = studied.figures.unit if studied.figures else ""
+    return render_power(powers[-1], unit) if powers else ""
 
 
 def add_gap(answer: ToolAnswer, line: str) -> ToolAnswer:
@@ -370,23 +435,47 @@ def list_gaps(seen: ContainerSpan) -> tuple[str, ...]:
     return tuple(lines)
 
 
+# What is asked next about the same metric and span, once a study has found something.
+FOLLOW_UPS = {
+    "periodicity": ("correlation", "who moves in the same rhythm"),
+    "trend": ("changepoint", "since when, and whether it came in steps"),
+    "correlation": ("changepoint", "when it changed"),
+    "anomaly": ("changepoint", "when it changed"),
+    "summary": ("changepoint", "when it changed"),
+}
+
+
 def suggest(studied: Studied, merged: MergedAnswer) -> NextCall:
+    """A narrower question about the same span; where the answer is No, the same question about a longer one."""
     container, study, metric = studied.container, studied.study, studied.metric
     where: dict[str, Fact] = {"container": container.name, "node": container.node}
-    if study == "changepoint":
-        changes = [finding for finding in merged.findings if is_material(finding)]
-        if len(changes) > MANY_CHANGES:
-            repeats = {**where, "study": "periodicity", "metric": metric}
-            return NextCall("analyze_container", repeats, "whether these changes repeat")
-        if changes and changes[0].at is not None:
-            return suggest_incident(changes[0].at, container.node, "what else changed then")
-        if any(event.kind == "oom" for event in studied.events):
-            grows = {**where, "study": "trend", "metric": "memory"}
-            return NextCall("analyze_container", grows, "whether it leaked before it was killed")
-    if merged.status == "not_enough_data":
-        longer = {**where, "study": study, "metric": metric, "from": "-6h"}
-        return NextCall("analyze_container", longer, "a longer span")
-    return NextCall("summarize_container", where, "all its metrics, limits and restarts")
+    span = keep_span(studied.seen.span)
+    changes = [one for one in merged.findings if is_material(one)] if study == "changepoint" else []
+    if len(changes) > MANY_CHANGES:
+        repeats = {**where, "study": "periodicity", "metric": metric, **span}
+        return NextCall("analyze_container", repeats, "whether these changes repeat")
+    if changes and changes[0].at is not None:
+        return suggest_incident(changes[0].at, container.node, "what else changed then")
+    if study == "changepoint" and any(event.kind == "oom" for event in studied.events):
+        grows = {**where, "study": "trend", "metric": "memory", **span}
+        return NextCall("analyze_container", grows, "whether it leaked before it was killed")
+    if merged.status == "found" and study in FOLLOW_UPS:
+        follow_up, why = FOLLOW_UPS[study]
+        return NextCall("analyze_container", {**where, "study": follow_up, "metric": metric, **span}, why)
+    longer = lengthen(studied)
+    if longer is not None:
+        again = {**where, "study": study, "metric": metric, **keep_span(longer)}
+        return NextCall("analyze_container", again, "the same over a longer span")
+    return NextCall("summarize_container", {**where, **span}, "all its metrics, limits and restarts")
+
+
+def lengthen(studied: Studied) -> TimeRange | None:
+    """A longer span with the same end; None where the data or the container's own life does not reach back further."""
+    span = studied.seen.span
+    first_ms = max(studied.oldest_ms, studied.container.first_ms)
+    length_ms = max(HOUR_MS, LONGER * (span.to_ms - span.from_ms))
+    longer = TimeRange(max(first_ms, span.to_ms - length_ms), span.to_ms)
+    return longer if longer.from_ms < span.from_ms - MINUTE_MS else None
 
 
 TOOL = Tool(

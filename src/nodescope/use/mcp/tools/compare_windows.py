@@ -22,14 +22,13 @@ from nodescope.use.mcp.tools.shared.container_span import MOST_LIVES, order_node
 from nodescope.use.mcp.tools.shared.level_table import LevelRow, group_by, join_levels
 from nodescope.use.mcp.tools.shared.merge_lives import Figures, measure, merge_figures
 from nodescope.use.mcp.tools.shared.metric_name import SHARES
-from nodescope.use.mcp.tools.shared.next_call import suggest_study
+from nodescope.use.mcp.tools.shared.next_call import keep_span, suggest_study
 from nodescope.use.mcp.tools.shared.time_text import (
     NodeSpan,
     extent_of,
     join_clipped,
     read_moment,
     read_span,
-    render_iso,
 )
 from nodescope.use.studies import StudyAnswer
 
@@ -404,9 +403,10 @@ def list_gaps(parts: list[Compared], same: int) -> tuple[str, ...]:
 
 def suggest(changed: list[WindowPair], windows: Windows) -> NextCall:
     pair = next((one for one in changed if one.container), None)
+    span = keep_span(windows.both)
     if pair is None:
-        return NextCall("top_containers", {"by": "memory"}, "who uses the most now")
-    span = {"from": render_iso(windows.both.from_ms), "to": render_iso(windows.both.to_ms)}
+        by = changed[0].metric if changed else "cpu"
+        return NextCall("top_containers", {"by": by, "node": windows.node, **span}, "who used the most then")
     return suggest_study(pair.container, "changepoint", pair.metric, pair.node, "when it changed", **span)
 
 

@@ -18,6 +18,7 @@ from nodescope.use.mcp.protocol.tool import Tool
 from nodescope.use.mcp.tools.shared.container import find_workload
 from nodescope.use.mcp.tools.shared.incident import make_finding, moment_of
 from nodescope.use.mcp.tools.shared.leak import find_leaks
+from nodescope.use.mcp.tools.shared.next_call import keep_span
 from nodescope.use.mcp.tools.shared.time_text import extent_of, read_moment, render_at, render_iso
 
 USUAL_MINUTES = 15
@@ -166,6 +167,9 @@ def render_headline(parts: Sequence[NodeIncident], shown: Sequence[Incident], no
 
 def suggest(part: NodeIncident, shown: Sequence[Incident], name: str | None) -> NextCall:
     """A narrower question about the same span; where nothing was found a wider span."""
+    if not shown and part.span.seconds >= 60 * WIDER_MINUTES:
+        busy: dict[str, Fact] = {"by": "cpu", "node": part.found.node, **keep_span(part.span)}
+        return NextCall("top_containers", busy, "who was busy then")
     if not shown:
         wider: dict[str, Fact] = {
             "at": render_iso(part.at_ms),
@@ -177,7 +181,7 @@ def suggest(part: NodeIncident, shown: Sequence[Incident], name: str | None) -> 
         )
     one = shown[0]
     told = one.cause or one.victims[0]
-    span: dict[str, Fact] = {"from": render_iso(part.span.from_ms), "to": render_iso(part.span.to_ms)}
+    span = keep_span(part.span)
     if one.kind in ("oom_kill", "crash_loop"):
         who: dict[str, Fact] = {"container": told.container, "node": one.node}
         return NextCall(

@@ -26,7 +26,7 @@ from nodescope.use.mcp.tools.shared.merge_lives import (
     render_finding,
 )
 from nodescope.use.mcp.tools.shared.metric_name import SHARES
-from nodescope.use.mcp.tools.shared.next_call import suggest_incident, suggest_study
+from nodescope.use.mcp.tools.shared.next_call import keep_span, suggest_incident, suggest_study
 from nodescope.use.mcp.tools.shared.restart import find_restarts
 from nodescope.use.mcp.tools.shared.takeover import (
     SideLevels,
@@ -252,7 +252,8 @@ def suggest(summary: ContainerSummary, worries: list[ToolFinding]) -> NextCall:
     known = ((name, summary.figures.get(name)) for name in ("memory", "cpu"))
     metric = next((name for name, figures in known if figures and figures.trend != "stable"), "memory")
     why = f"when its {metric} changed"
-    return suggest_study(container.name, "changepoint", metric, container.node, why)
+    span = keep_span(summary.seen.span)
+    return suggest_study(container.name, "changepoint", metric, container.node, why, **span)
 
 
 TOOL = Tool(

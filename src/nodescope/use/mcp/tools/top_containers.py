@@ -17,7 +17,7 @@ from nodescope.use.mcp.protocol.errors import ToolMisused
 from nodescope.use.mcp.protocol.tool import Tool
 from nodescope.use.mcp.tools.shared.level_table import group_by, join_levels
 from nodescope.use.mcp.tools.shared.metric_name import COUNTED_SCOPES, NotCollected, choose_metric
-from nodescope.use.mcp.tools.shared.next_call import suggest_study
+from nodescope.use.mcp.tools.shared.next_call import keep_span, suggest_study
 from nodescope.use.mcp.tools.shared.ranked import (
     Parts,
     RankedNode,
@@ -153,9 +153,8 @@ def describe_groups(rows: list[RankedRow], parts: Parts, values: Values) -> Tool
         f"{render_use(top.use, first.unit, top.share)}. Of {render_count(len(rows), noun)}, in {span}."
     )
     why = "whether it changed or repeats; summarize_container for all metrics"
-    given = {name: values[name] for name in ("from", "to") if values[name]}
-    study = FOLLOW.get(metric, "changepoint")
-    next_call = suggest_study(top.container, study, metric, top.node, why, **given)
+    study, span_asked = FOLLOW.get(metric, "changepoint"), keep_span(parts[top.node].data.span)
+    next_call = suggest_study(top.container, study, metric, top.node, why, **span_asked)
     return replace(answer, headline=headline, status="found", next_call=next_call)
 
 

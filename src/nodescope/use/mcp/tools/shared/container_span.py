@@ -6,12 +6,13 @@ from typing import TypeVar
 
 from nodescope.use.answers.containers import Container, Life
 from nodescope.use.answers.events import ContainerEvent
+from nodescope.use.answers.overview import About
 from nodescope.use.mcp.nodes.backend import Backend
 from nodescope.use.mcp.nodes.fleet import Fleet
 from nodescope.use.mcp.protocol.argument import Values
 from nodescope.use.mcp.protocol.errors import ToolMisused
 from nodescope.use.mcp.tools.shared.container import find_container
-from nodescope.use.mcp.tools.shared.time_text import NodeSpan, join_clipped, read_span, render_at
+from nodescope.use.mcp.tools.shared.time_text import USUAL_MS, NodeSpan, join_clipped, read_span, render_at
 
 # A crash loop's oldest lives are left out; so many are one request to a viewer.
 MOST_LIVES = 16
@@ -44,20 +45,32 @@ class ContainerSpan(NodeSpan):
 async def ask_container(
     fleet: Fleet, values: Values, question: Callable[[Backend, ContainerSpan], Reply]
 ) -> list[Reply]:
-    """
-    The question put to the nodes of what the call names, about the span it names; of each node about its own lives.
+    """The question put to the nodes of what the call names, about the span it names; of each node about its own lives."""
 
-    The node that has the newest of them answers last.
-    """
+    def ask(backend: Backend, container: Container) -> Reply | None:
+        seen = see_container(backend.read_about(), container, values)
+        return question(backend, seen) if seen else None
+
+    return await ask_nodes(fleet, values, ask)
+
+
+def see_container(
+    about: About, container: Container, values: Values, usual_ms: int = USUAL_MS
+) -> ContainerSpan | None:
+    """A node's lives of it in the span that the call names, else in its newest data of that length; None without any."""
+    data = read_span(about, values["from"], values["to"], usual_ms=usual_ms)
+    lives = [life for life in container.within(data.span) if life.node == about.node]
+    return ContainerSpan(data.span, data.newest_ms, data.clipped, container, lives) if lives else None
+
+
+async def ask_nodes(
+    fleet: Fleet, values: Values, question: Callable[[Backend, Container], Reply | None]
+) -> list[Reply]:
+    """The answers of the nodes that have something to say; the node that has the newest life of it answers last."""
     container = await find_container(fleet, values["container"], values["node"])
 
     def ask(backend: Backend) -> Reply | None:
-        about = backend.read_about()
-        data = read_span(about, values["from"], values["to"])
-        lives = [life for life in container.within(data.span) if life.node == about.node]
-        if not lives:
-            return None
-        return question(backend, ContainerSpan(data.span, data.newest_ms, data.clipped, container, lives))
+        return question(backend, container)
 
     entries = fleet.choose(None)
     asked = [name for name in order_nodes(container) if name in entries]

@@ -1,7 +1,16 @@
 """Next calls that several tools suggest."""
 
+from math import ceil, floor
+
+from nodescope.base.time_range import TimeRange
 from nodescope.use.mcp.protocol.answer import Fact, NextCall
 from nodescope.use.mcp.tools.shared.time_text import render_iso
+
+
+def keep_span(span: TimeRange) -> dict[str, Fact]:
+    """The same span in the next call, in whole seconds that cover it."""
+    start, end = floor(span.from_ms / 1000), ceil(span.to_ms / 1000)
+    return {"from": render_iso(start * 1000), "to": render_iso(end * 1000)}
 
 
 def suggest_study(

@@ -11,6 +11,7 @@ from nodescope.use.answers.span_use import UNKNOWN_SIZE, NodeSize, SpanUse, rend
 from nodescope.use.answers.workload_ranking import render_ranked
 from nodescope.use.mcp.protocol.answer import Fact, NextCall, ToolAnswer, ToolFinding
 from nodescope.use.mcp.tools.shared.level_table import LevelRow
+from nodescope.use.mcp.tools.shared.next_call import keep_span
 from nodescope.use.mcp.tools.shared.time_text import NodeSpan, join_clipped
 
 # From so many missing samples on they are named beside a mean.
@@ -167,5 +168,9 @@ def describe_devices(rows: list[RankedRow], parts: Parts) -> ToolAnswer:
         f"{render_quantity(top.use.mean, first.unit)} on average, of {len(rows)} on {render_count(len(parts), 'node')}, in {span}.",
         looked_at=f"{metric} of every {scope} on {', '.join(list(parts)[:8])}, {span}",
         not_looked_at=gaps,
-        next_call=NextCall("top_containers", {"by": "cpu", "node": top.node}, "who was busy there"),
+        next_call=NextCall(
+            "top_containers",
+            {"by": "cpu", "node": top.node, **keep_span(parts[top.node].data.span)},
+            "who was busy there",
+        ),
     )

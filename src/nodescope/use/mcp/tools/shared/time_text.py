@@ -37,12 +37,14 @@ class NodeSpan:
         return f"{render_moment(span.from_ms)} to {render_moment(span.to_ms)} ({length})"
 
 
-def read_span(about: About, start: str | None, end: str | None, name: str = "the span") -> NodeSpan:
-    """The given span on a node's own clock; the last hour of its data where none is given."""
+def read_span(
+    about: About, start: str | None, end: str | None, name: str = "the span", usual_ms: int = USUAL_MS
+) -> NodeSpan:
+    """The given span on a node's own clock; the last hour of its data (or as long as said) where none is given."""
     there = extent_of(about)
     oldest_ms, newest_ms = there.from_ms, there.to_ms
     to_ms = read_moment("to", end, newest_ms) if end else newest_ms
-    from_ms = read_moment("from", start, newest_ms) if start else to_ms - USUAL_MS
+    from_ms = read_moment("from", start, newest_ms) if start else to_ms - usual_ms
     if from_ms >= to_ms:
         raise ToolMisused(
             f"the span ends before it begins: from {render_moment(from_ms)} to {render_moment(to_ms)}; "
