@@ -37,6 +37,7 @@ COMMANDS = {
     "top": ("top", "a live table of containers in the terminal"),
     "extender": ("extender", "kube-scheduler's extender: nodes scored by what they report"),
     "mcp": ("mcp", "answers for agents (MCP): over data folders, viewers, or a cluster"),
+    "ask": ("ask", "a question in plain words, answered from data folders, viewers, or a cluster"),
     "fleet": ("fleet", "a study or a question over many nodes and days"),
     "sample": ("sample", "one tick to stdout, then exit"),
 }

@@ -51,6 +51,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_address(parser, PORT)
     add_nodes(parser)
+    add_deadline(parser)
+
+
+def add_deadline(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--deadline", default="10s", metavar="T", help="for a node's answer; 10s unless given"
     )

@@ -95,8 +95,8 @@ def read_guards(options: argparse.Namespace, *more: str) -> LoadedSettings:
     # Everything that an agent is made of: commands that serve nothing start without it.
     from nodescope.wiring import read_settings
 
-    flags = {name: getattr(options, name) for name in (*GUARDS, *more) if getattr(options, name)}
-    if options.probe_listen is not None:
+    flags = {name: getattr(options, name) for name in (*GUARDS, *more) if getattr(options, name, None)}
+    if getattr(options, "probe_listen", None) is not None:
         flags["probe_listen"] = options.probe_listen
     return read_settings(flags, options.config, os.environ, {"log_level": "warning"})
 

@@ -1,10 +1,15 @@
 """Which metric and which study answer a question in plain words?"""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from nodescope.use.answers.metrics import MetricRow
-from nodescope.use.mcp.nodes.fleet import Fleet
+from nodescope.use.answers.questions import Understood, understand
+
+# The list of tools imports this module, too: its names are looked up when a question comes.
+from nodescope.use.mcp import tools
+from nodescope.use.mcp.nodes.backend import Backend
+from nodescope.use.mcp.nodes.fleet import Fleet, Replies
 from nodescope.use.mcp.protocol.answer import NextCall, ToolAnswer, ToolFinding
 from nodescope.use.mcp.protocol.argument import Argument, Values
 from nodescope.use.mcp.protocol.tool import Tool
@@ -75,12 +80,28 @@ def rank(rows: Iterable[MetricRow], question: set[str]) -> list[MetricRow]:
     return [row for _, row in kept[:MOST]]
 
 
+def read_words(backend: Backend) -> tuple[list[MetricRow], set[str]]:
+    """What a question may be about: metrics, and the names of containers."""
+    lives = backend.read_lives(None)
+    return backend.read_metrics(), {
+        name for life in lives for name in (life.container_name, life.pod) if name
+    }
+
+
 async def run(fleet: Fleet, values: Values) -> ToolAnswer:
-    replies = await fleet.ask_all(None, lambda backend: backend.read_metrics())
-    rows = {row.name: row for answer in replies.answers.values() for row in answer}
+    replies = await fleet.ask_all(None, read_words)
+    rows = {row.name: row for metrics, _ in replies.answers.values() for row in metrics}
+    names = {name for _, found in replies.answers.values() for name in found}
+    understood = understand(values["question"], tools.TOOLS, names)
     question = words_of(values["question"])
     best = rank(rows.values(), question)
-    study = choose_study(question)
+    if understood and understood.metric in rows:
+        first = rows[understood.metric]
+        best = [first, *(row for row in best if row != first)][:MOST]
+    study = str(understood.arguments.get("study") or "") if understood else ""
+    study = study or choose_study(question)
+    if understood:
+        return answer_understood(understood, best, study, rows, replies)
     if not best:
         headline = f"No metric among {len(rows)} fits these words; name what is short: cpu, memory, disk, network, gpu."
         looked_at = f"names and meanings of {len(rows)} metrics"
@@ -95,6 +116,29 @@ async def run(fleet: Fleet, values: Values) -> ToolAnswer:
         not_looked_at=("values: this tool only chooses what to ask",),
         nodes_away=replies.away,
         next_call=suggest(best[0], study),
+    )
+
+
+def answer_understood(
+    understood: Understood,
+    best: list[MetricRow],
+    study: str,
+    rows: Mapping[str, MetricRow],
+    replies: Replies[tuple[list[MetricRow], set[str]]],
+) -> ToolAnswer:
+    """A question that the table of questions has: the call that answers it."""
+    call = NextCall(understood.tool, understood.arguments, understood.why)
+    asked = f"Ask {understood.metric} with the study {study}" if understood.metric else f"Ask {call.tool}"
+    gaps = ["values: this tool only chooses what to ask"]
+    if understood.missing:
+        gaps.insert(0, f"{understood.missing} would answer this better; this server does not have it")
+    return ToolAnswer(
+        headline=f"{asked}: {understood.why} ({call.tool}).",
+        findings=tuple(render_row(row) for row in best),
+        looked_at=f"the table of questions; names and meanings of {len(rows)} metrics of {len(replies.answers)} nodes",
+        not_looked_at=tuple(gaps),
+        nodes_away=replies.away,
+        next_call=call,
     )
 
 

@@ -1,0 +1,98 @@
+"""nodescope ask: a question in plain words, answered by the tool that the table of questions names."""
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import anyio
+
+from nodescope.base.errors import RequestRejected
+from nodescope.base.log import set_up_logging
+from nodescope.base.text import clean_text
+from nodescope.commands.mcp import add_deadline, add_nodes, build_fleet, check_kubernetes
+from nodescope.commands.shared.options import add_json, read_guards
+from nodescope.serve.json_text import render_json
+
+if TYPE_CHECKING:
+    from nodescope.use.answers.questions import Understood
+    from nodescope.use.mcp.nodes.backend import Backend
+    from nodescope.use.mcp.nodes.fleet import Fleet
+    from nodescope.use.mcp.protocol.answer import ToolAnswer
+
+EXAMPLE = """example:
+  nodescope ask "who uses the most memory?" demo
+  nodescope ask "does the cache on demo-1 leak?" demo
+  nodescope ask "what happened at 14:05?" --viewer worker-1=http://10.0.0.5:8050
+"""
+CAN_BE_ASKED = (
+    "who uses the most of something, leaks, spikes, throttling, OOM kills, restarts, noisy neighbours, right sizes, "
+    "what changed and when, comparisons, how a node or a container is doing"
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = EXAMPLE
+    parser.add_argument("question", metavar="QUESTION", help="in plain words, in quotation marks")
+    parser.add_argument(
+        "path",
+        type=Path,
+        nargs="*",
+        metavar="PATH",
+        help="data folders; this machine's unless a viewer or --kubernetes is given",
+    )
+    add_nodes(parser)
+    add_deadline(parser)
+    parser.add_argument("--config", type=Path, metavar="FILE", help="a TOML file with settings")
+    parser.add_argument("--node", metavar="NAME", help="only this node; the question may name it as well")
+    add_json(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    check_kubernetes(options)
+    loaded = read_guards(options, "kubeconfig")
+    set_up_logging(loaded.settings.log_level)
+    fleet = build_fleet(options, loaded)
+    understood, answer = anyio.run(ask, fleet, options.question, options.node)
+    if understood.missing:
+        sys.stderr.write(
+            f"nodescope ask: {understood.missing} would answer this and is not in this version; "
+            f"this is what {understood.tool} says\n"
+        )
+    if options.json:
+        call = {"tool": understood.tool, "arguments": understood.arguments}
+        sys.stdout.buffer.write(render_json({"call": call, "answer": answer.to_json()}) + b"\n")
+    else:
+        sys.stdout.write(f"{answer.render()}\n")
+    return 0
+
+
+async def ask(fleet: "Fleet", question: str, node: str | None) -> tuple["Understood", "ToolAnswer"]:
+    """The call that the question means, and its answer."""
+    from nodescope.use.answers.questions import find_name, understand
+    from nodescope.use.mcp.protocol.argument import check_arguments
+    from nodescope.use.mcp.tools import TOOLS
+
+    node = node or find_name(question, fleet.choose(None)) or None
+    understood = understand(question, TOOLS, await read_names(fleet, node))
+    if understood is None:
+        raise RequestRejected(
+            f'"{clean_text(question, 80)}" is no question that is known; one can ask about: {CAN_BE_ASKED}'
+        )
+    if understood.tool not in TOOLS:
+        raise RequestRejected(f"{understood.tool} would answer this and is not in this version")
+    tool = TOOLS[understood.tool]
+    if node and any(one.name == "node" for one in tool.arguments):
+        understood.arguments["node"] = node
+    return understood, await tool.run(fleet, check_arguments(tool.name, tool.arguments, understood.arguments))
+
+
+async def read_names(fleet: "Fleet", node: str | None) -> set[str]:
+    """Containers and pods that a question may name."""
+
+    def read(backend: "Backend") -> list[Any]:
+        return backend.read_lives(None)
+
+    replies = await fleet.ask_all(node, read)
+    lives = [life for found in replies.answers.values() for life in found]
+    return {name for life in lives for name in (life.container_name, life.pod) if name}

@@ -1,0 +1,286 @@
+"""
+Questions in plain words: a table from what people ask to the tool and the metric that answer it.
+
+No model is asked. Words are led to ideas (IDEAS: "hog" and "noisy" are both
+about neighbours), and the first row of QUESTIONS whose ideas all occur is the
+answer. Rows go from the particular to the general, so their order matters.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+# By idea: the words that stand for it, as they are or at their beginning (a word with * at its end).
+IDEAS = {
+    "leak": "leak* creep* bleed* memleak*",
+    "grow": "grow* rise* rising rose climb* increas* upward* creep* swell* balloon*",
+    "shrink": "fall* shrink* decreas* declin*",
+    "memory": "memory mem ram heap rss footprint gib mib gigabyte* swap",
+    "cpu": "cpu* processor* core cores compute millicore* cycles load",
+    "disk": "disk* io iops storage volume* ssd nvme write writes writing reads filesystem*",
+    "network": "network* traffic bandwidth net packet* ingress egress download* upload* receiv* transmit*",
+    "gpu": "gpu* cuda accelerator* vram graphics",
+    "throttle": "throttl* quota capped cfs",
+    "size": "rightsiz* size* sizing oversiz* undersiz* overprovision* underprovision* provision* overallocat* request* recommend*",
+    "right": "right",
+    "limits": "limit limits",
+    "waste": "wast* idle idling unused underus* underutili* unneeded lazy zombie* save saving* reclaim* free",
+    "neighbour": "neighbo* noisy hog* steal* bully bullies greedy starv* contention interfer* disturb*",
+    "slow": "slow* latency sluggish lag* unresponsive stall* degrad* delay* hang* hung stutter*",
+    "spike": "spik* burst* peak* surge* jitter*",
+    "repeat": "repeat* period* cycl* recur* cron* rhythm* regular* pattern* every hourly",
+    "evict": "evict* preempt*",
+    "oom": "oom* outofmemory",
+    "kill": "kill* died dies dead",
+    "restart": "restart* crash* crashloop* flap* reboot* bounc*",
+    "change": "chang* differ* happen* occur* incident outage wrong brok* break* event* deviat*",
+    "compare": "compar* versus vs against yesterday earlier previous* before",
+    "deploy": "deploy* release* rollout* version upgrade* image canary",
+    "node": "node* host* machine* server* box*",
+    "full": "full fill* capacity room headroom exhaust* saturat* overload* overcommit* crowded left",
+    "health": "health* doing status overview fine ok okay well alright summary summari* state sick",
+    "pressure": "pressure psi wait* contended queue*",
+    "unusual": "unusual* anomal* strange* weird* odd* abnormal* outlier* suspicious* unexpected*",
+    "together": "together correlat* relat* tandem sync* alongside",
+    "cause": "cause* caus* blame culprit reason why responsible fault guilty behind",
+    "most": "who top most biggest heaviest highest largest hungriest busiest greatest rank* consum* use* using eat* burn* hot*",
+    "threads": "thread* pids process*",
+    "metric": "metric* measure* collected series",
+    "forecast": "will soon until run* reach* hit forecast predict* when",
+    "list": "list show all there running exist*",
+    "container": "container* pod* workload* service*",
+}
+# Phrases that are one word to the table.
+PHRASES = {
+    r"right[\s-]*siz": "rightsiz",
+    r"over[\s-]*(provision|allocat|siz)": r"over\1",
+    r"under[\s-]*(provision|siz|us|utili)": r"under\1",
+    r"run(s|ning)?[\s-]out": "full",
+    r"out[\s-]of[\s-]memory": "outofmemory",
+    r"crash[\s-]*loop": "crashloop",
+    r"work(ing)?[\s-]set": "memory",
+    r"page[\s-]cache": "memory",
+    r"i/o": "io",
+    r"too (big|large|small|generous|tight)": "size",
+    r"(doing|do|does) nothing": "idle",
+    r"go(ing|es)? up\b": "grow",
+    r"what'?s new": "change",
+    r"moves? with": "together",
+}
+MINUTES = {"min": 1, "minute": 1, "hour": 60, "h": 60, "day": 1440, "d": 1440, "m": 1}
+LAST = re.compile(r"(?:last|past|previous)\s+(?:(\d+|an?|few|couple of)\s+)?(min(?:ute)?|hour|day|h|d|m)s?\b")
+CLOCK = re.compile(r"\b(\d{1,2}:\d{2})\b")
+
+Arguments = Mapping[str, str | int]
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A row: whoever asks about all these ideas is answered by this tool."""
+
+    ideas: str
+    tool: str
+    arguments: Arguments
+    why: str
+    named: tuple[str, Arguments] | None = None
+    """The tool and its arguments where the question names a container."""
+    without: tuple[str, Arguments] | None = None
+    """What comes nearest where the tool is not there."""
+
+
+LAST_HOUR = {"a_from": "-2h", "a_to": "-1h", "b_from": "-1h", "b_to": "now"}
+DAY_BEFORE = {"a_from": "-25h", "a_to": "-24h", "b_from": "-1h", "b_to": "now"}
+SUMMARY: tuple[str, Arguments] = ("summarize_container", {})
+AROUND_NOW: Arguments = {"at": "now", "minutes": 60}
+
+
+def top(ideas: str, by: str, why: str) -> Question:
+    return Question(
+        ideas,
+        "top_containers",
+        {"by": by},
+        why,
+        ("analyze_container", {"study": "changepoint", "metric": by}),
+    )
+
+
+def scan(ideas: str, study: str, metric: str, why: str) -> Question:
+    """One study over all workloads; of a container that is named, the study of it."""
+    chosen: Arguments = {"study": study, "metric": metric}
+    return Question(
+        ideas, "scan", chosen, why, ("analyze_container", chosen), ("top_containers", {"by": metric})
+    )
+
+
+def size(ideas: str, why: str) -> Question:
+    return Question(
+        ideas, "rightsize", {}, why, ("rightsize", {}), ("top_containers", {"by": "memory_limit_share"})
+    )
+
+
+def around(ideas: str, why: str) -> Question:
+    return Question(ideas, "explain_incident", AROUND_NOW, why, ("explain_incident", AROUND_NOW))
+
+
+def whole_node(ideas: str, why: str) -> Question:
+    return Question(ideas, "summarize_node", {}, why, SUMMARY, ("list_nodes", {}))
+
+
+def windows(ideas: str, spans: Arguments, why: str) -> Question:
+    return Question(ideas, "compare_windows", spans, why, ("compare_windows", spans))
+
+
+QUESTIONS = (
+    # What was measured, and who there is.
+    Question("metric list", "list_metrics", {}, "which metrics there are"),
+    Question("metric", "list_metrics", {}, "which metrics there are"),
+    # Requests and limits that do not fit.
+    size("size", "requests and limits that fit what is used"),
+    size("right limits", "requests and limits that fit what is used"),
+    top("waste gpu", "gpu_utilization", "which GPUs are used, and which are not"),
+    size("waste", "what is reserved and not used"),
+    # Ends that nobody wanted.
+    top("evict", "memory_working_set", "what kubelet evicts by: the working set of each container"),
+    top("oom", "oom_kills", "who was killed for memory"),
+    top("kill memory", "oom_kills", "who was killed for memory"),
+    Question("restart", "list_containers", {"sort": "restarts"}, "who restarts most often", SUMMARY),
+    around("kill", "what ended, and what came before it"),
+    # One at the cost of others.
+    around("neighbour", "what one container took, and who then waited"),
+    around("slow cause", "what changed when it became slow"),
+    top("throttle", "cpu_throttled", "who is held back by a CPU quota"),
+    # Over time.
+    scan("leak", "trend", "memory", "whose memory rises steadily"),
+    scan("grow disk", "trend", "disk_write", "whose writing rises"),
+    scan("grow cpu", "trend", "cpu", "whose CPU use rises"),
+    scan("grow network", "trend", "network_receive", "whose traffic rises"),
+    scan("grow", "trend", "memory", "whose memory rises steadily"),
+    scan("forecast full memory", "trend", "memory", "when memory reaches its limit"),
+    scan("forecast limits", "trend", "memory", "when memory reaches its limit"),
+    scan("spike memory", "periodicity", "memory", "whose memory peaks again and again"),
+    scan("spike", "periodicity", "cpu", "whose CPU peaks again and again"),
+    scan("repeat memory", "periodicity", "memory", "whose memory repeats itself"),
+    scan("repeat", "periodicity", "cpu", "whose CPU repeats itself"),
+    scan("unusual memory", "anomaly", "memory", "whose memory is unusual now"),
+    scan("unusual", "anomaly", "cpu", "what is unusual now"),
+    scan("together", "correlation", "cpu", "who moved with whom"),
+    windows("deploy", LAST_HOUR, "what is different since then"),
+    windows("compare change", DAY_BEFORE, "what is different from a day before"),
+    windows("compare", DAY_BEFORE, "what is different from a day before"),
+    scan("change memory", "changepoint", "memory", "when whose memory changed"),
+    scan("change cpu", "changepoint", "cpu", "when whose CPU use changed"),
+    around("change", "what changed, in order of time"),
+    around("cause", "what changed, in order of time"),
+    # The node as a whole.
+    whole_node("node full", "how full the node is, and who fills it"),
+    whole_node("node health", "how the node is doing"),
+    whole_node("node pressure", "how full the node is, and who fills it"),
+    Question("node list", "list_nodes", {}, "which nodes there are, and how new their data is"),
+    # Who has the most of something.
+    top("slow disk", "pressure_io", "who waits for the disk"),
+    top("pressure disk", "pressure_io", "who waits for the disk"),
+    top("pressure memory", "pressure_memory", "who waits for memory"),
+    top("pressure", "pressure_cpu", "who waits for CPU"),
+    top("slow", "pressure_cpu", "who waits for CPU"),
+    top("limits memory", "memory_limit_share", "who is near its memory limit"),
+    top("limits cpu", "cpu_limit_share", "who is near its CPU limit"),
+    top("limits", "memory_limit_share", "who is near its memory limit"),
+    top("full disk", "disk_write", "who writes the most"),
+    top("full memory", "memory_limit_share", "who is near its memory limit"),
+    top("gpu memory", "gpu_memory", "which GPUs' memory is used most"),
+    top("gpu", "gpu_utilization", "which GPUs are used most"),
+    top("disk", "disk_write", "who writes the most"),
+    top("network", "network_receive", "who receives the most"),
+    top("threads", "threads", "who has the most threads"),
+    top("memory", "memory", "who uses the most memory"),
+    top("cpu", "cpu", "who uses the most CPU"),
+    whole_node("node", "how the node is doing"),
+    whole_node("full", "how full the node is, and who fills it"),
+    top("most", "cpu", "who uses the most CPU"),
+    Question("health", "summarize_node", {}, "how the node is doing", SUMMARY, ("list_nodes", {})),
+    Question("container list", "list_containers", {}, "which containers there are", SUMMARY),
+    Question("container", "list_containers", {}, "which containers there are", SUMMARY),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Understood:
+    """A call that answers a question."""
+
+    tool: str
+    arguments: dict[str, str | int]
+    why: str
+    metric: str = ""
+    missing: str = ""
+    """The tool that would answer better and is not there; empty where it is."""
+    ideas: frozenset[str] = field(default_factory=frozenset)
+
+
+def understand(text: str, tools: Iterable[str], containers: Iterable[str] = ()) -> Understood | None:
+    """The call that answers the question, with these tools and about one of these containers; None if no row fits."""
+    container = find_name(text, containers)
+    ideas = find_ideas(text)
+    row = next((one for one in QUESTIONS if ideas >= set(one.ideas.split())), None)
+    if row is None:
+        if not container:
+            return None
+        row = Question("", *SUMMARY, "how it is doing", SUMMARY)
+    tool, arguments = row.named if container and row.named else (row.tool, row.arguments)
+    missing = "" if tool in set(tools) else tool
+    if missing and row.without:
+        tool, arguments = SUMMARY if container else row.without
+    chosen = {
+        **({"container": container} if container and row.named else {}),
+        **arguments,
+        **find_times(text, tool),
+    }
+    metric = str(arguments.get("metric") or arguments.get("by") or "")
+    return Understood(tool, chosen, row.why, metric, missing, ideas)
+
+
+def find_ideas(text: str) -> frozenset[str]:
+    lowered = text.lower().replace("\u2019", "'")
+    for pattern, word in PHRASES.items():
+        lowered = re.sub(pattern, word, lowered)
+    words = re.findall(r"[a-z0-9']+", LAST.sub(" ", lowered))
+    return frozenset(idea for word in words for idea in ideas_of(word))
+
+
+def ideas_of(word: str) -> Iterable[str]:
+    for idea, known in IDEAS.items():
+        if any(word == one or (one.endswith("*") and word.startswith(one[:-1])) for one in known.split()):
+            yield idea
+
+
+def find_name(text: str, containers: Iterable[str]) -> str:
+    """The longest of these names that stands in the question as a word; empty where none does."""
+    words = set(re.findall(r"[a-z0-9./_-]+", text.lower()))
+    words |= {word.strip("./_-") for word in words}
+    found = [name for name in containers if name.lower() in words and not is_everyday(name)]
+    return max(found, key=lambda name: (len(name), name), default="")
+
+
+def is_everyday(name: str) -> bool:
+    """A container that is called like what people ask about is not meant."""
+    return bool(set(ideas_of(name.lower())) - {"container"}) and "-" not in name
+
+
+def find_times(text: str, tool: str) -> dict[str, str | int]:
+    """A time of day, or how far back, in the words of the tool that is asked."""
+    lowered = text.lower()
+    clock, last = CLOCK.search(lowered), LAST.search(lowered)
+    if tool == "explain_incident":
+        return {"at": clock[1], "minutes": 15} if clock else {}
+    if tool not in SPANNED:
+        return {}
+    if clock:
+        return {"from": clock[1]}
+    if last is None:
+        return {}
+    number = (
+        int(last[1]) if last[1] and last[1].isdigit() else {"few": 3, "couple of": 2}.get(last[1] or "", 1)
+    )
+    return {"from": f"-{number * MINUTES[last[2]]}m"}
+
+
+SPANNED = frozenset({"top_containers", "analyze_container", "summarize_container", "scan", "summarize_node"})

@@ -1,0 +1,173 @@
+"""Questions as people put them, in other words and another order than the table has, lead to what answers them."""
+
+import pytest
+
+from nodescope.base.metric_names import PLAIN
+from nodescope.use.answers.questions import QUESTIONS, understand
+
+TOOLS = [
+    "list_nodes",
+    "top_containers",
+    "list_containers",
+    "summarize_container",
+    "analyze_container",
+    "explain_incident",
+    "compare_windows",
+    "find_metrics",
+    "list_metrics",
+    "scan",
+    "rightsize",
+    "summarize_node",
+]
+CONTAINERS = ("catalog", "checkout-api", "node", "memory-cache", "redis")
+
+ASKED = [
+    # leaks and growth
+    ("Is anything leaking?", "scan", "memory"),
+    ("does some container have a memory leak", "scan", "memory"),
+    ("which pods keep growing in RAM", "scan", "memory"),
+    ("whose heap goes up all the time?", "scan", "memory"),
+    ("is the CPU load of anyone climbing", "scan", "cpu"),
+    ("does catalog leak", "analyze_container", "memory"),
+    ("is the footprint of checkout-api rising?", "analyze_container", "memory"),
+    ("when will redis run out of memory", "analyze_container", "memory"),
+    # sizes
+    ("right-size my workloads", "rightsize", ""),
+    ("who is over-provisioned?", "rightsize", ""),
+    ("Are our requests too generous", "rightsize", ""),
+    ("what limits would be right for catalog", "rightsize", ""),
+    ("which pods are undersized", "rightsize", ""),
+    ("recommend requests", "rightsize", ""),
+    ("where do we waste cores", "rightsize", ""),
+    ("what sits idle here", "rightsize", ""),
+    ("how much could we save", "rightsize", ""),
+    ("anything doing nothing?", "rightsize", ""),
+    ("are there idle GPUs", "top_containers", "gpu_utilization"),
+    # neighbours and slowness
+    ("who is the noisy neighbor", "explain_incident", ""),
+    ("is something hogging this machine", "explain_incident", ""),
+    ("which pod starves the others?", "explain_incident", ""),
+    ("why is checkout-api slow", "explain_incident", ""),
+    ("what caused the latency", "explain_incident", ""),
+    ("who is slow", "top_containers", "pressure_cpu"),
+    ("which containers wait for a processor", "top_containers", "pressure_cpu"),
+    ("who waits on disk I/O", "top_containers", "pressure_io"),
+    ("who is being throttled", "top_containers", "cpu_throttled"),
+    ("is anyone held back by a CPU quota", "top_containers", "cpu_throttled"),
+    # spikes, repetition, oddities
+    ("anything that spikes?", "scan", "cpu"),
+    ("are there bursts of memory", "scan", "memory"),
+    ("does anything repeat itself", "scan", "cpu"),
+    ("is there a cron-like pattern", "scan", "cpu"),
+    ("does redis peak regularly", "analyze_container", "cpu"),
+    ("anything strange right now", "scan", "cpu"),
+    ("show me outliers", "scan", "cpu"),
+    ("who moves together with catalog", "analyze_container", "cpu"),
+    # ends
+    ("why was my pod evicted", "top_containers", "memory_working_set"),
+    ("who got OOM killed", "top_containers", "oom_kills"),
+    ("which container went out of memory", "top_containers", "oom_kills"),
+    ("was anything killed for memory", "top_containers", "oom_kills"),
+    ("what is in a crash loop", "list_containers", ""),
+    ("who restarts the most", "list_containers", ""),
+    ("what died last night", "explain_incident", ""),
+    # changes
+    ("what changed?", "explain_incident", ""),
+    ("what happened at 14:05", "explain_incident", ""),
+    ("did something break", "explain_incident", ""),
+    ("who is to blame for the outage", "explain_incident", ""),
+    ("compare now against yesterday", "compare_windows", ""),
+    ("how does catalog differ from before", "compare_windows", ""),
+    ("did the new release make it worse", "compare_windows", ""),
+    ("what is different since the rollout", "compare_windows", ""),
+    # the node
+    ("is the node full", "summarize_node", ""),
+    ("how is this machine doing", "summarize_node", ""),
+    ("is there room left on the host", "summarize_node", ""),
+    ("is the server overloaded", "summarize_node", ""),
+    ("which nodes are there", "list_nodes", ""),
+    # who has the most
+    ("who uses the most memory", "top_containers", "memory"),
+    ("biggest CPU consumers", "top_containers", "cpu"),
+    ("who burns cores", "top_containers", "cpu"),
+    ("top", "top_containers", "cpu"),
+    ("who writes to disk", "top_containers", "disk_write"),
+    ("heaviest network traffic", "top_containers", "network_receive"),
+    ("who downloads so much", "top_containers", "network_receive"),
+    ("which GPUs are busy", "top_containers", "gpu_utilization"),
+    ("how much VRAM memory is used", "top_containers", "gpu_memory"),
+    ("who is near its memory limit", "top_containers", "memory_limit_share"),
+    ("who is close to their CPU limit", "top_containers", "cpu_limit_share"),
+    ("too many threads?", "top_containers", "threads"),
+    # what there is
+    ("list all pods", "list_containers", ""),
+    ("which metrics are collected", "list_metrics", ""),
+    ("how is checkout-api doing", "summarize_container", ""),
+    ("redis", "summarize_container", ""),
+]
+
+
+@pytest.mark.parametrize(("text", "tool", "metric"), ASKED, ids=[one[0] for one in ASKED])
+def test_a_question_leads_to_what_answers_it(text: str, tool: str, metric: str) -> None:
+    found = understand(text, TOOLS, CONTAINERS)
+    assert found is not None
+    assert (found.tool, found.metric) == (tool, metric)
+    assert found.missing == ""
+
+
+def test_sixty_phrasings_and_more() -> None:
+    assert len(ASKED) >= 60
+
+
+@pytest.mark.parametrize("text", ["", "hello", "what is the meaning of life", "42", "ls -la"])
+def test_what_is_no_question_of_ours_is_not_answered(text: str) -> None:
+    assert understand(text, TOOLS, CONTAINERS) is None
+
+
+def test_a_container_is_named_by_its_name_alone() -> None:
+    """One that is called like an everyday word ("node") is not meant by every question about nodes."""
+    found = understand("does memory-cache leak?", TOOLS, CONTAINERS)
+    assert found is not None
+    assert found.arguments == {"container": "memory-cache", "study": "trend", "metric": "memory"}
+    full = understand("is the node full", TOOLS, CONTAINERS)
+    assert full is not None
+    assert "container" not in full.arguments
+
+
+@pytest.mark.parametrize(
+    ("text", "given"),
+    [
+        ("what happened at 14:05?", {"at": "14:05", "minutes": 15}),
+        ("who used the most cpu in the last 2 hours", {"by": "cpu", "from": "-120m"}),
+        ("top memory of the past hour", {"by": "memory", "from": "-60m"}),
+        (
+            "does redis leak since 9:30",
+            {"container": "redis", "study": "trend", "metric": "memory", "from": "9:30"},
+        ),
+    ],
+)
+def test_times_in_a_question_are_kept(text: str, given: dict[str, object]) -> None:
+    found = understand(text, TOOLS, CONTAINERS)
+    assert found is not None
+    assert found.arguments == given
+
+
+def test_a_tool_that_is_not_there_is_named_and_replaced_by_the_nearest() -> None:
+    there = [one for one in TOOLS if one not in ("scan", "rightsize", "summarize_node")]
+    for text, missing, instead in (
+        ("anything leaking?", "scan", "top_containers"),
+        ("who is over-provisioned", "rightsize", "top_containers"),
+        ("is the node full", "summarize_node", "list_nodes"),
+    ):
+        found = understand(text, there, CONTAINERS)
+        assert found is not None
+        assert (found.missing, found.tool) == (missing, instead)
+
+
+def test_every_row_names_tools_and_metrics_that_are_known() -> None:
+    for row in QUESTIONS:
+        calls = [(row.tool, row.arguments), *(one for one in (row.named, row.without) if one)]
+        for tool, arguments in calls:
+            assert tool in TOOLS
+            for name in ("by", "metric"):
+                assert arguments.get(name, "cpu") in PLAIN
