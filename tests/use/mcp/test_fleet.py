@@ -15,7 +15,9 @@ from nodescope.use.mcp.nodes.backend import Backend
 from nodescope.use.mcp.nodes.discovery import parse_pod
 from nodescope.use.mcp.nodes.fleet import AT_ONCE, Fleet, JoinedDirectory, NodeEntry, Replies, StaticDirectory
 from nodescope.use.mcp.nodes.stop import CallStopped, check_stopped
-from nodescope.use.mcp.protocol.errors import NodeAway, ToolMisused
+from nodescope.use.mcp.protocol.errors import DeadlinePassed, NodeAway, ToolMisused
+from nodescope.use.mcp.protocol.server import suggest_shorter
+from nodescope.use.mcp.tools import TOOLS
 
 
 class Node:
@@ -75,6 +77,7 @@ def test_when_all_hang_a_question_still_ends() -> None:
     held.set()
     assert not replies.answers
     assert set(replies.away) == set(nodes)
+    # Some were never asked: that is more than a long span.
     with pytest.raises(ToolMisused, match="no node answered"):
         replies.need_one()
 
@@ -179,3 +182,26 @@ def test_a_call_that_nobody_waits_for_stops_its_work(ends: str) -> None:
 
     anyio.run(ask_and_leave)
     assert stopped.wait(60)
+
+
+@pytest.mark.parametrize(
+    ("tool", "given", "shorter"),
+    [
+        ("top_containers", {"from": "-24h"}, "shorten the span to 6 h (for example from=-360m)"),
+        ("analyze_container", {}, "shorten the span to 15 min (for example from=-15m)"),
+        (
+            "compare_windows",
+            {"b_from": "-12h", "b_to": "now"},
+            "shorten the span to 3 h (for example b_from=-180m)",
+        ),
+        ("explain_incident", {"minutes": 60}, "shorten the span to minutes=15"),
+    ],
+)
+def test_a_span_too_long_for_the_deadline_is_told_so(tool: str, given: dict[str, Any], shorter: str) -> None:
+    """Never "no node answered" for a node that is only still reading."""
+    held = Event()
+    fleet = Fleet(StaticDirectory({"a": entry(Node("a", held))}), SystemClock(), 0.05)
+    with pytest.raises(DeadlinePassed, match=r"this takes longer than the deadline of 0.05 s"):
+        ask(fleet).need_one()
+    held.set()
+    assert suggest_shorter(TOOLS[tool], given) == f"; {shorter}"

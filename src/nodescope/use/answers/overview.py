@@ -70,6 +70,8 @@ class About:
     problems: tuple[str, ...] = ()
     """Files that are not served, and why."""
     size: NodeSize = UNKNOWN_SIZE
+    ahead_seconds: float | None = None
+    """How far its clock is ahead of that of who asked; None where it was not measured."""
 
 
 def read_overview(view: View, span: TimeRange) -> Overview:

@@ -17,7 +17,7 @@ from nodescope.base.errors import NodescopeError, RequestRejected
 from nodescope.base.text import clean_text, hint_nearest
 from nodescope.use.mcp.nodes.backend import Backend
 from nodescope.use.mcp.nodes.stop import stopping_work
-from nodescope.use.mcp.protocol.errors import NodeAway, ToolMisused
+from nodescope.use.mcp.protocol.errors import DeadlinePassed, NodeAway, ToolMisused
 
 Reply = TypeVar("Reply")
 
@@ -60,6 +60,8 @@ class Replies(Generic[Reply]):
     away: dict[str, str]
     answers: dict[str, Reply] = field(default_factory=dict)
     refused: dict[str, ToolMisused] = field(default_factory=dict)
+    late: dict[str, float] = field(default_factory=dict)
+    """Nodes that are there and needed longer than these seconds."""
 
     @property
     def missing(self) -> dict[str, str]:
@@ -72,6 +74,8 @@ class Replies(Generic[Reply]):
             return self
         if self.refused:
             raise self.refused[min(self.refused)]
+        if self.late and self.late.keys() >= self.away.keys():
+            raise DeadlinePassed(f"this takes longer than the deadline of {max(self.late.values()):g} s")
         reasons = "; ".join(f"{node}: {reason}" for node, reason in list(self.away.items())[:5])
         raise ToolMisused(f"no node answered ({reasons}); call list_nodes to see which are ready")
 
@@ -144,6 +148,7 @@ class Fleet:
                     replies.answers[entry.node] = await self._try_twice(entry, question)
             except TimeoutError:
                 replies.away[entry.node] = f"no answer within {deadline_seconds:g} s"
+                replies.late[entry.node] = deadline_seconds
             except RequestRejected as error:
                 replies.refused[entry.node] = ToolMisused(f"{error} {error.hint}".strip())
             except ToolMisused as error:

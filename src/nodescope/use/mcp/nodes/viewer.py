@@ -8,6 +8,7 @@ import json
 import ssl
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from email.utils import parsedate_to_datetime
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -87,6 +88,7 @@ class ViewerNode:
         self._token = access.token
         self._client = HttpClient(endpoint, access.deadline_seconds, ANSWER_BYTES, kept=KEPT, clock=clock)
         self._only: dict[str, str] | None = None
+        self._ahead_seconds: float | None = None
         self._metrics: tuple[int, list[MetricRow]] | None = None
         self._lives: tuple[int, list[Life]] | None = None
 
@@ -95,7 +97,7 @@ class ViewerNode:
     def read_about(self) -> About:
         found = self._ask("/api/instance", {})
         self._choose_node(found)
-        return clean_about(parse_about(found, self._node))
+        return replace(clean_about(parse_about(found, self._node)), ahead_seconds=self._ahead_seconds)
 
     def read_metrics(self) -> list[MetricRow]:
         mono_ns = self._clock.mono_ns()
@@ -178,10 +180,12 @@ class ViewerNode:
         headers = {"Accept": "application/json"}
         if token := self._token():
             headers["Authorization"] = f"Bearer {token}"
+        begun_ns = self._clock.wall_ns()
         try:
             answer = self._client.request("GET", f"{path}?{urlencode(query)}" if query else path, headers)
         except HttpFailed as error:
             raise NodeAway(render_failure(error)) from error
+        self._ahead_seconds = measure_ahead(answer.headers.get("Date"), begun_ns, self._clock.wall_ns())
         try:
             content = json.loads(answer.body)
         except (ValueError, RecursionError):
@@ -199,6 +203,19 @@ class ViewerNode:
 
     def close(self) -> None:
         self._client.close()
+
+
+def measure_ahead(date: str | None, begun_ns: int, ended_ns: int) -> float | None:
+    """The server's clock less ours, by the Date of its answer; 0 where Date may be any moment of the request."""
+    if date is None:
+        return None
+    try:
+        told = parsedate_to_datetime(date).timestamp()
+    except (TypeError, ValueError):
+        return None
+    begun, ended = begun_ns / 1e9, ended_ns / 1e9
+    # Date is in whole seconds: told to told + 1.
+    return told - ended if told > ended else min(0.0, told + 1 - begun)
 
 
 def render_failure(error: HttpFailed) -> str:

@@ -4,6 +4,7 @@ What can go wrong between a question and its answer:
 * NodescopeError
   + NodeAway            a node did not answer: not reachable, too slow, or broken
   + ToolMisused         the call itself: says what is wrong, what is accepted, what to try
+    - DeadlinePassed    it would have been answered, but not in time
 """
 
 from collections.abc import Collection
@@ -18,6 +19,10 @@ class NodeAway(NodescopeError):
 
 class ToolMisused(NodescopeError):
     """The call cannot be answered as made; the text tells how to make it."""
+
+
+class DeadlinePassed(ToolMisused):
+    """No node was ready with its answer in time: the question asks for too much."""
 
 
 def render_no_such(what: str, name: str, known: Collection[str], most_characters: int = 80) -> str:

@@ -17,12 +17,14 @@ from mcp.shared.exceptions import MCPError
 from nodescope import __version__
 from nodescope.base.errors import NodescopeError
 from nodescope.base.log import Log
+from nodescope.base.quantity import render_seconds
 from nodescope.base.text import clean_text
+from nodescope.base.time_range import DAY_MS, parse_moment
 from nodescope.use.mcp.nodes.fleet import Fleet
 from nodescope.use.mcp.protocol.answer import LISTED_SCHEMA, fit
 from nodescope.use.mcp.protocol.argument import build_schema, check_arguments
 from nodescope.use.mcp.protocol.completion import complete
-from nodescope.use.mcp.protocol.errors import ToolMisused, render_no_such
+from nodescope.use.mcp.protocol.errors import DeadlinePassed, ToolMisused, render_no_such
 from nodescope.use.mcp.protocol.instructions import INSTRUCTIONS
 from nodescope.use.mcp.protocol.message import INVALID_PARAMS
 from nodescope.use.mcp.protocol.prompts import PROMPTS, build_prompt
@@ -43,6 +45,7 @@ CACHED: tuple[CacheableMethod, ...] = (
     "resources/read",
 )
 ERROR_CHARACTERS = 1_500
+HOUR_MS = 3_600_000
 
 Context = ServerRequestContext[Any]
 
@@ -117,11 +120,28 @@ async def answer_call(fleet: Fleet, name: str, given: Mapping[str, Any]) -> type
         answer = await tool.run(fleet, check_arguments(name, tool.arguments, given))
     except NodescopeError as error:
         log.info("call refused", tool=name, reason=str(error)[:200])
-        text, content = clean_text(str(error), ERROR_CHARACTERS), None
+        shorter = suggest_shorter(tool, given) if isinstance(error, DeadlinePassed) else ""
+        text, content = clean_text(f"{error}{shorter}", ERROR_CHARACTERS), None
     else:
         text, content = fit(answer)
     said = types.TextContent(type="text", text=text)
     return types.CallToolResult(content=[said], structured_content=content, is_error=content is None)
+
+
+def suggest_shorter(tool: Tool, given: Mapping[str, Any]) -> str:
+    """A quarter of the span that was too long, in the tool's own arguments."""
+    taken = {one.name for one in tool.arguments}
+    if "minutes" in taken:
+        return f"; shorten the span to minutes={max(1, int(given.get('minutes') or 15) // 4)}"
+    if not {"from", "a_from"} & taken:
+        return "; name one node, or start nodescope mcp with a longer --deadline"
+    names = ("from", "to") if "from" in taken else ("b_from", "b_to")
+    # Relative times have the same zero, whichever it is.
+    now_ms = 2 * DAY_MS
+    start, end = (parse_moment(str(given[name]), now_ms) if given.get(name) else None for name in names)
+    end = now_ms if end is None else end
+    seconds = max(60.0, (end - (end - HOUR_MS if start is None else start)) / 4000)
+    return f"; shorten the span to {render_seconds(seconds)} (for example {names[0]}=-{seconds / 60:.0f}m)"
 
 
 def describe_tool(tool: Tool) -> types.Tool:

@@ -199,18 +199,18 @@ def suggest(part: NodeIncident, shown: Sequence[Incident], name: str | None) -> 
 
 TOOL = Tool(
     "explain_incident",
-    "Explain an incident",
-    "What went wrong around a moment: at most three incidents with cause, victims, onset and confidence; for one container, who did it.",
+    "Explain incident",
+    "What went wrong around a moment: at most three incidents with cause, victims, onset; for one container, who did it.",
     (
         Argument(
             "at",
-            "the moment: 14:05, -20m, ISO 8601 or epoch",
+            "14:05, -20m, ISO 8601 or epoch",
             "moment",
             required=True,
         ),
         Argument("minutes", "before and after; 15 unless given", "count", least=1, most=180),
         NODE,
-        Argument("container", "only what concerns this container or workload"),
+        Argument("container", "only what concerns this one"),
     ),
     run,
 )

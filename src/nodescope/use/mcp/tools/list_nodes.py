@@ -6,6 +6,7 @@ from nodescope.use.mcp.nodes.fleet import Fleet
 from nodescope.use.mcp.protocol.answer import MOST_FINDINGS, NextCall, ToolAnswer, ToolFinding
 from nodescope.use.mcp.protocol.argument import Values
 from nodescope.use.mcp.protocol.tool import Tool
+from nodescope.use.mcp.tools.shared.clocks import NodeClock, describe_skew
 from nodescope.use.mcp.tools.shared.time_text import render_age
 
 
@@ -23,7 +24,7 @@ async def run(fleet: Fleet, _: Values) -> ToolAnswer:
         findings=tuple(render_node(about, now_ms) for about in ready[:MOST_FINDINGS]),
         names=tuple(about.node for about in ready[MOST_FINDINGS:]),
         looked_at=f"{len(entries)} nodes, each asked for its newest data",
-        not_looked_at=(trouble,) if trouble else (),
+        not_looked_at=(*([trouble] if trouble else []), *list_skews(ready, now_ms)),
         nodes_away=dict(sorted({**replies.missing, **empty}.items())),
         next_call=suggest(ready),
     )
@@ -34,11 +35,21 @@ def render_headline(ready: list[About], known: int, now_ms: int) -> str:
     waiting = f"; {known - len(ready)} more not" if known > len(ready) else ""
     if not ready:
         return f"No node is ready ({known} known)."
-    newest_ms = max(about.to_ms or 0 for about in ready)
+    newest_ms = max(clock_of(about).correct(now_ms) for about in ready)
     return (
         f"{len(ready)} {nodes} ready{waiting}; the newest data is of {render_moment(newest_ms)} "
         f"({render_age(newest_ms, now_ms)})."
     )
+
+
+def clock_of(about: About) -> NodeClock:
+    return NodeClock(about.to_ms or 0, about.ahead_seconds)
+
+
+def list_skews(ready: list[About], now_ms: int) -> list[str]:
+    """Whose clock is off; that one node's data is older is in its own line."""
+    lines = [describe_skew(about.node, clock_of(about), now_ms) for about in ready]
+    return [line for line in lines if line]
 
 
 def render_node(about: About, now_ms: int) -> ToolFinding:
@@ -54,7 +65,8 @@ def render_node(about: About, now_ms: int) -> ToolFinding:
             "ready": True,
             "version": about.version,
             "containers_seen": about.containers,
-            "newest_seconds": (now_ms - end_ms) / 1000,
+            "newest_seconds": (now_ms - clock_of(about).correct(now_ms)) / 1000,
+            "clock_ahead_seconds": about.ahead_seconds,
             "files_not_read": len(about.problems) or None,
             "problem": about.problems[0] if about.problems else None,
         },

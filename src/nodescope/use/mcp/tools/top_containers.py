@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from nodescope.base.errors import RequestRejected
-from nodescope.base.quantity import render_count, render_seconds
-from nodescope.base.time_range import TimeRange, render_moment
+from nodescope.base.quantity import render_count
+from nodescope.base.time_range import TimeRange
 from nodescope.use.answers.memory_limit import FILE, SHARED, MemoryUse, split_memory
 from nodescope.use.answers.span_use import render_use
 from nodescope.use.answers.timeseries import SERIES_MOST
@@ -15,6 +15,7 @@ from nodescope.use.mcp.protocol.answer import MOST_FINDINGS, NextCall, ToolAnswe
 from nodescope.use.mcp.protocol.argument import FROM, NAMESPACE, NODE, TO, Argument, Values
 from nodescope.use.mcp.protocol.errors import ToolMisused
 from nodescope.use.mcp.protocol.tool import Tool
+from nodescope.use.mcp.tools.shared.clocks import list_clocks
 from nodescope.use.mcp.tools.shared.level_table import group_by, join_levels
 from nodescope.use.mcp.tools.shared.metric_name import COUNTED_SCOPES, NotCollected, choose_metric
 from nodescope.use.mcp.tools.shared.next_call import keep_span, suggest_study
@@ -29,7 +30,7 @@ from nodescope.use.mcp.tools.shared.ranked import (
     rank_group,
     render_row,
 )
-from nodescope.use.mcp.tools.shared.time_text import OLD_SECONDS, join_clipped, read_span
+from nodescope.use.mcp.tools.shared.time_text import join_clipped, read_span
 
 USUAL_LIMIT = 5
 # By what is ranked, the share that it is of its own limit.
@@ -59,7 +60,17 @@ def rank_node(backend: Backend, values: Values) -> RankedNode:
     limits = add_limits(backend, metric.name, wanted, values["limit"] or USUAL_LIMIT, data.span)
     namespaces = frozenset(life.namespace for life in lives) - {""}
     unmeasured = len(groups) - len(rows)
-    return RankedNode(data, metric, levels.unit, limits, len(groups), unmeasured, namespaces, about.size)
+    return RankedNode(
+        data,
+        metric,
+        levels.unit,
+        limits,
+        len(groups),
+        unmeasured,
+        namespaces,
+        about.size,
+        about.ahead_seconds,
+    )
 
 
 def order(rows: list[RankedRow], values: Values) -> list[RankedRow]:
@@ -119,7 +130,8 @@ async def run(fleet: Fleet, values: Values) -> ToolAnswer:
         raise ToolMisused(
             f'no container of namespace "{values["namespace"]}" here; there are: {known or "none"}'
         )
-    answer = describe_devices(rows, devices) if devices else describe_groups(rows, parts, values)
+    now_ms = fleet.clock.wall_ns() // 1_000_000
+    answer = describe_devices(rows, devices) if devices else describe_groups(rows, parts, values, now_ms)
     shown = rows[: values["limit"] or USUAL_LIMIT]
     return replace(
         answer,
@@ -130,7 +142,7 @@ async def run(fleet: Fleet, values: Values) -> ToolAnswer:
     )
 
 
-def describe_groups(rows: list[RankedRow], parts: Parts, values: Values) -> ToolAnswer:
+def describe_groups(rows: list[RankedRow], parts: Parts, values: Values, now_ms: int) -> ToolAnswer:
     """All of an answer but its findings."""
     first = next(iter(parts.values()))
     noun = values["group"] or "workload"
@@ -140,7 +152,7 @@ def describe_groups(rows: list[RankedRow], parts: Parts, values: Values) -> Tool
         f"No container had a sample of {metric} in {span}.",
         "not_enough_data",
         looked_at=f"{metric} of every {noun} of {nodes}, {span}",
-        not_looked_at=list_gaps(parts, noun),
+        not_looked_at=list_gaps(parts, noun, now_ms),
         next_call=NextCall("list_containers", {"sort": "last_seen"}, "who was there, and until when"),
     )
     if not rows:
@@ -158,16 +170,9 @@ def describe_groups(rows: list[RankedRow], parts: Parts, values: Values) -> Tool
     return replace(answer, headline=headline, status="found", next_call=next_call)
 
 
-def list_gaps(parts: Parts, noun: str) -> tuple[str, ...]:
+def list_gaps(parts: Parts, noun: str, now_ms: int) -> tuple[str, ...]:
     lines = [*join_clipped(part.data for part in parts.values())]
-    newest_ms = max(part.data.newest_ms for part in parts.values())
-    for node, part in parts.items():
-        behind_seconds = (newest_ms - part.data.newest_ms) / 1000
-        if behind_seconds >= OLD_SECONDS:
-            lines.append(
-                f"{node} is ranked by older data: its newest is of {render_moment(part.data.newest_ms)}, "
-                f"{render_seconds(behind_seconds)} before the others'"
-            )
+    lines += list_clocks({node: part.clock for node, part in parts.items()}, now_ms)
     unmeasured = sum(part.unmeasured for part in parts.values())
     if unmeasured:
         there = sum(part.containers for part in parts.values())

@@ -10,6 +10,7 @@ from nodescope.use.answers.metrics import MetricRow
 from nodescope.use.answers.span_use import UNKNOWN_SIZE, NodeSize, SpanUse, render_use
 from nodescope.use.answers.workload_ranking import render_ranked
 from nodescope.use.mcp.protocol.answer import Fact, NextCall, ToolAnswer, ToolFinding
+from nodescope.use.mcp.tools.shared.clocks import NodeClock
 from nodescope.use.mcp.tools.shared.level_table import LevelRow
 from nodescope.use.mcp.tools.shared.next_call import keep_span
 from nodescope.use.mcp.tools.shared.time_text import NodeSpan, join_clipped
@@ -52,6 +53,12 @@ class RankedNode:
     """Containers that were there and have no sample of this metric."""
     namespaces: frozenset[str] = frozenset()
     size: NodeSize = UNKNOWN_SIZE
+    ahead_seconds: float | None = None
+    """How far the node's clock is ahead of ours, where that was measured."""
+
+    @property
+    def clock(self) -> NodeClock:
+        return NodeClock(self.data.newest_ms, self.ahead_seconds)
 
 
 Parts = Mapping[str, RankedNode]
