@@ -172,7 +172,7 @@ def test_over_its_memory_budget_the_agent_shortens_its_ring_and_says_so(cgroups:
     """With the least budget that settings accept: less than the agent takes anyway."""
     for _ in range(60):
         cgroups.container()
-    with running_agent("--memory-bytes", "64MiB") as agent:
+    with running_agent("--memory-bytes", "32MiB") as agent:
 
         def given_up() -> bool:
             return value(agent.scrape(), "nodescope_memory_given_up", what="ring") == 1
@@ -181,7 +181,7 @@ def test_over_its_memory_budget_the_agent_shortens_its_ring_and_says_so(cgroups:
         status = agent.get("/status").json()
         assert status["memory"]["is_ring_shortened"]
         assert status["ring"]["bytes_most"] < 64 * 2**20
-        assert status["memory"]["resident_bytes"] > status["memory"]["budget_bytes"] == 64 * 2**20
+        assert status["memory"]["resident_bytes"] > status["memory"]["budget_bytes"] == 32 * 2**20
         wait_for(
             lambda: agent.get("/status").json()["memory"]["containers_most"] is not None,
             "fewer containers",

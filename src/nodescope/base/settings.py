@@ -81,7 +81,7 @@ class Settings:
     the accepted window of that scope shrinks accordingly.
     """
 
-    memory_bytes: int = _bounded(224 * 2**20, least=64 * 2**20)
+    memory_bytes: int = _bounded(224 * 2**20, least=32 * 2**20)
     """
     The most resident memory that the agent's process should take.
 
