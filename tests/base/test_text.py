@@ -7,7 +7,14 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.strategies import HOSTILE, examples
 
-from nodescope.base.text import clean_text, hint_nearest, nearest_name, render_metric
+from nodescope.base.text import (
+    PATH_CHARACTERS,
+    clean_text,
+    hint_nearest,
+    nearest_name,
+    render_metric,
+    shorten_path,
+)
 
 ANY_TEXT = HOSTILE | st.text(st.characters(), max_size=400) | st.binary(max_size=40).map(os.fsdecode)
 
@@ -64,3 +71,13 @@ def test_the_nearest_name_is_offered_and_a_far_one_is_not() -> None:
 )
 def test_a_plain_name_is_said_as_words_and_a_raw_one_as_it_is(metric: str, said: str) -> None:
     assert render_metric(metric) == said
+
+
+def test_two_long_paths_stay_two() -> None:
+    """Equal labels would be one series twice: OpenMetrics refuses the whole scrape then."""
+    long = "/system.slice/" + "a" * 2000
+    first, second = shorten_path(long + "1"), shorten_path(long + "2")
+    assert first != second
+    assert len(first) == len(second) == PATH_CHARACTERS
+    assert shorten_path(long + "1") == first
+    assert shorten_path("/system.slice/ssh.service") == "/system.slice/ssh.service"

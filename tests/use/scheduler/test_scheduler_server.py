@@ -1,7 +1,10 @@
 """The extender's HTTP: both verbs under any JSON, bounds, token, explanations, metrics."""
 
 import asyncio
+import contextlib
 import json
+import socket
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -12,10 +15,12 @@ from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 from tests.support import TurnableClock
 
+from nodescope.base.settings import Settings
 from nodescope.commands.extender import judge_readiness
 from nodescope.fpga.state import KEY
 from nodescope.serve.gate import Gate
 from nodescope.serve.prometheus_text import render_families
+from nodescope.serve.server import build_server, open_socket
 from nodescope.use.scheduler.explain import Decisions
 from nodescope.use.scheduler.extender import Extender
 from nodescope.use.scheduler.nodes import Nodes
@@ -228,3 +233,26 @@ def test_the_metrics_are_prometheus_text() -> None:
         if sample.labels["annotation"] == "fpga"
     }
     assert states["broken"] == 1
+
+
+@pytest.mark.real
+def test_slow_bodies_do_not_keep_kube_scheduler_out() -> None:
+    """Forty that never end: once eight of them were enough for 503."""
+    server = build_server(make_app(), Settings())
+    listener = open_socket("127.0.0.1:0")
+    port = listener.getsockname()[1]
+    thread = threading.Thread(target=lambda: asyncio.run(server.serve(sockets=[listener])), daemon=True)
+    thread.start()
+    with contextlib.ExitStack() as slow:
+        for number in range(40):
+            one = slow.enter_context(
+                socket.create_connection(("127.0.0.1", port), 20, (f"127.0.6.{number % 8 + 1}", 0))
+            )
+            one.sendall(b"POST /filter HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5000000\r\n\r\n{")
+        call = {"Pod": POD, "Nodes": None, "NodeNames": ["a", "b"]}
+        for verb in ("filter", "prioritize"):
+            answer = httpx.post(f"http://127.0.0.1:{port}/{verb}", json=call, timeout=30)
+            assert answer.status_code == 200, answer.text
+    server.should_exit = True
+    thread.join(20)
+    listener.close()
