@@ -183,15 +183,9 @@ def rank_use(
     order = rank(view, lives, metric, span)
     rows = []
     for one in group_workloads([life for life in lives if life.id in order.figures]):
-        used = sum(order.figures[life.id].value * share_of(life, order.span) for life in one.lives)
+        used = sum(order.figures[life.id].over_span for life in one.lives)
         rows.append(WorkloadUse(clean_name(one.full_name), used, used / whole if whole else None))
     return tuple(sorted(rows, key=lambda row: (-(row.value or 0.0), row.workload))[:MOST_NAMED])
-
-
-def share_of(life: Life, span: TimeRange) -> float:
-    """Of the span, how long it was there."""
-    length_ms = min(life.last_ms, span.to_ms) - max(life.first_ms, span.from_ms)
-    return min(1.0, max(0.0, (length_ms + 1000) / (span.to_ms - span.from_ms + 1000)))
 
 
 def list_unseen(

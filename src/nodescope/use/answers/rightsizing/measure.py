@@ -282,9 +282,9 @@ def sum_up(node: ServedNode, part: WorkloadLives, lives: Sequence[Life], measure
         last_ms,
         measure_seen(part.workload.kind, cpu, first_ms, last_ms),
         newest.subject.details.get("name_source") == "kube" or bool(newest.subject.details.get("owner")),
-        read_request(newest, "cpu"),
+        newest.request("cpu"),
         measured.limits["cpu"].get(newest.id),
-        read_request(newest, "memory"),
+        newest.request("memory"),
         measured.limits["memory"].get(newest.id),
         mean_of([one.mean for one in cpu]),
         max((one.most for one in minutes), default=None),
@@ -300,15 +300,6 @@ def sum_up(node: ServedNode, part: WorkloadLives, lives: Sequence[Life], measure
     )
     measured.busiest[need.key] = minutes
     return need
-
-
-def read_request(life: Life, resource: str) -> float | None:
-    """Cores or bytes that its specification requests; None where nobody said."""
-    try:
-        value = float(life.subject.details.get(f"{resource}_request") or "nan")
-    except ValueError:
-        return None
-    return value if np.isfinite(value) and value >= 0 else None
 
 
 def measure_seen(kind: str, curves: Sequence[Minutes], first_ms: int, last_ms: int) -> int:

@@ -6,7 +6,7 @@ some) and rates them by what the study looks for. The study itself runs on the
 most telling container of each of the dozen workloads that stand out.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,12 +19,12 @@ from nodescope.base.text import clean_name, clean_text, render_metric
 from nodescope.base.time_range import TimeRange
 from nodescope.read.query.engine import QueryLine
 from nodescope.use.answers.containers import Life
-from nodescope.use.answers.findings import run_studies
+from nodescope.use.answers.findings import bound_request, read_series
 from nodescope.use.answers.ranking import shorten
 from nodescope.use.answers.refusal import not_found
 from nodescope.use.answers.snapshots import ServedNode, View
 from nodescope.use.answers.workloads import group_workloads
-from nodescope.use.studies import STUDIES, Finding, StudyAnswer, correlation
+from nodescope.use.studies import STUDIES, Finding, StudyAnswer, correlation, run_study
 
 SCANNED = tuple(name for name in STUDIES if name != correlation.NAME)
 # What a scan is most often about, and how far back it looks unless told.
@@ -255,10 +255,17 @@ def study_candidates(
     for one in candidates[:MOST_STUDIED]:
         if studied and stopwatch_seconds() - began > seconds_most:
             break
+        check()
         studied += 1
-        for answer in run_studies(view, study, metric, (one.life,), span, check=check):
+        for answer in study_life(view, study, metric, one.life, span):
             rows += [make_row(one, answer, best)] if (best := choose_finding(study, answer)) else []
     return rows, studied
+
+
+def study_life(view: View, study: str, metric: str, life: Life, span: TimeRange) -> Iterator[StudyAnswer]:
+    """Without the trials that tell what a No could have seen: a scan's No is about many."""
+    for _, series in read_series(view, bound_request(view, study, metric, (life,), span, "", 1)):
+        yield run_study(study, series, [series])
 
 
 def choose_finding(study: str, answer: StudyAnswer) -> Finding | None:
