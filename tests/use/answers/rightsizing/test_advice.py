@@ -188,6 +188,17 @@ def test_the_total_counts_what_waits() -> None:
     )
 
 
+def test_before_a_day_is_over_what_leaves_the_most_unused_is_named() -> None:
+    """No size is recommended, but waste can be seen."""
+    young = replace(NEED, seen_ms=3_600_000)
+    idle = replace(young, workload="oldshop", cpu_request=6.0, cpu_busy=0.01)
+    bare = replace(young, workload="bare", cpu_request=None, memory_request=None)
+    total = render_total([advise(one) for one in (young, idle, bare)])
+    assert total.startswith("Not yet: none of 3 containers was seen for a day, at most 60 min;")
+    assert '"shop/oldshop" (container "app") leaves the most unused: it used at most 0.01 cores' in total
+    assert "unused" not in render_total([advise(bare), advise(bare)])
+
+
 # -- the patch -------------------------------------------------------------------------
 
 

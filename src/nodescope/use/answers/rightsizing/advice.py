@@ -60,8 +60,14 @@ class SizeAdvice:
 
     @property
     def weight(self) -> float:
-        """A core costs about as much as four GiB; a lack weighs as much as a surplus."""
-        return abs(self.saved_cores or 0.0) + abs(self.saved_bytes or 0.0) / (4 * 1024 * MIB)
+        """A core costs about as much as four GiB; a lack weighs as much as a surplus. Before its day is over, what is unused."""
+        need = self.need
+        if self.state == NOT_YET:
+            pairs = ((need.cpu_request, need.cpu_busy), (need.memory_request, need.memory_most))
+            cores, count = (need.replicas * max(0.0, (now or 0.0) - (used or 0.0)) for now, used in pairs)
+        else:
+            cores, count = abs(self.saved_cores or 0.0), abs(self.saved_bytes or 0.0)
+        return cores + count / (4 * 1024 * MIB)
 
 
 def advise(need: ContainerNeed) -> SizeAdvice:

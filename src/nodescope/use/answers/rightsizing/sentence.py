@@ -181,7 +181,13 @@ def render_none(advices: Sequence[SizeAdvice]) -> str:
         return f"All {len(advices)} containers fit as they are."
     seen = render_seconds(max(one.need.seen_seconds for one in waiting))
     ready = render_moment(min(one.ready_ms for one in waiting))
-    return f"Not yet: none of {len(advices)} containers was seen for a day, at most {seen}; from {ready} on it can be said."
+    most = max(waiting, key=lambda one: one.weight)
+    unused = (
+        f" So far {name_need(most.need)} leaves the most unused: {render_use(most.need)}."
+        if most.weight
+        else ""
+    )
+    return f"Not yet: none of {len(advices)} containers was seen for a day, at most {seen}; from {ready} on it can be said.{unused}"
 
 
 def add_up(advices: Sequence[SizeAdvice], name: str) -> tuple[float | None, str]:
