@@ -175,10 +175,10 @@ def local(paths: list[Path], agent: str, token: str) -> Callable[[], TopLook]:
     from nodescope.base.time_range import TimeRange
     from nodescope.read.live.follow import AgentFeed
     from nodescope.use.answers.container_table import Filter, list_containers
+    from nodescope.use.answers.ranked.workload_ranking import rank_workloads
     from nodescope.use.answers.refusal import Refused
     from nodescope.use.answers.snapshots import NodeFolders
     from nodescope.use.answers.wire import render_workload
-    from nodescope.use.answers.workload_ranking import rank_workloads
 
     folders = NodeFolders(paths, SystemClock(), AgentFeed(agent, token) if agent else None)
 

@@ -11,7 +11,7 @@ from nodescope.use.answers.containers import Life
 from nodescope.use.answers.events import ends_by_id
 from nodescope.use.answers.limits import read_limits
 from nodescope.use.answers.metrics import resolve
-from nodescope.use.answers.ranking import Figure, Order, rank
+from nodescope.use.answers.ranked.ranking import Figure, Order, rank
 from nodescope.use.answers.refusal import Refused, bad_request
 from nodescope.use.answers.snapshots import ServedNode, View
 

@@ -19,7 +19,7 @@ from nodescope.base.text import render_metric
 from nodescope.base.time_range import TimeRange, render_moment
 from nodescope.use.answers.containers import Life
 from nodescope.use.answers.levels import Levels, MetricLevel
-from nodescope.use.answers.span_use import SpanUse, add_up
+from nodescope.use.answers.ranked.span_use import SpanUse, add_up
 
 # Within this time of a start the one that it replaces has ended: an image is pulled, a pod drained.
 HANDOVER_MS = 300_000

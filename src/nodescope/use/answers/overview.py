@@ -13,9 +13,9 @@ from nodescope.read.query.engine import QueryLine
 from nodescope.read.series_name import name_of, scope_of
 from nodescope.use.answers.axis import Floats
 from nodescope.use.answers.events import read_happenings
-from nodescope.use.answers.ranking import shorten
+from nodescope.use.answers.ranked.ranking import shorten
+from nodescope.use.answers.ranked.span_use import UNKNOWN_SIZE, NodeSize
 from nodescope.use.answers.snapshots import NodeFolders, ServedNode, View
-from nodescope.use.answers.span_use import UNKNOWN_SIZE, NodeSize
 
 SPARK_POINTS = 60
 # PSI's three; the one that hurts most is shown.

@@ -13,7 +13,7 @@ from nodescope.use.answers.axis import Axis, AxisRow, Floats, Integers, align
 from nodescope.use.answers.containers import Life
 from nodescope.use.answers.limits import read_limits
 from nodescope.use.answers.metrics import resolve
-from nodescope.use.answers.ranking import list_busiest
+from nodescope.use.answers.ranked.ranking import list_busiest
 from nodescope.use.answers.refusal import bad_request, too_much
 from nodescope.use.answers.snapshots import ServedNode, View
 

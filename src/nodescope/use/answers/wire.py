@@ -25,10 +25,10 @@ from nodescope.use.answers.containers import Life
 from nodescope.use.answers.events import ContainerEvent, EventList
 from nodescope.use.answers.metrics import MetricRow
 from nodescope.use.answers.overview import About, Overview, Tile
-from nodescope.use.answers.ranking import Figure
-from nodescope.use.answers.span_use import NodeSize
+from nodescope.use.answers.ranked.ranking import Figure
+from nodescope.use.answers.ranked.span_use import NodeSize
+from nodescope.use.answers.ranked.workload_ranking import RankedWorkload
 from nodescope.use.answers.timeseries import AnswerSeries, Timeseries
-from nodescope.use.answers.workload_ranking import RankedWorkload
 from nodescope.use.studies import Finding, StudyAnswer
 
 Json = dict[str, Any]

@@ -13,6 +13,7 @@ from nodescope.use.answers.incidents.json_form import render_incidents
 from nodescope.use.answers.node_summary.sentence import render_summaries
 from nodescope.use.answers.node_summary.summary import summarize_nodes
 from nodescope.use.answers.overview import read_overview
+from nodescope.use.answers.ranked.workload_ranking import rank_workloads
 from nodescope.use.answers.rightsizing.json_form import render_sizes
 from nodescope.use.answers.rightsizing.measure import read_needs
 from nodescope.use.answers.scanning.json_form import render_scans
@@ -28,7 +29,6 @@ from nodescope.use.answers.wire import (
     render_studies,
     render_workloads,
 )
-from nodescope.use.answers.workload_ranking import rank_workloads
 from nodescope.use.viewer import shapes
 from nodescope.use.viewer.question import POINTS_DEFAULT, POINTS_MOST, parse_labels, split_words
 from nodescope.use.viewer.request import (

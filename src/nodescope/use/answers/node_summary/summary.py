@@ -23,7 +23,7 @@ from nodescope.use.answers.overview import (
     read_lines,
     read_memory,
 )
-from nodescope.use.answers.ranking import rank
+from nodescope.use.answers.ranked.ranking import rank
 from nodescope.use.answers.snapshots import ServedNode, View
 from nodescope.use.answers.workloads import group_workloads
 

@@ -20,7 +20,7 @@ from nodescope.base.time_range import TimeRange
 from nodescope.read.query.engine import QueryLine
 from nodescope.use.answers.containers import Life
 from nodescope.use.answers.findings import bound_request, read_series
-from nodescope.use.answers.ranking import shorten
+from nodescope.use.answers.ranked.ranking import shorten
 from nodescope.use.answers.refusal import not_found
 from nodescope.use.answers.snapshots import ServedNode, View
 from nodescope.use.answers.workloads import group_workloads
@@ -81,7 +81,7 @@ class NodeScan:
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class ScanCandidate:
     """The most telling container of a workload."""
 
     workload: str
@@ -128,7 +128,7 @@ def scan_node(
     scores = {id_of_line(line): score for line in lines if (score := rate(study, line)) is not None}
     workloads = group_workloads(lives)
     candidates = [
-        Candidate(clean_name(one.full_name), best, scores[best.id])
+        ScanCandidate(clean_name(one.full_name), best, scores[best.id])
         for one in workloads
         if (best := choose_life(one.lives, scores, looked)) is not None
     ]
@@ -244,7 +244,7 @@ def study_candidates(
     view: View,
     study: str,
     metric: str,
-    candidates: Sequence[Candidate],
+    candidates: Sequence[ScanCandidate],
     span: TimeRange,
     check: Callable[[], None],
     seconds_most: float,
@@ -298,12 +298,12 @@ def weigh(finding: Finding) -> float:
     return finding.confidence * abs(size)
 
 
-def weigh_row(one: Candidate, answer: StudyAnswer, finding: Finding) -> float:
+def weigh_row(one: ScanCandidate, answer: StudyAnswer, finding: Finding) -> float:
     """A burst that returns is a change as well; in a list of changes, what lasts counts."""
     return finding.confidence * one.score if answer.study == "changepoint" else weigh(finding)
 
 
-def make_row(one: Candidate, answer: StudyAnswer, finding: Finding) -> ScanRow:
+def make_row(one: ScanCandidate, answer: StudyAnswer, finding: Finding) -> ScanRow:
     return ScanRow(
         one.life.node,
         one.workload,

@@ -18,7 +18,7 @@ from nodescope.use.answers.incidents.json_form import rename_node
 from nodescope.use.answers.metrics import MetricRow, list_metrics
 from nodescope.use.answers.node_summary.summary import NodeSummary, summarize_nodes
 from nodescope.use.answers.overview import About, know_size
-from nodescope.use.answers.ranking import list_busiest
+from nodescope.use.answers.ranked.ranking import list_busiest
 from nodescope.use.answers.rightsizing.json_form import rename_needs
 from nodescope.use.answers.rightsizing.measure import read_needs
 from nodescope.use.answers.rightsizing.need import NodeNeeds

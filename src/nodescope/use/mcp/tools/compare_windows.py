@@ -10,7 +10,7 @@ from nodescope.base.time_range import TimeRange, render_moment
 from nodescope.use.answers.containers import Container, Life
 from nodescope.use.answers.deploys import RUNS, find_takeovers
 from nodescope.use.answers.levels import MetricLevel
-from nodescope.use.answers.span_use import add_up
+from nodescope.use.answers.ranked.span_use import add_up
 from nodescope.use.mcp.nodes.backend import Backend, read_levels, run_study
 from nodescope.use.mcp.nodes.fleet import Fleet
 from nodescope.use.mcp.protocol.answer import MOST_FINDINGS, NextCall, ToolAnswer, ToolFinding

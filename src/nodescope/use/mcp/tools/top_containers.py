@@ -7,7 +7,7 @@ from nodescope.base.errors import RequestRejected
 from nodescope.base.quantity import render_count
 from nodescope.base.time_range import TimeRange
 from nodescope.use.answers.memory_limit import FILE, SHARED, MemoryUse, split_memory
-from nodescope.use.answers.span_use import render_use
+from nodescope.use.answers.ranked.span_use import render_use
 from nodescope.use.answers.timeseries import SERIES_MOST
 from nodescope.use.mcp.nodes.backend import Backend, read_devices, read_levels
 from nodescope.use.mcp.nodes.fleet import Fleet

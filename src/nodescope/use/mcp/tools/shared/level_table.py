@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from nodescope.base.time_range import TimeRange
 from nodescope.use.answers.containers import Life, group_lives, overlap_seconds
 from nodescope.use.answers.levels import Levels, MetricLevel
-from nodescope.use.answers.span_use import SpanUse, add_up
+from nodescope.use.answers.ranked.span_use import SpanUse, add_up
 from nodescope.use.answers.workloads import WorkloadLives, group_workloads
 
 

@@ -7,8 +7,8 @@ from nodescope.base.quantity import is_share, render_count, render_quantity
 from nodescope.use.answers.levels import Device
 from nodescope.use.answers.memory_limit import MemoryUse
 from nodescope.use.answers.metrics import MetricRow
-from nodescope.use.answers.span_use import UNKNOWN_SIZE, NodeSize, SpanUse, render_use
-from nodescope.use.answers.workload_ranking import render_ranked
+from nodescope.use.answers.ranked.span_use import UNKNOWN_SIZE, NodeSize, SpanUse, render_use
+from nodescope.use.answers.ranked.workload_ranking import render_ranked
 from nodescope.use.mcp.protocol.answer import Fact, NextCall, ToolAnswer, ToolFinding
 from nodescope.use.mcp.tools.shared.clocks import NodeClock
 from nodescope.use.mcp.tools.shared.level_table import LevelRow

@@ -1,0 +1,1 @@
+"""Who uses the most: over the span that was asked about, by container and by workload."""
