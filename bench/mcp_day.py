@@ -39,7 +39,7 @@ CALLS: dict[str, dict[str, Any]] = {
     "list_containers": {"sort": "memory"},
     "summarize_container": {**ONE, **DAY},
     "analyze_container": {**ONE, "study": "trend", "metric": "memory"},
-    "explain_incident": {"at": "-6h", "minutes": 60},
+    "explain_incident": {"at": "-30m", "minutes": 60},
     "compare_windows": {"a_from": "-24h", "a_to": "-12h", "b_from": "-12h", "b_to": "now"},
     "find_metrics": {"question": "who leaks?"},
     "list_metrics": {},

@@ -15,5 +15,8 @@ CALLS: dict[str, dict[str, Any]] = {
     "compare_windows": {**API, "a_from": "-20m", "a_to": "-12m", "b_from": "-7m", "b_to": "now"},
     "find_metrics": {"question": "does its cpu spike periodically?"},
     "list_metrics": {"search": "memory"},
+    "scan": {"study": "trend", "metric": "memory", "node": "demo-1"},
+    "rightsize": {"node": "demo-1"},
+    "summarize_node": {"node": "demo-1"},
 }
 assert set(CALLS) == set(TOOLS)

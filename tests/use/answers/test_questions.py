@@ -4,6 +4,8 @@ import pytest
 
 from nodescope.base.metric_names import PLAIN
 from nodescope.use.answers.questions import QUESTIONS, understand
+from nodescope.use.mcp.protocol.argument import check_arguments
+from nodescope.use.mcp.tools import TOOLS as ALL_TOOLS
 
 TOOLS = [
     "list_nodes",
@@ -164,10 +166,11 @@ def test_a_tool_that_is_not_there_is_named_and_replaced_by_the_nearest() -> None
         assert (found.missing, found.tool) == (missing, instead)
 
 
-def test_every_row_names_tools_and_metrics_that_are_known() -> None:
+def test_every_row_is_a_call_that_is_accepted() -> None:
     for row in QUESTIONS:
         calls = [(row.tool, row.arguments), *(one for one in (row.named, row.without) if one)]
         for tool, arguments in calls:
-            assert tool in TOOLS
+            given = {**arguments, **({"container": "x"} if (tool, arguments) == row.named else {})}
+            check_arguments(tool, ALL_TOOLS[tool].arguments, given)
             for name in ("by", "metric"):
                 assert arguments.get(name, "cpu") in PLAIN

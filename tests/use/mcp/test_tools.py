@@ -106,7 +106,8 @@ def test_times_are_taken_as_people_write_them(asker: Asker) -> None:
 
 
 def test_the_contract_names_nine_tools() -> None:
-    assert set(TOOLS) == {
+    """And three that came later."""
+    assert set(TOOLS) - {"scan", "rightsize", "summarize_node"} == {
         "list_nodes",
         "list_metrics",
         "list_containers",

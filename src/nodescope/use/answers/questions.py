@@ -91,6 +91,7 @@ class Question:
 LAST_HOUR = {"a_from": "-2h", "a_to": "-1h", "b_from": "-1h", "b_to": "now"}
 DAY_BEFORE = {"a_from": "-25h", "a_to": "-24h", "b_from": "-1h", "b_to": "now"}
 SUMMARY: tuple[str, Arguments] = ("summarize_container", {})
+TOGETHER: Arguments = {"study": "correlation", "metric": "cpu"}
 AROUND_NOW: Arguments = {"at": "now", "minutes": 60}
 
 
@@ -163,7 +164,9 @@ QUESTIONS = (
     scan("repeat", "periodicity", "cpu", "whose CPU repeats itself"),
     scan("unusual memory", "anomaly", "memory", "whose memory is unusual now"),
     scan("unusual", "anomaly", "cpu", "what is unusual now"),
-    scan("together", "correlation", "cpu", "who moved with whom"),
+    Question(
+        "together", "explain_incident", AROUND_NOW, "who moved with whom", ("analyze_container", TOGETHER)
+    ),
     windows("deploy", LAST_HOUR, "what is different since then"),
     windows("compare change", DAY_BEFORE, "what is different from a day before"),
     windows("compare", DAY_BEFORE, "what is different from a day before"),

@@ -148,13 +148,11 @@ def describe_tool(tool: Tool) -> types.Tool:
     """As short as it can be: every client pays for the list before its first question."""
     return types.Tool(
         name=tool.name,
-        title=tool.title,
         description=tool.description,
         input_schema=build_schema(tool.arguments),
         output_schema=LISTED_SCHEMA,
         annotations=types.ToolAnnotations(
             read_only_hint=True,
             idempotent_hint=True,
-            open_world_hint=False,
         ),
     )

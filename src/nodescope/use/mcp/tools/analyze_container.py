@@ -481,7 +481,7 @@ def lengthen(studied: Studied) -> TimeRange | None:
 TOOL = Tool(
     "analyze_container",
     "Analyze container",
-    "A study of one metric: changepoint (when did it change), periodicity (does it repeat), "
+    "A study of one metric: changepoint (when it changed), periodicity (does it repeat), "
     "trend (does it grow, when is it full), anomaly, correlation, summary.",
     (
         CONTAINER,

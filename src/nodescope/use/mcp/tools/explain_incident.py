@@ -200,7 +200,7 @@ def suggest(part: NodeIncident, shown: Sequence[Incident], name: str | None) -> 
 TOOL = Tool(
     "explain_incident",
     "Explain incident",
-    "What went wrong around a moment: at most three incidents with cause, victims, onset; for one container, who did it.",
+    "What went wrong around a moment: at most three incidents with cause and victims; for one container, who did it.",
     (
         Argument(
             "at",

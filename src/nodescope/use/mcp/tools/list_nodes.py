@@ -85,7 +85,7 @@ def suggest(ready: list[About]) -> NextCall | None:
 TOOL = Tool(
     "list_nodes",
     "Nodes",
-    "Which nodes can be asked, how new their data is, and why some are not ready. Start here.",
+    "Which nodes there are, how new their data is, why some are not ready. Start here.",
     (),
     run,
 )

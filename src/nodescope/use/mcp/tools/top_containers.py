@@ -184,7 +184,7 @@ def list_gaps(parts: Parts, noun: str, now_ms: int) -> tuple[str, ...]:
 TOOL = Tool(
     "top_containers",
     "Top containers",
-    "Workloads (or containers) ranked by what they used over the span, by any metric of theirs; GPUs, disks or nodes by one of those; totals.",
+    "Workloads or containers ranked by use over the span, of any metric; GPUs, disks or nodes by theirs; totals.",
     (
         Argument("by", "cpu unless given; memory, throttled, pressure, disk_write, gpu, ..."),
         NODE,
