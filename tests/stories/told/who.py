@@ -136,6 +136,9 @@ def least_cpu(scene: Scene) -> Iterator[Question]:
 
     def put(agent: Agent) -> Verdict:
         answer = agent.ask("What is idle or wasted on this node?")
+        # Less than a day is too short to size it, and long enough to name it.
+        if names_in(answer.headline, node.workloads)[:1] == ["oldshop"]:
+            return RIGHT
         if answer.is_unsure or answer.tool in ("find_metrics", "list_metrics"):
             return none(answer.headline)
         told = names_in(answer.headline, node.workloads) or [
