@@ -33,6 +33,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Literal, Self
 
+from tests.torture.cgroup_tenant import empty_folder
+
 Driver = Literal["cgroupfs", "systemd"]
 Qos = Literal["guaranteed", "burstable", "besteffort"]
 
@@ -310,6 +312,9 @@ def remove_stale() -> None:
         for folder in list(_pods(root)):
             match = _OURS.search(folder.name)
             if match and not Path("/proc", str(int(match.group(2), 16))).exists():
+                with contextlib.suppress(OSError):
+                    # A killed torture may have left thousands, one in the other.
+                    empty_folder(folder)
                 remove_folder(folder)
                 remove_parents((folder.parent, folder.parent.parent))
 
