@@ -173,8 +173,9 @@ def list_unseen(span: TimeRange, looked: TimeRange, workloads: int, rated: int, 
             f"{render_count(workloads - rated, 'workload')} without samples of it, or with containers that lived for less than {short}"
         )
     if rated > studied:
+        late = "the time was over" if studied < min(rated, MOST_STUDIED) else "others stood out more"
         lines.append(
-            f"{render_count(rated - studied, 'workload')} only in {POINTS} means each, in which others stood out more"
+            f"{render_count(rated - studied, 'workload')} only in {POINTS} means each, because {late}"
         )
     return lines
 
