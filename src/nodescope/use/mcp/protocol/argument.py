@@ -111,13 +111,13 @@ def name_type(value: object) -> str:
 
 # -- shared by tools ---------------------------------------------------------------
 
-NODE = Argument("node", "node's name; all nodes, or the container's, unless given")
+NODE = Argument("node", "all unless given")
 CONTAINER = Argument(
     "container",
     "pod/container, a pod's or container's name, or an id",
     required=True,
     remedy="list_containers or top_containers names them",
 )
-FROM = Argument("from", "start: 14:05, -2h, ISO 8601 or epoch", "moment")
-TO = Argument("to", "end; the newest data unless given", "moment")
+FROM = Argument("from", "14:05, -2h, ISO 8601, epoch", "moment")
+TO = Argument("to", "newest unless given", "moment")
 NAMESPACE = Argument("namespace", "exactly")

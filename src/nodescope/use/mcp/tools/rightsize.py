@@ -132,7 +132,7 @@ def suggest(shown: Sequence[SizeAdvice], parts: Sequence[NodeNeeds], name: str |
 TOOL = Tool(
     "rightsize",
     "Right-size workloads",
-    "Requests and limits that fit, cores and GiB saved (waste, over-provisioned), and the risk; after a day of data.",
+    "Requests and limits that fit, what they save (waste), and the risk.",
     (Argument("container", "only this workload"), NODE, NAMESPACE, FROM, TO),
     run,
 )

@@ -103,10 +103,10 @@ def suggest(parts: Sequence[NodeScan], rows: Sequence[ScanRow]) -> NextCall:
 TOOL = Tool(
     "scan",
     "Scan all workloads",
-    "One study over all workloads (who leaks: trend of memory; what spikes: periodicity of cpu): the top twelve, how many were looked at.",
+    "One study over all workloads: who leaks (trend), what spikes (periodicity); the top twelve.",
     (
         Argument("study", "the question", required=True, choices=SCANNED),
-        Argument("metric", "memory for trend, else cpu, unless given"),
+        Argument("metric", "cpu (trend: memory) unless given"),
         NODE,
         FROM,
         TO,
