@@ -1,6 +1,5 @@
 """The containers of a range, filtered and sorted, each with its state and how much it uses of a metric."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -81,13 +80,8 @@ def labels_of(life: Life) -> dict[str, str]:
     """The pod's own labels where they are known, and what else was noted of the container."""
     details = life.subject.details
     found = {key: value for key, value in details.items() if value and key not in NOT_LABELS}
-    try:
-        pod = json.loads(found.pop("labels", "{}"))
-    except ValueError:
-        pod = {}
-    if isinstance(pod, dict):
-        found.update({str(key): str(value) for key, value in pod.items()})
-    return found
+    pod = (label.partition("=") for label in found.pop("labels", "").split(","))
+    return found | {key: value for key, sign, value in pod if sign}
 
 
 def list_containers(
