@@ -23,7 +23,7 @@ export class FakePage {
 }
 
 export function metric(name: string, more: Partial<MetricJson> = {}): MetricJson {
-  return { name, scope: "container", plain: true, kind: "gauge", unit: "cores", help: "", priority: 0, ...more };
+  return { name, scope: "container", plain: true, kind: "gauge", unit: "cores", help: "", priority: 0, scale: null, ...more };
 }
 
 export function container(id: string, name: string, first_seen: number, last_seen: number): ContainerJson {
