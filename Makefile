@@ -69,6 +69,9 @@ fuzz: ## the native parsers under libFuzzer and sanitizers: make fuzz SECONDS=60
 soak: setup ## the long runs: two hundred kills, a minute at a thousand events a second
 	@$(PY) -m pytest -m "soak" -p no:randomly $(ARGS)
 
+torture: setup ## faults, flipped bits, clocks, hostile connections and cgroups: ARGS='--scale 0.01'
+	@$(PY) -m tests.torture $(ARGS)
+
 eval-studies: setup ## score the studies on labelled series: make eval-studies DIR=folder
 	@$(PY) -m tools.eval_studies $(DIR) $(ARGS)
 

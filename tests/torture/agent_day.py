@@ -15,7 +15,7 @@ import httpx
 import numpy as np
 from tests.cgroups import Cgroups, Group
 from tests.integration.agents import TurnableClock, make_parts, serving, tick
-from tests.torture.cgroup_fuzzer import TortureRow
+from tests.torture.result import TortureRow, at_most
 
 from nodescope.publish.self_metrics import read_resident_bytes
 from nodescope.wiring import settle_process
@@ -83,9 +83,9 @@ def run(scale: float = 1.0, seconds: float = 7200.0) -> list[TortureRow]:
     hours = course.ticks[-1] / HOUR_TICKS
     remark = f"{hours:.1f} h, {course.resident[0]:.0f} to {course.resident[-1]:.0f} MiB"
     return [
-        TortureRow("a day: memory, MiB an hour after the first", course.slope(), SLOPE_MIB_PER_HOUR, remark),
-        TortureRow("a day: descriptors more in the second half", course.growth(course.descriptors), 0),
-        TortureRow("a day: threads more in the second half", course.growth(course.threads), 0),
+        at_most("a day", "memory, MiB an hour after the first", course.slope(), SLOPE_MIB_PER_HOUR, remark),
+        at_most("a day", "descriptors more in the second half", course.growth(course.descriptors), 0),
+        at_most("a day", "threads more in the second half", course.growth(course.threads), 0),
     ]
 
 
@@ -100,6 +100,4 @@ def live(cgroups: Cgroups, groups: list[Group], client: httpx.Client, number: in
 
 if __name__ == "__main__":
     for row in run():
-        print(
-            f"{row.what:50} {row.value:8.3f} <= {row.most:g}  {'yes' if row.is_met else 'NO'}  {row.remark}"
-        )
+        print(row.render())

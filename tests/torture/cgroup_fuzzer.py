@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from tests.cgroups import Cgroups, Group
 from tests.integration.agents import Agent, running_agent, wait_for
 from tests.torture.cgroup_tenant import Tenant
+from tests.torture.result import TortureRow, at_most
 
 from nodescope.base.codec import Decoder
 from nodescope.base.entity import Entity
@@ -28,20 +29,6 @@ UID = 64_242
 ROUND_SECONDS = 10.0
 # The part of the machine's other containers in the frames is not looked at.
 TABLE = "container"
-
-
-@dataclass(frozen=True, slots=True)
-class TortureRow:
-    """One line of the table: what was counted, and what it must be."""
-
-    what: str
-    value: float
-    most: float
-    remark: str = ""
-
-    @property
-    def is_met(self) -> bool:
-        return self.value <= self.most
 
 
 @dataclass
@@ -117,22 +104,27 @@ def run(scale: float = 1.0, seconds: float = 900.0) -> list[TortureRow]:
         watch.look()
     refused = sum(status["containers"]["refused_so_far"].values())
     return [
-        TortureRow(
-            "cgroup fuzzer: others' containers altered", len(watch.altered), 0, "; ".join(watch.altered[:3])
+        at_most(
+            "cgroup fuzzer", "others' containers altered", len(watch.altered), 0, "; ".join(watch.altered[:3])
         ),
-        TortureRow("cgroup fuzzer: ticks missed", status["ticks"]["missed"] - before["ticks"]["missed"], 0),
-        TortureRow(
-            "cgroup fuzzer: container source failed", int(status["sources"]["container"]["state"] != "ok"), 0
+        at_most("cgroup fuzzer", "ticks missed", status["ticks"]["missed"] - before["ticks"]["missed"], 0),
+        at_most(
+            "cgroup fuzzer",
+            "container source failed",
+            int(status["sources"]["container"]["state"] != "ok"),
+            0,
         ),
-        TortureRow("cgroup fuzzer: an agent that starts meanwhile not ready", int(not ready), 0),
-        TortureRow("cgroup fuzzer: claims not refused", int(refused == 0), 0, f"{refused} refused"),
-        TortureRow(
-            "cgroup fuzzer: victims missing on /metrics",
+        at_most("cgroup fuzzer", "an agent that starts meanwhile not ready", int(not ready), 0),
+        at_most("cgroup fuzzer", "claims not refused", int(refused == 0), 0, f"{refused} refused"),
+        at_most(
+            "cgroup fuzzer",
+            "victims missing on /metrics",
             sum(f'id="/{one.path}"' not in text for one in victims),
             0,
         ),
-        TortureRow(
-            "cgroup fuzzer: operations short of the plan",
+        at_most(
+            "cgroup fuzzer",
+            "operations short of the plan",
             operations - done,
             0,
             f"{done} operations, depth {reached}, {watch.frames} frames",
@@ -149,4 +141,4 @@ def can_start_again() -> bool:
 
 if __name__ == "__main__":
     for row in run():
-        print(f"{row.what:60} {row.value:8g} <= {row.most:g}  {'yes' if row.is_met else 'NO'}  {row.remark}")
+        print(row.render())

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tests.cgroups import Cgroups, pod_uid
 from tests.integration.agents import Agent, running_agent, wait_for
-from tests.torture.cgroup_fuzzer import TortureRow
+from tests.torture.result import TortureRow, at_most
 
 CONTAINERS = 5000
 LIMIT_MIB = 256.0
@@ -46,8 +46,8 @@ def run(scale: float = 1.0) -> list[TortureRow]:
     kept = (back - before) / max(1.0, there - before)
     remark = f"{before:.0f} MiB before, {there:.0f} with {count}, {back:.0f} after {seconds:.0f} s"
     return [
-        TortureRow(f"{count} containers: resident memory at its most, MiB", most, LIMIT_MIB, remark),
-        TortureRow(f"{count} containers: share of it kept a minute after", kept, KEPT_RATIO, remark),
+        at_most(f"{count} containers", "resident memory at its most, MiB", most, LIMIT_MIB, remark),
+        at_most(f"{count} containers", "share of it kept a minute after", kept, KEPT_RATIO, remark),
     ]
 
 
@@ -75,6 +75,4 @@ def scraping(agent: Agent, seconds: float) -> Iterator[None]:
 
 if __name__ == "__main__":
     for row in run():
-        print(
-            f"{row.what:60} {row.value:8.2f} <= {row.most:g}  {'yes' if row.is_met else 'NO'}  {row.remark}"
-        )
+        print(row.render())

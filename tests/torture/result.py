@@ -15,3 +15,7 @@ class TortureRow:
     def render(self) -> str:
         verdict = "ok" if self.met else "NOT MET"
         return f"{self.test} | {self.figure} | {self.found} | {self.wanted} | {verdict} | {self.remark}"
+
+
+def at_most(test: str, figure: str, value: float, most: float, remark: str = "") -> TortureRow:
+    return TortureRow(test, figure, f"{value:.6g}", f"{most:g}", value <= most, remark)

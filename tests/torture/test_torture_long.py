@@ -7,12 +7,12 @@ pytestmark = pytest.mark.soak
 
 
 def test_a_day_leaves_no_memory_descriptor_or_thread_behind() -> None:
-    assert [row for row in agent_day.run() if not row.is_met] == []
+    assert [row for row in agent_day.run() if not row.met] == []
 
 
 def test_a_hundred_thousand_operations_of_tenants_alter_nobody() -> None:
-    assert [row for row in cgroup_fuzzer.run() if not row.is_met] == []
+    assert [row for row in cgroup_fuzzer.run() if not row.met] == []
 
 
 def test_five_thousand_containers_fit_and_are_given_back() -> None:
-    assert [row for row in many_containers.run() if not row.is_met] == []
+    assert [row for row in many_containers.run() if not row.met] == []
