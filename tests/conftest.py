@@ -18,6 +18,9 @@ import pytest
 import tests.strategies  # noqa: F401 - loads the profile: no test has a deadline
 from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 
+from nodescope.base import log
+from nodescope.publish import self_metrics
+
 # The first word of a file's name that is found here names its lane.
 LANES = {
     "cgroups": "cgroups",
@@ -66,3 +69,10 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         reports = [report for word in ("failed", "error") for report in stats.get(word, [])]
         names = dict.fromkeys(terminalreporter.config.rootpath / report.nodeid for report in reports)
         Path(path).write_text("".join(f"{name}\n" for name in names))
+
+
+@pytest.fixture(autouse=True)
+def fresh_log_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The log's allowance is a process's own; in tests, each has its own."""
+    monkeypatch.setattr(log, "LIMIT", fresh := log.LogLimit())
+    monkeypatch.setattr(self_metrics, "LIMIT", fresh)

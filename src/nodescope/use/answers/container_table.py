@@ -1,5 +1,6 @@
 """The containers of a range, filtered and sorted, each with its state and how much it uses of a metric."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -80,8 +81,15 @@ def labels_of(life: Life) -> dict[str, str]:
     """The pod's own labels where they are known, and what else was noted of the container."""
     details = life.subject.details
     found = {key: value for key, value in details.items() if value and key not in NOT_LABELS}
-    pod = (label.partition("=") for label in found.pop("labels", "").split(","))
-    return found | {key: value for key, sign, value in pod if sign}
+    return found | parse_labels(found.pop("labels", ""))
+
+
+def parse_labels(text: str) -> dict[str, str]:
+    """As the agent writes them, key=value with commas between; as JSON where a viewer sent them."""
+    if text.startswith("{"):
+        return {str(key): str(value) for key, value in json.loads(text).items()}
+    pairs = (label.partition("=") for label in text.split(","))
+    return {key: value for key, sign, value in pairs if sign}
 
 
 def list_containers(
