@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from nodescope.base.metric_names import PLAIN
@@ -86,8 +87,9 @@ def labels_of(life: Life) -> dict[str, str]:
 
 def parse_labels(text: str) -> dict[str, str]:
     """As the agent writes them, key=value with commas between; as JSON where a viewer sent them."""
-    if text.startswith("{"):
-        return {str(key): str(value) for key, value in json.loads(text).items()}
+    with suppress(ValueError, RecursionError):
+        if isinstance(sent := json.loads(text), dict):
+            return {str(key): str(value) for key, value in sent.items()}
     pairs = (label.partition("=") for label in text.split(","))
     return {key: value for key, sign, value in pairs if sign}
 
