@@ -19,6 +19,9 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
+# epoll, and the whole of loopback's addresses, are Linux's.
+assert sys.platform == "linux"
+
 ADDRESSES = 200
 CONNECT_AT_ONCE = 64
 # What a client sends first; made once, by a real client's TLS.
