@@ -40,7 +40,7 @@ def flood(url: str, events: int, seconds: float, *, kept: bool = True) -> int:
         for number in range(sender, events, senders):
             time.sleep(max(0.0, began + number * seconds / events - time.monotonic()))
             body = f"timestamp_ms={time.time_ns() // 10**6}&duration_ms=2.5&bitstream_identifier=bitstream-{number % 100}"
-            head = f"POST / HTTP/1.1\r\nHost: x\r\n{kind}\r\n{ending}Content-Length: {len(body)}\r\n\r\n"
+            head = f"POST / HTTP/1.1\r\nHost: {host}\r\n{kind}\r\n{ending}Content-Length: {len(body)}\r\n\r\n"
             wire = wire or socket.create_connection((host, int(port)))
             wire.sendall((head + body).encode())
             answer = b""

@@ -186,14 +186,20 @@ def test_a_web_page_can_neither_post_events_nor_read_by_a_name_of_its_own(agent:
         assert "--allow-host" in rebound.json()["hint"]
 
 
+def free_everywhere() -> int:
+    """A port that is free on every address: other tests have connections of their own from loopback."""
+    with socket.create_server(("0.0.0.0", 0)) as server:  # noqa: S104 - bound for a moment, and closed
+        return int(server.getsockname()[1])
+
+
 def test_an_open_address_without_a_token_is_said_at_the_start(tmp_path: Path) -> None:
-    port = free_port()
     (tmp_path / "token").write_text("secret")
-    open_to_all = ("--listen", f"0.0.0.0:{port}")
-    with running_agent(*open_to_all) as agent:
+    address = f"0.0.0.0:{free_everywhere()}"
+    with running_agent("--listen", address) as agent:
         assert "anybody who can connect may read" in agent.printed()
-        assert f"listen=0.0.0.0:{port}" in agent.printed()
-    with running_agent(*open_to_all, "--token-file", str(tmp_path / "token")) as agent:
+        assert f"listen={address}" in agent.printed()
+    address = f"0.0.0.0:{free_everywhere()}"
+    with running_agent("--listen", address, "--token-file", str(tmp_path / "token")) as agent:
         assert "anybody who can connect" not in agent.printed()
 
 

@@ -9,7 +9,9 @@ from tests.web.archives import write_demo, write_hostile
 from tests.web.browsing import Running, Watched, need_chromium, running_viewer, watching
 
 
-@pytest.fixture(scope="session")
+# Not for longer than one file of tests: Playwright leaves a loop running in its thread, beside which
+# no other test of the same worker could start one.
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     path = need_chromium()
     with sync_playwright() as playwright:

@@ -8,6 +8,7 @@ import pytest
 from bench import studies_sets as sets
 
 from nodescope.use.studies import Series, summary, trend
+from nodescope.use.studies.forecast.noise import noises
 from nodescope.use.studies.trend import Forecast, bounds_of
 
 MakeSeries = Callable[..., Series]
@@ -126,3 +127,10 @@ def test_a_rise_that_ended_at_its_limit_is_no_forecast(series: MakeSeries) -> No
     assert left < trend.AT_LIMIT_SECONDS
     assert ", up to its limit at " in finding.sentence
     assert "reaches" not in finding.sentence
+
+
+def test_noises_made_twice_are_no_error(series: MakeSeries) -> None:
+    """Two threads that ask first at the same time each make a set; only one of them is kept."""
+    trend.study(series(np.linspace(0, 10, 300)))
+    noises.cache_clear()
+    assert trend.study(series(np.linspace(0, 10, 300))).findings

@@ -164,9 +164,13 @@ def test_the_document_names_every_path(asker: Asker) -> None:
         "instance",
         "live",
         "metrics",
+        "node",
+        "rightsize",
+        "scan/{study}",
         "studies",
         "study/{study}",
         "summary",
         "timeseries",
+        "workloads",
     }
     assert asker.json("/openapi.json") == DOCUMENT

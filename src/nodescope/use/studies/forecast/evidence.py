@@ -95,7 +95,8 @@ def explain(heights: FloatArray, span_seconds: float) -> list[Explanation]:
     """Every pair worth a draw, the likeliest first; heights are one value a bucket."""
     rises = only_rises(heights)
     blocks = [*prepared_shapes(len(heights)), *prepare(day_shapes(span_seconds), len(heights))]
-    whitened = {noise: noise.whitening @ heights for noise in noises(len(heights))}
+    # By the blocks' own noises: two threads at the first call may each have made a set of them.
+    whitened = {noise: noise.whitening @ heights for noise in {block.noise for block in blocks}}
     parts = [block.bases.transpose(0, 2, 1) @ whitened[block.noise] for block in blocks]
     energies = [float(whitened[block.noise] @ whitened[block.noise]) for block in blocks]
     scores = [
