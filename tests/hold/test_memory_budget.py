@@ -66,6 +66,18 @@ def test_what_the_allocator_keeps_is_given_back_before_anything_else() -> None:
     assert budget.status().resident_bytes == 164 * MIB
 
 
+def test_a_young_ring_gives_way_before_a_container_does() -> None:
+    """It holds little yet, and may grow no further."""
+    process = Process(containers=5000)
+    process.ring.filled_bytes = 1 * MIB
+    budget = process.budget(150 * MIB)
+    budget.check()
+    assert budget.status().is_ring_shortened
+    assert process.most is None
+    budget.check()
+    assert process.most is not None
+
+
 def test_the_ring_gives_way_before_a_container_does() -> None:
     process = Process(containers=5000)
     process.ring.filled_bytes = 64 * MIB

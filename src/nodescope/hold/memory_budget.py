@@ -69,7 +69,8 @@ class MemoryBudget:
 
     def _give_up(self, excess_bytes: float) -> None:
         held = min(self.ring.used_bytes, self.ring.ring_bytes)
-        if held > RING_LEAST:
+        # What it may still grow to counts, too: a young ring holds little.
+        if self.ring.ring_bytes > RING_LEAST:
             self.ring.allow(max(RING_LEAST, int(held - excess_bytes)))
             log.warning("ring shortened", resident_bytes=self.resident_bytes, ring_bytes=self.ring.ring_bytes)
             return
