@@ -117,6 +117,10 @@ class ViewerRequest:
             raise too_much(f"{len(words)} containers; accepted: up to {SERIES_MOST} in one answer")
         return tuple(choose_lives(self.view.lives(), words))
 
+    def choose_ids(self, texts: Sequence[str]) -> set[str] | None:
+        lives = self.choose(texts)
+        return None if lives is None else {life.id for life in lives}
+
 
 async def work(viewer: Viewer, answer: Callable[[], Response], caller: Connection | None = None) -> Response:
     """In a thread, a few at a time; not for somebody who has left meanwhile."""

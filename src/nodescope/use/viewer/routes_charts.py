@@ -103,8 +103,7 @@ async def events(
     answer: Answer, *, containers: Words, limit: Annotated[int, Query(ge=1, le=EVENTS_MOST)] = 500
 ) -> Response:
     def make(question: ViewerRequest) -> Json:
-        lives = question.choose(containers)
-        ids = None if lives is None else {life.id for life in lives}
+        ids = question.choose_ids(containers)
         return EVENTS.render(list_events(question.view, question.span, ids, limit))
 
     return await answer(make)
@@ -113,8 +112,7 @@ async def events(
 @router.get("/api/incidents", response_model=shapes.IncidentsJson, responses=NOT_MODIFIED)
 async def incidents(answer: Answer, *, containers: Words) -> Response:
     def make(question: ViewerRequest) -> Json:
-        lives = question.choose(containers)
-        ids = None if lives is None else {life.id for life in lives}
+        ids = question.choose_ids(containers)
         return render_incidents(list_incidents(question.view, question.span, ids, question.check))
 
     return await answer(make)
@@ -123,8 +121,7 @@ async def incidents(answer: Answer, *, containers: Words) -> Response:
 @router.get("/api/rightsize", response_model=shapes.RightsizeJson, responses=NOT_MODIFIED)
 async def rightsize(answer: Answer, *, containers: Words) -> Response:
     def make(question: ViewerRequest) -> Json:
-        lives = question.choose(containers)
-        ids = None if lives is None else {life.id for life in lives}
+        ids = question.choose_ids(containers)
         return render_sizes(read_needs(question.view, question.span, ids, question.check))
 
     return await answer(make)

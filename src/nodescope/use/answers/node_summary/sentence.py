@@ -1,11 +1,11 @@
 """A node's summary in words, the same for everybody who shows it; and as JSON, and read back from a viewer."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from nodescope.base.quantity import render_count, render_quantity, render_seconds
-from nodescope.base.text import clean_name, clean_text
+from nodescope.base.text import clean_text
+from nodescope.use.answers.foreign_record import parse_nodes
 from nodescope.use.answers.node_summary.summary import NodeSummary, WorkloadUse
 from nodescope.use.answers.overview import SPARK_POINTS
 from nodescope.use.answers.wire import Json, make_form
@@ -100,17 +100,4 @@ def render_node(one: NodeSummary) -> Json:
 
 
 def parse_summaries(content: Mapping[str, Any]) -> list[NodeSummary]:
-    """What a viewer says about tenants is cleaned, whatever the viewer did."""
-    return [clean_summary(FORM.parse(one)) for one in content.get("nodes") or ()]
-
-
-def clean_summary(one: NodeSummary) -> NodeSummary:
-    return replace(
-        one,
-        node=clean_text(one.node),
-        disk=clean_name(one.disk),
-        busiest=tuple(replace(row, workload=clean_name(row.workload)) for row in one.busiest),
-        largest=tuple(replace(row, workload=clean_name(row.workload)) for row in one.largest),
-        incidents=tuple(clean_text(line, 400) for line in one.incidents),
-        unseen=tuple(clean_text(line) for line in one.unseen),
-    )
+    return parse_nodes(FORM, content)

@@ -1,12 +1,11 @@
 """Right-sizing as the viewer's API writes it, and its facts read back from a viewer."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
-from nodescope.base.text import clean_name, clean_text
+from nodescope.use.answers.foreign_record import parse_nodes
 from nodescope.use.answers.rightsizing.advice import SizeAdvice, advise
-from nodescope.use.answers.rightsizing.need import ContainerNeed, NodeNeeds, merge_needs
+from nodescope.use.answers.rightsizing.need import NodeNeeds, merge_needs
 from nodescope.use.answers.rightsizing.sentence import render_advice, render_risk, render_total
 from nodescope.use.answers.wire import Json, make_form
 
@@ -51,30 +50,4 @@ def render_one(advice: SizeAdvice) -> Json:
 
 
 def parse_needs(content: Mapping[str, Any]) -> list[NodeNeeds]:
-    """What a viewer says about tenants is cleaned, whatever the viewer did."""
-    return [clean_needs(FORM.parse(one)) for one in content.get("nodes") or ()]
-
-
-def clean_needs(found: NodeNeeds) -> NodeNeeds:
-    return replace(
-        found,
-        node=clean_text(found.node),
-        needs=tuple(clean_need(one) for one in found.needs),
-        unseen=tuple(clean_text(line) for line in found.unseen),
-    )
-
-
-def clean_need(one: ContainerNeed) -> ContainerNeed:
-    return replace(
-        one,
-        node=clean_text(one.node),
-        namespace=clean_name(one.namespace),
-        workload=clean_name(one.workload),
-        kind=clean_name(one.kind),
-        container=clean_name(one.container),
-    )
-
-
-def rename_needs(found: NodeNeeds, node: str) -> NodeNeeds:
-    """Under the name that the node has for who asks."""
-    return replace(found, node=node, needs=tuple(replace(one, node=node) for one in found.needs))
+    return parse_nodes(FORM, content)

@@ -12,17 +12,15 @@ from nodescope.base.time_range import TimeRange
 from nodescope.use.answers.containers import Life
 from nodescope.use.answers.events import ContainerEvent, list_events
 from nodescope.use.answers.findings import run_studies
+from nodescope.use.answers.foreign_record import rename_node
 from nodescope.use.answers.incidents.answer import list_incidents
 from nodescope.use.answers.incidents.incident import IncidentList
-from nodescope.use.answers.incidents.json_form import rename_node
 from nodescope.use.answers.metrics import MetricRow, list_metrics
 from nodescope.use.answers.node_summary.summary import NodeSummary, summarize_nodes
 from nodescope.use.answers.overview import About, know_size
 from nodescope.use.answers.ranked.ranking import list_busiest
-from nodescope.use.answers.rightsizing.json_form import rename_needs
 from nodescope.use.answers.rightsizing.measure import read_needs
 from nodescope.use.answers.rightsizing.need import NodeNeeds
-from nodescope.use.answers.scanning.json_form import rename_scan
 from nodescope.use.answers.scanning.scan import NodeScan, scan_nodes
 from nodescope.use.answers.snapshots import NodeFolders, ServedNode, View
 from nodescope.use.answers.timeseries import Timeseries, TimeseriesRequest, read_timeseries
@@ -112,14 +110,14 @@ class LocalNode:
         return rename_node(found[0], self._node) if found else None
 
     def summarize(self, span: TimeRange) -> NodeSummary:
-        return replace(summarize_nodes(self._view(), span, check_stopped)[0], node=self._node)
+        return rename_node(summarize_nodes(self._view(), span, check_stopped)[0], self._node)
 
     def scan(self, study: str, metric: str, span: TimeRange) -> NodeScan:
-        return rename_scan(scan_nodes(self._view(), study, metric, span, check_stopped)[0], self._node)
+        return rename_node(scan_nodes(self._view(), study, metric, span, check_stopped)[0], self._node)
 
     def read_needs(self, span: TimeRange, ids: Sequence[str] | None) -> NodeNeeds:
         found = read_needs(self._view(), span, None if ids is None else set(ids), check_stopped)
-        return rename_needs(found[0], self._node)
+        return rename_node(found[0], self._node)
 
 
 def choose(view: View, ids: Sequence[str]) -> tuple[Life, ...]:

@@ -21,15 +21,16 @@ from nodescope.use.answers.container_table import NO_METRIC
 from nodescope.use.answers.containers import Life
 from nodescope.use.answers.events import EVENTS_MOST, ContainerEvent
 from nodescope.use.answers.findings import STUDIES_MOST
+from nodescope.use.answers.foreign_record import Record, rename_node
 from nodescope.use.answers.incidents.incident import IncidentList
-from nodescope.use.answers.incidents.json_form import parse_incidents, rename_node
+from nodescope.use.answers.incidents.json_form import parse_incidents
 from nodescope.use.answers.metrics import MetricRow
 from nodescope.use.answers.node_summary.sentence import parse_summaries
 from nodescope.use.answers.node_summary.summary import NodeSummary
 from nodescope.use.answers.overview import About
-from nodescope.use.answers.rightsizing.json_form import parse_needs, rename_needs
+from nodescope.use.answers.rightsizing.json_form import parse_needs
 from nodescope.use.answers.rightsizing.need import NodeNeeds
-from nodescope.use.answers.scanning.json_form import parse_scans, rename_scan
+from nodescope.use.answers.scanning.json_form import parse_scans
 from nodescope.use.answers.scanning.scan import NodeScan
 from nodescope.use.answers.timeseries import Timeseries
 from nodescope.use.answers.wire import (
@@ -138,22 +139,21 @@ class ViewerNode:
 
     def summarize(self, span: TimeRange) -> NodeSummary:
         found = parse_summaries(self._ask_node("/api/node", render_span(span)))
-        if not found:
-            raise NodeAway("its viewer has no data of it")
-        return replace(found[0], node=self._node)
+        return self._of_node(found)
 
     def scan(self, study: str, metric: str, span: TimeRange) -> NodeScan:
         query = {"metric": metric, **render_span(span)}
         found = parse_scans(self._ask_node(f"/api/scan/{quote(study)}", query))
-        if not found:
-            raise NodeAway("its viewer has no data of it")
-        return rename_scan(found[0], self._node)
+        return self._of_node(found)
 
     def read_needs(self, span: TimeRange, ids: Sequence[str] | None) -> NodeNeeds:
         found = parse_needs(self._ask_node("/api/rightsize", {**name_ids(ids), **render_span(span)}))
+        return self._of_node(found)
+
+    def _of_node(self, found: Sequence[Record]) -> Record:
         if not found:
             raise NodeAway("its viewer has no data of it")
-        return rename_needs(found[0], self._node)
+        return rename_node(found[0], self._node)
 
     # -- which node of the viewer -------------------------------------------------
 
