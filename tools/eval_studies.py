@@ -1,11 +1,13 @@
 """
-Scores every study on labelled data and on generated series, and prints the tables.
+Scores every study against an independent judge's generators and on labelled data: one table.
 
-    python -m tools.eval_studies [--seed N] [--fit] [FOLDER...]
+    python -m tools.eval_studies [--seeds 1,2] [--size 40] [--only forecasts,changes] [--json] [FOLDER...]
 
-A folder is laid out as TCPD (annotations.json, series/) or as NAB (windows.json and CSV
-files below). One default setting for all series. The generated series come from a seed
-that is chosen at run time unless given, and printed.
+The table has what is wanted, what was measured, and whether that is met. Its series come
+from bench/judge, by seeds that are chosen at run time unless given, and printed. A folder
+is laid out as TCPD (annotations.json, series/) or as NAB (windows.json and CSV files
+below); those under NODESCOPE_SAMPLES are taken when none is given. One default setting for
+all series. --tuned scores the sets that the studies were tuned on, --fit fits confidence anew.
 """
 
 import argparse
@@ -18,6 +20,9 @@ from pathlib import Path
 
 import numpy as np
 from bench import studies_sets as sets
+from bench.judge.runner import SECTIONS, progress_bar, run
+from bench.judge.score import labelled
+from bench.judge.table import render
 from bench.studies_baselines import BASELINES
 from bench.studies_scores import Labelled, covering, f1, read_labelled
 from numpy.typing import NDArray
@@ -28,6 +33,8 @@ from nodescope.use.studies.maths.change_search import find_changes
 
 FloatArray = NDArray[np.float64]
 START_AT = 1_700_000_000.0
+# The part of the table that needs folders.
+LABELLED = "labelled"
 
 # Default scores on all 32 univariate series of the benchmark's later edition
 # (TCPDBench, aggregate_scores_wide.tex @ eabf3c0a), for folders whose README
@@ -42,31 +49,72 @@ PUBLISHED_32 = {
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        description="Score the studies on labelled folders and on generated series."
+    arguments = parser().parse_args()
+    if arguments.fit:
+        print_fit()
+        return 0
+    seeds = read_seeds(arguments.seeds)
+    folders = labelled_folders(arguments.folders)
+    if arguments.tuned:
+        print_tuned(seeds[0], arguments.size or 600)
+        return 0
+    for folder in folders if not arguments.json else ():
+        (print_tcpd if (folder / "annotations.json").exists() else print_nab)(folder)
+    print_table(read_parts(arguments.only), seeds, arguments.size or 40, arguments.folders, arguments.json)
+    return 0
+
+
+def parser() -> argparse.ArgumentParser:
+    made = argparse.ArgumentParser(
+        prog="python -m tools.eval_studies",
+        description="Score the studies on the judge's series and on labelled folders.",
     )
-    parser.add_argument(
+    made.add_argument(
         "folders",
         nargs="*",
         type=Path,
         metavar="FOLDER",
-        help="laid out as TCPD or NAB, or holding such folders",
+        help="laid out as TCPD or NAB, or holding such folders; those of NODESCOPE_SAMPLES unless given",
     )
-    parser.add_argument(
-        "--seed", type=int, default=None, help="of the generated series; chosen at run time if left out"
+    made.add_argument("--seeds", default="", help="numbers, separated by commas; one is chosen unless given")
+    made.add_argument("--size", type=int, help="series of each class for each seed; 40 unless given")
+    made.add_argument(
+        "--only", default="", help=f"parts, separated by commas: {', '.join([*SECTIONS, LABELLED])}"
     )
-    parser.add_argument(
-        "--fit", action="store_true", help="fit the change point confidence anew and print its constants"
-    )
-    parser.add_argument("--size", type=int, default=600, help="generated series per set")
-    arguments = parser.parse_args()
-    if arguments.fit:
-        print_fit()
-        return 0
-    for folder in labelled_folders(arguments.folders):
-        (print_tcpd if (folder / "annotations.json").exists() else print_nab)(folder)
-    seed = secrets.randbelow(2**32) if arguments.seed is None else arguments.seed
-    print(f"\nGenerated series, seed {seed}")
+    made.add_argument("--json", action="store_true", help="the rows as JSON instead of the table")
+    made.add_argument("--tuned", action="store_true", help="score the sets the studies were tuned on instead")
+    made.add_argument("--fit", action="store_true", help="fit the change point confidence anew, print it")
+    return made
+
+
+def read_seeds(text: str) -> list[int]:
+    words = text.split(",") if text else [str(secrets.randbelow(2**32))]
+    if not all(word.strip().isdecimal() for word in words):
+        raise SystemExit(f"--seeds: whole numbers from 0, separated by commas, got {text!r}")
+    return [int(word) for word in words]
+
+
+def read_parts(text: str) -> list[str]:
+    known = [*SECTIONS, LABELLED]
+    names = text.split(",") if text else known
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        raise SystemExit(f"--only: no part {', '.join(unknown)}; there are {', '.join(known)}")
+    return names
+
+
+def print_table(names: list[str], seeds: list[int], size: int, folders: list[Path], as_json: bool) -> None:
+    generated = [name for name in names if name != LABELLED]
+    rows = run(generated, seeds, size, progress_bar()) if generated else []
+    rows += labelled.rows(folders) if LABELLED in names else []
+    if as_json:
+        print(json.dumps({"seeds": seeds, "size": size, "rows": [row.plain() for row in rows]}, indent=1))
+    else:
+        print(f"Seeds {','.join(map(str, seeds))}, {size} series of a class for each\n\n{render(rows)}")
+
+
+def print_tuned(seed: int, size: int) -> None:
+    print(f"\nGenerated series of the tuning sets, seed {seed}")
     for table in (
         print_false_changes,
         print_calibration,
@@ -75,8 +123,7 @@ def main() -> int:
         print_causes,
         print_alarms,
     ):
-        table(np.random.default_rng(seed), arguments.size)
-    return 0
+        table(np.random.default_rng(seed), size)
 
 
 def labelled_folders(folders: Iterable[Path]) -> list[Path]:

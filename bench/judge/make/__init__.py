@@ -1,0 +1,1 @@
+"""Generated series of every class, each with what is true of it."""

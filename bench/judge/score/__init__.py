@@ -1,0 +1,1 @@
+"""One module for each part of the table: its cases, how an answer is judged, its rows."""
