@@ -72,7 +72,7 @@ soak: setup ## the long runs: two hundred kills, a minute at a thousand events a
 torture: setup ## faults, flipped bits, clocks, hostile connections and cgroups: ARGS='--scale 0.01'
 	@$(PY) -m tests.torture $(ARGS)
 
-eval-studies: setup ## score the studies on labelled series: make eval-studies DIR=folder
+eval-studies: setup ## what the studies promise beside what is measured: DIR=folder ARGS="--size 40"
 	@$(PY) -m tools.eval_studies $(DIR) $(ARGS)
 
 exam: setup ## ask the MCP server about nodes with stories and score it: make exam ARGS="--seeds 1,2,3"

@@ -82,7 +82,7 @@ def one_step(random: Random, count: int) -> FloatArray:
 
 def one_hump(random: Random, count: int) -> FloatArray:
     middle, wide = count * pick(random, 0.1, 0.9), count * pick(random, 0.02, 0.15)
-    shape = np.exp(-0.5 * ((np.arange(count) - middle) / wide) ** 2)
+    shape: FloatArray = np.exp(-0.5 * ((np.arange(count) - middle) / wide) ** 2)
     return pick(random, 4, 12) * shape + white(random, count)
 
 

@@ -3,6 +3,7 @@
 import importlib
 import os
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy as np
 from bench.judge.make.case import START_AT, Case
 from bench.judge.table import Row
 from bench.studies_scores import Labelled, covering, f1, read_labelled
+from nodescope.use.studies import Series, run_study
 
 TCPD = "Change points of labelled series (TCPD), F1 with margin 5 and covering"
 NAB = "NAB's standard score by NAB's own scorer"
@@ -17,11 +19,14 @@ WANTED_NAB = 70.0
 # Commit 1399125 on the fourteen series handed over: no later figure may be lower.
 BEFORE = {14: (0.822, 0.808)}
 SURE = 0.5
+# Samples between two questions about a labelled series: an hour of its five minutes.
+ASKED_EVERY = 12
 
 
 def sample_folders(given: Iterable[Path]) -> list[Path]:
     """The folders given, else those below NODESCOPE_SAMPLES; each as it is or one level down."""
-    roots = list(given) or [Path(os.environ["NODESCOPE_SAMPLES"])] * ("NODESCOPE_SAMPLES" in os.environ)
+    samples = os.environ.get("NODESCOPE_SAMPLES")
+    roots = list(given) or ([Path(samples)] if samples else [])
     return [place for root in roots for place in (root, *sorted(root.glob("*"))) if is_labelled(place)]
 
 
@@ -65,10 +70,28 @@ def scores(one: Labelled, least: float) -> tuple[float, float]:
 
 
 def nab_row(folder: Path) -> Row:
-    """bench/nab.py scores a folder, once it is there: `standard_score(folder) -> float`."""
+    """By bench/nab.py, once it is there: `read_folder` and `score_folder(labelled, detect)`."""
     try:
-        scorer = importlib.import_module("bench.nab").standard_score
-    except (ImportError, AttributeError):
+        nab = importlib.import_module("bench.nab")
+    except ImportError:
         return not_measured(NAB, "bench/nab.py is not there yet")
-    score = float(scorer(folder))
+    score = float(nab.score_folder(nab.read_folder(folder), alarms_of).score)
     return Row(NAB, folder.name, f"{score:.1f}", f">= {WANTED_NAB:g}", score >= WANTED_NAB)
+
+
+def alarms_of(series: Series) -> list[int]:
+    """
+    The samples at which somebody who asks every so often hears of something new.
+
+    Each question sees what came before it and nothing else. A finding that begins before the
+    last one told had ended is that one again.
+    """
+    alarms: list[int] = []
+    told_until = -np.inf
+    for end in range(ASKED_EVERY, len(series.values) + 1, ASKED_EVERY):
+        past = replace(series, times_at=series.times_at[:end], values=series.values[:end])
+        findings = run_study("anomaly", past, []).findings
+        if any(one.start_at > told_until for one in findings):
+            alarms.append(end - 1)
+        told_until = max([told_until, *(one.end_at for one in findings)])
+    return alarms
