@@ -11,7 +11,7 @@ from bench.judge.score import changes, forecasts, labelled, periods, summary
 from bench.judge.table import confidence_rows, interval, number_row, rate_row, render, share_row
 from tools import eval_studies
 
-from nodescope.use.studies import Finding
+from nodescope.use.studies import Finding, Series
 
 FLAT = np.zeros(10)
 LEAK = GrowthCase(FLAT, is_leak=True, passage_seconds=100.0, oracle_seconds=40.0)
@@ -146,3 +146,14 @@ def test_without_a_folder_labelled_rows_are_not_measured(monkeypatch: pytest.Mon
 def test_a_wrong_option_is_one_clear_line(option: object, text: str) -> None:
     with pytest.raises(SystemExit, match=r"separated by commas|there are forecasts"):
         option(text)  # type: ignore[operator]
+
+
+def test_an_alarm_on_labelled_data_knows_nothing_of_what_comes_later() -> None:
+    random = np.random.default_rng(3)
+    values = random.normal(10, 1, 900)
+    values[600:660] += 9
+    times_at = np.arange(0.0, 900 * 300.0, 300.0, dtype=np.float64)
+    whole = labelled.alarms_of(Series(times_at, values, metric="load"))
+    early = labelled.alarms_of(Series(times_at[:720], values[:720], metric="load"))
+    assert early == [alarm for alarm in whole if alarm < 720]
+    assert any(600 <= alarm < 720 for alarm in early)
