@@ -62,16 +62,20 @@ def run(names: Sequence[str], seeds: Sequence[int], size: int, progress: Progres
     # Each process uses one core; a library that starts threads of its own would take the other's.
     os.environ["OPENBLAS_NUM_THREADS"] = "1"
     tasks = tasks_of(names, seeds, size)
-    outcomes: dict[str, dict[str, list[Any]]] = {name: defaultdict(list) for name in names}
+    judged: dict[Task, Any] = {}
     failures: list[tuple[Task, str]] = []
     with multiprocessing.get_context("spawn").Pool(PROCESSES) as pool:
         for done, (task, outcome, error) in enumerate(pool.imap_unordered(run_task, tasks, AT_ONCE), 1):
             if error is None:
-                outcomes[task.section][task.name].append(outcome)
+                judged[task] = outcome
             else:
                 failures.append((task, error))
             if progress:
                 progress(done, len(tasks))
+    outcomes: dict[str, dict[str, list[Any]]] = {name: defaultdict(list) for name in names}
+    # In the order of the tasks, not of their ends: the same seeds give the same table.
+    for task in (task for task in tasks if task in judged):
+        outcomes[task.section][task.name].append(judged[task])
     return [row for name in names for row in rows_of(name, outcomes[name], size)] + failure_rows(failures)
 
 

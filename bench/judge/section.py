@@ -21,5 +21,18 @@ class Section:
     rows: Callable[[Outcomes], list[Row]]
 
 
+def balanced(outcomes: Outcomes, real: Sequence[str], without: Sequence[str]) -> list[Any]:
+    """
+    As many cases with something to find as without: confidence is judged on these.
+
+    What share of findings is real depends on how much there is to find. Of each class
+    without the first cases are taken.
+    """
+    wanted = sum(len(outcomes[name]) for name in real)
+    each = -(-wanted // max(1, len(without)))
+    rest = [one for name in without for one in outcomes[name][:each]]
+    return [*pooled(outcomes, real), *rest[:wanted]]
+
+
 def pooled(outcomes: Outcomes, names: Sequence[str]) -> list[Any]:
     return [one for name in names for one in outcomes.get(name, ())]

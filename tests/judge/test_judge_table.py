@@ -8,6 +8,7 @@ from bench.judge import runner
 from bench.judge.make.leaks import GrowthCase
 from bench.judge.make.periods import PeriodCase
 from bench.judge.score import changes, forecasts, labelled, periods, summary
+from bench.judge.section import balanced
 from bench.judge.table import confidence_rows, interval, number_row, rate_row, render, share_row
 from tools import eval_studies
 
@@ -96,6 +97,11 @@ def test_confidence_is_judged_bin_by_bin_where_there_is_enough() -> None:
     boasting = [(0.97, place % 2 > 0) for place in range(50)]
     rows = confidence_rows("", [*honest, *boasting, (0.6, False)])
     assert [row.is_met for row in rows] == [None, True, False]
+
+
+def test_confidence_is_judged_on_as_many_cases_with_something_to_find_as_without() -> None:
+    outcomes = {"real": [1, 2, 3], "calm": [4, 5, 6, 7, 8], "noise": [9, 10, 11, 12]}
+    assert balanced(outcomes, ["real"], ["calm", "noise"]) == [1, 2, 3, 4, 5, 9]
 
 
 def test_the_table_counts_what_is_met() -> None:

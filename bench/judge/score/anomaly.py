@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from bench.judge.make.alarms import UNUSUAL, USUAL, AlarmCase, busy_weekend
 from bench.judge.make.case import Random
-from bench.judge.section import Outcomes, Section, pooled
+from bench.judge.section import Outcomes, Section, balanced, pooled
 from bench.judge.table import Pair, Row, confidence_rows, share_row
 
 FALSE, FOUND = 0.01, 0.9
@@ -63,7 +63,7 @@ def rows(outcomes: Outcomes) -> list[Row]:
     result.append(share_row("Anomalies found", "the one that ended is told with its end", ended, FOUND))
     weekend = [one.is_told for one in outcomes.get(WEEKEND, ())]
     result.append(share_row("Anomalies found", "alarm on a weekend as usual", weekend))
-    pairs = [pair for one in pooled(outcomes, list(outcomes)) for pair in one.pairs]
+    pairs = [pair for one in balanced(outcomes, unusual, usual) for pair in one.pairs]
     part = "Confidence of anomaly: the alarm is real (stated as 1 - p, for information)"
     return [*result, *confidence_rows(part, pairs, is_promised=False)]
 

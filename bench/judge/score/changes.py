@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from bench.judge.make.case import START_AT, Random
 from bench.judge.make.changes import CHANGES, QUIET, ChangeCase
-from bench.judge.section import Outcomes, Section, pooled
+from bench.judge.section import Outcomes, Section, balanced
 from bench.judge.table import Pair, Row, confidence_rows, rate_row, share_row
 
 LENGTHS = (1200, 14_400)
@@ -62,8 +62,9 @@ def rows(outcomes: Outcomes) -> list[Row]:
 
 def confidence(outcomes: Outcomes) -> list[Row]:
     """In equal numbers of series with a change and series of the same length without one."""
-    short = [name for name in outcomes if name in CHANGES or name.endswith(f"@{LENGTHS[0]}")]
-    pairs = [pair for one in pooled(outcomes, short) for pair in one.pairs]
+    real = [name for name in outcomes if name in CHANGES]
+    without = [name for name in outcomes if name.endswith(f"@{LENGTHS[0]}")]
+    pairs = [pair for one in balanced(outcomes, real, without) for pair in one.pairs]
     return confidence_rows("Confidence of changepoint: what was told is a change, n=1,200", pairs)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from bench.judge.make.calm import CALM
 from bench.judge.make.case import Random
 from bench.judge.make.leaks import LEAKS, GrowthCase
-from bench.judge.section import Outcomes, Section, pooled
+from bench.judge.section import Outcomes, Section, balanced, pooled
 from bench.judge.table import Pair, Row, confidence_rows, number_row, share_row
 from nodescope.use.studies import Finding
 
@@ -80,7 +80,7 @@ def is_false(one: Forecast) -> bool:
 
 def rows(outcomes: Outcomes) -> list[Row]:
     leaks = [name for name in LEAKS if name in outcomes]
-    calm = [name for name in CALM if name in outcomes]
+    calm = calm_of(outcomes)
     timed = {name: [one for one in outcomes[name] if one.has_time] for name in leaks}
     result = [
         share_row("Leaks found", name, [one.is_found for one in outcomes[name]], FOUND) for name in leaks
@@ -100,6 +100,10 @@ def rows(outcomes: Outcomes) -> list[Row]:
     return [*result, *confidence(outcomes)]
 
 
+def calm_of(outcomes: Outcomes) -> list[str]:
+    return [name for name in CALM if name in outcomes]
+
+
 def other_reading(name: str) -> str:
     return "wobble as the meter's" if name == "AR(0.999)" else "noise as a part of the path"
 
@@ -113,7 +117,7 @@ def width_row(name: str, timed: list[Forecast]) -> Row:
 
 
 def confidence(outcomes: Outcomes) -> list[Row]:
-    every = pooled(outcomes, list(outcomes))
+    every = balanced(outcomes, [name for name in LEAKS if name in outcomes], calm_of(outcomes))
     pairs: list[Pair] = [(one.confidence, one.is_leak) for one in every if one.confidence is not None]
     part = "Confidence of trend: what was told a leak or given a time is a leak"
     held = [one.held for one in every if one.held is not None and one.is_leak and one.has_time]

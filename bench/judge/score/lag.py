@@ -6,7 +6,7 @@ import numpy as np
 
 from bench.judge.make.case import Random
 from bench.judge.make.pairs import INDEPENDENT, PAIRS
-from bench.judge.section import Outcomes, Section, pooled
+from bench.judge.section import Outcomes, Section, balanced, pooled
 from bench.judge.table import Pair, Row, confidence_rows, share_row
 from nodescope.use.studies import Finding, Series
 
@@ -80,7 +80,7 @@ def rows(outcomes: Outcomes) -> list[Row]:
     result += [
         share_row(part, name[2:], [one.is_told for one in outcomes[name]], None, CLAIMS) for name in alone
     ]
-    told = [pair for one in pooled(outcomes, pairs + alone) for pair in one.pairs]
+    told = [pair for one in balanced(outcomes, pairs, alone) for pair in one.pairs]
     return [*result, *confidence_rows("Confidence of correlation: the two are related", told)]
 
 

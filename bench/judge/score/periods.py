@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from bench.judge.make.case import Random
 from bench.judge.make.periods import APERIODIC, PERIODIC, PeriodCase, stochastic_cycle
-from bench.judge.section import Outcomes, Section, pooled
+from bench.judge.section import Outcomes, Section, balanced, pooled
 from bench.judge.table import Pair, Row, confidence_rows, share_row
 from nodescope.use.studies import Finding
 
@@ -94,7 +94,7 @@ def rows(outcomes: Outcomes) -> list[Row]:
         result.append(share_row(part, name.removeprefix("a:"), [one.is_told for one in outcomes[name]]))
     cycles = [one.is_told_as_period for one in outcomes.get(CYCLE, ())]
     result.append(share_row("Cycles without a period", f"{CYCLE}: told as a period", cycles, None, 0.05))
-    pairs = [pair for one in pooled(outcomes, periodic + without) for pair in one.pairs]
+    pairs = [pair for one in balanced(outcomes, periodic, without) for pair in one.pairs]
     return [*result, *confidence_rows("Confidence of periodicity: the period told is there", pairs)]
 
 
