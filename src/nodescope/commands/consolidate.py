@@ -12,17 +12,17 @@ from nodescope.base.errors import ArchiveBusy, RequestRejected
 from nodescope.base.log import Log, set_up_logging
 from nodescope.base.quantity import render_bytes
 from nodescope.base.settings import Settings
-from nodescope.keep.archive_clock import ClockReading, take_time
 from nodescope.keep.disk import Disk, make_folders, read_json
 from nodescope.keep.folder import DataFolder
 from nodescope.keep.lock import FolderLock
-from nodescope.keep.retention import apply_retention, build_limits
+from nodescope.keep.retention import build_limits
 from nodescope.wiring import choose_data, read_settings
 
 if TYPE_CHECKING:
     # Arrow is loaded when the command runs, not when its options are parsed.
     from nodescope.keep.consolidator import Report
     from nodescope.keep.copy.copier import Copied, Copier
+    from nodescope.keep.housekeeping import PassReport
 
 EXAMPLE = """example:
   nodescope consolidate --data ~/.local/state/nodescope --once
@@ -113,36 +113,33 @@ def show_plan(folder: DataFolder) -> int:
 
 def work(options: argparse.Namespace, folder: DataFolder, settings: Settings) -> int:
     from nodescope.keep.consolidator import FILES_LEAST, Consolidator
-    from nodescope.keep.copy.copier import Copied, first_failure
+    from nodescope.keep.housekeeping import Housekeeping
 
     clock = SystemClock()
     stop = threading.Event()
     consolidator = Consolidator(Disk(), folder, 2 if options.once else FILES_LEAST)
     copier = open_copier(folder, settings, clock, once=options.once, set_up=options.set_up_store)
+    limits = None if options.no_retention else build_limits(settings)
+    keeper = Housekeeping(consolidator, clock, read_boot_id(), copier, limits)
     while True:
-        now_ms = clock.wall_ns() // 1_000_000
-        try:
-            # Copied before retention looks: what is in the store by then may leave.
-            report = consolidator.run_pass(now_ms)
-            copied = Copied()
-            if copier:
-                seconds = None if options.once else PASS_SECONDS
-                copied = copier.run_pass(everything=options.once, seconds=seconds)
-            if not options.no_retention:
-                reading = ClockReading(now_ms, clock.mono_ns(), read_boot_id())
-                time = take_time(consolidator.disk, folder, reading)
-                report.freed = apply_retention(consolidator.disk, folder, build_limits(settings), time)
-        except OSError as error:
-            if options.once:
-                raise RequestRejected(f"{folder.path}: {error.strerror or error}") from error
-            log.warning("pass failed", error=str(error))
-        else:
-            sys.stdout.write(f"{describe(report, copied if copier else None)}\n")
-            sys.stdout.flush()
-            if options.once:
-                first_failure(copied)
+        seconds = None if options.once else PASS_SECONDS
+        report = keeper.run_pass(everything=options.once, copy_seconds=seconds)
+        sys.stdout.write(f"{describe(report.merged, report.copied)}\n")
+        sys.stdout.flush()
+        if options.once:
+            refuse_failures(folder, report)
         if options.once or clock.wait_until(clock.mono_ns() + round(PASS_SECONDS * 1e9), stop):
             return 0
+
+
+def refuse_failures(folder: DataFolder, report: "PassReport") -> None:
+    """A single pass, that a person waits for, ends with the first failure; all its parts were tried."""
+    from nodescope.keep.copy.copier import first_failure
+
+    for failure in report.failures:
+        raise RequestRejected(f"{folder.path}: {failure}")
+    if report.copied:
+        first_failure(report.copied)
 
 
 def open_copier(

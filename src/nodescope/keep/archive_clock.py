@@ -23,7 +23,7 @@ from pathlib import Path
 from nodescope.base.errors import ArchiveRefused
 from nodescope.base.log import Log
 from nodescope.base.time_range import render_moment
-from nodescope.keep.disk import Disk, read_json
+from nodescope.keep.disk import Disk, may_be_there, read_json
 from nodescope.keep.folder import MS_PER_DAY, MS_PER_HOUR, ArchiveFile, DataFolder
 
 log = Log("retention")
@@ -87,7 +87,11 @@ def take_time(disk: Disk, folder: DataFolder, reading: ClockReading) -> ArchiveT
     before = read_clock(folder) or guess_state(folder, reading)
     state = judge_step(before, reading)
     say(before, state)
-    write_clock(disk, folder, state)
+    try:
+        write_clock(disk, folder, state)
+    except OSError as error:
+        # A full disk: what must leave may leave all the same.
+        log.warning("the time of this pass could not be noted", error=str(error))
     share = SHARE_AFTER_STEP if state.is_after_step else 1.0
     return ArchiveTime(min(reading.wall_ms, state.now_ms), share, reading)
 
@@ -97,8 +101,15 @@ def write_clock(disk: Disk, folder: DataFolder, state: ClockState) -> None:
 
 
 def guess_state(folder: DataFolder, reading: ClockReading) -> ClockState:
-    """No pass has been noted: the newest sample is the last that is known."""
+    """
+    No pass has been noted: the newest sample is the last that is known.
+
+    Where the note is there and cannot be read, the newest sample may be of a clock that was ahead, and
+    the oldest counts: nothing is removed for its age until the clock has been steady.
+    """
     ends = [file.to_ms or file.from_ms for file in folder.files()]
+    if may_be_there(clock_path(folder)):
+        return replace(begin(reading), now_ms=min([reading.wall_ms, *ends]))
     newest_ms = max(ends, default=reading.wall_ms)
     # A fresh file's name has no end, and is converted after a rotation.
     is_near = 0 <= reading.wall_ms - newest_ms <= MS_PER_HOUR

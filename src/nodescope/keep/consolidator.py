@@ -25,6 +25,7 @@ from nodescope.base.errors import ArchiveDamaged, ArchiveRefused
 from nodescope.base.log import Log
 from nodescope.base.text import clean_text
 from nodescope.keep.check.heal import Healer
+from nodescope.keep.check.sums import forget_checks
 from nodescope.keep.convert import convert_all, is_converted, sweep
 from nodescope.keep.disk import Disk
 from nodescope.keep.folder import (
@@ -91,8 +92,8 @@ class Consolidator:
         for partition in self.folder.partitions():
             try:
                 self._work_on(partition, now_ms)
-            except PermissionError as error:
-                # A folder of another user is not a reason to stop before the next.
+            except OSError as error:
+                # A folder of another user, or a full disk, is not a reason to stop before the next.
                 self._refuse(partition, error)
         self.report.refused |= self.healer.lost
         self.healer.lost = {}
@@ -189,7 +190,9 @@ class Consolidator:
         try:
             rows = merge_files(self.disk, readable)
         except (ArchiveRefused, ArithmeticError, ValueError, KeyError) as error:
-            # Found only while reading, in a file without a checksum. All sources stay.
+            # Found only while reading: in a file without a checksum, or on a disk that fails since it
+            # was checked. All sources stay, and the next pass reads them again.
+            forget_checks()
             for path in readable:
                 self._refuse(path, error)
             return

@@ -18,7 +18,8 @@ the agent never loads Arrow; its last line of output is JSON for the agent.
 import json
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -61,14 +62,14 @@ class Result:
     failures: list[str] = field(default_factory=list)
 
 
-def convert_all(disk: Disk, folder: DataFolder) -> Result:
+def convert_all(disk: Disk, folder: DataFolder, result: Result | None = None) -> Result:
     """
     Every closed segment; one that fails is named and does not hold up the others.
 
     Segments that are closed meanwhile are taken, too: the agent that closed
     them started no converter while this one held the lock.
     """
-    result = Result()
+    result = result or Result()
     tried: set[Path] = set()
     while True:
         paths = [path for path in folder.closed_segments() if path not in tried]
@@ -152,7 +153,10 @@ def is_written(partition: Path, segment: LogSegment, day: Day) -> bool:
     for path in partition.glob(f"metrics-{stamp}*{PARQUET}"):
         try:
             segments = read_segments_of(path)
-        except (ArchiveRefused, OSError):
+        except ArchiveRefused as error:
+            if isinstance(error.__cause__, OSError):
+                # Its disk fails: not known is not absent, and written twice would be there twice.
+                raise error.__cause__ from error
             continue
         if has_segment(segments, segment.run, segment.number):
             return True
@@ -225,14 +229,23 @@ def list_outcomes(frames: Sequence[Frame]) -> list[tuple[int, dict[str, list[str
 def sweep(disk: Disk, folder: DataFolder) -> None:
     """What a crash left half done: temporary files, and sidecars whose file never came."""
     for partition in [*folder.partitions(), *folder.rollup.partitions()]:
-        beside = [*partition.glob(f"*{SIDECAR}"), *partition.glob(f"*{SUM}")]
-        alone = [path for path in beside if not path.with_suffix(PARQUET).exists()]
-        for path in [*partition.glob(f"*{TEMPORARY}"), *alone]:
+        try:
+            left = list_left(partition)
+        except OSError as error:
+            log.warning("folder left alone", folder=partition.name, reason=str(error.strerror))
+            continue
+        for path in left:
             try:
                 disk.remove(path)
             except OSError as error:
                 # A folder of that name, or one of another user: not ours to clear.
                 log.warning("file left alone", file=path.name, reason=str(error.strerror))
+
+
+def list_left(partition: Path) -> list[Path]:
+    beside = [*partition.glob(f"*{SIDECAR}"), *partition.glob(f"*{SUM}")]
+    alone = [path for path in beside if not path.with_suffix(PARQUET).exists()]
+    return [*partition.glob(f"*{TEMPORARY}"), *alone]
 
 
 def is_converted(folder: DataFolder, path: Path) -> bool:
@@ -260,16 +273,29 @@ def main(arguments: Sequence[str]) -> int:
         if not lock.take({"pid": os.getpid()}):
             sys.stdout.write(json.dumps(asdict(Result())) + "\n")
             return 0
-        disk = Disk()
-        sweep(disk, folder)
-        result = convert_all(disk, folder)
-        if given:
-            time = take_time(disk, folder, ClockReading(**given["clock"]))
-            freed = apply_retention(disk, folder, RetentionLimits(**given["limits"]), time)
-            result.removed_bytes = freed.bytes
-            result.archive_bytes = freed.left_bytes
+        disk, result = Disk(), Result()
+        with failing_alone(result):
+            sweep(disk, folder)
+        with failing_alone(result):
+            convert_all(disk, folder, result)
+        with failing_alone(result):
+            if given:
+                time = take_time(disk, folder, ClockReading(**given["clock"]))
+                freed = apply_retention(disk, folder, RetentionLimits(**given["limits"]), time)
+                result.removed_bytes = freed.bytes
+                result.archive_bytes = freed.left_bytes
     sys.stdout.write(json.dumps(asdict(result)) + "\n")
     return 0
+
+
+@contextmanager
+def failing_alone(result: Result) -> Iterator[None]:
+    """A part that fails is named, and does not hold up the next: a full disk needs its retention most."""
+    try:
+        yield
+    except OSError as error:
+        log.warning("a part of the pass failed", error=str(error))
+        result.failures.append(str(error))
 
 
 if __name__ == "__main__":

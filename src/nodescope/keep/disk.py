@@ -10,7 +10,8 @@ or raise from it to stop the work there.
 import io
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,8 @@ JSON_BYTES = 16 * 2**20
 # folder with the set-group-id bit hands its group on.
 FILE_MODE = 0o640
 FOLDER_MODE = 0o750
+# A write that comes late must fail: the number of a closed file is soon another file's.
+CLOSED_DESCRIPTOR = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +66,17 @@ def leads_to(path: Path, descriptor: int) -> bool:
     except OSError:
         return False
     return (there.st_dev, there.st_ino) == (here.st_dev, here.st_ino)
+
+
+def may_be_there(path: Path) -> bool:
+    """False only where it is known that there is no such file."""
+    try:
+        path.stat()
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+    return True
 
 
 def make_folders(path: Path) -> None:
@@ -117,7 +131,8 @@ class Output(io.RawIOBase):
     def close(self) -> None:
         if not self.closed:
             super().close()
-            os.close(self._descriptor)
+            descriptor, self._descriptor = self._descriptor, CLOSED_DESCRIPTOR
+            os.close(descriptor)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,10 +169,20 @@ class Disk:
         finally:
             os.close(descriptor)
 
+    @contextmanager
+    def removing_half(self, temporary: Path) -> Iterator[None]:
+        """What could not be written whole takes no room: on a full disk that is what others wait for."""
+        try:
+            yield
+        except OSError:
+            with suppress(OSError):
+                self.remove(temporary)
+            raise
+
     def write_whole(self, path: Path, data: bytes) -> None:
         """A small file, there with its whole content or not at all."""
         temporary = path.with_name(path.name + TEMPORARY)
-        with self.create(temporary) as output:
+        with self.removing_half(temporary), self.create(temporary) as output:
             output.write(data)
             output.sync()
         self.rename(temporary, path)

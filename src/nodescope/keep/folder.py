@@ -127,14 +127,13 @@ class DataFolder:
 
     def closed_segments(self) -> list[Path]:
         """Oldest first within a run."""
-        closed = [path for path in self.wal.glob(f"*{CLOSED}") if path.is_file()]
-        return sorted(closed, key=lambda path: path.stat().st_mtime_ns)
+        return sorted(filter(is_file, self.wal.glob(f"*{CLOSED}")), key=written_ns)
 
     def segments(self) -> list[Path]:
         """Closed and open, by name; none where the log may not be looked at."""
         try:
             found = [*self.wal.glob(f"*{CLOSED}"), *self.wal.glob(f"*{OPEN}")]
-            return sorted(path for path in found if path.is_file())
+            return sorted(filter(is_file, found))
         except OSError:
             return []
 
@@ -149,8 +148,24 @@ class DataFolder:
 
 def list_partition(partition: Path) -> list[ArchiveFile]:
     """Files only: a folder or a link to nothing that is called like one of ours is none of them."""
-    found = (parse_file(path) for path in sorted(partition.glob(f"*{PARQUET}")) if path.is_file())
+    found = map(parse_file, filter(is_file, sorted(partition.glob(f"*{PARQUET}"))))
     return [file for file in found if file is not None]
+
+
+def is_file(path: Path) -> bool:
+    """False as well for one that may not be looked at, or whose disk fails: all others go on."""
+    try:
+        return path.is_file()
+    except OSError:
+        return False
+
+
+def written_ns(path: Path) -> int:
+    """0 where it is gone."""
+    try:
+        return path.stat().st_mtime_ns
+    except OSError:
+        return 0
 
 
 def size_of(path: Path) -> int:

@@ -49,7 +49,9 @@ class FolderLock:
 
     def release(self) -> None:
         if self._descriptor is not None:
-            os.close(self._descriptor)
+            # It is free whatever close says.
+            with suppress(OSError):
+                os.close(self._descriptor)
             self._descriptor = None
 
     def __enter__(self) -> Self:

@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 from nodescope.base.block import Floats, Integers
 from nodescope.base.errors import ArchiveRefused, ArchiveTruncated
 from nodescope.base.metric import Metric
+from nodescope.keep.check.bounds import check_bounds, check_footer, check_pages
 from nodescope.keep.check.sums import FileSum, SummingOutput
 from nodescope.keep.disk import Disk
 from nodescope.keep.label_columns import LABELS, Subject
@@ -76,6 +77,11 @@ def open_writer(output: SummingOutput, schema: pa.Schema, **options: Any) -> pq.
 def close_writer(writer: pq.ParquetWriter, footer: Mapping[str, Any]) -> None:
     writer.add_key_value_metadata({FOOTER.decode(): json.dumps(footer)})
     writer.close()
+
+
+def abandon_writer(writer: pq.ParquetWriter) -> None:
+    """Arrow would end the file when it forgets the writer; nothing to one that is closed."""
+    writer.is_open = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +157,7 @@ class ArchiveWriter:
 
     def abandon(self) -> None:
         """Leaves the file as it is: no reader accepts it without a footer."""
-        self._writer.is_open = False
+        abandon_writer(self._writer)
 
     def close(self) -> None:
         """The footer, and with it a file that readers accept."""
@@ -165,14 +171,13 @@ def create_archive(
     disk: Disk, path: Path, subjects: Sequence[Subject], footer: Mapping[str, Any]
 ) -> Iterator[ArchiveWriter]:
     """A file on disk when the block ends; without its footer where it ends in an error."""
-    with disk.create(path) as output:
+    with disk.removing_half(path), disk.create(path) as output:
         writer = ArchiveWriter(SummingOutput(output), subjects, footer)
         try:
             yield writer
             writer.close()
             output.sync()
         finally:
-            # Nothing to a file that is closed.
             writer.abandon()
 
 
@@ -271,38 +276,6 @@ def repeat_codes(codes: Integers, words: Sequence[str], lengths: Integers) -> pa
     return pa.DictionaryArray.from_arrays(wrap(indices, pa.int32(), indices >= 0), wrap_strings(words))
 
 
-# -- bounds ----------------------------------------------------------------------------
-
-# Ours have a row in one to two bytes. Metrics that never change pack to a
-# tenth of that.
-ROWS_PER_BYTE = 16
-ROWS_FLOOR = 100_000
-# Of a column in a row group, unpacked, beside its size in the file.
-COLUMN_RATIO = 1000
-COLUMN_FLOOR_BYTES = 64 * 2**20
-
-
-def check_bounds(metadata: Any, name: str, size_bytes: int) -> None:
-    """Refuses what is prepared to unpack to gigabytes, by its footer, before a row is read."""
-    rows = sum(metadata.row_group(number).num_rows for number in range(metadata.num_row_groups))
-    most = max(ROWS_FLOOR, ROWS_PER_BYTE * size_bytes)
-    if max(rows, metadata.num_rows) > most:
-        raise ArchiveRefused(f"{name}: {rows} rows in {size_bytes} bytes; accepted: up to {most}")
-    for number in range(metadata.num_row_groups):
-        group = metadata.row_group(number)
-        for place in range(metadata.num_columns):
-            check_column(group.column(place), name)
-
-
-def check_column(column: Any, name: str) -> None:
-    most = max(COLUMN_FLOOR_BYTES, COLUMN_RATIO * column.total_compressed_size)
-    if column.total_uncompressed_size > most:
-        raise ArchiveRefused(
-            f"{name}: column {column.path_in_schema} unpacks to {column.total_uncompressed_size} bytes; "
-            f"accepted: up to {most}"
-        )
-
-
 # -- reading back ---------------------------------------------------------------
 
 
@@ -332,12 +305,14 @@ def open_parquet(path: Path, **options: Any) -> pq.ParquetFile:
     try:
         if path.stat().st_size < 12:
             raise ArchiveTruncated(f"{path.name}: too short to be Parquet")
+        check_footer(path)
         file = pq.ParquetFile(path, page_checksum_verification=True, **options)
     except pa.ArrowInvalid as error:
         raise ArchiveTruncated(f"{path.name}: not whole Parquet: {first_line(error)}") from error
     except (OSError, pa.ArrowException) as error:
         raise ArchiveRefused(f"{path.name}: {first_line(error)}") from error
     check_bounds(file.metadata, path.name, path.stat().st_size)
+    check_pages(path, file.metadata)
     return file
 
 

@@ -14,7 +14,7 @@ that is said.
 """
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,9 +22,17 @@ from pathlib import Path
 from nodescope.base.log import Log
 from nodescope.base.settings import Settings
 from nodescope.keep.archive_clock import ArchiveTime, end_of_step, true_end_ms
-from nodescope.keep.copy.copied_files import note_lost, read_copied_files
+from nodescope.keep.copy.copied_files import CopiedFiles, note_lost, read_copied_files
 from nodescope.keep.disk import Disk
-from nodescope.keep.folder import DAMAGED, MS_PER_DAY, ArchiveFile, DataFolder, remove_files, size_of
+from nodescope.keep.folder import (
+    DAMAGED,
+    MS_PER_DAY,
+    ArchiveFile,
+    DataFolder,
+    is_file,
+    size_of,
+    written_ns,
+)
 
 log = Log("retention")
 
@@ -51,6 +59,11 @@ class Freed:
     uncopied_files: int = 0
     """Of these, the object store has none."""
     uncopied_bytes: int = 0
+
+    def count(self, size_bytes: int) -> None:
+        self.files += 1
+        self.bytes += size_bytes
+        self.left_bytes -= size_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,9 +96,17 @@ def read_free_bytes(path: Path) -> int:
 
 
 def apply_retention(
-    disk: Disk, folder: DataFolder, limits: RetentionLimits, time: ArchiveTime | int
+    disk: Disk,
+    folder: DataFolder,
+    limits: RetentionLimits,
+    time: ArchiveTime | int,
+    copied: CopiedFiles | None = None,
 ) -> Freed:
-    """With a bare number of milliseconds, that is the time, and nothing is known of clocks."""
+    """
+    With a bare number of milliseconds, that is the time, and nothing is known of clocks.
+
+    Who copies files hands in which; others look at the note that it leaves.
+    """
     time = ArchiveTime(time) if isinstance(time, int) else time
     oldest_ms = time.now_ms - round(limits.age_seconds * 1000)
     oldest_rollup_ms = time.now_ms - round(limits.rollup_age_seconds * 1000)
@@ -95,7 +116,7 @@ def apply_retention(
     freed = Freed(left_bytes=sum(one.size_bytes for one in (*raw, *rollups)) + sum(map(size_of, aside)))
     free_bytes = read_free_bytes(folder.path)
     remove_set_aside(disk, aside, limits, oldest_ms, free_bytes, freed)
-    copied = read_copied_files(folder)
+    copied = copied or read_copied_files(folder)
     uncopied: list[Weighed] = []
     most_for_age = max(1, round(time.share * (len(raw) + len(rollups))))
     for place, one in enumerate([*raw, *rollups]):
@@ -140,9 +161,9 @@ def list_set_aside(folder: DataFolder) -> list[Path]:
     found = [
         path
         for path in (*folder.damaged.rglob("*"), *folder.wal.glob(f"*{DAMAGED}"))
-        if path.is_file() and path != folder.damaged / "list.json"
+        if is_file(path) and path != folder.damaged / "list.json"
     ]
-    return sorted(found, key=lambda path: path.stat().st_mtime_ns)
+    return sorted(found, key=written_ns)
 
 
 def remove_set_aside(
@@ -151,14 +172,12 @@ def remove_set_aside(
     """They are the first to go."""
     for path in aside:
         size = size_of(path)
-        is_old = path.stat().st_mtime_ns // 1_000_000 < oldest_ms
+        is_old = written_ns(path) // 1_000_000 < oldest_ms
         is_tight = free_bytes + freed.bytes < limits.free_bytes
         if is_old or is_tight or freed.left_bytes > limits.archive_bytes:
             log.info("damaged file removed", file=path.name)
-            disk.remove(path)
-            freed.files += 1
-            freed.bytes += size
-            freed.left_bytes -= size
+            if remove_paths(disk, [path]):
+                freed.count(size)
 
 
 def remove_uncopied(disk: Disk, one: Weighed, freed: Freed) -> None:
@@ -173,14 +192,19 @@ def remove_uncopied(disk: Disk, one: Weighed, freed: Freed) -> None:
 
 
 def remove(disk: Disk, one: Weighed, freed: Freed) -> None:
+    if remove_paths(disk, [one.file.path, one.file.sidecar]):
+        freed.count(one.size_bytes)
+
+
+def remove_paths(disk: Disk, paths: Sequence[Path]) -> bool:
+    """Whether they have gone; Parquet first: a sidecar alone is nothing to any reader."""
     try:
-        remove_files(disk, [one.file.path])
+        for path in paths:
+            disk.remove(path)
     except OSError as error:
-        log.warning("file not removed", file=one.file.path.name, reason=str(error.strerror))
-        return
-    freed.files += 1
-    freed.bytes += one.size_bytes
-    freed.left_bytes -= one.size_bytes
+        log.warning("file not removed", file=paths[0].name, reason=str(error.strerror))
+        return False
+    return True
 
 
 def remove_empty_folders(folder: DataFolder, before_ms: int) -> None:

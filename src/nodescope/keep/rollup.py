@@ -42,6 +42,7 @@ from nodescope.keep.merge import MergeSource, merge_runs, open_source
 from nodescope.keep.parquet import (
     TEXT,
     VERSION,
+    abandon_writer,
     close_writer,
     encode_strings,
     open_parquet,
@@ -124,13 +125,16 @@ def write_rollup(disk: Disk, folder: Path, source: MergeSource) -> Path:
     path = folder / f"minute-{render_stamp(head.from_ms)}-{render_stamp(head.to_ms)}{PARQUET}"
     temporary = path.with_name(path.name + TEMPORARY)
     footer = {"kind": "minute", "node": head.node, "segments": head.segments, "replaces": []}
-    with disk.create(temporary) as output:
+    with disk.removing_half(temporary), disk.create(temporary) as output:
         summing = SummingOutput(output)
         writer = open_writer(summing, SCHEMA)
-        for table in tabulate_source(source):
-            writer.write_table(table)
-            summing.end_piece()
-        close_writer(writer, {"version": VERSION, **footer})
+        try:
+            for table in tabulate_source(source):
+                writer.write_table(table)
+                summing.end_piece()
+            close_writer(writer, {"version": VERSION, **footer})
+        finally:
+            abandon_writer(writer)
         output.sync()
     disk.write_whole(companion_of(path), seal_json({"file": sum_to_json(summing.finish())}))
     disk.rename(temporary, path)
@@ -222,23 +226,33 @@ def note_nothing(path: Path, error: BaseException) -> None:
 def renew_rollups(disk: Disk, folder: DataFolder, partition: Path, note: Note = note_nothing) -> int:
     """A rollup for every consolidated file that has none; rollups that it contains are removed."""
     files = [file for file in list_partition(partition) if file.kind == "consolidated"]
+    target = folder.rollup.partition(
+        partition.parent.name.removeprefix("dt="), partition.name.removeprefix("identifier=")
+    )
     made = 0
     for file in files:
-        target = folder.rollup.partition(file.day, file.identifier)
         known = read_known_rollups(target, note)
         try:
             segments = dict(read_sidecar(file.sidecar).head.segments)
             if covers(list(known.values()), segments):
                 continue
-            fresh = write_rollup(disk, target, open_source(file.path))
-        except (ArchiveRefused, FileNotFoundError, ArithmeticError, ValueError, KeyError) as error:
+            write_rollup(disk, target, open_source(file.path))
+        except (ArchiveRefused, OSError, ArithmeticError, ValueError, KeyError) as error:
             note(file.path, error)
             continue
         made += 1
-        for path, inside in known.items():
-            if path != fresh and covers([segments], inside):
-                remove_files(disk, [path])
+    drop_contained(disk, read_known_rollups(target, note))
     return made
+
+
+def drop_contained(disk: Disk, known: Mapping[Path, Mapping[str, Any]]) -> None:
+    """Those whose segments another one has as well: of this pass, or of one that was stopped here."""
+    left = dict(known)
+    for path, inside in known.items():
+        others = [segments for other, segments in left.items() if other != path]
+        if any(covers([segments], inside) for segments in others):
+            remove_files(disk, [path])
+            del left[path]
 
 
 def read_known_rollups(target: Path, note: Note) -> dict[Path, Mapping[str, Any]]:

@@ -8,6 +8,7 @@ the number of series, not the number of samples.
 
 import fnmatch
 import mmap
+import os
 import struct
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -31,6 +32,9 @@ from nodescope.keep.sidecar import Ticks
 
 # Columns gathered at once: the slab that one pass over the log's pages fills.
 SLAB_BYTES = 16 * 2**20
+READ_BYTES = 2**20
+# What a disk loses at once.
+BLOCK_BYTES = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +66,39 @@ def read_segment(path: Path) -> LogSegment:
     A damaged record in its midst is left out, and named.
     """
     with path.open("rb") as file:
-        try:
-            data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        except ValueError:
+        if not path.stat().st_size:
             return LogSegment({}, (), "empty", 0)
-    return parse_segment_data(memoryview(data))
+        return parse_segment_data(map_log(file.fileno()))
+
+
+def map_log(descriptor: int) -> memoryview | bytes:
+    """
+    All of a log, read once before it is mapped.
+
+    A page that the disk cannot read would end whoever has it mapped, with all
+    other logs still to do. Where some cannot be read they are zeros, and the
+    records in them are lost; where most cannot, the disk is away.
+    """
+    try:
+        while os.read(descriptor, READ_BYTES):
+            pass
+        return memoryview(mmap.mmap(descriptor, 0, access=mmap.ACCESS_READ))
+    except OSError as error:
+        return read_around(descriptor, error)
+
+
+def read_around(descriptor: int, first: OSError) -> bytes:
+    """With zeros for the blocks that the disk cannot read."""
+    blocks, bad = [], 0
+    for offset in range(0, os.fstat(descriptor).st_size, BLOCK_BYTES):
+        try:
+            blocks.append(os.pread(descriptor, BLOCK_BYTES, offset))
+        except OSError:
+            blocks.append(bytes(BLOCK_BYTES))
+            bad += 1
+    if bad * 2 >= len(blocks):
+        raise first
+    return b"".join(blocks)
 
 
 def parse_segment_data(data: memoryview | bytes) -> LogSegment:

@@ -51,7 +51,10 @@ SIDECAR_BYTES = 64 * 2**20
 PART_BYTES = 128 * 2**20
 # JSON of ours packs by ten to twenty; clocks pack by hundreds, and are below this.
 PART_FLOOR_BYTES = 4 * 2**20
-PART_RATIO = 64
+PART_RATIO = 32
+# A list or an object costs 64 bytes in memory; ours have at least ten bytes of text each.
+BRACKET_FLOOR_BYTES = 256 * 2**10
+BYTES_PER_BRACKET = 8
 
 
 @dataclass(slots=True)
@@ -175,7 +178,9 @@ def _head_from_json(content: Mapping[str, Any]) -> Head:
 
 def _unpack(data: bytes) -> Any:
     try:
-        return json.loads(_decompress(data))
+        text = _decompress(data)
+        _check_brackets(text)
+        return json.loads(text)
     except (zstandard.ZstdError, ValueError, RecursionError) as error:
         raise ArchiveTruncated("a part of the sidecar is cut short or damaged") from error
 
@@ -188,6 +193,14 @@ def _decompress(data: bytes) -> bytes:
         raise ArchiveRefused(f"a part of {len(data)} bytes unpacks to {size}; accepted: up to {most}")
     # A frame that does not say its size is unpacked as far as it may go.
     return zstandard.ZstdDecompressor().decompress(data, max_output_size=most if size < 0 else 0)
+
+
+def _check_brackets(text: bytes) -> None:
+    """A text of empty lists alone would be twenty times as large in memory."""
+    brackets = text.count(b"[") + text.count(b"{")
+    most = max(BRACKET_FLOOR_BYTES, len(text)) // BYTES_PER_BRACKET
+    if brackets > most:
+        raise ArchiveRefused(f"a part with {brackets} lists and objects; accepted: up to {most}")
 
 
 # Enough for the sets that a day's files have; each is some KiB of text.

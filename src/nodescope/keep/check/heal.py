@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from nodescope.base.errors import ArchiveDamaged, ArchiveRefused
+from nodescope.base.log import Log
 from nodescope.keep.check.quarantine import DamageNote, note_damage, set_aside, set_aside_alone
 from nodescope.keep.check.seal import seal, unseal
 from nodescope.keep.check.sums import (
@@ -26,11 +27,12 @@ from nodescope.keep.check.sums import (
     locate_flip,
 )
 from nodescope.keep.disk import TEMPORARY, Disk
-from nodescope.keep.folder import ArchiveFile, DataFolder, parse_file
+from nodescope.keep.folder import ArchiveFile, DataFolder, parse_file, size_of
 from nodescope.keep.merge import join_sources, open_groups
 from nodescope.keep.rollup import read_rollup_sum
 from nodescope.keep.sidecar import OpenSidecar, parse_sidecar
 
+log = Log("damage")
 # Read again by each pass: a day's files of a busy node within a day of passes.
 SCRUB_BYTES = 128 * 2**20
 
@@ -42,7 +44,7 @@ class Healer:
     disk: Disk
     folder: DataFolder
     lost: dict[str, str] = field(default_factory=dict)
-    """Set aside since the last look: name and reason."""
+    """Set aside since the last look, or not readable: name and reason."""
     _scrubbed: str = ""
 
     # -- looking for damage ------------------------------------------------------
@@ -52,12 +54,12 @@ class Healer:
         files = sorted([*self.folder.files(), *self.folder.rollup.files()], key=lambda one: str(one.path))
         later = [file for file in files if str(file.path) > self._scrubbed]
         for file in later or files:
-            size = file.path.stat().st_size if file.path.exists() else 0
-            if size > budget_bytes:
-                return
-            budget_bytes -= size
+            # One at least: a file may be larger than all of a pass.
             self._scrubbed = str(file.path)
+            budget_bytes -= size_of(file.path)
             self.examine(file)
+            if budget_bytes <= 0:
+                return
 
     def examine(self, file: ArchiveFile) -> None:
         """Heals it where it is damaged. Gone meanwhile is as good."""
@@ -68,6 +70,9 @@ class Healer:
                 self._examine_samples(file)
         except FileNotFoundError:
             return
+        except OSError as error:
+            log.warning("file not examined", file=file.path.name, error=str(error))
+            self.lost[file.path.name] = str(error)
 
     def examine_path(self, path: Path) -> None:
         file = parse_file(path)

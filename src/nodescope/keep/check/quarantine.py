@@ -61,15 +61,26 @@ def list_path(folder: DataFolder) -> Path:
 def read_damage(folder: DataFolder) -> DamageList:
     """Empty where nothing was damaged, or the list itself cannot be read."""
     try:
-        content = json.loads(unseal_json(list_path(folder).read_bytes()).data)
+        return parse_damage(list_path(folder).read_bytes())
+    except OSError:
+        return DamageList()
+
+
+def parse_damage(data: bytes) -> DamageList:
+    try:
+        content = json.loads(unseal_json(data).data)
         notes = [DamageNote(**note) for note in content["notes"]]
         return DamageList(content["set_aside"], content["repaired"], content["rows_lost"], notes)
-    except (OSError, ArchiveDamaged, ValueError, KeyError, TypeError):
+    except (ArchiveDamaged, ValueError, KeyError, TypeError):
         return DamageList()
 
 
 def note_damage(disk: Disk, folder: DataFolder, note: DamageNote) -> None:
-    found = read_damage(folder)
+    """An OSError where the list is there and cannot be read: what it has is not overwritten."""
+    try:
+        found = parse_damage(list_path(folder).read_bytes())
+    except FileNotFoundError:
+        found = DamageList()
     found.add(note)
     what = "damaged file repaired" if note.is_repaired else "damaged file set aside"
     log.warning(what, file=note.file, reason=note.reason, rows_lost=note.rows_lost)

@@ -151,6 +151,11 @@ def _find_reason(path: Path, expected: FileSum, size: int, mtime_ns: int, inode:
     return describe_damage(damage, expected) if damage else ""
 
 
+def forget_checks() -> None:
+    """All files are read again: one that was good may be on a disk that fails since."""
+    _find_reason.cache_clear()
+
+
 def describe_damage(damage: list[DamagedPiece], expected: FileSum) -> str:
     first = damage[0]
     more = f" and {len(damage) - 1} more pieces" if len(damage) > 1 else ""

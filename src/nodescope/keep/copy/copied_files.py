@@ -13,7 +13,7 @@ import json
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from nodescope.keep.disk import Disk, read_json
+from nodescope.keep.disk import Disk, may_be_there, read_json
 from nodescope.keep.folder import ArchiveFile, DataFolder
 
 VERSION = 1
@@ -50,10 +50,10 @@ def name_of(folder: DataFolder, file: ArchiveFile) -> str:
 
 
 def read_copied_files(folder: DataFolder) -> CopiedFiles | None:
-    """None where nothing is copied: then retention need not wait for it."""
+    """None where nothing is copied: then retention need not wait. A note that cannot be read lists no file."""
     content = read_json(copied_files_path(folder))
     if content.get("version") != VERSION:
-        return None
+        return CopiedFiles("") if may_be_there(copied_files_path(folder)) else None
     return CopiedFiles(str(content["url"]), {str(name): int(size) for name, size in content["files"].items()})
 
 

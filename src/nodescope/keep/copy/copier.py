@@ -118,7 +118,11 @@ class Copier:
         self.copied_files = copied if copied and copied.url == self.store.url else CopiedFiles(self.store.url)
         self.status = status if status and status.url == self.store.url else Status(self.store.url)
         # From here on retention waits for the copy, also before the first file.
-        write_copied_files(self.disk, self.folder, self.copied_files)
+        try:
+            write_copied_files(self.disk, self.folder, self.copied_files)
+        except OSError as error:
+            # A full disk: it is written with the first pass that can.
+            self._note_failure("the list of copied files could not be written", error)
 
     def run_pass(self, *, everything: bool = False, seconds: float | None = None) -> Copied:
         """
@@ -199,8 +203,7 @@ class Copier:
         return sorted(files, key=lambda file: (file.from_ms, file.path.name))
 
     def _copy(self, file: ArchiveFile, copied: Copied) -> None:
-        head = read_sidecar(file.sidecar).head
-        listing = list_file(file, head)
+        head, listing = read_local(file)
         if head.sum and head.sum.sha256 != listing.sha256:
             raise ArchiveDamaged(f"{listing.name}: damaged, it has another checksum than when it was written")
         partition = name_of(self.folder, file).rpartition("/")[0]
@@ -247,6 +250,17 @@ class Copier:
         self.status.oldest_waiting_ms = min(alone, default=None)
         write_status(self.disk, self.folder, self.status)
         write_copied_files(self.disk, self.folder, self.copied_files)
+
+
+def read_local(file: ArchiveFile) -> tuple[Head, Listing]:
+    """A file of this node that its disk cannot read is refused; the store is as good as ever."""
+    try:
+        head = read_sidecar(file.sidecar).head
+        return head, list_file(file, head)
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise ArchiveRefused(f"{file.path.name}: {error.strerror or error}") from error
 
 
 def list_file(file: ArchiveFile, head: Head) -> Listing:

@@ -23,6 +23,8 @@ from nodescope.keep.label_columns import LABELS, Subject
 from nodescope.keep.parquet import first_line, open_parquet, read_footer
 
 NEEDED = ("time", "metric_name")
+# Only columns that name things are read.
+MEMORY = "256MiB"
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +119,7 @@ def scan_span(path: Path) -> tuple[int, int, int]:
 def run(path: Path, question: str) -> list[tuple[object, ...]]:
     try:
         with duckdb.connect() as connection:
+            connection.execute(f"SET memory_limit = '{MEMORY}'")
             return connection.cursor().execute(question, [str(path)]).fetchall()
     except duckdb.Error as error:
         raise ArchiveTruncated(f"{path.name}: {first_line(error)}") from error

@@ -18,9 +18,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from nodescope.base.errors import ArchiveDamaged, ArchiveRefused
+from nodescope.keep.check.bounds import check_bounds
 from nodescope.keep.check.sums import FileSum
 from nodescope.keep.copy.object_store import ObjectStore, open_store
-from nodescope.keep.parquet import check_bounds, first_line
+from nodescope.keep.parquet import first_line
 
 
 @lru_cache(maxsize=64)
