@@ -69,7 +69,7 @@ fuzz: ## the native parsers under libFuzzer and sanitizers: make fuzz SECONDS=60
 soak: setup ## the long runs: two hundred kills, a minute at a thousand events a second
 	@$(PY) -m pytest -m "soak" -p no:randomly $(ARGS)
 
-torture: setup ## faults, flipped bits, clocks, hostile connections and cgroups: ARGS='--scale 0.01'
+torture: setup ## the fault suite, one table: ARGS='--scale 0.01 fault_grid'
 	@$(PY) -m tests.torture $(ARGS)
 
 eval-studies: setup ## what the studies promise beside what is measured: DIR=folder ARGS="--size 40"

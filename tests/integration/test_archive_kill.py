@@ -21,7 +21,7 @@ def check_killed(tmp_path: Path, kills: int, seed: int) -> None:
     data = tmp_path / "data"
     seen: set[int] = set()
     for _ in range(kills):
-        seen |= live_until_killed(data, dice)
+        seen |= live_until_killed(data, dice, longest=3.5)
     finish(data)
     found = read_archived(data)
     assert len(seen) > kills

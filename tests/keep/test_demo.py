@@ -5,6 +5,8 @@ from pathlib import Path
 
 import duckdb
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from nodescope.cli import main
@@ -38,6 +40,17 @@ def samples(data: Path) -> Samples:
         f"FROM read_parquet('{data}/dt=*/*/*.parquet') WHERE l_scope = 'container' GROUP BY 1, 2"
     ).fetchall()
     return {(name.removeprefix("cgroup.v2."), one): np.array(values) for name, one, values in rows}
+
+
+def test_its_files_have_checksums_of_pages_as_an_agent_s_have(data: Path) -> None:
+    """A byte of a page that is another one is refused by any reader that looks."""
+    for path in sorted(data.glob("dt=*/*/*.parquet")):
+        changed = bytearray(path.read_bytes())
+        column = pq.ParquetFile(path).metadata.row_group(0).column(0)
+        changed[column.data_page_offset + column.total_compressed_size // 2] ^= 1
+        file = pq.ParquetFile(pa.BufferReader(bytes(changed)), page_checksum_verification=True)
+        with pytest.raises(OSError, match="CRC checksum"):
+            file.read_row_group(0)
 
 
 def containers(samples: Samples) -> set[str]:

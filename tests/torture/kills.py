@@ -28,9 +28,9 @@ from nodescope.keep.folder import DataFolder
 from nodescope.read.files.catalog import read_catalog
 
 KILLS = 1000
-# At the same time, each in a folder of its own: an agent starts for a second and lives for two.
+# At the same time, each in a folder of its own: an agent takes longer to start than it lives.
 LANES = 2 * (os.cpu_count() or 1)
-LONGEST_SECONDS = 3.5
+LONGEST_SECONDS = 1.5
 METRIC = "cgroup.v2.memory.current"
 PATIENCE_SECONDS = 120.0
 
