@@ -95,4 +95,4 @@ async def read_names(fleet: "Fleet", node: str | None) -> set[str]:
 
     replies = await fleet.ask_all(node, read)
     lives = [life for found in replies.answers.values() for life in found]
-    return {name for life in lives for name in (life.container_name, life.pod) if name}
+    return {name for life in lives for name in (life.container_name, life.pod, life.workload.name) if name}

@@ -14,6 +14,7 @@ from urllib.parse import urlencode
 
 from nodescope.base.errors import HttpFailed, KubernetesAway, KubernetesRefused
 from nodescope.kube.account import KubeAccount
+from nodescope.serve.date import measure_ahead
 from nodescope.serve.http_client import HttpAnswer, HttpClient
 
 MERGE_PATCH = "application/merge-patch+json"
@@ -38,6 +39,8 @@ class Client:
     def __init__(self, account: KubeAccount, *, metadata_only: bool = False) -> None:
         self.account = account
         self._metadata_only = metadata_only
+        self.ahead_seconds: float | None = None
+        """How far the server's clock is ahead of ours, by the Date of its last answer."""
         self._http = HttpClient(account.endpoint, ANSWER_SECONDS, ANSWER_BYTES, CONNECT_SECONDS)
         self.interrupt = self._http.interrupt
         self.close = self._http.close
@@ -76,7 +79,9 @@ class Client:
         with self._reach():
             headers |= self._headers(query or {})
             # Merge patches and access reviews have the same effect when sent twice.
+            begun_ns = self._http.clock.wall_ns()
             answer = self._http.request(method, render_target(path, query), headers, body, idempotent=True)
+        self.ahead_seconds = measure_ahead(answer.headers.get("Date"), begun_ns, self._http.clock.wall_ns())
         self._check(answer)
         return parse_object(answer.body)
 

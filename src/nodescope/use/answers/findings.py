@@ -19,7 +19,8 @@ from nodescope.use.answers.timeseries import (
     is_of_containers,
     read_measured,
 )
-from nodescope.use.studies import STUDIES, Series, StudyAnswer, correlation, run_study, trend
+from nodescope.use.studies import STUDIES, Finding, Series, StudyAnswer, correlation, run_study, trend
+from nodescope.use.studies.series import FloatArray
 
 ALL = "all"
 # Every study that looks at one series alone.
@@ -30,8 +31,13 @@ STUDIES_MOST = 16
 # Points that one request studies: about ten seconds on one core.
 WORK_MOST = 1_500_000
 FEWEST_POINTS = 2000
-# A trend over hours is the same in minutes, which rollups have; so long it needs no seconds.
-LONG_TREND_SECONDS, TREND_BUCKET_SECONDS = 3 * 3600.0, 60.0
+# A trend over many hours is the same in minutes, which rollups have. Means of minutes lose the
+# crests of a heap, which decide when it is full: half a day's worth of seconds is read for them.
+LONG_TREND_SECONDS, TREND_BUCKET_SECONDS = 12.5 * 3600.0, 60.0
+# The newest parts of a span in which a rise is looked for when the whole has none, and the shortest.
+NEWEST_SHARES, NEWEST_SECONDS = (1 / 2, 1 / 4, 1 / 8, 1 / 24), 1200.0
+# Such a rise is news when it leads above all that was before, by this share of what is usual there.
+NEWS_SHARE = 0.5
 
 
 def run_studies(
@@ -63,8 +69,37 @@ def study_each(
     everything = [series for _, series in found]
     for its_id, series in found:
         check()
-        answer = add_power(run_study(study, series, everything), series)
+        answer = add_power(look_at_newest(run_study(study, series, everything), series), series)
         yield replace(answer, series={**answer.series, "id": its_id}), series
+
+
+def look_at_newest(answer: StudyAnswer, series: Series) -> StudyAnswer:
+    """Where a span as a whole has no trend: a rise at its end that leads above all that was before."""
+    if answer.study != trend.NAME or answer.status != "none":
+        return answer
+    end_at, seconds = answer.end_at or 0.0, (answer.end_at or 0.0) - (answer.start_at or 0.0)
+    for share in NEWEST_SHARES:
+        from_at = end_at - share * seconds
+        if share * seconds < NEWEST_SECONDS:
+            break
+        found = trend.study(cut_series(series, from_at))
+        kept = [one for one in found.findings if is_news(one, series.values[series.times_at < from_at])]
+        if kept:
+            return replace(answer, status="found", sentence=kept[0].sentence, findings=tuple(kept))
+    return answer
+
+
+def cut_series(series: Series, from_at: float) -> Series:
+    kept = series.times_at >= from_at
+    return replace(series, times_at=series.times_at[kept], values=series.values[kept])
+
+
+def is_news(finding: Finding, before: FloatArray) -> bool:
+    before = before[np.isfinite(before)]
+    if not len(before) or finding.measures.get("verdict") not in ("leak", "rising"):
+        return False
+    usual = float(np.subtract(*np.quantile(before, (0.95, 0.05))))
+    return (finding.after or 0.0) > float(before.max()) + NEWS_SHARE * usual
 
 
 def bound_request(
@@ -88,7 +123,8 @@ def bound_request(
     number = len(lives) if lives is not None else STUDIES_MOST
     points = max(FEWEST_POINTS, min(POINTS, WORK_MOST // max(1, number * studies)))
     if study == trend.NAME and span.seconds >= LONG_TREND_SECONDS:
-        points = int(span.seconds // TREND_BUCKET_SECONDS)
+        # Buckets begin with whole minutes: one more at each end.
+        points = int(span.seconds // TREND_BUCKET_SECONDS) + 2
     return TimeseriesRequest(metric, span, points, "auto", lives, scope)
 
 

@@ -71,7 +71,9 @@ class About:
     """Files that are not served, and why."""
     size: NodeSize = UNKNOWN_SIZE
     ahead_seconds: float | None = None
-    """How far its clock is ahead of that of who asked; None where it was not measured."""
+    """How far its clock is ahead of another; None where it was not measured."""
+    ahead_of: str = ""
+    """Whose clock the other is."""
 
 
 def read_overview(view: View, span: TimeRange) -> Overview:

@@ -17,41 +17,47 @@ IDEAS = {
     "shrink": "fall* shrink* decreas* declin*",
     "memory": "memory mem ram heap rss footprint gib mib gigabyte* swap",
     "cpu": "cpu* processor* core cores compute millicore* cycles load",
-    "disk": "disk* io iops storage volume* ssd nvme write writes writing reads filesystem*",
-    "network": "network* traffic bandwidth net packet* ingress egress download* upload* receiv* transmit*",
+    "disk": "disk* io iops storage volume* ssd nvme write writes writing written reads filesystem*",
+    "read": "read reads reading",
+    "network": "network* traffic bandwidth net packet* ingress egress download* upload* receiv* transmit* outbound inbound",
+    "send": "send* sent transmit* upload* egress outgoing outbound push*",
+    "power": "power watt* energy",
     "gpu": "gpu* cuda accelerator* vram graphics",
-    "throttle": "throttl* quota capped cfs",
+    "throttle": "throttl* quota capped cfs squeezed",
     "size": "rightsiz* size* sizing oversiz* undersiz* overprovision* underprovision* provision* overallocat* request* recommend*",
     "right": "right",
     "limits": "limit limits",
     "waste": "wast* idle idling unused underus* underutili* unneeded lazy zombie* save saving* reclaim* free",
-    "neighbour": "neighbo* noisy hog* steal* bully bullies greedy starv* contention interfer* disturb*",
+    "neighbour": "neighbo* noisy hog* steal* stole* bully bullies bullied greedy starv* contention interfer* disturb*",
     "slow": "slow* latency sluggish lag* unresponsive stall* degrad* delay* hang* hung stutter*",
     "spike": "spik* burst* peak* surge* jitter*",
-    "repeat": "repeat* period* cycl* recur* cron* rhythm* regular* pattern* every hourly",
+    "repeat": "repeat* period* cycl* recur* cron* rhythm* regular* pattern* every hourly oscillat* fluctuat* sawtooth* seasonal*",
     "evict": "evict* preempt*",
     "oom": "oom* outofmemory",
-    "kill": "kill* died dies dead",
+    "kill": "kill* died dies dead fail* error* exited exits terminat* disappear* vanish* gone",
     "restart": "restart* crash* crashloop* flap* reboot* bounc*",
     "change": "chang* differ* happen* occur* incident outage wrong brok* break* event* deviat*",
     "compare": "compar* versus vs against yesterday earlier previous* before",
-    "deploy": "deploy* release* rollout* version upgrade* image canary",
+    "deploy": "deploy* release* rollout* rolled version upgrade* image canary regress*",
     "node": "node* host* machine* server* box*",
-    "full": "full fill* capacity room headroom exhaust* saturat* overload* overcommit* crowded left",
+    "full": "full fill* capacity room headroom exhaust* saturat* overload* overcommit* crowded left space enough fit fits",
     "health": "health* doing status overview fine ok okay well alright summary summari* state sick",
     "pressure": "pressure psi wait* contended queue*",
     "unusual": "unusual* anomal* strange* weird* odd* abnormal* outlier* suspicious* unexpected*",
     "together": "together correlat* relat* tandem sync* alongside",
     "cause": "cause* caus* blame culprit reason why responsible fault guilty behind",
-    "most": "who top most biggest heaviest highest largest hungriest busiest greatest rank* consum* use* using eat* burn* hot*",
+    "most": "who whose top most biggest heaviest highest largest hungriest busiest busy greatest rank* consum* use* using eat* burn* hot*",
     "threads": "thread* pids process*",
     "metric": "metric* measure* collected series",
     "forecast": "will soon until run* reach* hit forecast predict* when",
-    "list": "list show all there running exist*",
-    "container": "container* pod* workload* service*",
+    "list": "list show all there running runs exist* many count",
+    "container": "container* pod* workload* service* job* app apps application*",
 }
 # Phrases that are one word to the table.
 PHRASES = {
+    # A moment, and no comparison.
+    r"yesterday( at)?(?= \d)": "",
+    r"(up[\s-]and[\s-]down|back[\s-]and[\s-]forth|come(s)? and go(es)?|again and again)": "oscillat",
     r"right[\s-]*siz": "rightsiz",
     r"over[\s-]*(provision|allocat|siz)": r"over\1",
     r"under[\s-]*(provision|siz|us|utili)": r"under\1",
@@ -66,8 +72,25 @@ PHRASES = {
     r"go(ing|es)? up\b": "grow",
     r"what'?s new": "change",
     r"moves? with": "together",
+    r"(cpu|memory|ram) (limit|request)s? (fit|right)": "rightsiz",
+    r"how much (of )?(my |the |our )?(money|cost)": "waste",
+    r"scal(e|ed|ing) (down|back)": "rightsiz",
+    r"held back": "throttl",
 }
 MINUTES = {"min": 1, "minute": 1, "hour": 60, "h": 60, "day": 1440, "d": 1440, "m": 1}
+AGO = re.compile(r"\b(\d+|an?|half an)\s+(min(?:ute)?|hour|day|h|d|m)s?\s+ago\b")
+HALF_DAY = re.compile(r"\b(\d{1,2})(?::(\d{2}))?\s*(am|pm)\b")
+# Parts of a day as people say them: the middle of it, and from when on.
+PARTS_OF_DAY = {
+    "last night": ("02:00", "-12h"),
+    "overnight": ("02:00", "-12h"),
+    "this morning": ("09:00", "06:00"),
+    "at noon": ("12:00", "12:00"),
+    "since yesterday": ("-12h", "-24h"),
+    "yesterday": ("-24h", "-24h"),
+    "today": ("-3h", "00:00"),
+}
+WIDEST_MINUTES = 180
 LAST = re.compile(r"(?:last|past|previous)\s+(?:(\d+|an?|few|couple of)\s+)?(min(?:ute)?|hour|day|h|d|m)s?\b")
 CLOCK = re.compile(r"\b(\d{1,2}:\d{2})\b")
 
@@ -93,6 +116,7 @@ DAY_BEFORE = {"a_from": "-25h", "a_to": "-24h", "b_from": "-1h", "b_to": "now"}
 SUMMARY: tuple[str, Arguments] = ("summarize_container", {})
 TOGETHER: Arguments = {"study": "correlation", "metric": "cpu"}
 AROUND_NOW: Arguments = {"at": "now", "minutes": 60}
+LONG_AGO: Arguments = {"at": "now", "minutes": WIDEST_MINUTES}
 
 
 def top(ideas: str, by: str, why: str) -> Question:
@@ -101,7 +125,7 @@ def top(ideas: str, by: str, why: str) -> Question:
         "top_containers",
         {"by": by},
         why,
-        ("analyze_container", {"study": "changepoint", "metric": by}),
+        ("analyze_container", {"study": "summary", "metric": by}),
     )
 
 
@@ -119,8 +143,8 @@ def size(ideas: str, why: str) -> Question:
     )
 
 
-def around(ideas: str, why: str) -> Question:
-    return Question(ideas, "explain_incident", AROUND_NOW, why, ("explain_incident", AROUND_NOW))
+def around(ideas: str, why: str, when: Arguments = AROUND_NOW) -> Question:
+    return Question(ideas, "explain_incident", when, why, ("explain_incident", when))
 
 
 def whole_node(ideas: str, why: str) -> Question:
@@ -142,10 +166,11 @@ QUESTIONS = (
     size("waste", "what is reserved and not used"),
     # Ends that nobody wanted.
     top("evict", "memory_working_set", "what kubelet evicts by: the working set of each container"),
+    around("oom cause", "what was killed for memory, and what filled it", LONG_AGO),
     top("oom", "oom_kills", "who was killed for memory"),
     top("kill memory", "oom_kills", "who was killed for memory"),
     Question("restart", "list_containers", {"sort": "restarts"}, "who restarts most often", SUMMARY),
-    around("kill", "what ended, and what came before it"),
+    around("kill", "what ended, and what came before it", LONG_AGO),
     # One at the cost of others.
     around("neighbour", "what one container took, and who then waited"),
     around("slow cause", "what changed when it became slow"),
@@ -154,6 +179,7 @@ QUESTIONS = (
     scan("leak", "trend", "memory", "whose memory rises steadily"),
     scan("grow disk", "trend", "disk_write", "whose writing rises"),
     scan("grow cpu", "trend", "cpu", "whose CPU use rises"),
+    scan("grow send", "trend", "network_transmit", "who sends more and more"),
     scan("grow network", "trend", "network_receive", "whose traffic rises"),
     scan("grow", "trend", "memory", "whose memory rises steadily"),
     scan("forecast full memory", "trend", "memory", "when memory reaches its limit"),
@@ -188,11 +214,16 @@ QUESTIONS = (
     top("limits memory", "memory_limit_share", "who is near its memory limit"),
     top("limits cpu", "cpu_limit_share", "who is near its CPU limit"),
     top("limits", "memory_limit_share", "who is near its memory limit"),
-    top("full disk", "disk_write", "who writes the most"),
+    top("full disk most", "disk_write", "who writes the most"),
+    top("full disk container", "disk_write", "who writes the most"),
+    whole_node("full disk", "how full the disks are"),
     top("full memory", "memory_limit_share", "who is near its memory limit"),
     top("gpu memory", "gpu_memory", "which GPUs' memory is used most"),
+    top("gpu power", "gpu_power", "which GPUs draw the most power"),
     top("gpu", "gpu_utilization", "which GPUs are used most"),
+    top("disk read", "disk_read", "who reads the most"),
     top("disk", "disk_write", "who writes the most"),
+    top("send", "network_transmit", "who sends the most"),
     top("network", "network_receive", "who receives the most"),
     top("threads", "threads", "who has the most threads"),
     top("memory", "memory", "who uses the most memory"),
@@ -270,20 +301,42 @@ def is_everyday(name: str) -> bool:
 
 def find_times(text: str, tool: str) -> dict[str, str | int]:
     """A time of day, or how far back, in the words of the tool that is asked."""
-    lowered = text.lower()
-    clock, last = CLOCK.search(lowered), LAST.search(lowered)
-    if tool == "explain_incident":
-        return {"at": clock[1], "minutes": 15} if clock else {}
-    if tool not in SPANNED:
+    if tool not in (EXPLAIN, *SPANNED):
         return {}
+    moment, part = find_moment(text.lower()), find_part(text.lower())
+    if tool == EXPLAIN:
+        if moment:
+            return {"at": moment, "minutes": 15}
+        return {"at": part[0], "minutes": WIDEST_MINUTES} if part else {}
+    back = find_back(text.lower()) or moment or (part[1] if part else "")
+    return {"from": back} if back else {}
+
+
+def find_moment(lowered: str) -> str:
+    """14:05, yesterday 14:05, 2 pm, 20 minutes ago; empty where the question has none."""
+    clock, half, ago = CLOCK.search(lowered), HALF_DAY.search(lowered), AGO.search(lowered)
+    day = "yesterday " if "yesterday" in lowered else ""
+    if half and 1 <= int(half[1]) <= 12:
+        return f"{day}{int(half[1]) % 12 + 12 * (half[3] == 'pm'):02d}:{half[2] or '00'}"
     if clock:
-        return {"from": clock[1]}
-    if last is None:
-        return {}
-    number = (
-        int(last[1]) if last[1] and last[1].isdigit() else {"few": 3, "couple of": 2}.get(last[1] or "", 1)
-    )
-    return {"from": f"-{number * MINUTES[last[2]]}m"}
+        return f"{day}{clock[1]}"
+    return f"-{count_minutes(ago[1], ago[2])}m" if ago else ""
 
 
+def find_back(lowered: str) -> str:
+    last = LAST.search(lowered)
+    return f"-{count_minutes(last[1] or '', last[2])}m" if last else ""
+
+
+def find_part(lowered: str) -> tuple[str, str] | None:
+    return next((part for words, part in PARTS_OF_DAY.items() if words in lowered), None)
+
+
+def count_minutes(number: str, unit: str) -> int:
+    if number == "half an":
+        return MINUTES[unit] // 2
+    return (int(number) if number.isdigit() else {"few": 3, "couple of": 2}.get(number, 1)) * MINUTES[unit]
+
+
+EXPLAIN = "explain_incident"
 SPANNED = frozenset({"top_containers", "analyze_container", "summarize_container", "scan", "summarize_node"})

@@ -20,6 +20,7 @@ from nodescope.base.time_range import TimeRange
 from nodescope.read.files.catalog import SHORT_CHARACTERS
 from nodescope.read.series_name import LABELS, Subject
 from nodescope.use.answers.axis import Floats, Integers
+from nodescope.use.answers.clocks import ITS_FILES
 from nodescope.use.answers.container_table import ContainerRow, ContainerTable, labels_of
 from nodescope.use.answers.containers import Life
 from nodescope.use.answers.events import ContainerEvent, EventList
@@ -182,6 +183,8 @@ def parse_about(content: Json, node: str) -> About:
         int(content.get("containers") or 0),
         tuple(str(one.get("reason")) for one in content.get("problems") or ()),
         NodeSize(size.get("cores"), size.get("memory_bytes")),
+        size.get("ahead_seconds"),
+        ITS_FILES,
     )
 
 

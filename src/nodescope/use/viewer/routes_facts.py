@@ -9,6 +9,7 @@ from starlette.responses import Response
 
 from nodescope import __version__
 from nodescope.read.series_name import scope_of
+from nodescope.use.answers.clocks import find_ahead
 from nodescope.use.answers.container_table import labels_of
 from nodescope.use.answers.findings import STUDIES_MOST
 from nodescope.use.answers.metrics import list_metrics
@@ -89,7 +90,10 @@ def answer_instance(viewer: Viewer) -> Json:
         "agent": agent.address if agent else None,
         "cores": sum(cores) if cores else None,
         "memory_bytes": sum(memory) if memory else None,
-        "sizes": [{"node": name, **asdict(size)} for name, size in sizes.items()],
+        "sizes": [
+            {"node": node.name, **asdict(sizes[node.name]), "ahead_seconds": find_ahead(node)}
+            for node in snapshot.nodes
+        ],
         "containers": sum(
             1 for node in snapshot.nodes for one in node.listed if scope_of(one) == "container"
         ),

@@ -46,6 +46,8 @@ class NodeSizeJson(BaseModel):
     node: str
     cores: int | None
     memory_bytes: float | None
+    ahead_seconds: float | None
+    """How far its clock is ahead of the one that dated its files; null where they do not tell."""
 
 
 class InstanceJson(BaseModel):

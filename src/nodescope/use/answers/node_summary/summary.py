@@ -11,6 +11,7 @@ from nodescope.base.text import clean_name, clean_text
 from nodescope.base.time_range import TimeRange
 from nodescope.read.query.engine import QueryLine
 from nodescope.read.series_name import name_of
+from nodescope.use.answers.clocks import ITS_FILES, NodeClock, describe_skew, find_ahead
 from nodescope.use.answers.containers import Life
 from nodescope.use.answers.events import read_happenings
 from nodescope.use.answers.incidents.answer import list_incidents
@@ -134,7 +135,7 @@ def summarize_node(view: View, node: ServedNode, span: TimeRange, check: Callabl
         busiest,
         largest,
         tuple(clean_text(render_incident(one), 400) for each in found for one in each.incidents[:MOST_NAMED]),
-        tuple(list_unseen(cpu.of, memory.of, by_resource, disk)),
+        (*list_clock(node), *list_unseen(cpu.of, memory.of, by_resource, disk)),
     )
 
 
@@ -186,6 +187,12 @@ def rank_use(
         used = sum(order.figures[life.id].over_span for life in one.lives)
         rows.append(WorkloadUse(clean_name(one.full_name), used, used / whole if whole else None))
     return tuple(sorted(rows, key=lambda row: (-(row.value or 0.0), row.workload))[:MOST_NAMED])
+
+
+def list_clock(node: ServedNode) -> list[str]:
+    """Whether the node's own times are right."""
+    line = describe_skew(node.name, NodeClock(node.to_ms or 0, find_ahead(node) or 0.0, ITS_FILES), 0)
+    return [line] if line else []
 
 
 def list_unseen(

@@ -99,6 +99,7 @@ class PodDirectory(NodeDirectory):
         self._selector = selector
         self._port = port
         self._access = access
+        self._client = client
         self._lookup = lookup
         self._lookup_lock = Lock()
         self._lock = Lock()
@@ -156,6 +157,9 @@ class PodDirectory(NodeDirectory):
             self._pods = {uid: pod for uid, pod in self._pods.items() if pod.node != node}
             self._pods.update({pod.uid: pod for pod in pods})
         return self.entries().get(node)
+
+    def server_ahead(self) -> float | None:
+        return self._client.ahead_seconds
 
     def trouble(self) -> str:
         """Why the list of nodes may be wrong; each pod's own reason is with its node."""

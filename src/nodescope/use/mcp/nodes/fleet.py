@@ -52,6 +52,10 @@ class NodeDirectory(Protocol):
         """Why the list itself cannot be trusted; empty when it can."""
         return ""
 
+    def server_ahead(self) -> float | None:
+        """How many seconds the API server's clock is ahead of this machine's; None where there is none."""
+        return None
+
 
 @dataclass(slots=True)
 class Replies(Generic[Reply]):
@@ -204,3 +208,7 @@ class JoinedDirectory(NodeDirectory):
 
     def trouble(self) -> str:
         return "; ".join(trouble for directory in self._directories if (trouble := directory.trouble()))
+
+    def server_ahead(self) -> float | None:
+        found = (directory.server_ahead() for directory in self._directories)
+        return next((seconds for seconds in found if seconds is not None), None)

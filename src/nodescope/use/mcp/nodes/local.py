@@ -9,6 +9,7 @@ from nodescope.base.clock import Clock
 from nodescope.base.errors import RequestRejected
 from nodescope.base.text import clean_text
 from nodescope.base.time_range import TimeRange
+from nodescope.use.answers.clocks import ITS_FILES, find_ahead
 from nodescope.use.answers.containers import Life
 from nodescope.use.answers.events import ContainerEvent, list_events
 from nodescope.use.answers.findings import run_studies
@@ -80,9 +81,8 @@ class LocalNode:
         (node,) = view.nodes
         problems = tuple(one.reason for one in view.snapshot.refusals)
         size = know_size(self._folders, view, node)
-        return clean_about(
-            About(self._node, __version__, node.from_ms, node.to_ms, len(node.listed), problems, size)
-        )
+        about = About(self._node, __version__, node.from_ms, node.to_ms, len(node.listed), problems, size)
+        return clean_about(replace(about, ahead_seconds=find_ahead(node), ahead_of=ITS_FILES))
 
     def read_metrics(self) -> list[MetricRow]:
         return [clean_metric(row) for row in list_metrics(self._view().nodes)]

@@ -8,7 +8,6 @@ import json
 import ssl
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from email.utils import parsedate_to_datetime
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -16,7 +15,9 @@ from nodescope.base.clock import Clock
 from nodescope.base.errors import HttpFailed, RequestRejected, SettingsRejected
 from nodescope.base.text import clean_text
 from nodescope.base.time_range import TimeRange
+from nodescope.serve.date import measure_ahead
 from nodescope.serve.http_client import Endpoint, HttpClient, parse_endpoint
+from nodescope.use.answers.clocks import THIS_MACHINE
 from nodescope.use.answers.container_table import NO_METRIC
 from nodescope.use.answers.containers import Life
 from nodescope.use.answers.events import EVENTS_MOST, ContainerEvent
@@ -98,7 +99,11 @@ class ViewerNode:
     def read_about(self) -> About:
         found = self._ask("/api/instance", {})
         self._choose_node(found)
-        return replace(clean_about(parse_about(found, self._node)), ahead_seconds=self._ahead_seconds)
+        about = clean_about(parse_about(found, self._node))
+        # What the dates of files say of the node goes before its viewer's clock, which may be another's.
+        if about.ahead_seconds is not None:
+            return about
+        return replace(about, ahead_seconds=self._ahead_seconds, ahead_of=THIS_MACHINE)
 
     def read_metrics(self) -> list[MetricRow]:
         mono_ns = self._clock.mono_ns()
@@ -203,19 +208,6 @@ class ViewerNode:
 
     def close(self) -> None:
         self._client.close()
-
-
-def measure_ahead(date: str | None, begun_ns: int, ended_ns: int) -> float | None:
-    """The server's clock less ours, by the Date of its answer; 0 where Date may be any moment of the request."""
-    if date is None:
-        return None
-    try:
-        told = parsedate_to_datetime(date).timestamp()
-    except (TypeError, ValueError):
-        return None
-    begun, ended = begun_ns / 1e9, ended_ns / 1e9
-    # Date is in whole seconds: told to told + 1.
-    return told - ended if told > ended else min(0.0, told + 1 - begun)
 
 
 def render_failure(error: HttpFailed) -> str:

@@ -2,8 +2,9 @@
 An answer: a headline, findings with their evidence, what was not looked at, the next useful call.
 
 Text and structured part together are at most LIMIT_BYTES as they go over the
-wire, and no answer has a list of more than twelve numbers. What does not fit
-is counted, never cut in the middle.
+wire and READ_BYTES as they are read, and no answer has a list of more than twelve numbers. Where there is too
+much, first what stands there twice goes, then whole findings from the lightest
+on; what was left out is counted, never cut in the middle.
 """
 
 import json
@@ -13,8 +14,10 @@ from typing import Any
 
 from nodescope.base.text import clean_text
 
-# The contract's limit on text and structured part together.
+# The contract's limit on text and structured part together, as they go over the wire.
 LIMIT_BYTES = 8_000
+# Of both as a model reads them: 1,500 tokens of four bytes.
+READ_BYTES = 6_000
 # What the envelope around both costs: names of fields, server info, ids.
 ENVELOPE_BYTES = 400
 # Rows with numbers: as many as the contract lets a list have.
@@ -26,6 +29,12 @@ SENTENCE_CHARACTERS = 400
 HEADLINE_CHARACTERS = 800
 # A pod and its container, each as long as a name is shown.
 NAME_CHARACTERS = 170
+# A word this long that the sentence has need not stand among the facts, too, where room is short.
+LONG_WORD = 16
+# How to see what an answer has no room for, where its tool does not say it better.
+NARROWER = "a narrower question shows them"
+# Where room is short, a number below this has five figures; above, it may be of bytes, each of which counts.
+LARGE = 1e5
 
 Fact = str | int | float | bool | None
 
@@ -71,6 +80,18 @@ class ToolFinding:
         }
         return {name: value for name, value in content.items() if value is not None and value != {}}
 
+    def once(self) -> "ToolFinding":
+        """Without what stands there twice: a moment's own from and to, and long words of the sentence."""
+        said = clean_text(self.sentence, SENTENCE_CHARACTERS)
+        kept = {
+            name: shortened(value)
+            for name, value in self.evidence.items()
+            if not (isinstance(value, str) and len(value) >= LONG_WORD and value in said)
+        }
+        is_moment = self.at is not None and self.start_at == self.end_at == self.at
+        ends = (None, None) if is_moment else (self.start_at, self.end_at)
+        return replace(self, evidence=kept, start_at=ends[0], end_at=ends[1])
+
 
 @dataclass(frozen=True, slots=True)
 class NextCall:
@@ -107,6 +128,8 @@ class ToolAnswer:
     nodes_away: Mapping[str, str] = field(default_factory=dict)
     """Nodes that did not answer, and why."""
     left_out: int = 0
+    rest: str = NARROWER
+    """How to see what was left out."""
     next_call: NextCall | None = None
 
     def to_json(self) -> dict[str, Any]:
@@ -135,7 +158,7 @@ class ToolAnswer:
         lines += [f"- {sentence}" for sentence in shown if sentence != lines[0]]
         more = len(self.findings) - len(shown) + self.left_out
         if more > 0:
-            lines.append(f"- and {more} more")
+            lines.append(f"- and {more} more: {self.rest}")
         if self.names:
             lines.append(f"Names: {join_names(self.names)}")
         if self.nodes_away:
@@ -175,11 +198,27 @@ MOST_LINES = 6
 def fit(answer: ToolAnswer) -> tuple[str, dict[str, Any]]:
     """Text and structured part within the limit; the least important gives way first."""
     answer = bound(answer)
-    while True:
-        text, content = answer.render(), answer.to_json()
-        if size_of(text, content) <= LIMIT_BYTES:
-            return text, content
+    if not fits(answer):
+        answer = say_once(answer)
+    while not fits(answer):
         answer = shorten(answer)
+    return answer.render(), answer.to_json()
+
+
+def fits(answer: ToolAnswer) -> bool:
+    text, content = answer.render(), answer.to_json()
+    read_bytes = len(text.encode()) + len(render_content(content).encode())
+    return read_bytes <= READ_BYTES and size_of(text, content) <= LIMIT_BYTES
+
+
+def say_once(answer: ToolAnswer) -> ToolAnswer:
+    """Facts that all findings share stand with the first; the figures of the whole span say how many samples."""
+    findings = [one.once() for one in answer.findings]
+    first = findings[0] if findings else None
+    for place, one in enumerate(findings[1:], 1):
+        if first and (one.samples, one.missing_share) == (first.samples, first.missing_share):
+            findings[place] = replace(one, samples=None, missing_share=None)
+    return replace(answer, findings=tuple(findings))
 
 
 def bound(answer: ToolAnswer) -> ToolAnswer:
@@ -218,8 +257,12 @@ def size_of(text: str, content: Mapping[str, Any]) -> int:
     return (
         ENVELOPE_BYTES
         + len(json.dumps(text, ensure_ascii=False).encode())
-        + len(json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode())
+        + len(render_content(content).encode())
     )
+
+
+def render_content(content: Mapping[str, Any]) -> str:
+    return json.dumps(content, ensure_ascii=False, separators=(",", ":"))
 
 
 def tidy(value: Fact) -> Fact:
@@ -227,6 +270,10 @@ def tidy(value: Fact) -> Fact:
     if isinstance(value, float):
         return float(f"{value:.9g}") if abs(value) < float("inf") else None
     return clean_text(value, SENTENCE_CHARACTERS) if isinstance(value, str) else value
+
+
+def shortened(value: Fact) -> Fact:
+    return float(f"{value:.5g}") if isinstance(value, float) and abs(value) < LARGE else value
 
 
 def rounded(value: float | None, decimals: int) -> float | None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from math import inf
 
 from nodescope.base.quantity import render_quantity, render_seconds
 from nodescope.base.text import capitalise, render_metric
@@ -202,6 +203,7 @@ async def run(fleet: Fleet, values: Values) -> ToolAnswer:
         figures=studied.figures.facts() if studied.figures else {},
         looked_at=f"{studied.metric} of {container.name} on {container.node}, {studied.seen.render()}",
         not_looked_at=list_gaps(studied.seen),
+        rest="a shorter span (from, to) shows them",
         next_call=suggest(studied, merged),
     )
     return RENDERERS.get(values["study"], render_other)(answer, studied, merged)
@@ -330,8 +332,8 @@ def render_changes(answer: ToolAnswer, studied: Studied, merged: MergedAnswer) -
     known = find_restarts(seen.container, seen.lives, studied.events, seen.newest_ms)
     restarts = add_levels(known, studied.changes)
     across = render_takeovers(leave_restarts(studied.changes, known), seen)
-    changes = sorted([*render_all(studied, merged, material), *across], key=time_of)
-    found = sorted([*changes, *restarts], key=time_of)
+    changes = sorted([*weigh(render_all(studied, merged, material)), *keep_all(across)], key=time_of)
+    found = sorted([*changes, *keep_all(restarts)], key=time_of)
     share = f"{100 * MATERIAL_SHARE:.0f} %"
     if slight:
         answer = add_gap(
@@ -348,6 +350,16 @@ def render_changes(answer: ToolAnswer, studied: Studied, merged: MergedAnswer) -
     if changes:
         headline = f"{render_count_of(changes, studied)} ({basis(studied, merged)})."
     return replace(answer, status="found", headline=headline, findings=tuple(found))
+
+
+def weigh(changes: Sequence[ToolFinding]) -> list[ToolFinding]:
+    """Where not all have room, the smaller changes leave first."""
+    return [replace(one, weight=abs(number_of(one.evidence.get("magnitude")))) for one in changes]
+
+
+def keep_all(found: Sequence[ToolFinding]) -> list[ToolFinding]:
+    """Restarts and deploys stay before every change."""
+    return [replace(one, weight=inf) for one in found]
 
 
 def render_count_of(changes: list[ToolFinding], studied: Studied) -> str:

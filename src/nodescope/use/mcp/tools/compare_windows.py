@@ -293,6 +293,7 @@ async def run(fleet: Fleet, values: Values) -> ToolAnswer:
         status="found" if changed else "none" if pairs else "not_enough_data",
         findings=tuple(render_pair(pair, windows) for pair in shown[:MOST_FINDINGS]),
         left_out=max(0, len(shown) - MOST_FINDINGS),
+        rest="container= compares one of them",
         looked_at=f"{what}: {windows.render('=')}",
         not_looked_at=list_gaps(parts, len(pairs) - len(changed)),
         nodes_away=missing,

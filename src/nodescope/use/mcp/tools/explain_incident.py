@@ -111,6 +111,7 @@ async def run(fleet: Fleet, values: Values) -> ToolAnswer:
         status="found" if findings else "none",
         findings=tuple(findings),
         left_out=len(ranked) - len(shown),
+        rest="fewer minutes, a node or a container show them",
         looked_at=(
             f"{sum(part.found.workloads for part in parts)} workloads in {sum(part.found.containers for part in parts)} containers "
             f"of {', '.join(list(replies.answers)[:8])}, {render_moment(first.span.from_ms)} to {render_moment(first.span.to_ms)}; "

@@ -53,6 +53,7 @@ async def run(fleet: Fleet, values: Values) -> ToolAnswer:
         findings=tuple(rows[:MOST_FINDINGS]),
         names=tuple(one.full_name for one in ordered[MOST_FINDINGS:]),
         left_out=len(matching) - len(ordered),
+        rest="name_prefix or namespace chooses others; limit=60 names more",
         looked_at=f"containers of {', '.join(list(abouts)[:8])}, over all of their data, sorted by {sort}",
         not_looked_at=("processes outside of containers",),
         nodes_away=replies.missing,

@@ -1,12 +1,13 @@
 """Which nodes are there, are they ready, and how new is their data?"""
 
+from nodescope.base.quantity import render_seconds
 from nodescope.base.time_range import render_moment
+from nodescope.use.answers.clocks import SKEW_SECONDS, NodeClock, list_skews, measured_against
 from nodescope.use.answers.overview import About
 from nodescope.use.mcp.nodes.fleet import Fleet
 from nodescope.use.mcp.protocol.answer import MOST_FINDINGS, NextCall, ToolAnswer, ToolFinding
 from nodescope.use.mcp.protocol.argument import Values
 from nodescope.use.mcp.protocol.tool import Tool
-from nodescope.use.mcp.tools.shared.clocks import NodeClock, describe_skew
 from nodescope.use.mcp.tools.shared.time_text import render_age
 
 
@@ -24,7 +25,10 @@ async def run(fleet: Fleet, _: Values) -> ToolAnswer:
         findings=tuple(render_node(about, now_ms) for about in ready[:MOST_FINDINGS]),
         names=tuple(about.node for about in ready[MOST_FINDINGS:]),
         looked_at=f"{len(entries)} nodes, each asked for its newest data",
-        not_looked_at=(*([trouble] if trouble else []), *list_skews(ready, now_ms)),
+        not_looked_at=(
+            *([trouble] if trouble else []),
+            *list_off(ready, fleet.directory.server_ahead(), now_ms),
+        ),
         nodes_away=dict(sorted({**replies.missing, **empty}.items())),
         next_call=suggest(ready),
     )
@@ -43,20 +47,26 @@ def render_headline(ready: list[About], known: int, now_ms: int) -> str:
 
 
 def clock_of(about: About) -> NodeClock:
-    return NodeClock(about.to_ms or 0, about.ahead_seconds)
+    return NodeClock(about.to_ms or 0, about.ahead_seconds, about.ahead_of)
 
 
-def list_skews(ready: list[About], now_ms: int) -> list[str]:
+def list_off(ready: list[About], server_ahead: float | None, now_ms: int) -> list[str]:
     """Whose clock is off; that one node's data is older is in its own line."""
-    lines = [describe_skew(about.node, clock_of(about), now_ms) for about in ready]
-    return [line for line in lines if line]
+    clocks = {about.node: measured_against(clock_of(about), server_ahead) for about in ready}
+    lines = list_skews(clocks, now_ms)
+    if server_ahead is not None and abs(server_ahead) >= SKEW_SECONDS:
+        word = "behind" if server_ahead > 0 else "ahead of"
+        off = render_seconds(abs(server_ahead))
+        lines.append(f"this machine's clock is {off} {word} the API server's: ages are by this machine's")
+    return lines
 
 
 def render_node(about: About, now_ms: int) -> ToolFinding:
     start_ms, end_ms = about.from_ms or 0, about.to_ms or 0
+    corrected_ms = clock_of(about).correct(now_ms)
     return ToolFinding(
         f"{about.node}: ready, {about.containers} containers seen (each restart is one more), data from {render_moment(start_ms)} "
-        f"to {render_moment(end_ms)} ({render_age(end_ms, now_ms)}).",
+        f"to {render_moment(end_ms)} ({render_age(corrected_ms, now_ms)}){render_ahead(about)}.",
         "node",
         node=about.node,
         start_at=start_ms / 1000,
@@ -65,12 +75,19 @@ def render_node(about: About, now_ms: int) -> ToolFinding:
             "ready": True,
             "version": about.version,
             "containers_seen": about.containers,
-            "newest_seconds": (now_ms - clock_of(about).correct(now_ms)) / 1000,
+            "newest_seconds": (now_ms - corrected_ms) / 1000,
             "clock_ahead_seconds": about.ahead_seconds,
             "files_not_read": len(about.problems) or None,
             "problem": about.problems[0] if about.problems else None,
         },
     )
+
+
+def render_ahead(about: About) -> str:
+    ahead = about.ahead_seconds or 0.0
+    if abs(ahead) < SKEW_SECONDS:
+        return ""
+    return f"; its clock is {render_seconds(abs(ahead))} {'ahead' if ahead > 0 else 'slow'}"
 
 
 def suggest(ready: list[About]) -> NextCall | None:

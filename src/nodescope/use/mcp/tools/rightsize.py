@@ -62,6 +62,7 @@ async def run(fleet: Fleet, values: Values) -> ToolAnswer:
         status=choose_status(advices),
         findings=tuple(make_finding(one) for one in shown),
         left_out=len(advices) - len(shown),
+        rest="namespace= or container= chooses others",
         looked_at=(
             f"{render_count(len(advices), 'container')} of workloads on {', '.join(list(replies.answers)[:8])}, "
             f"{render_moment(min(one.from_ms for one in parts))} to {render_moment(max(one.to_ms for one in parts))}"

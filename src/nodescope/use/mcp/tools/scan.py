@@ -49,6 +49,7 @@ async def run(fleet: Fleet, values: Values) -> ToolAnswer:
         status="found" if rows else "none" if looked else "not_enough_data",
         findings=tuple(make_finding(row, parts) for row in shown),
         left_out=len(rows) - len(shown),
+        rest="another span, a node, or analyze_container for one",
         figures={"looked_at": looked, "studied": sum(one.studied for one in parts), "found": len(rows)},
         looked_at=(
             f"{parts[0].metric} of {render_count(looked, 'workload')} on {', '.join(list(replies.answers)[:8])}, "

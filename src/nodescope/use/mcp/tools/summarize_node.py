@@ -35,6 +35,7 @@ async def run(fleet: Fleet, values: Values) -> ToolAnswer:
         findings=tuple(findings),
         figures=list_figures(first) if len(parts) == 1 else {},
         left_out=max(0, len(parts) - MOST_NODES) if len(parts) > 1 else 0,
+        rest="node= asks one of them",
         looked_at=f"{', '.join(one.node for one in parts[:8])}, {render_moment(first.from_ms)} to {render_moment(first.to_ms)}",
         not_looked_at=tuple(dict.fromkeys(line for one in parts for line in one.unseen)),
         nodes_away=replies.missing,

@@ -6,6 +6,7 @@ from dataclasses import replace
 from nodescope.base.errors import RequestRejected
 from nodescope.base.quantity import render_count
 from nodescope.base.time_range import TimeRange
+from nodescope.use.answers.clocks import list_clocks
 from nodescope.use.answers.memory_limit import FILE, SHARED, MemoryUse, split_memory
 from nodescope.use.answers.ranked.span_use import render_use
 from nodescope.use.answers.timeseries import SERIES_MOST
@@ -15,7 +16,6 @@ from nodescope.use.mcp.protocol.answer import MOST_FINDINGS, NextCall, ToolAnswe
 from nodescope.use.mcp.protocol.argument import FROM, NAMESPACE, NODE, TO, Argument, Values
 from nodescope.use.mcp.protocol.errors import ToolMisused
 from nodescope.use.mcp.protocol.tool import Tool
-from nodescope.use.mcp.tools.shared.clocks import list_clocks
 from nodescope.use.mcp.tools.shared.level_table import group_by, join_levels
 from nodescope.use.mcp.tools.shared.metric_name import COUNTED_SCOPES, NotCollected, choose_metric
 from nodescope.use.mcp.tools.shared.next_call import keep_span, suggest_study
@@ -70,6 +70,7 @@ def rank_node(backend: Backend, values: Values) -> RankedNode:
         namespaces,
         about.size,
         about.ahead_seconds,
+        about.ahead_of,
     )
 
 
@@ -138,6 +139,7 @@ async def run(fleet: Fleet, values: Values) -> ToolAnswer:
         findings=tuple(render_row(row, parts[row.node], place) for place, row in enumerate(shown, 1)),
         figures={} if devices else add_totals(rows, parts),
         left_out=len(rows) - len(shown),
+        rest=f"limit={MOST_FINDINGS}, or order=ascending for the other end",
         nodes_away=replies.missing,
     )
 

@@ -28,6 +28,11 @@ GRIDS = (16, 32, 64, 128)
 # How long a meter's noise remembers, as a share of the span, and the white noise beside it.
 MEMORIES = (0.012, 0.04, 0.12, 0.3)
 WHITE_BESIDE_MEMORY = (0.0, 0.5, 3.0)
+
+# A level that is steered or smoothed returns as well, but on a smooth way. Without it such a way
+# looked like a path that wanders, and hid a slow leak.
+SMOOTH_MEMORIES = (0.008, 0.016, 0.03, 0.06, 0.1)
+WHITE_BESIDE_SMOOTH = (0.0, 0.01, 0.1)
 METER_MEMORY = 0.1
 
 # How long the pace of a wandering path remembers; 0 is a random walk. The white noise beside
@@ -72,9 +77,17 @@ def noises(buckets: int) -> tuple[Noise, ...]:
     white = np.eye(buckets)
     made = [make_noise("white", white, 1)]
     pairs = list(product(MEMORIES, WHITE_BESIDE_MEMORY))
+    smooth_pairs = list(product(SMOOTH_MEMORIES, WHITE_BESIDE_SMOOTH))
+    count = len(pairs) + len(smooth_pairs)
     for memory, beside in pairs:
         made.append(
-            make_noise("returning", returning(places, places, memory) + beside * white, len(pairs), memory)
+            make_noise("returning", returning(places, places, memory) + beside * white, count, memory)
+        )
+    for memory, beside in smooth_pairs:
+        made.append(
+            make_noise(
+                "returning", returning_smoothly(places, places, memory) + beside * white, count, memory
+            )
         )
     pairs = list(product(PACE_MEMORIES, WHITE_BESIDE_WANDER))
     for memory, beside in pairs:
@@ -99,6 +112,12 @@ def make_noise(kind: Kind, covariance: FloatArray, of_its_kind: int, memory: flo
 def returning(left: FloatArray, right: FloatArray, memory: float) -> FloatArray:
     """Covariance of noise of variance 1 that returns to the path."""
     return np.asarray(np.exp(-np.abs(np.subtract.outer(left, right)) / memory))
+
+
+def returning_smoothly(left: FloatArray, right: FloatArray, memory: float) -> FloatArray:
+    """The same for a path with a slope at every moment (Matern, 3/2)."""
+    apart = np.sqrt(3.0) * np.abs(np.subtract.outer(left, right)) / memory
+    return np.asarray((1.0 + apart) * np.exp(-apart))
 
 
 def wander(left: FloatArray, right: FloatArray, pace_memory: float) -> FloatArray:

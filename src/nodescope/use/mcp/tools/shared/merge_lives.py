@@ -23,6 +23,8 @@ MATERIAL_SHARE = 0.05
 # Below, the study itself thinks it more likely wrong than right.
 SURE_ENOUGH = 0.5
 MOST_EVIDENCE = 10
+# How the search for changes came to its result: for who mends it, not for who asks.
+INTERNAL = frozenset({"gain_nats", "noise_memory"})
 # In the order of answers.
 FIGURES = ("avg", "max", "min", "stddev", "trend", "unit", "limit", "samples", "missing_share", "p95")
 # The best answer of several lives stands for all.
@@ -83,7 +85,11 @@ def render_finding(
     """A study's finding with what it rests on."""
     levels = {"before": finding.before, "after": finding.after, "magnitude": finding.magnitude}
     facts = {**levels, **finding.measures, **finding.evidence}
-    kept = {name: value for name, value in facts.items() if isinstance(value, str | int | float)}
+    kept = {
+        name: value
+        for name, value in facts.items()
+        if isinstance(value, str | int | float) and name not in INTERNAL
+    }
     moment = finding.at if finding.at is not None else finding.start_at
     return ToolFinding(
         clean_text(finding.sentence),

@@ -4,13 +4,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from nodescope.base.quantity import is_share, render_count, render_quantity
+from nodescope.use.answers.clocks import NodeClock
 from nodescope.use.answers.levels import Device
 from nodescope.use.answers.memory_limit import MemoryUse
 from nodescope.use.answers.metrics import MetricRow
 from nodescope.use.answers.ranked.span_use import UNKNOWN_SIZE, NodeSize, SpanUse, render_use
 from nodescope.use.answers.ranked.workload_ranking import render_ranked
 from nodescope.use.mcp.protocol.answer import Fact, NextCall, ToolAnswer, ToolFinding
-from nodescope.use.mcp.tools.shared.clocks import NodeClock
 from nodescope.use.mcp.tools.shared.level_table import LevelRow
 from nodescope.use.mcp.tools.shared.next_call import keep_span
 from nodescope.use.mcp.tools.shared.time_text import NodeSpan, join_clipped
@@ -54,11 +54,12 @@ class RankedNode:
     namespaces: frozenset[str] = frozenset()
     size: NodeSize = UNKNOWN_SIZE
     ahead_seconds: float | None = None
-    """How far the node's clock is ahead of ours, where that was measured."""
+    """How far the node's clock is ahead of another, where that was measured."""
+    ahead_of: str = ""
 
     @property
     def clock(self) -> NodeClock:
-        return NodeClock(self.data.newest_ms, self.ahead_seconds)
+        return NodeClock(self.data.newest_ms, self.ahead_seconds, self.ahead_of)
 
 
 Parts = Mapping[str, RankedNode]

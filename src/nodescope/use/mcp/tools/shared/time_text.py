@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from nodescope.base.errors import RequestRejected
 from nodescope.base.quantity import render_seconds
 from nodescope.base.time_range import TimeRange, parse_moment, render_moment
+from nodescope.use.answers.clocks import OLD_SECONDS
 from nodescope.use.answers.overview import About
 from nodescope.use.mcp.protocol.errors import NodeAway, ToolMisused
 
@@ -18,8 +19,6 @@ from nodescope.use.mcp.protocol.errors import NodeAway, ToolMisused
 USUAL_MS = 3_600_000
 # A span that reaches so far beyond the data is named in the answer; less is rounding.
 CLIPPED_MS = 2000
-# Data older than this is said to be old.
-OLD_SECONDS = 120.0
 
 
 @dataclass(frozen=True, slots=True)
