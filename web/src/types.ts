@@ -148,6 +148,7 @@ export interface IncidentJson {
   weight: number | null;
   share: number | null;
   limit: number | null;
+  limit_before: number | null;
   killed: number;
   kills: number;
   image_before: string;
@@ -232,7 +233,12 @@ export interface NodeScanJson {
 }
 
 /** What one node has. */
-export interface NodeSizeJson { node: string; cores: number | null; memory_bytes: number | null }
+export interface NodeSizeJson {
+  node: string;
+  cores: number | null;
+  memory_bytes: number | null;
+  ahead_seconds: number | null;
+}
 
 export interface NodeSummariesJson { nodes: NodeSummaryJson[] }
 

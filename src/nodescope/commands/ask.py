@@ -25,6 +25,8 @@ EXAMPLE = """example:
   nodescope ask "does the cache on demo-1 leak?" demo
   nodescope ask "what happened at 14:05?" --viewer worker-1=http://10.0.0.5:8050
 """
+# A terminal has room for every finding of an answer.
+SHOWN = 12
 CAN_BE_ASKED = (
     "who uses the most of something, leaks, spikes, throttling, OOM kills, restarts, noisy neighbours, right sizes, "
     "what changed and when, comparisons, how a node or a container is doing"
@@ -63,8 +65,15 @@ def run(options: argparse.Namespace) -> int:
         call = {"tool": understood.tool, "arguments": understood.arguments}
         sys.stdout.buffer.write(render_json({"call": call, "answer": answer.to_json()}) + b"\n")
     else:
-        sys.stdout.write(f"{answer.render()}\n")
+        sys.stdout.write(f"{answer.render(SHOWN)}\n{render_asked(understood)}\n")
     return 0
+
+
+def render_asked(understood: "Understood") -> str:
+    """Which call the question was taken for, so that another one can be asked."""
+    from nodescope.use.mcp.protocol.answer import NextCall
+
+    return f"Asked: {NextCall(understood.tool, understood.arguments, understood.why).render()}"
 
 
 async def ask(fleet: "Fleet", question: str, node: str | None) -> tuple["Understood", "ToolAnswer"]:

@@ -100,6 +100,9 @@ class Moved:
     def trouble(self) -> str:
         return ""
 
+    def server_ahead(self) -> float | None:
+        return None
+
 
 def test_a_node_whose_pod_was_replaced_is_asked_at_its_new_address() -> None:
     directory = Moved(entry(Node("a", away="connection refused"), "10.0.0.1"), entry(Node("a"), "10.0.0.2"))

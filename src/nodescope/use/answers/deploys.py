@@ -36,7 +36,7 @@ IDLE = {"cores": 0.01, "bytes": 4 * 2**20, "bytes/s": 4096.0}
 RUNS = ("Job", "CronJob")
 COMPARED = (
     *("cpu", "memory", "memory_anon", "cpu_throttled", "pressure_cpu", "pressure_memory", "pressure_io"),
-    "memory_limit",
+    *("memory_limit", "cpu_limit"),
 )
 
 ReadLevels = Callable[[str, TimeRange, Sequence[Life]], Levels]
@@ -253,12 +253,12 @@ def read_changes(
 
 
 def tell_limits(changes: Sequence[LevelChange]) -> Mapping[int, str]:
-    """By the moment of a takeover: the memory limit that came with it, where it changed."""
-    limits = (one for one in changes if one.metric == "memory_limit" and one.ratio not in (None, 1.0))
-    return {
-        one.takeover.at_ms: (
-            f"memory limit {render_quantity(one.after.per_pod, one.unit)} "
-            f"instead of {render_quantity(one.before.per_pod, one.unit)}"
-        )
-        for one in limits
-    }
+    """By the moment of a takeover: the limits that came with it, where they changed."""
+    found: dict[int, str] = {}
+    for one in changes:
+        if one.metric in ("memory_limit", "cpu_limit") and one.ratio not in (None, 1.0):
+            levels = (render_quantity(side.per_pod, one.unit) for side in (one.after, one.before))
+            said = f"{render_metric(one.metric)} {' instead of '.join(levels)}"
+            at_ms = one.takeover.at_ms
+            found[at_ms] = f"{found[at_ms]}, {said}" if at_ms in found else said
+    return found

@@ -34,7 +34,8 @@ IDEAS = {
     "repeat": "repeat* period* cycl* recur* cron* rhythm* regular* pattern* every hourly oscillat* fluctuat* sawtooth* seasonal*",
     "evict": "evict* preempt*",
     "oom": "oom* outofmemory",
-    "kill": "kill* died dies dead fail* error* exited exits terminat* disappear* vanish* gone",
+    "kill": "kill* died dies dead terminat* disappear* vanish* gone",
+    "fail": "fail* error* exited exits exit",
     "restart": "restart* crash* crashloop* flap* reboot* bounc*",
     "change": "chang* differ* happen* occur* incident outage wrong brok* break* event* deviat*",
     "compare": "compar* versus vs against yesterday earlier previous* before",
@@ -111,7 +112,6 @@ class Question:
     """What comes nearest where the tool is not there."""
 
 
-LAST_HOUR = {"a_from": "-2h", "a_to": "-1h", "b_from": "-1h", "b_to": "now"}
 DAY_BEFORE = {"a_from": "-25h", "a_to": "-24h", "b_from": "-1h", "b_to": "now"}
 SUMMARY: tuple[str, Arguments] = ("summarize_container", {})
 TOGETHER: Arguments = {"study": "correlation", "metric": "cpu"}
@@ -170,6 +170,7 @@ QUESTIONS = (
     top("oom", "oom_kills", "who was killed for memory"),
     top("kill memory", "oom_kills", "who was killed for memory"),
     Question("restart", "list_containers", {"sort": "restarts"}, "who restarts most often", SUMMARY),
+    around("fail", "who was killed or restarted; exit codes are not collected", LONG_AGO),
     around("kill", "what ended, and what came before it", LONG_AGO),
     # One at the cost of others.
     around("neighbour", "what one container took, and who then waited"),
@@ -193,8 +194,7 @@ QUESTIONS = (
     Question(
         "together", "explain_incident", AROUND_NOW, "who moved with whom", ("analyze_container", TOGETHER)
     ),
-    windows("deploy", LAST_HOUR, "what is different since then"),
-    windows("compare change", DAY_BEFORE, "what is different from a day before"),
+    windows("deploy", {}, "what is different since the last deploy"),
     windows("compare", DAY_BEFORE, "what is different from a day before"),
     scan("change memory", "changepoint", "memory", "when whose memory changed"),
     scan("change cpu", "changepoint", "cpu", "when whose CPU use changed"),

@@ -329,6 +329,7 @@ class IncidentJson(BaseModel):
     weight: float | None
     share: float | None
     limit: float | None
+    limit_before: float | None
     killed: float
     kills: int
     image_before: str

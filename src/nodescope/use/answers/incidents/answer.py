@@ -7,8 +7,9 @@ from functools import cache
 import numpy as np
 
 from nodescope.base.errors import RequestRejected
+from nodescope.base.quantity import render_seconds
 from nodescope.base.text import clean_name
-from nodescope.base.time_range import TimeRange
+from nodescope.base.time_range import TimeRange, render_moment
 from nodescope.read.series_name import scope_of
 from nodescope.use.answers.containers import Life, make_life
 from nodescope.use.answers.events import read_happenings
@@ -62,7 +63,7 @@ def list_incidents(
 def explain_node(
     view: View, node: ServedNode, span: TimeRange, ids: Collection[str] | None
 ) -> IncidentList | None:
-    span = within_bounds(node, span)
+    asked, span = span, within_bounds(node, span)
     reach = lead_of(node, span)
     lives = list_lives(view, node)
     rows = [row for row in make_rows(lives) if any(life.is_within(reach) for life in row.lives)]
@@ -85,7 +86,7 @@ def explain_node(
         sum(1 for life in lives if life.is_within(span) and life.scope == "container"),
         "" if focus is None else rows[focus].name,
         tuple(background),
-        tuple(list_unseen(table, node)),
+        (*list_cut(node, asked, span), *list_unseen(table, node)),
     )
 
 
@@ -104,6 +105,17 @@ def within_bounds(node: ServedNode, span: TimeRange) -> TimeRange:
     return TimeRange(max(span.from_ms, node.from_ms or 0, to_ms - SPAN_MOST_MS), to_ms)
 
 
+def list_cut(node: ServedNode, asked: TimeRange, span: TimeRange) -> list[str]:
+    """What of the span was not looked at because the span is too long."""
+    from_ms = max(asked.from_ms, node.from_ms or 0)
+    if span.from_ms <= from_ms:
+        return []
+    longest = render_seconds(SPAN_MOST_MS / 1000)
+    return [
+        f"before {render_moment(span.from_ms)}: of a span longer than {longest} the last {longest} are looked at"
+    ]
+
+
 def add_limit(view: View, node: ServedNode, table: NodeTable, one: Incident) -> Incident:
     """Which limit held it back."""
     if one.kind != "throttled" or one.cause is None:
@@ -112,7 +124,10 @@ def add_limit(view: View, node: ServedNode, table: NodeTable, one: Incident) -> 
     span = TimeRange(one.from_ms, one.to_ms)
     there = {(node.name, life.id): None for life in lives if life.is_within(span)}
     limits = read_limits(view, "cpu", span, there).values()
-    return replace(one, limit=min(limits, default=None))
+    earlier = TimeRange(table.time_of(0), one.from_ms - 1)
+    were = {(node.name, life.id): None for life in lives if life.is_within(earlier)}
+    before = read_limits(view, "cpu", earlier, were).values() if earlier.from_ms < earlier.to_ms else ()
+    return replace(one, limit=min(limits, default=None), limit_before=min(before, default=None))
 
 
 def lead_of(node: ServedNode, span: TimeRange) -> TimeRange:

@@ -47,6 +47,8 @@ class Incident:
     share: float | None = None
     """Of all that was taken at that time."""
     limit: float | None = None
+    limit_before: float | None = None
+    """Of one that was throttled: the limit before, where there was one."""
     killed_ms: int = 0
     kills: int = 0
     image_before: str = ""

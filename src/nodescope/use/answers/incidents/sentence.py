@@ -18,6 +18,8 @@ MOST_NAMED = 3
 IMAGE_CHARACTERS = 48
 # Less is the noise of a container that was killed for another reason.
 GREW = 1.2
+# A limit below this share of the one before was lowered.
+LOWERED = 0.95
 
 
 def render_incident(one: Incident) -> str:
@@ -100,6 +102,8 @@ def render_oom_kill(one: Incident) -> str:
 def render_throttled(one: Incident) -> str:
     cause = one.causes[0]
     limit = f" of {render_quantity(one.limit, 'cores')}" if one.limit else ""
+    if one.limit and one.limit_before and one.limit < LOWERED * one.limit_before:
+        limit += f", which was lowered from {render_quantity(one.limit_before, 'cores')},"
     wanted = ""
     if len(one.causes) > 1:
         cpu = one.causes[1]

@@ -8,13 +8,14 @@ import numpy as np
 from nodescope.base.block import Floats
 from nodescope.base.errors import RequestRejected
 from nodescope.base.text import clean_name, clean_text
-from nodescope.base.time_range import TimeRange
+from nodescope.base.time_range import TimeRange, render_moment
 from nodescope.read.query.engine import QueryLine
 from nodescope.read.series_name import name_of
 from nodescope.use.answers.clocks import ITS_FILES, NodeClock, describe_skew, find_ahead
 from nodescope.use.answers.containers import Life
 from nodescope.use.answers.events import read_happenings
 from nodescope.use.answers.incidents.answer import list_incidents
+from nodescope.use.answers.incidents.incident import IncidentList
 from nodescope.use.answers.incidents.sentence import render_incident
 from nodescope.use.answers.overview import (
     RESOURCES,
@@ -135,7 +136,7 @@ def summarize_node(view: View, node: ServedNode, span: TimeRange, check: Callabl
         busiest,
         largest,
         tuple(clean_text(render_incident(one), 400) for each in found for one in each.incidents[:MOST_NAMED]),
-        (*list_clock(node), *list_unseen(cpu.of, memory.of, by_resource, disk)),
+        (*list_clock(node), *list_early(found, span), *list_unseen(cpu.of, memory.of, by_resource, disk)),
     )
 
 
@@ -187,6 +188,12 @@ def rank_use(
         used = sum(order.figures[life.id].over_span for life in one.lives)
         rows.append(WorkloadUse(clean_name(one.full_name), used, used / whole if whole else None))
     return tuple(sorted(rows, key=lambda row: (-(row.value or 0.0), row.workload))[:MOST_NAMED])
+
+
+def list_early(found: Sequence[IncidentList], span: TimeRange) -> list[str]:
+    """From when on incidents were looked for, where the span is too long for all of it."""
+    starts = [one.from_ms for one in found if one.from_ms > span.from_ms]
+    return [f"incidents before {render_moment(max(starts))}: the span is too long for them"] if starts else []
 
 
 def list_clock(node: ServedNode) -> list[str]:

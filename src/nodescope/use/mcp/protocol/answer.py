@@ -33,6 +33,7 @@ NAME_CHARACTERS = 170
 LONG_WORD = 16
 # How to see what an answer has no room for, where its tool does not say it better.
 NARROWER = "a narrower question shows them"
+IN_FINDINGS = "in the structured part"
 # Where room is short, a number below this has five figures; above, it may be of bytes, each of which counts.
 LARGE = 1e5
 
@@ -151,14 +152,14 @@ class ToolAnswer:
         }
         return {**content, **{name: value for name, value in further.items() if value}}
 
-    def render(self) -> str:
+    def render(self, most: int = SHOWN_FINDINGS) -> str:
         """The short text: enough to act on where only text is shown."""
         lines = [clean_text(self.headline, HEADLINE_CHARACTERS)]
-        shown = [clean_text(one.sentence, SENTENCE_CHARACTERS) for one in self._weightiest()]
+        shown = [clean_text(one.sentence, SENTENCE_CHARACTERS) for one in self._weightiest(most)]
         lines += [f"- {sentence}" for sentence in shown if sentence != lines[0]]
         more = len(self.findings) - len(shown) + self.left_out
         if more > 0:
-            lines.append(f"- and {more} more: {self.rest}")
+            lines.append(f"- and {more} more: {self.rest if self.left_out else IN_FINDINGS}")
         if self.names:
             lines.append(f"Names: {join_names(self.names)}")
         if self.nodes_away:
@@ -169,10 +170,10 @@ class ToolAnswer:
             lines.append(f"Next: {self.next_call.render()}")
         return "\n".join(lines)
 
-    def _weightiest(self) -> list[ToolFinding]:
+    def _weightiest(self, most: int) -> list[ToolFinding]:
         """As many as the text has room for, in the order of the answer."""
         heaviest = sorted(enumerate(self.findings), key=lambda one: -one[1].weight)
-        return [finding for _, finding in sorted(heaviest[:SHOWN_FINDINGS], key=lambda one: one[0])]
+        return [finding for _, finding in sorted(heaviest[:most], key=lambda one: one[0])]
 
 
 def join_names(names: Sequence[str]) -> str:

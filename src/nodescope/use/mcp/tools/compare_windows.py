@@ -29,10 +29,15 @@ from nodescope.use.mcp.tools.shared.time_text import (
     join_clipped,
     read_moment,
     read_span,
+    render_iso,
 )
 from nodescope.use.studies import StudyAnswer
 
-METRICS = ("cpu", "memory", *SHARES, "disk_write")
+METRICS = ("cpu", "memory", *SHARES, "disk_write", "cpu_limit", "memory_limit")
+HOUR_MS = 3_600_000
+# A deploy so near to either end of the data leaves too little to compare.
+SHORTEST_MS = 120_000
+NAMES = ("a_from", "a_to", "b_from", "b_to")
 # Less than a tenth is "about the same".
 SAME_SHARE = 0.1
 # From 0 to 3 % of the time is any number of times as much, and little. Half of
@@ -127,9 +132,15 @@ class Compared:
     """Workloads of one window alone, by the window."""
 
 
-def read_windows(backend: Backend, values: Values) -> Windows:
+def read_windows(backend: Backend, values: Values, lives: Sequence[Life]) -> Windows:
+    """As given; without any, the hour before and the hour after the newest deploy of these lives, else of the last two hours."""
     about = backend.read_about()
     newest_ms = extent_of(about).to_ms
+    if not any(values[name] for name in NAMES):
+        values = {**values, **usual_windows(extent_of(about), lives)}
+    missing = [name for name in NAMES if not values[name]]
+    if missing:
+        raise ToolMisused(f"{', '.join(missing)} is missing; give all four of {', '.join(NAMES)}, or none")
     given = {one: (values[f"{one}_from"], values[f"{one}_to"]) for one in ("a", "b")}
     for one, (start, end) in given.items():
         if read_moment(f"{one}_from", start, newest_ms) >= read_moment(f"{one}_to", end, newest_ms):
@@ -137,6 +148,26 @@ def read_windows(backend: Backend, values: Values) -> Windows:
     first, second = (read_span(about, *moments, f"window {one}") for one, moments in given.items())
     known = {row.name for row in backend.read_metrics()}
     return Windows(about.node, first, second, tuple(name for name in METRICS if name in known))
+
+
+def usual_windows(there: TimeRange, lives: Sequence[Life]) -> dict[str, str]:
+    since = TimeRange(max(there.from_ms, there.to_ms - 2 * HOUR_MS), there.to_ms)
+    at_ms = find_deploy(there, lives) or (since.from_ms + since.to_ms) // 2
+    moments = (max(there.from_ms, at_ms - HOUR_MS), at_ms, at_ms, min(there.to_ms, at_ms + HOUR_MS))
+    return {name: render_iso(moment) for name, moment in zip(NAMES, moments, strict=True)}
+
+
+def find_deploy(there: TimeRange, lives: Sequence[Life]) -> int | None:
+    """The newest moment at which pods of a workload were replaced by those of another image, else by others at all."""
+    day = TimeRange(max(there.from_ms, there.to_ms - 24 * HOUR_MS), there.to_ms)
+    found = [
+        one
+        for group in group_by(lives, "workload")
+        for one in find_takeovers(group.workload.kind, group.lives, day)
+        if one.kind != "restart" and there.from_ms + SHORTEST_MS <= one.at_ms <= there.to_ms - SHORTEST_MS
+    ]
+    best = max(found, key=lambda one: (one.has_new_image, one.at_ms), default=None)
+    return best.at_ms if best else None
 
 
 # -- one workload or container ---------------------------------------------------------
@@ -147,7 +178,7 @@ Summaries = dict[tuple[str, str], list[StudyAnswer]]
 
 def summarize_windows(backend: Backend, container: Container, values: Values) -> tuple[Windows, Summaries]:
     """Of the lives that this node has."""
-    windows = read_windows(backend, values)
+    windows = read_windows(backend, values, container.lives)
     found: Summaries = {}
     for metric in windows.metrics:
         for name, span in windows.named():
@@ -220,8 +251,9 @@ Rows = dict[str, LevelRow]
 
 
 def compare_node(backend: Backend, values: Values) -> Compared:
-    windows = read_windows(backend, values)
-    groups = group_by(backend.read_lives(None), "workload")
+    lives = backend.read_lives(None)
+    windows = read_windows(backend, values, lives)
+    groups = group_by(lives, "workload")
     pairs: list[WindowPair] = []
     only: dict[str, set[str]] = {"a": set(), "b": set()}
     spans = windows.first.span, windows.second.span
@@ -412,7 +444,7 @@ def suggest(changed: list[WindowPair], windows: Windows) -> NextCall:
 
 
 def window(name: str, what: str) -> Argument:
-    return Argument(name, what, "moment", required=True)
+    return Argument(name, what, "moment")
 
 
 TOOL = Tool(
@@ -422,7 +454,7 @@ TOOL = Tool(
     (
         Argument("container", "only this one"),
         NODE,
-        window("a_from", "start of a"),
+        window("a_from", "start of a; without any, before and after the last deploy"),
         window("a_to", "end of a"),
         window("b_from", "start of b"),
         window("b_to", "end of b"),

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from nodescope.base.quantity import render_quantity
+from nodescope.base.quantity import render_count, render_quantity
 from nodescope.use.answers.containers import Container, Life, group_lives, there_share
 from nodescope.use.answers.overview import About
 from nodescope.use.mcp.nodes.backend import Backend, read_levels
@@ -45,14 +45,18 @@ async def run(fleet: Fleet, values: Values) -> ToolAnswer:
     matching = [one for one in containers if is_wanted(one, values)]
     if not matching:
         raise ToolMisused(render_none(containers, values))
-    ordered = order(matching, sort, means)[:limit]
+    restarted = [one for one in matching if one.restarts]
+    chosen = restarted if sort == "restarts" and restarted else matching
+    ordered = order(chosen, sort, means)[:limit]
     rows = [render_row(one, abouts[one.node], means.get(one.newest.id), unit) for one in ordered]
     first = {"container": ordered[0].name, "node": ordered[0].node}
     return ToolAnswer(
-        headline=render_headline(matching, abouts, ordered),
+        headline=render_headline(matching, abouts, ordered)
+        if sort != "restarts"
+        else render_restarts(order(restarted, sort, means), len(matching)),
         findings=tuple(rows[:MOST_FINDINGS]),
         names=tuple(one.full_name for one in ordered[MOST_FINDINGS:]),
-        left_out=len(matching) - len(ordered),
+        left_out=len(chosen) - len(ordered),
         rest="name_prefix or namespace chooses others; limit=60 names more",
         looked_at=f"containers of {', '.join(list(abouts)[:8])}, over all of their data, sorted by {sort}",
         not_looked_at=("processes outside of containers",),
@@ -123,6 +127,17 @@ def render_headline(matching: list[Container], abouts: dict[str, About], shown: 
     running = sum(one.last_ms >= (abouts[one.node].to_ms or 0) - GONE_MS for one in matching)
     named = f"; the first {len(shown)} are named" if len(shown) < len(matching) else ""
     return f"{len(matching)} containers on {where}, {running} of them running{named}."
+
+
+def render_restarts(restarted: list[Container], known: int) -> str:
+    if not restarted:
+        return f"None of {known} containers was restarted."
+    most = restarted[0]
+    times = render_count(most.restarts, "time")
+    return (
+        f"{len(restarted)} of {known} containers {'was' if len(restarted) == 1 else 'were'} restarted, "
+        f'most often "{most.full_name}" on {most.node}: {times}.'
+    )
 
 
 def render_none(containers: list[Container], values: Values) -> str:

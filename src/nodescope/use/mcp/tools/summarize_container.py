@@ -224,8 +224,9 @@ def render_figures(name: str, figures: Figures) -> ToolFinding:
         render_quantity(value or 0, figures.unit) for value in (figures.avg, figures.min, figures.max)
     )
     of = f", limit {render_quantity(float(figures.limit), figures.unit)}" if figures.limit else ""
+    trend = f", {figures.trend}" if figures.trend not in (None, "unknown") else ""
     return ToolFinding(
-        f"{name}: {average} on average, {least} to {most}, {figures.trend or 'unknown'}{of}.",
+        f"{name}: {average} on average, {least} to {most}{trend}{of}.",
         "summary",
         metric=name,
         unit=figures.unit,

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from nodescope.base.errors import RequestRejected
 from nodescope.base.quantity import render_count
+from nodescope.base.text import render_metric
 from nodescope.base.time_range import TimeRange
 from nodescope.use.answers.clocks import list_clocks
 from nodescope.use.answers.memory_limit import FILE, SHARED, MemoryUse, split_memory
@@ -163,13 +164,38 @@ def describe_groups(rows: list[RankedRow], parts: Parts, values: Values, now_ms:
     where = f"on {top.node}" if len(parts) == 1 else f"on {top.node}, of {len(parts)} nodes"
     most = "least" if values["order"] == "ascending" else "most"
     headline = (
-        f'"{top.container}" ({top.namespace or "no namespace"}) used the {most} {metric} {where}: '
+        f'"{top.container}" ({top.namespace or "no namespace"}) {render_lead(metric, most)} {where}: '
         f"{render_use(top.use, first.unit, top.share)}. Of {render_count(len(rows), noun)}, in {span}."
     )
     why = "whether it changed or repeats; summarize_container for all metrics"
     study, span_asked = FOLLOW.get(metric, "changepoint"), keep_span(parts[top.node].data.span)
     next_call = suggest_study(top.container, study, metric, top.node, why, **span_asked)
     return replace(answer, headline=headline, status="found", next_call=next_call)
+
+
+# What being first by a metric means, in words; the rest is "used".
+LEADS = {
+    "cpu": "used the {} CPU",
+    "cpu_throttled": "was throttled the {}",
+    "pressure_cpu": "waited the {} for CPU",
+    "pressure_memory": "waited the {} for memory",
+    "pressure_io": "waited the {} for I/O",
+    "disk_read": "read the {} from disk",
+    "disk_write": "wrote the {} to disk",
+    "network_receive": "received the {} over the network",
+    "network_transmit": "sent the {} over the network",
+    "oom_kills": "had the {} OOM kills",
+    "threads": "had the {} threads",
+    "processes": "had the {} processes",
+    "memory_limit": "had the {} memory as its limit",
+    "cpu_limit": "had the {} CPU as its limit",
+    "memory_limit_share": "used the {} of its memory limit",
+    "cpu_limit_share": "used the {} of its CPU limit",
+}
+
+
+def render_lead(metric: str, most: str) -> str:
+    return LEADS.get(metric, f"used the {{}} {render_metric(metric)}").format(most)
 
 
 def list_gaps(parts: Parts, noun: str, now_ms: int) -> tuple[str, ...]:
