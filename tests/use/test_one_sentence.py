@@ -4,6 +4,8 @@ import json
 from pathlib import Path
 
 import pytest
+from tests.stories.catalogue import STORIES
+from tests.stories.story import build_scene
 from tests.use.mcp.asking import asking
 from tests.use.played_node import Played, write_played
 from tests.use.viewer.asking import Asker as Viewer
@@ -59,3 +61,81 @@ def test_a_workload_is_drawn_and_studied_by_its_name(
         assert viewer.get("/api/timeseries?metric=cpu&containers=catalogue").status_code == 404
     assert main(["containers", str(folder)]) == 0
     assert "Deployment catalog" in capsys.readouterr().out
+
+
+@pytest.fixture(scope="module")
+def story(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A node on which one container's CPU bursts and fades, and one was deployed anew."""
+    where = tmp_path_factory.mktemp("story")
+    build_scene(STORIES["no-impossible-figures"], 1, where, is_small=True)
+    return where / "node-a"
+
+
+@pytest.mark.parametrize("study", ["changepoint", "periodicity", "trend", "anomaly", "summary"])
+def test_a_study_is_said_in_the_same_words(
+    story: Path, study: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """MCP leaves out slight changes, and tells the others in the viewer's words."""
+    with Viewer(story) as viewer:
+        (answer,) = viewer.json(f"/api/study/{study}", metric="cpu", containers="spindown", range="1h")[
+            "results"
+        ]
+    options = ["--container", "spindown", "--metric", "cpu", "--from", "-1h", "--json"]
+    assert main(["study", study, str(story), *options]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    shown = [one["sentence"] for one in answer["findings"]]
+    assert (printed["sentence"], [one["sentence"] for one in printed["findings"]]) == (
+        answer["sentence"],
+        shown,
+    )
+    with asking(story) as asker:
+        content = asker.ask("analyze_container", container="spindown", study=study, metric="cpu", from_="-1h")
+    told = [one["sentence"] for one in content["findings"] if one["kind"] == study]
+    assert set(told) <= set(shown)
+    assert bool(told) == bool(shown)
+
+
+@pytest.mark.parametrize(
+    ("study", "metric"), [("trend", "memory"), ("changepoint", "cpu"), ("summary", "cpu")]
+)
+def test_a_scan_is_said_in_the_same_words(
+    story: Path, study: str, metric: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with asking(story) as asker:
+        content = asker.ask("scan", study=study, metric=metric, from_="-1h")
+    with Viewer(story) as viewer:
+        shown = viewer.json(f"/api/scan/{study}", metric=metric, range="1h")
+    assert main(["study", study, str(story), "--all", "--metric", metric, "--from", "-1h"]) == 0
+    printed = capsys.readouterr().out.splitlines()
+    assert printed[0] == shown["sentence"] == content["headline"]
+    rows = [row["told"] for node in shown["nodes"] for row in node["rows"]]
+    assert [one["sentence"] for one in content["findings"]] == rows[: len(content["findings"])]
+
+
+@pytest.mark.parametrize(
+    ("question", "tool", "arguments"),
+    [
+        ("did the deploy of catalog make it worse", "compare_windows", {"container": "catalog"}),
+        ("who used the most cpu", "top_containers", {"by": "cpu"}),
+        ("which pods restarted", "list_containers", {"sort": "restarts"}),
+        ("list all pods", "list_containers", {}),
+        ("is the node full", "summarize_node", {}),
+        ("how is db doing", "summarize_container", {"container": "db"}),
+        ("does db leak", "analyze_container", {"container": "db", "study": "trend", "metric": "memory"}),
+        ("right-size everything", "rightsize", {}),
+        ("who is the noisy neighbour", "explain_incident", {"at": "now", "minutes": 60}),
+        ("does anything leak", "scan", {"study": "trend", "metric": "memory"}),
+        ("which nodes are there", "list_nodes", {}),
+        ("which metrics are collected", "list_metrics", {}),
+    ],
+)
+def test_every_tool_can_be_had_from_the_command_line(
+    folder: Path, question: str, tool: str, arguments: dict[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """nodescope ask prints the headline of the tool that it asks, and says which that was."""
+    with asking(folder) as asker:
+        text = asker.raw(tool, arguments).content[0].text
+    assert main(["ask", question, str(folder)]) == 0
+    printed = capsys.readouterr().out
+    assert printed.splitlines()[0] == text.splitlines()[0]
+    assert f"\nAsked: {tool}(" in printed
