@@ -8,6 +8,8 @@ import pytest
 from tests.use.mcp.asking import Asker, asking
 from tests.use.played_node import CORES, END_MS, Played, write_played
 
+from nodescope.use.mcp.tools.top_containers import render_lead
+
 OLD, NEW = "catalog-66b6c48dd5", "catalog-7fb96c846b"
 SPLIT = 1800
 SPLIT_MS = END_MS - (3600 - SPLIT) * 1000
@@ -178,3 +180,41 @@ def test_the_next_call_keeps_the_span(asker: Asker) -> None:
     answer = asker.ask("top_containers", by="cpu", from_="-40m", to="-10m")
     given = answer["next"]["arguments"]
     assert (given["from"], given["to"]) == ("2026-03-01T11:19:59Z", "2026-03-01T11:49:59Z")
+
+
+def test_without_windows_the_newest_deploy_parts_them(asker: Asker) -> None:
+    """Of the workload that is asked about, and of all of a node."""
+    for given in ({"container": "catalog"}, {}):
+        answer = asker.ask("compare_windows", **given)
+        assert "with a new image, catalog:1.5 instead of catalog:1.4" in answer["headline"]
+        first = answer["findings"][0]
+        assert (first["from"], first["to"]) == (SPLIT_MS / 1000 - 1800, pytest.approx(END_MS / 1000, abs=2))
+        assert first["evidence"]["a_avg"] == pytest.approx(0.4, rel=0.05)
+        assert first["evidence"]["b_avg"] == pytest.approx(0.8, rel=0.05)
+
+
+def test_without_a_deploy_the_halves_are_compared_and_some_moments_alone_are_not_enough(asker: Asker) -> None:
+    same = asker.ask("compare_windows", container="web")
+    assert same["status"] == "none"
+    error = asker.error("compare_windows", container="web", a_from="-1h")
+    assert "a_to, b_from, b_to is missing; give all four" in error
+
+
+def test_who_was_restarted_is_said_first_and_alone(asker: Asker) -> None:
+    answer = asker.ask("list_containers", sort="restarts")
+    assert answer["headline"].endswith(
+        'containers was restarted, most often "shop/db-0/postgres" on n1: 1 time.'
+    )
+    assert [one["container"] for one in answer["findings"]] == ["db-0/postgres"]
+
+
+@pytest.mark.parametrize(
+    ("by", "words"),
+    [
+        ("cpu", "used the most CPU"),
+        ("threads", "had the most threads"),
+        ("pressure_cpu", "waited the most for CPU"),
+    ],
+)
+def test_a_ranking_is_said_in_words(by: str, words: str) -> None:
+    assert render_lead(by, "most") == words

@@ -16,8 +16,9 @@ from nodescope.use.studies.series import FloatArray
 Kind = Literal["flat", "line", "bend", "step", "slowing", "day"]
 Column = Callable[[FloatArray], FloatArray]
 
-# Where within the span growth may have begun or a level may have changed.
-BENDS = tuple(place / 20 for place in range(3, 19))
+# Where within the span growth may have begun or a level may have changed; closer together at its
+# end, where the same part of the span is more of what grew.
+BENDS = (*(place / 20 for place in range(3, 15)), *(place / 40 for place in range(29, 38)))
 
 # Time constants of growth that ends, as shares of the span.
 TIME_CONSTANTS = (0.1, 0.2, 0.4, 0.8, 1.6)

@@ -32,7 +32,7 @@ WHITE_BESIDE_MEMORY = (0.0, 0.5, 3.0)
 # A level that is steered or smoothed returns as well, but on a smooth way. Without it such a way
 # looked like a path that wanders, and hid a slow leak.
 SMOOTH_MEMORIES = (0.008, 0.016, 0.03, 0.06, 0.1)
-WHITE_BESIDE_SMOOTH = (0.0, 0.01, 0.1)
+WHITE_BESIDE_SMOOTH = (0.0, 0.03)
 METER_MEMORY = 0.1
 
 # How long the pace of a wandering path remembers; 0 is a random walk. The white noise beside
