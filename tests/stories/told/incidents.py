@@ -252,6 +252,37 @@ def own_limit_in_an_incident(scene: Scene) -> Iterator[Question]:
     yield Question(f"Why was encoder slow around {scene.iso(at + 180)}?", put)
 
 
+def limit_was_lowered(scene: Scene) -> Iterator[Question]:
+    """The same work with a quarter of the CPU limit since its deploy: no more demand."""
+    node = scene.node
+    at = scene.second(0.4, 0.6)
+    level = float(scene.random.uniform(0.7, 1.1))
+    before = Workload("encoder", namespace="media", cpu_limit=2.0, memory_limit=1 * GIB)
+    after = Workload("encoder", namespace="media", cpu_limit=0.5, memory_limit=1 * GIB)
+    node.run(before, end=at, cpu=level, anon=300 * MIB, version="1.4.2")
+    node.run(after, start=at + 4, cpu=level, anon=300 * MIB, version="1.4.3")
+    scene.fill()
+
+    def put(agent: Agent) -> Verdict:
+        moment = scene.iso(at + 3 * MINUTE)
+        answer = agent.call("explain_incident", at=moment, node=node.name, container="encoder")
+        return judge_limit(answer)
+
+    def compare(agent: Agent) -> Verdict:
+        return judge_limit(agent.call("compare_windows", container="encoder", node=node.name))
+
+    yield Question(f"Why is encoder slow since {scene.iso(at)}?", put)
+    yield Question("What is different since the last deploy of encoder?", compare)
+
+
+def judge_limit(answer: Answer) -> Verdict:
+    """Both limits are told, and that it is throttled or uses less; never that it wants more."""
+    if answer.is_unsure:
+        return none(answer.headline)
+    has_limits = answer.says(r"\b0?\.5 cores") and answer.says(r"\b2 cores")
+    return RIGHT if has_limits else wrong(f"the lowered limit is not told: {answer.told[:400]}")
+
+
 def correlation_names_it(scene: Scene) -> Iterator[Question]:
     """What moved with the CPU pressure of the victim: the one that took the CPU."""
     node = scene.node
@@ -527,6 +558,7 @@ STORIES = (
     Story("no-pressure-counted", KIND, no_pressure),
     Story("two-incidents", KIND, two_incidents),
     Story("own-limit-incident", "cause", own_limit_in_an_incident, containers=40),
+    Story("limit-was-lowered", "cause", limit_was_lowered, containers=40),
     Story("correlation-names-it", "cause", correlation_names_it, containers=40),
     Story("what-crash-loops", "words", what_crash_loops, containers=40),
     Story("oom-after-leak", KIND, killed_for_memory),

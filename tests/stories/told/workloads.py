@@ -49,6 +49,24 @@ def deploy(scene: Scene, factor: float, replicas: int, after: int | None = None)
     return at
 
 
+def deploy_in_words(scene: Scene) -> Iterator[Question]:
+    """Asked as people do: which deploy, and when it was, is for the answer to find."""
+    factor = float(scene.random.choice([1.6, 2.0, 3.0]))
+    deploy(scene, factor, int(scene.random.integers(1, 4)))
+
+    def put(agent: Agent) -> Verdict:
+        answer = agent.ask("Did the last deploy of catalog make it worse?", node=scene.node.name)
+        if answer.is_unsure:
+            return none(answer.headline)
+        sides = zip(
+            answer.numbers("a_avg", of="catalog"), answer.numbers("b_avg", of="catalog"), strict=False
+        )
+        ok = any(before > 0 and near(after / before, factor, 0.15) for before, after in sides)
+        return RIGHT if ok else wrong(f"{factor:g} times the CPU is not told: {answer.headline}")
+
+    yield Question("Did the last deploy of catalog make it worse?", put)
+
+
 def compare_deploy(scene: Scene) -> Iterator[Question]:
     """Twice the CPU per replica."""
     replicas = int(scene.random.integers(2, 4))
@@ -251,6 +269,7 @@ def two_windows(scene: Scene) -> Iterator[Question]:
 
 STORIES = (
     Story("deploy-doubles-cpu", KIND, compare_deploy),
+    Story("deploy-in-words", KIND, deploy_in_words),
     Story("deploy-in-a-node", KIND, deploy_in_a_node),
     Story("deploy-names-image", KIND, image_is_named),
     Story("scaled-out", KIND, scaled_out, containers=40),

@@ -153,3 +153,18 @@ def test_the_evidence_of_a_piece_is_the_marginal_of_its_model() -> None:
         - (1 + count / 2) * math.log(1 + quadratic / 2)
     )
     assert float(log_evidence(RunningSums.of(values), 0, count)) == pytest.approx(expected, abs=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_levels_of_a_change_are_of_samples(series: MakeSeries, seed: int) -> None:
+    """Bursts that fade: a line through them ends below zero, and begins above every sample."""
+    random = np.random.default_rng(seed)
+    second = np.arange(3600)
+    values = (3.0 * np.exp(-(second % 700) / 90) + 0.02) * np.clip(
+        1 + 0.12 * random.standard_normal(3600), 0.3, None
+    )
+    findings = changepoint.study(series(values, unit="cores")).findings
+    levels = [level for one in findings for level in (one.before, one.after)]
+    assert levels
+    assert min(levels) >= values.min()
+    assert max(levels) <= values.max()

@@ -134,3 +134,12 @@ def test_noises_made_twice_are_no_error(series: MakeSeries) -> None:
     trend.study(series(np.linspace(0, 10, 300)))
     noises.cache_clear()
     assert trend.study(series(np.linspace(0, 10, 300))).findings
+
+
+def test_a_level_with_one_odd_sample_has_no_trend(series: MakeSeries) -> None:
+    """Not flat, and yet every bucket is alike: a limit that was read once as another."""
+    for place in (0, 700, 1799):
+        values = np.full(1800, 2.0)
+        values[place] = 2.5
+        assert trend.study(series(values, unit="cores")).status == "none"
+        assert summary.study(series(values, unit="cores")).status == "found"

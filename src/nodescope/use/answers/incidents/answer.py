@@ -127,7 +127,7 @@ def add_limit(view: View, node: ServedNode, table: NodeTable, one: Incident) -> 
     earlier = TimeRange(table.time_of(0), one.from_ms - 1)
     were = {(node.name, life.id): None for life in lives if life.is_within(earlier)}
     before = read_limits(view, "cpu", earlier, were).values() if earlier.from_ms < earlier.to_ms else ()
-    return replace(one, limit=min(limits, default=None), limit_before=min(before, default=None))
+    return replace(one, limit=min(limits, default=None), limit_before=max(before, default=None))
 
 
 def lead_of(node: ServedNode, span: TimeRange) -> TimeRange:

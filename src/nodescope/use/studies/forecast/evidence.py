@@ -26,6 +26,9 @@ WIDEST = 2.0
 COARSE = 4
 UNLIKELY_NATS = 4.0
 
+# Heights cover a range of 1: what is smaller than this is no noise.
+LEAST_REST = 1e-18
+
 # Pairs with less weight than this share of the best are left out of the draws.
 LEAST_SHARE = 0.01
 
@@ -130,17 +133,22 @@ def unlikely(block: PreparedShapes, rises: bool) -> FloatArray:
 
 def log_evidence(block: PreparedShapes, parts: FloatArray, energy: float) -> FloatArray:
     """Log marginal likelihood and prior of each shape; parts hold the values along its base."""
-    rest = np.maximum(energy - (parts * parts).sum(axis=1), 1e-12 * energy)
+    rest = np.maximum(energy - (parts * parts).sum(axis=1), least_rest(energy))
     columns = parts.shape[1]
     free = block.bases.shape[1] - columns
     fixed = lgamma(free / 2) - 0.5 * block.noise.log_determinant - columns * log(2 * WIDEST)
     return np.asarray(fixed - free / 2 * np.log(pi * rest) - block.log_sizes + block.log_priors)
 
 
+def least_rest(energy: float) -> float:
+    """What is left where a shape explains all: of heights that are all alike, next to nothing, and not 0."""
+    return max(1e-12 * energy, LEAST_REST)
+
+
 def build_explanation(
     block: PreparedShapes, row: int, part: FloatArray, energy: float, log_weight: float
 ) -> Explanation:
-    rest = max(energy - float(part @ part), 1e-12 * energy)
+    rest = max(energy - float(part @ part), least_rest(energy))
     variance = rest / (block.bases.shape[1] - len(part))
     return Explanation(
         noise=block.noise,
