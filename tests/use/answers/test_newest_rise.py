@@ -22,8 +22,10 @@ def wander(seed: int, hours: int) -> FloatArray:
 
 
 def study(mib: FloatArray) -> StudyAnswer:
-    times_at = 1.7e9 + 10.0 * np.arange(len(mib))
-    series = Series(times_at, mib * MIB, unit="bytes", metric="memory", limit=4096 * MIB)
+    times_at = 1.7e9 + 10.0 * np.arange(len(mib), dtype=np.float64)
+    series = Series(
+        times_at, np.asarray(mib * MIB, np.float64), unit="bytes", metric="memory", limit=4096 * MIB
+    )
     ((answer, _),) = study_each("trend", [("x", series)])
     return answer
 

@@ -23,7 +23,7 @@ FEWEST_SAMPLES = 2 * SHORTEST_PIECE + 2
 # A slope is mentioned where it moves the value by more than twice the noise.
 LEAST_SLOPE = 2.0
 
-# The level at a change is the median of so many samples next to it, or of a twentieth of the piece:
+# The level at a change is the median of so many samples next to it, or of a hundredth of the piece:
 # a fitted line may end below zero or above every sample.
 FEWEST_AT_EDGE = 3
 
@@ -101,7 +101,7 @@ def side_of(stretch: Stretch, start: int, end: int, *, edge_last: bool) -> Side:
     slope = robust_slope(part)
     flat = part - slope * np.arange(len(part))
     noise = robust_deviation(flat)
-    few = max(FEWEST_AT_EDGE, len(part) // 20)
+    few = max(FEWEST_AT_EDGE, len(part) // 100)
     edge = float(np.median(part[-few:] if edge_last else part[:few]))
     moves = abs(slope) * len(part) > LEAST_SLOPE * noise
     return Side(float(np.median(part)), edge, slope / stretch.interval_seconds, noise, moves)
