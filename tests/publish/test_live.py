@@ -8,12 +8,12 @@ from tests.strategies import examples
 
 from nodescope.base.block import Block, Table
 from nodescope.base.codec import Decoder
-from nodescope.base.entity import NODE
+from nodescope.base.entity import NODE, Entity
 from nodescope.base.errors import RequestRejected
 from nodescope.base.frame import Frame
 from nodescope.base.metric import Metric
 from nodescope.hold.ring import Ring
-from nodescope.publish.live import FRAMES, Live, LiveBody
+from nodescope.publish.live import FRAMES, TAIL_BYTES, Live, LiveBody
 
 TABLE = Table("t", "t", ("node",), (Metric("m", "gauge", "A number."),))
 SECOND = 10**9
@@ -62,6 +62,25 @@ def test_a_reader_that_comes_back_misses_nothing(batches: list[int]) -> None:
             if not found:
                 break
     assert seen == list(range(total))
+
+
+def test_a_tail_has_a_bounded_number_of_bytes_and_says_that_there_is_more() -> None:
+    """One frame is the least, however large; the next question brings the next."""
+    ring = Ring(1000.0, 10**9, 1.0)
+    live = Live(ring, "run1", "n")
+    table = Table("t", "t", ("node",), (Metric("m", "gauge", "A number."),))
+    entities = tuple(Entity("node", (f"{number}",), ()) for number in range(TAIL_BYTES // 16))
+    for number in range(4):
+        block = Block(table, entities, np.full((len(entities), 1), float(number)), number * SECOND)
+        ring.accept(Frame(number, 0, number * SECOND, (block,), {}))
+    seen: list[int] = []
+    cursor, more = "run1--1", True
+    while more:
+        tail = live.read(cursor)
+        found = sequences(tail)
+        assert len(found) <= 2
+        seen, cursor, more = seen + found, tail.cursor, tail.more
+    assert seen == [0, 1, 2, 3]
 
 
 def test_a_cursor_that_fell_out_of_the_ring_says_so() -> None:

@@ -106,6 +106,16 @@ def test_every_tick_is_shown_and_openmetrics_ends_with_its_end() -> None:
         assert text.endswith("# EOF\n")
 
 
+def test_all_who_ask_in_one_tick_share_one_text() -> None:
+    """A hundred clients that do not read would else hold a hundred of them."""
+    scrape = make_scrape()
+    scrape.ring.accept(make_frame(1, {"cpu": OK}))
+    first, second = (next(scrape.read((), openmetrics=False)) for _ in range(2))
+    assert first is second
+    scrape.ring.accept(make_frame(2, {"cpu": OK}))
+    assert b"x_cpu 2" in next(scrape.read((), openmetrics=False))
+
+
 def test_self_metrics_exist_before_the_first_tick() -> None:
     text = make_scrape().render((), openmetrics=False)
     for name in (
@@ -201,10 +211,10 @@ def test_what_was_rendered_is_forgotten_when_its_tick_is_over_and_nobody_asks() 
     scrape.render((), openmetrics=False)
     (prepared,) = scrape._prepared.values()
     scrape.forget()
-    assert "x_cpu 1" in prepared.body
+    assert b"x_cpu 1" in prepared.body
     scrape.ring.accept(make_frame(2, {"cpu": OK}))
     scrape.forget()
-    assert prepared.body == ""
+    assert prepared.body == b""
     assert "x_cpu 2" in scrape.render((), openmetrics=False)
     for _ in range(IDLE_MOST + 1):
         scrape.forget()

@@ -141,7 +141,7 @@ def serve(settings: Settings, account: KubeAccount | None, policy: str) -> int:
         return render_families([*families, *build_families(connections)], openmetrics=False)
 
     extender = Extender(nodes, placed, Decisions(), clock, policy)
-    app = ExtenderApp(extender, counters, partial(judge_readiness, watches), render_metrics)
+    app = ExtenderApp(extender, counters, partial(judge_readiness, watches), render_metrics, connections)
     admits = Token(settings.token_file).admits if settings.token_file else None
     gate = Gate(
         app,

@@ -19,6 +19,7 @@ from nodescope.base.quantity import parse_seconds
 from nodescope.base.settings import Settings
 from nodescope.base.settings_load import LoadedSettings
 from nodescope.commands.shared.options import add_address, read_guards, read_quantity
+from nodescope.serve.connections import Connections
 from nodescope.serve.server import answer_probes, open_socket, warn_if_open
 from nodescope.serve.server import build_server as build_http
 from nodescope.serve.token import Token
@@ -222,7 +223,9 @@ def serve_http(options: argparse.Namespace, settings: Settings, fleet: "Fleet") 
     own = () if host in ("0.0.0.0", "[::]") else (host,)  # noqa: S104 - compared, not bound
     readiness = Readiness(fleet)
     hosts = (*own, *options.allow_host)
-    http = build_http(build_app(server, readiness, hosts, token.admits if token else None), settings)
+    connections = Connections()
+    app = build_app(server, readiness, hosts, token.admits if token else None, connections)
+    http = build_http(app, settings, connections)
     warn_if_open((f"{host}:{options.port}",), settings)
     listener = open_socket(f"{host}:{options.port}")
     scheme = "https" if settings.tls_cert else "http"

@@ -69,7 +69,7 @@ def serve(options: argparse.Namespace, settings: Settings, paths: Sequence[Path]
         only_local=is_local(options.host),
         hosts=tuple(options.allow_host),
     )
-    server = build_server(app, settings)
+    server = build_server(app, settings, viewer.connections)
     warn_if_open((f"{host}:{options.port}",), settings)
     listener = open_socket(f"{host}:{options.port}")
     scheme = "https" if settings.tls_cert else "http"

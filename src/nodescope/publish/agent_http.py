@@ -19,7 +19,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from nodescope.base.clock import Clock, stopwatch_seconds
 from nodescope.base.errors import RequestRejected, SettingsRejected
@@ -45,10 +45,11 @@ from nodescope.publish.self_metrics import SelfMetrics
 from nodescope.serve.body import read_body
 from nodescope.serve.gate import PROBES, Gate, listens_locally, name_hosts
 from nodescope.serve.json_response import make_error, make_json, make_refusal
+from nodescope.serve.pieces import PiecesResponse
 from nodescope.serve.probes import LoopPulse
 from nodescope.serve.prometheus_text import OPENMETRICS, TEXT
 from nodescope.serve.token import Token
-from nodescope.serve.turns import HAS_LEFT, TurnMissed, Turns
+from nodescope.serve.turns import Turns, answer_in_turn
 
 INTAKE_PATHS = frozenset({"/", "/fpga/events"})
 OK_START = {
@@ -103,15 +104,14 @@ class Agent:
         pieces = self.scrape.read(sources, openmetrics=openmetrics)
         first, *more = islice(pieces, 2)
         headers = {"Vary": "Accept, Accept-Encoding"}
-        is_long = bool(more) or len(first) > COMPRESS_BYTES
-        if is_long and accepts_gzip(request.headers.get("accept-encoding", "")):
-            body = compress_pieces(chain((first,), more, pieces))
-            headers["Content-Encoding"] = "gzip"
-        else:
-            body = b"".join(chain((first,), more, pieces))
+        is_long = sum(map(len, (first, *more))) > COMPRESS_BYTES
         # Set by hand: Starlette would add a second charset to text types.
         headers["Content-Type"] = OPENMETRICS if openmetrics else TEXT
-        return Response(body, headers=headers)
+        if is_long and accepts_gzip(request.headers.get("accept-encoding", "")):
+            headers["Content-Encoding"] = "gzip"
+            return Response(compress_pieces(chain((first,), more, pieces)), headers=headers)
+        # The first may be shared with other answers of this tick; the others are small, or joined.
+        return PiecesResponse(first, b"".join(chain(more, pieces)), headers)
 
     def _node_window(self, parameters: QueryParams, given: str) -> Response:
         seconds = parse_window_seconds(parameters[given], self.ring, "node")
@@ -175,6 +175,7 @@ class Agent:
         headers = {
             "Nodescope-Cursor": tail.cursor,
             "Nodescope-Complete": "true" if tail.complete else "false",
+            "Nodescope-More": "true" if tail.more else "false",
         }
         if self.own.archive:
             # Frames up to this one are on disk as well; later ones are here only.
@@ -297,23 +298,7 @@ class AgentApp:
             # Events may come a thousand a second: finding their route would cost more than they do.
             await self._intake(scope, receive, send)
         else:
-            await self._work(scope, receive, send)
-
-    async def _work(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """The turn ends when the answer is in the connection's buffer: who does not read it holds none."""
-        try:
-            async with self._turns.take() as end_turn:
-                if HAS_LEFT in scope and scope[HAS_LEFT]():
-                    return
-
-                async def send_without(message: Message) -> None:
-                    await send(message)
-                    if message["type"] == "http.response.body":
-                        end_turn()
-
-                await self._app(scope, receive, send_without)
-        except TurnMissed as error:
-            await make_refusal(error)(scope, receive, send)
+            await answer_in_turn(self._turns, self._app, scope, receive, send)
 
 
 class Intake:

@@ -38,7 +38,8 @@ class Prepared:
 
     exposition: Exposition
     sequence: int = -1
-    body: str = ""
+    body: bytes = b""
+    """Shared by all who ask in one tick."""
     idle: int = 0
     """How often `forget` found it unused."""
 
@@ -62,12 +63,13 @@ class Scrape:
         wanted = expand_sources(sources, tuple(outcomes))
         blocks = self._select(wanted, outcomes)
         if count_cells(blocks) <= self.large_cells:
-            yield self.render(sources, openmetrics=openmetrics).encode("utf-8", "replace")
+            yield self._render_once(wanted, openmetrics=openmetrics)
+            yield self._render_own(sources, outcomes, openmetrics=openmetrics)
             return
         with self._lock:
             self._prepared.pop((openmetrics, wanted), None)
         yield from render_pieces(blocks, self.mode, openmetrics=openmetrics)
-        yield self._render_own(sources, outcomes, openmetrics=openmetrics).encode("utf-8", "replace")
+        yield self._render_own(sources, outcomes, openmetrics=openmetrics)
 
     def forget(self) -> None:
         """Texts of ticks that are over; what nobody asked for lately."""
@@ -76,30 +78,33 @@ class Scrape:
             for key, prepared in list(self._prepared.items()):
                 prepared.idle += 1
                 if newest is None or prepared.sequence < newest.sequence:
-                    prepared.body, prepared.sequence = "", -1
+                    prepared.body, prepared.sequence = b"", -1
                 if prepared.idle > IDLE_MOST:
                     del self._prepared[key]
 
     def render(self, sources: tuple[str, ...], *, openmetrics: bool) -> str:
         """The exposition of now; RequestRejected for a source we do not know."""
+        return b"".join(self.read(sources, openmetrics=openmetrics)).decode()
+
+    def _render_once(self, wanted: tuple[str, ...], *, openmetrics: bool) -> bytes:
+        """Once per tick and flavour."""
         newest = self.ring.newest()
-        outcomes = newest.outcomes if newest else {}
-        wanted = expand_sources(sources, tuple(outcomes))
         with self._lock:
             prepared = self._prepare(openmetrics, wanted)
             if newest is not None and prepared.sequence != newest.sequence:
-                prepared.body = prepared.exposition.render(self._select(wanted, outcomes))
+                blocks = self._select(wanted, newest.outcomes)
+                prepared.body = prepared.exposition.render(blocks).encode("utf-8", "replace")
                 prepared.sequence = newest.sequence
             prepared.idle = 0
-            body = prepared.body
-        return body + self._render_own(sources, outcomes, openmetrics=openmetrics)
+            return prepared.body
 
     def _render_own(
         self, sources: tuple[str, ...], outcomes: Mapping[str, Outcome], *, openmetrics: bool
-    ) -> str:
+    ) -> bytes:
         """What the agent says about itself, unless single sources are asked for; and the end."""
         own = self.own.families(outcomes, self.clock.mono_ns()) if not sources else []
-        return render_families(own, openmetrics=openmetrics) + ("# EOF\n" if openmetrics else "")
+        text = render_families(own, openmetrics=openmetrics) + ("# EOF\n" if openmetrics else "")
+        return text.encode("utf-8", "replace")
 
     def _prepare(self, openmetrics: bool, wanted: tuple[str, ...]) -> Prepared:
         key = (openmetrics, wanted)

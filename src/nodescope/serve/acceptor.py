@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 from nodescope.base.log import Log
 from nodescope.serve.connections import Connections, OpenConnection
-from nodescope.serve.places import name_address
+from nodescope.serve.places import STRIKES_EACH, name_address
 from nodescope.serve.small_tls import RECORD_BYTES, RECORD_HEAD_BYTES, SmallTls, count_missing
 
 log = Log("server")
@@ -127,17 +127,34 @@ class Acceptor:
         self._pause = self._loop.call_later(PAUSE_SECONDS, self._listen)
 
     def _let_in(self, sock: socket.socket, address: str) -> None:
+        if not self._make_room(address):
+            self._connections.strike(address, "crowded")
+            sock.close()
+            return
         sock.setblocking(False)
-        waiting = self._connections.waiting
-        if not waiting.has_room(address):
-            chosen = waiting.choose(address, self._connections.strikes)
-            if chosen is not None:
-                self._close(chosen, "crowded")
         one = Newcomer(sock, address, self._loop.time())
-        waiting.enter(one, address)
+        self._connections.waiting.enter(one, address)
         self._loop.add_reader(sock.fileno(), self._look, one)
         if self._sweep is None:
             self._sweep = self._loop.call_later(FIRST_SECONDS, self._close_late)
+
+    def _make_room(self, address: str) -> bool:
+        """
+        One that waits gives way to the newcomer.
+
+        But for an address that had to be closed often lately: it would only displace others
+        of its kind, and each costs as much as the one before.
+        """
+        waiting, strikes = self._connections.waiting, self._connections.strikes
+        if waiting.has_room(address):
+            return True
+        if strikes.count(address) >= STRIKES_EACH:
+            return False
+        is_own = waiting.count(address) >= waiting.most_each
+        chosen = waiting.choose(address, strikes) if is_own else waiting.choose_first(strikes)
+        if chosen is not None:
+            self._close(chosen, "crowded")
+        return True
 
     def _close_late(self) -> None:
         """They came in this order, so the first that may stay ends the sweep."""

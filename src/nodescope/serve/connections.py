@@ -72,7 +72,8 @@ class Connections:
 
     @property
     def unread_bytes(self) -> int:
-        return sum(one.unread_bytes for one in tuple(self.writing))
+        # A copy in one step: threads that render /status and /metrics ask, too.
+        return sum(one.unread_bytes for one in self.writing.copy())
 
     def serve(self, one: OpenConnection) -> bool:
         """Whether there is a place for it; another one may have given way."""

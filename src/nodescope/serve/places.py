@@ -21,6 +21,9 @@ CREDIT = 4
 def name_address(peer: Any) -> str:
     """The address that a connection is counted under; empty where it has none."""
     try:
+        if "." in peer[0] and ":" not in peer[0]:
+            # As the kernel writes it; parsing it would be a third of what accepting costs.
+            return str(peer[0])
         found = ip_address(peer[0].partition("%")[0])
     except (ValueError, IndexError, TypeError, AttributeError):
         return ""
@@ -98,6 +101,12 @@ class Places(Generic[Guest]):
 
     def has_room(self, address: str) -> bool:
         return len(self._guests) < self.most and self.count(address) < self.most_each
+
+    def choose_first(self, strikes: Strikes) -> Guest | None:
+        """The first that came of the address with the most strikes, then with the most guests."""
+        counted = ((strikes.count(home), len(guests), home) for home, guests in self._by_address.items())
+        worst = max(counted, default=None)
+        return next(iter(self._by_address[worst[2]])) if worst else None
 
     def choose(
         self, address: str, strikes: Strikes, rank: Callable[[Guest], Any] = lambda _: 0

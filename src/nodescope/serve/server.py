@@ -24,9 +24,8 @@ from nodescope.base.settings import Settings
 from nodescope.serve.acceptor import BACKLOG, Acceptor
 from nodescope.serve.connections import GRACE_SECONDS, Connections
 from nodescope.serve.gate import is_local
-from nodescope.serve.places import name_address
 from nodescope.serve.probes import Judge, LoopPulse, ProbeListener
-from nodescope.serve.turns import ASKER, HAS_LEFT
+from nodescope.serve.turns import REQUESTER, REQUESTER_KEY, Requester, find_requester
 from nodescope.serve.write_buffer import TLS_PIECE_BYTES, JoinedTransport, Listening
 
 log = Log("server")
@@ -35,6 +34,8 @@ HEADER_BYTES = 16384
 # A client that has not finished its headers by then is broken, or hostile.
 HEADER_SECONDS = 10.0
 IDLE_SECONDS = 30
+# The kernel takes twice as much.
+SOCKET_BYTES = 128 * 1024
 STOP_SECONDS = 3
 
 # In the order in which connections give way to others.
@@ -57,10 +58,12 @@ class BoundedProtocol(H11Protocol):
     _raw: asyncio.Transport | None = None
     _is_full = False
     _is_held_back = False
+    _is_ended = False
 
     def __init__(self, address: str, connections: Connections, **given: Any) -> None:
         super().__init__(**given)
         self.address = address
+        self._requester = Requester(address)
         self._all = connections
         self._since = self.loop.time()
 
@@ -94,11 +97,15 @@ class BoundedProtocol(H11Protocol):
         return IDLE if self.conn.their_state is h11.IDLE else ANSWERED
 
     def abort(self) -> None:
+        self._is_ended = True
         if self._raw is not None:
             self._raw.abort()
 
     def hear_transport(self, raw: asyncio.Transport) -> None:
         self._raw = raw
+        if self._is_ended:
+            # It gave way to another before it was connected.
+            raw.abort()
         if self.config.is_ssl:
             # There are more buffers above it.
             raw.set_write_buffer_limits(high=TLS_PIECE_BYTES)
@@ -165,8 +172,7 @@ class BoundedProtocol(H11Protocol):
     def handle_events(self) -> None:
         super().handle_events()
         if self.scope is not None:
-            # Whoever answers later may see that nobody waits any more.
-            self.scope[HAS_LEFT] = self.transport.is_closing  # type: ignore[literal-required]
+            self.scope[REQUESTER_KEY] = self._requester  # type: ignore[literal-required]
 
     def on_response_complete(self) -> None:
         self._joined.flush()
@@ -207,6 +213,7 @@ class BoundedProtocol(H11Protocol):
         if self.scheme == "http":
             self.hear_end(exc)
         super().connection_lost(exc)
+        self._requester.leave()
         # Without these references in a circle it is freed at once. The collector
         # comes round after thousands of objects, each of which may hold a TLS state.
         self._unset_keepalive_if_required()
@@ -243,6 +250,9 @@ def open_socket(address: str) -> socket.socket:
     # name TCP, and with it every answer on a kept connection takes 40 ms.
     listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    # Accepted connections have the same. Without it the kernel takes up to 4 MiB of an answer that
+    # nobody reads, which counts as memory of the container.
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SOCKET_BYTES)
     try:
         listener.bind((host, port))
     except OSError as error:
@@ -347,11 +357,11 @@ class Server(uvicorn.Server):
             self._loop = None
 
 
-def name_asker(app: ASGIApp) -> ASGIApp:
+def name_requester(app: ASGIApp) -> ASGIApp:
     """The same application; who asks is known wherever the answer is made."""
 
     async def answer(scope: Scope, receive: Receive, send: Send) -> None:
-        ASKER.set(name_address(scope.get("client")))
+        REQUESTER.set(find_requester(scope))
         await app(scope, receive, send)
 
     return answer
@@ -360,7 +370,7 @@ def name_asker(app: ASGIApp) -> ASGIApp:
 def build_server(app: ASGIApp, settings: Settings, connections: Connections | None = None) -> Server:
     connections = connections or Connections()
     config = uvicorn.Config(
-        name_asker(app),
+        name_requester(app),
         http=BoundedProtocol,
         ws="none",
         lifespan="off",

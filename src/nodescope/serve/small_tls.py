@@ -16,6 +16,8 @@ RECORD_BYTES = 16384
 # Its type, two bytes of version, two of length.
 RECORD_HEAD_BYTES = 5
 HANDSHAKE_RECORD = 22
+# What is read from the socket at once: requests are smaller, and every connection has such a buffer.
+READ_BYTES = 8192
 # A round trip or two; a client that needs longer is broken, or hostile.
 HANDSHAKE_SECONDS = 5
 # How long the other side may take to read what is left, and to say goodbye.
@@ -25,7 +27,7 @@ GOODBYE_SECONDS = 15
 class SmallTls(SSLProtocol):
     """asyncio's own TLS with a small buffer; tells the protocol inside when the socket is full, and its owner when it ends."""
 
-    max_size = RECORD_BYTES
+    max_size = READ_BYTES
 
     def __init__(
         self,

@@ -12,13 +12,15 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import ExitStack, asynccontextmanager
 from contextvars import ContextVar
 
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
 from nodescope.base.errors import RequestRejected
 from nodescope.serve.connections import Connections
+from nodescope.serve.json_response import make_refusal
+from nodescope.serve.places import name_address
 
-# Who asks, for the task that answers; set by the server.
-ASKER: ContextVar[str] = ContextVar("asker", default="")
-# In the scope of a request: a function that says whether its connection was closed.
-HAS_LEFT = "nodescope.has_left"
+# In the scope of a request: its Requester; set by the server.
+REQUESTER_KEY = "nodescope.requester"
 LOOK_SECONDS = 0.05
 
 
@@ -26,6 +28,38 @@ class TurnMissed(RequestRejected):
     """Others were before, or do not read what they asked for."""
 
     status, title, hint = 503, "busy", "try again in some seconds"
+
+
+class RequesterLeft(Exception):
+    """The connection was closed before its turn came."""
+
+
+class Requester:
+    """Who asks: an address, and a connection that may be closed while it waits."""
+
+    __slots__ = ("address", "has_left", "waits")
+
+    def __init__(self, address: str) -> None:
+        self.address = address
+        self.has_left = False
+        self.waits: set[asyncio.Future[None]] = set()
+
+    def leave(self) -> None:
+        """What nobody waits for any more must not stay in memory until its turn comes."""
+        self.has_left = True
+        for wait in self.waits:
+            if not wait.done():
+                wait.set_result(None)
+
+
+# For the task that answers.
+REQUESTER: ContextVar[Requester] = ContextVar("requester")
+
+
+def find_requester(scope: Scope) -> Requester:
+    """From the server; of a request that came another way, by its client."""
+    found = scope.get(REQUESTER_KEY)
+    return found if isinstance(found, Requester) else Requester(name_address(scope.get("client")))
 
 
 class Turns:
@@ -42,33 +76,45 @@ class Turns:
     @asynccontextmanager
     async def take(self) -> AsyncIterator[Callable[[], None]]:
         """Gives a function that ends the turn before the context does; TurnMissed after too long a wait."""
-        address = ASKER.get()
-        await self._wait(address)
-        self._at_work[address] += 1
-        # There may be room for one more; who was woken may have left.
-        self._wake()
+        requester = REQUESTER.get(None) or Requester("")
+        if requester.has_left:
+            raise RequesterLeft
+        await self._wait(requester)
         with ExitStack() as turn:
-            turn.callback(self._end, address)
+            turn.callback(self._end, requester.address)
             yield turn.close
 
     def _is_free(self, address: str) -> bool:
         return self._at_work.total() < self._most and self._connections.has_room(address)
 
-    async def _wait(self, address: str) -> None:
-        if not self._waiting and self._is_free(address):
+    async def _wait(self, requester: Requester) -> None:
+        if not self._waiting and self._is_free(requester.address):
+            self._at_work[requester.address] += 1
             return
         mine = asyncio.get_running_loop().create_future()
-        self._waiting[mine] = address
+        requester.waits.add(mine)
+        self._waiting[mine] = requester.address
         self._wake()
+        with ExitStack() as left:
+            left.callback(self._give_up, mine, requester)
+            await self._wait_for(mine)
+            if mine in self._waiting:
+                raise RequesterLeft
+            left.pop_all()
+            requester.waits.discard(mine)
+
+    async def _wait_for(self, mine: asyncio.Future[None]) -> None:
         try:
             async with asyncio.timeout(self._wait_seconds):
                 await mine
         except TimeoutError:
             raise TurnMissed("other answers are being made, or wait to be read") from None
-        finally:
-            self._waiting.pop(mine, None)
-            if mine.cancelled():
-                self._wake()
+
+    def _give_up(self, mine: asyncio.Future[None], requester: Requester) -> None:
+        """The turn may have come at the same moment: then it is another's."""
+        requester.waits.discard(mine)
+        if self._waiting.pop(mine, None) is None:
+            self._end(requester.address)
 
     def _end(self, address: str) -> None:
         self._at_work[address] -= 1
@@ -77,16 +123,28 @@ class Turns:
         self._wake()
 
     def _wake(self) -> None:
-        """The first of those whose address has the fewest questions, answers under way and unread ones included."""
+        """
+        The first of those whose address has the fewest questions, answers under way and unread ones included.
+
+        Whoever is woken is at work from now on, not from when its task is run: others are woken before that.
+        """
+        while chosen := self._choose():
+            address = self._waiting[chosen]
+            if not self._is_free(address):
+                self._look_later()
+                return
+            del self._waiting[chosen]
+            self._at_work[address] += 1
+            chosen.set_result(None)
+
+    def _choose(self) -> asyncio.Future[None] | None:
         waiting = {one: address for one, address in self._waiting.items() if not one.done()}
-        if not waiting:
-            return
         load = Counter(waiting.values()) + self._at_work + self._connections.count_writing()
         strikes = self._connections.strikes.count
-        chosen = min(waiting, key=lambda one: (strikes(waiting[one]), load[waiting[one]]))
-        if self._is_free(waiting[chosen]):
-            chosen.set_result(None)
-        elif self._look is None:
+        return min(waiting, key=lambda one: (strikes(waiting[one]), load[waiting[one]]), default=None)
+
+    def _look_later(self) -> None:
+        if self._look is None:
             self._look = asyncio.get_running_loop().call_later(LOOK_SECONDS, self._look_again)
 
     def _look_again(self) -> None:
@@ -94,3 +152,20 @@ class Turns:
         self._look = None
         self._connections.cut_stalled()
         self._wake()
+
+
+async def answer_in_turn(turns: Turns, app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
+    """The turn ends when the answer is in the connection's buffer: who does not read it holds none."""
+    try:
+        async with turns.take() as end_turn:
+
+            async def send_without(message: Message) -> None:
+                await send(message)
+                if message["type"] == "http.response.body":
+                    end_turn()
+
+            await app(scope, receive, send_without)
+    except RequesterLeft:
+        return
+    except TurnMissed as error:
+        await make_refusal(error)(scope, receive, send)

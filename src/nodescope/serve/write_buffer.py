@@ -15,9 +15,9 @@ from typing import Any
 
 # Above this size a copy costs more than a system call.
 JOINED_BYTES = 65536
-# What is handed on at once. TLS keeps a buffer as long as the longest piece.
+# What is handed on at once. TLS keeps a buffer as long as the longest piece: one record.
 PIECE_BYTES = 256 * 1024
-TLS_PIECE_BYTES = 32 * 1024
+TLS_PIECE_BYTES = 16 * 1024
 # How often the progress of a reader is looked at, while there is something to read.
 WATCH_SECONDS = 0.5
 # What a reader must take ...

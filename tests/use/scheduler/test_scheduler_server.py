@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
+from tests.serve.stalled import hold_unread
 from tests.support import TurnableClock
 
 from nodescope.base.settings import Settings
@@ -52,6 +53,17 @@ def ask(app: Gate, method: str, path: str, **options: Any) -> httpx.Response:
             return await client.request(method, path, **options)
 
     return asyncio.run(talk())
+
+
+def test_who_does_not_read_is_cut_off_before_the_next_answer_is_made() -> None:
+    gate = make_app()
+    assert isinstance(gate.app, ExtenderApp)
+    stalled = hold_unread(gate.app.connections)
+    assert ask(gate, "GET", "/healthz").status_code == 200
+    assert not stalled.is_aborted
+    asked = {"Pod": POD, "Nodes": None, "NodeNames": ["a", "b"]}
+    assert ask(gate, "POST", "/prioritize", json=asked).status_code == 200
+    assert stalled.is_aborted
 
 
 @pytest.mark.parametrize("path", ["/prioritize", "/scheduler/prioritize"])

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.serve.stalled import hold_unread
 from tests.use.viewer.asking import Asker
 
 from nodescope.use.viewer.export_data import PIECE_ROWS, Extract, stream_extract, write_extract
@@ -36,6 +37,13 @@ def test_an_export_is_streamed_and_writes_no_file(
     out = tmp_path / f"x.{form}"
     write_extract(view, extract, out)
     assert answer.content == out.read_bytes()
+
+
+@pytest.mark.parametrize("path", ["/api/containers", "/api/export?metric=cpu&format=csv"])
+def test_who_does_not_read_is_cut_off_before_the_next_answer_is_made(viewer: Asker, path: str) -> None:
+    stalled = hold_unread(viewer.viewer.connections)
+    assert viewer.get(path).status_code == 200
+    assert stalled.is_aborted
 
 
 def test_pieces_of_an_export_are_small(viewer: Asker) -> None:

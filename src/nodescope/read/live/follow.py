@@ -34,6 +34,8 @@ ANSWER_SECONDS = 20.0
 FRAMES_MOST = 300
 # Two minutes of 5,000 containers are some 400 MB; nothing of ours is larger.
 ANSWER_BYTES = 512 * 2**20
+# An agent sends a MiB at once: the whole ring of a large node is some hundred answers.
+ANSWERS_MOST = 200
 ALL = "all--1"
 
 
@@ -131,11 +133,18 @@ class AgentFeed:
     _entities: dict[str, tuple[Entity, ...]] = field(default_factory=dict)
 
     def poll(self) -> None:
+        """All that the agent has and we have not."""
+        for _ in range(ANSWERS_MOST):
+            if not self._poll_once():
+                return
+
+    def _poll_once(self) -> bool:
+        """Whether there is more already."""
         try:
-            body, self._cursor = self._fetch()
+            body, self._cursor, more = self._fetch()
         except HttpFailed as error:
             self.reason = f"the agent at {self.address} did not answer: {error.reason.lower()}"
-            return
+            return False
         decoder = Decoder()
         frames: list[Frame] = []
         try:
@@ -145,15 +154,16 @@ class AgentFeed:
             pass
         except (ArchiveRefused, KeyError, ValueError, TypeError, struct.error, RecursionError):
             self.reason = f"{self.address} is not an agent of ours, or newer than this viewer"
-            return
+            return False
         self.reason = ""
         run, node = str(decoder.hello.get("run", "")), str(decoder.hello.get("node", ""))
         if run not in self._streams:
             # Another run: the agent was started again; its log has the rest.
             self._streams = {run: FrameStream(node)}
         self._streams[run].add(self._same_sets(frame) for frame in frames)
+        return more and bool(frames)
 
-    def _fetch(self) -> tuple[bytes, str]:
+    def _fetch(self) -> tuple[bytes, str, bool]:
         if self._client is None:
             endpoint = parse_endpoint(self.address, self.tls)
             self._client = HttpClient(
@@ -161,7 +171,8 @@ class AgentFeed:
             )
         headers = {"Authorization": f"Bearer {self.token}"} if self.token else {}
         answer = self._client.read(f"/live?since={self._cursor}", headers)
-        return answer.body, answer.headers.get("Nodescope-Cursor") or ALL
+        cursor = answer.headers.get("Nodescope-Cursor") or ALL
+        return answer.body, cursor, answer.headers.get("Nodescope-More") == "true"
 
     def _same_sets(self, frame: Frame) -> Frame:
         """Every answer defines its sets anew; equal ones become one object again."""

@@ -20,8 +20,11 @@ from nodescope.base.clock import stopwatch_seconds
 from nodescope.base.errors import RequestRejected
 from nodescope.base.text import hint_nearest
 from nodescope.serve.body import HeldBytes, read_body
+from nodescope.serve.connections import Connections
+from nodescope.serve.gate import PROBES
 from nodescope.serve.json_response import make_error, make_json, make_refusal
 from nodescope.serve.prometheus_text import TEXT
+from nodescope.serve.turns import Turns, answer_in_turn
 from nodescope.use.scheduler.explain import describe_decision
 from nodescope.use.scheduler.extender import Extender
 from nodescope.use.scheduler.self_metrics import ExtenderCounters
@@ -34,6 +37,9 @@ BODIES_BYTES = 64 * 2**20
 BODIES_BYTES_EACH = 32 * 2**20
 # kube-scheduler sends at once, and waits five seconds for the answer unless it is told otherwise.
 BODY_SECONDS = 5.0
+# An answer is made in one go: turns are for those who wait because others do not read theirs.
+TURNS = 4
+WAIT_SECONDS = 5.0
 VERBS = ("filter", "prioritize")
 PATHS = ("/filter", "/prioritize", "/explain", "/metrics", "/healthz", "/readyz", "/")
 INDEX = """nodescope extender
@@ -54,21 +60,50 @@ class ExtenderApp:
     _readiness: Callable[[], str]
     """Empty when ready, else why not."""
     _render_metrics: Callable[[], str]
+    connections: Connections = field(default_factory=Connections)
+    """Of the server in front."""
     _bodies: HeldBytes = field(default_factory=lambda: HeldBytes(BODIES_BYTES, BODIES_BYTES_EACH))
+    _turns: Turns = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._turns = Turns(TURNS, self.connections, WAIT_SECONDS)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http":
-            answer = await self._answer(scope, receive)
-            await answer(scope, receive, send)
+        if scope["type"] != "http":
+            return
+        if scope["path"] in PROBES:
+            await self._answer_path(scope["path"], scope)(scope, receive, send)
+            return
+        try:
+            body = await self._read(scope, receive)
+        except RequestRejected as error:
+            await make_refusal(error)(scope, receive, send)
+            return
 
-    async def _answer(self, scope: Scope, receive: Receive) -> Response:
+        async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+            await self._answer(scope, body)(scope, receive, send)
+
+        # Behind the reading of the body: a slow sender holds no turn.
+        await answer_in_turn(self._turns, answer, scope, receive, send)
+
+    async def _read(self, scope: Scope, receive: Receive) -> bytes:
+        verb = scope["path"].rpartition("/")[2]
+        if verb not in VERBS or scope["method"] != "POST":
+            return b""
+        try:
+            return await read_body(scope, receive, BODY_BYTES, BODY_SECONDS, self._bodies)
+        except RequestRejected:
+            self._counters.requests[verb, "refused"] += 1
+            raise
+
+    def _answer(self, scope: Scope, body: bytes) -> Response:
         path, method = scope["path"], scope["method"]
         # kube-scheduler's urlPrefix may have a path of its own.
         verb = path.rpartition("/")[2]
         if verb in VERBS:
             if method != "POST":
                 return refuse_method(f"{method} is not accepted; accepted: POST", "POST")
-            return await self._answer_verb(verb, scope, receive)
+            return self._answer_verb(verb, body)
         if method not in ("GET", "HEAD"):
             return refuse_method(f"{method[:20]} is not accepted; accepted: GET", "GET, HEAD")
         return self._answer_path(path, scope)
@@ -110,9 +145,8 @@ class ExtenderApp:
             return make_error(404, "not found", detail, hint)
         return make_json(describe_decision(decision))
 
-    async def _answer_verb(self, verb: str, scope: Scope, receive: Receive) -> Response:
+    def _answer_verb(self, verb: str, body: bytes) -> Response:
         try:
-            body = await read_body(scope, receive, BODY_BYTES, BODY_SECONDS, self._bodies)
             started = stopwatch_seconds()
             answer = self._decide(verb, body)
             self._counters.seconds[verb].observe(stopwatch_seconds() - started)

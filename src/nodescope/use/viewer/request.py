@@ -6,7 +6,6 @@ this folder in a worker thread, and wrap what it returns. What can be said
 without work (the answer is unchanged) is said before any is done.
 """
 
-import asyncio
 import hashlib
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -20,6 +19,8 @@ from starlette.responses import Response
 
 from nodescope import __version__
 from nodescope.base.time_range import TimeRange
+from nodescope.serve.connections import Connections
+from nodescope.serve.turns import RequesterLeft, TurnMissed, Turns
 from nodescope.use.answers.containers import Life
 from nodescope.use.answers.refusal import too_much
 from nodescope.use.answers.snapshots import NodeFolders, View
@@ -32,7 +33,7 @@ from nodescope.use.viewer.question import choose_lives, choose_nodes, parse_span
 
 # Answers being made at once: DuckDB uses all cores for one as well.
 WORKERS = 4
-# Answer 503 after waiting this long for a worker.
+# Answer 503 after waiting this long for a turn.
 WAIT_SECONDS = 30.0
 
 Moment = Annotated[str, Query(max_length=64, description="ISO 8601, epoch seconds, -15m, or now")]
@@ -65,7 +66,12 @@ class Viewer:
     """By node: the newest file when it was read, and bytes."""
     listeners: int = 0
     stopping: bool = False
-    workers: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(WORKERS))
+    connections: Connections = field(default_factory=Connections)
+    """Of the server in front: no answer is made while too much of others is not read."""
+    turns: Turns = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.turns = Turns(WORKERS, self.connections, WAIT_SECONDS)
 
     def view(self, node: str = "") -> View:
         """The node of that name, or all."""
@@ -123,22 +129,22 @@ class ViewerRequest:
 
 
 async def work(viewer: Viewer, answer: Callable[[], Response], caller: Connection | None = None) -> Response:
-    """In a thread, a few at a time; not for somebody who has left meanwhile."""
+    """In a thread, a few at a time by turns of addresses; not for somebody who has left meanwhile."""
     try:
-        async with asyncio.timeout(WAIT_SECONDS):
-            await viewer.workers.acquire()
-    except TimeoutError:
-        return make_error(503, "busy", "other answers are being made", "try again in some seconds")
-    try:
-        if caller is None:
-            return await run_in_threadpool(answer)
-        async with caller.watched():
-            caller.check()
-            return await run_in_threadpool(answer)
-    except CallerLeft:
+        async with viewer.turns.take():
+            return await run_watched(answer, caller)
+    except TurnMissed as error:
+        return make_error(error.status, error.title, str(error), error.hint)
+    except (CallerLeft, RequesterLeft):
         return Response(status_code=LEFT_STATUS)
-    finally:
-        viewer.workers.release()
+
+
+async def run_watched(answer: Callable[[], Response], caller: Connection | None) -> Response:
+    if caller is None:
+        return await run_in_threadpool(answer)
+    async with caller.watched():
+        caller.check()
+        return await run_in_threadpool(answer)
 
 
 async def answer(

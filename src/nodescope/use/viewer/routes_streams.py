@@ -1,7 +1,7 @@
 """What is sent piece by piece: an export as a file, the live tail as events."""
 
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query
@@ -9,6 +9,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
+from nodescope.serve.turns import TurnMissed
 from nodescope.use.answers.containers import Life
 from nodescope.use.answers.metrics import resolve
 from nodescope.use.answers.refusal import bad_request, too_much
@@ -140,11 +141,15 @@ def send_extract(viewer: Viewer, question: ViewerRequest, extract: Extract, form
 
 
 async def send_pieces(viewer: Viewer, first: bytes, pieces: Iterator[bytes]) -> AsyncIterator[bytes]:
-    """A worker for each piece: who reads slowly holds none."""
+    """A turn for each piece: who reads slowly holds none."""
     yield first
-    while True:
-        async with viewer.workers:
-            piece = await run_in_threadpool(next, pieces, None)
-        if piece is None:
-            return
+    while piece := await make_piece(viewer, pieces):
         yield piece
+
+
+async def make_piece(viewer: Viewer, pieces: Iterator[bytes]) -> bytes | None:
+    """The next one, however long others come first: what is sent already cannot become a 503."""
+    while True:
+        with suppress(TurnMissed):
+            async with viewer.turns.take():
+                return await run_in_threadpool(next, pieces, None)

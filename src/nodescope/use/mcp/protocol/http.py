@@ -19,9 +19,11 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from nodescope import __version__
 from nodescope.base.text import clean_text
+from nodescope.serve.connections import Connections
 from nodescope.serve.gate import PROBES, Admits, Gate
 from nodescope.serve.json_response import make_error, make_json
 from nodescope.serve.probes import LoopPulse
+from nodescope.serve.turns import Turns, answer_in_turn
 from nodescope.use.mcp.nodes.fleet import Fleet
 from nodescope.use.mcp.protocol.errors import ToolMisused
 from nodescope.use.mcp.protocol.message import MESSAGE_BYTES
@@ -31,6 +33,9 @@ PATHS = PROBES | {"/mcp"}
 # A probe comes every few seconds, often from several sides.
 READY_NS = 2_000_000_000
 READY_SECONDS = 2.0
+# Calls being answered at once, by turns of the addresses that ask; each asks up to sixteen nodes.
+CALLS_MOST = 16
+WAIT_SECONDS = 30.0
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 
 
@@ -81,7 +86,11 @@ class Readiness:
 
 
 def build_app(
-    server: Server[Any], readiness: Readiness, hosts: Sequence[str], admits: Admits | None
+    server: Server[Any],
+    readiness: Readiness,
+    hosts: Sequence[str],
+    admits: Admits | None,
+    connections: Connections | None = None,
 ) -> ASGIApp:
     """The whole application; `server.session_manager.run()` must be entered around serving it."""
 
@@ -99,8 +108,17 @@ def build_app(
         transport_security=build_security(hosts),
         custom_starlette_routes=[Route(path, ready if path == "/readyz" else health) for path in PROBES],
     )
+    turns = Turns(CALLS_MOST, connections or Connections(), WAIT_SECONDS)
+
+    async def take_turn(scope: Scope, receive: Receive, send: Send) -> None:
+        """Behind the reading of the body: a slow sender holds no turn, nor does a stream that stays open."""
+        if scope["type"] == "http" and scope["method"] == "POST":
+            await answer_in_turn(turns, app, scope, receive, send)
+        else:
+            await app(scope, receive, send)
+
     # Origins are checked by the SDK, which knows those that may call from a browser.
-    gate = Gate(RequestBody(app), admits, same_origin=False)
+    gate = Gate(RequestBody(take_turn), admits, same_origin=False)
 
     async def refuse_unknown(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or scope["path"] in PATHS:

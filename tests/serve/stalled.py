@@ -1,0 +1,28 @@
+"""A connection whose answer is not read: what a server holds for it, and whether it was cut off."""
+
+from nodescope.serve.connections import UNREAD_BYTES, Connections
+
+
+class Reader:
+    """As a server sees it."""
+
+    def __init__(self, address: str, unread_bytes: int, stalled_seconds: float) -> None:
+        self.address = address
+        self.unread_bytes = unread_bytes
+        self.stalled_seconds = stalled_seconds
+        self.in_handshake = False
+        self.is_aborted = False
+
+    def rank(self) -> tuple[int, float] | None:
+        return None
+
+    def abort(self) -> None:
+        self.is_aborted = True
+
+
+def hold_unread(connections: Connections) -> Reader:
+    """More than all answers may take, by one that has read nothing for a minute."""
+    reader = Reader("hostile", UNREAD_BYTES + 1, 60)
+    connections.served.enter(reader, reader.address)
+    connections.writing.add(reader)
+    return reader
