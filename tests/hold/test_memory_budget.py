@@ -7,7 +7,7 @@ import pytest
 
 from nodescope.base.frame import Frame
 from nodescope.hold.allocator import build_trim, settle_allocator
-from nodescope.hold.memory_budget import CHECK_TICKS, CONTAINERS_LEAST, RING_LEAST, MemoryBudget
+from nodescope.hold.memory_budget import CHECK_TICKS, CONTAINERS_LEAST, FREED_BYTES, RING_LEAST, MemoryBudget
 from nodescope.hold.ring import Ring
 from nodescope.publish.self_metrics import read_resident_bytes
 
@@ -64,6 +64,19 @@ def test_what_the_allocator_keeps_is_given_back_before_anything_else() -> None:
     assert process.given_back == 1
     assert not budget.status().is_ring_shortened
     assert budget.status().resident_bytes == 164 * MIB
+
+
+def test_what_the_ring_has_lost_goes_back_at_the_next_look() -> None:
+    process = Process()
+    process.ring.filled_bytes = 64 * MIB
+    budget = process.budget(1000 * MIB)
+    budget.check()
+    process.ring.filled_bytes -= FREED_BYTES - 1
+    budget.check()
+    assert process.given_back == 0
+    process.ring.filled_bytes -= FREED_BYTES
+    budget.check()
+    assert process.given_back == 1
 
 
 def test_a_young_ring_gives_way_before_a_container_does() -> None:

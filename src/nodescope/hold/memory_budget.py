@@ -29,6 +29,8 @@ CONTAINERS_LEAST = 50
 COMFORT_RATIO = 0.75
 # Freed memory goes back to the kernel at least so often, in looks: malloc_trim takes some ms.
 TRIM_CHECKS = 6
+# At once when the ring has lost so much.
+FREED_BYTES = 4 * 2**20
 
 
 @dataclass(slots=True)
@@ -47,6 +49,8 @@ class MemoryBudget:
     resident_bytes: float = 0.0
     containers_most: int | None = None
     checks: int = 0
+    used_bytes: int = 0
+    """Of the ring, at the last look."""
 
     def __post_init__(self) -> None:
         self.ring_bytes = self.ring.ring_bytes
@@ -58,7 +62,9 @@ class MemoryBudget:
     def check(self) -> None:
         self.checks += 1
         self.resident_bytes = self.read_resident()
-        if self.resident_bytes > self.budget_bytes or self.checks % TRIM_CHECKS == 0:
+        before, self.used_bytes = self.used_bytes, self.ring.used_bytes
+        is_due = self.checks % TRIM_CHECKS == 0 or before - self.used_bytes >= FREED_BYTES
+        if is_due or self.resident_bytes > self.budget_bytes:
             self.give_back()
             self.resident_bytes = self.read_resident()
         excess_bytes = self.resident_bytes - self.budget_bytes

@@ -24,6 +24,11 @@ BLOCK_BYTES = 200
 ENDING_SCOPES = frozenset({"container", "service"})
 # The slowest source answers within a minute of having looked.
 ENDED_SECONDS = 120
+# A table that lost most of its rows is kept for so long at its former size:
+# longer than the windows that schedulers ask for.
+SHRUNK_SECONDS = 30
+# Fewer rows than this are not worth a shorter window.
+SHRUNK_ROWS = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +143,21 @@ class Ring:
         for track in self._tracks.values():
             while len(track.moments) > 1 and track.moments[0].mono_ns < oldest_ns:
                 self._drop_oldest(track)
+            self._expire_shrunk(track, now_mono_ns)
             self._expire_cut(track, now_mono_ns)
+
+    def _expire_shrunk(self, track: RingTrack, now_mono_ns: int) -> None:
+        """Of thousands of containers that are gone, memory is free within a minute, not after all of the ring."""
+        oldest_ns = now_mono_ns - SHRUNK_SECONDS * 10**9
+        large = max(SHRUNK_ROWS, 2 * len(track.newest_entities))
+        while (
+            len(track.moments) > 1
+            and track.moments[0].mono_ns < oldest_ns
+            and len(track.moments[0].block.entities) > large
+        ):
+            self._drop_oldest(track)
+            # What follows is small, and stays for its time.
+            track.cut_mono_ns, track.cut_span_ns = now_mono_ns, round(self.ring_seconds * 1e9)
 
     def _expire_cut(self, track: RingTrack, now_mono_ns: int) -> None:
         """5,000 containers that are gone are given back as soon as they would have left had they stayed."""
