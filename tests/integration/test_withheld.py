@@ -9,6 +9,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+from tests.cgroups import Cgroups
 from tests.integration.agents import free_port, wait_for
 
 from nodescope.keep.demo.archive import write_node
@@ -67,6 +68,38 @@ def test_one_line_names_what_may_not_be_read(
     assert len(lines) == 1, done.stderr
     assert str(foreign) in lines[0]
     assert "ermission denied" in lines[0]
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("setpriv"), reason="needs root and setpriv")
+def test_an_agent_without_rights_names_the_cgroups_that_it_may_not_look_into(tmp_path: Path) -> None:
+    """Containers that cannot be seen are not none: /status names the folder, /metrics counts it."""
+    address = f"127.0.0.1:{free_port()}"
+    words = ["agent", "--no-archive", "--no-kubernetes", "--listen", address]
+    rights = ["--reuid", str(NOBODY), "--regid", str(NOBODY), "--clear-groups", "--bounding-set", "-all"]
+    with Cgroups() as cgroups, (tmp_path / "log").open("wb") as log:
+        cgroups.container()
+        agent = subprocess.Popen(
+            ["setpriv", *rights, "--inh-caps", "-all", sys.executable, "-m", "nodescope", *words],
+            stdout=log,
+            stderr=log,
+        )
+
+        def closed() -> dict[str, str]:
+            try:
+                found = httpx.get(f"http://{address}/status", timeout=5).json()["containers"]["cut"]
+            except httpx.TransportError:
+                return {}
+            return {path: why for path, why in found.items() if path.startswith("/kubepods")}
+
+        try:
+            found = wait_for(closed, "folders that may not be listed", 60)
+            assert all("permission denied" in why for why in found.values())
+            text = httpx.get(f"http://{address}/metrics", timeout=20).text
+            (line,) = [line for line in text.splitlines() if line.startswith("nodescope_cgroups_cut ")]
+            assert int(line.split()[1]) >= 1
+        finally:
+            agent.terminate()
+            agent.wait(60)
 
 
 def test_an_agent_samples_on_and_says_why_nothing_is_kept(foreign: Path) -> None:

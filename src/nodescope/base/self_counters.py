@@ -37,7 +37,7 @@ class ContainerCounters:
     refused_now: dict[str, str] = field(default_factory=dict)
     """Those that are there now: path -> sentence."""
     cut_now: dict[str, str] = field(default_factory=dict)
-    """Who nests more cgroups than are looked into: path -> sentence."""
+    """Who nests more cgroups than are looked into, and what may not be listed: path -> sentence."""
     unmeasured: Counter[str] = field(default_factory=Counter)
     """Containers that came and went between two ticks: with a last look, or without any."""
     overflows: int = 0

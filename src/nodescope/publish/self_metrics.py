@@ -156,7 +156,7 @@ class SelfMetrics:
         refused = {claim: found.refused[claim] for claim in ("container", "pod", "ended")}
         sentence = "Cgroups refused because they claim another's container, pod or the id of an ended one."
         yield build_labelled("nodescope_cgroups_refused_total", sentence, "claim", refused)
-        sentence = "Containers, units and users that nest more cgroups than are looked into."
+        sentence = "Cgroups below which not all is looked into: too many, too deep, or not permitted."
         yield build_single("nodescope_cgroups_cut", sentence, len(found.cut_now))
         sentence = "Times that the kernel's queue of news about cgroups was full."
         yield build_single("nodescope_cgroup_queue_overflows_total", sentence, found.overflows)

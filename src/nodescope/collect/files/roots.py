@@ -85,6 +85,11 @@ class NodeRoot:
         except OSError:
             return
 
+    def may_list(self, path: str) -> bool:
+        """False where a folder is there and its permissions keep us out."""
+        full = self.full(path)
+        return os.access(full, os.R_OK | os.X_OK, effective_ids=True) or not os.path.lexists(full)
+
     def count_folders(self, path: str) -> int | None:
         """
         How many folders a folder holds, by its number of links; None where that does not tell.

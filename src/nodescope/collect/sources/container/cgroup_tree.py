@@ -61,6 +61,8 @@ class Tree:
     """How many those are, by tenant."""
     cut: set[str] = field(default_factory=set)
     """Folders of which not all that is below them is looked at."""
+    closed: set[str] = field(default_factory=set)
+    """Folders that may not be listed: what is below them is not known."""
     owner: int | None = None
     """Whom the top of the hierarchy belongs to."""
     most: int = TENANTS_FOLDERS
@@ -74,6 +76,7 @@ class Tree:
             self.containers.discard(gone)
             self.services.discard(gone)
             self.cut.discard(gone)
+            self.closed.discard(gone)
             tenant = self.tenants.pop(gone, "")
             if tenant:
                 self._uncount(tenant)
@@ -142,6 +145,8 @@ def _list(root: NodeRoot, hierarchy: Hierarchy, tree: Tree, path: str, known: se
     most = max(0, tree.room(tenant)) + len(known) if tenant else None
     found = list(root.folders(hierarchy.full(path), None if most is None else most + 1))
     tree.cut.discard(path)
+    is_closed = not found and not root.may_list(hierarchy.full(path))
+    (tree.closed.add if is_closed else tree.closed.discard)(path)
     if most is not None and len(found) > most:
         tree.cut.add(path)
         del found[most:]

@@ -336,6 +336,10 @@ class Discovery:
         """Containers, units and users that nest more than is looked into."""
         return {path for tree in self.trees.values() if tree.cut for path in tree.cut_tenants()}
 
+    def closed(self) -> set[str]:
+        """Folders that may not be listed."""
+        return {path for tree in self.trees.values() for path in tree.closed}
+
     def take_short(self, met: Iterable[str]) -> list[Birth]:
         """Containers that came and went since the last tick, but for those that a tick has met."""
         return self.births.take(met, self._is_there) if self.births.is_pending else []

@@ -57,6 +57,7 @@ NOT_LOOKED_INTO = (
     f"has more than {TENANT_FOLDERS} cgroups below it, or deeper ones than {DEPTH}, "
     f"or all such have more than {TENANTS_FOLDERS}: not all are looked into"
 )
+CLOSED = "may not be listed (permission denied): run as root, or with CAP_DAC_READ_SEARCH"
 # In /status.
 CUT_SHOWN = 20
 
@@ -159,8 +160,9 @@ class ContainerSource:
         return self._apply(wanted, ended, tick), ended
 
     def _note_cut(self) -> None:
-        """Who nests more cgroups than are looked into, for /status."""
+        """Who nests more cgroups than are looked into, and what may not be looked into, for /status."""
         cut = {f"/{path}": NOT_LOOKED_INTO for path in self._discovery.cut()}
+        cut.update({f"/{path}": CLOSED for path in self._discovery.closed()})
         cut.update(dict.fromkeys(self._pids.cut_paths(), TOO_NESTED))
         if cut or self._counters.cut_now:
             self._counters.cut_now = {clean_text(path, 1024): cut[path] for path in sorted(cut)[:CUT_SHOWN]}
