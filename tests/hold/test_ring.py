@@ -13,7 +13,7 @@ from nodescope.base.block import Block, Table
 from nodescope.base.entity import Entity
 from nodescope.base.frame import Frame, Outcome
 from nodescope.base.metric import Metric
-from nodescope.hold.ring import BLOCK_BYTES, ENTITY_BYTES, SHRUNK_ROWS, Moment, Ring
+from nodescope.hold.ring import BLOCK_BYTES, ENTITY_BYTES, SHRUNK_BYTES, Moment, Ring
 
 SECOND = 10**9
 METRICS = (Metric("m", "gauge", "A number."), Metric("n", "counter", "A count."))
@@ -191,9 +191,10 @@ def test_what_bytes_have_shortened_is_not_kept_for_longer_once_there_is_room() -
 def test_a_table_that_lost_most_of_its_rows_gives_them_back_before_the_ring_is_through() -> None:
     """The accepted window says so; a table that lost a few of them stays whole."""
     ring = Ring(100.0, 10**9, 1.0)
-    many = tuple(Entity("container", (str(number),)) for number in range(SHRUNK_ROWS + 10))
+    many = tuple(Entity("container", (str(number),)) for number in range(SHRUNK_BYTES // ENTITY_BYTES + 1))
     for number in range(100):
-        entities = many if number < 50 else many[:5]
+        # Few, many, and few again.
+        entities = many if 10 <= number < 50 else many[:5]
         rest = many if number < 50 else many[10:]
         at_ns = number * SECOND
         blocks = (make_block(TABLES[1], entities, at_ns), make_block(TABLES[0], rest, at_ns))

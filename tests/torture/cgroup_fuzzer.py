@@ -80,7 +80,7 @@ def tenants(cgroups: Cgroups, victims: list[Group]) -> Iterator[list[Tenant]]:
         yield [user, contained]
 
 
-def run(scale: float = 1.0, seconds: float = 900.0) -> list[TortureRow]:
+def run(scale: float = 1.0, seconds: float = 3600.0) -> list[TortureRow]:
     """The whole trial, within a number of operations and of seconds."""
     operations, depth = max(200, int(OPERATIONS * scale)), max(1500, int(DEPTH * scale))
     deadline = time.monotonic() + seconds

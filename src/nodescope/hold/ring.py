@@ -27,8 +27,8 @@ ENDED_SECONDS = 120
 # A table that lost most of its rows is kept for so long at its former size:
 # longer than the windows that schedulers ask for.
 SHRUNK_SECONDS = 30
-# Fewer rows than this are not worth a shorter window.
-SHRUNK_ROWS = 500
+# Less than this is not worth a shorter window.
+SHRUNK_BYTES = 2**20
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,14 +148,14 @@ class Ring:
 
     def _expire_shrunk(self, track: RingTrack, now_mono_ns: int) -> None:
         """Of thousands of containers that are gone, memory is free within a minute, not after all of the ring."""
+        newest = track.moments[-1].block
+        if track.used_bytes < SHRUNK_BYTES + 2 * len(track.moments) * newest.values.nbytes:
+            return
         oldest_ns = now_mono_ns - SHRUNK_SECONDS * 10**9
-        large = max(SHRUNK_ROWS, 2 * len(track.newest_entities))
-        while (
-            len(track.moments) > 1
-            and track.moments[0].mono_ns < oldest_ns
-            and len(track.moments[0].block.entities) > large
-        ):
+        old = [len(moment.block.entities) for moment in track.moments if moment.mono_ns < oldest_ns]
+        while old and max(old) > 2 * len(newest.entities):
             self._drop_oldest(track)
+            del old[0]
             # What follows is small, and stays for its time.
             track.cut_mono_ns, track.cut_span_ns = now_mono_ns, round(self.ring_seconds * 1e9)
 
