@@ -27,6 +27,8 @@ ENDED_SECONDS = 120
 # A table that lost most of its rows is kept for so long at its former size:
 # longer than the windows that schedulers ask for.
 SHRUNK_SECONDS = 30
+# It is looked for every so many ticks.
+SHRUNK_TICKS = 5
 # Less than this is not worth a shorter window.
 SHRUNK_BYTES = 2**20
 
@@ -87,6 +89,9 @@ class Ring:
             self._headers.append((bare, len(frame.blocks)))
             self._expire(frame.mono_ns)
             self._shrink(frame.mono_ns)
+            if frame.sequence % SHRUNK_TICKS == 0:
+                for track in self._tracks.values():
+                    self._expire_shrunk(track, frame.mono_ns)
 
     def _append(self, moment: Moment) -> None:
         table = moment.block.table
@@ -143,7 +148,6 @@ class Ring:
         for track in self._tracks.values():
             while len(track.moments) > 1 and track.moments[0].mono_ns < oldest_ns:
                 self._drop_oldest(track)
-            self._expire_shrunk(track, now_mono_ns)
             self._expire_cut(track, now_mono_ns)
 
     def _expire_shrunk(self, track: RingTrack, now_mono_ns: int) -> None:

@@ -1,5 +1,6 @@
 """Two cgroups that say they are the same container: one is believed, the other is refused and named."""
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -15,8 +16,12 @@ from tests.collect.sources.test_container import (
     write_container,
 )
 
+from nodescope.base.self_counters import ContainerCounters
 from nodescope.base.settings import Settings
+from nodescope.collect.files.roots import NodeRoot
 from nodescope.collect.run.source import Context
+from nodescope.collect.sources.container.cgroup_tree import Hierarchy
+from nodescope.collect.sources.container.claims import Claims
 from nodescope.collect.sources.container.kubelet_root import find_kubelet_root, name_roots
 from nodescope.collect.sources.container.source import ContainerSource
 
@@ -215,3 +220,26 @@ def test_a_root_may_be_set(node: Node) -> None:
     list(source.refresh(at(0)))
     assert context.live_containers.members[0].entity.attribute("pod") == "web-0"
     source.close()
+
+
+class VanishingRoot(NodeRoot):
+    """A pod that is removed while its container is judged."""
+
+    def owner(self, path: str) -> int | None:
+        if path.endswith(VANISHING):
+            shutil.rmtree(self.full(path), ignore_errors=True)
+        return super().owner(path)
+
+
+VANISHING = "pod00000000-0000-0000-0000-000000000001"
+
+
+def test_a_container_that_ends_while_it_is_judged_is_not_refused(tmp_path: Path) -> None:
+    """Folders that are gone have no owner: it looked like one below another user's folder."""
+    path = f"kubepods/{VANISHING}/{'a' * 64}"
+    (tmp_path / "cgroup" / path).mkdir(parents=True)
+    counters = ContainerCounters()
+    hierarchies = {"v2": Hierarchy("v2", "cgroup")}
+    claims = Claims(VanishingRoot(tmp_path), hierarchies, counters, lambda: 0)
+    assert claims.admit({path: frozenset({"v2"})}, set()) == {}
+    assert not counters.refused

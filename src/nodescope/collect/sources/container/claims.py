@@ -107,6 +107,9 @@ class Claims:
         if before and before.inode == inode and before.found_in == names:
             return before
         stands = {name: self._stand(self.hierarchies[name], path) for name in names}
+        if self.root.inode(self._folder(path, names)) != inode:
+            # It ended meanwhile, and its pod with it: folders that are gone have no owner.
+            return None
         best = min(stands.values())
         kept = frozenset(name for name, standing in stands.items() if standing == best)
         kept = names if kept == names else kept

@@ -338,7 +338,7 @@ class Discovery:
 
     def closed(self) -> set[str]:
         """Folders that may not be listed."""
-        return {path for tree in self.trees.values() for path in tree.closed}
+        return {path for tree in self.trees.values() if tree.closed for path in tree.closed}
 
     def take_short(self, met: Iterable[str]) -> list[Birth]:
         """Containers that came and went since the last tick, but for those that a tick has met."""
