@@ -7,7 +7,7 @@ The table has what is wanted, what was measured, and whether that is met. Its se
 from bench/judge, by seeds that are chosen at run time unless given, and printed. A folder
 is laid out as TCPD (annotations.json, series/) or as NAB (windows.json and CSV files
 below); those under NODESCOPE_SAMPLES are taken when none is given. One default setting for
-all series. --tuned scores the sets that the studies were tuned on, --fit fits confidence anew.
+all series. --tuned scores the sets that the studies were tuned on.
 """
 
 import argparse
@@ -19,6 +19,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
+from bench import change_sets
 from bench import studies_sets as sets
 from bench.judge.runner import SECTIONS, progress_bar, run
 from bench.judge.score import labelled
@@ -26,6 +27,7 @@ from bench.judge.table import render
 from bench.studies_baselines import BASELINES
 from bench.studies_scores import Labelled, covering, f1, read_labelled
 from numpy.typing import NDArray
+from tools import eval_changes
 
 from nodescope.use.studies import STUDIES, Series, StudyAnswer, anomaly, correlation
 from nodescope.use.studies.csv_series import read_series
@@ -50,9 +52,6 @@ PUBLISHED_32 = {
 
 def main() -> int:
     arguments = parser().parse_args()
-    if arguments.fit:
-        print_fit()
-        return 0
     seeds = read_seeds(arguments.seeds)
     folders = labelled_folders(arguments.folders)
     if arguments.tuned:
@@ -83,7 +82,6 @@ def parser() -> argparse.ArgumentParser:
     )
     made.add_argument("--json", action="store_true", help="the rows as JSON instead of the table")
     made.add_argument("--tuned", action="store_true", help="score the sets the studies were tuned on instead")
-    made.add_argument("--fit", action="store_true", help="fit the change point confidence anew, print it")
     return made
 
 
@@ -253,42 +251,10 @@ def print_false_changes(random: np.random.Generator, size: int) -> None:
         print(f"  {name:28} {ours:6.2f} {plain:8.1f}")
 
 
-def calibration_pairs(
-    random: np.random.Generator, size: int
-) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-    """Gain, memory, confidence and whether real, of every finding on so many generated series."""
-    names = list(sets.BACKGROUNDS)
-    rows = []
-    for place in range(size):
-        case = sets.change_case(random, names[place % len(names)])
-        for finding in ask("changepoint", case.values).findings:
-            index = round((finding.at or START_AT) - START_AT)
-            real = sets.is_near(index, case.changes, len(case.values))
-            gain, memory = finding.evidence["gain_nats"], finding.evidence["noise_memory"]
-            rows.append((gain, memory, finding.confidence, real))
-    table = np.array(rows, dtype=np.float64)
-    return table[:, 0], table[:, 1], table[:, 2], table[:, 3]
-
-
 def print_calibration(random: np.random.Generator, size: int) -> None:
-    _, _, confidence, real = calibration_pairs(random, size)
-    print(f"\nChange point confidence: share of findings that are real ({len(real)} findings)")
-    for low in np.arange(0.0, 1.0, 0.1):
-        inside = (confidence >= low) & (confidence < low + 0.1)
-        if inside.any():
-            print(f"  {low:.1f} to {low + 0.1:.1f}   {real[inside].mean():.2f}   ({int(inside.sum())})")
-
-
-def print_fit() -> None:
-    """Newton's method for the logistic curve of confidence.py, on its own seed and size."""
-    gain, memory, _, real = calibration_pairs(np.random.default_rng(11), 1500)
-    columns = np.stack([np.ones(len(gain)), np.log(gain), memory], axis=1)
-    weights = np.zeros(3)
-    for _ in range(60):
-        chance = 1 / (1 + np.exp(-columns @ weights))
-        curvature = (columns * (chance * (1 - chance))[:, None]).T @ columns
-        weights += np.linalg.solve(curvature, columns.T @ (real - chance))
-    print("OFFSET = {:.2f}\nPER_LOG_GAIN = {:.2f}\nPER_MEMORY = {:.2f}".format(*weights))
+    """The share of findings that are real, on the families of bench/change_sets.py."""
+    for family, classes in change_sets.FAMILIES.items():
+        eval_changes.print_calibration(random, family, max(1, size // 2 // len(classes)))
 
 
 def print_periods(random: np.random.Generator, size: int) -> None:

@@ -6,11 +6,17 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from bench import change_sets
 from bench import studies_sets as sets
 
 from nodescope.use.studies import Series, StudyAnswer, changepoint
 from nodescope.use.studies.maths.change_search import find_changes
+from nodescope.use.studies.maths.confidence import changepoint_confidence
+from nodescope.use.studies.maths.event_rate import find_rate_changes
+from nodescope.use.studies.maths.noise_rival import rival_gains, sine_transform, variances_of
 from nodescope.use.studies.maths.piecewise_fit import RunningSums, log_evidence, log_gamma
+from nodescope.use.studies.maths.recurrence import recurrences
+from nodescope.use.studies.series import FloatArray
 
 MakeSeries = Callable[..., Series]
 
@@ -113,24 +119,192 @@ def test_the_drop_of_a_sawtooth_is_from_its_peak_to_its_trough(series: MakeSerie
     assert [finding.before, finding.after] == pytest.approx([299, 0], abs=3)
 
 
-def test_a_finding_at_nine_tenths_is_real_nine_times_in_ten(series: MakeSeries) -> None:
-    """
-    On a seed nobody chose: |share real - mean confidence| <= 0.15, over all findings and over the sure ones.
+# The confidence that the guide advises to show.
+SHOWN = 0.5
 
-    The constants were fitted on seed 11 of the same set.
+
+def shown(answer: StudyAnswer) -> list[str]:
+    return [str(one.evidence["change"]) for one in answer.findings if one.confidence >= SHOWN]
+
+
+@pytest.mark.parametrize(
+    ("family", "name"),
+    [(family, name) for family, classes in change_sets.FAMILIES.items() for name in classes],
+)
+def test_what_repeats_and_what_wanders_is_hardly_shown(series: MakeSeries, family: str, name: str) -> None:
+    """
+    At most three findings at confidence 0.5 in four series of 1,200 samples without a change.
+
+    Measured 0 to 0.3 per 1,000 samples in each class; three of 4,800 samples are 0.6, so that chance
+    does not decide. Without the rivals it was 6 for cron jobs, 8 for bursts and 4 for Pareto's tails.
+    """
+    random = np.random.default_rng(31)
+    makes = change_sets.FAMILIES[family][name]
+    assert sum(len(shown(changepoint.study(series(makes(random, 1200))))) for _ in range(4)) <= 3
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "step 1 sd",
+        "step 4 sd, AR 0.9",
+        "step beside cron",
+        "slope +3 sd",
+        "noise x2",
+        "spikes begin",
+        "spikes end",
+        "cron stops",
+        "cron starts",
+        "cron 60 to 30 s",
+        "cron 30 to 60 s",
+    ],
+)
+def test_a_planted_change_is_shown(series: MakeSeries, name: str) -> None:
+    """In at least six of ten series; measured 0.8 to 1."""
+    random = np.random.default_rng(32)
+    hits = 0
+    for _ in range(10):
+        case = change_sets.TO_FIND[name](random, 1200)
+        sure = [one for one in changepoint.study(series(case.values)).findings if one.confidence >= SHOWN]
+        hits += any(case.is_real(round((one.at or 0) - 1_700_000_000)) for one in sure)
+    assert hits >= 6
+
+
+def test_confidence_is_the_share_that_is_real_on_generators_that_did_not_choose_it(
+    series: MakeSeries,
+) -> None:
+    """
+    On a seed nobody chose and the second family, whose classes had no part in the fit.
+
+    |share real - mean confidence| <= 0.15 over all findings and over those that are shown.
     """
     seed = secrets.randbelow(2**32)
     random = np.random.default_rng(seed)
     pairs = []
-    for background in list(sets.BACKGROUNDS) * 16:
-        case = sets.change_case(random, background)
-        for finding in changepoint.study(series(case.values)).findings:
-            index = round((finding.at or 0) - 1_700_000_000)
-            pairs.append((finding.confidence, sets.is_near(index, case.changes, len(case.values))))
+    for name in list(change_sets.SECOND) * 6:
+        case = change_sets.planted_case(random, "second", name)
+        pairs += [
+            (one.confidence, case.is_real(round((one.at or 0) - 1_700_000_000)))
+            for one in changepoint.study(series(case.values)).findings
+        ]
     confidence, real = np.array(pairs, dtype=float).T
-    for low in (0.0, 0.8):
+    for low in (0.0, SHOWN):
         kept = confidence >= low
         assert abs(real[kept].mean() - confidence[kept].mean()) <= 0.15, f"seed {seed}, from {low}"
+
+
+def test_confidence_rises_with_evidence_and_length_and_falls_with_recurrence() -> None:
+    """forall nats, moves, samples: monotone in each, and never outside 0 to 1."""
+    by_nats = [changepoint_confidence(nats, 0, 100) for nats in (-50, -2, 0, 3, 8, 500)]
+    by_moves = [changepoint_confidence(8, moves, 100) for moves in (0, 1, 2, 3, 8, 900)]
+    by_samples = [changepoint_confidence(8, 0, samples) for samples in (1, 5, 50, 300, 86_400)]
+    for rising in (by_nats, by_moves[::-1], by_samples):
+        assert rising == sorted(rising)
+        assert 0 < rising[0] < rising[-1] < 1
+    assert by_moves[3] < SHOWN < by_moves[1]
+
+
+def test_a_job_that_ran_before_is_no_change_to_who_knows_the_history(series: MakeSeries) -> None:
+    """One run of a job within the window is two changes; four before it in the history make it one more run."""
+    random = np.random.default_rng(33)
+    whole = change_sets.pulses(random, 3000, 500, 60, 8, 0)
+    start = 2500
+    window = series(whole[start:])
+    past = series(whole[:start])
+    history = Series(window.times_at[0] - np.arange(start, 0, -1.0), past.values, metric="load")
+    alone, informed = changepoint.study(window), changepoint.study(window, history)
+    assert len(shown(alone)) == 2
+    assert shown(informed) == []
+
+
+def test_a_history_long_ago_says_nothing(series: MakeSeries) -> None:
+    random = np.random.default_rng(34)
+    values = np.where(np.arange(400) < 200, 0.0, 5.0) + random.standard_normal(400)
+    window = series(values)
+    old = Series(window.times_at - 86_400, values[::-1].copy(), metric="load")
+    assert changepoint.study(window, old) == changepoint.study(window)
+
+
+def test_peaks_that_begin_are_told_with_their_pace(series: MakeSeries) -> None:
+    random = np.random.default_rng(35)
+    values = random.standard_normal(1200)
+    values[600::30] += 12
+    findings = [one for one in changepoint.study(series(values)).findings if one.confidence >= SHOWN]
+    (finding,) = findings
+    assert finding.evidence["change"] == "pattern"
+    assert finding.at == pytest.approx(1_700_000_600, abs=30)
+    assert finding.magnitude == pytest.approx(12, abs=2)
+    assert [finding.before, finding.after] == pytest.approx([0, 0], abs=0.3)
+    assert "began at" in finding.sentence
+    assert "about every 30 s" in finding.sentence
+
+
+def test_peaks_that_become_rarer_and_dips_that_stop_are_told_as_such(series: MakeSeries) -> None:
+    random = np.random.default_rng(36)
+    rarer = random.standard_normal(1800)
+    rarer[np.r_[5:900:20, 905:1800:60]] += 12
+    stopped = random.standard_normal(1200)
+    stopped[5:600:30] -= 12
+    rare, stop = (changepoint.study(series(values)).findings[0] for values in (rarer, stopped))
+    assert "peaks" in rare.sentence
+    assert "less frequent" in rare.sentence
+    assert "dips" in stop.sentence
+    assert "stopped at" in stop.sentence
+    assert stop.evidence["seconds_apart_after"] is None
+
+
+def test_one_pace_is_no_change_whatever_its_regularity() -> None:
+    random = np.random.default_rng(37)
+    regular = random.standard_normal(3600)
+    regular[7::60] += 12
+    irregular = random.standard_normal(3600) + 12 * (random.random(3600) < 0.02)
+    assert find_rate_changes(regular) == find_rate_changes(irregular) == []
+
+
+def test_figures_are_medians_of_samples_and_the_line_s_are_named_so(series: MakeSeries) -> None:
+    """A line through a decay ends below zero; no sample is there."""
+    random = np.random.default_rng(38)
+    index = np.arange(600)
+    decay = np.where(index < 300, 4 * np.exp(-index / 60), 9.0) + 0.02 * random.random(600)
+    change = min(
+        changepoint.study(series(decay)).findings, key=lambda one: abs((one.at or 0) - 1_700_000_300)
+    )
+    assert change.before is not None
+    assert change.before >= decay.min()
+    fitted = change.evidence["fitted_before"]
+    assert isinstance(fitted, float)
+    assert fitted != change.before
+
+
+def test_the_sine_transform_makes_a_walk_under_white_noise_independent() -> None:
+    """The covariance of its differences, transformed on both sides, is the row of variances and nothing beside."""
+    count, white = 12, 8.0
+    covariance = (1 + 2 * white) * np.eye(count) - white * (np.eye(count, k=1) + np.eye(count, k=-1))
+    turned = sine_transform(sine_transform(covariance).T)
+    differenced = 2 - 2 * np.cos(np.pi * np.arange(1, count + 1) / (count + 1))
+    assert turned == pytest.approx(np.diag(1 + white * differenced), abs=1e-12)
+    assert any(np.allclose(row, 1 + white * differenced) for row in variances_of(count))
+
+
+def walk(random: np.random.Generator, count: int) -> FloatArray:
+    return np.cumsum(random.standard_normal(count))
+
+
+def test_a_step_beats_a_walk_only_where_it_is_sharp() -> None:
+    """The same place in a walk with and without a step of twelve of its moves."""
+    random = np.random.default_rng(39)
+    plain = walk(random, 600)
+    stepped = plain + np.where(np.arange(600) < 300, 0.0, 12.0)
+    assert rival_gains(plain, [300])[0] < 6
+    assert rival_gains(stepped, [300])[0] > 20
+
+
+def test_moves_between_the_same_levels_are_counted_and_others_are_not() -> None:
+    levels = [0, 5, 0, 5, 0, 5, 0]
+    switching = np.repeat(np.array(levels, dtype=np.float64), 50)
+    stairs = np.repeat(np.arange(7.0) * 5, 50)
+    assert recurrences(switching, 100, 150, 200) == 5
+    assert recurrences(stairs, 100, 150, 200) == 0
 
 
 def test_the_logarithm_of_gamma_is_exact_enough() -> None:

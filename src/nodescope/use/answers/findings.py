@@ -1,7 +1,8 @@
 """Studies run on the series of a question, within a bounded amount of work."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 
 import numpy as np
 
@@ -19,7 +20,16 @@ from nodescope.use.answers.timeseries import (
     is_of_containers,
     read_measured,
 )
-from nodescope.use.studies import STUDIES, Finding, Series, StudyAnswer, correlation, run_study, trend
+from nodescope.use.studies import (
+    STUDIES,
+    Finding,
+    Series,
+    StudyAnswer,
+    changepoint,
+    correlation,
+    run_study,
+    trend,
+)
 from nodescope.use.studies.series import FloatArray
 
 ALL = "all"
@@ -31,6 +41,8 @@ STUDIES_MOST = 16
 # Points that one request studies: about ten seconds on one core.
 WORK_MOST = 1_500_000
 FEWEST_POINTS = 2000
+# A span of two hours and more has repeated what it repeats; a shorter one is shown what was before it.
+LONGEST_WITH_HISTORY_SECONDS, HISTORY_SPANS = 7200.0, 3
 # A trend over many hours is the same in minutes, which rollups have. Means of minutes lose the
 # crests of a heap, which decide when it is full: half a day's worth of seconds is read for them.
 LONG_TREND_SECONDS, TREND_BUCKET_SECONDS = 12.5 * 3600.0, 60.0
@@ -59,17 +71,22 @@ def run_studies(
     names = SINGLE if study == ALL else (study,)
     request = bound_request(view, study, metric, lives, span, scope, len(names))
     found = list(read_series(view, request))
-    return [answer for name in names for answer, _ in study_each(name, found, check)]
+    histories = read_histories(view, request) if changepoint.NAME in names else {}
+    return [answer for name in names for answer, _ in study_each(name, found, check, histories)]
 
 
 def study_each(
-    study: str, found: Sequence[tuple[str, Series]], check: Callable[[], None] = lambda: None
+    study: str,
+    found: Sequence[tuple[str, Series]],
+    check: Callable[[], None] = lambda: None,
+    histories: Mapping[str, Series] = MappingProxyType({}),
 ) -> Iterator[tuple[StudyAnswer, Series]]:
-    """The study's answer about each of the series, which come with their ids."""
+    """The study's answer about each of the series, which come with their ids; histories are by the same ids."""
     everything = [series for _, series in found]
     for its_id, series in found:
         check()
-        answer = add_power(look_at_newest(run_study(study, series, everything), series), series)
+        answer = run_study(study, series, everything, histories.get(its_id))
+        answer = add_power(look_at_newest(answer, series), series)
         yield replace(answer, series={**answer.series, "id": its_id}), series
 
 
@@ -100,6 +117,16 @@ def is_news(finding: Finding, before: FloatArray) -> bool:
         return False
     usual = float(np.subtract(*np.quantile(before, (0.95, 0.05))))
     return (finding.after or 0.0) > float(before.max()) + NEWS_SHARE * usual
+
+
+def read_histories(view: View, request: TimeseriesRequest) -> dict[str, Series]:
+    """Of a short span: three times as much before it, where what repeats can be seen."""
+    span = request.span
+    if span.seconds > LONGEST_WITH_HISTORY_SECONDS:
+        return {}
+    before = TimeRange(span.from_ms - HISTORY_SPANS * (span.to_ms - span.from_ms), span.from_ms - 1)
+    earlier = replace(request, span=before, max_points=HISTORY_SPANS * request.max_points, limits=False)
+    return {its_id: series for its_id, series in read_series(view, earlier) if len(series.values)}
 
 
 def bound_request(

@@ -200,7 +200,7 @@ def is_leak(finding: Finding) -> bool:
 def is_material(finding: Finding) -> bool:
     """A new level that somebody would notice."""
     before, after = finding.before, finding.after
-    if finding.evidence["change"] == "noise" or before is None or after is None:
+    if finding.evidence["change"] in ("noise", "pattern") or before is None or after is None:
         return False
     return bool(abs(after - before) >= CHANGE_SHARE * max(abs(before), abs(after)))
 

@@ -25,7 +25,7 @@ STUDIES: dict[str, Study] = {
     study.name: study
     for study in (
         Study("periodicity", "Does it repeat itself, how often, from when to when?", periodicity.study),
-        Study("changepoint", "When did its level, slope or noise change?", changepoint.study),
+        Study("changepoint", "When did its level, slope, noise or pattern change?", changepoint.study),
         Study("trend", "Does it rise or fall for good, and when does it reach its limit?", trend.study),
         Study("summary", "What are its figures, and how close is it to full?", summary.study),
         Study("anomaly", "Is its newest stretch unusual against its own history?", anomaly.study),
@@ -34,8 +34,16 @@ STUDIES: dict[str, Study] = {
 }
 
 
-def run_study(name: str, series: Series, everything: Sequence[Series]) -> StudyAnswer:
-    """The study's answer about one series; `correlation` compares it with the others of everything."""
+def run_study(
+    name: str, series: Series, everything: Sequence[Series], history: Series | None = None
+) -> StudyAnswer:
+    """
+    The study's answer about one series; `correlation` compares it with the others of everything.
+
+    history is the same series before; `changepoint` looks there for what repeats.
+    """
     if name == correlation.NAME:
         return correlation.study(series, [other for other in everything if other is not series])
+    if name == changepoint.NAME:
+        return changepoint.study(series, history)
     return STUDIES[name].run(series)

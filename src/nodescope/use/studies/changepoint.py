@@ -1,4 +1,9 @@
-"""When did this series change its level, its slope or its noise: from what to what, and how sure is that?"""
+"""
+When did this series change its level, its slope, its noise or its pattern: from what to what, and how sure is that?
+
+What repeats is no change: a period is taken out first, and moves that were made
+before, in the series itself or in its history, lower the confidence.
+"""
 
 from dataclasses import dataclass, replace
 
@@ -7,12 +12,14 @@ import numpy as np
 from nodescope.base.quantity import render_quantity, render_slope
 from nodescope.base.text import capitalise
 from nodescope.base.time_range import render_time
+from nodescope.use.studies.change_pattern import build_pattern
 from nodescope.use.studies.finding import Finding, StudyAnswer, found, not_enough
 from nodescope.use.studies.maths.change_search import SeriesChange, find_changes
 from nodescope.use.studies.maths.confidence import changepoint_confidence
+from nodescope.use.studies.maths.event_rate import RateChange, find_rate_changes
 from nodescope.use.studies.maths.piecewise_fit import SHORTEST_PIECE
 from nodescope.use.studies.maths.robust import robust_deviation, robust_slope
-from nodescope.use.studies.maths.stretch import Stretch, interpolated, split_stretches
+from nodescope.use.studies.maths.stretch import GAP_STEPS, Stretch, interpolated, split_stretches
 from nodescope.use.studies.series import FloatArray, Series
 
 NAME = "changepoint"
@@ -20,43 +27,90 @@ NAME = "changepoint"
 # Two of the shortest pieces and a little: with fewer samples no change can be seen.
 FEWEST_SAMPLES = 2 * SHORTEST_PIECE + 2
 
+# History of four times the series is enough to see what repeats within it.
+HISTORY_LENGTHS = 4
+
+# Noise that rises within this share of the series of where short peaks begin is
+# those peaks.
+SAME_PLACE_SHARE = 0.05
+
+# The level at a change is the median of so many samples next to it: a fitted
+# line may end below zero or above every sample, and more of a steep piece
+# are not at the change.
+AT_EDGE = 5
+
 # A slope is mentioned where it moves the value by more than twice the noise.
 LEAST_SLOPE = 2.0
-
-# The level at a change is the median of so many samples next to it, or of a hundredth of the piece:
-# a fitted line may end below zero or above every sample.
-FEWEST_AT_EDGE = 3
 
 
 @dataclass(frozen=True)
 class Side:
-    """One side of a change: level and slope of the whole piece, and (edge) its level at the change."""
+    """
+    One side of a change: level and slope of the whole piece, and (edge) its level at the change.
+
+    level and edge are medians of samples; fitted is the end of the piece's line at the change.
+    """
 
     level: float
     edge: float
+    fitted: float
     slope_per_second: float
     noise: float
     moves: bool
 
 
-def study(series: Series) -> StudyAnswer:
-    """Every change within a stretch; none is looked for across a gap or a restart."""
+def study(series: Series, history: Series | None = None) -> StudyAnswer:
+    """
+    Every change within a stretch; none is looked for across a gap or a restart.
+
+    history is the same series before, if the caller has it: what repeats there
+    is no change here.
+    """
     stretches = [stretch for stretch in split_stretches(series) if stretch.present >= FEWEST_SAMPLES]
     if not stretches:
         return not_enough(NAME, series, f"a change needs at least {FEWEST_SAMPLES} samples in a row.")
     findings = [
-        build_finding(stretch, change, series.name)
+        finding
         for stretch in stretches
-        for change in find_changes(interpolated(stretch.values))
+        for finding in findings_of(stretch, earlier_samples(stretch, history), series.name)
     ]
     return found(NAME, series, findings, f"{capitalise(series.name)} did not change beyond its own noise.")
+
+
+def findings_of(stretch: Stretch, earlier: FloatArray | None, name: str) -> list[Finding]:
+    values = interpolated(stretch.values)
+    paces = find_rate_changes(values)
+    changes = [change for change in find_changes(values, earlier) if not is_peaks(change, paces, len(values))]
+    return [
+        *(build_finding(stretch, change, name) for change in changes),
+        *(build_pattern(NAME, stretch, pace, name) for pace in paces),
+    ]
+
+
+def is_peaks(change: SeriesChange, paces: list[RateChange], count: int) -> bool:
+    near = SAME_PLACE_SHARE * count
+    return change.effect.kind == "noise" and any(abs(change.index - pace.index) <= near for pace in paces)
+
+
+def earlier_samples(stretch: Stretch, history: Series | None) -> FloatArray | None:
+    """The history just before the stretch, on the stretch's own grid; None where there is none."""
+    if history is None:
+        return None
+    start_at, step = float(stretch.times_at[0]), stretch.interval_seconds
+    before = [one for one in split_stretches(history) if one.times_at[0] < start_at]
+    if not before or start_at - before[-1].times_at[-1] > GAP_STEPS * max(step, before[-1].interval_seconds):
+        return None
+    known = before[-1]
+    count = min(int((start_at - known.times_at[0]) / step), HISTORY_LENGTHS * len(stretch))
+    times_at = start_at - step * np.arange(count, 0, -1)
+    return np.interp(times_at, known.times_at, interpolated(known.values)) if count else None
 
 
 def build_finding(stretch: Stretch, change: SeriesChange, name: str) -> Finding:
     index = first_measured(stretch, change)
     before = side_of(stretch, change.start, change.index, edge_last=True)
     after = side_of(stretch, change.index, change.end, edge_last=False)
-    kind = kind_of(change)
+    kind = change.effect.kind
     if kind == "level" and (before.moves or after.moves):
         # The drop of a sawtooth is from peak to trough, not between the medians.
         before, after = replace(before, level=before.edge), replace(after, level=after.edge)
@@ -67,7 +121,7 @@ def build_finding(stretch: Stretch, change: SeriesChange, name: str) -> Finding:
         start_at=at,
         end_at=at,
         at=at,
-        confidence=changepoint_confidence(change.gain_nats, change.autocorrelation),
+        confidence=confidence_of(change),
         magnitude=magnitude,
         unit=stretch.unit,
         before=before.level,
@@ -78,14 +132,24 @@ def build_finding(stretch: Stretch, change: SeriesChange, name: str) -> Finding:
             "samples_before": int(np.isfinite(stretch.values[change.start : change.index]).sum()),
             "samples_after": int(np.isfinite(stretch.values[change.index : change.end]).sum()),
             "gain_nats": change.gain_nats,
-            "noise_memory": change.autocorrelation,
+            "excess_nats": change.evidence.excess,
+            "moved_nats": change.evidence.moved,
+            "louder_nats": change.evidence.louder,
+            "recurrences": change.evidence.recurrences,
             "level_in_noise": change.effect.level,
             "noise_before": before.noise,
             "noise_after": after.noise,
+            "fitted_before": before.fitted,
+            "fitted_after": after.fitted,
             "slope_before_per_second": before.slope_per_second,
             "slope_after_per_second": after.slope_per_second,
         },
     )
+
+
+def confidence_of(change: SeriesChange) -> float:
+    shorter = min(change.index - change.start, change.end - change.index)
+    return changepoint_confidence(change.evidence.excess, change.evidence.recurrences, shorter)
 
 
 def first_measured(stretch: Stretch, change: SeriesChange) -> int:
@@ -97,22 +161,15 @@ def side_of(stretch: Stretch, start: int, end: int, *, edge_last: bool) -> Side:
     part: FloatArray = stretch.values[start:end]
     part = part[np.isfinite(part)]
     if len(part) == 0:
-        return Side(float("nan"), float("nan"), 0.0, 0.0, moves=False)
+        return Side(float("nan"), float("nan"), float("nan"), 0.0, 0.0, moves=False)
     slope = robust_slope(part)
     flat = part - slope * np.arange(len(part))
     noise = robust_deviation(flat)
-    few = max(FEWEST_AT_EDGE, len(part) // 100)
+    few = max(AT_EDGE, len(part) // 100)
     edge = float(np.median(part[-few:] if edge_last else part[:few]))
+    fitted = float(np.median(flat)) + (slope * (len(part) - 1) if edge_last else 0.0)
     moves = abs(slope) * len(part) > LEAST_SLOPE * noise
-    return Side(float(np.median(part)), edge, slope / stretch.interval_seconds, noise, moves)
-
-
-def kind_of(change: SeriesChange) -> str:
-    """Noise if only that differs, slope if the two lines meet, level otherwise."""
-    effect = change.effect
-    if max(effect.level, effect.jump, effect.bend) < 1 <= effect.spread / np.log(1.5):
-        return "noise"
-    return "slope" if effect.bend > 2 * max(effect.jump, 1.0) else "level"
+    return Side(float(np.median(part)), edge, fitted, slope / stretch.interval_seconds, noise, moves)
 
 
 def render_sentence(kind: str, before: Side, after: Side, at: float, name: str, unit: str) -> str:

@@ -4,14 +4,16 @@ Where an evenly sampled series changes its level, its slope or its noise.
 One-second samples are autocorrelated and have spikes, and the model of
 piecewise_fit.py takes both for changes. So single spikes are removed; the series
 is averaged over blocks as long as its autocorrelation (at most 1,200 blocks, at
-least 150); a period is removed if that leaves fewer changes; and at last each
-change is placed to the sample.
+least 150); a period is removed if that leaves fewer changes; each change is
+weighed against what is no change (change_evidence.py); and at last it is placed
+to the sample.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
 
+from nodescope.use.studies.maths.change_evidence import ChangeEvidence, weigh_changes
 from nodescope.use.studies.maths.period_search import find_periods
 from nodescope.use.studies.maths.phase_profile import mean_cycle
 from nodescope.use.studies.maths.piecewise_fit import (
@@ -42,13 +44,16 @@ FEWEST_BLOCKS = 150
 LEAST_GAIN_NATS = 3.0
 
 # And it must be large enough: half of the series' own noise in level or slope,
-# or noise that at least doubles or halves. Without this, clusters of outliers
-# passed as short pieces.
+# or noise that grows by half or falls by a third. Without this, clusters of
+# outliers passed as short pieces.
 LEAST_EFFECT = 0.5
-LEAST_NOISE_RATIO_NATS = float(np.log(2))
+LEAST_NOISE_RATIO_NATS = float(np.log(1.5))
 
 # In a shorter piece a single burst can make a slope.
 SLOPED_BLOCKS = 10
+
+# Where two lines may meet: 1 % of the pieces apart, which is how well a bend can be seen.
+BENDS_TRIED = 100
 
 # Blocks have unit variance; this only avoids a division by zero at a step
 # without noise.
@@ -72,6 +77,13 @@ class Effect:
     spread: float
 
     @property
+    def kind(self) -> str:
+        """Noise if only that differs, slope if the two lines meet, level otherwise."""
+        if max(self.level, self.jump, self.bend) < 1 <= self.spread / np.log(1.4):
+            return "noise"
+        return "slope" if self.bend > 2 * max(self.jump, 1.0) else "level"
+
+    @property
     def size(self) -> float:
         """1 is just large enough to report."""
         moved = max(self.level, self.jump, self.bend)
@@ -83,8 +95,8 @@ class SeriesChange:
     """
     A change before sample index, between pieces that reach from start to end.
 
-    autocorrelation is that of neighbouring blocks' noise, left after averaging:
-    the higher it is, the less a gain means.
+    gain_nats is against independent noise; what is left of it against everything
+    else is the evidence.
     """
 
     start: int
@@ -92,36 +104,52 @@ class SeriesChange:
     end: int
     gain_nats: float
     effect: Effect
-    autocorrelation: float
+    evidence: ChangeEvidence
 
 
 @dataclass(frozen=True)
 class Piecewise:
-    """The blocks and the first block of each piece but the first, before changes are placed to the sample."""
+    """
+    The blocks and the first block of each piece but the first, before changes are placed to the sample.
+
+    earlier are blocks of the time before, in the same units; no changes are looked for in them.
+    """
 
     blocks: FloatArray
     changes: list[int]
     period_blocks: tuple[float, ...]
+    earlier: FloatArray
 
 
-def find_changes(values: FloatArray) -> list[SeriesChange]:
-    """Every change large enough to report, in order of time; values must have no gaps."""
+def find_changes(values: FloatArray, earlier: FloatArray | None = None) -> list[SeriesChange]:
+    """
+    Every change large enough to report, in order of time.
+
+    values must have no gaps. earlier are the samples before them, if they are
+    known: what repeats there is no change here.
+    """
     if len(values) < 2 * SHORTEST_PIECE or is_flat(values):
         return []
-    clean = unit_scaled(without_spikes(values - np.median(values)))
+    before = np.empty(0) if earlier is None else earlier
+    clean = unit_scaled(without_spikes(np.concatenate((before, values)) - np.median(values)), len(before))
     if clean is None:
         return []
-    size = block_size(clean)
-    blocks = unit_scaled(trimmed_blocks(clean, size))
+    size = block_size(clean[len(before) :])
+    # Blocks of both parts, so that none holds samples of both.
+    parts = (clean[len(before) % size : len(before)], clean[len(before) :])
+    early, late = (trimmed_blocks(part, size) for part in parts)
+    blocks = unit_scaled(np.concatenate((early, late)), len(early))
     if blocks is None:
         return []
-    pieces = fewest_changes(blocks)
-    return build_changes(pieces, place_to_sample(clean, pieces, size))
+    pieces = fewest_changes(blocks, len(early))
+    return build_changes(pieces, place_to_sample(clean[len(before) :], pieces, size))
 
 
-def unit_scaled(values: FloatArray) -> FloatArray | None:
-    deviation = float(values.std(ddof=1)) if len(values) > 1 else 0.0
-    return (values - values.mean()) / deviation if deviation > 0 else None
+def unit_scaled(values: FloatArray, first: int = 0) -> FloatArray | None:
+    """Mean 0 and variance 1 from the sample first on."""
+    part = values[first:]
+    deviation = float(part.std(ddof=1)) if len(part) > 1 else 0.0
+    return (values - part.mean()) / deviation if deviation > 0 else None
 
 
 def block_size(values: FloatArray) -> int:
@@ -129,25 +157,30 @@ def block_size(values: FloatArray) -> int:
     return max(fewest, decorrelation_samples(values, max(1, len(values) // FEWEST_BLOCKS)))
 
 
-def fewest_changes(blocks: FloatArray) -> Piecewise:
+def fewest_changes(blocks: FloatArray, first: int = 0) -> Piecewise:
     """
-    The pieces of the blocks, or of the blocks less their periods if those have fewer changes.
+    The pieces from the block first on, or of the blocks less their periods if those have fewer changes.
 
     Ten cycles of a sine are twenty changes or one period.
     """
-    plain = Piecewise(blocks, without_weak(blocks, most_probable_changes(blocks)), ())
+    plain = divided(blocks, first, ())
     if not plain.changes:
         return plain
     periods = find_periods(blocks)
     flat = blocks
     for period in periods:
         flat = flat - mean_cycle(flat, np.isfinite(flat), period.length)
-    rest = unit_scaled(flat) if periods else None
+    rest = unit_scaled(flat, first) if periods else None
     if rest is None:
         return plain
-    lengths = tuple(period.length for period in periods)
-    aperiodic = Piecewise(rest, without_weak(rest, most_probable_changes(rest)), lengths)
+    aperiodic = divided(rest, first, tuple(period.length for period in periods))
     return aperiodic if len(aperiodic.changes) < len(plain.changes) else plain
+
+
+def divided(blocks: FloatArray, first: int, period_blocks: tuple[float, ...]) -> Piecewise:
+    late = blocks[first:]
+    changes = without_weak(late, most_probable_changes(late))
+    return Piecewise(late, changes, period_blocks, blocks[:first])
 
 
 def without_weak(blocks: FloatArray, changes: list[int]) -> list[int]:
@@ -194,41 +227,56 @@ def effect_of(before: FloatArray, after: FloatArray) -> Effect:
 
 
 def place_to_sample(clean: FloatArray, pieces: Piecewise, size: int) -> list[int]:
-    """Each change moved, within two blocks, to the sample at which the gain is highest."""
+    """Each change moved, within two blocks, to the sample at which the gain is highest; a bend to where both lines meet."""
     count = len(clean)
     bounds = [0, *(change * size for change in pieces.changes), count]
-    if size == 1 or len(bounds) == 2:
-        return bounds
-    for period in pieces.period_blocks:
-        clean = clean - mean_cycle(clean, np.isfinite(clean), period * size)
-    sums = RunningSums.of(clean)
-    for place in range(1, len(bounds) - 1):
-        before, after = bounds[place - 1], bounds[place + 1]
-        low, high = max(before + 2, bounds[place] - 2 * size), min(after - 2, bounds[place] + 2 * size)
-        tried = np.arange(low, high + 1)
-        bounds[place] = int(tried[np.argmax(gain_of(sums, before, tried, after))])
+    around = neighbours(pieces.changes, len(pieces.blocks))
+    if size > 1 and around:
+        for period in pieces.period_blocks:
+            clean = clean - mean_cycle(clean, np.isfinite(clean), period * size)
+        sums = RunningSums.of(clean)
+        for place in range(1, len(bounds) - 1):
+            before, after = bounds[place - 1], bounds[place + 1]
+            low, high = max(before + 2, bounds[place] - 2 * size), min(after - 2, bounds[place] + 2 * size)
+            tried = np.arange(low, high + 1)
+            bounds[place] = int(tried[np.argmax(gain_of(sums, before, tried, after))])
+    for place, (start, change, end) in enumerate(around, 1):
+        if effect_of(pieces.blocks[start:change], pieces.blocks[change:end]).kind == "slope":
+            met = meeting_point(pieces.blocks[start:end], change - start)
+            bounds[place] = bounds[place] if met is None else (start + met) * size
     return bounds
+
+
+def meeting_point(blocks: FloatArray, change: int) -> int | None:
+    """Where the two lines of the best unbroken bend meet; None where two lines that do not meet explain more."""
+    count = len(blocks)
+    places = np.unique(np.linspace(SHORTEST_PIECE, count - SHORTEST_PIECE, BENDS_TRIED).astype(np.int64))
+    index = np.arange(count, dtype=np.float64)
+    rest, time = without_line(blocks), index - index.mean()
+    energy = float(np.sum(time * time))
+    bends = np.maximum(index - places[:, None], 0.0)
+    bends -= bends.mean(axis=1, keepdims=True)
+    bends -= np.sum(bends * time, axis=1, keepdims=True) / energy * time
+    explained = np.sum(bends * rest, axis=1) ** 2 / np.maximum(np.sum(bends * bends, axis=1), LEAST_NOISE)
+    left = float(np.sum(rest * rest) - explained.max())
+    broken = sum(float(np.sum(without_line(part) ** 2)) for part in (blocks[:change], blocks[change:]))
+    is_broken = count / 2 * np.log(max(left, LEAST_NOISE) / max(broken, LEAST_NOISE)) > LEAST_GAIN_NATS
+    return None if is_broken else int(places[np.argmax(explained)])
 
 
 def build_changes(pieces: Piecewise, bounds: list[int]) -> list[SeriesChange]:
     sums = RunningSums.of(pieces.blocks)
-    autocorrelation = residual_autocorrelation(pieces)
+    around = neighbours(pieces.changes, len(pieces.blocks))
+    gains = [float(gain_of(sums, *one)) for one in around]
+    weighed = weigh_changes(pieces.blocks, pieces.changes, gains, pieces.earlier)
     return [
         SeriesChange(
             start=bounds[place],
             index=bounds[place + 1],
             end=bounds[place + 2],
-            gain_nats=float(gain_of(sums, start, change, end)),
+            gain_nats=gains[place],
             effect=effect_of(pieces.blocks[start:change], pieces.blocks[change:end]),
-            autocorrelation=autocorrelation,
+            evidence=weighed[place],
         )
-        for place, (start, change, end) in enumerate(neighbours(pieces.changes, len(pieces.blocks)))
+        for place, (start, change, end) in enumerate(around)
     ]
-
-
-def residual_autocorrelation(pieces: Piecewise) -> float:
-    """Correlation of neighbouring blocks around their piece's line; 0 to 1."""
-    rests = list(map(without_line, np.split(pieces.blocks, pieces.changes)))
-    together = sum(float(np.sum(rest[1:] * rest[:-1])) for rest in rests)
-    energy = sum(float(np.sum(rest * rest)) for rest in rests)
-    return min(max(together / energy, 0.0), 0.99) if energy > 0 else 0.0

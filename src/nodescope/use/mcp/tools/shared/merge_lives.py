@@ -76,6 +76,9 @@ def is_material(finding: Finding) -> bool:
     if finding.evidence.get("change") == "noise":
         noise = (number_of(finding.evidence.get(f"noise_{side}")) for side in ("after", "before"))
         moved = abs(next(noise) - next(noise))
+    if finding.evidence.get("change") == "pattern":
+        moved = abs(finding.magnitude or 0.0)
+        level = max(level, moved)
     return bool(level and moved >= MATERIAL_SHARE * level)
 
 
