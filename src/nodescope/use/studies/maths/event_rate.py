@@ -20,17 +20,17 @@ BASELINE_SAMPLES = 64
 FEWEST_SAMPLES = 200
 LONGEST_SHARE = 0.5
 
-# In deviations of the samples around: one in 30,000 of normal noise.
-LEAST_DEVIATIONS = 4.0
+# In deviations of the samples around: one in 6,000 of normal noise.
+LEAST_DEVIATIONS = 3.6
 
 # Events nearer to each other than this are one.
-NEAREST_SAMPLES = 4
+NEAREST_SAMPLES = 5
 
 # More events than one in four samples are the series itself.
 MOST_SHARE = 0.25
 
 # A pace needs six events over a twelfth of the series: fewer are one cluster.
-# And so many of its distances must fit on either side: four where they are
+# And so many of its distances must fit on the quieter side: four where they are
 # regular, eight where events come at random.
 FEWEST_EVENTS = 6
 LEAST_SPAN_SHARE = 0.08
@@ -43,6 +43,11 @@ LEAST_REGULARITY = 0.1
 MOST_REGULARITY = 12.0
 PRIOR_DISTANCES = 3.0
 REGULAR = 4.0
+
+# One distance in a train of jobs that missed a run counts as much as any that is
+# twice as long. Of random distances (exponential), so capped, the mean is 0.458.
+MOST_VARIATION = 1.0
+RANDOM_VARIATION = 0.458
 
 # The pace at least doubles or halves (a little less, because counts vary).
 LEAST_RATIO = 1.6
@@ -181,7 +186,7 @@ def is_allowed(
     high, low = np.maximum(*paces), np.minimum(*paces)
     busy = np.where(paces[0] > paces[1], before, after)
     long = np.minimum(early, late) >= LEAST_SPAN_SHARE * (early + late)
-    room = np.minimum(early, late) * high >= distances
+    room = np.where(paces[0] > paces[1], late, early) * high >= distances
     return np.asarray((busy >= FEWEST_EVENTS) & long & room & (high >= LEAST_RATIO * low))
 
 
@@ -197,11 +202,15 @@ def count_term(events: FloatArray, span: IntArray, pace: FloatArray) -> FloatArr
 
 
 def regularity_of(starts: IntArray, before: int) -> float:
-    """One over the squared variation of the distances within each part."""
+    """One over the squared variation of the distances within each part; 1 for events at random."""
     counted, varied = PRIOR_DISTANCES, PRIOR_DISTANCES
     for part in (starts[:before], starts[before:]):
         distances = np.diff(part).astype(np.float64)
         if len(distances) >= 3:
             counted += len(distances) - 1
-            varied += float(np.sum((distances / distances.mean() - 1) ** 2))
+            varied += variation(distances / distances.mean())
     return float(np.clip(counted / varied, LEAST_REGULARITY, MOST_REGULARITY))
+
+
+def variation(relative: FloatArray) -> float:
+    return float(np.sum(np.minimum((relative - 1) ** 2, MOST_VARIATION))) / RANDOM_VARIATION
