@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow.dataset  # noqa: F401 - pq.read_table would import it in every fork, and pandas with it
 import pyarrow.parquet as pq
 from tests.torture.faults.scenarios import (
-    BOOT,
+    HOUR,
     NOTHING_STAYS,
     NOW,
     START_MS,
@@ -73,7 +73,7 @@ def list_leftovers(folder: DataFolder) -> list[str]:
 
 @dataclass
 class Aftermath:
-    """After the restart and two passes."""
+    """After the restart and three passes."""
 
     rows: Counter[Row] = field(default_factory=Counter)
     shape: list[str] = field(default_factory=list)
@@ -86,13 +86,13 @@ class Aftermath:
 
 
 def finish(root: Path) -> Aftermath:
-    """A restart of everything, without faults."""
+    """A restart of everything, without faults; for two days, in which a clock is believed again."""
     folder = DataFolder(root / "data")
     agent = Archiver(folder, make_session("run9"), ArchivePlan(6.0, 2.0, NOTHING_STAYS), clock_at(NOW))
     agent._prepare()
     has_store = (root / "store").is_dir()
-    for _ in range(2):
-        build_housekeeping(root, copies=has_store).run_pass(everything=True)
+    for hours in (0, 25, 50):
+        build_housekeeping(root, copies=has_store, at=NOW + hours * HOUR).run_pass(everything=True)
     found = Aftermath(read_archive(folder), list_shape(folder), list_leftovers(folder))
     found.rolled_rows = count_rolled(folder)
     verdicts = [work.judge() for work in list_folder_work(folder)]
@@ -115,6 +115,3 @@ def count_copied(store: Path) -> int:
         for row in parse_manifest(path.read_bytes()).files.values()
         if row.from_ms >= START_MS
     )
-
-
-__all__ = ["BOOT", "Aftermath", "finish", "read_archive"]

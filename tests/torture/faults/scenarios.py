@@ -181,6 +181,8 @@ def build_converter(root: Path) -> None:
     torn = write_ticks(folder, range(10, 20), 3)
     torn.write_bytes(torn.read_bytes() + frame_tail(torn))
     write_ticks(folder, range(MIDNIGHT - 3, MIDNIGHT + 3), 4)
+    # The agent has looked at it before it starts a converter.
+    folder.converter_lock.touch()
     partition = folder.partitions()[-1]
     (partition / "metrics-20260301T120000Z.parquet.tmp").write_bytes(b"half")
     (partition / "metrics-20260301T120000Z.containers").write_bytes(b"alone")
@@ -231,9 +233,9 @@ def flip(path: Path) -> None:
     path.write_bytes(data)
 
 
-def build_housekeeping(root: Path, *, copies: bool) -> Housekeeping:
+def build_housekeeping(root: Path, *, copies: bool, at: int = NOW) -> Housekeeping:
     folder = DataFolder(root / "data")
-    clock = clock_at(NOW)
+    clock = clock_at(at)
     store = (root / "store").as_uri()
     copier = Copier(Disk(), folder, open_store(store), clock) if copies else None
     return Housekeeping(Consolidator(Disk(), folder, 2), clock, BOOT, copier, LIMITS)
