@@ -9,7 +9,6 @@ short. Each must have an obituary, or be counted.
 import sys
 import time
 from collections import deque
-from contextlib import suppress
 
 from tests.cgroups import Cgroups, Group, pod_uid, why_not
 from tests.integration.agents import Agent, running_agent
@@ -55,23 +54,22 @@ def live(cgroups: Cgroups, count: int, obituaries: ObituaryReader) -> tuple[list
         if number % 3 == 0:
             group.spawn(["true"])
         alive.append((time.monotonic() + LIFE_SECONDS, group))
-        bury(cgroups, alive)
+        bury(cgroups, alive, shared)
         if number % FETCH_EVERY == 0:
             obituaries.fetch()
         time.sleep(max(0.0, start + (number + 1) / PER_SECOND - time.monotonic()))
     pace = count / (time.monotonic() - start)
     time.sleep(LIFE_SECONDS)
-    bury(cgroups, alive)
+    bury(cgroups, alive, shared)
     return paths, pace
 
 
-def bury(cgroups: Cgroups, alive: deque[tuple[float, Group]]) -> None:
+def bury(cgroups: Cgroups, alive: deque[tuple[float, Group]], shared: str) -> None:
     while alive and alive[0][0] <= time.monotonic():
         group = alive.popleft()[1]
         cgroups.remove(group)
-        for folder in group.folders.values():
-            # The shared pod is in use, but for a moment.
-            with suppress(OSError):
+        if f"pod{shared}" not in group.path:
+            for folder in group.folders.values():
                 folder.parent.rmdir()
 
 
