@@ -19,7 +19,7 @@ from nodescope.keep.convert import convert_all
 from nodescope.keep.copy import copier as copier_module
 from nodescope.keep.copy.copied_files import CopiedFiles, copied_files_path, write_copied_files
 from nodescope.keep.copy.copier import Copier
-from nodescope.keep.copy.object_store import Digest, digest_file, open_store
+from nodescope.keep.copy.object_store import Digest, ObjectStore, digest_file, open_store
 from nodescope.keep.disk import Disk, Operation
 from nodescope.keep.folder import DataFolder
 from nodescope.keep.housekeeping import Housekeeping
@@ -214,6 +214,29 @@ def test_a_file_that_its_disk_cannot_read_does_not_hold_up_the_copy_of_others(
     copied = Copier(Disk(), folder, store, TurnableClock(LATER_MS * 1_000_000, 0)).run_pass(everything=True)
     assert list(copied.failures) == [first.name]
     assert (tmp_path / "store" / second.relative_to(folder.path)).exists()
+
+
+def test_a_partition_of_the_store_that_fails_does_not_hold_up_the_others(
+    folder: DataFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_log(folder, frames(5, 86_400), segment=90)
+    write_log(folder, frames(5, 86_410), segment=91)
+    Consolidator(Disk(), folder, 2).run_pass(LATER_MS)
+    first, second = sorted(folder.partitions())
+    store = open_store((tmp_path / "store").as_uri())
+    store.set_up()
+
+    class HalfStore(copier_module.Partition):
+        def __init__(self, store: ObjectStore, name: str) -> None:
+            if first.parent.name in name:
+                raise OSError(errno.EIO, os.strerror(errno.EIO))
+            super().__init__(store, name)
+
+    monkeypatch.setattr(copier_module, "Partition", HalfStore)
+    copied = Copier(Disk(), folder, store, TurnableClock(LATER_MS * 1_000_000, 0)).run_pass(everything=True)
+    assert copied.files == 1
+    assert len(copied.failures) == 1
+    assert (tmp_path / "store" / second.relative_to(folder.path)).is_dir()
 
 
 def test_a_file_that_was_closed_writes_into_no_other(tmp_path: Path) -> None:

@@ -341,8 +341,8 @@ def judge_meanwhile(cell: Cell, folder: DataFolder, verdicts: Verdicts) -> None:
         return
     files = list(folder.files())
     old = [file for file in files if file.from_ms < START_MS + OLD * 500]
-    if any(file.path.stem == Path(cell.call.path).stem for file in old):
-        # What cannot be read can be neither copied nor, before it is copied, removed.
+    if any(file.path.parent.parent.name in cell.call.path for file in old):
+        # What cannot be read, here or in the store, can be neither copied nor, before it is copied, removed.
         return
     if old:
         verdicts.stuck.append(f"{cell}: retention stood still")

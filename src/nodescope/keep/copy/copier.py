@@ -22,6 +22,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import groupby
+from pathlib import Path
 
 from nodescope.base.clock import Clock
 from nodescope.base.errors import ArchiveDamaged, ArchiveRefused, RequestRejected
@@ -46,6 +47,8 @@ from nodescope.keep.sidecar import Head, read_sidecar
 log = Log("copy")
 # An hour is merged within five minutes after its end; then it is finished.
 SETTLED_MS = 300_000
+# One may have a manifest that cannot be read; where so many fail it is the store.
+PARTITIONS_FAILED = 3
 # A list and a manifest for each day that is still here: some ten requests.
 VERIFY_SECONDS = 3600
 
@@ -137,9 +140,13 @@ class Copier:
         if not self._is_there(copied):
             return copied
         self._verify()
+        failed: set[Path] = set()
         for file in self.waiting(now_ms, everything=everything):
-            if deadline_ns is not None and self.clock.mono_ns() > deadline_ns:
+            is_late = deadline_ns is not None and self.clock.mono_ns() > deadline_ns
+            if is_late or len(failed) >= PARTITIONS_FAILED:
                 break
+            if file.path.parent in failed:
+                continue
             try:
                 self._copy(file, copied)
             except FileNotFoundError:
@@ -148,8 +155,8 @@ class Copier:
             except (ArchiveRefused, OSError) as error:
                 self._fail(file, error, copied)
                 if isinstance(error, OSError):
-                    # The store, not the file: the others would fail as well.
-                    break
+                    # The store, not the file: others of this partition would fail as well.
+                    failed.add(file.path.parent)
         self.note_status(everything=everything)
         copied.waiting = self.status.waiting_files
         return copied
