@@ -65,6 +65,8 @@ SAME_PERIOD = 0.05
 MOST_MOVED = 3
 # So many changes are a pattern of their own, not a list to read.
 MANY_CHANGES = 6
+# A move that is made more often than this is a habit.
+MANY_RECURRENCES = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -342,7 +344,10 @@ def render_changes(answer: ToolAnswer, studied: Studied, merged: MergedAnswer) -
         )
     if not found:
         status = "none" if merged.status == "found" else merged.status
-        return render_nothing(answer, studied, merged, f"did not change by {share} or more", status)
+        nothing = f"did not change by {share} or more"
+        if repeats(merged):
+            nothing += "; it moves between the same levels again and again, ask for periodicity"
+        return render_nothing(answer, studied, merged, nothing, status)
     told = next((one for one in restarts if one.metric), None)
     headline = f"{studied.what} did not step on its own, but it was restarted: {found[0].sentence}"
     if told:
@@ -360,6 +365,12 @@ def weigh(changes: Sequence[ToolFinding]) -> list[ToolFinding]:
 def keep_all(found: Sequence[ToolFinding]) -> list[ToolFinding]:
     """Restarts and deploys stay before every change."""
     return [replace(one, weight=inf) for one in found]
+
+
+def repeats(merged: MergedAnswer) -> bool:
+    """Whether the moves of the series are such as it makes again and again."""
+    again = [one for one in merged.findings if number_of(one.evidence.get("recurrences")) > MANY_RECURRENCES]
+    return len(again) > MANY_CHANGES
 
 
 def render_count_of(changes: list[ToolFinding], studied: Studied) -> str:
@@ -463,9 +474,9 @@ def suggest(studied: Studied, merged: MergedAnswer) -> NextCall:
     where: dict[str, Fact] = {"container": container.name, "node": container.node}
     span = keep_span(studied.seen.span)
     changes = [one for one in merged.findings if is_material(one)] if study == "changepoint" else []
-    if len(changes) > MANY_CHANGES:
-        repeats = {**where, "study": "periodicity", "metric": metric, **span}
-        return NextCall("analyze_container", repeats, "whether these changes repeat")
+    if len(changes) > MANY_CHANGES or (not changes and study == "changepoint" and repeats(merged)):
+        rhythm = {**where, "study": "periodicity", "metric": metric, **span}
+        return NextCall("analyze_container", rhythm, "whether these changes repeat")
     if changes and changes[0].at is not None:
         return suggest_incident(changes[0].at, container.node, "what else changed then")
     if study == "changepoint" and any(event.kind == "oom" for event in studied.events):
