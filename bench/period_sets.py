@@ -1,7 +1,7 @@
 """
 Generated series whose periods are known, by class; and the score of the periodicity study on them.
 
-    python -m bench.period_sets [--seed N] [--size SERIES_PER_CLASS] [--only CLASS]
+    python -m bench.period_sets [--seed N] [--size SERIES_PER_CLASS] [--only CLASS] [--fit]
 
 The classes are what a container's metrics show: cron jobs with jitter, short
 spikes, jobs within jobs, the sawtooth of a garbage collector, waves in noise, a
@@ -18,8 +18,17 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from bench.studies_sets import autoregressive, pink, random_walk
+from bench.studies_sets import APERIODIC as STUDIES_APERIODIC
+from bench.studies_sets import (
+    IMPAIRMENTS,
+    aperiodic_case,
+    autoregressive,
+    periodic_case,
+    pink,
+    random_walk,
+)
 from nodescope.use.studies import Series, StudyAnswer, periodicity
+from nodescope.use.studies.finding import Finding
 
 FloatArray = NDArray[np.float64]
 START_AT = 1_700_000_000.0
@@ -42,8 +51,10 @@ def log_uniform(random: np.random.Generator, low: float, high: float) -> float:
 
 
 def background(random: np.random.Generator, count: int) -> FloatArray:
-    """Noise of unit deviation: normal, lognormal or with a short memory."""
-    kind = random.integers(3)
+    """Noise of unit deviation: normal, lognormal, of heavy tails or with a short memory."""
+    kind = random.integers(4)
+    if kind == 3:
+        return np.asarray(random.standard_t(4, count) / np.sqrt(2))
     if kind == 0:
         return random.standard_normal(count)
     if kind == 1:
@@ -82,21 +93,28 @@ def pulses(
 
 
 def cron_with_jitter(random: np.random.Generator) -> Planted:
+    """Each start early or late by up to 5 %, delayed by up to 15 %, or after a sleep that varies by 3 %."""
     count = int(random.integers(1200, 7201))
-    period = float(random.choice([20, 30, 60, 90, 120, 300]))
-    period = min(period, count // 8)
-    adds_up = bool(random.random() < 0.3)
-    jitter = float(random.uniform(0.3, 0.04 * period if not adds_up else 0.012 * period + 0.3))
-    starts = pulse_times(random, count, period, jitter, adds_up=adds_up)
-    work = pulses(random, count, starts, log_uniform(random, 1.5, 0.25 * period), random.uniform(5, 20))
-    return Planted(background(random, count) + work, (period,))
+    period = float(min(random.choice([20, 30, 60, 90, 120, 300]), count // 10))
+    kind = int(random.integers(3))
+    if kind == 0:
+        starts = pulse_times(random, count, period, float(random.uniform(0.01, 0.05) * period))
+    elif kind == 1:
+        starts = pulse_times(random, count, period, 0.0)
+        starts = starts + random.uniform(0, random.uniform(0.02, 0.15) * period, len(starts))
+    else:
+        starts = pulse_times(random, count, period, float(random.uniform(0.005, 0.03) * period), adds_up=True)
+        period = float(np.diff(starts[starts < count]).mean())
+    width = log_uniform(random, 1.5, 0.2 * period)
+    height = max(4.0, 7.0 / np.sqrt(width)) * log_uniform(random, 1, 4)
+    return Planted(background(random, count) + pulses(random, count, starts, width, height), (period,))
 
 
 def spikes(random: np.random.Generator) -> Planted:
     """One second every minute."""
     count = int(random.integers(1200, 7201))
     work = np.zeros(count)
-    work[int(random.integers(60)) :: 60] = random.uniform(5, 20)
+    work[int(random.integers(60)) :: 60] = log_uniform(random, 5, 20)
     return Planted(background(random, count) + work, (60.0,))
 
 
@@ -131,12 +149,13 @@ def collector_sawtooth(random: np.random.Generator) -> Planted:
     """A heap that fills and is collected: each cycle a little longer or shorter."""
     count = int(random.integers(1200, 7201))
     period = log_uniform(random, 20, count / 8)
-    lengths = period * (1 + random.uniform(0.0, 0.06) * random.standard_normal(int(count / period) * 2 + 4))
+    lengths = period * (1 + random.uniform(0.0, 0.1) * random.standard_normal(int(count / period) * 2 + 4))
     edges = np.cumsum(np.maximum(lengths, 0.5 * period)) - random.uniform(0, period)
     edges = np.concatenate(([edges[0] - period], edges))
     cycle = np.clip(np.searchsorted(edges, np.arange(count), side="right") - 1, 0, len(edges) - 2)
     filled = (np.arange(count) - edges[cycle]) / (edges[cycle + 1] - edges[cycle])
-    return Planted(random.uniform(4, 20) * filled + background(random, count), (period,))
+    seen = np.diff(edges)[: cycle[-1] + 1]
+    return Planted(random.uniform(4, 20) * filled + background(random, count), (float(seen.mean()),))
 
 
 def one_hour_of_a_day(random: np.random.Generator) -> Planted:
@@ -338,8 +357,8 @@ def score_periods(
 
 def count_in(score: ClassScore, made: Planted, ask: Ask) -> None:
     findings = ask(made.values).findings
-    told = [float(finding.measures["period_seconds"] or 0) for finding in findings if not is_rough(finding)]
-    roughly = [float(finding.measures["period_seconds"] or 0) for finding in findings if is_rough(finding)]
+    told = [period_of(finding) for finding in findings if not is_rough(finding)]
+    roughly = [period_of(finding) for finding in findings if is_rough(finding)]
     score.series += 1
     score.rough += len(roughly)
     if made.roughly:
@@ -357,21 +376,108 @@ def count_in(score: ClassScore, made: Planted, ask: Ask) -> None:
     score.confidence += list(zip(sure, right))
 
 
-def is_rough(finding: object) -> bool:
-    return getattr(finding, "measures", {}).get("regularity") == "rough"
+def is_rough(finding: Finding) -> bool:
+    return finding.measures.get("regularity") == "rough"
 
 
 def is_right(period: float, true: float) -> bool:
     return abs(period - true) <= max(1.0, 0.03 * true)
 
 
+@dataclass(frozen=True)
+class Judged:
+    """A finding told as a period: what kind, its evidence, its confidence, and whether it was planted."""
+
+    is_train: bool
+    evidence: float
+    confidence: float
+    is_right: bool
+
+
+def judged_here(seed: int, size: int) -> list[Judged]:
+    """The findings on the classes of this file, a day's aside (one in twenty of the cost each)."""
+    random = np.random.default_rng(seed)
+    made = [
+        make(random) for name, make in (PERIODIC | ROUGH).items() for _ in range(size) if "day" not in name
+    ]
+    noise = [Planted(make(random), ()) for make in APERIODIC.values() for _ in range(size)]
+    return [one for case in made + noise for one in judged_in(case)]
+
+
+def judged_elsewhere(seed: int, size: int) -> list[Judged]:
+    """The findings on the other family (bench/studies_sets.py), which no constant was fitted to."""
+    random = np.random.default_rng(seed)
+    periodic = [periodic_case(random, kind) for kind in IMPAIRMENTS for _ in range(size)]
+    noise = [aperiodic_case(random, kind) for kind in STUDIES_APERIODIC for _ in range(size)]
+    return [one for case in periodic + noise for one in judged_in(Planted(case.values, case.periods))]
+
+
+def judged_in(made: Planted) -> list[Judged]:
+    return [
+        Judged(
+            "events" in finding.evidence,
+            evidence_of(finding),
+            finding.confidence,
+            not made.roughly and any(is_right(period_of(finding), true) for true in made.periods),
+        )
+        for finding in ask_study(made.values).findings
+        if not is_rough(finding)
+    ]
+
+
+def evidence_of(finding: Finding) -> float:
+    """Nats against chance, of a train; the t value of its cycles, of a wave."""
+    if "events" in finding.evidence:
+        return -float(np.log(max(float(finding.evidence["false_alarm"] or 0), 1e-300)))
+    return float(finding.evidence["agreement_t"] or 0)
+
+
+def period_of(finding: Finding) -> float:
+    return float(finding.measures["period_seconds"] or 0)
+
+
+def print_fit(seed: int, size: int) -> None:
+    """The constants of use/studies/maths/confidence.py, fitted here, and the shares that they state on the other family."""
+    here, elsewhere = judged_here(seed, size), judged_elsewhere(seed, size)
+    for name, is_train in (("TRAIN", True), ("WAVE", False)):
+        fitted = [one for one in here if one.is_train == is_train]
+        offset, slope = logistic_over_log([one.evidence for one in fitted], [one.is_right for one in fitted])
+        wrong = sum(not one.is_right for one in fitted)
+        print(
+            f"  {name}_OFFSET = {offset:.2f}   {name}_PER_LOG = {slope:.2f}   ({len(fitted)}, {wrong} wrong)"
+        )
+    for name, found in (("here", here), ("on the other family", elsewhere)):
+        for low, high in ((0.0, 0.8), (0.8, 0.95), (0.95, 1.01)):
+            inside = [one for one in found if low <= one.confidence < high]
+            if inside:
+                stated = np.mean([one.confidence for one in inside])
+                print(
+                    f"  {name:20} stated {stated:.3f}   real {np.mean([one.is_right for one in inside]):.3f}   ({len(inside)})"
+                )
+
+
+def logistic_over_log(evidence: list[float], right: list[bool]) -> tuple[float, float]:
+    """Newton's method, drawn a little towards 0: nearly all of the findings are right."""
+    columns = np.stack([np.ones(len(right)), np.log(np.maximum(evidence, 1e-3))], axis=1)
+    truth, weights = np.array(right, dtype=np.float64), np.zeros(2)
+    for _ in range(60):
+        chance = 1 / (1 + np.exp(-columns @ weights))
+        curvature = (columns * (chance * (1 - chance))[:, None]).T @ columns + 0.02 * np.eye(2)
+        weights += np.linalg.solve(curvature, columns.T @ (truth - chance) - 0.02 * weights)
+    return float(weights[0]), float(weights[1])
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description="Score the periodicity study by class.")
+    parser.add_argument("--fit", action="store_true", help="fit the confidence anew and print its constants")
     parser.add_argument("--seed", type=int, default=None, help="chosen at run time if left out")
     parser.add_argument("--size", type=int, default=60, help="series per class")
     parser.add_argument("--only", help="classes whose name contains this")
     arguments = parser.parse_args()
     seed = secrets.randbelow(2**32) if arguments.seed is None else arguments.seed
+    if arguments.fit:
+        print_fit(seed, arguments.size)
+        return 0
     print(f"Periodicity by class, seed {seed}, {arguments.size} series each")
     scores = score_periods(seed, arguments.size, only=arguments.only)
     print_scores(scores)

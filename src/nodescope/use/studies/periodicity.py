@@ -1,4 +1,4 @@
-"""Does this series repeat itself: how often, how strongly, and from when to when?"""
+"""Does this series repeat itself: how often, for how long each time, by how much, and since when?"""
 
 from dataclasses import replace
 
@@ -7,10 +7,10 @@ import numpy as np
 from nodescope.base.quantity import render_quantity, render_seconds
 from nodescope.base.text import capitalise
 from nodescope.base.time_range import render_time
-from nodescope.use.studies.finding import Finding, StudyAnswer, found, not_enough
-from nodescope.use.studies.maths.local_period import LocalPeriod, extent_of, find_local_periods
-from nodescope.use.studies.maths.period_search import FEWEST_SAMPLES, find_periods, standardised
-from nodescope.use.studies.maths.phase_profile import mean_cycle
+from nodescope.use.studies.finding import Finding, Measure, StudyAnswer, found, not_enough
+from nodescope.use.studies.maths.cycles import Cycle, find_cycles
+from nodescope.use.studies.maths.period_search import FEWEST_SAMPLES
+from nodescope.use.studies.maths.spectrum import FEWEST_CYCLES
 from nodescope.use.studies.maths.stretch import Stretch, split_stretches
 from nodescope.use.studies.series import Series
 
@@ -19,6 +19,9 @@ NAME = "periodicity"
 # A gap of at most this share of both sides' span is bridged: a cron job keeps
 # its phase across it. A longer gap, and every restart, separates two series.
 JOINABLE_SHARE = 0.25
+
+# The shortest period that samples can show.
+SHORTEST_SAMPLES = 2
 
 
 def study(series: Series) -> StudyAnswer:
@@ -29,7 +32,21 @@ def study(series: Series) -> StudyAnswer:
     if not stretches:
         return not_enough(NAME, series, f"a period needs at least {FEWEST_SAMPLES} samples in a row.")
     findings = [finding for stretch in stretches for finding in findings_in(stretch, series.name)]
-    return found(NAME, series, findings, f"{capitalise(series.name)} does not repeat itself.")
+    return found(NAME, series, findings, nothing_found(stretches, series.name))
+
+
+def nothing_found(stretches: list[Stretch], name: str) -> str:
+    shortest, longest = seen_periods(stretches)
+    return (
+        f"{capitalise(name)} does not repeat itself: it has no period "
+        f"between {render_seconds(shortest)} and {render_seconds(longest)}."
+    )
+
+
+def seen_periods(stretches: list[Stretch]) -> tuple[float, float]:
+    """The shortest and the longest period, in seconds, that these stretches could show."""
+    shortest = SHORTEST_SAMPLES * min(stretch.interval_seconds for stretch in stretches)
+    return shortest, max(shortest, max(stretch.span_seconds for stretch in stretches) / FEWEST_CYCLES)
 
 
 def joined(stretches: list[Stretch], series: Series) -> list[Stretch]:
@@ -61,61 +78,74 @@ def bridged(left: Stretch, right: Stretch) -> Stretch:
 
 
 def findings_in(stretch: Stretch, name: str) -> list[Finding]:
-    periods = find_periods(stretch.values)
-    whole = [extent_of(period, len(stretch)) for period in periods]
-    local = find_local_periods(stretch.values, periods)
-    return [build_finding(stretch, one, name) for one in whole + local]
+    return [build_finding(stretch, cycle, name) for cycle in find_cycles(stretch.values)]
 
 
-def build_finding(stretch: Stretch, local: LocalPeriod, name: str) -> Finding:
-    fit = local.period.fit
-    period_seconds = fit.period * stretch.interval_seconds
-    start_at = float(stretch.times_at[local.start])
-    end_at = float(stretch.times_at[min(local.end, len(stretch)) - 1])
-    swing = swing_of(stretch, local)
-    correlations = fit.correlations[np.isfinite(fit.correlations)]
+def build_finding(stretch: Stretch, cycle: Cycle, name: str) -> Finding:
+    start_at = float(stretch.times_at[cycle.start])
+    end_at = float(stretch.times_at[min(cycle.end, len(stretch)) - 1])
     return Finding(
         kind=NAME,
         start_at=start_at,
         end_at=end_at,
-        confidence=confidence_of(local),
-        magnitude=swing,
+        confidence=cycle.confidence,
+        magnitude=cycle.swing,
         unit=stretch.unit,
         sentence=(
-            f"{capitalise(name)} repeats every {render_seconds(period_seconds)}, "
-            f"swinging by {render_quantity(swing, stretch.unit)}, from {render_time(start_at)} to {render_time(end_at)}."
+            f"{capitalise(name)} repeats {how_often(stretch, cycle)}, {by_how_much(cycle, stretch.unit)}, "
+            f"{since_when(stretch, cycle, start_at, end_at)}."
         ),
-        measures={
-            "period_seconds": period_seconds,
-            "strength": min(max(fit.strength, 0.0), 1.0),
-            "stability": float(np.clip(np.median(correlations), 0.0, 1.0)),
-        },
+        measures=measures_of(stretch, cycle),
         evidence={
-            "samples": int(np.isfinite(stretch.values[local.start : local.end]).sum()),
-            "cycles": (end_at - start_at) / period_seconds,
-            "peak_over_noise": local.period.ratio,
-            "agreement_t": fit.t_value,
+            "samples": int(np.isfinite(stretch.values[cycle.start : cycle.end]).sum()),
+            "cycles": (cycle.end - cycle.start) / cycle.period,
+            **cycle.evidence,
         },
     )
 
 
-def swing_of(stretch: Stretch, local: LocalPeriod) -> float:
-    """Highest minus lowest point of the mean cycle, in the metric's unit."""
-    part = stretch.values[local.start : local.end]
-    if standardised(part) is None:
-        return 0.0
-    measured = np.isfinite(part)
-    cycle = mean_cycle(np.where(measured, part, np.nanmedian(part)), measured, local.period.length)
-    return float(cycle.max() - cycle.min())
+def measures_of(stretch: Stretch, cycle: Cycle) -> dict[str, Measure]:
+    """Figures in seconds: how often, how long, how regularly and in which part of the span."""
+    measures: dict[str, Measure] = {
+        "period_seconds": cycle.period * stretch.interval_seconds,
+        "regularity": "rough" if cycle.is_rough else "exact",
+        "extent": extent_of(stretch, cycle),
+        "strength": cycle.strength,
+        "stability": cycle.stability,
+    }
+    if cycle.width is not None:
+        measures["pulse_seconds"] = cycle.width * stretch.interval_seconds
+    if cycle.jitter is not None:
+        measures["jitter_seconds"] = cycle.jitter * stretch.interval_seconds
+    return measures
 
 
-def confidence_of(local: LocalPeriod) -> float:
-    """
-    From the t value of the cycles' fit: 3 gives 0.85, 6 gives 0.95.
+def how_often(stretch: Stretch, cycle: Cycle) -> str:
+    """Every 5 min for 20 s; roughly every 40 s."""
+    often = f"every {render_seconds(cycle.period * stretch.interval_seconds)}"
+    lasting = "" if cycle.width is None else f" for {render_seconds(cycle.width * stretch.interval_seconds)}"
+    return f"{'roughly ' if cycle.is_rough else ''}{often}{lasting}"
 
-    On the generated set fewer than 1 in 200 findings were on series without a
-    period, so this is a lower bound; periods of few cycles get less.
-    """
-    fit = local.period.fit
-    of_few_cycles = 0.25 / max(fit.cycles, 1.0)
-    return float(min(0.999, 1 - 0.5 * np.exp(-0.4 * max(fit.t_value, 0.0)) - of_few_cycles))
+
+def by_how_much(cycle: Cycle, unit: str) -> str:
+    return f"{WORDS[cycle.kind]} by {render_quantity(cycle.swing, unit)}"
+
+
+WORDS = {
+    "pulse": "rising",
+    "dip": "falling",
+    "jump": "each time rising",
+    "fall": "each time falling",
+    "wave": "swinging",
+}
+
+
+def extent_of(stretch: Stretch, cycle: Cycle) -> str:
+    """whole, since (it began within the span), until (it ended), or part (both)."""
+    return ("whole", "since", "until", "part")[(cycle.start > 0) + 2 * (cycle.end < len(stretch))]
+
+
+def since_when(stretch: Stretch, cycle: Cycle, start_at: float, end_at: float) -> str:
+    if extent_of(stretch, cycle) == "since":
+        return f"since {render_time(start_at)}, when it began"
+    return f"from {render_time(start_at)} to {render_time(end_at)}"

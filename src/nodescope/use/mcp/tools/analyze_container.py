@@ -287,10 +287,24 @@ def render_periodicity(answer: ToolAnswer, studied: Studied, merged: MergedAnswe
     size = best.magnitude
     swing = "" if size is None else f", swinging by {render_quantity(abs(size), best.unit)}"
     headline = (
-        f"Yes: {studied.what} repeats every {render_period(period_of(best))}{swing} "
+        f"Yes: {studied.what} repeats {render_often(best)}{swing}{render_second(findings)} "
         f"(confidence {best.confidence:.2f}; {basis(studied, merged)})."
     )
     return replace(answer, headline=headline, findings=render_all(studied, merged, findings))
+
+
+def render_often(finding: Finding) -> str:
+    """Every 5 min (300 s) for 20 s; roughly every 40 s."""
+    lasting = finding.measures.get("pulse_seconds")
+    pulse = f" for {render_seconds(float(lasting))}" if lasting is not None else ""
+    rough = "roughly " if finding.measures.get("regularity") == "rough" else ""
+    return f"{rough}every {render_period(period_of(finding))}{pulse}"
+
+
+def render_second(findings: Sequence[Finding]) -> str:
+    """The next period, where it is another one: of a job within a job both are told."""
+    others = [one for one in findings[1:] if not is_same_period(one, findings[0])]
+    return f", and {render_often(others[0])}" if others else ""
 
 
 def split_by_lives(answers: Sequence[StudyAnswer]) -> tuple[list[Finding], list[Finding]]:

@@ -19,7 +19,7 @@ from nodescope.use.studies.maths.period_search import (
 )
 from nodescope.use.studies.maths.phase_profile import fit_cycles, resolutions_of
 from nodescope.use.studies.maths.robust import NORMAL_MAD
-from nodescope.use.studies.maths.spectrum import between_bins, chance_ratio, power_of, ratios_of
+from nodescope.use.studies.maths.spectrum import between_bins, chance_ratio, floor_of, power_of, ratios_of
 from nodescope.use.studies.maths.stretch import interpolated
 from nodescope.use.studies.series import FloatArray, IntArray
 
@@ -91,12 +91,12 @@ def best_run(worth: FloatArray) -> tuple[int, int]:
     return int(np.argmin(total[: last + 1])), last
 
 
-def find_local_periods(values: FloatArray, known: list[Period]) -> list[LocalPeriod]:
-    """Periods that hold in a part of the series and are none of the known ones."""
+def find_local_periods(values: FloatArray, known: list[float]) -> list[LocalPeriod]:
+    """Periods that hold in a part of the series and are of none of the known lengths, nor multiples or parts of them."""
     peaks = [
         peak
         for peak in peaks_of_all_windows(values)
-        if not any(is_same_or_multiple(peak.length, one.length) for one in known)
+        if not any(is_same_or_multiple(peak.length, length) for length in known)
     ]
     peaks = sorted(peaks, key=lambda peak: -peak.excess)[:WINDOW_FITS]
     proven = [local for peak in peaks if (local := confirmed(values, peak)) is not None]
@@ -118,7 +118,7 @@ def window_peaks(even: FloatArray, size: int) -> list[WindowPeak]:
     starts = np.arange(0, len(even) - size + 1, size // 2)
     rows = clipped_rows(even[starts[:, None] + np.arange(size)])
     power = power_of(rows)
-    ratio = ratios_of(power)
+    ratio = ratios_of(power, floor_of(power))
     place = highest_with_enough_cycles(ratio)
     height = ratio[np.arange(len(starts)), place]
     needed = chance_ratio(size, FALSE_PEAKS / len(starts))

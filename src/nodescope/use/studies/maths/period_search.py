@@ -45,13 +45,18 @@ LEAST_T_VALUE_HIGH_PEAK = 2.0
 FEW_CYCLES_RATIO = 5.0
 FEW_CYCLES_T_VALUE = 7.0
 FEW_CYCLES_STRENGTH = 0.2
+FEW_CYCLES_STRENGTH_RED = 0.45
+FEW_CYCLES_HIGH_PEAK = 9.0
+RED = 1.0
 FEW_CYCLES = 5.0
 MANY_CYCLES = 60.0
 
 # A period of less than 2 % of the variance is of no use, however certain. A
-# second one needs more: the residual of the first is never quite noise.
+# second one needs more: the residual of the first is never quite noise. It also explains
+# a twentieth of what the first does.
 LEAST_STRENGTH = 0.02
 LEAST_SECOND_STRENGTH = 0.1
+LEAST_SECOND_EXPLAINED = 0.05
 
 # Peaks tried per round; beyond the sixth none was ever the right one.
 PEAKS = 6
@@ -73,8 +78,9 @@ FEWEST_SAMPLES = 16
 SAME_EXPLAINED = 0.8
 
 # Peaks at up to the tenth harmonic of a period found, within 1 % or 1.5 bins,
-# belong to it.
+# belong to it; of the edges of a square wave or a sawtooth further ones, within 1.5 bins.
 HARMONICS = 10
+MOST_HARMONICS = 64
 HARMONIC_SHARE = 0.01
 HARMONIC_BINS = 1.5
 
@@ -87,10 +93,11 @@ COMMON_GAIN = 1.25
 
 @dataclass(frozen=True)
 class Period:
-    """A period: the fit of its cycles, and its peak's power over the noise floor."""
+    """A period: the fit of its cycles, its peak's power over the noise floor, and how steeply that falls with frequency."""
 
     fit: CycleFit
     ratio: float
+    redness: float = 0.0
 
     @property
     def length(self) -> float:
@@ -141,18 +148,31 @@ def periods_on_grid(standard: FloatArray, measured: BoolArray) -> list[Period]:
         return [first]
     others = [peak for peak in peaks_of(left, PEAKS) if not is_harmonic(peak, first.length, len(left))]
     second = best_period(left, measured, others, LEAST_SECOND_STRENGTH)
-    if second is None:
+    if second is None or second.fit.explained < LEAST_SECOND_EXPLAINED * first.fit.explained:
         return [first]
     if is_harmonic(Peak(first.length, first.ratio), second.length, len(standard)):
         return [fundamental(standard, measured, first, second)]
     return [first, second]
 
 
+def explains_more(values: FloatArray, shorter: Period, length: float) -> bool:
+    """Whether a period about so long explains the series better than this shorter one."""
+    measured = np.isfinite(values)
+    standard = standardised(values)
+    if standard is None:
+        return False
+    resolutions = resolutions_of(standard, measured)
+    rough = fit_cycles(resolutions, length, like=shorter.length)
+    longer = refined(resolutions, rough, len(values), like=shorter.length)
+    same = fit_cycles(resolutions, shorter.length)
+    return longer.explained >= COMMON_GAIN * same.explained
+
+
 def fundamental(values: FloatArray, measured: BoolArray, first: Period, second: Period) -> Period:
     """Of a period and the longer one whose harmonic it is, the one that explains the series."""
     resolutions = resolutions_of(values, measured)
     rough = fit_cycles(resolutions, second.length, like=first.length)
-    longer = Period(refined(resolutions, rough, len(values), like=first.length), first.ratio)
+    longer = replace(first, fit=refined(resolutions, rough, len(values), like=first.length))
     return longer if longer.fit.explained >= COMMON_GAIN * first.fit.explained else first
 
 
@@ -164,7 +184,7 @@ def best_period(
     resolutions = resolutions_of(values, measured)
     possible = [peak for peak in peaks if is_candidate(peak, count)]
     rough = [
-        Period(fit_cycles(resolutions, peak.period), peak.ratio)
+        Period(fit_cycles(resolutions, peak.period), peak.ratio, peak.redness)
         for peak in possible + comb_of(possible, count)
     ]
     most = max((period.fit.explained for period in rough), default=0.0)
@@ -173,7 +193,7 @@ def best_period(
         for period in rough
         if period.fit.explained > WORTH_REFINING * most and period.fit.strength >= least_strength / 2
     ]
-    tried = [Period(refined(resolutions, period.fit, count), period.ratio) for period in promising]
+    tried = [replace(period, fit=refined(resolutions, period.fit, count)) for period in promising]
     real = [period for period in tried if period.fit.strength >= least_strength and is_real(period, count)]
     if not real:
         return None
@@ -202,9 +222,15 @@ def is_real(period: Period, count: int) -> bool:
     return (
         fit.period >= GROUP_SAMPLES
         and fit.t_value >= FEW_CYCLES_T_VALUE
-        and fit.strength >= FEW_CYCLES_STRENGTH
+        and fit.strength >= least_strength_of(period)
         and fit.cycles >= FEW_CYCLES
     )
+
+
+def least_strength_of(period: Period) -> float:
+    """Random walks swing ten times with a third of the variance, without a high peak."""
+    is_doubtful = period.redness >= RED and period.ratio < FEW_CYCLES_HIGH_PEAK
+    return FEW_CYCLES_STRENGTH_RED if is_doubtful else FEW_CYCLES_STRENGTH
 
 
 def refined(
@@ -233,7 +259,7 @@ def with_fundamental(
         if multiple is None or first.length * multiple > len(values) / FEWEST_CYCLES:
             continue
         rough = fit_cycles(resolutions, first.length * multiple, like=first.length)
-        longer = Period(refined(resolutions, rough, len(values), like=first.length), first.ratio)
+        longer = replace(first, fit=refined(resolutions, rough, len(values), like=first.length))
         if longer.fit.explained >= COMMON_GAIN * first.fit.explained and is_real(longer, len(values)):
             return longer, scaled(values - mean_cycle(values, measured, longer.length))
     return first, left
@@ -254,10 +280,10 @@ def common_multiple(peak: Peak, length: float, count: int) -> int | None:
 
 def is_harmonic(peak: Peak, length: float, count: int) -> bool:
     """Whether the peak is at a harmonic of the period, or at the alias of one beyond half the sampling rate."""
-    harmonic = np.arange(1, HARMONICS + 1) / length
-    seen_at = np.abs(harmonic - np.round(harmonic))
-    near = np.maximum(HARMONIC_SHARE / peak.period, HARMONIC_BINS / count)
-    return bool(np.any(np.abs(seen_at - 1 / peak.period) <= near))
+    order = np.arange(1, MOST_HARMONICS + 1)
+    seen_at = np.abs(order / length - np.round(order / length))
+    share = np.where(order <= HARMONICS, HARMONIC_SHARE / peak.period, 0.0)
+    return bool(np.any(np.abs(seen_at - 1 / peak.period) <= np.maximum(share, HARMONIC_BINS / count)))
 
 
 def scaled(values: FloatArray) -> FloatArray | None:

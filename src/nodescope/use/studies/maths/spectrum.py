@@ -40,10 +40,11 @@ ROUNDING_POWER = 1e-12
 
 @dataclass(frozen=True)
 class Peak:
-    """A period, in samples, and its power over the floor."""
+    """A period, in samples, its power over the floor, and how steeply the floor falls there."""
 
     period: float
     ratio: float
+    redness: float = 0.0
 
 
 def power_of(rows: FloatArray) -> FloatArray:
@@ -81,9 +82,9 @@ def interpolate_floor(places: FloatArray, heights: FloatArray, bins: int) -> Flo
     return np.asarray(heights[..., right - 1] * (1 - share) + heights[..., right] * share)
 
 
-def ratios_of(power: FloatArray) -> FloatArray:
+def ratios_of(power: FloatArray, floor: FloatArray) -> FloatArray:
     """Power over floor; 0 below the fewest cycles and wherever power is no local maximum."""
-    ratio = power / floor_of(power)
+    ratio = power / floor
     peak = np.zeros(power.shape, dtype=bool)
     peak[..., 1:-1] = (power[..., 1:-1] > power[..., :-2]) & (power[..., 1:-1] >= power[..., 2:])
     # The last bin is a period of two samples. It has one degree of freedom
@@ -97,13 +98,24 @@ def ratios_of(power: FloatArray) -> FloatArray:
 def peaks_of(values: FloatArray, most: int) -> list[Peak]:
     """The highest peaks over the floor, highest first."""
     power = power_of(values)
-    ratio = ratios_of(power)
+    floor = floor_of(power)
+    ratio = ratios_of(power, floor)
     highest = np.argsort(-ratio)[:most]
     return [
-        Peak(len(values) / between_bins(power, int(place)), float(ratio[place]))
+        Peak(
+            len(values) / between_bins(power, int(place)),
+            float(ratio[place]),
+            redness_at(floor, int(place)),
+        )
         for place in highest
         if ratio[place] > 0
     ]
+
+
+def redness_at(floor: FloatArray, place: int) -> float:
+    """The exponent by which the floor falls with frequency, over an octave to both sides: 0 is white, 2 a random walk."""
+    low, high = max(1, place // 2), min(len(floor) - 1, place * 2)
+    return float(np.log(floor[low] / floor[high]) / np.log(high / low)) if high > low else 0.0
 
 
 def comb_of(peaks: list[Peak], count: int) -> list[Peak]:
@@ -124,7 +136,8 @@ def comb_of(peaks: list[Peak], count: int) -> list[Peak]:
     away = np.abs(frequencies - teeth * spacing) * count
     if spacing * count < FEWEST_CYCLES or float(away.max()) > min(COMB_BINS, COMB_SHARE * spacing * count):
         return []
-    return [Peak(1 / spacing, max(peak.ratio for peak in peaks))]
+    highest = max(peaks, key=lambda peak: peak.ratio)
+    return [Peak(1 / spacing, highest.ratio, highest.redness)]
 
 
 def between_bins(power: FloatArray, place: int) -> float:
