@@ -46,8 +46,9 @@ LONGEST_WITH_HISTORY_SECONDS, HISTORY_SPANS = 7200.0, 3
 # A trend over many hours is the same in minutes, which rollups have. Means of minutes lose the
 # crests of a heap, which decide when it is full: half a day's worth of seconds is read for them.
 LONG_TREND_SECONDS, TREND_BUCKET_SECONDS = 12.5 * 3600.0, 60.0
-# The newest parts of a span in which a rise is looked for when the whole has none, and the shortest.
-NEWEST_SHARES, NEWEST_SECONDS = (1 / 2, 1 / 4, 1 / 8, 1 / 24), 1200.0
+# The newest parts of a span in which a rise is looked for when the whole has none, and the least of
+# their lengths. The shortest goes first: where it suffices, it is nearest to when the rise began.
+NEWEST_SHARES, NEWEST_SECONDS = (1 / 24, 1 / 8, 1 / 4, 1 / 2), 1200.0
 # Such a rise is news when it leads above all that was before, by this share of what is usual there.
 NEWS_SHARE = 0.5
 
@@ -98,7 +99,7 @@ def look_at_newest(answer: StudyAnswer, series: Series) -> StudyAnswer:
     for share in NEWEST_SHARES:
         from_at = end_at - share * seconds
         if share * seconds < NEWEST_SECONDS:
-            break
+            continue
         found = trend.study(cut_series(series, from_at))
         kept = [one for one in found.findings if is_news(one, series.values[series.times_at < from_at])]
         if kept:
