@@ -20,7 +20,11 @@ def derive_increase(values: Floats, metric: Metric) -> Floats:
     metric's row: `may_dip` (the kernel lowers it a little: growth is 0) and
     `wraps_at` (a modulus). A missing neighbour makes the cell NaN.
     """
-    grown = np.diff(values, axis=0)
+    return judge_increase(np.diff(values, axis=0), metric)
+
+
+def judge_increase(grown: Floats, metric: Metric) -> Floats:
+    """Differences of neighbouring samples as growth, as said above."""
     backwards = grown < 0
     if not backwards.any():
         return grown

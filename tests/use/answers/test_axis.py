@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodescope.read.query.bucket import Buckets, Points, Samples
+from nodescope.read.query.bucket import Points, Samples, make_buckets
 from nodescope.use.answers.axis import align, merge
 
 START_MS = 1_700_000_000_000
@@ -22,7 +22,7 @@ def every(seconds: float, count: int, start_ms: int = START_MS) -> list[int]:
 
 
 def buckets(times: list[int], width_ms: int, number: int) -> Points:
-    kept = Buckets(START_MS, width_ms, number)
+    kept = make_buckets(START_MS, width_ms, number)
     kept.add(np.array(times, np.int64), np.arange(len(times), dtype=float))
     return kept.points()
 

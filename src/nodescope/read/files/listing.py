@@ -75,12 +75,11 @@ class FileEntry:
 @lru_cache(maxsize=4096)
 def find_excess(path: Path, size_bytes: int, mtime_ns: int) -> str:
     """Whether its footer announces more than a file of this size can hold; by Arrow, for DuckDB does not ask."""
-    del size_bytes, mtime_ns
     # Arrow is not needed to list a folder.
-    from nodescope.keep.parquet import open_parquet  # noqa: PLC0415
+    from nodescope.read.files.row_groups import read_row_groups  # noqa: PLC0415
 
     try:
-        open_parquet(path)
+        read_row_groups(path, size_bytes, mtime_ns)
     except ArchiveRefused as error:
         return str(error)
     return ""

@@ -30,6 +30,7 @@ class Rollup:
     to_ms: int
     segments: Segments
     node: str
+    mtime_ns: int = 0
 
 
 def find_rollups(
@@ -43,7 +44,8 @@ def find_rollups(
             if file.from_ms > to_ms or end_ms + MINUTE_MS < from_ms:
                 continue
             try:
-                segments, node = read_rollup_footer(file.path, file.path.stat().st_mtime_ns)
+                mtime_ns = file.path.stat().st_mtime_ns
+                segments, node = read_rollup_footer(file.path, mtime_ns)
             except FileNotFoundError:
                 continue
             except (ArchiveRefused, OSError) as error:
@@ -51,7 +53,7 @@ def find_rollups(
                 if refused is not None:
                     refused.append(first_line(error))
                 continue
-            found.append(Rollup(file.path, file.from_ms, end_ms, segments, node))
+            found.append(Rollup(file.path, file.from_ms, end_ms, segments, node, mtime_ns))
     return found
 
 

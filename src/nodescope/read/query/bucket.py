@@ -67,16 +67,10 @@ class Buckets:
     from_ms: int
     width_ms: int
     number: int
-    minimum: Floats = field(init=False)
-    maximum: Floats = field(init=False)
-    total: Floats = field(init=False)
-    count: Integers = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.minimum = np.full(self.number, np.inf)
-        self.maximum = np.full(self.number, -np.inf)
-        self.total = np.zeros(self.number)
-        self.count = np.zeros(self.number, np.int64)
+    minimum: Floats
+    maximum: Floats
+    total: Floats
+    count: Integers
 
     def add(self, time_ms: Integers, value: Floats) -> None:
         """Samples; a missing value (NaN) or an unlimited one is no number to average."""
@@ -105,6 +99,13 @@ class Buckets:
         self.total[at] += np.add.reduceat(mean * count, starts)
         self.count[at] += np.add.reduceat(count, starts)
 
+    def absorb(self, other: "Buckets") -> None:
+        """Of the same series and grid."""
+        np.minimum(self.minimum, other.minimum, out=self.minimum)
+        np.maximum(self.maximum, other.maximum, out=self.maximum)
+        self.total += other.total
+        self.count += other.count
+
     def points(self) -> Points:
         empty = self.count == 0
         times = self.from_ms + np.arange(self.number, dtype=np.int64) * self.width_ms
@@ -116,6 +117,12 @@ class Buckets:
             np.where(empty, np.nan, self.maximum),
             self.count,
         )
+
+
+def make_buckets(from_ms: int, width_ms: int, number: int) -> Buckets:
+    """Without a sample."""
+    low, high = np.full(number, np.inf), np.full(number, -np.inf)
+    return Buckets(from_ms, width_ms, number, low, high, np.zeros(number), np.zeros(number, np.int64))
 
 
 @dataclass(slots=True)

@@ -58,20 +58,24 @@ def values_at(wanted: Integers, times: Integers, values: Floats) -> Floats:
     return found
 
 
+Carried = tuple[Any, ...]
+"""Of each input the last sample of a counter, (value, monotonic time), then the last known value; None for none."""
+
+
 @dataclass(slots=True)
 class RunGrowth:
     """A counter's increase and the seconds it took, sample by sample."""
 
     metric: Metric
-    _last: tuple[float, int] | None = None
+    last: tuple[float, int] | None = None
     """Value and monotonic time of the last sample."""
 
     def take(self, chunk: Chunk) -> tuple[Floats, Floats]:
         """(increase, elapsed seconds) at every sample; NaN at the first, at resets and after holes."""
         if not len(chunk.value):
             return np.empty(0), np.empty(0)
-        value, mono_ns = self._last or (np.nan, chunk.mono_ns[0])
-        self._last = chunk.value[-1], chunk.mono_ns[-1]
+        value, mono_ns = self.last or (np.nan, chunk.mono_ns[0])
+        self.last = float(chunk.value[-1]), int(chunk.mono_ns[-1])
         with np.errstate(invalid="ignore"):
             increase, elapsed = derive_growth(
                 np.concatenate([[value], chunk.value]),
@@ -86,14 +90,14 @@ class RunGrowth:
 class Known:
     """The last known value of a slower input."""
 
-    _last: float = np.nan
+    last: float | None = None
 
     def at(self, mono_ns: Integers, chunk: Chunk) -> Floats:
         """At each moment the newest value that was known then."""
-        values = np.concatenate([[self._last], chunk.value])
+        values = np.concatenate([[np.nan if self.last is None else self.last], chunk.value])
         places = np.searchsorted(chunk.mono_ns, mono_ns, side="right")
         if len(chunk.value):
-            self._last = float(chunk.value[-1])
+            self.last = float(chunk.value[-1])
         known: Floats = values[places]
         return known
 
@@ -105,12 +109,24 @@ class SampleDeriver:
     form: Form
     metrics: tuple[Metric, ...]
     factor: float = 1.0
-    _growth: list[RunGrowth] = field(default_factory=list)
-    _known: list[Known] = field(default_factory=list)
+    growth: list[RunGrowth] = field(default_factory=list)
+    known: list[Known] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self._growth = [RunGrowth(metric) for metric in self.metrics]
-        self._known = [Known() for _ in self.metrics]
+        self.growth = [RunGrowth(metric) for metric in self.metrics]
+        self.known = [Known() for _ in self.metrics]
+
+    def carried(self) -> Carried:
+        """What the next stretch begins with."""
+        return *(one.last for one in self.growth), *(one.last for one in self.known)
+
+    def carry(self, carried: Carried) -> None:
+        """As if the stretch that ended so had been taken."""
+        size = len(self.metrics)
+        for one, pair in zip(self.growth, carried[:size]):
+            one.last = pair
+        for other, last in zip(self.known, carried[size:]):
+            other.last = last
 
     def take(self, chunks: tuple[Chunk, ...]) -> tuple[Integers, Floats]:
         """Times and values of the answer for one stretch."""
@@ -129,8 +145,8 @@ class SampleDeriver:
             quota, period = self._input(1, first, chunks), self._input(2, first, chunks)
             return derive_share(rate, quota / period)
         if self.form == "part":
-            part, _ = self._growth[0].take(first)
-            whole, _ = self._growth[1].take(self._align(first, chunks[1]))
+            part, _ = self.growth[0].take(first)
+            whole, _ = self.growth[1].take(self._align(first, chunks[1]))
             return derive_part(part, whole)
         value, other = self._scale(0, first.value), self._input(1, first, chunks)
         return COMBINE[self.form](value, other)
@@ -138,16 +154,16 @@ class SampleDeriver:
     def _rate(self, chunks: tuple[Chunk, ...]) -> Floats:
         """Of the first counter; of all counters that are read together where the form says so."""
         first = chunks[0]
-        increase, elapsed = self._growth[0].take(first)
+        increase, elapsed = self.growth[0].take(first)
         total = self._scale(0, increase)
         if self.form == "rates":
             for place in range(1, len(chunks)):
-                more, _ = self._growth[place].take(self._align(first, chunks[place]))
+                more, _ = self.growth[place].take(self._align(first, chunks[place]))
                 total = total + self._scale(place, more)
         return total / elapsed
 
     def _input(self, place: int, first: Chunk, chunks: tuple[Chunk, ...]) -> Floats:
-        return self._scale(place, self._known[place].at(first.mono_ns, chunks[place]))
+        return self._scale(place, self.known[place].at(first.mono_ns, chunks[place]))
 
     def _scale(self, place: int, value: Floats) -> Floats:
         scale = self.metrics[place].scale

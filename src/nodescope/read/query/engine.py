@@ -19,6 +19,7 @@ from nodescope.read.files.listing import FileEntry
 from nodescope.read.files.rollups import Rollup, find_rollups
 from nodescope.read.live.tail import LiveTail
 from nodescope.read.query.bucket import Points, make_grid
+from nodescope.read.query.minute_cells import CellCache
 from nodescope.read.query.node_query import NodeQuery
 from nodescope.read.query.resolve import Rate, ResolvedMetric, resolve_metric
 from nodescope.read.query.series_join import Targets
@@ -48,9 +49,10 @@ class QueryResult:
 
 @dataclass(slots=True)
 class Engine:
-    """A DuckDB in memory, shared by all queries; it holds no data."""
+    """A DuckDB in memory, shared by all queries; it holds no data. What was computed of files is kept."""
 
     connection: duckdb.DuckDBPyConnection = field(default_factory=duckdb.connect)
+    cache: CellCache = field(default_factory=CellCache)
 
     def __post_init__(self) -> None:
         self.connection.execute("SET TimeZone = 'UTC'")
@@ -99,7 +101,7 @@ class Engine:
             targets = Targets(resolved, node, catalog, tail, containers)
             taken: set[Identity] = set()
             for inputs in resolved.variants:
-                query = NodeQuery(self.connection, resolved, inputs, targets, containers, grid)
+                query = NodeQuery(self.connection, resolved, inputs, targets, containers, grid, self.cache)
                 query.read_files(entries, [one for one in rollups if one.node == node])
                 if mine:
                     query.read_tail(mine)

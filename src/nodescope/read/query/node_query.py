@@ -8,10 +8,10 @@ read a few million rows at a time, derived, and put into buckets: memory
 follows the answer, not the archive.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from itertools import pairwise
+from itertools import groupby, pairwise
 from pathlib import Path
 
 import duckdb
@@ -22,14 +22,25 @@ from nodescope.base.block import Floats, Integers
 from nodescope.base.errors import NodescopeError
 from nodescope.base.log import Log
 from nodescope.base.metric import Metric
+from nodescope.base.time_range import TimeRange
+from nodescope.keep.folder import MS_PER_DAY
 from nodescope.keep.label_columns import LABELS, Identity, Subject
 from nodescope.keep.parquet import first_line
+from nodescope.keep.rollup import MINUTE_MS
 from nodescope.read.files.listing import FileEntry
 from nodescope.read.files.rollups import Rollup, choose
 from nodescope.read.live.tail import LiveTail
-from nodescope.read.query.bucket import BucketGrid, Buckets, Points, Samples
-from nodescope.read.query.derive import Chunk, SampleDeriver, join_chunks, pick
+from nodescope.read.query.bucket import BucketGrid, Buckets, Points, Samples, make_buckets
+from nodescope.read.query.derive import Carried, Chunk, SampleDeriver, join_chunks, pick
 from nodescope.read.query.fetch import Fetched, Wanted, fetch_minutes, fetch_samples, list_scopes
+from nodescope.read.query.file_rows import RowSource, count_rows, is_small
+from nodescope.read.query.minute_cells import (
+    BucketTable,
+    CellCache,
+    MinuteCells,
+    derive_cells,
+    gather_minutes,
+)
 from nodescope.read.query.minutes import derive_minutes, join_pieces
 from nodescope.read.query.resolve import Inputs, ResolvedMetric
 from nodescope.read.query.series_join import Targets
@@ -43,6 +54,11 @@ LEAD_MS = 35_000
 CONTAINER = LABELS.index("l_container_id")
 SCOPE = LABELS.index("l_scope")
 Sampled = dict[Identity, list[Chunk]]
+CGROUPS = {"container", "service"}
+# So few containers are read alone; of more, everything is kept for the next question.
+FEW = 16
+# Of one metric in a file whose series are derived at once, some 40 bytes each.
+KEPT_ROWS = 2_000_000
 
 
 @dataclass(slots=True)
@@ -55,7 +71,9 @@ class NodeQuery:
     targets: Targets
     containers: Sequence[str] | None
     grid: BucketGrid
-    derivers: dict[Identity, SampleDeriver] = field(default_factory=dict)
+    cache: CellCache
+    carried: dict[Identity, Carried] = field(default_factory=dict)
+    """What each series brings along from the stretch before."""
     sums: dict[Identity, Buckets | Samples] = field(default_factory=dict)
     refused: list[str] = field(default_factory=list)
 
@@ -75,11 +93,17 @@ class NodeQuery:
         ]
         scopes = list_scopes(entries, self.inputs[0].name)
         entries, rollups = choose(entries, rollups)
-        self._read_rollups(rollups, scopes)
+        if rollups:
+            self._read_rollups(rollups, scopes)
         entries = [entry for entry in entries if self._is_whole(entry)]
         for group in split_overlaps(entries):
-            for batch in self._container_batches(group):
-                self._read_group(group, batch)
+            for is_kept, some in groupby(group, self._can_keep):
+                mine = list(some)
+                if is_kept:
+                    self._read_minutes(mine)
+                    continue
+                for batch in self._container_batches(mine):
+                    self._read_group(mine, batch)
 
     def _is_whole(self, entry: FileEntry) -> bool:
         """DuckDB does not check pages: a file whose bytes changed is named, and not read."""
@@ -89,32 +113,155 @@ class NodeQuery:
             say_damage(damage)
         return not damage
 
+    # -- in minutes, which are kept ---------------------------------------------
+
+    def _can_keep(self, entry: FileEntry) -> bool:
+        """In whole minutes, of series that are not joined to others; a file of many days is read in parts instead."""
+        if self.grid.width_ms < MINUTE_MS or self.resolved.of or entry.sidecar is None or entry.remote:
+            return False
+        scopes = {scope for metric in self.inputs for scope in list_scopes([entry], metric.name)}
+        if self.containers is not None and not scopes <= CGROUPS:
+            return False
+        return entry.ticks() is not None and count_rows(entry, self.inputs[0].name) <= KEPT_ROWS
+
+    def _read_minutes(self, entries: Sequence[FileEntry]) -> None:
+        """File by file in order of time; what is known of a file is not read again."""
+        few = self._list_few()
+        wanted = [self._wanted(metric, few, self.grid.from_ms - LEAD_MS) for metric in self.inputs]
+        unknown = [entry for entry in entries if self._know_minutes(entry, few) is None]
+        source = RowSource(self.connection, wanted, [entry for entry in unknown if is_small(entry)])
+        table = BucketTable(self.grid, self.containers)
+        for entry in entries:
+            cells = self._know_minutes(entry, few)
+            if cells is None or cells.before != [self.carried.get(one) for one in cells.identities]:
+                cells = self._make_minutes(entry, few, source)
+            else:
+                self.carried.update(zip(cells.identities, cells.after))
+            if cells is not None:
+                table.add(cells)
+        self._absorb(table)
+
+    def _absorb(self, table: BucketTable) -> None:
+        for identity, buckets in table.rows():
+            known = self.sums.setdefault(identity, buckets)
+            if known is not buckets and isinstance(known, Buckets):
+                known.absorb(buckets)
+
+    def _list_few(self) -> Sequence[str] | None:
+        """The containers that are asked for, where they are few; else all are read."""
+        return self.containers if self.containers is not None and len(self.containers) <= FEW else None
+
+    def _know_minutes(self, entry: FileEntry, few: Sequence[str] | None) -> MinuteCells | None:
+        if not self._is_inside(entry):
+            return None
+        names = (self._name_minutes([entry], one) for one in (few, None))
+        return next((cells for name in names if (cells := self.cache.get(name))), None)
+
+    def _is_inside(self, entry: FileEntry) -> bool:
+        return self.grid.from_ms <= entry.from_ms and entry.to_ms <= self.grid.to_ms
+
+    def _name_minutes(
+        self, files: Sequence[FileEntry] | Sequence[Rollup], few: Sequence[str] | None
+    ) -> Hashable:
+        versions = tuple((file.path, file.mtime_ns) for file in files)
+        names = tuple(metric.name for metric in self.inputs)
+        asked = (self.resolved.form, self.resolved.factor, self.resolved.scope, names)
+        return versions, asked, None if few is None else tuple(few)
+
+    def _make_minutes(
+        self, entry: FileEntry, few: Sequence[str] | None, source: "RowSource"
+    ) -> MinuteCells | None:
+        """None where the file cannot be read, which is named."""
+        ticks = entry.ticks()
+        try:
+            rows = source.take(entry)
+        except (duckdb.Error, pa.ArrowException, NodescopeError) as error:
+            self.refused.append(
+                f"{entry.path.name}: {first_line(error).removeprefix(f'{entry.path.name}: ')}"
+            )
+            return None
+        is_inside = self._is_inside(entry)
+        if not is_inside:
+            rows = [one.within(self.grid.from_ms - LEAD_MS, self.grid.to_ms) for one in rows]
+        if ticks is None or not rows[0].identities:
+            return None
+        span = TimeRange(self.grid.from_ms, self.grid.to_ms)
+        cells = derive_cells(rows, ticks, self._make_deriver, self.carried, span)
+        if is_inside:
+            self.cache.put(self._name_minutes([entry], few), cells)
+        return cells
+
+    # -- in samples ---------------------------------------------------------------
+
     def _wanted(self, metric: Metric, containers: Sequence[str] | None, from_ms: int) -> Wanted:
         scope = self.resolved.of or self.resolved.scope
         return Wanted(metric.name, containers, scope, from_ms, self.grid.to_ms)
 
+    # -- from rollups -------------------------------------------------------------
+
     def _read_rollups(self, rollups: Sequence[Rollup], scopes: set[str]) -> None:
-        """Minutes instead of samples."""
-        if not rollups:
+        """Minutes instead of samples, the rollups of a day together."""
+        if self.resolved.of:
+            self._join_rollups(rollups, scopes)
             return
+        table = BucketTable(self.grid, self.containers)
+        in_order = sorted(rollups, key=lambda one: one.from_ms)
+        for _, day in groupby(in_order, lambda one: one.from_ms // MS_PER_DAY):
+            self._add_rollups(table, list(day), scopes)
+        self._absorb(table)
+
+    def _add_rollups(self, table: BucketTable, rollups: Sequence[Rollup], scopes: set[str]) -> None:
+        few = self._list_few()
+        names = [self._name_minutes(rollups, one) for one in (few, None)]
+        cells = self.cache.get(names[0]) or self.cache.get(names[1])
+        if cells is None:
+            minutes = self._derive_rollups(rollups, scopes, few, (rollups[0].from_ms, 2**42))
+            if minutes is None:
+                # One is broken: each alone, so that the others are served.
+                for rollup in rollups if len(rollups) > 1 else ():
+                    self._add_rollups(table, [rollup], scopes)
+                return
+            cells = gather_minutes(minutes)
+            self.cache.put(names[0], cells)
+        table.add(cells)
+
+    def _derive_rollups(
+        self,
+        rollups: Sequence[Rollup],
+        scopes: set[str],
+        containers: Sequence[str] | None,
+        span: tuple[int, int],
+    ) -> dict[Identity, Points] | None:
+        """By series; None where one of the rollups is broken."""
         paths = [rollup.path for rollup in rollups]
-        start_ms = self.grid.start_ms
+        scope = self.resolved.of or self.resolved.scope
         inputs = self._fetch(
             lambda metric: fetch_minutes(
-                self.connection, paths, scopes, self._wanted(metric, self.containers, start_ms)
+                self.connection, paths, scopes, Wanted(metric.name, containers, scope, *span)
             ),
             paths,
         )
         if inputs is None:
-            # One is broken: each alone, so that the others are served.
-            for rollup in rollups if len(rollups) > 1 else ():
-                self._read_rollups([rollup], scopes)
-            return
+            return None
         joined = [{key: join_pieces(pieces) for key, pieces in fetched.items()} for fetched in inputs]
+        form, factor = self.resolved.form, self.resolved.factor
+        return {
+            identity: derive_minutes(
+                form, self.inputs, factor, first, [one.get(identity) for one in joined[1:]]
+            )
+            for identity, first in joined[0].items()
+        }
+
+    def _join_rollups(self, rollups: Sequence[Rollup], scopes: set[str]) -> None:
+        """Of a pod or a node: its parts are added up minute by minute."""
+        span = (self.grid.start_ms, self.grid.to_ms)
+        found = self._derive_rollups(rollups, scopes, self.containers, span)
+        if found is None:
+            for rollup in rollups if len(rollups) > 1 else ():
+                self._join_rollups([rollup], scopes)
+            return
         parts: dict[Identity, list[Points]] = {}
-        for identity, first in joined[0].items():
-            others = [one.get(identity) for one in joined[1:]]
-            minutes = derive_minutes(self.resolved.form, self.inputs, self.resolved.factor, first, others)
+        for identity, minutes in found.items():
             for target in self.targets.of(identity):
                 parts.setdefault(target, []).append(minutes)
         for target, many in parts.items():
@@ -138,7 +285,7 @@ class NodeQuery:
         if target not in self.sums:
             grid = self.grid
             self.sums[target] = (
-                Buckets(grid.start_ms, grid.width_ms, grid.number) if grid.width_ms else Samples()
+                make_buckets(grid.start_ms, grid.width_ms, grid.number) if grid.width_ms else Samples()
             )
         return self.sums[target]
 
@@ -231,7 +378,9 @@ class NodeQuery:
             if not targets:
                 continue
             others = [join_chunks(sampled.get(identity, [])) for sampled in inputs[1:]]
-            time_ms, value = self._deriver_of(identity).take((join_chunks(chunks), *others))
+            deriver = self._make_deriver(identity)
+            time_ms, value = deriver.take((join_chunks(chunks), *others))
+            self.carried[identity] = deriver.carried()
             inside = (time_ms >= self.grid.from_ms) & (time_ms <= self.grid.to_ms)
             if self.resolved.form != "value":
                 inside &= ~np.isnan(value)
@@ -244,10 +393,12 @@ class NodeQuery:
             inside = self.targets.clip(target, time_ms)
             self._sums_of(target).add(time_ms[inside], value[inside])
 
-    def _deriver_of(self, identity: Identity) -> SampleDeriver:
-        if identity not in self.derivers:
-            self.derivers[identity] = SampleDeriver(self.resolved.form, self.inputs, self.resolved.factor)
-        return self.derivers[identity]
+    def _make_deriver(self, identity: Identity) -> SampleDeriver:
+        """It goes on where the stretch before ended."""
+        deriver = SampleDeriver(self.resolved.form, self.inputs, self.resolved.factor)
+        if carried := self.carried.get(identity):
+            deriver.carry(carried)
+        return deriver
 
     def take_series(self, taken: set[Identity]) -> list[tuple[Subject, Points]]:
         """What was found and is not taken from a better input already."""
