@@ -96,6 +96,7 @@ def _identity_places(scope: str | None) -> tuple[int, ...]:
     return tuple(LABELS.index(name) if name in used else -1 for name in IDENTITY)
 
 
+@lru_cache(maxsize=4096)
 def identify(labels: Labels) -> Identity:
     """
     What is the same in every file for one series; also its place in the order of rows.

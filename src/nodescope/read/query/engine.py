@@ -19,12 +19,18 @@ from nodescope.read.files.listing import FileEntry
 from nodescope.read.files.rollups import Rollup, find_rollups
 from nodescope.read.live.tail import LiveTail
 from nodescope.read.query.bucket import Points, make_grid
-from nodescope.read.query.minute_cells import CellCache
+from nodescope.read.query.derived_cache import DerivedCache
+from nodescope.read.query.file_sweep import FileSweep
+from nodescope.read.query.minute_cells import MinuteCells
 from nodescope.read.query.node_query import NodeQuery
 from nodescope.read.query.resolve import Rate, ResolvedMetric, resolve_metric
 from nodescope.read.query.series_join import Targets
 
-MEMORY = "1GiB"
+# A scan needs some MiB; what needs more was prepared to.
+MEMORY = "256MiB"
+THREADS = 2
+# An incident of an hour on a node with 100 containers takes some 20 MiB.
+SWEEP_BYTES = 32 * 2**20
 
 
 @dataclass(slots=True)
@@ -52,12 +58,13 @@ class Engine:
     """A DuckDB in memory, shared by all queries; it holds no data. What was computed of files is kept."""
 
     connection: duckdb.DuckDBPyConnection = field(default_factory=duckdb.connect)
-    cache: CellCache = field(default_factory=CellCache)
+    minutes: DerivedCache[MinuteCells] = field(default_factory=DerivedCache)
+    sweeps: DerivedCache[FileSweep] = field(default_factory=lambda: DerivedCache(SWEEP_BYTES))
 
     def __post_init__(self) -> None:
         self.connection.execute("SET TimeZone = 'UTC'")
-        # A scan needs some MiB; what needs more was prepared to.
         self.connection.execute(f"SET memory_limit = '{MEMORY}'")
+        self.connection.execute(f"SET threads = {THREADS}")
         # The footer of a file is parsed once.
         self.connection.execute("SET parquet_metadata_cache = true")
 
@@ -101,7 +108,7 @@ class Engine:
             targets = Targets(resolved, node, catalog, tail, containers)
             taken: set[Identity] = set()
             for inputs in resolved.variants:
-                query = NodeQuery(self.connection, resolved, inputs, targets, containers, grid, self.cache)
+                query = NodeQuery(self.connection, resolved, inputs, targets, containers, grid, self.minutes)
                 query.read_files(entries, [one for one in rollups if one.node == node])
                 if mine:
                     query.read_tail(mine)

@@ -115,11 +115,11 @@ class Lives:
         return Happening("restart", at_ms, known, facts)
 
     def _previous(self, subject: Subject, at_ms: int) -> Subject | None:
-        place = self._place(subject)
+        place, identity = self._place(subject), subject.identity
         earlier = [
             one
             for one in (self._by_place.get(place, ()) if place else ())
-            if one.identity != subject.identity and one.first_ms < at_ms
+            if one.first_ms < at_ms and one.identity != identity
         ]
         return max(earlier, key=lambda one: one.last_ms, default=None)
 

@@ -7,7 +7,7 @@ one row group: DuckDB reads many of those in one question, and skips in them
 what is of other metrics.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
@@ -36,6 +36,8 @@ from nodescope.read.query.fetch import (
 SCOPE, CONTAINER = IDENTITY.index("l_scope"), IDENTITY.index("l_container_id")
 # A file with more rows has row groups of one or two metrics each.
 SMALL_ROWS = 1_000_000
+# Of one metric in a file: more are not read at once.
+ROWS_AT_ONCE = 2_000_000
 # Read together: of 100 containers and files of 90 s, 600,000 rows of a metric.
 SMALL_AT_ONCE = 64
 
@@ -92,16 +94,18 @@ def groups_of(entry: FileEntry) -> tuple[RowGroup, ...]:
 # -- a large file ---------------------------------------------------------------------
 
 
-def read_rows(entry: FileEntry, wanted: Wanted) -> FileRows:
-    """All times of the file; ArchiveRefused where it cannot be read."""
+def read_rows(
+    entry: FileEntry, wanted: Wanted, groups: Sequence[int] | None = None, names: SeriesNames | None = None
+) -> FileRows:
+    """All times of the file, or of these row groups; ArchiveRefused where it cannot be read."""
     scopes = list_scopes([entry], wanted.metric)
     picked = scopes & {wanted.scope} if wanted.scope else scopes
-    known = list(enumerate(groups_of(entry)))
-    groups = [number for number, one in known if one.may_have(wanted.metric, wanted.containers)]
+    groups = list_groups(entry, wanted) if groups is None else groups
     if not picked or not groups:
         return NO_ROWS
-    names = name_series([entry], scopes)
-    is_mixed = any(known[number][1].metrics != (wanted.metric, wanted.metric) for number in groups)
+    names = names or name_series([entry], scopes)
+    known = groups_of(entry)
+    is_mixed = any(known[number].metrics != (wanted.metric, wanted.metric) for number in groups)
     table = read_groups(entry, groups, [*names.columns, *([METRIC] if is_mixed else [])])
     if is_mixed:
         first, count = find_stretch(table.column(METRIC), wanted.metric)
@@ -109,6 +113,19 @@ def read_rows(entry: FileEntry, wanted: Wanted) -> FileRows:
     cut = cut_table(table, names)
     has_all = picked == scopes and wanted.containers is None
     return cut if has_all else choose_series(cut, picked, wanted.containers)
+
+
+def read_parts(entry: FileEntry, wanted: Wanted) -> Iterator[FileRows]:
+    """The rows of the range, a row group at a time: a file of a day has more than fit into memory."""
+    names = name_series([entry], list_scopes([entry], wanted.metric))
+    for number in list_groups(entry, wanted):
+        yield read_rows(entry, wanted, [number], names).within(wanted.from_ms, wanted.to_ms)
+
+
+def list_groups(entry: FileEntry, wanted: Wanted) -> list[int]:
+    """The numbers of the row groups that may have such rows."""
+    known = enumerate(groups_of(entry))
+    return [number for number, one in known if one.may_have(wanted.metric, wanted.containers)]
 
 
 def read_groups(entry: FileEntry, groups: Sequence[int], words: Sequence[str]) -> pa.Table:
@@ -176,6 +193,9 @@ def read_small(
     found: list[list[tuple[Identity, Integers, Floats]]] = [[] for _ in entries]
     for identity, pieces in sorted(fetched.items()):
         time_ms, value = (join_column(pieces, name) for name in ("time_ms", "value"))
+        # DuckDB gives the rows of a file in order, and files as they are done.
+        order = np.argsort(time_ms, kind="stable")
+        time_ms, value = time_ms[order], value[order]
         edges = [0, *np.searchsorted(time_ms, ends, side="right").tolist()]
         for place, (start, end) in enumerate(pairwise(edges)):
             if end > start:

@@ -11,10 +11,8 @@ All series of a file are derived at once, as one column: the forms are those of
 derive.py, which takes over where series were not read at the same moments.
 """
 
-from collections import OrderedDict
-from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -39,8 +37,6 @@ from nodescope.read.query.derive import (
 )
 from nodescope.read.query.file_rows import CONTAINER, FileRows
 
-# Of all files together; a metric of 100 containers takes 4 MiB a day.
-MOST_BYTES = 48 * 2**20
 Codes = NDArray[np.int32]
 
 
@@ -321,31 +317,3 @@ class BucketTable:
                     self._count[place],
                 ),
             )
-
-
-# -- kept ----------------------------------------------------------------------------------
-
-
-@dataclass(slots=True)
-class CellCache:
-    """Minutes of files, the least recently used given up first. Threads share it."""
-
-    most_bytes: int = MOST_BYTES
-    size_bytes: int = 0
-    _kept: OrderedDict[Hashable, MinuteCells] = field(default_factory=OrderedDict)
-    _lock: Lock = field(default_factory=Lock)
-
-    def get(self, key: Hashable) -> MinuteCells | None:
-        with self._lock:
-            found = self._kept.get(key)
-            if found is not None:
-                self._kept.move_to_end(key)
-            return found
-
-    def put(self, key: Hashable, cells: MinuteCells) -> None:
-        with self._lock:
-            known = self._kept.pop(key, None)
-            self.size_bytes += cells.size_bytes - (known.size_bytes if known else 0)
-            self._kept[key] = cells
-            while self.size_bytes > self.most_bytes and self._kept:
-                self.size_bytes -= self._kept.popitem(last=False)[1].size_bytes

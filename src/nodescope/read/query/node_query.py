@@ -32,11 +32,11 @@ from nodescope.read.files.rollups import Rollup, choose
 from nodescope.read.live.tail import LiveTail
 from nodescope.read.query.bucket import BucketGrid, Buckets, Points, Samples, make_buckets
 from nodescope.read.query.derive import Carried, Chunk, SampleDeriver, join_chunks, pick
+from nodescope.read.query.derived_cache import DerivedCache
 from nodescope.read.query.fetch import Fetched, Wanted, fetch_minutes, fetch_samples, list_scopes
-from nodescope.read.query.file_rows import RowSource, count_rows, is_small
+from nodescope.read.query.file_rows import ROWS_AT_ONCE, RowSource, count_rows, is_small
 from nodescope.read.query.minute_cells import (
     BucketTable,
-    CellCache,
     MinuteCells,
     derive_cells,
     gather_minutes,
@@ -57,8 +57,6 @@ Sampled = dict[Identity, list[Chunk]]
 CGROUPS = {"container", "service"}
 # So few containers are read alone; of more, everything is kept for the next question.
 FEW = 16
-# Of one metric in a file whose series are derived at once, some 40 bytes each.
-KEPT_ROWS = 2_000_000
 
 
 @dataclass(slots=True)
@@ -71,7 +69,7 @@ class NodeQuery:
     targets: Targets
     containers: Sequence[str] | None
     grid: BucketGrid
-    cache: CellCache
+    cache: DerivedCache[MinuteCells]
     carried: dict[Identity, Carried] = field(default_factory=dict)
     """What each series brings along from the stretch before."""
     sums: dict[Identity, Buckets | Samples] = field(default_factory=dict)
@@ -122,7 +120,7 @@ class NodeQuery:
         scopes = {scope for metric in self.inputs for scope in list_scopes([entry], metric.name)}
         if self.containers is not None and not scopes <= CGROUPS:
             return False
-        return entry.ticks() is not None and count_rows(entry, self.inputs[0].name) <= KEPT_ROWS
+        return entry.ticks() is not None and count_rows(entry, self.inputs[0].name) <= ROWS_AT_ONCE
 
     def _read_minutes(self, entries: Sequence[FileEntry]) -> None:
         """File by file in order of time; what is known of a file is not read again."""
@@ -183,7 +181,7 @@ class NodeQuery:
         is_inside = self._is_inside(entry)
         if not is_inside:
             rows = [one.within(self.grid.from_ms - LEAD_MS, self.grid.to_ms) for one in rows]
-        if ticks is None or not rows[0].identities:
+        if ticks is None:
             return None
         span = TimeRange(self.grid.from_ms, self.grid.to_ms)
         cells = derive_cells(rows, ticks, self._make_deriver, self.carried, span)

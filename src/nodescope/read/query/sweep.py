@@ -7,30 +7,29 @@ exact mean rate. A gauge is looked at once a step.
 Steps of a minute or more are read from rollups where there are some. Rows are fetched some
 metrics at a time and thinned at once, so that memory follows the answer.
 
-    sweep = sweep_node(engine.connection, catalog, tail, Sought(names, "container", span, 5000))
+    sweep = sweep_node(engine, catalog, tail, Sought(names, "container", span, 5000))
     series, time_ms, value = sweep.samples["cgroup.v2.memory.current"]
 """
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import duckdb
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from nodescope.base.block import Floats, Integers
 from nodescope.base.errors import NodescopeError
-from nodescope.base.time_range import TimeRange
-from nodescope.keep.label_columns import ID_COLUMNS, IDENTITY, LABELS
+from nodescope.keep.label_columns import IDENTITY, LABELS
 from nodescope.keep.parquet import unwrap
 from nodescope.keep.rollup import MINUTE_MS
 from nodescope.read.files.catalog import Catalog
 from nodescope.read.files.listing import FileEntry
 from nodescope.read.files.rollups import Rollup, choose, find_rollups
 from nodescope.read.live.tail import LiveTail
+from nodescope.read.query.engine import Engine
 from nodescope.read.query.fetch import (
     Wanted,
     fetch_samples,
@@ -41,6 +40,8 @@ from nodescope.read.query.fetch import (
     run_arrow,
     where_time,
 )
+from nodescope.read.query.file_rows import is_small
+from nodescope.read.query.file_sweep import Sought, Thinned, column_of, name_sweep, sweep_file
 
 # Metrics fetched at once: of 100 containers and 90 minutes 1.5 million rows, 30 MB.
 METRICS_AT_ONCE = 3
@@ -48,27 +49,6 @@ MANY_FILES = 20
 # What stands for null: no such series; unlimited.
 MISSING = {"series": -1, "value": np.inf}
 SCOPE = LABELS.index("l_scope")
-
-
-@dataclass(frozen=True, slots=True)
-class Sought:
-    """Which metrics of which scope, when, and in steps of how long."""
-
-    metrics: Sequence[str]
-    scope: str
-    span: TimeRange
-    step_ms: int
-
-
-class Thinned(NamedTuple):
-    """One metric: for each sample its series (a place in `Sweep.names`), time and value; by series, then time."""
-
-    series: Integers
-    time_ms: Integers
-    value: Floats
-
-
-NOTHING = Thinned(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
 
 
 @dataclass(slots=True)
@@ -79,9 +59,7 @@ class Sweep:
     samples: dict[str, Thinned]
 
 
-def sweep_node(
-    connection: duckdb.DuckDBPyConnection, catalog: Catalog, tail: LiveTail | None, sought: Sought
-) -> Sweep:
+def sweep_node(engine: Engine, catalog: Catalog, tail: LiveTail | None, sought: Sought) -> Sweep:
     """Of one node; a file that cannot be read is left out, as a file that is not there."""
     entries = catalog.select(sought.span.from_ms, sought.span.to_ms)
     names = Names(list_words(entries, sought.scope))
@@ -90,19 +68,51 @@ def sweep_node(
         found = find_rollups(catalog.paths, sought.span.from_ms, sought.span.to_ms)
         entries, minutes = choose(entries, found)
     ours = [entry for entry in entries if entry.sidecar is not None and entry.remote is None]
+    small, large = (list(filter(is_wanted, ours)) for is_wanted in (is_small, is_large))
     others = [entry for entry in entries if entry not in ours]
     parts: dict[str, list[Thinned]] = {}
-    for some in split_metrics(catalog.entries, sought, len(ours)):
-        for question in (ask_samples(ours, sought, some, names), ask_minutes(minutes, sought, some, names)):
-            for metric, found_rows in fetch_thinned(connection, question, sought, some):
+    for some in split_metrics(catalog.entries, sought, len(small)):
+        for question in (ask_samples(small, sought, some, names), ask_minutes(minutes, sought, some, names)):
+            for metric, found_rows in fetch_thinned(engine.connection, question, sought, some):
                 parts.setdefault(metric, []).append(found_rows)
     for metric in sought.metrics:
         for piece in (
-            *read_others(connection, others, sought, metric, names),
+            *read_large(engine, large, sought, metric, names),
+            *read_others(engine.connection, others, sought, metric, names),
             *read_tail(tail, sought, metric, names),
         ):
             parts.setdefault(metric, []).append(piece)
     return Sweep(names.words, {metric: join(many, sought) for metric, many in parts.items()})
+
+
+def read_large(
+    engine: Engine, entries: Sequence[FileEntry], sought: Sought, metric: str, names: "Names"
+) -> Iterator[Thinned]:
+    """File by file; what was read of one is kept."""
+    span = sought.span
+    for entry in entries:
+        if not has_metric(entry, sought.scope, metric):
+            continue
+        try:
+            key = name_sweep(entry, sought, metric)
+            found = engine.sweeps.get(key)
+            if found is None:
+                found = sweep_file(entry, sought, metric)
+                engine.sweeps.put(key, found)
+        except (NodescopeError, OSError):
+            continue
+        places = np.array([names.place(word) if word else -1 for word in found.words], np.int64)
+        series = places[found.series]
+        inside = (series >= 0) & (found.time_ms >= span.from_ms) & (found.time_ms <= span.to_ms)
+        yield Thinned(series[inside], found.time_ms[inside], found.value[inside])
+
+
+def is_large(entry: FileEntry) -> bool:
+    return not is_small(entry)
+
+
+def has_metric(entry: FileEntry, scope: str, metric: str) -> bool:
+    return entry.sidecar is not None and scope in entry.sidecar.scopes().get(metric, ())
 
 
 class Names:
@@ -132,16 +142,10 @@ def list_words(entries: Sequence[FileEntry], scope: str) -> list[str]:
     return sorted(found - {""})
 
 
-def column_of(scope: str) -> str:
-    return ID_COLUMNS[scope][0] if scope in ID_COLUMNS else "l_scope"
-
-
 def split_metrics(entries: Sequence[FileEntry], sought: Sought, files: int) -> Iterator[Sequence[str]]:
     """Those that the node has of this scope, a few at a time; more where each question opens many files."""
     there = [
-        name
-        for name in sought.metrics
-        if any(sought.scope in entry.sidecar.scopes().get(name, ()) for entry in entries if entry.sidecar)
+        name for name in sought.metrics if any(has_metric(entry, sought.scope, name) for entry in entries)
     ]
     at_once = METRICS_AT_ONCE + (2 if files > MANY_FILES else 0)
     for start in range(0, len(there), at_once):
@@ -220,7 +224,7 @@ def thin_table(table: pa.Table, sought: Sought) -> dict[str, NDArray[Any]]:
     }
     if not table.num_rows:
         return columns
-    step = ((columns["time_ms"] - sought.span.from_ms) // sought.step_ms).astype(np.int32)
+    step = sought.step_of(columns["time_ms"])
     is_last = np.ones(len(step), bool)
     is_last[:-1] = step[1:] != step[:-1]
     for name in ("series", "metric"):
@@ -235,8 +239,8 @@ def codes_of(array: pa.Array) -> pa.Array:
 def thin(rows: Thinned, sought: Sought) -> Thinned:
     """The last sample of each series and step; rows are in order of series and time, file by file."""
     if not len(rows.time_ms):
-        return NOTHING
-    step = (rows.time_ms - sought.span.from_ms) // sought.step_ms
+        return rows
+    step = sought.step_of(rows.time_ms)
     is_last = np.r_[(rows.series[1:] != rows.series[:-1]) | (step[1:] != step[:-1]), True]
     return Thinned(rows.series[is_last], rows.time_ms[is_last], rows.value[is_last])
 

@@ -13,7 +13,8 @@ from tools.incidents.stories import Generated, generate
 from nodescope.base.clock import SystemClock
 from nodescope.base.time_range import TimeRange
 from nodescope.cli import main
-from nodescope.read.query.sweep import Sought, sweep_node
+from nodescope.read.query.file_sweep import Sought
+from nodescope.read.query.sweep import sweep_node
 from nodescope.use.answers.incidents.answer import list_incidents
 from nodescope.use.answers.incidents.json_form import parse_incidents, render_incidents
 from nodescope.use.answers.incidents.sentence import render_incident
@@ -117,9 +118,7 @@ def test_a_sweep_has_the_samples_of_the_archive(view: View) -> None:
     """The last of each step, of every container; rates between them are those of the engine."""
     (served,) = view.nodes
     span = span_of(view)
-    sweep = sweep_node(
-        view.engine.connection, served.catalog, served.tail, Sought([USAGE], "container", span, 5000)
-    )
+    sweep = sweep_node(view.engine, served.catalog, served.tail, Sought([USAGE], "container", span, 5000))
     series, time_ms, value = sweep.samples[USAGE]
     lines = view.query(served, USAGE, None, span, 10_000, "off").lines
     by_id = {line.subject.label("l_container_id"): line.points for line in lines}

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nodescope.base.time_range import TimeRange
-from nodescope.read.query.sweep import Sought, Sweep, Thinned, sweep_node
+from nodescope.read.query.file_sweep import Sought, Thinned
+from nodescope.read.query.sweep import Sweep, sweep_node
 from nodescope.use.answers.containers import Life
 from nodescope.use.answers.incidents.signal import LACKED, NODE_BANDWIDTH, TAKEN, Signal
 from nodescope.use.answers.snapshots import ServedNode, View
@@ -89,9 +90,7 @@ def read_table(
         names = [name for one in wanted for name in choose_names(node, one)]
         if not where or not names:
             continue
-        sweep = sweep_node(
-            view.engine.connection, node.catalog, node.tail, Sought(names, scope, span, step_ms)
-        )
+        sweep = sweep_node(view.engine, node.catalog, node.tail, Sought(names, scope, span, step_ms))
         fill_table(table, node, wanted, sweep, where, steps)
     table.bandwidth = read_bandwidth(view, node, span, step_ms, steps)
     table.available = read_available(view, node, span, step_ms, steps)
@@ -177,7 +176,7 @@ def read_available(view: View, node: ServedNode, span: TimeRange, step_ms: int, 
     names = [name for name in MEMORY if name in node.metrics]
     if len(names) < len(MEMORY):
         return None
-    sweep = sweep_node(view.engine.connection, node.catalog, node.tail, Sought(names, "node", span, step_ms))
+    sweep = sweep_node(view.engine, node.catalog, node.tail, Sought(names, "node", span, step_ms))
     if any(name not in sweep.samples for name in names):
         return None
     left, total = (sweep.samples[name] for name in MEMORY)
@@ -192,9 +191,7 @@ def read_bandwidth(view: View, node: ServedNode, span: TimeRange, step_ms: int, 
     if not all(name in node.metrics for name in NODE_BANDWIDTH):
         return None
     scope = next(iter(node.scopes.get(NODE_BANDWIDTH[0], ("pcm",))))
-    sweep = sweep_node(
-        view.engine.connection, node.catalog, node.tail, Sought(NODE_BANDWIDTH, scope, span, step_ms)
-    )
+    sweep = sweep_node(view.engine, node.catalog, node.tail, Sought(NODE_BANDWIDTH, scope, span, step_ms))
     bytes_, seconds = (sweep.samples.get(name) for name in NODE_BANDWIDTH)
     if bytes_ is None or seconds is None or len(bytes_.value) != len(seconds.value):
         return None

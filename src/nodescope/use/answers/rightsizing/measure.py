@@ -17,7 +17,8 @@ from nodescope.base.errors import RequestRejected
 from nodescope.base.text import clean_name
 from nodescope.base.time_range import TimeRange
 from nodescope.read.files.rollups import choose, find_rollups
-from nodescope.read.query.sweep import Sought, sweep_node
+from nodescope.read.query.file_sweep import Sought
+from nodescope.read.query.sweep import sweep_node
 from nodescope.use.answers.containers import Life
 from nodescope.use.answers.events import read_happenings
 from nodescope.use.answers.limits import first_known, read_limits
@@ -169,9 +170,11 @@ def read_minutes(
     view: View, node: ServedNode, metric: str, ids: Sequence[str], span: TimeRange
 ) -> dict[str, Minutes]:
     """Mean and highest second of each minute; nothing where the node does not have the metric."""
-    points = max(1, (span.to_ms - span.from_ms) // MINUTE_MS + 2)
+    # Whole minutes of the clock are what rollups have.
+    whole = TimeRange(span.from_ms // MINUTE_MS * MINUTE_MS, (span.to_ms // MINUTE_MS + 1) * MINUTE_MS - 1)
+    points = (whole.to_ms - whole.from_ms + 1) // MINUTE_MS
     try:
-        lines = view.query(node, metric, ids, span, points).lines if ids else []
+        lines = view.query(node, metric, ids, whole, points).lines if ids else []
     except RequestRejected:
         return {}
     found = {}
@@ -187,9 +190,7 @@ def read_kept(view: View, node: ServedNode, span: TimeRange) -> dict[str, tuple[
     """Memory without page cache; shared memory is counted as page cache by the kernel, and cannot be dropped."""
     names = [first_known(node, list_raw_names(one)) for one in (MEMORY, FILE, SHARED)]
     known = [name for name in names if name in node.metrics]
-    sweep = sweep_node(
-        view.engine.connection, node.catalog, node.tail, Sought(known, "container", span, MINUTE_MS)
-    )
+    sweep = sweep_node(view.engine, node.catalog, node.tail, Sought(known, "container", span, MINUTE_MS))
     columns = [split_series(sweep.samples.get(name), sweep.names) for name in names]
     found: dict[str, tuple[Floats, Floats | None]] = {}
     for its_id, (time_ms, used) in columns[0].items():
