@@ -5,6 +5,7 @@ Exit codes: 0 done, 1 failed with one clear line on stderr, 2 wrong usage.
 """
 
 import argparse
+import os
 import re
 import sys
 from collections.abc import Callable, Sequence
@@ -99,6 +100,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def run_command(arguments: Sequence[str] | None) -> int:
+    # Read when numpy is loaded, by a command. Matrices here are small: threads of BLAS only wait for each other.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     words = list(sys.argv[1:] if arguments is None else arguments)
     first = next((word for word in words if not word.startswith("-")), None)
     parser = build_parser(first)

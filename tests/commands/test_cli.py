@@ -1,5 +1,8 @@
 """Commands: exit codes, one clear line, the nearest name."""
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -73,3 +76,24 @@ def test_the_short_port_is_one_more_listener_on_loopback() -> None:
 def test_an_option_that_was_not_given_leaves_its_setting_alone() -> None:
     parser = build_parser("agent")
     assert gather_flags(parser.parse_args(["agent"])) == {}
+
+
+def test_numpy_is_loaded_by_commands_which_have_said_one_thread_of_blas() -> None:
+    """Two threads of BLAS on a busy node took three times the CPU of one, and ten times as long."""
+    looks = (
+        "import os, sys, nodescope.cli\n"
+        "assert 'numpy' not in sys.modules\n"
+        "try: nodescope.cli.main(['metrics', '--help'])\n"
+        "except SystemExit: pass\n"
+        "print(os.environ['OPENBLAS_NUM_THREADS'])"
+    )
+    environment = {key: value for key, value in os.environ.items() if key != "OPENBLAS_NUM_THREADS"}
+    for given, expected in (({}, "1"), ({"OPENBLAS_NUM_THREADS": "2"}, "2")):
+        said = subprocess.run(
+            [sys.executable, "-c", looks],
+            env={**environment, **given},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert said.stdout.splitlines()[-1] == expected

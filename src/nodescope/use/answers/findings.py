@@ -30,6 +30,7 @@ from nodescope.use.studies import (
     run_study,
     trend,
 )
+from nodescope.use.studies.answer_memo import AnswerMemo, digest
 from nodescope.use.studies.series import FloatArray
 
 ALL = "all"
@@ -41,6 +42,7 @@ STUDIES_MOST = 16
 # Points that one request studies: about ten seconds on one core.
 WORK_MOST = 1_500_000
 FEWEST_POINTS = 2000
+ANSWERS: AnswerMemo[StudyAnswer] = AnswerMemo()
 # A span of two hours and more has repeated what it repeats; a shorter one is shown what was before it.
 LONGEST_WITH_HISTORY_SECONDS, HISTORY_SPANS = 7200.0, 3
 # A trend over many hours is the same in minutes, which rollups have. Means of minutes lose the
@@ -86,9 +88,21 @@ def study_each(
     everything = [series for _, series in found]
     for its_id, series in found:
         check()
-        answer = run_study(study, series, everything, histories.get(its_id))
-        answer = add_power(look_at_newest(answer, series), series)
+        answer = add_power(run_kept(study, series, everything, histories.get(its_id)), series)
         yield replace(answer, series={**answer.series, "id": its_id}), series
+
+
+def run_kept(
+    study: str, series: Series, everything: Sequence[Series], history: Series | None = None
+) -> StudyAnswer:
+    """What is known of the same series is not studied again; correlation looks at the others as well."""
+
+    def run() -> StudyAnswer:
+        return look_at_newest(run_study(study, series, everything, history), series)
+
+    if study == correlation.NAME:
+        return run()
+    return ANSWERS.get(f"{study} {digest(history).hex() if history else ''}", series, run)
 
 
 def look_at_newest(answer: StudyAnswer, series: Series) -> StudyAnswer:

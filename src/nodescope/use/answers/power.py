@@ -6,13 +6,15 @@ The figure of a rise is found by trial. A straight line is added to the series
 until the study finds it, so the figure holds for this noise, these gaps and this span.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from functools import cached_property
 
 import numpy as np
 
 from nodescope.base.quantity import render_seconds, render_slope
 from nodescope.use.studies import Series, StudyAnswer, periodicity, trend
+from nodescope.use.studies.answer_memo import AnswerMemo
 from nodescope.use.studies.forecast.growth_forecast import forecast_growth
 from nodescope.use.studies.maths.period_search import FEWEST_SAMPLES
 from nodescope.use.studies.maths.robust import block_medians
@@ -33,12 +35,36 @@ RAISES = 4
 Power = Mapping[str, float]
 
 
+class LatePower(Mapping[str, float]):
+    """Found when somebody reads it: its trials take as long as ten studies, and a search that goes on reads none."""
+
+    def __init__(self, measure: Callable[[], Power]) -> None:
+        self._measure = measure
+
+    @cached_property
+    def _found(self) -> Power:
+        return self._measure()
+
+    def __getitem__(self, name: str) -> float:
+        return self._found[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._found)
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+
+POWERS: AnswerMemo[Power] = AnswerMemo()
+
+
 def add_power(answer: StudyAnswer, series: Series) -> StudyAnswer:
     """A No with what it could have seen; every other answer as it is."""
     measure = MEASURES.get(answer.study)
     if answer.status != "none" or measure is None:
         return answer
-    return replace(answer, power=measure(series))
+    late = LatePower(lambda: POWERS.get(answer.study, series, lambda: measure(series)))
+    return replace(answer, power=late)
 
 
 def measure_rise(series: Series) -> Power:

@@ -19,12 +19,12 @@ from nodescope.base.text import clean_name, clean_text, render_metric
 from nodescope.base.time_range import TimeRange
 from nodescope.read.query.engine import QueryLine
 from nodescope.use.answers.containers import Life
-from nodescope.use.answers.findings import bound_request, look_at_newest, read_series
+from nodescope.use.answers.findings import bound_request, read_series, run_kept
 from nodescope.use.answers.ranked.ranking import shorten
 from nodescope.use.answers.refusal import not_found
 from nodescope.use.answers.snapshots import ServedNode, View
 from nodescope.use.answers.workloads import group_workloads
-from nodescope.use.studies import STUDIES, Finding, StudyAnswer, correlation, run_study
+from nodescope.use.studies import STUDIES, Finding, StudyAnswer, correlation
 
 SCANNED = tuple(name for name in STUDIES if name != correlation.NAME)
 # What a scan is most often about, and how far back it looks unless told.
@@ -266,7 +266,7 @@ def study_candidates(
 def study_life(view: View, study: str, metric: str, life: Life, span: TimeRange) -> Iterator[StudyAnswer]:
     """Without the trials that tell what a No could have seen: a scan's No is about many."""
     for _, series in read_series(view, bound_request(view, study, metric, (life,), span, "", 1)):
-        yield look_at_newest(run_study(study, series, [series]), series)
+        yield run_kept(study, series, [series])
 
 
 def choose_finding(study: str, answer: StudyAnswer) -> Finding | None:
