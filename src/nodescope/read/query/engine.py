@@ -7,10 +7,12 @@ are some.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import duckdb
+import pyarrow as pa
 
+from nodescope.base.block import Integers
 from nodescope.base.errors import RequestRejected
 from nodescope.keep.label_columns import Identity, Subject
 from nodescope.keep.rollup import MINUTE_MS
@@ -18,11 +20,12 @@ from nodescope.read.files.catalog import Catalog
 from nodescope.read.files.listing import FileEntry
 from nodescope.read.files.rollups import Rollup, find_rollups
 from nodescope.read.live.tail import LiveTail
-from nodescope.read.query.bucket import Points, make_grid
+from nodescope.read.query.bucket import BucketGrid, Points, make_grid
 from nodescope.read.query.derived_cache import DerivedCache
-from nodescope.read.query.file_sweep import FileSweep
+from nodescope.read.query.file_sweep import AskedSweep, FileSweep
+from nodescope.read.query.kept_answer import LONGEST_SAMPLES, KeptAnswer, name_versions, share_arrays
 from nodescope.read.query.minute_cells import MinuteCells
-from nodescope.read.query.node_query import NodeQuery
+from nodescope.read.query.node_query import LEAD_MS, NodeQuery
 from nodescope.read.query.resolve import Rate, ResolvedMetric, resolve_metric
 from nodescope.read.query.series_join import Targets
 
@@ -30,7 +33,9 @@ from nodescope.read.query.series_join import Targets
 MEMORY = "256MiB"
 THREADS = 2
 # An incident of an hour on a node with 100 containers takes some 20 MiB.
-SWEEP_BYTES = 32 * 2**20
+SWEEP_BYTES = 24 * 2**20
+# A day of a container in samples takes 0.7 MiB a metric.
+ANSWER_BYTES = 16 * 2**20
 
 
 @dataclass(slots=True)
@@ -59,9 +64,14 @@ class Engine:
 
     connection: duckdb.DuckDBPyConnection = field(default_factory=duckdb.connect)
     minutes: DerivedCache[MinuteCells] = field(default_factory=DerivedCache)
-    sweeps: DerivedCache[FileSweep] = field(default_factory=lambda: DerivedCache(SWEEP_BYTES))
+    sweeps: DerivedCache[FileSweep | AskedSweep] = field(default_factory=lambda: DerivedCache(SWEEP_BYTES))
+
+    answers: DerivedCache[KeptAnswer] = field(default_factory=lambda: DerivedCache(ANSWER_BYTES))
+    _times: dict[tuple[int, int, int], Integers] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        # One heap for all: what Arrow gives back numpy uses again.
+        pa.set_memory_pool(pa.system_memory_pool())
         self.connection.execute("SET TimeZone = 'UTC'")
         self.connection.execute(f"SET memory_limit = '{MEMORY}'")
         self.connection.execute(f"SET threads = {THREADS}")
@@ -103,6 +113,29 @@ class Engine:
         rollups = []
         if grid.width_ms >= MINUTE_MS:
             rollups = find_rollups(catalog.paths, from_ms, to_ms, answer.refused)
+        near = catalog.select(from_ms - LEAD_MS, to_ms)
+        versions = name_versions(near, rollups, tail, to_ms)
+        asked = None if containers is None else tuple(containers)
+        key = (versions, metric, asked, from_ms, to_ms, max_points, rate, scope)
+        kept = self.answers.get(key) if versions is not None else None
+        if kept is not None and kept.catalog is catalog:
+            return replace(kept.result, lines=list(kept.result.lines), refused=list(kept.result.refused))
+        self._read(answer, catalog, tail, containers, grid, rollups)
+        if versions is not None and sum(len(line.points.time_ms) for line in answer.lines) < LONGEST_SAMPLES:
+            answer = share_arrays(answer, self._times)
+            self.answers.put(key, KeptAnswer(catalog, answer))
+        return replace(answer, lines=list(answer.lines))
+
+    def _read(
+        self,
+        answer: QueryResult,
+        catalog: Catalog,
+        tail: LiveTail | None,
+        containers: Sequence[str] | None,
+        grid: BucketGrid,
+        rollups: Sequence[Rollup],
+    ) -> None:
+        resolved = answer.asked
         for node, entries in split_nodes(catalog, rollups, tail):
             mine = tail if tail and tail.node == node else None
             targets = Targets(resolved, node, catalog, tail, containers)
@@ -115,7 +148,6 @@ class Engine:
                 answer.lines += [QueryLine(*found) for found in query.take_series(taken)]
                 answer.refused += [one for one in query.refused if one not in answer.refused]
         answer.lines.sort(key=lambda line: (line.subject.identity, line.subject.label("l_node_name") or ""))
-        return answer
 
 
 def whole_range(catalog: Catalog, tail: LiveTail | None) -> tuple[int, int]:

@@ -79,7 +79,8 @@ NO_ROWS = FileRows([], np.zeros(1, np.int64), np.empty(0, np.int64), np.empty(0)
 
 
 def is_small(entry: FileEntry) -> bool:
-    return entry.rows < SMALL_ROWS
+    """Also what was not written by us, or lies elsewhere: only DuckDB reads it."""
+    return entry.rows < SMALL_ROWS or entry.sidecar is None
 
 
 def count_rows(entry: FileEntry, metric: str) -> int:

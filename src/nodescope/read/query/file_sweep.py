@@ -1,6 +1,6 @@
 """One metric of everything in one file, one sample a step: what a sweep keeps of a large file."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -12,7 +12,7 @@ from nodescope.base.time_range import TimeRange
 from nodescope.keep.label_columns import ID_COLUMNS, IDENTITY
 from nodescope.read.files.listing import FileEntry
 from nodescope.read.query.fetch import Wanted
-from nodescope.read.query.file_rows import ROWS_AT_ONCE, FileRows, count_rows, read_parts, read_rows
+from nodescope.read.query.file_rows import ROWS_AT_ONCE, count_rows, is_small, read_rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,43 +50,43 @@ class FileSweep:
         return self.series.nbytes + self.time_ms.nbytes + self.value.nbytes + 100 * len(self.words)
 
 
+@dataclass(frozen=True, slots=True)
+class AskedSweep:
+    """What DuckDB answered about some files and metrics."""
+
+    samples: list[tuple[str, Thinned]]
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(column.nbytes for _, one in self.samples for column in one) + 1000
+
+
 def column_of(scope: str) -> str:
     return ID_COLUMNS[scope][0] if scope in ID_COLUMNS else "l_scope"
 
 
-def is_huge(entry: FileEntry, metric: str) -> bool:
-    return count_rows(entry, metric) > ROWS_AT_ONCE
+def can_keep(entry: FileEntry, metric: str) -> bool:
+    """Whether it is large, and not of a whole day."""
+    return not is_small(entry) and count_rows(entry, metric) <= ROWS_AT_ONCE
 
 
 def name_sweep(entry: FileEntry, sought: Sought, metric: str) -> tuple[Any, ...]:
     """All times of a file have the same steps in every span that begins at the same part of a step."""
-    span = sought.span
-    when = (span.from_ms, span.to_ms) if is_huge(entry, metric) else (span.from_ms % sought.step_ms,)
-    return entry.path, entry.mtime_ns, metric, sought.scope, sought.step_ms, *when
+    phase_ms = sought.span.from_ms % sought.step_ms
+    return entry.path, entry.mtime_ns, metric, sought.scope, sought.step_ms, phase_ms
 
 
 def sweep_file(entry: FileEntry, sought: Sought, metric: str) -> FileSweep:
-    """ArchiveRefused where it cannot be read."""
+    """All its times; ArchiveRefused where it cannot be read."""
     span = sought.span
     wanted = Wanted(metric, None, sought.scope, span.from_ms, span.to_ms)
     place = IDENTITY.index(column_of(sought.scope))
-    parts: Iterator[FileRows] = (
-        read_parts(entry, wanted) if is_huge(entry, metric) else iter([read_rows(entry, wanted)])
-    )
+    rows = read_rows(entry, wanted)
     words: dict[str, int] = {}
-    columns = [thin_rows(rows, sought, place, words) for rows in parts]
-    nothing = (np.empty(0, np.int32), np.empty(0, np.int64), np.empty(0))
-    series, time_ms, value = map(np.concatenate, zip(nothing, *columns))
-    return FileSweep(list(words), series, time_ms, value)
-
-
-def thin_rows(
-    rows: FileRows, sought: Sought, place: int, words: dict[str, int]
-) -> tuple[NDArray[np.int32], Integers, Floats]:
-    """The last sample of each series and step; a series by the column that names it in its scope."""
+    # A series by the column that names it in its scope.
     codes = [words.setdefault(one[place], len(words)) for one in rows.identities]
     series = np.repeat(np.array(codes, np.int32), np.diff(rows.starts))
     step = sought.step_of(rows.time_ms)
     is_last = np.ones(len(step), bool)
     is_last[:-1] = (step[1:] != step[:-1]) | (series[1:] != series[:-1])
-    return series[is_last], rows.time_ms[is_last], rows.value[is_last]
+    return FileSweep(list(words), series[is_last], rows.time_ms[is_last], rows.value[is_last])

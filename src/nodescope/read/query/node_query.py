@@ -34,7 +34,7 @@ from nodescope.read.query.bucket import BucketGrid, Buckets, Points, Samples, ma
 from nodescope.read.query.derive import Carried, Chunk, SampleDeriver, join_chunks, pick
 from nodescope.read.query.derived_cache import DerivedCache
 from nodescope.read.query.fetch import Fetched, Wanted, fetch_minutes, fetch_samples, list_scopes
-from nodescope.read.query.file_rows import ROWS_AT_ONCE, RowSource, count_rows, is_small
+from nodescope.read.query.file_rows import ROWS_AT_ONCE, RowSource, count_rows, is_small, read_parts
 from nodescope.read.query.minute_cells import (
     BucketTable,
     MinuteCells,
@@ -57,6 +57,7 @@ Sampled = dict[Identity, list[Chunk]]
 CGROUPS = {"container", "service"}
 # So few containers are read alone; of more, everything is kept for the next question.
 FEW = 16
+ALONE = 2
 
 
 @dataclass(slots=True)
@@ -332,7 +333,7 @@ class NodeQuery:
         """All inputs of one stretch of time, then derived together."""
         from_ms = self.grid.from_ms - LEAD_MS
         fetched = self._fetch(
-            lambda metric: fetch_samples(self.connection, entries, self._wanted(metric, containers, from_ms)),
+            lambda metric: self._fetch_samples(entries, self._wanted(metric, containers, from_ms)),
             [entry.path for entry in entries],
         )
         if fetched is None:
@@ -341,6 +342,23 @@ class NodeQuery:
             return
         clocks = self._clocks(entries)
         self._derive([to_chunks(one, clocks) for one in fetched])
+
+    def _fetch_samples(self, entries: Sequence[FileEntry], wanted: Wanted) -> Fetched:
+        """One or two containers lie in one or two row groups of a large file, which need no question."""
+        alone = [entry for entry in entries if self._lies_alone(entry, wanted)]
+        others = [entry for entry in entries if entry not in alone]
+        fetched = fetch_samples(self.connection, others, wanted) if others else {}
+        for rows in (rows for entry in alone for rows in read_parts(entry, wanted)):
+            for identity, where in zip(rows.identities, rows.slices()):
+                piece = {"time_ms": rows.time_ms[where], "value": rows.value[where]}
+                fetched.setdefault(identity, []).append(piece)
+        return fetched
+
+    @staticmethod
+    def _lies_alone(entry: FileEntry, wanted: Wanted) -> bool:
+        if wanted.containers is None or len(wanted.containers) > ALONE or is_small(entry):
+            return False
+        return not entry.remote and list_scopes([entry], wanted.metric) <= CGROUPS
 
     def _clocks(self, entries: Sequence[FileEntry]) -> "Clocks | None":
         """None: a gauge alone needs no monotonic clock."""

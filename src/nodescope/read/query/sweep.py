@@ -40,8 +40,16 @@ from nodescope.read.query.fetch import (
     run_arrow,
     where_time,
 )
-from nodescope.read.query.file_rows import is_small
-from nodescope.read.query.file_sweep import Sought, Thinned, column_of, name_sweep, sweep_file
+from nodescope.read.query.file_sweep import (
+    AskedSweep,
+    FileSweep,
+    Sought,
+    Thinned,
+    can_keep,
+    column_of,
+    name_sweep,
+    sweep_file,
+)
 
 # Metrics fetched at once: of 100 containers and 90 minutes 1.5 million rows, 30 MB.
 METRICS_AT_ONCE = 3
@@ -68,12 +76,13 @@ def sweep_node(engine: Engine, catalog: Catalog, tail: LiveTail | None, sought: 
         found = find_rollups(catalog.paths, sought.span.from_ms, sought.span.to_ms)
         entries, minutes = choose(entries, found)
     ours = [entry for entry in entries if entry.sidecar is not None and entry.remote is None]
-    small, large = (list(filter(is_wanted, ours)) for is_wanted in (is_small, is_large))
+    large = [entry for entry in ours if sought.metrics and can_keep(entry, sought.metrics[0])]
+    asked = [entry for entry in ours if entry not in large]
     others = [entry for entry in entries if entry not in ours]
     parts: dict[str, list[Thinned]] = {}
-    for some in split_metrics(catalog.entries, sought, len(small)):
-        for question in (ask_samples(small, sought, some, names), ask_minutes(minutes, sought, some, names)):
-            for metric, found_rows in fetch_thinned(engine.connection, question, sought, some):
+    for some in split_metrics(catalog.entries, sought, len(asked)):
+        for question in (ask_samples(asked, sought, some, names), ask_minutes(minutes, sought, some, names)):
+            for metric, found_rows in keep_thinned(engine, question, sought, some, names):
                 parts.setdefault(metric, []).append(found_rows)
     for metric in sought.metrics:
         for piece in (
@@ -96,7 +105,7 @@ def read_large(
         try:
             key = name_sweep(entry, sought, metric)
             found = engine.sweeps.get(key)
-            if found is None:
+            if not isinstance(found, FileSweep):
                 found = sweep_file(entry, sought, metric)
                 engine.sweeps.put(key, found)
         except (NodescopeError, OSError):
@@ -105,10 +114,6 @@ def read_large(
         series = places[found.series]
         inside = (series >= 0) & (found.time_ms >= span.from_ms) & (found.time_ms <= span.to_ms)
         yield Thinned(series[inside], found.time_ms[inside], found.value[inside])
-
-
-def is_large(entry: FileEntry) -> bool:
-    return not is_small(entry)
 
 
 def has_metric(entry: FileEntry, scope: str, metric: str) -> bool:
@@ -154,6 +159,27 @@ def split_metrics(entries: Sequence[FileEntry], sought: Sought, files: int) -> I
 
 Question = tuple[Sequence[Path], Callable[[Sequence[Path]], str]]
 """Files, and the question that is put to some of them."""
+
+
+def keep_thinned(
+    engine: Engine, question: Question, sought: Sought, metrics: Sequence[str], names: Names
+) -> list[tuple[str, Thinned]]:
+    """The same question about the same files has the same answer."""
+    span = (sought.span.from_ms, sought.span.to_ms, sought.step_ms, sought.scope)
+    versions = tuple((path, find_version(path)) for path in question[0])
+    key = (versions, tuple(metrics), span, tuple(names.words))
+    kept = engine.sweeps.get(key)
+    if not isinstance(kept, AskedSweep):
+        kept = AskedSweep(list(fetch_thinned(engine.connection, question, sought, metrics)))
+        engine.sweeps.put(key, kept)
+    return kept.samples
+
+
+def find_version(path: Path) -> int:
+    try:
+        return path.stat().st_mtime_ns
+    except OSError:
+        return 0
 
 
 def fetch_thinned(
