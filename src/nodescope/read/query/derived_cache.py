@@ -37,6 +37,9 @@ class DerivedCache(Generic[Kept]):
             return found
 
     def put(self, key: Hashable, value: Kept) -> None:
+        """What takes half of all alone is not kept: everything else would go for it."""
+        if value.size_bytes > self.most_bytes // 2:
+            return
         with self._lock:
             known = self._kept.pop(key, None)
             self.size_bytes += value.size_bytes - (known.size_bytes if known else 0)

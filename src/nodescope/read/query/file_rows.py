@@ -8,6 +8,7 @@ what is of other metrics.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
@@ -75,6 +76,8 @@ class FileRows:
         return FileRows(identities, starts, self.time_ms[inside], self.value[inside])
 
 
+# Threads are started when a question needs them, and end with the process.
+READERS = ThreadPoolExecutor(2, "read-ahead")
 NO_ROWS = FileRows([], np.zeros(1, np.int64), np.empty(0, np.int64), np.empty(0))
 
 
@@ -209,26 +212,46 @@ def join_column(pieces: Sequence[Mapping[str, Any]], name: str) -> Any:
 
 
 class RowSource:
-    """The rows of some metrics, file by file; of small files many are read ahead together."""
+    """
+    The rows of some metrics, file by file.
+
+    Of small files many are read ahead together; the next large one is read on
+    another thread while the one before it is derived.
+    """
 
     def __init__(
         self,
         connection: duckdb.DuckDBPyConnection,
         wanted: Sequence[Wanted],
-        small: Sequence[FileEntry],
+        entries: Sequence[FileEntry],
     ) -> None:
         self._connection = connection
         self._wanted = wanted
-        self._small = list(small)
+        self._small = [entry for entry in entries if is_small(entry)]
         self._ahead: dict[Path, list[FileRows]] = {}
+        self._large = [entry for entry in reversed(entries) if not is_small(entry)]
+        self._coming: dict[Path, Future[list[FileRows]]] = {}
 
     def take(self, entry: FileEntry) -> list[FileRows]:
         """One for each metric, of all times of the file."""
         if not is_small(entry):
-            return [read_rows(entry, one) for one in self._wanted]
+            return self._take_large(entry)
         if entry.path not in self._ahead:
             self._read_ahead(entry)
         return self._ahead.pop(entry.path, None) or self._read([entry])[0]
+
+    def _take_large(self, entry: FileEntry) -> list[FileRows]:
+        coming = self._coming.pop(entry.path, None)
+        rows = coming.result() if coming else self._read_large(entry)
+        while self._large and self._large[-1].from_ms <= entry.from_ms:
+            self._large.pop()
+        if self._large:
+            following = self._large.pop()
+            self._coming[following.path] = READERS.submit(self._read_large, following)
+        return rows
+
+    def _read_large(self, entry: FileEntry) -> list[FileRows]:
+        return [read_rows(entry, one) for one in self._wanted]
 
     def _read_ahead(self, first: FileEntry) -> None:
         """From this file on; where one of them is broken, each is read alone."""

@@ -128,7 +128,7 @@ class NodeQuery:
         few = self._list_few()
         wanted = [self._wanted(metric, few, self.grid.from_ms - LEAD_MS) for metric in self.inputs]
         unknown = [entry for entry in entries if self._know_minutes(entry, few) is None]
-        source = RowSource(self.connection, wanted, [entry for entry in unknown if is_small(entry)])
+        source = RowSource(self.connection, wanted, unknown)
         table = BucketTable(self.grid, self.containers)
         for entry in entries:
             cells = self._know_minutes(entry, few)
@@ -344,8 +344,9 @@ class NodeQuery:
         self._derive([to_chunks(one, clocks) for one in fetched])
 
     def _fetch_samples(self, entries: Sequence[FileEntry], wanted: Wanted) -> Fetched:
-        """One or two containers lie in one or two row groups of a large file, which need no question."""
-        alone = [entry for entry in entries if self._lies_alone(entry, wanted)]
+        """One or two containers lie in one or two row groups of a day's file; many files are asked in one question."""
+        is_short = len(entries) <= ALONE
+        alone = [entry for entry in entries if self._lies_alone(entry, wanted, is_short=is_short)]
         others = [entry for entry in entries if entry not in alone]
         fetched = fetch_samples(self.connection, others, wanted) if others else {}
         for rows in (rows for entry in alone for rows in read_parts(entry, wanted)):
@@ -355,8 +356,10 @@ class NodeQuery:
         return fetched
 
     @staticmethod
-    def _lies_alone(entry: FileEntry, wanted: Wanted) -> bool:
+    def _lies_alone(entry: FileEntry, wanted: Wanted, *, is_short: bool) -> bool:
         if wanted.containers is None or len(wanted.containers) > ALONE or is_small(entry):
+            return False
+        if not is_short and count_rows(entry, wanted.metric) <= ROWS_AT_ONCE:
             return False
         return not entry.remote and list_scopes([entry], wanted.metric) <= CGROUPS
 

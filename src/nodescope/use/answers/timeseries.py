@@ -17,8 +17,9 @@ from nodescope.use.answers.ranked.ranking import list_busiest
 from nodescope.use.answers.refusal import bad_request, too_much
 from nodescope.use.answers.snapshots import ServedNode, View
 
-# Series in one answer.
+# Series in one answer; where each is one figure, and nobody draws them.
 SERIES_MOST = 64
+FIGURES_MOST = 1024
 BUSIEST = 8
 # An earlier life of a busy container is shown when it lasted so much of the range.
 LIFE_SHARE = 0.05
@@ -46,6 +47,7 @@ class TimeseriesRequest:
     """Whether each series' limit is looked up, which costs as much as the series."""
     is_bounded: bool = True
     """Whether too much work is refused; not to somebody who waits at a terminal."""
+    series_most: int = SERIES_MOST
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,9 +136,9 @@ def read_timeseries(view: View, request: TimeseriesRequest) -> Timeseries:
     for found in read_measured(view, request, resolved):
         width_ms = found.width_ms
         series += found.series
-    if len(series) > SERIES_MOST:
+    if len(series) > request.series_most:
         raise too_much(
-            f"{len(series)} series of {request.metric}; accepted: up to {SERIES_MOST} in one answer",
+            f"{len(series)} series of {request.metric}; accepted: up to {request.series_most} in one answer",
             "name them with containers=, or narrow with node=",
         )
     if request.lives is not None:

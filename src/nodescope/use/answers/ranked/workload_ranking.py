@@ -10,7 +10,7 @@ from nodescope.use.answers.levels import Levels, derive_level
 from nodescope.use.answers.overview import know_size
 from nodescope.use.answers.ranked.span_use import SpanUse, add_up, render_kind, render_use
 from nodescope.use.answers.snapshots import NodeFolders, ServedNode, View
-from nodescope.use.answers.timeseries import SERIES_MOST, TimeseriesRequest, read_timeseries
+from nodescope.use.answers.timeseries import FIGURES_MOST, TimeseriesRequest, read_timeseries
 from nodescope.use.answers.workloads import WorkloadLives, group_workloads
 
 
@@ -65,9 +65,10 @@ def rank_node(
 def read_levels(view: View, metric: str, span: TimeRange, lives: Sequence[Life]) -> Levels:
     """One exact figure a life, however many there are."""
     unit, rows = "", []
-    for start in range(0, len(lives), SERIES_MOST):
-        some = tuple(lives[start : start + SERIES_MOST])
-        answer = read_timeseries(view, TimeseriesRequest(metric, span, 1, "auto", some, limits=False))
+    for start in range(0, len(lives), FIGURES_MOST):
+        some = tuple(lives[start : start + FIGURES_MOST])
+        request = TimeseriesRequest(metric, span, 1, "auto", some, limits=False, series_most=FIGURES_MOST)
+        answer = read_timeseries(view, request)
         unit = answer.unit
         rows += [level for one in answer.series if (level := derive_level(one))]
     return Levels(unit, tuple(rows))

@@ -22,7 +22,7 @@ from nodescope.use.answers.node_summary.summary import NodeSummary
 from nodescope.use.answers.overview import About
 from nodescope.use.answers.rightsizing.need import NodeNeeds
 from nodescope.use.answers.scanning.scan import NodeScan
-from nodescope.use.answers.timeseries import SERIES_MOST, Timeseries
+from nodescope.use.answers.timeseries import Timeseries
 from nodescope.use.studies import StudyAnswer, correlation
 
 # What of a device's labels an answer shows: what it is, and what tells it apart.
@@ -40,6 +40,11 @@ class Backend(Protocol):
     cannot be reached raises NodeAway.
     """
 
+    @property
+    def series_most(self) -> int:
+        """So many series `read_timeseries` answers at once."""
+        ...
+
     def read_about(self) -> About: ...
 
     def read_metrics(self) -> list[MetricRow]: ...
@@ -49,7 +54,7 @@ class Backend(Protocol):
         ...
 
     def read_timeseries(self, metric: str, span: TimeRange, ids: Sequence[str] | None) -> Timeseries:
-        """One figure for the whole span, exact, without limits; of at most SERIES_MOST ids, or all of a scope."""
+        """One figure for the whole span, exact, without limits; of at most `series_most` ids, or all of a scope."""
         ...
 
     def run_studies(self, study: str, metric: str, ids: Sequence[str], span: TimeRange) -> list[StudyAnswer]:
@@ -82,7 +87,7 @@ def read_levels(backend: Backend, metric: str, span: TimeRange, ids: Sequence[st
     if ids is None:
         ids = [life.id for life in backend.read_lives(span)]
     unit, rows = "", []
-    for some in parts_of(ids, SERIES_MOST):
+    for some in parts_of(ids, backend.series_most):
         found = backend.read_timeseries(metric, span, some)
         unit = clean_text(found.unit)
         rows += [level for one in found.series if (level := derive_level(one))]

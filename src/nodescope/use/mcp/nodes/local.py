@@ -24,7 +24,7 @@ from nodescope.use.answers.rightsizing.measure import read_needs
 from nodescope.use.answers.rightsizing.need import NodeNeeds
 from nodescope.use.answers.scanning.scan import NodeScan, scan_nodes
 from nodescope.use.answers.snapshots import NodeFolders, ServedNode, View
-from nodescope.use.answers.timeseries import Timeseries, TimeseriesRequest, read_timeseries
+from nodescope.use.answers.timeseries import FIGURES_MOST, Timeseries, TimeseriesRequest, read_timeseries
 from nodescope.use.mcp.nodes.backend import clean_about, clean_lives, clean_metric
 from nodescope.use.mcp.nodes.fleet import NodeDirectory, NodeEntry
 from nodescope.use.mcp.nodes.stop import check_stopped
@@ -76,6 +76,10 @@ class LocalNode:
             raise RequestRejected(f'there is no data of node "{self._node}" any more')
         return replace(view, nodes=found[:1])
 
+    @property
+    def series_most(self) -> int:
+        return FIGURES_MOST
+
     def read_about(self) -> About:
         view = self._view()
         (node,) = view.nodes
@@ -93,7 +97,9 @@ class LocalNode:
     def read_timeseries(self, metric: str, span: TimeRange, ids: Sequence[str] | None) -> Timeseries:
         view = self._view()
         lives = None if ids is None else choose(view, ids)
-        return read_timeseries(view, TimeseriesRequest(metric, span, 1, "auto", lives, limits=False))
+        return read_timeseries(
+            view, TimeseriesRequest(metric, span, 1, "auto", lives, limits=False, series_most=FIGURES_MOST)
+        )
 
     def run_studies(self, study: str, metric: str, ids: Sequence[str], span: TimeRange) -> list[StudyAnswer]:
         view = self._view()

@@ -33,7 +33,7 @@ from nodescope.use.answers.rightsizing.json_form import parse_needs
 from nodescope.use.answers.rightsizing.need import NodeNeeds
 from nodescope.use.answers.scanning.json_form import parse_scans
 from nodescope.use.answers.scanning.scan import NodeScan
-from nodescope.use.answers.timeseries import Timeseries
+from nodescope.use.answers.timeseries import SERIES_MOST, Timeseries
 from nodescope.use.answers.wire import (
     EVENTS,
     EXACT_TIMESERIES,
@@ -95,6 +95,10 @@ class ViewerNode:
         self._lives: tuple[int, list[Life]] | None = None
 
     # -- the questions ----------------------------------------------------------
+
+    @property
+    def series_most(self) -> int:
+        return SERIES_MOST
 
     def read_about(self) -> About:
         found = self._ask("/api/instance", {})
