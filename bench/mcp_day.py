@@ -1,17 +1,23 @@
 """
 Every MCP tool on a day of 100 containers, before and after consolidation: cold, warm, and the server's memory.
 
-The archive is the demo's, 24 h x 100 containers, made once (some minutes): as an
-agent leaves it, and consolidated. Cold is the first call of a tool in a new
-server, warm are the calls after it. The anchor is DuckDB alone, in the same run:
+The archive is the demo's, 24 h x 100 containers, made once (some minutes): hours
+without rollups, which no consolidator has seen (`fresh`); the same hours with
+their rollups, as a consolidator leaves the day that goes on (`rolled`); and the
+day that is over in one file (`consolidated`). Cold is the first call of a tool
+in a new server, warm are the calls after it. CPU is of the server alone, and
+holds on a busy machine as well. The anchor is DuckDB alone, in the same run:
 the mean of memory of every container over the same day, in one query.
 """
 
+import os
 import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,14 +26,17 @@ import numpy as np
 from anyio.from_thread import start_blocking_portal
 from mcp import Client
 
-from bench.mcp import resident_bytes, started, timed
+from bench.mcp import started, timed
 from bench.prepared import prepare_input
 from bench.result import Goal, Options, Row
+from nodescope.keep.disk import Disk
+from nodescope.keep.folder import DataFolder
+from nodescope.keep.rollup import renew_rollups
 from nodescope.use.mcp.tools import TOOLS
 
 END = "2026-01-02T00:00:00Z"
 HOURS, CONTAINERS = 24, 100
-PHASES = ("fresh", "consolidated")
+PHASES = ("fresh", "rolled", "consolidated")
 # New servers for each phase, and warm calls in each: a cold day takes seconds.
 MOST_ROUNDS, WARM_CALLS = 3, 5
 COLD_SECONDS, WARM_SECONDS, MEMORY_BYTES = 1.5, 0.3, 300 * 2.0**20
@@ -48,7 +57,17 @@ CALLS: dict[str, dict[str, Any]] = {
     "summarize_node": {},
 }
 
-Call = Callable[[str], None]
+
+@dataclass(frozen=True, slots=True)
+class Took:
+    """One call."""
+
+    seconds: float
+    cpu_seconds: float
+
+
+Call = Callable[[str], Took]
+Calls = dict[str, list[Took]]
 
 
 def prepare(options: Options) -> Path:
@@ -57,8 +76,11 @@ def prepare(options: Options) -> Path:
 
 
 def make_day(folder: Path) -> None:
-    fresh, merged = (folder / phase for phase in PHASES)
+    fresh, rolled, merged = (folder / phase for phase in PHASES)
     run_command("demo", "--no-serve", "--data", str(fresh), *list_sizes())
+    shutil.copytree(fresh, rolled)
+    for partition in rolled.glob("dt=*/*"):
+        renew_rollups(Disk(), DataFolder(rolled), partition)
     shutil.copytree(fresh, merged)
     run_command("consolidate", "--once", "--no-retention", "--data", str(merged))
 
@@ -78,8 +100,8 @@ def run(options: Options) -> list[Row]:
 
 
 def measure_phase(folder: Path, phase: str, rounds: int) -> list[Row]:
-    cold: dict[str, list[float]] = {}
-    warm: dict[str, list[float]] = {}
+    cold: Calls = {}
+    warm: Calls = {}
     memory = 0.0
     anchor = []
     for _ in range(rounds):
@@ -88,25 +110,20 @@ def measure_phase(folder: Path, phase: str, rounds: int) -> list[Row]:
     raw = float(np.median(anchor))
     rows = [row for tool in cold for row in render_tool(tool, phase, cold[tool], warm[tool], raw)]
     goal = Goal(MEMORY_BYTES, "ours")
-    return [*rows, Row(f"MCP server after all tools, {phase}", memory, "resident", goal=goal)]
+    return [*rows, Row(f"MCP server, most memory in all tools, {phase}", memory, "resident", goal=goal)]
 
 
-def render_tool(tool: str, phase: str, cold: list[float], warm: list[float], raw: float) -> list[Row]:
-    return [
-        Row(
-            f"{tool}, {phase} day, {word}, p95",
-            float(np.quantile(seconds, 0.95)),
-            "s",
-            raw,
-            "DuckDB alone, one metric",
-            Goal(limit, "ours"),
-        )
-        for word, seconds, limit in (("cold", cold, COLD_SECONDS), ("warm", warm, WARM_SECONDS))
-    ]
+def render_tool(tool: str, phase: str, cold: list[Took], warm: list[Took], raw: float) -> Iterator[Row]:
+    """Time beside its goal, and the CPU that it took."""
+    for word, calls, limit in (("cold", cold, COLD_SECONDS), ("warm", warm, WARM_SECONDS)):
+        what = f"{tool}, {phase} day, {word}"
+        seconds = float(np.quantile([one.seconds for one in calls], 0.95))
+        yield Row(f"{what}, p95", seconds, "s", raw, "DuckDB alone, one metric", Goal(limit, "ours"))
+        yield Row(f"{what}, CPU", float(np.median([one.cpu_seconds for one in calls])), "s")
 
 
-def ask_all(folder: Path, cold: dict[str, list[float]], warm: dict[str, list[float]]) -> float:
-    """Every tool in one new server; its memory after that."""
+def ask_all(folder: Path, cold: Calls, warm: Calls) -> float:
+    """Every tool in one new server; the most memory that it had."""
     with started("nodescope", "mcp", str(folder), "--port", "0", "--deadline", "120s") as (said, process):
         address = re.search(r"http\S+", said)
         if address is None:
@@ -116,19 +133,27 @@ def ask_all(folder: Path, cold: dict[str, list[float]], warm: dict[str, list[flo
             portal.wrap_async_context_manager(Client(address.group())) as client,
         ):
 
-            def call(tool: str) -> None:
+            def call(tool: str) -> Took:
+                before = read_cpu_seconds(process.pid)
+                begun = time.perf_counter()
                 result: Any = portal.call(client.call_tool, tool, CALLS[tool])
                 if result.is_error:
                     raise RuntimeError(f"{tool}: {result.content[0].text}")
+                return Took(time.perf_counter() - begun, read_cpu_seconds(process.pid) - before)
 
             for tool in (name for name in CALLS if name in TOOLS):
-                time_tool(call, tool, cold, warm)
-            return resident_bytes(process.pid)
+                cold.setdefault(tool, []).append(call(tool))
+                warm.setdefault(tool, []).extend(call(tool) for _ in range(WARM_CALLS))
+            return read_peak_bytes(process.pid)
 
 
-def time_tool(call: Call, tool: str, cold: dict[str, list[float]], warm: dict[str, list[float]]) -> None:
-    cold.setdefault(tool, []).append(timed(lambda: call(tool)))
-    warm.setdefault(tool, []).extend(timed(lambda: call(tool)) for _ in range(WARM_CALLS))
+def read_cpu_seconds(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def read_peak_bytes(pid: int) -> float:
+    return float(Path(f"/proc/{pid}/status").read_text().split("VmHWM:")[1].split()[0]) * 1024
 
 
 def read_means(folder: Path) -> None:

@@ -100,7 +100,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def run_command(arguments: Sequence[str] | None) -> int:
-    # Read when numpy is loaded, by a command. Matrices here are small: threads of BLAS only wait for each other.
+    # Read when a command loads numpy. Matrices here are small: threads of BLAS wait for each other.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     words = list(sys.argv[1:] if arguments is None else arguments)
     first = next((word for word in words if not word.startswith("-")), None)

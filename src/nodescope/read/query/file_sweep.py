@@ -12,7 +12,7 @@ from nodescope.base.time_range import TimeRange
 from nodescope.keep.label_columns import ID_COLUMNS, IDENTITY
 from nodescope.read.files.listing import FileEntry
 from nodescope.read.query.fetch import Wanted
-from nodescope.read.query.file_rows import ROWS_AT_ONCE, count_rows, is_small, read_rows
+from nodescope.read.query.metric_rows import ROWS_AT_ONCE, count_rows, is_small, read_rows
 
 
 @dataclass(frozen=True, slots=True)

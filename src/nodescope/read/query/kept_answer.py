@@ -82,6 +82,6 @@ def share_points(points: Points, times: dict[tuple[int, int, int], Integers]) ->
         time_ms = known if np.array_equal(known, time_ms) else time_ms
         if (count == count[0]).all():
             count = np.broadcast_to(count[0], count.shape)
-    for column in (time_ms, points.minimum, points.mean, points.maximum):
+    for column in (time_ms, points.minimum, points.mean, points.maximum, count):
         column.flags.writeable = False
     return Points(time_ms, points.minimum, points.mean, points.maximum, count)

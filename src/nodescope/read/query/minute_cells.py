@@ -35,7 +35,7 @@ from nodescope.read.query.derive import (
     derive_share,
     join_chunks,
 )
-from nodescope.read.query.file_rows import CONTAINER, FileRows
+from nodescope.read.query.metric_rows import CONTAINER, MetricRows
 
 Codes = NDArray[np.int32]
 
@@ -64,7 +64,7 @@ class MinuteCells:
 
 
 def make_cells(
-    rows: FileRows, before: Sequence[Carried | None], after: Sequence[Carried], value: Floats
+    rows: MetricRows, before: Sequence[Carried | None], after: Sequence[Carried], value: Floats
 ) -> MinuteCells:
     """A missing value (NaN) or an unlimited one is no number to average."""
     lengths = np.diff(rows.starts)
@@ -121,7 +121,7 @@ def find_starts(series: NDArray[Any], place: NDArray[Any]) -> Integers:
 
 
 def derive_cells(
-    inputs: Sequence[FileRows],
+    inputs: Sequence[MetricRows],
     ticks: Ticks,
     make_deriver: Callable[[Identity], SampleDeriver],
     carried: dict[Identity, Carried],
@@ -140,7 +140,7 @@ def derive_cells(
     return make_cells(first, before, after, value if inside.all() else np.where(inside, value, np.nan))
 
 
-def derive_apart(inputs: Sequence[FileRows], ticks: Ticks, derivers: Sequence[SampleDeriver]) -> Floats:
+def derive_apart(inputs: Sequence[MetricRows], ticks: Ticks, derivers: Sequence[SampleDeriver]) -> Floats:
     """Series by series; what has no place of its own in the first input's rows is not used."""
     first, *others = (split_chunks(rows, ticks) for rows in inputs)
     parts = []
@@ -153,7 +153,7 @@ def derive_apart(inputs: Sequence[FileRows], ticks: Ticks, derivers: Sequence[Sa
     return np.concatenate(parts) if parts else np.empty(0)
 
 
-def split_chunks(rows: FileRows, ticks: Ticks) -> dict[Identity, Chunk]:
+def split_chunks(rows: MetricRows, ticks: Ticks) -> dict[Identity, Chunk]:
     mono_ns = find_moments(rows, ticks)
     return {
         identity: Chunk(rows.time_ms[where], mono_ns[where], rows.value[where])
@@ -161,7 +161,7 @@ def split_chunks(rows: FileRows, ticks: Ticks) -> dict[Identity, Chunk]:
     }
 
 
-def find_moments(rows: FileRows, ticks: Ticks) -> Integers:
+def find_moments(rows: MetricRows, ticks: Ticks) -> Integers:
     """The monotonic time of each row; mostly a series has a row for each tick from its first to its last."""
     found = np.empty(len(rows.time_ms), np.int64)
     for where in rows.slices():
@@ -176,7 +176,7 @@ def find_moments(rows: FileRows, ticks: Ticks) -> Integers:
 
 
 def derive_column(
-    inputs: Sequence[FileRows], ticks: Ticks, derivers: Sequence[SampleDeriver]
+    inputs: Sequence[MetricRows], ticks: Ticks, derivers: Sequence[SampleDeriver]
 ) -> Floats | None:
     """None where the inputs were not read at the same moments, or the monotonic clock is not in order."""
     first = inputs[0]
@@ -195,7 +195,7 @@ def derive_column(
 class SeriesColumn:
     """Series after series in one column; what each carries from the stretch before is its first neighbour."""
 
-    rows: FileRows
+    rows: MetricRows
     metrics: tuple[Metric, ...]
     derivers: Sequence[SampleDeriver]
     mono_ns: Integers = field(default_factory=lambda: np.empty(0, np.int64))

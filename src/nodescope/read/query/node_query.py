@@ -34,7 +34,7 @@ from nodescope.read.query.bucket import BucketGrid, Buckets, Points, Samples, ma
 from nodescope.read.query.derive import Carried, Chunk, SampleDeriver, join_chunks, pick
 from nodescope.read.query.derived_cache import DerivedCache
 from nodescope.read.query.fetch import Fetched, Wanted, fetch_minutes, fetch_samples, list_scopes
-from nodescope.read.query.file_rows import ROWS_AT_ONCE, RowSource, count_rows, is_small, read_parts
+from nodescope.read.query.metric_rows import ROWS_AT_ONCE, RowSource, count_rows, is_small, read_parts
 from nodescope.read.query.minute_cells import (
     BucketTable,
     MinuteCells,

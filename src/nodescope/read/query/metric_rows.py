@@ -44,7 +44,7 @@ SMALL_AT_ONCE = 64
 
 
 @dataclass(frozen=True, slots=True)
-class FileRows:
+class MetricRows:
     """Samples of one metric: series after series, each in order of time. An infinite value means unlimited."""
 
     identities: Sequence[Identity]
@@ -57,7 +57,7 @@ class FileRows:
         edges = self.starts.tolist()
         return [slice(start, end) for start, end in pairwise(edges)]
 
-    def has_places_of(self, other: "FileRows") -> bool:
+    def has_places_of(self, other: "MetricRows") -> bool:
         """Whether the same series have samples at the same moments: they were read in the same ticks."""
         return (
             self.identities == other.identities
@@ -65,7 +65,7 @@ class FileRows:
             and np.array_equal(self.time_ms, other.time_ms)
         )
 
-    def within(self, from_ms: int, to_ms: int) -> "FileRows":
+    def within(self, from_ms: int, to_ms: int) -> "MetricRows":
         inside = (self.time_ms >= from_ms) & (self.time_ms <= to_ms)
         if inside.all():
             return self
@@ -73,12 +73,12 @@ class FileRows:
         there = np.flatnonzero(np.diff(counted))
         identities = [self.identities[place] for place in there.tolist()]
         starts = np.append(counted[there], counted[-1])
-        return FileRows(identities, starts, self.time_ms[inside], self.value[inside])
+        return MetricRows(identities, starts, self.time_ms[inside], self.value[inside])
 
 
 # Threads are started when a question needs them, and end with the process.
 READERS = ThreadPoolExecutor(2, "read-ahead")
-NO_ROWS = FileRows([], np.zeros(1, np.int64), np.empty(0, np.int64), np.empty(0))
+NO_ROWS = MetricRows([], np.zeros(1, np.int64), np.empty(0, np.int64), np.empty(0))
 
 
 def is_small(entry: FileEntry) -> bool:
@@ -100,7 +100,7 @@ def groups_of(entry: FileEntry) -> tuple[RowGroup, ...]:
 
 def read_rows(
     entry: FileEntry, wanted: Wanted, groups: Sequence[int] | None = None, names: SeriesNames | None = None
-) -> FileRows:
+) -> MetricRows:
     """All times of the file, or of these row groups; ArchiveRefused where it cannot be read."""
     scopes = list_scopes([entry], wanted.metric)
     picked = scopes & {wanted.scope} if wanted.scope else scopes
@@ -119,7 +119,7 @@ def read_rows(
     return cut if has_all else choose_series(cut, picked, wanted.containers)
 
 
-def read_parts(entry: FileEntry, wanted: Wanted) -> Iterator[FileRows]:
+def read_parts(entry: FileEntry, wanted: Wanted) -> Iterator[MetricRows]:
     """The rows of the range, a row group at a time: a file of a day has more than fit into memory."""
     names = name_series([entry], list_scopes([entry], wanted.metric))
     for number in list_groups(entry, wanted):
@@ -155,7 +155,7 @@ def find_stretch(names: pa.ChunkedArray, metric: str) -> tuple[int, int]:
     return first, count
 
 
-def cut_table(table: pa.Table, names: SeriesNames) -> FileRows:
+def cut_table(table: pa.Table, names: SeriesNames) -> MetricRows:
     words = [table.column(name).combine_chunks() for name in names.columns]
     starts, identities = [], []
     for rows, labels in cut_rows(table.num_rows, words):
@@ -164,10 +164,12 @@ def cut_table(table: pa.Table, names: SeriesNames) -> FileRows:
     moments = table.column("time").combine_chunks().cast(pa.int64())
     # Null means unlimited.
     value = unwrap(table.column("value").combine_chunks(), np.inf)
-    return FileRows(identities, np.array([*starts, table.num_rows], np.int64), unwrap(moments, 0), value)
+    return MetricRows(identities, np.array([*starts, table.num_rows], np.int64), unwrap(moments, 0), value)
 
 
-def choose_series(rows: FileRows, scopes: Collection[str], containers: Collection[str] | None) -> FileRows:
+def choose_series(
+    rows: MetricRows, scopes: Collection[str], containers: Collection[str] | None
+) -> MetricRows:
     wanted = None if containers is None else set(containers)
     chosen = [
         (identity, where)
@@ -177,12 +179,12 @@ def choose_series(rows: FileRows, scopes: Collection[str], containers: Collectio
     return join_rows([(one, rows.time_ms[where], rows.value[where]) for one, where in chosen])
 
 
-def join_rows(series: Sequence[tuple[Identity, Integers, Floats]]) -> FileRows:
+def join_rows(series: Sequence[tuple[Identity, Integers, Floats]]) -> MetricRows:
     if not series:
         return NO_ROWS
     identities, times, values = zip(*series)
     starts = np.concatenate([[0], np.cumsum([len(one) for one in times])])
-    return FileRows(list(identities), starts, np.concatenate(times), np.concatenate(values))
+    return MetricRows(list(identities), starts, np.concatenate(times), np.concatenate(values))
 
 
 # -- small files ----------------------------------------------------------------------
@@ -190,7 +192,7 @@ def join_rows(series: Sequence[tuple[Identity, Integers, Floats]]) -> FileRows:
 
 def read_small(
     connection: duckdb.DuckDBPyConnection, entries: Sequence[FileEntry], wanted: Wanted
-) -> list[FileRows]:
+) -> list[MetricRows]:
     """Of each file, in one question; the files are in order of time and do not overlap."""
     fetched = fetch_samples(connection, entries, wanted)
     ends = np.array([entry.to_ms for entry in entries])
@@ -228,11 +230,11 @@ class RowSource:
         self._connection = connection
         self._wanted = wanted
         self._small = [entry for entry in entries if is_small(entry)]
-        self._ahead: dict[Path, list[FileRows]] = {}
+        self._ahead: dict[Path, list[MetricRows]] = {}
         self._large = [entry for entry in reversed(entries) if not is_small(entry)]
-        self._coming: dict[Path, Future[list[FileRows]]] = {}
+        self._coming: dict[Path, Future[list[MetricRows]]] = {}
 
-    def take(self, entry: FileEntry) -> list[FileRows]:
+    def take(self, entry: FileEntry) -> list[MetricRows]:
         """One for each metric, of all times of the file."""
         if not is_small(entry):
             return self._take_large(entry)
@@ -240,7 +242,7 @@ class RowSource:
             self._read_ahead(entry)
         return self._ahead.pop(entry.path, None) or self._read([entry])[0]
 
-    def _take_large(self, entry: FileEntry) -> list[FileRows]:
+    def _take_large(self, entry: FileEntry) -> list[MetricRows]:
         coming = self._coming.pop(entry.path, None)
         rows = coming.result() if coming else self._read_large(entry)
         while self._large and self._large[-1].from_ms <= entry.from_ms:
@@ -250,7 +252,7 @@ class RowSource:
             self._coming[following.path] = READERS.submit(self._read_large, following)
         return rows
 
-    def _read_large(self, entry: FileEntry) -> list[FileRows]:
+    def _read_large(self, entry: FileEntry) -> list[MetricRows]:
         return [read_rows(entry, one) for one in self._wanted]
 
     def _read_ahead(self, first: FileEntry) -> None:
@@ -262,7 +264,7 @@ class RowSource:
         except (duckdb.Error, pa.ArrowException, NodescopeError):
             self._small = []
 
-    def _read(self, entries: Sequence[FileEntry]) -> list[list[FileRows]]:
+    def _read(self, entries: Sequence[FileEntry]) -> list[list[MetricRows]]:
         """For each file one for each metric."""
         whole = (replace(one, from_ms=entries[0].from_ms, to_ms=entries[-1].to_ms) for one in self._wanted)
         return list(map(list, zip(*(read_small(self._connection, entries, one) for one in whole))))
