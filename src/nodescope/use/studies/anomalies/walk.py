@@ -1,0 +1,347 @@
+"""
+A walk through a series that raises alarms: each part is judged by the clean part of everything before it.
+
+What raised an alarm is no history: it is left out when the next part is judged. Two
+things end that. A state that holds for a tenth of the history before it is the new
+usual. And what has come twice, in two parts that were judged apart, may come again.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from nodescope.use.studies.anomalies.prediction import recent_levels, surprises
+from nodescope.use.studies.anomalies.season import NO_SEASON, Season, fit_season
+from nodescope.use.studies.anomalies.usual import (
+    FEWEST_FIGURES,
+    TINY,
+    UsualFigures,
+    independent_count,
+    smallest_step,
+)
+from nodescope.use.studies.anomalies.view import DOWN, OF_SURPRISES, OF_VALUES, View, views_of
+from nodescope.use.studies.maths.robust import ROUNDING_SHARE
+from nodescope.use.studies.series import BoolArray, FloatArray, IntArray
+
+# One part in a hundred may raise an alarm without being unusual; measured on
+# stationary noise by bench/anomalies.py. The views see much the same: the sum of
+# their chances is three times the chance that any of them tells.
+FALSE_ALARMS = 0.01
+TOLD_AGAIN = 3.0
+
+# What lasts for so long, as a share of the history before it and in samples, is the new usual.
+NEW_USUAL_SHARE, NEW_USUAL_SAMPLES = 0.1, 60
+
+# Pulses have stopped when the wait for one is so many times the longest before.
+LONGER_WAIT = 1.5
+
+# Two alarms are alike if one is at most so many times the other; a sudden one shows in so few samples.
+ALIKE, SUDDEN = 2.0, 4
+
+# A part shorter than a piece sees its end rarely.
+RARE = 0.25
+
+# Of a long piece, so much in single samples explains it; a jump at its start does not.
+EXPLAINED = 0.25
+
+# The season is fitted anew where the history is longer by a tenth.
+REFIT = 1.1
+
+# Marks that follow each other within so many samples are one alarm.
+JOINED_SAMPLES = 10
+
+
+@dataclass(frozen=True)
+class Mark:
+    """
+    Pieces of one view, one after the other, that were out of what was usual.
+
+    piece, seen  the first and the last sample of the first piece; with the last it could be told
+    start, end   the samples that are unusual, [start, end)
+    chance       that a usual part has such a piece
+    away, least  how far out, at most and at least, in the view's own figures; middle is what was usual
+    history      how many pieces they were compared with
+    """
+
+    view: str
+    length: int
+    piece: int
+    seen: int
+    start: int
+    end: int
+    side: float
+    chance: float
+    middle: float
+    away: float
+    least: float
+    history: int
+
+
+@dataclass(frozen=True)
+class Alarm:
+    """Marks that belong together, and longer ones that they explain; part is the number of the part that was judged."""
+
+    start: int
+    end: int
+    seen: int
+    marks: tuple[Mark, ...]
+    part: int
+    explained: tuple[Mark, ...] = ()
+
+    @property
+    def strongest(self) -> Mark:
+        return min(self.marks, key=lambda mark: (mark.chance, mark.length))
+
+    @property
+    def chance(self) -> float:
+        return min(mark.chance for mark in (*self.marks, *self.explained))
+
+    def is_alike(self, other: "Alarm") -> bool:
+        mine, others = self.strongest, other.strongest
+        sizes = sorted((abs(mine.away), abs(others.away)))
+        return (mine.view, mine.side) == (others.view, others.side) and sizes[1] <= ALIKE * sizes[0]
+
+
+@dataclass
+class Walk:
+    """Of raw values; measured says which of them are not interpolated."""
+
+    times_at: FloatArray
+    raw: FloatArray
+    measured: BoolArray
+    values: FloatArray = field(init=False)
+    """Without their season."""
+    season: Season = field(init=False)
+    fitted: int = 0
+    alarms: list[Alarm] = field(default_factory=list)
+    views: list[View] = field(default_factory=list)
+    levels: FloatArray = field(default_factory=lambda: np.empty(0))
+    quantum: float = 0.0
+    rounding: float = TINY
+    parts: int = 0
+
+    def judge(self, history: int, end: int, false_alarms: float = FALSE_ALARMS) -> list[Alarm]:
+        """The alarms among the pieces that end in (history, end]; they are added to the others."""
+        clean = self.clean_samples(history)
+        self.prepare(clean, history)
+        surprise = surprises(self.values[:end], self.levels[:end], clean, history)
+        longest = history // FEWEST_FIGURES
+        views = [view for view in self.views if view.length <= longest]
+        views += views_of(surprise, OF_SURPRISES, longest)
+        counted = np.concatenate(([0], np.cumsum(~clean)))
+        questions = sum(len(view.look.sides) for view in views) / TOLD_AGAIN
+        marks = [
+            mark
+            for view in views
+            for mark in self.judge_view(view, history, end, questions, false_alarms, counted)
+        ]
+        self.parts += 1
+        located = [
+            locate(mark, self.values, surprise)
+            for mark in marks
+            if self.is_longest_wait(mark, clean, history)
+        ]
+        found = join_marks(located, len(self.values), self.parts)
+        self.alarms = join_alarms([*self.alarms, *found])
+        return found
+
+    def prepare(self, clean: BoolArray, history: int) -> None:
+        """The season and the views; anew where the history has grown by a tenth and the season with it."""
+        if self.fitted and history < REFIT * self.fitted:
+            return
+        self.fitted = history
+        self.rounding = max(ROUNDING_SHARE * float(np.abs(self.raw[:history]).max()), TINY)
+        self.quantum = smallest_step(self.raw[:history])
+        season = fit_season(self.times_at, self.raw, clean, history)
+        if self.views and season.compared_with == self.season.compared_with == NO_SEASON:
+            return
+        self.season = season
+        self.values = self.raw - season.usual
+        self.views = list(views_of(self.values, OF_VALUES, len(self.values)))
+        self.levels = recent_levels(self.values)
+
+    def is_longest_wait(self, mark: Mark, clean: BoolArray, history: int) -> bool:
+        """Pulses have stopped when the wait is longer by half than every wait before; of other marks always."""
+        if mark.view not in ("highest", "lowest"):
+            return True
+        beyond = is_peak(mark, self.values)
+        before = np.flatnonzero(beyond[:history] | ~clean[:history])
+        waits = np.diff(np.concatenate(([-1], before)))
+        last = np.flatnonzero(beyond[: mark.end])
+        wait = mark.end - (int(last[-1]) if len(last) else 0)
+        return wait > LONGER_WAIT * float(waits.max(initial=0))
+
+    def clean_samples(self, history: int) -> BoolArray:
+        """Measured, and not in an alarm that is still unusual."""
+        clean = self.measured.copy()
+        for alarm in self.alarms:
+            if lasts_long(alarm):
+                # What holds in its second half is the new usual; the way there is not.
+                clean[alarm.start : (alarm.start + alarm.end) // 2] = False
+            elif not self.is_usual_by_now(alarm, history):
+                clean[alarm.start : alarm.end] = False
+        return clean
+
+    def is_usual_by_now(self, alarm: Alarm, history: int) -> bool:
+        return any(
+            alarm.is_alike(other) for other in self.alarms if other.part != alarm.part and other.end < history
+        )
+
+    def judge_view(
+        self, view: View, history: int, end: int, questions: float, false_alarms: float, counted: IntArray
+    ) -> list[Mark]:
+        ends = view.ends()
+        first, last = (int(place) for place in np.searchsorted(ends, (history, end), "right"))
+        known = np.zeros(len(ends), dtype=bool)
+        known[:first] = ~view.spoiled(counted)[:first]
+        if first >= last or known.sum() < FEWEST_FIGURES:
+            return []
+        figures = view.scaled(known, self.rounding)
+        past, now = figures[known], figures[first:last]
+        independent = independent_count(past, view.look.overlap)
+        # The probability that any of so many independent pieces is that extreme.
+        each = false_alarms / questions / max(RARE, (end - history) / view.length)
+        quantum = 0.0 if view.look.is_ratio else self.rounding
+        if view.look.name not in ("mean", "spread", "roughness"):
+            quantum += self.quantum
+        marks = []
+        for side in (side for side, fewest in view.look.sides if len(past) >= fewest):
+            usual = UsualFigures.fit(side * past, independent, view.look.overlap, quantum)
+            outside = first + np.flatnonzero(side * now > usual.bound(each))
+            scale = false_alarms / each
+            marks += [make_mark(view, usual, run, side * figures, side, scale) for run in runs_of(outside)]
+        return marks
+
+
+def lasts_long(alarm: Alarm) -> bool:
+    return alarm.end - alarm.start >= max(NEW_USUAL_SAMPLES, NEW_USUAL_SHARE * alarm.start)
+
+
+def runs_of(places: IntArray) -> list[IntArray]:
+    """Places that follow each other without a gap."""
+    return [run for run in np.split(places, np.flatnonzero(np.diff(places) > 1) + 1) if len(run)]
+
+
+def make_mark(
+    view: View, usual: UsualFigures, run: IntArray, figures: FloatArray, side: float, scale: float
+) -> Mark:
+    piece, end = int(run[0]) * view.step, int(run[-1]) * view.step + view.length
+    most, least = float(figures[run].max()), float(figures[run].min())
+    return Mark(
+        view=view.look.name,
+        length=view.length,
+        piece=piece,
+        seen=piece + view.length - 1,
+        start=piece,
+        end=end,
+        side=side,
+        chance=min(1.0, scale * usual.chance(most)),
+        middle=side * usual.middle,
+        away=side * (most - usual.middle),
+        least=side * (least - usual.middle),
+        history=usual.count,
+    )
+
+
+def locate(mark: Mark, values: FloatArray, surprise: FloatArray) -> Mark:
+    """The mark with the start and the end of what is unusual within its pieces."""
+    if mark.view in ("highest", "lowest"):
+        return since_last_peak(mark, values)
+    if mark.view == "surprise":
+        return mark
+    inside = slice(mark.start, mark.end)
+    if mark.view in ("mean", "floor", "ceiling"):
+        return around(mark, mark.side * (values[inside] - mark.middle) > 0.5 * abs(mark.least))
+    piece = surprise[inside] if mark.view == "roughness" else values[inside] - np.median(values[inside])
+    if mark.side == DOWN:
+        return without_ends(mark, np.abs(piece) > 2 * np.exp(mark.middle))
+    return around(mark, np.abs(piece) > np.exp(mark.middle + 0.5 * mark.least))
+
+
+def around(mark: Mark, inside: BoolArray) -> Mark:
+    places = np.flatnonzero(inside)
+    if not len(places):
+        return mark
+    return replace(mark, start=mark.start + int(places[0]), end=mark.start + int(places[-1]) + 1)
+
+
+def since_last_peak(mark: Mark, values: FloatArray) -> Mark:
+    peaks = np.flatnonzero(is_peak(mark, values[: mark.piece]))
+    return replace(mark, start=int(peaks[-1]) + 1 if len(peaks) else mark.piece)
+
+
+def is_peak(mark: Mark, values: FloatArray) -> BoolArray:
+    """Beyond the middle between the usual peak and what is there instead."""
+    return np.asarray(mark.side * (values - mark.middle - 0.5 * mark.away) < 0)
+
+
+def without_ends(mark: Mark, large: BoolArray) -> Mark:
+    """The quiet part of a piece: after the last large sample of its first half, before the first one of its second."""
+    half = (mark.end - mark.start) // 2
+    before, after = np.flatnonzero(large[:half]), np.flatnonzero(large[half:])
+    start = mark.start + (int(before[-1]) + 1 if len(before) else 0)
+    return replace(mark, start=start, end=mark.start + half + int(after[0]) if len(after) else mark.end)
+
+
+def join_marks(marks: Iterable[Mark], count: int, part: int) -> list[Alarm]:
+    """
+    Alarms from marks of all lengths.
+
+    A long piece is out of the usual because of a short one in it: then the short one says
+    from when to when, and the long one only counts as evidence.
+    """
+    covered = np.zeros(count, dtype=bool)
+    jumps = np.zeros(count, dtype=bool)
+    decisive, other = [], []
+    for mark in sorted(marks, key=lambda one: one.length):
+        inside = slice(mark.start, mark.end)
+        if covered[inside].any() or jumps[inside].mean() >= EXPLAINED:
+            other.append(mark)
+            continue
+        decisive.append(mark)
+        (covered if mark.length > 1 else jumps)[inside] = True
+    alarms = join_alarms([Alarm(mark.start, mark.end, mark.seen, (mark,), part) for mark in decisive])
+    return [with_evidence(alarm, other) for alarm in alarms]
+
+
+def with_evidence(alarm: Alarm, others: list[Mark]) -> Alarm:
+    held = tuple(mark for mark in others if mark.start < alarm.end and mark.end > alarm.start)
+    seen = min((mark.seen for mark in held), default=alarm.seen)
+    return replace(alarm, explained=held, seen=min(alarm.seen, seen))
+
+
+def join_alarms(alarms: list[Alarm]) -> list[Alarm]:
+    """In order of time, with those joined that follow each other within a few samples or half a piece."""
+    joined: list[Alarm] = []
+    for alarm in sorted(alarms, key=lambda one: one.start):
+        if (
+            joined
+            and alarm.start <= joined[-1].end + reach_of(alarm, joined[-1])
+            and not is_new(alarm, joined[-1])
+        ):
+            joined[-1] = join_two(joined[-1], alarm)
+        else:
+            joined.append(alarm)
+    return joined
+
+
+def reach_of(alarm: Alarm, before: Alarm) -> int:
+    return max(JOINED_SAMPLES, min(alarm.strongest.length, before.strongest.length) // 2)
+
+
+def is_new(alarm: Alarm, before: Alarm) -> bool:
+    """It was told against a history in which the one before is usual already."""
+    sudden = alarm.strongest.length <= SUDDEN or alarm.strongest.side != before.strongest.side
+    return alarm.part > before.part and lasts_long(before) and sudden
+
+
+def join_two(one: Alarm, other: Alarm) -> Alarm:
+    return Alarm(
+        one.start,
+        max(one.end, other.end),
+        min(one.seen, other.seen),
+        (*one.marks, *other.marks),
+        max(one.part, other.part),
+        (*one.explained, *other.explained),
+    )
