@@ -54,10 +54,8 @@ def walk_to_window(recording: Recording, samples: int) -> tuple[Walk, list[Alarm
     history = len(recording) - samples
     for start, end in parts_of(history):
         walk.judge(start, end)
-    told = walk.judge(history, len(recording))
-    return walk, [
-        one for one in walk.alarms if any(mark in one.marks for alarm in told for mark in alarm.marks)
-    ]
+    walk.judge(history, len(recording))
+    return walk, [one for one in walk.alarms if one.part == walk.parts]
 
 
 def parts_of(history: int) -> list[tuple[int, int]]:

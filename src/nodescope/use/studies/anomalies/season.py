@@ -25,19 +25,19 @@ TURNS = 2
 
 
 @dataclass(frozen=True)
-class Season:
+class CalendarUsual:
     """The usual value at each time, and with what a sentence says it was compared."""
 
     usual: FloatArray
     compared_with: str
 
 
-def fit_season(times_at: FloatArray, values: FloatArray, clean: BoolArray, history: int) -> Season:
+def fit_season(times_at: FloatArray, values: FloatArray, clean: BoolArray, history: int) -> CalendarUsual:
     """From the clean samples of the history."""
     known = clean[:history]
     past_at, past = times_at[:history][known], values[:history][known]
     middle = float(np.median(past))
-    season = Season(np.full(len(times_at), middle), NO_SEASON)
+    season = CalendarUsual(np.full(len(times_at), middle), NO_SEASON)
     spread = float(np.std(past))
     for name, turn_seconds, groups in (
         ("the same hour of earlier days", DAY_SECONDS, np.zeros(7, dtype=np.int64)),
@@ -49,7 +49,7 @@ def fit_season(times_at: FloatArray, values: FloatArray, clean: BoolArray, histo
         usual = hourly_usual(times_at, past_at, past, groups, middle)
         left = float(np.std(past - usual[:history][known]))
         if left < GAIN * spread:
-            season, spread = Season(usual, name), left
+            season, spread = CalendarUsual(usual, name), left
     return season
 
 

@@ -25,7 +25,7 @@ NOTHING = 1e-3
 
 
 @dataclass(frozen=True)
-class Words:
+class AlarmWords:
     """How a kind of alarm is said of what ended, and of what goes on."""
 
     ended: str
@@ -33,12 +33,12 @@ class Words:
     what: str
 
 
-HIGH = Words("was unusually high", "has been unusually high", "high")
-LOW = Words("was unusually low", "has been unusually low", "low")
-ROUGH = Words("varied unusually much", "has varied unusually much", "rough")
-QUIET = Words("varied unusually little", "has varied unusually little", "quiet")
-NO_PEAKS = Words("had none of its usual peaks", "has had none of its usual peaks", "no peaks")
-NO_DIPS = Words("had none of its usual dips", "has had none of its usual dips", "no dips")
+HIGH = AlarmWords("was unusually high", "has been unusually high", "high")
+LOW = AlarmWords("was unusually low", "has been unusually low", "low")
+ROUGH = AlarmWords("varied unusually much", "has varied unusually much", "rough")
+QUIET = AlarmWords("varied unusually little", "has varied unusually little", "quiet")
+NO_PEAKS = AlarmWords("had none of its usual peaks", "has had none of its usual peaks", "no peaks")
+NO_DIPS = AlarmWords("had none of its usual dips", "has had none of its usual dips", "no dips")
 OF_VIEW = {
     "spread": (ROUGH, QUIET),
     "roughness": (ROUGH, QUIET),
@@ -47,7 +47,7 @@ OF_VIEW = {
 }
 
 
-def words_of(alarm: Alarm) -> Words:
+def words_of(alarm: Alarm) -> AlarmWords:
     up, down = OF_VIEW.get(alarm.strongest.view, (HIGH, LOW))
     return up if alarm.strongest.side > 0 else down
 
@@ -134,7 +134,7 @@ def build_finding(recording: Recording, walk: Walk, alarm: Alarm, name: str, kin
 
 def render(
     name: str,
-    words: Words,
+    words: AlarmWords,
     state: str,
     times: tuple[float, float, float],
     levels: tuple[float, float],

@@ -29,7 +29,7 @@ Measure = Callable[[FloatArray, int, int], FloatArray]
 
 
 @dataclass(frozen=True)
-class Look:
+class ViewKind:
     """One way to look: what is measured of a piece, of which lengths, and which side of it is judged."""
 
     name: str
@@ -47,10 +47,10 @@ LEAST_SHARE = 1e-3
 
 
 @dataclass(frozen=True)
-class View:
+class PieceView:
     """figures[i] is about the samples [i * step, i * step + length)."""
 
-    look: Look
+    look: ViewKind
     length: int
     figures: FloatArray
 
@@ -120,22 +120,22 @@ FEW, SOME, ENOUGH = 10, 16, 40
 
 # Each piece is four times as long as the one before.
 OF_VALUES = (
-    Look("mean", (4, 16, 64, 256, 1024, 4096), ((UP, FEW), (DOWN, FEW)), 2, piece_means),
-    Look("floor", (16, 64, 256, 1024), ((UP, ENOUGH),), 4, piece_ranks(0.25)),
-    Look("ceiling", (16, 64, 256, 1024), ((DOWN, ENOUGH),), 4, piece_ranks(0.75)),
-    Look("highest", (64, 256, 1024), ((DOWN, SOME),), 2, piece_maxima),
-    Look("lowest", (64, 256, 1024), ((UP, SOME),), 2, piece_minima),
-    Look("spread", (64, 256, 1024, 4096), ((UP, ENOUGH), (DOWN, SOME)), 2, piece_spreads, is_ratio=True),
+    ViewKind("mean", (4, 16, 64, 256, 1024, 4096), ((UP, FEW), (DOWN, FEW)), 2, piece_means),
+    ViewKind("floor", (16, 64, 256, 1024), ((UP, ENOUGH),), 4, piece_ranks(0.25)),
+    ViewKind("ceiling", (16, 64, 256, 1024), ((DOWN, ENOUGH),), 4, piece_ranks(0.75)),
+    ViewKind("highest", (64, 256, 1024), ((DOWN, SOME),), 2, piece_maxima),
+    ViewKind("lowest", (64, 256, 1024), ((UP, SOME),), 2, piece_minima),
+    ViewKind("spread", (64, 256, 1024, 4096), ((UP, ENOUGH), (DOWN, SOME)), 2, piece_spreads, is_ratio=True),
 )
 OF_SURPRISES = (
-    Look("surprise", (1,), ((UP, ENOUGH), (DOWN, ENOUGH)), 1, same),
-    Look("roughness", (16, 64, 256, 1024), ((UP, ENOUGH), (DOWN, ENOUGH)), 2, piece_sizes, is_ratio=True),
+    ViewKind("surprise", (1,), ((UP, ENOUGH), (DOWN, ENOUGH)), 1, same),
+    ViewKind("roughness", (16, 64, 256, 1024), ((UP, ENOUGH), (DOWN, ENOUGH)), 2, piece_sizes, is_ratio=True),
 )
 
 
-def views_of(values: FloatArray, looks: tuple[Look, ...], longest: int) -> Iterator[View]:
+def views_of(values: FloatArray, looks: tuple[ViewKind, ...], longest: int) -> Iterator[PieceView]:
     """In pieces of at most longest samples."""
     for look in looks:
         for length in look.lengths:
             if length <= min(longest, len(values)):
-                yield View(look, length, look.measure(values, length, max(1, length // look.overlap)))
+                yield PieceView(look, length, look.measure(values, length, max(1, length // look.overlap)))

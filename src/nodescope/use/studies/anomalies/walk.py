@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from nodescope.use.studies.anomalies.prediction import recent_levels, surprises
-from nodescope.use.studies.anomalies.season import NO_SEASON, Season, fit_season
+from nodescope.use.studies.anomalies.season import NO_SEASON, CalendarUsual, fit_season
 from nodescope.use.studies.anomalies.usual import (
     FEWEST_FIGURES,
     TINY,
@@ -20,7 +20,7 @@ from nodescope.use.studies.anomalies.usual import (
     independent_count,
     smallest_step,
 )
-from nodescope.use.studies.anomalies.view import DOWN, OF_SURPRISES, OF_VALUES, View, views_of
+from nodescope.use.studies.anomalies.view import DOWN, OF_SURPRISES, OF_VALUES, PieceView, views_of
 from nodescope.use.studies.maths.robust import ROUNDING_SHARE
 from nodescope.use.studies.series import BoolArray, FloatArray, IntArray
 
@@ -42,8 +42,11 @@ ALIKE, SUDDEN = 2.0, 4
 # A part shorter than a piece sees its end rarely.
 RARE = 0.25
 
-# Of a long piece, so much in single samples explains it; a jump at its start does not.
-EXPLAINED = 0.25
+# The logarithm of a twentieth: less than that of the usual spread is left.
+NOISE_GONE = -3.0
+
+# Of a long piece, one sample in so many must be left to tell something by itself.
+FEWEST_LEFT = 8
 
 # The season is fitted anew where the history is longer by a tenth.
 REFIT = 1.1
@@ -58,6 +61,7 @@ class Mark:
     Pieces of one view, one after the other, that were out of what was usual.
 
     piece, seen  the first and the last sample of the first piece; with the last it could be told
+    last         the end of the last piece
     start, end   the samples that are unusual, [start, end)
     chance       that a usual part has such a piece
     away, least  how far out, at most and at least, in the view's own figures; middle is what was usual
@@ -68,6 +72,7 @@ class Mark:
     length: int
     piece: int
     seen: int
+    last: int
     start: int
     end: int
     side: float
@@ -76,6 +81,10 @@ class Mark:
     away: float
     least: float
     history: int
+
+    @property
+    def is_noise_gone(self) -> bool:
+        return self.view in ("spread", "roughness") and self.away < NOISE_GONE
 
 
 @dataclass(frozen=True)
@@ -91,7 +100,9 @@ class Alarm:
 
     @property
     def strongest(self) -> Mark:
-        return min(self.marks, key=lambda mark: (mark.chance, mark.length))
+        """That the noise is gone says more than that the value stays high or low."""
+        gone = [mark for mark in (*self.marks, *self.explained) if mark.is_noise_gone]
+        return min(gone or self.marks, key=lambda mark: (mark.chance, mark.length))
 
     @property
     def chance(self) -> float:
@@ -112,11 +123,13 @@ class Walk:
     measured: BoolArray
     values: FloatArray = field(init=False)
     """Without their season."""
-    season: Season = field(init=False)
+    season: CalendarUsual = field(init=False)
     fitted: int = 0
     alarms: list[Alarm] = field(default_factory=list)
-    views: list[View] = field(default_factory=list)
+    views: list[PieceView] = field(default_factory=list)
     levels: FloatArray = field(default_factory=lambda: np.empty(0))
+    missing: IntArray = field(default_factory=lambda: np.zeros(1, dtype=np.int64))
+    """Of the first i samples, so many are."""
     quantum: float = 0.0
     rounding: float = TINY
     parts: int = 0
@@ -142,7 +155,7 @@ class Walk:
             for mark in marks
             if self.is_longest_wait(mark, clean, history)
         ]
-        found = join_marks(located, len(self.values), self.parts)
+        found = join_marks(located, self.values, surprise, self.covered_samples(), self.parts)
         self.alarms = join_alarms([*self.alarms, *found])
         return found
 
@@ -151,6 +164,7 @@ class Walk:
         if self.fitted and history < REFIT * self.fitted:
             return
         self.fitted = history
+        self.missing = np.concatenate(([0], np.cumsum(~self.measured)))
         self.rounding = max(ROUNDING_SHARE * float(np.abs(self.raw[:history]).max()), TINY)
         self.quantum = smallest_step(self.raw[:history])
         season = fit_season(self.times_at, self.raw, clean, history)
@@ -183,13 +197,25 @@ class Walk:
                 clean[alarm.start : alarm.end] = False
         return clean
 
+    def covered_samples(self) -> BoolArray:
+        covered = np.zeros(len(self.raw), dtype=bool)
+        for alarm in self.alarms:
+            covered[alarm.start : alarm.end] = True
+        return covered
+
     def is_usual_by_now(self, alarm: Alarm, history: int) -> bool:
         return any(
             alarm.is_alike(other) for other in self.alarms if other.part != alarm.part and other.end < history
         )
 
     def judge_view(
-        self, view: View, history: int, end: int, questions: float, false_alarms: float, counted: IntArray
+        self,
+        view: PieceView,
+        history: int,
+        end: int,
+        questions: float,
+        false_alarms: float,
+        counted: IntArray,
     ) -> list[Mark]:
         ends = view.ends()
         first, last = (int(place) for place in np.searchsorted(ends, (history, end), "right"))
@@ -199,6 +225,7 @@ class Walk:
             return []
         figures = view.scaled(known, self.rounding)
         past, now = figures[known], figures[first:last]
+        is_seen = ~view.spoiled(self.missing)[first:last]
         independent = independent_count(past, view.look.overlap)
         # The probability that any of so many independent pieces is that extreme.
         each = false_alarms / questions / max(RARE, (end - history) / view.length)
@@ -208,7 +235,7 @@ class Walk:
         marks = []
         for side in (side for side, fewest in view.look.sides if len(past) >= fewest):
             usual = UsualFigures.fit(side * past, independent, view.look.overlap, quantum)
-            outside = first + np.flatnonzero(side * now > usual.bound(each))
+            outside = first + np.flatnonzero(is_seen & (side * now > usual.bound(each)))
             scale = false_alarms / each
             marks += [make_mark(view, usual, run, side * figures, side, scale) for run in runs_of(outside)]
         return marks
@@ -224,7 +251,7 @@ def runs_of(places: IntArray) -> list[IntArray]:
 
 
 def make_mark(
-    view: View, usual: UsualFigures, run: IntArray, figures: FloatArray, side: float, scale: float
+    view: PieceView, usual: UsualFigures, run: IntArray, figures: FloatArray, side: float, scale: float
 ) -> Mark:
     piece, end = int(run[0]) * view.step, int(run[-1]) * view.step + view.length
     most, least = float(figures[run].max()), float(figures[run].min())
@@ -233,6 +260,7 @@ def make_mark(
         length=view.length,
         piece=piece,
         seen=piece + view.length - 1,
+        last=end,
         start=piece,
         end=end,
         side=side,
@@ -252,11 +280,11 @@ def locate(mark: Mark, values: FloatArray, surprise: FloatArray) -> Mark:
         return mark
     inside = slice(mark.start, mark.end)
     if mark.view in ("mean", "floor", "ceiling"):
-        return around(mark, mark.side * (values[inside] - mark.middle) > 0.5 * abs(mark.least))
+        return around(mark, mark.side * (values[inside] - mark.middle) > 0.25 * abs(mark.least + mark.away))
     piece = surprise[inside] if mark.view == "roughness" else values[inside] - np.median(values[inside])
     if mark.side == DOWN:
         return without_ends(mark, np.abs(piece) > 2 * np.exp(mark.middle))
-    return around(mark, np.abs(piece) > np.exp(mark.middle + 0.5 * mark.least))
+    return around(mark, np.abs(piece) > np.exp(mark.middle + 0.25 * (mark.least + mark.away)))
 
 
 def around(mark: Mark, inside: BoolArray) -> Mark:
@@ -284,25 +312,47 @@ def without_ends(mark: Mark, large: BoolArray) -> Mark:
     return replace(mark, start=start, end=mark.start + half + int(after[0]) if len(after) else mark.end)
 
 
-def join_marks(marks: Iterable[Mark], count: int, part: int) -> list[Alarm]:
+def join_marks(
+    marks: Iterable[Mark], values: FloatArray, surprise: FloatArray, covered: BoolArray, part: int
+) -> list[Alarm]:
     """
     Alarms from marks of all lengths.
 
-    A long piece is out of the usual because of a short one in it: then the short one says
-    from when to when, and the long one only counts as evidence.
+    Where a long piece is out of the usual only because of a short one in it, the short one says
+    from when to when, and the long one only counts as evidence. What earlier alarms cover counts
+    as such, too.
     """
-    covered = np.zeros(count, dtype=bool)
-    jumps = np.zeros(count, dtype=bool)
     decisive, other = [], []
-    for mark in sorted(marks, key=lambda one: one.length):
-        inside = slice(mark.start, mark.end)
-        if covered[inside].any() or jumps[inside].mean() >= EXPLAINED:
+    for mark in sorted(marks, key=lambda one: (one.length, one.view not in ("highest", "lowest"))):
+        if is_explained(mark, values, surprise, covered):
             other.append(mark)
-            continue
-        decisive.append(mark)
-        (covered if mark.length > 1 else jumps)[inside] = True
+        else:
+            decisive.append(mark)
+            covered[mark.start : mark.end] = True
     alarms = join_alarms([Alarm(mark.start, mark.end, mark.seen, (mark,), part) for mark in decisive])
     return [with_evidence(alarm, other) for alarm in alarms]
+
+
+def is_explained(mark: Mark, values: FloatArray, surprise: FloatArray, covered: BoolArray) -> bool:
+    """Without the covered samples it would be less than half as far out."""
+    inside = covered[mark.start : mark.end]
+    if not inside.any() or mark.view in ("highest", "lowest"):
+        return bool(inside.any())
+    rest = ~covered[mark.piece : mark.last]
+    if rest.sum() * FEWEST_LEFT < len(rest):
+        return True
+    piece = (surprise if mark.view in ("roughness", "surprise") else values)[mark.piece : mark.last][rest]
+    return mark.side * (figure_of(mark.view, piece) - mark.middle) < 0.5 * abs(mark.least)
+
+
+def figure_of(view: str, piece: FloatArray) -> float:
+    """The figure that this view has of any samples."""
+    if view in ("floor", "ceiling"):
+        return float(np.quantile(piece, 0.25 if view == "floor" else 0.75))
+    if view in ("spread", "roughness"):
+        size = float(np.std(piece)) if view == "spread" else float(np.mean(np.abs(piece)))
+        return float(np.log(max(size, TINY)))
+    return float(np.mean(piece))
 
 
 def with_evidence(alarm: Alarm, others: list[Mark]) -> Alarm:
