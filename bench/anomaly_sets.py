@@ -135,3 +135,46 @@ def unusual_case(random: np.random.Generator, name: str) -> UnusualCase:
     start = int(random.integers(newest, latest + 1)) if latest > newest else latest
     kind.plant(random, values, start, start + kind.seconds)
     return UnusualCase(values, start, start + kind.seconds)
+
+
+JOINT_METRICS = ("cpu", "memory", "disk_write", "network_receive", "pressure_cpu")
+
+
+def container_metrics(random: np.random.Generator, count: int) -> FloatArray:
+    """Five metrics that follow one load with delays of their own, each with noise: one row for each."""
+    load = autoregressive(random, count + 10, 0.95)
+    rows = [
+        load[10:] + 0.4 * random.standard_normal(count),
+        0.5 * np.convolve(load, np.ones(10) / 10)[10 : count + 10]
+        + 0.2 * autoregressive(random, count, 0.99),
+        0.7 * load[8:-2] + 0.5 * random.standard_normal(count),
+        0.9 * load[9:-1] + 0.4 * random.standard_normal(count),
+        np.maximum(load[10:], 0) ** 1.5 + 0.3 * np.abs(random.standard_normal(count)),
+    ]
+    return np.stack(rows)
+
+
+def joint_case(random: np.random.Generator, kind: str, count: int = 3600) -> tuple[FloatArray, int, int]:
+    """
+    A fault that no metric shows alone by much: a valve that closes, a motor that is worn.
+
+    closed   traffic stays while the CPU falls to its usual minimum
+    worn     pressure and disk rise a little at once, each by one deviation and a half
+    parted   one metric stops following the load and keeps its spread
+    """
+    rows = container_metrics(random, count)
+    start = count - int(random.integers(150, 300))
+    end = count - int(random.integers(0, 30))
+    inside = slice(start, end)
+    if kind == "closed":
+        rows[0, inside] -= 2.0
+        rows[3, inside] += 1.0
+    elif kind == "worn":
+        rows[4, inside] += 1.5 * rows[4].std()
+        rows[2, inside] += 1.5 * rows[2].std()
+    elif kind == "parted":
+        rows[3, inside] = autoregressive(random, end - start, 0.95) * rows[3].std()
+    return rows, start, end
+
+
+JOINT_KINDS = ("closed", "worn", "parted")

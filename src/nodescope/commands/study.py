@@ -11,12 +11,13 @@ from nodescope.commands.shared.archive import check_metric, choose_span, open_vi
 from nodescope.commands.shared.options import add_containers, add_span
 from nodescope.commands.text.study_answer import print_answer
 from nodescope.commands.text.terminal import has_colour
-from nodescope.use.studies import STUDIES, Series, StudyAnswer, run_study
+from nodescope.use.studies import STUDIES, Series, StudyAnswer, anomaly, run_study
 from nodescope.use.studies.csv_series import SeriesRefused, read_series
 
 EXAMPLE = """example:
   nodescope study trend ~/.local/state/nodescope --container api --metric memory --from -1h
   nodescope study trend ~/.local/state/nodescope --all --metric memory
+  nodescope study anomaly ~/.local/state/nodescope --container api --metric all
   nodescope study changepoint requests.csv
   nodescope study periodicity *.csv --json
 
@@ -33,7 +34,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_containers(parser)
     parser.add_argument("--all", action="store_true", help="over all workloads: those in which it finds most")
-    parser.add_argument("--metric", metavar="M", help="plain or raw name, for a data folder")
+    parser.add_argument(
+        "--metric",
+        metavar="M",
+        help="plain or raw name, for a data folder; of anomaly several with commas between, or all",
+    )
     add_span(parser)
     parser.add_argument(
         "--kind", choices=("gauge", "counter"), default="gauge", help="of a CSV file; gauge unless given"
@@ -71,15 +76,21 @@ def study_archive(options: argparse.Namespace) -> int:
         raise SettingsRejected("--metric is needed for a data folder; nodescope metrics PATH lists them")
     view = open_view(options.paths)
     span = choose_span(view, options, options.paths)
-    check_metric(view, options.metric)
     lives = find_lives(view.lives(), options.container)
+    if options.name == anomaly.NAME and findings.is_several(options.metric):
+        for name in findings.split_metrics(options.metric):
+            check_metric(view, name)
+        print_answers(options, findings.study_together(view, options.metric, lives, span))
+        return 0
+    check_metric(view, options.metric)
     request = TimeseriesRequest(options.metric, span, findings.POINTS, lives=lives, is_bounded=False)
     found = list(findings.read_series(view, request))
     if all(series.not_collected for _, series in found):
         raise RequestRejected(
             f'no sample of "{options.metric}" in this range; nodescope metrics lists what there is'
         )
-    print_answers(options, findings.study_each(options.name, found))
+    histories = findings.read_earlier(view, request, options.name)
+    print_answers(options, findings.study_each(options.name, found, histories=histories))
     return 0
 
 

@@ -8,7 +8,7 @@ import pytest
 from bench import anomalies, nab
 from bench import anomaly_sets as sets
 
-from nodescope.use.studies import Series, anomaly
+from nodescope.use.studies import Series, StudyAnswer, anomaly
 from nodescope.use.studies.anomalies.recording import Recording, record, watch
 from nodescope.use.studies.anomalies.usual import UsualFigures, student_bound
 from nodescope.use.studies.maths.tail_probability import student_tail
@@ -213,3 +213,31 @@ def test_a_labelled_folder_is_read_and_scored(tmp_path: Path) -> None:
     score, (found, windows, _) = anomalies.score_nab(tmp_path)
     assert (found, windows) == (1, 1)
     assert score > 80
+
+
+# -- several metrics together -------------------------------------------------------------
+
+
+def ask_together(rows: FloatArray) -> StudyAnswer:
+    times_at = 1_700_000_000 + np.arange(rows.shape[1], dtype=np.float64)
+    named = zip(sets.JOINT_METRICS, rows, strict=True)
+    return anomaly.study_together([Series(times_at, values, metric=metric) for metric, values in named])
+
+
+@pytest.mark.parametrize(("kind", "who"), [("closed", "cpu"), ("worn", "disk write"), ("parted", "network")])
+def test_a_combination_is_unusual_that_no_metric_is_alone(kind: str, who: str) -> None:
+    """With what contributed."""
+    rows, start, _ = sets.joint_case(np.random.default_rng(46), kind)
+    finding = ask_together(rows).findings[0]
+    assert finding.start_at == pytest.approx(1_700_000_000 + start, abs=128)
+    assert who in finding.sentence.lower().split("mostly by")[1]
+
+
+def test_metrics_that_move_together_as_usual_raise_no_alarm() -> None:
+    random = np.random.default_rng(47)
+    assert sum(bool(ask_together(sets.container_metrics(random, 1200)).findings) for _ in range(20)) <= 1
+
+
+def test_one_metric_is_not_several(series: MakeSeries) -> None:
+    answer = anomaly.study_together([series(np.arange(200.0))])
+    assert answer.status == "not_enough_data"

@@ -61,3 +61,22 @@ def test_a_csv_file_takes_no_container(tmp_path: Path, capsys: pytest.CaptureFix
     file.write_text("time,value\n1,2\n")
     assert main(["study", "trend", str(file), "--container", "x"]) == 2
     assert "data folder" in capsys.readouterr().err
+
+
+def test_several_metrics_of_a_container_are_looked_at_together(
+    demo: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    leak = planted(demo, "leak")["container_ids"][0]
+    answer = ask(capsys, "anomaly", str(demo), "--container", leak, "--metric", "cpu,memory")
+    assert answer["series"]["metric"] == "cpu, memory"
+    assert "together" in answer["sentence"]
+    every = ask(capsys, "anomaly", str(demo), "--container", leak, "--metric", "all")
+    assert "cpu" in every["series"]["metric"]
+    assert every["series"]["metric"].count(",") >= 2
+
+
+def test_one_of_several_metrics_that_does_not_exist_is_refused(
+    demo: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["study", "anomaly", str(demo), "--metric", "cpu,memori"]) == 1
+    assert 'did you mean "memory"?' in capsys.readouterr().err

@@ -6,11 +6,12 @@ from types import MappingProxyType
 
 import numpy as np
 
+from nodescope.base.errors import RequestRejected
 from nodescope.base.time_range import TimeRange
 from nodescope.use.answers.containers import Life
 from nodescope.use.answers.metrics import resolve
 from nodescope.use.answers.power import add_power
-from nodescope.use.answers.refusal import not_found, too_much
+from nodescope.use.answers.refusal import bad_request, not_found, too_much
 from nodescope.use.answers.snapshots import View
 from nodescope.use.answers.timeseries import (
     MeasuredSeries,
@@ -25,6 +26,7 @@ from nodescope.use.studies import (
     Finding,
     Series,
     StudyAnswer,
+    anomaly,
     changepoint,
     correlation,
     run_study,
@@ -39,6 +41,15 @@ SINGLE = tuple(name for name in STUDIES if name != correlation.NAME)
 # A day at one sample a second; longer ranges are studied in longer means.
 POINTS = 90_000
 STUDIES_MOST = 16
+# What of a container is looked at together, unless it is named, and how many metrics may be.
+TOGETHER = (
+    "cpu", "memory", "disk_read", "disk_write", "network_receive", "network_transmit",
+    "pressure_cpu", "pressure_memory", "pressure_io",
+)  # fmt: skip
+TOGETHER_MOST = 12
+# How far back an anomaly's history reaches, and from when on it tells something about hours.
+HOUR_MS = 3_600_000
+HISTORY_MS, LEAST_HISTORY_MS = 28 * 24 * HOUR_MS, 48 * HOUR_MS
 # Points that one request studies: about ten seconds on one core.
 WORK_MOST = 1_500_000
 FEWEST_POINTS = 2000
@@ -71,11 +82,16 @@ def run_studies(
     """
     if study not in (*STUDIES, ALL):
         raise not_found(f'no study "{study[:60]}"; there are: {", ".join([*STUDIES, ALL])}')
+    if study == anomaly.NAME and is_several(metric):
+        return [answer for answer, _ in study_together(view, metric, lives, span, check)]
     names = SINGLE if study == ALL else (study,)
     request = bound_request(view, study, metric, lives, span, scope, len(names))
     found = list(read_series(view, request))
-    histories = read_histories(view, request) if changepoint.NAME in names else {}
-    return [answer for name in names for answer, _ in study_each(name, found, check, histories)]
+    return [
+        answer
+        for name in names
+        for answer, _ in study_each(name, found, check, read_earlier(view, request, name))
+    ]
 
 
 def study_each(
@@ -142,6 +158,73 @@ def read_histories(view: View, request: TimeseriesRequest) -> dict[str, Series]:
     before = TimeRange(span.from_ms - HISTORY_SPANS * (span.to_ms - span.from_ms), span.from_ms - 1)
     earlier = replace(request, span=before, max_points=HISTORY_SPANS * request.max_points, limits=False)
     return {its_id: series for its_id, series in read_series(view, earlier) if len(series.values)}
+
+
+def read_earlier(view: View, request: TimeseriesRequest, study: str) -> dict[str, Series]:
+    """By id: what was before the span, as the study wants it; most want nothing."""
+    if study == changepoint.NAME:
+        return read_histories(view, request)
+    return read_weeks(view, request) if study == anomaly.NAME else {}
+
+
+def read_weeks(view: View, request: TimeseriesRequest) -> dict[str, Series]:
+    """By id: the weeks before in hours, which tell what is usual at this hour on such a day; none from under two days."""
+    until_ms = request.span.from_ms
+    from_ms = max(
+        until_ms - HISTORY_MS, min((node.from_ms or until_ms for node in view.nodes), default=until_ms)
+    )
+    if until_ms - from_ms < LEAST_HISTORY_MS:
+        return {}
+    hours = (until_ms - from_ms) // HOUR_MS
+    wanted = replace(request, span=TimeRange(from_ms, until_ms), max_points=hours, limits=False)
+    return {its_id: series for its_id, series in read_series(view, wanted) if series.not_collected is None}
+
+
+def is_several(metric: str) -> bool:
+    return metric == ALL or "," in metric
+
+
+def split_metrics(metric: str) -> tuple[str, ...]:
+    """Those that are named; none of all."""
+    return () if metric == ALL else tuple(dict.fromkeys(name.strip() for name in metric.split(",")))
+
+
+def study_together(
+    view: View,
+    metric: str,
+    lives: tuple[Life, ...] | None,
+    span: TimeRange,
+    check: Callable[[], None] = lambda: None,
+) -> Iterator[tuple[StudyAnswer, Series]]:
+    """Several metrics of each container at once: those that are named, or of the usual ones those there are."""
+    names = TOGETHER if metric == ALL else split_metrics(metric)
+    if not 2 <= len(names) <= TOGETHER_MOST:
+        raise bad_request(
+            f"{len(names)} metrics; accepted: 2 to {TOGETHER_MOST}, with commas between, or {ALL}"
+        )
+    lives = choose_busiest(view, names[0], span) if lives is None else lives
+    several: dict[str, list[Series]] = {}
+    for name in names:
+        check()
+        for its_id, series in read_if_there(view, name, lives, span, len(names), is_needed=metric != ALL):
+            several.setdefault(its_id, []).append(series)
+    for its_id, found in several.items():
+        check()
+        answer = anomaly.study_together(found)
+        yield replace(answer, series={**answer.series, "id": its_id}), found[0]
+
+
+def read_if_there(
+    view: View, metric: str, lives: tuple[Life, ...], span: TimeRange, studies: int, *, is_needed: bool
+) -> list[tuple[str, Series]]:
+    """Of the usual metrics a node may lack some; one that was named must be there."""
+    try:
+        found = list(read_series(view, bound_request(view, anomaly.NAME, metric, lives, span, "", studies)))
+    except RequestRejected:
+        if is_needed:
+            raise
+        return []
+    return [one for one in found if is_needed or one[1].not_collected is None]
 
 
 def bound_request(

@@ -40,10 +40,13 @@ def run_study(
     """
     The study's answer about one series; `correlation` compares it with the others of everything.
 
-    history is the same series before; `changepoint` looks there for what repeats.
+    history is the same series before; `changepoint` looks there for what repeats, `anomaly` for what is
+    usual at this hour on such a day.
     """
     if name == correlation.NAME:
         return correlation.study(series, [other for other in everything if other is not series])
     if name == changepoint.NAME:
         return changepoint.study(series, history)
+    if name == anomaly.NAME:
+        return anomaly.study(series, history=history)
     return STUDIES[name].run(series)

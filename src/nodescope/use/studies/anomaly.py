@@ -7,23 +7,28 @@ of it. Where the series, or a longer history that is handed over, has two days o
 weeks, the same hour or the same hour of such a day is what it is compared with.
 """
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 from nodescope.base.text import capitalise
 from nodescope.base.time_range import render_time
 from nodescope.use.studies.anomalies.recording import (
     FEWEST_HISTORY,
     Recording,
+    align,
     coarsened,
     record,
     walk_to_window,
     watch,
 )
-from nodescope.use.studies.anomalies.told import build_finding
+from nodescope.use.studies.anomalies.together import walk_together
+from nodescope.use.studies.anomalies.told import build_finding, build_joint
 from nodescope.use.studies.anomalies.walk import FALSE_ALARMS
 from nodescope.use.studies.finding import Finding, StudyAnswer, found, not_enough
 from nodescope.use.studies.maths.robust import is_flat
 from nodescope.use.studies.series import Series
 
-__all__ = ["FALSE_ALARMS", "NAME", "alarms", "study"]
+__all__ = ["FALSE_ALARMS", "NAME", "alarms", "study", "study_together"]
 
 NAME = "anomaly"
 
@@ -103,3 +108,21 @@ def alarms(series: Series, every_seconds: float = 3600.0) -> list[Finding]:
         return []
     walk, raised = watch(recording, max(1, round(every_seconds / recording.interval_seconds)))
     return [build_finding(recording, walk, alarm, series.name, NAME) for alarm in raised]
+
+
+def study_together(several: Sequence[Series], window_seconds: float | None = None) -> StudyAnswer:
+    """The last window_seconds, or the last tenth, of several metrics of one container at once."""
+    names = [one.name for one in several]
+    joint = replace(several[0], metric=", ".join(one.metric for one in several))
+    measured = [recording for one in several if (recording := record(one)) is not None]
+    if len(measured) < len(several) or len(several) < 2:
+        return not_enough(NAME, joint, "two metrics or more that were measured are needed.")
+    recordings = align(measured)
+    samples = window_samples(recordings[0], window_seconds)
+    if len(recordings[0]) - samples < FEWEST_HISTORY:
+        reason = f"a history of at least {FEWEST_HISTORY} samples before the window is needed."
+        return not_enough(NAME, joint, reason)
+    walk, told = walk_together(recordings, samples)
+    since = render_time(float(recordings[0].times_at[-samples]))
+    nothing = f"{capitalise(', '.join(names))} together have been as usual since {since}."
+    return found(NAME, joint, [build_joint(walk, alarm, names) for alarm in told], nothing)

@@ -10,6 +10,7 @@ from nodescope.base.time_range import TimeRange, render_moment
 from nodescope.use.answers.containers import Container
 from nodescope.use.answers.deploys import LevelChange
 from nodescope.use.answers.events import ContainerEvent
+from nodescope.use.answers.findings import ALL, is_several
 from nodescope.use.answers.incidents.incident import Incident
 from nodescope.use.answers.power import render_power
 from nodescope.use.mcp.nodes.backend import Backend, run_study
@@ -44,7 +45,7 @@ from nodescope.use.mcp.tools.shared.takeover import (
 )
 from nodescope.use.mcp.tools.shared.takeover import render_changes as render_takeovers
 from nodescope.use.mcp.tools.shared.time_text import extent_of, render_before
-from nodescope.use.studies import STUDIES, Finding, StudyAnswer
+from nodescope.use.studies import STUDIES, Finding, StudyAnswer, anomaly
 
 # What a study is most often about.
 USUAL_METRIC = {"periodicity": "cpu", "anomaly": "cpu", "correlation": "cpu"}
@@ -143,6 +144,8 @@ def is_new_height(backend: Backend, finding: Finding, studied: Studied, longer: 
 def study(backend: Backend, seen: ContainerSpan, values: Values, oldest_ms: int) -> Studied | ToolAnswer:
     """What the study finds; where the node does not have the metric, the answer that says so."""
     name = values["study"]
+    if name == anomaly.NAME and is_several(values["metric"] or ""):
+        return look_together(backend, seen, values["metric"], oldest_ms)
     try:
         metric = choose_metric(values["metric"] or USUAL_METRIC.get(name, "memory"), backend.read_metrics())
     except NotCollected as error:
@@ -167,6 +170,13 @@ def study(backend: Backend, seen: ContainerSpan, values: Values, oldest_ms: int)
     causes = find_causes(backend, seen, name)
     events = seen.read_events(backend)
     return Studied(seen, name, metric.name, answers, summaries, events, sides, oldest_ms, causes)
+
+
+def look_together(backend: Backend, seen: ContainerSpan, metrics: str, oldest_ms: int) -> Studied:
+    """Several metrics at once; they have no figures in common."""
+    answers = run_study(backend, anomaly.NAME, metrics, seen.ids, seen.span)
+    what = "all metrics" if metrics == ALL else metrics
+    return Studied(seen, anomaly.NAME, what, answers, [], seen.read_events(backend), {}, oldest_ms)
 
 
 def find_causes(backend: Backend, seen: ContainerSpan, study: str) -> tuple[Incident, ...]:
@@ -496,6 +506,8 @@ def suggest(studied: Studied, merged: MergedAnswer) -> NextCall:
     if study == "changepoint" and any(event.kind == "oom" for event in studied.events):
         grows = {**where, "study": "trend", "metric": "memory", **span}
         return NextCall("analyze_container", grows, "whether it leaked before it was killed")
+    if study == anomaly.NAME and is_several(metric.replace("all metrics", ALL)):
+        return NextCall("summarize_container", {**where, **span}, "all its metrics, limits and restarts")
     if merged.status == "found" and study in FOLLOW_UPS:
         follow_up, why = FOLLOW_UPS[study]
         return NextCall("analyze_container", {**where, "study": follow_up, "metric": metric, **span}, why)
@@ -523,7 +535,7 @@ TOOL = Tool(
     (
         CONTAINER,
         Argument("study", "the question", required=True, choices=tuple(STUDIES)),
-        Argument("metric", "cpu or memory unless given, as the study wants"),
+        Argument("metric", "cpu or memory unless given; of anomaly also all"),
         NODE,
         FROM,
         TO,

@@ -1,11 +1,14 @@
 """The series an alarm is looked for in: all its stretches in one, and how a walk goes through it."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 
+from nodescope.use.studies.anomalies.usual import TINY
 from nodescope.use.studies.anomalies.walk import Alarm, Walk
+from nodescope.use.studies.maths.robust import ROUNDING_SHARE
 from nodescope.use.studies.maths.stretch import interpolated, split_stretches
 from nodescope.use.studies.series import BoolArray, FloatArray, Series
 
@@ -29,6 +32,11 @@ class Recording:
     @property
     def interval_seconds(self) -> float:
         return float(np.median(np.diff(self.times_at))) if len(self) > 1 else 1.0
+
+    @property
+    def rounding(self) -> float:
+        """Smaller differences are no measurement."""
+        return max(ROUNDING_SHARE * float(np.abs(self.values).max()), TINY)
 
     def newest_samples(self, seconds: float) -> int:
         return int(np.sum(self.times_at > self.times_at[-1] - seconds))
@@ -93,3 +101,21 @@ def coarsened(recording: Recording, earlier: Recording) -> Recording:
         np.concatenate((earlier.measured[before], np.ones(len(held), dtype=bool))),
         recording.unit,
     )
+
+
+def align(recordings: Sequence[Recording]) -> list[Recording]:
+    """All of them at the times of the shortest; what was not measured near such a time is missing there."""
+    times_at = min((one.times_at for one in recordings), key=len)
+    return [at_times(one, times_at) for one in recordings]
+
+
+def at_times(recording: Recording, times_at: FloatArray) -> Recording:
+    after = np.clip(np.searchsorted(recording.times_at, times_at), 1, max(len(recording) - 1, 1))
+    before = after - 1
+    place = np.where(
+        np.abs(recording.times_at[before] - times_at) <= np.abs(recording.times_at[after] - times_at),
+        before,
+        after,
+    )
+    near = np.abs(recording.times_at[place] - times_at) <= recording.interval_seconds
+    return Recording(times_at, recording.values[place], recording.measured[place] & near, recording.unit)

@@ -1,5 +1,6 @@
 """An alarm as a finding: since when, until when, how far from usual, and how unusual that is."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,6 +10,7 @@ from nodescope.base.text import capitalise
 from nodescope.base.time_range import render_time
 from nodescope.use.studies.anomalies.recording import Recording
 from nodescope.use.studies.anomalies.season import NO_SEASON
+from nodescope.use.studies.anomalies.together import JointWalk
 from nodescope.use.studies.anomalies.walk import (
     FALSE_ALARMS,
     JOINED_SAMPLES,
@@ -20,6 +22,8 @@ from nodescope.use.studies.anomalies.walk import (
 from nodescope.use.studies.finding import Finding
 
 CERTAIN = 0.999
+# A metric that made less of it is not named; nor is a fourth.
+LEAST_PART, MOST_PARTS = 0.1, 3
 # Of the usual spread: so little is none.
 NOTHING = 1e-3
 
@@ -166,3 +170,42 @@ def render_chance(chance: float) -> str:
     often = f"{1 / chance:,.0f}".replace(",", " ")
     word = "very unusual" if chance < 1e-3 else "unusual"
     return f"{word}: by chance less than one window in {often} looks so"
+
+
+def build_joint(walk: JointWalk, alarm: Alarm, names: Sequence[str]) -> Finding:
+    """Of several metrics together, with those that made it unusual."""
+    times_at = walk.recordings[0].times_at
+    ongoing = alarm.end + JOINED_SAMPLES >= len(times_at)
+    start_at, end_at = float(times_at[alarm.start]), float(times_at[-1 if ongoing else alarm.end - 1])
+    shares = sorted(zip(walk.shares_of(alarm), names, strict=True), reverse=True)
+    told = [f"{name} ({100 * share:.0f} %)" for share, name in shares if share >= LEAST_PART][:MOST_PARTS]
+    when = f"since {render_time(start_at)}"
+    if not ongoing:
+        when = f"from {render_time(start_at)} until {render_time(end_at)}"
+    verb = "have been" if ongoing else "were"
+    return Finding(
+        kind="anomaly",
+        start_at=start_at,
+        end_at=end_at,
+        at=start_at,
+        confidence=min(CERTAIN, 1 - alarm.chance),
+        magnitude=None,
+        unit="",
+        sentence=(
+            f"{capitalise(', '.join(names))} together {verb} unusual {when}, mostly by {' and '.join(told)}; "
+            f"{render_chance(alarm.chance)}."
+        ),
+        measures={
+            "chance": alarm.chance,
+            "what": "together",
+            "state": "ongoing" if ongoing else "ended",
+            "told_at": float(times_at[alarm.seen]),
+            **{f"share_of_{name}": float(share) for share, name in shares},
+        },
+        evidence={
+            "history_pieces": alarm.strongest.history,
+            "piece_samples": alarm.strongest.length,
+            "seen_in": alarm.strongest.view,
+            "stated_false_alarms": FALSE_ALARMS,
+        },
+    )

@@ -50,20 +50,20 @@ LEAST_SHARE = 1e-3
 class PieceView:
     """figures[i] is about the samples [i * step, i * step + length)."""
 
-    look: ViewKind
+    kind: ViewKind
     length: int
     figures: FloatArray
 
     @property
     def step(self) -> int:
-        return max(1, self.length // self.look.overlap)
+        return max(1, self.length // self.kind.overlap)
 
     def ends(self) -> IntArray:
         return np.arange(len(self.figures)) * self.step + self.length
 
     def scaled(self, known: BoolArray, rounding: float) -> FloatArray:
         """The figures as they are compared: ratios by their logarithm, with a floor that the known ones set."""
-        if not self.look.is_ratio:
+        if not self.kind.is_ratio:
             return self.figures
         usual = float(np.median(self.figures[known])) or float(np.mean(self.figures[known]))
         return np.asarray(np.log(np.maximum(self.figures, max(LEAST_SHARE * usual, rounding))))
@@ -133,9 +133,9 @@ OF_SURPRISES = (
 )
 
 
-def views_of(values: FloatArray, looks: tuple[ViewKind, ...], longest: int) -> Iterator[PieceView]:
+def views_of(values: FloatArray, kinds: tuple[ViewKind, ...], longest: int) -> Iterator[PieceView]:
     """In pieces of at most longest samples."""
-    for look in looks:
-        for length in look.lengths:
+    for kind in kinds:
+        for length in kind.lengths:
             if length <= min(longest, len(values)):
-                yield PieceView(look, length, look.measure(values, length, max(1, length // look.overlap)))
+                yield PieceView(kind, length, kind.measure(values, length, max(1, length // kind.overlap)))

@@ -143,7 +143,7 @@ class Walk:
         views = [view for view in self.views if view.length <= longest]
         views += views_of(surprise, OF_SURPRISES, longest)
         counted = np.concatenate(([0], np.cumsum(~clean)))
-        questions = sum(len(view.look.sides) for view in views) / TOLD_AGAIN
+        questions = sum(len(view.kind.sides) for view in views) / TOLD_AGAIN
         marks = [
             mark
             for view in views
@@ -226,15 +226,15 @@ class Walk:
         figures = view.scaled(known, self.rounding)
         past, now = figures[known], figures[first:last]
         is_seen = ~view.spoiled(self.missing)[first:last]
-        independent = independent_count(past, view.look.overlap)
+        independent = independent_count(past, view.kind.overlap)
         # The probability that any of so many independent pieces is that extreme.
         each = false_alarms / questions / max(RARE, (end - history) / view.length)
-        quantum = 0.0 if view.look.is_ratio else self.rounding
-        if view.look.name not in ("mean", "spread", "roughness"):
+        quantum = 0.0 if view.kind.is_ratio else self.rounding
+        if view.kind.name not in ("mean", "spread", "roughness"):
             quantum += self.quantum
         marks = []
-        for side in (side for side, fewest in view.look.sides if len(past) >= fewest):
-            usual = UsualFigures.fit(side * past, independent, view.look.overlap, quantum)
+        for side in (side for side, fewest in view.kind.sides if len(past) >= fewest):
+            usual = UsualFigures.fit(side * past, independent, view.kind.overlap, quantum)
             outside = first + np.flatnonzero(is_seen & (side * now > usual.bound(each)))
             scale = false_alarms / each
             marks += [make_mark(view, usual, run, side * figures, side, scale) for run in runs_of(outside)]
@@ -256,7 +256,7 @@ def make_mark(
     piece, end = int(run[0]) * view.step, int(run[-1]) * view.step + view.length
     most, least = float(figures[run].max()), float(figures[run].min())
     return Mark(
-        view=view.look.name,
+        view=view.kind.name,
         length=view.length,
         piece=piece,
         seen=piece + view.length - 1,
