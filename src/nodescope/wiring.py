@@ -274,6 +274,8 @@ def build_memory_budget(settings: Settings, ring: Ring, scrape: Scrape, context:
 
     def give_back() -> None:
         scrape.forget()
+        # Containers that went leave cycles, few in number and large: the collector counts objects, not bytes.
+        gc.collect()
         trim()
 
     # The memory of whoever looks at a captured node is not the node's affair.

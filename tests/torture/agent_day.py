@@ -1,25 +1,37 @@
 """
 A day of the agent in minutes: 100 containers, scraped, with churn; what its memory, descriptors and threads do.
 
-`run(scale)` ticks the real agent's parts over real cgroups on a clock that is
+`run(scale)` ticks the real agent's parts, one tick after the other, on a clock that is
 turned by hand: scale 1.0 is 86,400 ticks. Every tenth tick one container goes and
 another comes, every fifteenth is scraped over HTTP, as Prometheus does.
+
+The node is a copy of a fixture in memory, with real folders and files that come and go.
+Cgroups of the kernel would cost six times as much a tick, and those of whoever else uses
+the machine would be in the figure.
 """
 
+import itertools
 import os
+import shutil
+import tempfile
 import threading
 import time
+from collections import deque
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import httpx
 import numpy as np
-from tests.cgroups import Cgroups, Group
-from tests.integration.agents import TurnableClock, make_parts, serving, tick
+from tests.integration.agents import TurnableClock, serving, tick
+from tests.support import NODES
 from tests.torture.result import TortureRow, at_most
 
+from nodescope.base.settings_load import load_settings
 from nodescope.publish.self_metrics import read_resident_bytes
-from nodescope.wiring import settle_process
+from nodescope.wiring import build_parts, settle_process
 
+NODE = "cgroup2-cgroupfs"
+MEMORY = Path("/dev/shm")  # noqa: S108 - a folder of its own is made there
 TICKS = 86_400
 HOUR_TICKS = 3600
 CONTAINERS = 100
@@ -61,19 +73,40 @@ class Course:
         return max(values[half:]) - max(values[:half])
 
 
+class DayNode:
+    """A node whose containers come and go."""
+
+    def __init__(self, folder: Path) -> None:
+        self.root = Path(shutil.copytree(NODES / NODE / "t0", folder / "node", symlinks=True))
+        pods = self.root.glob("sys/fs/cgroup/kubepods*/**/pod*/*")
+        self._model = next(path for path in pods if len(path.name) == 64)
+        self._numbers = itertools.count(1)
+        self._made: deque[Path] = deque()
+
+    def add(self) -> None:
+        made = self._model.with_name(f"{next(self._numbers):064x}")
+        self._made.append(shutil.copytree(self._model, made))
+
+    def replace_oldest(self) -> None:
+        shutil.rmtree(self._made.popleft())
+        self.add()
+
+
 def run(scale: float = 1.0, seconds: float = 7200.0) -> list[TortureRow]:
     deadline = time.monotonic() + seconds
     ticks = max(4 * LOOK_TICKS, int(TICKS * scale))
     course = Course()
-    with Cgroups() as cgroups:
-        groups = [cgroups.container() for _ in range(CONTAINERS)]
-        parts = make_parts(TurnableClock())
+    with tempfile.TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None) as name:
+        node = DayNode(Path(name))
+        for _ in range(CONTAINERS):
+            node.add()
+        parts = build_parts(load_settings({"root": str(node.root)}, {}, {}, ""), TurnableClock())
         settle_process()
         with serving(parts) as client:
             try:
                 for number in range(ticks):
                     tick(parts, 1)
-                    live(cgroups, groups, client, number)
+                    live(node, client, number)
                     if number % LOOK_TICKS == 0:
                         course.look(number)
                     if time.monotonic() > deadline:
@@ -89,11 +122,10 @@ def run(scale: float = 1.0, seconds: float = 7200.0) -> list[TortureRow]:
     ]
 
 
-def live(cgroups: Cgroups, groups: list[Group], client: httpx.Client, number: int) -> None:
+def live(node: DayNode, client: httpx.Client, number: int) -> None:
     """What happens on the node in one second."""
     if number % CHURN_TICKS == 0:
-        cgroups.remove(groups.pop(0))
-        groups.append(cgroups.container())
+        node.replace_oldest()
     if number % SCRAPE_TICKS == 0:
         client.get("/metrics").raise_for_status()
 
