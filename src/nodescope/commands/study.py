@@ -89,7 +89,7 @@ def study_archive(options: argparse.Namespace) -> int:
         raise RequestRejected(
             f'no sample of "{options.metric}" in this range; nodescope metrics lists what there is'
         )
-    histories = findings.read_earlier(view, request, options.name)
+    histories = findings.read_weeks(view, request) if options.name == anomaly.NAME else {}
     print_answers(options, findings.study_each(options.name, found, histories=histories))
     return 0
 
