@@ -75,7 +75,7 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_study_is_said_in_the_same_words(
     story: Path, study: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """MCP leaves out slight changes, and tells the others in the viewer's words."""
+    """MCP leaves out slight and doubtful changes, and tells the others in the viewer's words."""
     with Viewer(story) as viewer:
         (answer,) = viewer.json(f"/api/study/{study}", metric="cpu", containers="spindown", range="1h")[
             "results"
@@ -92,7 +92,8 @@ def test_a_study_is_said_in_the_same_words(
         content = asker.ask("analyze_container", container="spindown", study=study, metric="cpu", from_="-1h")
     told = [one["sentence"] for one in content["findings"] if one["kind"] == study]
     assert set(told) <= set(shown)
-    assert bool(told) == bool(shown)
+    sure = [one for one in answer["findings"] if one["confidence"] >= 0.5]
+    assert bool(told) == bool(sure)
 
 
 @pytest.mark.parametrize(

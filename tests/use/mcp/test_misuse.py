@@ -50,7 +50,7 @@ WINDOWS = {"a_from": "-20m", "a_to": "-12m", "b_from": "-10m", "b_to": "now"}
         ("explain_incident", {"at": "2020-01-01T00:00:00Z"}, ["has no data at 2020-01-01", "choose a time"]),
         ("explain_incident", {"at": "soon"}, ['"at"']),
         ("compare_windows", {**API, **WINDOWS, "a_to": "-21m"}, ["window a ends before it begins"]),
-        ("compare_windows", {**API}, ['needs "a_from"']),
+        ("compare_windows", {**API, **WINDOWS, "a_from": "noon"}, ['"a_from"', "-1h30m"]),
         ("find_metrics", {}, ['needs "question"']),
         ("list_metrics", {"node": "x"}, ['no node "x"', "demo-1"]),
     ],

@@ -546,7 +546,7 @@ def build_train(
 ) -> PulseTrain:
     return PulseTrain(
         kind=members.kind,
-        period_seconds=chain.period * step,
+        period_seconds=settle_period(chain.period, members.starts) * step,
         width_seconds=float(np.median(members.widths)) * step,
         height=float(np.median(members.means)),
         phase_seconds=chain.phase * step,
@@ -559,3 +559,10 @@ def build_train(
         starts=np.round(members.starts).astype(np.int64),
         widths=np.round(members.widths).astype(np.int64),
     )
+
+
+def settle_period(period: float, starts: FloatArray) -> float:
+    """Whole samples where over the whole train the difference is one sample, which no start can tell."""
+    whole = round(period)
+    cycles = (starts.max() - starts.min()) / period
+    return float(whole) if whole and abs(period - whole) * cycles <= 1.0 else period
