@@ -1,31 +1,30 @@
 """
 Which other series moved together with this one, by how many seconds earlier or later?
 
-Autocorrelated series correlate by chance. So the significance is computed from
-the effective number of independent samples (Bartlett), corrected for the number
-of lags tried, and over many series at a false discovery rate of 5 % (Benjamini
-and Hochberg).
+Autocorrelated series correlate by chance, and so do two steps or two humps in
+one hour. So a match counts by how probable it is among all shifts of the two
+(together/matching.py), corrected for the number of series compared: at most one
+question in twenty about independent series is answered with a finding.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import atanh, erfc, sqrt
 
 import numpy as np
 
 from nodescope.base.quantity import render_seconds
 from nodescope.base.text import capitalise
 from nodescope.base.time_range import render_time
-from nodescope.use.studies.finding import Finding, StudyAnswer, found, not_enough
-from nodescope.use.studies.maths.robust import block_means, is_flat, robust_deviation, without_line
+from nodescope.use.studies.finding import Finding, Measure, StudyAnswer, found, not_enough
+from nodescope.use.studies.maths.robust import block_means, is_flat
 from nodescope.use.studies.maths.stretch import Stretch, interpolated, split_stretches
-from nodescope.use.studies.maths.tail_probability import adjust_p_values
 from nodescope.use.studies.series import FloatArray, Series
+from nodescope.use.studies.together.matching import Match, Prepared, match, place_lag
 
 NAME = "correlation"
 
 FEWEST_SAMPLES = 30
-FALSE_DISCOVERIES = 0.05
+FALSE_QUESTIONS = 0.05
 
 # A minute to both sides, and never more than a tenth of the samples: beyond
 # that, one rarely causes the other.
@@ -39,17 +38,48 @@ MOST_SAMPLES = 8640
 # Findings at most; the surest first.
 MOST_FINDINGS = 10
 
-# Outliers are clipped at 5 robust deviations, so that one common spike is no proof.
-CLIP_DEVIATIONS = 5.0
+# An interval this wide with zero inside says nothing about who was first.
+NO_ORDER_SECONDS = 10.0
+
+# Of generated questions, half of them about related series, so many findings
+# with such a chance were false (tools.eval_pairs).
+FALSE_FOR_CHANCE = 4.0
+MOST_CONFIDENCE = 0.99
 
 
 @dataclass(frozen=True)
-class Match:
+class Pair:
+    """Target and other on one grid; a lag is within slack_seconds of what the grid can tell."""
+
     other: Series
-    correlation: float
-    lag_seconds: float
-    independent: float
-    chance: float
+    left: Prepared
+    right: Prepared
+    most: int
+    interval_seconds: float
+    slack_seconds: float
+
+
+@dataclass(frozen=True)
+class Told:
+    """One that moved with the target, and when; order is None where it cannot be told."""
+
+    pair: Pair
+    match: Match
+
+    @property
+    def bounds_seconds(self) -> tuple[float, float]:
+        step, slack = self.pair.interval_seconds, self.pair.slack_seconds
+        return self.match.low * step - slack, self.match.high * step + slack
+
+    @property
+    def lag_seconds(self) -> float:
+        return self.match.lag * self.pair.interval_seconds
+
+    @property
+    def has_order(self) -> bool:
+        low, high = self.bounds_seconds
+        wide = max(NO_ORDER_SECONDS, 3 * self.pair.interval_seconds)
+        return not (low < 0 < high and high - low > wide)
 
 
 def study(series: Series, others: Sequence[Series] = ()) -> StudyAnswer:
@@ -60,110 +90,87 @@ def study(series: Series, others: Sequence[Series] = ()) -> StudyAnswer:
         return not_enough(NAME, series, f"a correlation needs at least {FEWEST_SAMPLES} samples in a row.")
     if not others:
         return not_enough(NAME, series, "there is no other series to compare with.")
-    matches = [match for other in others if (match := match_of(target, other)) is not None]
-    if not matches:
+    lefts: dict[tuple[int, int], Prepared] = {}
+    pairs = [pair for other in others if (pair := pair_of(target, other, lefts)) is not None]
+    if not pairs:
         return not_enough(NAME, series, "no other series has samples at the same time.")
-    ranked = sorted(matches, key=lambda match: (match.chance, -abs(match.correlation)))
-    adjusted = adjust_p_values([match.chance for match in ranked], len(ranked))
-    kept = [match for match, rate in zip(ranked, adjusted) if rate <= FALSE_DISCOVERIES][:MOST_FINDINGS]
-    findings = [build_finding(series, target, match, len(matches)) for match in kept]
-    nothing = f"None of {len(matches)} other series moved with {series.name} beyond chance."
+    findings = [build_finding(series, target, told, len(pairs)) for told in beyond_chance(pairs)]
+    nothing = f"None of {len(pairs)} other series moved with {series.name} beyond chance."
     return found(NAME, series, findings, nothing)
 
 
-def match_of(target: Stretch, other: Series) -> Match | None:
+def beyond_chance(pairs: Sequence[Pair]) -> list[Told]:
+    """Those that are kept when one question in twenty may be answered falsely (Holm 1979), surest first."""
+    matches = [(match(pair.left, pair.right, pair.most), pair) for pair in pairs]
+    matches.sort(key=lambda one: (one[0].chance, -abs(one[0].correlation)))
+    told: list[Told] = []
+    for left_over, (one, pair) in zip(range(len(matches), 0, -1), matches):
+        if one.chance * left_over > FALSE_QUESTIONS or len(told) == MOST_FINDINGS:
+            break
+        told.append(Told(pair, place_lag(one, pair.left, pair.right, pair.most)))
+    return told
+
+
+def pair_of(target: Stretch, other: Series, lefts: dict[tuple[int, int], Prepared]) -> Pair | None:
     """None where the two share too few samples or one of them is constant."""
-    left, right, interval_seconds = aligned(target, other)
-    if len(left) < FEWEST_SAMPLES or is_flat(left) or is_flat(right):
-        return None
-    left, right = clipped(left), clipped(right)
-    most = max(1, min(int(MOST_LAG_SECONDS / interval_seconds), int(MOST_LAG_SHARE * len(left))))
-    correlations = lagged(left, right, most)
-    place = int(np.argmax(np.abs(correlations)))
-    value = float(np.clip(correlations[place], -0.999999, 0.999999))
-    independent = independent_samples(left, right)
-    lags_apart = max(1.0, (2 * most + 1) * independent / len(left))
-    chance = min(1.0, erfc(abs(atanh(value)) * sqrt(max(independent - 3, 0.5)) / sqrt(2)) * lags_apart)
-    return Match(other, value, (place - most) * interval_seconds, independent, chance)
-
-
-def aligned(target: Stretch, other: Series) -> tuple[FloatArray, FloatArray, float]:
-    """Both on the target's grid where both were measured, averaged to at most MOST_SAMPLES."""
-    pieces = split_stretches(other)
-    right = np.full(len(target), np.nan)
-    for piece in pieces:
-        inside = (target.times_at >= piece.times_at[0]) & (target.times_at <= piece.times_at[-1])
-        right[inside] = np.interp(target.times_at[inside], piece.times_at, interpolated(piece.values))
+    right = on_grid_of(target, other)
     held = np.isfinite(right)
     if int(held.sum()) < FEWEST_SAMPLES:
-        return np.empty(0), np.empty(0), target.interval_seconds
+        return None
     first, last = int(np.argmax(held)), len(held) - int(np.argmax(held[::-1]))
-    left, right = interpolated(target.values)[first:last], interpolated(right[first:last])
-    size = -(-len(left) // MOST_SAMPLES)
-    return block_means(left, size), block_means(right, size), target.interval_seconds * size
+    size = -(-(last - first) // MOST_SAMPLES)
+    left_values = block_means(interpolated(target.values)[first:last], size)
+    right_values = block_means(interpolated(right[first:last]), size)
+    if len(left_values) < FEWEST_SAMPLES or is_flat(left_values) or is_flat(right_values):
+        return None
+    left = lefts.setdefault((first, last), Prepared(left_values))
+    interval_seconds = target.interval_seconds * size
+    most = max(1, min(int(MOST_LAG_SECONDS / interval_seconds), int(MOST_LAG_SHARE * len(left_values))))
+    slack_seconds = target.interval_seconds * (size - 1) / 2
+    return Pair(other, left, Prepared(right_values), most, interval_seconds, slack_seconds)
 
 
-def clipped(values: FloatArray) -> FloatArray:
-    """Less its straight line, outliers clipped, unit variance."""
-    level = without_line(values)
-    reach = CLIP_DEVIATIONS * robust_deviation(level)
-    level = np.clip(level, -reach, reach) if reach > 0 else level
-    level = level - level.mean()
-    return np.asarray(level / max(float(level.std()), np.finfo(np.float64).tiny))
+def on_grid_of(target: Stretch, other: Series) -> FloatArray:
+    """The other's values at the target's times; NaN where it was not measured."""
+    right = np.full(len(target), np.nan)
+    for piece in split_stretches(other):
+        inside = (target.times_at >= piece.times_at[0]) & (target.times_at <= piece.times_at[-1])
+        right[inside] = np.interp(target.times_at[inside], piece.times_at, interpolated(piece.values))
+    return right
 
 
-def lagged(left: FloatArray, right: FloatArray, most: int) -> FloatArray:
-    """Correlation with right moved later by -most .. most samples, over the samples both have."""
-    count = len(left)
-    size = 1 << (2 * count - 1).bit_length()
-    product = np.fft.irfft(np.fft.rfft(left, size) * np.conj(np.fft.rfft(right, size)), size)
-    lags = np.arange(-most, most + 1)
-    return np.asarray(product[lags] / (count - np.abs(lags)))
-
-
-def independent_samples(left: FloatArray, right: FloatArray) -> float:
-    """N over the sum of the products of both autocorrelations (Bartlett 1935)."""
-    count = len(left)
-    reach = count // 4
-    product = autocorrelation(left, reach) * autocorrelation(right, reach)
-    # Summed until it first falls to zero: what follows is noise.
-    ended = np.flatnonzero(product < 0.01)
-    total = 1 + 2 * float(np.sum(product[: ended[0] if len(ended) else reach]))
-    return count / max(total, 1.0)
-
-
-def autocorrelation(values: FloatArray, reach: int) -> FloatArray:
-    """At lags 1 to reach."""
-    size = 1 << (2 * len(values) - 1).bit_length()
-    power = np.abs(np.fft.rfft(values, size)) ** 2
-    product = np.fft.irfft(power, size)[: reach + 1]
-    return np.asarray(product[1:] / max(float(product[0]), np.finfo(np.float64).tiny))
-
-
-def build_finding(series: Series, target: Stretch, match: Match, compared: int) -> Finding:
-    chance = min(1.0, match.chance * compared)
+def build_finding(series: Series, target: Stretch, told: Told, compared: int) -> Finding:
+    chance = min(1.0, told.match.chance * compared)
     return Finding(
         kind=NAME,
         start_at=float(target.times_at[0]),
         end_at=float(target.times_at[-1]),
-        confidence=max(0.0, min(0.999, 1 - chance)),
-        magnitude=abs(match.correlation),
+        confidence=max(0.0, min(MOST_CONFIDENCE, 1 - FALSE_FOR_CHANCE * chance)),
+        magnitude=abs(told.match.correlation),
         unit="",
-        sentence=render_sentence(series, target, match),
+        sentence=render_sentence(series, target, told),
         measures={
-            "other": match.other.metric,
-            "other_container": match.other.container,
-            "correlation": match.correlation,
-            "lag_seconds": match.lag_seconds,
+            "other": told.pair.other.metric,
+            "other_container": told.pair.other.container,
+            "correlation": told.match.correlation,
+            **lag_measures(told),
         },
         evidence={
             "samples": target.present,
-            "independent_samples": match.independent,
-            "chance": match.chance,
+            "compared_by": told.match.look,
+            "chance": told.match.chance,
             "series_compared": compared,
-            "false_discoveries": FALSE_DISCOVERIES,
+            "false_questions": FALSE_QUESTIONS,
         },
     )
+
+
+def lag_measures(told: Told) -> dict[str, Measure]:
+    """Left out where no order can be told: no lag is not a lag of zero."""
+    if not told.has_order:
+        return {}
+    low, high = told.bounds_seconds
+    return {"lag_seconds": told.lag_seconds, "lag_low_seconds": low, "lag_high_seconds": high}
 
 
 def name_series(one: Series, other: Series) -> str:
@@ -173,15 +180,29 @@ def name_series(one: Series, other: Series) -> str:
     )
 
 
-def render_sentence(series: Series, target: Stretch, match: Match) -> str:
-    way = "with" if match.correlation > 0 else "against"
-    if abs(match.lag_seconds) < target.interval_seconds:
-        when = "at the same time"
-    else:
-        order = "earlier" if match.lag_seconds > 0 else "later"
-        when = f"{render_seconds(abs(match.lag_seconds))} {order}"
+def render_sentence(series: Series, target: Stretch, told: Told) -> str:
+    way = "with" if told.match.sign > 0 else "against"
     start, end = render_time(float(target.times_at[0])), render_time(float(target.times_at[-1]))
+    other = told.pair.other
     return (
-        f"{capitalise(name_series(match.other, series))} moved {way} {name_series(series, match.other)}, {when} "
-        f"(correlation {match.correlation:.2f}, {start} to {end})."
+        f"{capitalise(name_series(other, series))} moved {way} {name_series(series, other)}, {render_lag(told)} "
+        f"(correlation {told.match.correlation:.2f}, {start} to {end})."
     )
+
+
+def render_lag(told: Told) -> str:
+    """As of the other: a positive lag is the other's being earlier."""
+    if not told.has_order:
+        return "and no order can be told"
+    low, high = told.bounds_seconds
+    if low < 0 < high:
+        return f"at the same time, give or take {render_seconds(max(-low, high))}"
+    if low == high == 0:
+        return "at the same time"
+    near, far = sorted((abs(low), abs(high)))
+    between = render_seconds(far) if near == far else f"{render_bound(near)} to {render_seconds(far)}"
+    return f"{between} {'earlier' if high > 0 else 'later'}"
+
+
+def render_bound(seconds: float) -> str:
+    return render_seconds(seconds) if seconds else "0"

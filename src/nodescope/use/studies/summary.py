@@ -5,16 +5,15 @@ The one implementation behind viewer, command line and MCP.
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 import numpy as np
 
 from nodescope.base.quantity import render_quantity
 from nodescope.base.text import capitalise
 from nodescope.use.studies.finding import Finding, StudyAnswer, found, not_enough
+from nodescope.use.studies.glance.picture import Picture, picture_of
 from nodescope.use.studies.maths.stretch import split_stretches
 from nodescope.use.studies.series import FloatArray, Series
-from nodescope.use.studies.trend import study as trend_study
 
 NAME = "summary"
 
@@ -22,11 +21,6 @@ NAME = "summary"
 # stalled time a tenth already hurts (the kernel's own PSI monitors use 5-15 %).
 NEAR_LIMIT_SHARE = 0.9
 STALLED_SHARE = 0.1
-
-# A spread of more than three tenths of the mean is volatile, as the seed's
-# agent interface has it. A trend is looked for first, so that a leak is never
-# volatile.
-VOLATILE_SHARE = 0.3
 
 # In names and units of shares of time that were spent waiting.
 STALL_WORDS = ("pressure", "throttled", "stalled")
@@ -38,9 +32,9 @@ def study(series: Series) -> StudyAnswer:
         return not_enough(NAME, series, "no sample was measured.")
     values = np.concatenate([stretch.values[np.isfinite(stretch.values)] for stretch in stretches])
     figures = figures_of(values)
-    trend = trend_class(series, figures)
+    picture = picture_of(series)
     saturation = saturation_of(series, values)
-    finding = build_finding(series, stretches[0].unit, figures, trend, saturation, len(values))
+    finding = build_finding(series, stretches[0].unit, figures, picture, saturation, len(values))
     return found(NAME, series, [finding], "")
 
 
@@ -52,17 +46,6 @@ def figures_of(values: FloatArray) -> dict[str, float]:
         "p95": float(np.quantile(values, 0.95)),
         "stddev": float(values.std(ddof=1)) if len(values) > 1 else 0.0,
     }
-
-
-def trend_class(series: Series, figures: Mapping[str, float]) -> str:
-    """increasing, decreasing, volatile, stable; unknown with too few samples to say."""
-    trend = trend_study(replace(series, limit=None))
-    rise = trend.findings[0].magnitude if trend.findings else None
-    if trend.status == "not_enough_data" or (trend.findings and rise is None):
-        return "unknown"
-    if rise is not None:
-        return "increasing" if rise > 0 else "decreasing"
-    return "volatile" if figures["stddev"] > VOLATILE_SHARE * abs(figures["average"]) else "stable"
 
 
 def saturation_of(series: Series, values: FloatArray) -> str | None:
@@ -83,14 +66,19 @@ def share_words(share: float) -> str:
 
 
 def build_finding(
-    series: Series, unit: str, figures: Mapping[str, float], trend: str, saturation: str | None, samples: int
+    series: Series,
+    unit: str,
+    figures: Mapping[str, float],
+    picture: Picture,
+    saturation: str | None,
+    samples: int,
 ) -> Finding:
     average, least, most, p95 = (
         render_quantity(figures[name], unit) for name in ("average", "min", "max", "p95")
     )
     text = (
         f"{capitalise(series.name)} is {average} on average ({least} to {most}, 95 % below {p95}), "
-        f"{'trend not known yet' if trend == 'unknown' else trend}"
+        f"{picture.clause}"
     )
     times_at = series.times_at[np.isfinite(series.times_at)]
     return Finding(
@@ -101,6 +89,6 @@ def build_finding(
         magnitude=figures["average"],
         unit=unit,
         sentence=f"{text}; {saturation}." if saturation else f"{text}.",
-        measures={**figures, "trend": trend, "saturation": saturation, "limit": series.limit},
+        measures={**figures, "trend": picture.word, "saturation": saturation, "limit": series.limit},
         evidence={"samples": samples},
     )

@@ -1,0 +1,1 @@
+"""Whether two series moved together beyond chance, and which of them moved first."""
