@@ -18,7 +18,7 @@ from nodescope.use.answers.levels import derive_level
 from nodescope.use.answers.metrics import list_metrics
 from nodescope.use.answers.snapshots import NodeFolders, View
 from nodescope.use.answers.timeseries import TimeseriesRequest, read_timeseries
-from nodescope.use.studies import Finding, StudyAnswer, correlation
+from nodescope.use.studies import Finding, Series, StudyAnswer, correlation
 
 SPAN = TimeRange(END_MS - 900_000, END_MS)
 
@@ -79,12 +79,22 @@ def test_metrics_and_events_come_back(view: View) -> None:
     assert wire.EVENTS.parse(send(wire.EVENTS.render(events))) == events
 
 
-@pytest.mark.parametrize("study", [ALL, correlation.NAME])
-def test_exact_findings_come_back_as_they_were(view: View, study: str) -> None:
+def test_exact_findings_come_back_as_they_were(view: View) -> None:
     """Of every study, with the measures that only its findings have."""
-    answers = run_studies(view, study, "memory", None, SPAN)
+    answers = run_studies(view, ALL, "memory", None, SPAN)
     assert any(answer.findings for answer in answers)
-    assert wire.parse_studies(send(wire.render_studies(study, answers, exact=True))) == answers
+    assert wire.parse_studies(send(wire.render_studies(ALL, answers, exact=True))) == answers
+
+
+@pytest.mark.parametrize("width_seconds", [0, 300])
+def test_a_lag_and_its_absence_come_back(width_seconds: int) -> None:
+    """A step has a lag with an interval; a wide hump, of which no order can be told, has no field for it."""
+    index, random = np.arange(3600.0), np.random.default_rng(1)
+    shape = np.exp(-0.5 * ((index - 1700) / width_seconds) ** 2) if width_seconds else 1.0 * (index > 1700)
+    one, other = (Series(index, 8 * shape + random.standard_normal(3600), metric="cpu") for _ in range(2))
+    answers = [correlation.study(one, [other])]
+    assert ("lag_low_seconds" in answers[0].findings[0].measures) is not bool(width_seconds)
+    assert wire.parse_studies(send(wire.render_studies(correlation.NAME, answers, exact=True))) == answers
 
 
 def test_findings_are_rounded_where_they_are_shown_only(view: View) -> None:

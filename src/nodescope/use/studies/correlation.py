@@ -43,7 +43,7 @@ NO_ORDER_SECONDS = 10.0
 
 # Of generated questions, half of them about related series, so many findings
 # with such a chance were false (tools.eval_pairs).
-FALSE_FOR_CHANCE = 4.0
+FALSE_FOR_CHANCE = 7.0
 MOST_CONFIDENCE = 0.99
 
 
