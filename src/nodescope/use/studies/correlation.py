@@ -19,7 +19,7 @@ from nodescope.use.studies.finding import Finding, Measure, StudyAnswer, found, 
 from nodescope.use.studies.maths.robust import block_means, is_flat
 from nodescope.use.studies.maths.stretch import Stretch, interpolated, split_stretches
 from nodescope.use.studies.series import FloatArray, Series
-from nodescope.use.studies.together.matching import Match, Prepared, match, place_lag
+from nodescope.use.studies.together.matching import ComparedSeries, Match, match, place_lag
 
 NAME = "correlation"
 
@@ -52,8 +52,8 @@ class Pair:
     """Target and other on one grid; a lag is within slack_seconds of what the grid can tell."""
 
     other: Series
-    left: Prepared
-    right: Prepared
+    left: ComparedSeries
+    right: ComparedSeries
     most: int
     interval_seconds: float
     slack_seconds: float
@@ -90,7 +90,7 @@ def study(series: Series, others: Sequence[Series] = ()) -> StudyAnswer:
         return not_enough(NAME, series, f"a correlation needs at least {FEWEST_SAMPLES} samples in a row.")
     if not others:
         return not_enough(NAME, series, "there is no other series to compare with.")
-    lefts: dict[tuple[int, int], Prepared] = {}
+    lefts: dict[tuple[int, int], ComparedSeries] = {}
     pairs = [pair for other in others if (pair := pair_of(target, other, lefts)) is not None]
     if not pairs:
         return not_enough(NAME, series, "no other series has samples at the same time.")
@@ -111,7 +111,7 @@ def beyond_chance(pairs: Sequence[Pair]) -> list[Told]:
     return told
 
 
-def pair_of(target: Stretch, other: Series, lefts: dict[tuple[int, int], Prepared]) -> Pair | None:
+def pair_of(target: Stretch, other: Series, lefts: dict[tuple[int, int], ComparedSeries]) -> Pair | None:
     """None where the two share too few samples or one of them is constant."""
     right = on_grid_of(target, other)
     held = np.isfinite(right)
@@ -123,11 +123,11 @@ def pair_of(target: Stretch, other: Series, lefts: dict[tuple[int, int], Prepare
     right_values = block_means(interpolated(right[first:last]), size)
     if len(left_values) < FEWEST_SAMPLES or is_flat(left_values) or is_flat(right_values):
         return None
-    left = lefts.setdefault((first, last), Prepared(left_values))
+    left = lefts.setdefault((first, last), ComparedSeries(left_values))
     interval_seconds = target.interval_seconds * size
     most = max(1, min(int(MOST_LAG_SECONDS / interval_seconds), int(MOST_LAG_SHARE * len(left_values))))
     slack_seconds = target.interval_seconds * (size - 1) / 2
-    return Pair(other, left, Prepared(right_values), most, interval_seconds, slack_seconds)
+    return Pair(other, left, ComparedSeries(right_values), most, interval_seconds, slack_seconds)
 
 
 def on_grid_of(target: Stretch, other: Series) -> FloatArray:

@@ -69,16 +69,16 @@ class Match:
 
 
 @dataclass(frozen=True)
-class Candidate:
+class BestLag:
     lag: int
     sign: float
     chance: float
 
 
-NOTHING = Candidate(0, 1.0, 1.0)
+NOTHING = BestLag(0, 1.0, 1.0)
 
 
-class Prepared:
+class ComparedSeries:
     """One series with what its comparisons need, each made once and only when asked for."""
 
     def __init__(self, values: FloatArray) -> None:
@@ -105,7 +105,7 @@ class Prepared:
         return broad_shape(self.values, tied)
 
 
-def match(left: Prepared, right: Prepared, most: int) -> Match:
+def match(left: ComparedSeries, right: ComparedSeries, most: int) -> Match:
     """The most probable of the three looks; its interval is worked out by place_lag, for those that are told."""
     bulk = match_bulk(left, right, most)
     has_onsets = left.onsets.has_strong and right.onsets.has_strong
@@ -125,7 +125,7 @@ def match(left: Prepared, right: Prepared, most: int) -> Match:
     )
 
 
-def correlation_at(left: Prepared, right: Prepared, lag: int) -> float:
+def correlation_at(left: ComparedSeries, right: ComparedSeries, lag: int) -> float:
     first, second = left.values, right.values
     first, second = (first[lag:], second[: len(second) - lag]) if lag >= 0 else (first[:lag], second[-lag:])
     scale = sqrt(float(np.sum(first * first) * np.sum(second * second)))
@@ -135,7 +135,7 @@ def correlation_at(left: Prepared, right: Prepared, lag: int) -> float:
 # -- the bulk --------------------------------------------------------------------------
 
 
-def match_bulk(left: Prepared, right: Prepared, most: int) -> Candidate:
+def match_bulk(left: ComparedSeries, right: ComparedSeries, most: int) -> BestLag:
     scores = shifted_scores(left.innovations, right.innovations)
     lags = np.arange(-most, most + 1)
     outside = np.abs(scores[most + 1 : len(scores) - most])
@@ -144,10 +144,10 @@ def match_bulk(left: Prepared, right: Prepared, most: int) -> Candidate:
     place = int(np.argmax(inside))
     alike = float(np.mean(outside >= AS_GOOD * inside[place])) if len(outside) else 1.0
     chance = (2 * most + 1) * max(erfc(float(inside[place]) / scale / sqrt(2)), alike)
-    return Candidate(int(lags[place]), float(np.sign(scores[lags[place]])), min(1.0, chance))
+    return BestLag(int(lags[place]), float(np.sign(scores[lags[place]])), min(1.0, chance))
 
 
-def bulk_interval(left: Prepared, right: Prepared, most: int) -> tuple[int, float, float]:
+def bulk_interval(left: ComparedSeries, right: ComparedSeries, most: int) -> tuple[int, float, float]:
     """
     Both through the same filter, so that neither is delayed against the other.
 
@@ -167,16 +167,16 @@ def bulk_interval(left: Prepared, right: Prepared, most: int) -> tuple[int, floa
 # -- onsets ----------------------------------------------------------------------------
 
 
-def match_onsets(left: Onsets, right: Onsets, count: int, most: int) -> Candidate:
+def match_onsets(left: Onsets, right: Onsets, count: int, most: int) -> BestLag:
     both = [match_signed(left, right, count, most, sign) for sign in (1.0, -1.0)]
     best = min(both, key=lambda one: one.chance)
     # Two signs and two distances were tried, which mostly say the same; of one
     # pair of onsets there is only one to try.
     tried = 3 if len(left.places) > 1 or len(right.places) > 1 else 1
-    return Candidate(best.lag, best.sign, min(1.0, tried * best.chance))
+    return BestLag(best.lag, best.sign, min(1.0, tried * best.chance))
 
 
-def match_signed(left: Onsets, right: Onsets, count: int, most: int, sign: float) -> Candidate:
+def match_signed(left: Onsets, right: Onsets, count: int, most: int, sign: float) -> BestLag:
     alike = left.signs[:, None] * right.signs[None, :] == sign
     shifts = ((left.places[:, None] - right.places[None, :]) % count)[alike]
     if len(shifts) == 0:
@@ -185,7 +185,7 @@ def match_signed(left: Onsets, right: Onsets, count: int, most: int, sign: float
     near = sum(np.roll(exact, off) for off in range(-OFF_SAMPLES, OFF_SAMPLES + 1))
     near = np.minimum(near, min(len(left.places), len(right.places)))
     options = [rarest(matched, len(shifts), count, most) for matched in (exact, near)]
-    return min((Candidate(lag, sign, chance) for lag, chance in options), key=lambda one: one.chance)
+    return min((BestLag(lag, sign, chance) for lag, chance in options), key=lambda one: one.chance)
 
 
 def rarest(matched: IntArray, pairs: int, count: int, most: int) -> tuple[int, float]:
@@ -237,23 +237,23 @@ def onset_interval(left: Onsets, right: Onsets, about: int, sign: float) -> tupl
 # -- the broad shape -------------------------------------------------------------------
 
 
-def match_shapes(left: Prepared, right: Prepared, most: int) -> Candidate:
+def match_shapes(left: ComparedSeries, right: ComparedSeries, most: int) -> BestLag:
     """Both ways of taking the trend away must agree: each has a kind of series with a shift of its own."""
     ended = match_shape(left.tied_shape, right.tied_shape, most)
     if ended is NOTHING:
         return NOTHING
     bent = match_shape(left.shape, right.shape, most)
-    return Candidate(bent.lag, bent.sign, max(ended.chance, bent.chance))
+    return BestLag(bent.lag, bent.sign, max(ended.chance, bent.chance))
 
 
-def match_shape(left: BroadShape, right: BroadShape, most: int) -> Candidate:
+def match_shape(left: BroadShape, right: BroadShape, most: int) -> BestLag:
     match_by_shift = products(left, right)
     shift = int(np.argmax(np.abs(match_by_shift)))
     lag = shift if shift <= len(match_by_shift) // 2 else shift - len(match_by_shift)
     if abs(lag) > most or abs(match_by_shift[shift]) < LEAST_LIKENESS * likeness_scale(left, right):
         return NOTHING
     chance = (2 * abs(lag) + 1) * as_good_peaks(np.abs(match_by_shift)) / (PLACES_SHARE * len(match_by_shift))
-    return Candidate(lag, float(np.sign(match_by_shift[shift])), min(1.0, chance))
+    return BestLag(lag, float(np.sign(match_by_shift[shift])), min(1.0, chance))
 
 
 def likeness_scale(left: BroadShape, right: BroadShape) -> float:
@@ -269,7 +269,9 @@ def as_good_peaks(heights: FloatArray) -> int:
     return 3 * peaks if peaks > 1 else 1
 
 
-def shape_interval(left: Prepared, right: Prepared, told: Match, most: int) -> tuple[int, float, float]:
+def shape_interval(
+    left: ComparedSeries, right: ComparedSeries, told: Match, most: int
+) -> tuple[int, float, float]:
     """From tries with fresh noise, and as far as the other way of taking the trend away puts it."""
     tries = drawn_shifts(left.shape, right.shape, most, told.sign)
     low, high = np.quantile(tries, ((1 - INTERVAL) / 2, (1 + INTERVAL) / 2))
@@ -278,7 +280,7 @@ def shape_interval(left: Prepared, right: Prepared, told: Match, most: int) -> t
     return told.lag, min(low, told.lag, other), max(high, told.lag, other)
 
 
-def place_lag(told: Match, left: Prepared, right: Prepared, most: int) -> Match:
+def place_lag(told: Match, left: ComparedSeries, right: ComparedSeries, most: int) -> Match:
     """With its likeliest lag and the interval around it."""
     if told.look == "innovations":
         lag, low, high = bulk_interval(left, right, most)
