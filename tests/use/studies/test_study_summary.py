@@ -128,6 +128,22 @@ def test_calm_parts_that_come_again_and_again_are_no_stop() -> None:
     assert sight.calm_since(quiet) is None
 
 
+@pytest.mark.parametrize(
+    ("shape", "says"),
+    [
+        (lambda time: 0.3 * np.sin(2 * np.pi * time / 7), "repeats every 7 s"),
+        (lambda time: 2.0 * (time > 15_000), "rose from 100 to 102"),
+        (lambda time: 0.0 * time, "stable"),
+    ],
+)
+def test_what_is_fast_in_a_long_series_is_seen_though_it_is_thinned(
+    series: MakeSeries, shape: Callable[[FloatArray], FloatArray], says: str
+) -> None:
+    time = np.arange(30_000.0)
+    values = 100 + 0.5 * np.random.default_rng(8).standard_normal(30_000) + shape(time)
+    assert says in summary.study(series(values)).sentence
+
+
 def test_being_near_the_limit_is_said(series: MakeSeries) -> None:
     values = np.where(np.arange(100) < 75, 10.0, 95.0)
     assert "for 25 % of the time" in summary.study(series(values, limit=100.0)).sentence

@@ -20,6 +20,10 @@ FEWEST_IN_BLOCK = 4
 # below 0.45 in all but one of a thousand of 64 blocks; a step makes it 0.9.
 SLOW_CORRELATION = 0.45
 
+# The logarithm of 20: the highest of so many ordinates of noise is above in 5 %.
+PEAK_NATS = 3.0
+PEAK_ROW = 128
+
 # Eight deviations are no noise unless it has a tail, which is worth a word as well.
 SPIKE_DEVIATIONS = 8.0
 # Spikes that fill more than a twentieth of the time are bursts.
@@ -85,6 +89,20 @@ def moves_slowly(values: FloatArray) -> bool:
     limit = max(SLOW_CORRELATION, 3.6 / np.sqrt(count))
     noises = np.log(blocks.std(axis=1) + 1e-9 * max(float(values.std()), np.finfo(np.float64).tiny))
     return any(neighbours(one) > limit for one in (blocks.mean(axis=1), np.median(blocks, axis=1), noises))
+
+
+def has_spectral_peak(values: FloatArray) -> bool:
+    """
+    One frequency is stronger than its neighbours, as noise makes it in one of 20 series.
+
+    The lowest are left out: what is so slow is seen in means as well.
+    """
+    power = np.abs(np.fft.rfft(values - values.mean()))[1:] ** 2
+    rows = power[: len(power) // PEAK_ROW * PEAK_ROW].reshape(-1, PEAK_ROW)[1:]
+    if len(rows) == 0:
+        return True
+    noise = np.median(rows, axis=1) / np.log(2)
+    return bool(np.any(rows.max(axis=1) > noise * (np.log(rows.size) + PEAK_NATS)))
 
 
 def neighbours(values: FloatArray) -> float:
