@@ -2,7 +2,7 @@
 
 import type { Span } from "./time";
 import type {
-  ContainersJson, ErrorJson, EventsJson, FiltersJson, InstanceJson, LivePointsJson, LiveStatusJson, MetricJson, MetricsJson, StudiesJson, StudyJson, StudyRowJson, SummaryJson, TimeseriesJson,
+  ContainersJson, ErrorJson, EventsJson, FiltersJson, InstanceJson, LivePointsJson, LiveStatusJson, MetricJson, MetricsJson, RightsizeJson, StudiesJson, StudyJson, StudyRowJson, SummaryJson, TimeseriesJson,
 } from "./types";
 
 export const DEADLINE_MS = 15_000;
@@ -60,6 +60,8 @@ export interface Source {
   studies(signal?: AbortSignal): Promise<StudyRowJson[]>;
   study(query: StudyQuery, signal?: AbortSignal): Promise<StudyJson>;
   events(span: Span, signal?: AbortSignal): Promise<EventsJson>;
+  /** Of the last seven days: less says little about what fits. */
+  rightsize(signal?: AbortSignal): Promise<RightsizeJson>;
   /** Opens the live stream; returns what closes it. */
   live(query: { metrics: string[]; containers: string[] }, listener: LiveListener): () => void;
 }
@@ -99,6 +101,7 @@ export class Server implements Source {
   filters = (signal?: AbortSignal) => this.get<FiltersJson>("/api/filters", {}, signal);
   studies = async (signal?: AbortSignal) => (await this.get<StudiesJson>("/api/studies", {}, signal)).studies;
   events = (span: Span, signal?: AbortSignal) => this.get<EventsJson>("/api/events", spanParams(span), signal);
+  rightsize = (signal?: AbortSignal) => this.get<RightsizeJson>("/api/rightsize", { range: "1w" }, signal, 4 * DEADLINE_MS);
 
   containers({ qos, span, ...rest }: ContainerQuery, signal?: AbortSignal): Promise<ContainersJson> {
     return this.get("/api/containers", { ...rest, qos_class: qos, ...spanParams(span) }, signal);

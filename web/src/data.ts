@@ -7,7 +7,7 @@ import type { Panel, Panels } from "./panels";
 import { emptySlot, Requests, type Slot } from "./requests";
 import { Signal } from "./signal";
 import type { Timers } from "./timers";
-import type { ContainersJson, EventsJson, FiltersJson, InstanceJson, StudyRowJson, SummaryJson, TimeseriesJson } from "./types";
+import type { ContainersJson, EventsJson, FiltersJson, InstanceJson, RightsizeJson, StudyRowJson, SummaryJson, TimeseriesJson } from "./types";
 import { round, type TimeWindow } from "./time-window";
 
 /** For this long the first panel has the server for itself. */
@@ -15,6 +15,7 @@ const ALONE_MILLISECONDS = 700;
 /** Live answers are renewed this often. */
 const REFRESH_SECONDS = 30;
 const STUDY_SECONDS = 60;
+const SIZES_SECONDS = 600;
 const OVERVIEW_SECONDS = 300;
 const OVERVIEW_POINTS = 300;
 const CONTAINERS_AT_MOST = 300;
@@ -27,6 +28,8 @@ export class Data {
   readonly events = emptySlot<EventsJson>();
   readonly overview = emptySlot<TimeseriesJson>();
   readonly filters = emptySlot<FiltersJson>();
+  /** Requested while its sheet is open. */
+  readonly sizes = emptySlot<RightsizeJson>();
   studies: StudyRowJson[] = [];
   readonly opened = new Signal<InstanceJson>();
   /** The series that are drawn may be others: the live stream must follow. */
@@ -55,6 +58,9 @@ export class Data {
   /** The first requests; all others follow from their answers. */
   open(): void {
     const { node } = this.address.view;
+    // What fits on another node must not be taken for an answer about this one.
+    this.requests.cancel("sizes");
+    Object.assign(this.sizes, emptySlot());
     this.requests.load("instance", `instance ${node}`, this.instance, (signal) => this.requestInstance(signal), (instance) => {
       Object.assign(this.time, { first: instance.from, newest: instance.to ?? 0, live: instance.live });
       this.opened.send(instance);
@@ -107,6 +113,7 @@ export class Data {
     }
     this.loadLists();
     this.loadOverview();
+    this.loadSizes();
     if (!this.time.isLive) this.seriesChanged.send();
   }
 
@@ -156,6 +163,12 @@ export class Data {
     const query = { ...first.choice, containers, span, points: OVERVIEW_POINTS };
     const key = JSON.stringify([node, first.key, containers, round(span.from), Math.floor(span.to / OVERVIEW_SECONDS)]);
     this.requests.load("overview", key, this.overview, (signal) => this.source.timeseries(query, signal));
+  }
+
+  private loadSizes(): void {
+    const { node, sheet } = this.address.view;
+    if (sheet !== "rightsize") return;
+    this.requests.load("sizes", `${node} ${Math.floor(this.time.newest / SIZES_SECONDS)}`, this.sizes, (signal) => this.source.rightsize(signal));
   }
 
   /** One panel after the other, when all are drawn: a study costs more than a picture. */

@@ -28,6 +28,7 @@ export const KEYS: readonly Key[] = [
   { keys: ["s"], shown: "s", does: "studies", run: (model) => toggleDrawer(model, "studies") },
   { keys: ["f"], shown: "f", does: "findings", run: (model) => toggleDrawer(model, "findings") },
   { keys: ["n"], shown: "n", does: "next finding", run: (model) => nextFinding(model) },
+  { keys: ["r"], shown: "r", does: "right-sizing", run: (model) => model.openSheet("rightsize") },
   { keys: ["e"], shown: "e", does: "export, copy as", run: (model) => model.openSheet("export") },
   { keys: ["t"], shown: "t", does: "theme: system, light, dark", run: (model) => model.address.change({ theme: nextTheme(model.view.theme) }, false) },
   { keys: ["u"], shown: "u", does: "UTC or local time", run: (model) => model.address.change({ utc: !model.view.utc }, false) },

@@ -11,7 +11,7 @@ import { Selection } from "./selection";
 import { Signal } from "./signal";
 import { Timers } from "./timers";
 import type { ContainerJson } from "./types";
-import type { View } from "./view";
+import type { LinkedSheet, View } from "./view";
 import { TimeWindow } from "./time-window";
 
 const NOTICE_MILLISECONDS = 12_000;
@@ -57,6 +57,11 @@ export class Model {
     return this.address.view;
   }
 
+  /** What lies over the page: a sheet of its own, or the one that the address names, once there are data. */
+  get openedSheet(): Model["sheet"] | LinkedSheet {
+    return this.sheet || (typeof this.data.instance.value?.to === "number" ? this.view.sheet : "");
+  }
+
   start(): void {
     const { dashboard, variables } = this.address.read();
     if (dashboard) this.useDashboard(dashboard, variables);
@@ -74,8 +79,8 @@ export class Model {
 
   /** Once a second: the ages that are shown grow. */
   private beat(): void {
-    const { instance, containers } = this.data;
-    const waits = [instance, containers, ...this.panels.list.map((panel) => panel.slot)];
+    const { instance, containers, sizes } = this.data;
+    const waits = [instance, containers, sizes, ...this.panels.list.map((panel) => panel.slot)];
     if (this.live.check() || waits.some((slot) => slot.loadingSince || slot.trouble)) this.changed.send();
   }
 
@@ -98,8 +103,10 @@ export class Model {
     });
   }
 
-  openSheet(sheet: Model["sheet"]): void {
-    this.sheet = sheet;
+  openSheet(sheet: Model["sheet"] | LinkedSheet): void {
+    const linked = sheet === "rightsize" ? sheet : "";
+    this.sheet = sheet === "rightsize" ? "" : sheet;
+    if (this.view.sheet !== linked) this.address.change({ sheet: linked }, false);
     this.changed.send();
   }
 }

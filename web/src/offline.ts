@@ -3,7 +3,7 @@
 import { Failure, type ContainerQuery, type SeriesQuery, type Source, type StudyQuery } from "./api";
 import { places, type Value } from "./series";
 import type { Span } from "./time";
-import type { ContainersJson, EventsJson, FiltersJson, InstanceJson, MetricJson, MetricsJson, StudiesJson, StudyJson, SummaryJson, TimeseriesJson } from "./types";
+import type { ContainersJson, EventsJson, FiltersJson, InstanceJson, MetricJson, MetricsJson, RightsizeJson, StudiesJson, StudyJson, SummaryJson, TimeseriesJson } from "./types";
 
 /** What use/viewer/offline_page.py writes into #nodescope-data. */
 export interface OfflineAnswers {
@@ -59,6 +59,7 @@ export class OfflineSource implements Source {
   studies = () => Promise.resolve(this.answers.studies.studies);
   events = () => Promise.resolve(this.answers.events);
   live = () => () => undefined;
+  rightsize = (): Promise<RightsizeJson> => Promise.reject(new Failure("this file does not carry right-sizing", "it has a few hours of a few containers", "Run nodescope rightsize on the data folder.", false));
 
   metrics(): Promise<MetricJson[]> {
     const known = new Set(this.answers.timeseries.map((answer) => answer.metric));

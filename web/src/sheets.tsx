@@ -3,6 +3,7 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { renderQuery, seriesParams } from "./api";
+import { CopyText } from "./copy-text";
 import { curl, duckdb, promql, python, type PanelQuery } from "./copy";
 import { csv, drawPicture, fileName, save, type Picture } from "./export";
 import { Finder, type Item } from "./finder";
@@ -12,27 +13,31 @@ import { ContainerList } from "./list";
 import type { Model } from "./model";
 import type { Panel } from "./panels";
 import { charts } from "./panel";
+import { Rightsize } from "./rightsize";
 import { newestReadings } from "./series";
 import { sentence } from "./sentence";
 import { readLook, stroke } from "./theme";
 import { renderSpan } from "./time";
 
 export function Sheets({ model }: { model: Model }) {
-  switch (model.sheet) {
+  const sheet = model.openedSheet;
+  switch (sheet) {
     case "help":
-      return <Sheet key={model.sheet} model={model} title="keys"><Help /></Sheet>;
+      return <Sheet key={sheet} model={model} title="keys"><Help /></Sheet>;
     case "export":
-      return <Sheet key={model.sheet} model={model} title="export and copy as"><Export model={model} /></Sheet>;
+      return <Sheet key={sheet} model={model} title="export and copy as"><Export model={model} /></Sheet>;
     case "picker":
-      return <Sheet key={model.sheet} model={model} title={model.replacing ? `another metric for panel ${model.view.focus + 1}` : "add a panel"}><Picker model={model} /></Sheet>;
+      return <Sheet key={sheet} model={model} title={model.replacing ? `another metric for panel ${model.view.focus + 1}` : "add a panel"}><Picker model={model} /></Sheet>;
     case "list":
-      return <Sheet key={model.sheet} model={model} title="choose containers"><ContainerList model={model} /></Sheet>;
+      return <Sheet key={sheet} model={model} title="choose containers"><ContainerList model={model} /></Sheet>;
+    case "rightsize":
+      return <Sheet key={sheet} model={model} title="right-sizing" wide><Rightsize model={model} /></Sheet>;
     default:
       return null;
   }
 }
 
-function Sheet({ model, title, children }: { model: Model; title: string; children: ComponentChildren }) {
+function Sheet({ model, title, wide = false, children }: { model: Model; title: string; wide?: boolean; children: ComponentChildren }) {
   const dialog = useRef<HTMLDialogElement>(null);
   useEffect(() => {
     const before = document.activeElement;
@@ -42,15 +47,15 @@ function Sheet({ model, title, children }: { model: Model; title: string; childr
       if (before instanceof HTMLElement) before.focus();
     };
   }, []);
-  const mine = useRef(model.sheet);
+  const mine = useRef(model.openedSheet);
   const close = (): void => {
     // The close event comes late: another sheet may have been opened since.
-    if (model.sheet !== mine.current) return;
+    if (model.openedSheet !== mine.current) return;
     model.replacing = false;
     model.openSheet("");
   };
   return (
-    <dialog ref={dialog} class="sheet" aria-label={title} onClose={close} onClick={(event) => { if (event.target === dialog.current) close(); }}>
+    <dialog ref={dialog} class={`sheet ${wide ? "wide" : ""}`} aria-label={title} onClose={close} onClick={(event) => { if (event.target === dialog.current) close(); }}>
       <header><h2>{title}</h2><button type="button" class="plain close" aria-label="close (Esc)" onClick={close}>×</button></header>
       {children}
     </dialog>
@@ -107,27 +112,12 @@ function Export({ model }: { model: Model }) {
         {!model.source.offline && <a class="button" href={link("html")} download>HTML, opens offline</a>}
       </p>
       <h3>copy as</h3>
-      <Copy model={model} name="link" text={window.location.href} />
-      {prom ? <Copy model={model} name="PromQL" text={prom} /> : <p class="faint">PromQL: {panel.choice.metric} is not on /metrics under a name of its own.</p>}
-      <Copy model={model} name="curl" text={curl(query)} />
-      <Copy model={model} name="Python" text={python(query)} />
-      <Copy model={model} name="DuckDB" text={duckdb(query)} />
+      <CopyText name="link" text={window.location.href} />
+      {prom ? <CopyText name="PromQL" text={prom} /> : <p class="faint">PromQL: {panel.choice.metric} is not on /metrics under a name of its own.</p>}
+      <CopyText name="curl" text={curl(query)} />
+      <CopyText name="Python" text={python(query)} />
+      <CopyText name="DuckDB" text={duckdb(query)} />
     </>
-  );
-}
-
-function Copy({ model, name, text }: { model: Model; name: string; text: string }) {
-  const copy = (): void => {
-    navigator.clipboard.writeText(text).then(
-      () => model.say(`Copied as ${name}.`),
-      () => model.say("The browser did not let the page copy; select the text instead.", true),
-    );
-  };
-  return (
-    <div class="copy">
-      <button type="button" onClick={copy}>{name}</button>
-      <pre tabIndex={0}>{text}</pre>
-    </div>
   );
 }
 

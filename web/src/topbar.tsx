@@ -23,6 +23,7 @@ export function TopBar({ model }: { model: Model }) {
       <button type="button" class={`findings-opener ${count ? "has" : ""}`} aria-expanded={view.drawer !== ""} onClick={() => model.address.change({ drawer: view.drawer ? "" : "findings" }, false)}>
         {studying && count === 0 ? "studying ..." : `${count} finding${count === 1 ? "" : "s"}`}
       </button>
+      {!model.source.offline && <button type="button" title="requests and limits that fit (r)" onClick={() => model.openSheet("rightsize")}>right-sizing</button>}
       <button type="button" title="export, copy as (e)" onClick={() => model.openSheet("export")}>export</button>
       <button type="button" title="UTC or local time (u)" aria-pressed={view.utc} onClick={() => model.address.change({ utc: !view.utc }, false)}>{view.utc ? "UTC" : "local"}</button>
       <button type="button" title="theme (t)" onClick={() => model.address.change({ theme: nextTheme(view.theme) }, false)}>{view.theme}</button>

@@ -276,7 +276,7 @@ export interface NodeSummaryJson {
 /** A file that is not served, or a tail that could not be had. */
 export interface ProblemJson { file: string; reason: string }
 
-export interface RightsizeJson { sentence: string; advice: SizeAdviceJson[]; nodes: NodeNeedsJson[] }
+export interface RightsizeJson { sentence: string; advice: SizeAdviceJson[]; patch: string; nodes: NodeNeedsJson[] }
 
 export interface ScanJson { sentence: string; nodes: NodeScanJson[] }
 
@@ -322,6 +322,8 @@ export interface SizeAdviceJson {
   kind: string;
   container: string;
   replicas: number;
+  specified: boolean;
+  now: SizesJson;
   cpu_request: number | null;
   cpu_limit: number | null;
   memory_request: number | null;
@@ -329,6 +331,14 @@ export interface SizeAdviceJson {
   saved_cores: number | null;
   saved_bytes: number | null;
   ready: number;
+}
+
+/** Requests and limits of one replica, in cores and bytes; null where there is none, or where it is not known. */
+export interface SizesJson {
+  cpu_request: number | null;
+  cpu_limit: number | null;
+  memory_request: number | null;
+  memory_limit: number | null;
 }
 
 /** The series that a study looked at; its id is the one of /api/timeseries. */

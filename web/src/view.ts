@@ -4,6 +4,8 @@ import { isSpan, parseLength, parseMoment, renderLength, renderMoment, type Rang
 
 export type Theme = "system" | "light" | "dark";
 export type Drawer = "" | "findings" | "studies";
+/** A sheet that a link may open. */
+export type LinkedSheet = "" | "rightsize";
 
 export interface PanelChoice {
   metric: string;
@@ -28,6 +30,7 @@ export interface View {
   node: string;
   focus: number;
   drawer: Drawer;
+  sheet: LinkedSheet;
   study: string;
   finding: string;
   theme: Theme;
@@ -51,6 +54,7 @@ export const EMPTY: View = {
   node: "",
   focus: 0,
   drawer: "",
+  sheet: "",
   study: "all",
   finding: "",
   theme: "system",
@@ -75,6 +79,7 @@ export function encode(view: View): string {
   put("node", view.node);
   put("focus", String(view.focus + 1), "1");
   put("drawer", view.drawer);
+  put("sheet", view.sheet);
   put("study", view.study, EMPTY.study);
   put("finding", view.finding);
   put("theme", view.theme, EMPTY.theme);
@@ -96,7 +101,7 @@ function encodePanel(panel: PanelChoice): string {
 }
 
 const OWN_KEYS = new Set(
-  "range from to panels containers hidden sort group search namespace qos labels node focus drawer study finding theme tz dashboard".split(" "),
+  "range from to panels containers hidden sort group search namespace qos labels node focus drawer sheet study finding theme tz dashboard".split(" "),
 );
 
 /** The view that a hash names. Other parameters are returned as well: they are a dashboard's variables. */
@@ -120,6 +125,7 @@ export function decode(hash: string): { view: View; dashboard: string; rest: Rec
     node: text("node"),
     focus: Math.min(Math.max(Math.trunc(Number(text("focus") || 1)) - 1 || 0, 0), PANELS_AT_MOST - 1),
     drawer: drawer === "findings" || drawer === "studies" ? drawer : "",
+    sheet: text("sheet") === "rightsize" ? "rightsize" : "",
     study: text("study") || EMPTY.study,
     finding: text("finding"),
     theme: theme === "light" || theme === "dark" ? theme : "system",

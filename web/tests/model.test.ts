@@ -176,3 +176,59 @@ describe("restarted containers", () => {
     expect(model.view.containers).toEqual([]);
   });
 });
+
+describe("right-sizing", () => {
+  it("is requested while its sheet is open, and once", async () => {
+    const { model, page, source } = makeModel(METRICS);
+    model.start();
+    await settled();
+    expect(source.requested).not.toContain("rightsize");
+    model.openSheet("rightsize");
+    await settled();
+    model.openSheet("");
+    model.openSheet("rightsize");
+    await settled();
+    expect(source.requested.filter((name) => name === "rightsize")).toHaveLength(1);
+    expect(model.data.sizes.value?.sentence).toBe("All fit.");
+    expect(page.addresses).toEqual(["#sheet=rightsize"]);
+    model.openSheet("");
+    expect(model.openedSheet).toBe("");
+    expect(page.addresses).toEqual(["#"]);
+  });
+
+  it("of another node is not shown for this one", async () => {
+    const { model, source } = makeModel(METRICS);
+    model.start();
+    model.openSheet("rightsize");
+    await settled();
+    source.sizes = { ...source.sizes, sentence: "Of the other." };
+    model.openSheet("");
+    model.address.change({ node: "m" });
+    expect(model.data.sizes.value).toBeNull();
+    await settled();
+    model.openSheet("rightsize");
+    await settled();
+    expect(model.data.sizes.value?.sentence).toBe("Of the other.");
+  });
+
+  it("waits for data: its sheet does not cover why there are none", async () => {
+    const { model, source } = makeModel(METRICS, { from: null, to: null });
+    model.start();
+    model.openSheet("rightsize");
+    await settled();
+    expect(model.openedSheet).toBe("");
+    expect(source.requested).not.toContain("rightsize");
+  });
+
+  it("is tried again after a failure of the server", async () => {
+    const { model, source } = makeModel(METRICS);
+    const rightsize = vi.spyOn(source, "rightsize").mockRejectedValueOnce(new Failure("busy", "", "", true));
+    model.start();
+    model.openSheet("rightsize");
+    await vi.advanceTimersByTimeAsync(1000);
+    expect(model.data.sizes.trouble?.failure.title).toBe("busy");
+    await vi.advanceTimersByTimeAsync(4000);
+    expect(rightsize).toHaveBeenCalledTimes(2);
+    expect(model.data.sizes.trouble).toBeNull();
+  });
+});

@@ -21,4 +21,9 @@ describe("the file's own downsampling", () => {
     const query = { metric: "memory", scope: "", containers: [], span: { from: 0, to: 1 }, points: 10 };
     await expect(source.timeseries(query)).rejects.toMatchObject({ title: "this file does not carry memory", detail: "it carries cpu" });
   });
+
+  it("right-sizing is not carried either, and it says where it is", async () => {
+    const source = new OfflineSource({} as unknown as OfflineAnswers);
+    await expect(source.rightsize()).rejects.toMatchObject({ title: "this file does not carry right-sizing", again: false });
+  });
 });

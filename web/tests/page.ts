@@ -2,7 +2,7 @@
 
 import type { LiveListener, Source } from "../src/api";
 import { Model } from "../src/model";
-import type { ContainerJson, InstanceJson, MetricJson } from "../src/types";
+import type { ContainerJson, InstanceJson, MetricJson, RightsizeJson } from "../src/types";
 import { answer } from "./answers";
 
 export class FakePage {
@@ -43,6 +43,7 @@ export class FakeSource implements Source {
   requested: string[] = [];
   listeners: LiveListener[] = [];
   closed = 0;
+  sizes: RightsizeJson = { sentence: "All fit.", advice: [], patch: "", nodes: [] };
 
   constructor(
     private readonly known: MetricJson[],
@@ -63,6 +64,8 @@ export class FakeSource implements Source {
   containers = ({ metric }: { metric: string }) => this.answer(`containers by ${metric}`, { containers: [], total: 0, truncated: false, metric, unit: "cores", ranked_from: 0, ranked_to: 1 });
   timeseries = ({ metric }: { metric: string }) => this.answer(`timeseries ${metric}`, { ...answer({ a: [1, 2] }), metric });
   study = ({ metric }: { metric: string }) => this.answer(`study ${metric}`, { study: "all", results: [] });
+
+  rightsize = () => this.answer("rightsize", this.sizes);
 
   live(_: unknown, listener: LiveListener): () => void {
     this.listeners.push(listener);

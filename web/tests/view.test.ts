@@ -15,6 +15,7 @@ const FULL: View = {
   node: "worker-1",
   focus: 1,
   drawer: "findings",
+  sheet: "rightsize",
   study: "trend",
   finding: "memory.1e3ac6183392.trend.1794793875",
   theme: "dark",
@@ -36,11 +37,12 @@ describe("the URL is the state", () => {
   });
 
   it("is not broken by a hand-written one", () => {
-    const { view, rest } = decode("#range=soon&from=x&to=y&focus=99&theme=pink&panels=a,b,c,d,e,f,g&drawer=all&pod=web&%E0%A4%A");
+    const { view, rest } = decode("#range=soon&from=x&to=y&focus=99&theme=pink&panels=a,b,c,d,e,f,g&drawer=all&sheet=all&pod=web&%E0%A4%A");
     expect(view.range).toBeNull();
     expect(view.focus).toBe(4);
     expect(view.theme).toBe("system");
     expect(view.drawer).toBe("");
+    expect(view.sheet).toBe("");
     expect(view.panels).toHaveLength(5);
     expect(rest["pod"]).toBe("web");
   });

@@ -396,6 +396,15 @@ class NodeNeedsJson(BaseModel):
     unseen: list[str]
 
 
+class SizesJson(BaseModel):
+    """Requests and limits of one replica, in cores and bytes; null where there is none, or where it is not known."""
+
+    cpu_request: float | None
+    cpu_limit: float | None
+    memory_request: float | None
+    memory_limit: float | None
+
+
 class SizeAdviceJson(BaseModel):
     """What one container of a workload should request and be limited to; of one replica, savings of all."""
 
@@ -407,6 +416,8 @@ class SizeAdviceJson(BaseModel):
     kind: str
     container: str
     replicas: int
+    specified: bool
+    now: SizesJson
     cpu_request: float | None
     cpu_limit: float | None
     memory_request: float | None
@@ -419,6 +430,7 @@ class SizeAdviceJson(BaseModel):
 class RightsizeJson(BaseModel):
     sentence: str
     advice: list[SizeAdviceJson]
+    patch: str
     nodes: list[NodeNeedsJson]
 
 

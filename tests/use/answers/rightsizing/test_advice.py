@@ -184,7 +184,7 @@ def test_the_total_counts_what_waits() -> None:
     advices = [advise(NEED), advise(replace(NEED, workload="young", seen_ms=1000))]
     assert render_total(advices) == (
         "1 of 2 containers should be sized otherwise, which saves 4.35 cores and 9.96 GiB in total; "
-        "1 were seen for less than a day."
+        "1 was seen for less than a day."
     )
 
 

@@ -20,6 +20,7 @@ from nodescope.use.answers.rightsizing.advice import FITS, NOT_YET, SIZED, advis
 from nodescope.use.answers.rightsizing.json_form import advise_all, parse_needs, render_sizes
 from nodescope.use.answers.rightsizing.measure import read_needs
 from nodescope.use.answers.rightsizing.need import ContainerNeed, NodeNeeds
+from nodescope.use.answers.rightsizing.patch import render_patch
 from nodescope.use.answers.rightsizing.sentence import render_advice, render_total
 from nodescope.use.answers.snapshots import NodeFolders, View
 
@@ -145,6 +146,15 @@ def test_viewer_command_and_mcp_say_the_same_sentence(
     with Asker(folder) as viewer:
         told = viewer.json("/api/rightsize", range="all")
     assert (told["sentence"], told["advice"][0]["sentence"]) == (total, first)
+    assert told["patch"] == render_patch(advices)
+    web, bare = (next(one for one in told["advice"] if one["workload"] == name) for name in ("web", "bare"))
+    assert web["now"] == {
+        "cpu_request": 4.0,
+        "cpu_limit": 4.0,
+        "memory_request": 4 * GIB,
+        "memory_limit": 4 * GIB,
+    }
+    assert (bare["specified"], set(bare["now"].values())) == (True, {None})
     assert main(["rightsize", str(folder)]) == 0
     assert capsys.readouterr().out.startswith(total)
     with asking(folder) as agent:

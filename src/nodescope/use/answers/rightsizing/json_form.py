@@ -5,7 +5,8 @@ from typing import Any
 
 from nodescope.use.answers.foreign_record import parse_nodes
 from nodescope.use.answers.rightsizing.advice import SizeAdvice, advise
-from nodescope.use.answers.rightsizing.need import NodeNeeds, merge_needs
+from nodescope.use.answers.rightsizing.need import ContainerNeed, NodeNeeds, merge_needs
+from nodescope.use.answers.rightsizing.patch import render_patch
 from nodescope.use.answers.rightsizing.sentence import render_advice, render_risk, render_total
 from nodescope.use.answers.wire import Json, make_form
 
@@ -19,11 +20,12 @@ def advise_all(found: Iterable[NodeNeeds]) -> list[SizeAdvice]:
 
 
 def render_sizes(found: Sequence[NodeNeeds]) -> Json:
-    """Facts by node, and the recommendations for all of them together."""
+    """Facts by node, and the recommendations for all of them together, also as a patch in YAML."""
     advices = advise_all(found)
     return {
         "sentence": render_total(advices),
         "advice": [render_one(one) for one in advices],
+        "patch": render_patch(advices),
         "nodes": [FORM.render(one) for one in found],
     }
 
@@ -39,6 +41,8 @@ def render_one(advice: SizeAdvice) -> Json:
         "kind": need.kind,
         "container": need.container,
         "replicas": need.replicas,
+        "specified": need.is_specified,
+        "now": render_now(need),
         "cpu_request": advice.cpu_request,
         "cpu_limit": advice.cpu_limit,
         "memory_request": advice.memory_request,
@@ -46,6 +50,16 @@ def render_one(advice: SizeAdvice) -> Json:
         "saved_cores": advice.saved_cores,
         "saved_bytes": advice.saved_bytes,
         "ready": advice.ready_ms / 1000,
+    }
+
+
+def render_now(need: ContainerNeed) -> Json:
+    """What is set today, as the recommendation compares with it: of several nodes that of the newest."""
+    return {
+        "cpu_request": need.cpu_request,
+        "cpu_limit": need.cpu_limit,
+        "memory_request": need.memory_request,
+        "memory_limit": need.memory_limit,
     }
 
 

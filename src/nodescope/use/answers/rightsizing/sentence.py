@@ -169,7 +169,7 @@ def render_total(advices: Sequence[SizeAdvice]) -> str:
     changes = render_changes((add_up(sized, "saved_cores"), add_up(sized, "saved_bytes")))
     saved = f", which {changes} in total" if changes else ""
     later = sum(one.state == NOT_YET for one in advices)
-    rest = f"; {later} were seen for less than a day" if later else ""
+    rest = f"; {later} {'was' if later == 1 else 'were'} seen for less than a day" if later else ""
     return (
         f"{len(sized)} of {render_count(len(advices), 'container')} should be sized otherwise{saved}{rest}."
     )
