@@ -71,6 +71,15 @@ def test_everything_by_keyboard_alone(view: Watched) -> None:
     expect(page.locator("dialog")).to_have_count(0)
 
 
+def test_a_key_before_the_sheet_is_drawn_opens_no_other(view: Watched) -> None:
+    page = view.open("panels=cpu")
+    page.evaluate(
+        "() => ['a', 'r', 'e'].forEach(key => document.body.dispatchEvent(new KeyboardEvent('keydown', {key, bubbles: true})))"
+    )
+    expect(page.locator("dialog")).to_contain_text("add a panel")
+    assert "sheet" not in view.words()
+
+
 def test_tab_reaches_real_controls_in_order(view: Watched) -> None:
     page = view.open("panels=cpu")
     reached = []

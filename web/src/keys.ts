@@ -42,6 +42,8 @@ export function press(model: Model, event: KeyboardEvent): void {
   const target = event.target instanceof Element ? event.target : null;
   const typing = target?.closest("input, select, textarea") !== null && target !== null;
   if ((typing && event.key !== "Escape") || document.querySelector("dialog[open]")) return;
+  // A sheet is drawn a moment after its key: what a fast typist types into it must not open another.
+  if (model.openedSheet && event.key !== "Escape") return;
   const row = KEYS.find((one) => one.keys.includes(event.key));
   if (!row) return;
   event.preventDefault();

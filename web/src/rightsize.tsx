@@ -50,7 +50,7 @@ function Table({ rows }: { rows: SizeRow[] }) {
       <table>
         <thead>
           <tr>
-            <th scope="col">workload</th><th scope="col">container</th><th scope="col" class="number">replicas</th>
+            <th scope="col">workload, container</th>
             {SIZES.map(({ title }) => <th key={title} scope="col" class="number">{title}</th>)}
             <th scope="col" class="number">saved cores</th><th scope="col" class="number">saved memory</th><th scope="col">risk, or why not</th>
           </tr>
@@ -64,12 +64,10 @@ function Table({ rows }: { rows: SizeRow[] }) {
 function Row({ row }: { row: SizeRow }) {
   return (
     <tr class={row.waits ? "waits" : ""}>
-      <th scope="row"><bdi>{row.workload}</bdi></th>
-      <td><bdi>{row.container}</bdi></td>
-      <td class="number">{row.replicas}</td>
+      <th scope="row"><bdi>{row.workload}</bdi><span class="faint under"><bdi>{row.container}</bdi> · {row.replicas}</span></th>
       {row.cells.map((cell, place) => <Cell key={SIZES[place]?.size} cell={cell} />)}
-      <td class="number">{row.savedCores}</td>
-      <td class="number">{row.savedMemory}</td>
+      <td class="number saved">{row.savedCores}</td>
+      <td class="number saved">{row.savedMemory}</td>
       <td class="note">{row.note}</td>
     </tr>
   );

@@ -40,7 +40,7 @@ export function makeSizeRow(advice: SizeAdviceJson, utc: boolean): SizeRow {
     key: JSON.stringify([advice.namespace, advice.workload, advice.container]),
     workload: plain(shorten(full, NAME_AT_MOST)),
     container: plain(shorten(advice.container, NAME_AT_MOST)),
-    replicas: String(advice.replicas),
+    replicas: `${advice.replicas} replica${advice.replicas === 1 ? "" : "s"}`,
     cells: SIZES.map(({ size, unit }) => makeCell(advice, size, unit)),
     savedCores: saved(advice, "cpu_request", advice.saved_cores, "cores"),
     savedMemory: saved(advice, "memory_request", advice.saved_bytes, "bytes"),

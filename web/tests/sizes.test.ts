@@ -16,7 +16,7 @@ function advice(more: Partial<SizeAdviceJson> = {}): SizeAdviceJson {
 describe("a row of right-sizing", () => {
   it("has what is set and what is recommended, what is saved and what is needed", () => {
     const row = makeSizeRow(advice(), true);
-    expect([row.workload, row.container, row.replicas]).toEqual(["shop/web", "app", "2"]);
+    expect([row.workload, row.container, row.replicas]).toEqual(["shop/web", "app", "2 replicas"]);
     expect(row.cells).toEqual([
       { now: "4 cores", then: "0.45 cores" },
       { now: "none", then: "" },
