@@ -118,6 +118,20 @@ def test_less_than_a_day_is_not_yet(view: Watched) -> None:
     view.picture("rightsize-not-yet")
 
 
+def test_a_node_without_containers_says_so(browser: Browser, tmp_path: Path) -> None:
+    write_archive(tmp_path / "node-b", StoryNode("node-b", 5, 600, END_MS, cores=8), is_short=True)
+    with (
+        running_viewer(tmp_path / "node-b", tmp_path / "output") as viewer,
+        # The panels of this archive have nothing to draw, and are refused.
+        watching(browser, viewer.url, calm=False) as view,
+    ):
+        view.page.goto(f"{view.url}/#sheet=rightsize")
+        expect(view.page.locator(".headline")).to_have_text("There is no container to size in this span.")
+        expect(view.page.locator("dialog .state")).to_contain_text("No container was recorded")
+        expect(view.page.locator(".sizes, .patch, dialog .trouble")).to_have_count(0)
+        assert not [one for one in view.complaints if one.startswith("uncaught")]
+
+
 def test_a_name_made_to_harm_is_text(browser: Browser, sizes: Running) -> None:
     with watching(browser, sizes.url) as view:
         page = view.open("panels=cpu&sheet=rightsize")

@@ -37,7 +37,7 @@ function Answer({ answer, utc }: { answer: RightsizeJson; utc: boolean }) {
       {unseen.map((line) => <p key={line} class="faint">Not seen: {plain(line)}.</p>)}
       {advice.length > 0
         ? <Table rows={advice.slice(0, ROWS_AT_MOST).map((one) => makeSizeRow(one, utc))} />
-        : <p class="state">A container is listed here after its first minute of samples; after a day it can be sized.</p>}
+        : <p class="state">No container was recorded. One that runs from now on can be sized after a day.</p>}
       {advice.length > ROWS_AT_MOST && <p class="faint">{advice.length - ROWS_AT_MOST} more are not shown; <code>nodescope rightsize</code> lists them.</p>}
       {advice.some((one) => one.state === "sized") && <Patch text={answer.patch} />}
     </>
