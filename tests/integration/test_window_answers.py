@@ -39,10 +39,16 @@ def young() -> Iterator[httpx.Client]:
 
 
 def read_frames(client: httpx.Client, cursor: str) -> list[Frame]:
-    answer = client.get("/live", params={"since": cursor})
-    assert answer.status_code == 200
-    assert answer.headers["nodescope-complete"] == "true"
-    return list(Decoder().decode(answer.content))
+    """Asked on until there are no more: an answer is bounded in bytes."""
+    frames: list[Frame] = []
+    more = "true"
+    while more == "true":
+        answer = client.get("/live", params={"since": cursor})
+        assert answer.status_code == 200
+        assert answer.headers["nodescope-complete"] == "true"
+        frames += Decoder().decode(answer.content)
+        cursor, more = answer.headers["nodescope-cursor"], answer.headers["nodescope-more"]
+    return frames
 
 
 def column(frames: list[Frame], table: str, metric: str) -> tuple[Column, Column]:

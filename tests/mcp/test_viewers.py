@@ -146,7 +146,10 @@ def test_a_question_to_a_node_that_is_away_says_so(viewers: dict[str, str]) -> N
         assert "list_nodes" in text
         partial = asker.ask("top_containers", by="memory")
         assert partial["nodes_not_answering"][0]["node"] == "closed"
-        assert len(partial["findings"]) == 5
+        # Five are asked for; an answer of 1,500 tokens may leave the last one out, and says so.
+        told = len(partial["findings"])
+        assert told >= 4
+        assert told + partial["left_out"] >= 5
 
 
 def test_a_viewer_that_wants_a_token_is_told_with_the_remedy(archive: Path, tmp_path: Path) -> None:

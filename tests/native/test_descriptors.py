@@ -64,7 +64,8 @@ def test_an_agent_at_its_limit_opens_the_rest_for_each_reading(agent: Server) ->
         assert files["reopened"] > 0
         assert files["tables"]["process.all"][1] > 0
     assert status["sources"]["process"]["state"] == "ok"
-    assert "cpu_process_rss_bytes{" in agent.scrape()
+    # The numbers of files are known before the tick that reads them is over.
+    assert wait_for(lambda: "cpu_process_rss_bytes{" in agent.scrape(), "processes in a scrape")
 
 
 def test_what_is_kept_open_and_what_is_not_adds_up() -> None:
