@@ -11,14 +11,14 @@ pod and in sum; Jobs come and go, which is no takeover.
         print(one.render())     with a new image, shop/catalog:1.5 instead of shop/catalog:1.4
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from nodescope.base.quantity import is_share, render_count, render_number, render_quantity
 from nodescope.base.text import render_metric
 from nodescope.base.time_range import TimeRange, render_moment
 from nodescope.use.answers.containers import Life
-from nodescope.use.answers.levels import Levels, MetricLevel
+from nodescope.use.answers.levels import MetricLevel
 from nodescope.use.answers.ranked.span_use import SpanUse, add_up
 
 # Within this time of a start the one that it replaces has ended: an image is pulled, a pod drained.
@@ -38,8 +38,6 @@ COMPARED = (
     *("cpu", "memory", "memory_anon", "cpu_throttled", "pressure_cpu", "pressure_memory", "pressure_io"),
     *("memory_limit", "cpu_limit"),
 )
-
-ReadLevels = Callable[[str, TimeRange, Sequence[Life]], Levels]
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,23 +231,6 @@ def compare_levels(
     uses = [add_up(lives, {one.id: one for one in levels}, span, unit) for lives, levels, span in sides]
     first, second = uses
     return LevelChange(takeover, metric, unit, first, second) if first and second else None
-
-
-def read_changes(
-    takeovers: Iterable[Takeover], metrics: Sequence[str], read: ReadLevels
-) -> list[LevelChange]:
-    """Every metric at every takeover; also what stayed the same."""
-    found = []
-    for one in takeovers:
-        if not one.is_measurable or not one.before or not one.after:
-            continue
-        for metric in metrics:
-            before = read(metric, one.before_span, one.before)
-            after = read(metric, one.after_span, one.after)
-            change = compare_levels(one, metric, after.unit or before.unit, before.rows, after.rows)
-            if change:
-                found.append(change)
-    return found
 
 
 def tell_limits(changes: Sequence[LevelChange]) -> Mapping[int, str]:

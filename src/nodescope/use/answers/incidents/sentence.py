@@ -1,7 +1,5 @@
 """An incident in one sentence: the same for the viewer, the command line and MCP."""
 
-from collections.abc import Sequence
-
 from nodescope.base.quantity import render_bytes, render_count, render_quantity, render_seconds
 from nodescope.base.time_range import render_moment
 from nodescope.use.answers.incidents.incident import Change, Incident, IncidentList
@@ -170,7 +168,3 @@ RENDERERS = {
     "change": render_change,
     "unexplained": render_unexplained,
 }
-
-
-def render_sentences(found: Sequence[IncidentList]) -> list[str]:
-    return [render_incident(one) for each in found for one in each.incidents]

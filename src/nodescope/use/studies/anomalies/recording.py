@@ -6,10 +6,10 @@ from itertools import pairwise
 
 import numpy as np
 
-from nodescope.use.studies.anomalies.usual import TINY
 from nodescope.use.studies.anomalies.walk import Alarm, Walk
 from nodescope.use.studies.maths.robust import ROUNDING_SHARE
 from nodescope.use.studies.maths.stretch import interpolated, split_stretches
+from nodescope.use.studies.maths.tail_probability import TINY
 from nodescope.use.studies.series import BoolArray, FloatArray, Series
 
 # The history is walked through in parts, each half as long as what is before it, from a third of it on.

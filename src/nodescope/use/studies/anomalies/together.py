@@ -15,7 +15,7 @@ import numpy as np
 from nodescope.use.studies.anomalies.prediction import recent_levels, surprises
 from nodescope.use.studies.anomalies.recording import Recording, parts_of
 from nodescope.use.studies.anomalies.season import fit_season
-from nodescope.use.studies.anomalies.usual import FEWEST_FIGURES, TINY, UsualFigures, independent_count
+from nodescope.use.studies.anomalies.usual import FEWEST_FIGURES, UsualFigures, independent_count
 from nodescope.use.studies.anomalies.view import ENOUGH, PieceView, ViewKind, piece_means, piece_sizes, same
 from nodescope.use.studies.anomalies.walk import (
     FALSE_ALARMS,
@@ -27,6 +27,7 @@ from nodescope.use.studies.anomalies.walk import (
     runs_of,
 )
 from nodescope.use.studies.maths.robust import NORMAL_MAD
+from nodescope.use.studies.maths.tail_probability import TINY
 from nodescope.use.studies.series import BoolArray, FloatArray, IntArray
 
 # A correlation of the history counts for so much; the rest is none, so that two metrics that

@@ -17,6 +17,7 @@ from nodescope.use.studies.maths.robust import NORMAL_MAD, ROUNDING_SHARE
 from nodescope.use.studies.maths.tail_probability import (
     ENOUGH_FOR_A_TAIL,
     TAIL_SHARE,
+    TINY,
     student_tail,
     tail_shape,
 )
@@ -26,7 +27,6 @@ FEWEST_FIGURES = 10
 FARTHEST = 8
 FEWEST_OUTER, OUTER = 40, 30
 LEAST_CHANCE = 1e-15
-TINY = 1e-300
 
 
 @dataclass(frozen=True)

@@ -15,13 +15,13 @@ from nodescope.use.studies.anomalies.prediction import recent_levels, surprises
 from nodescope.use.studies.anomalies.season import NO_SEASON, CalendarUsual, fit_season
 from nodescope.use.studies.anomalies.usual import (
     FEWEST_FIGURES,
-    TINY,
     UsualFigures,
     independent_count,
     smallest_step,
 )
 from nodescope.use.studies.anomalies.view import DOWN, OF_SURPRISES, OF_VALUES, PieceView, views_of
 from nodescope.use.studies.maths.robust import ROUNDING_SHARE
+from nodescope.use.studies.maths.tail_probability import TINY
 from nodescope.use.studies.series import BoolArray, FloatArray, IntArray
 
 # One part in a hundred may raise an alarm without being unusual; measured on

@@ -1,18 +1,16 @@
 """
-How probable a value as extreme as this one is, estimated from the values before it; and what is left among many.
+Tails of distributions, and what is left of a probability among many.
 
-With forty values or more the tail is extrapolated from the upper tenth (peaks over
+With forty values or more a tail is extrapolated from the outermost of them (peaks over
 a threshold, a generalised Pareto tail whose shape comes from its mean and its
 Gini mean difference); with fewer, Student's t distribution is used.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import erfc, log, sqrt
 
 import numpy as np
 
-from nodescope.use.studies.maths.robust import robust_deviation
 from nodescope.use.studies.series import FloatArray
 
 ENOUGH_FOR_A_TAIL = 40
@@ -26,44 +24,6 @@ LEAST_SHAPE = 0.1
 HEAVIEST = 0.5
 
 TINY = 1e-300
-
-
-@dataclass(frozen=True)
-class TailModel:
-    """The distribution of earlier values: their distances from the median, and the tail of those."""
-
-    middle: float
-    scale: float
-    count: int
-    threshold: float
-    excess: float
-    shape: float
-
-    @classmethod
-    def fit(cls, values: FloatArray) -> "TailModel":
-        middle = float(np.median(values))
-        away = np.sort(np.abs(values - middle))
-        kept = max(8, int(TAIL_SHARE * len(away)))
-        beyond = away[-kept:] - away[-min(kept + 1, len(away))]
-        excess = float(np.mean(beyond))
-        return cls(
-            middle=middle,
-            scale=max(robust_deviation(values), float(values.std(ddof=1))),
-            count=len(values),
-            threshold=float(away[-min(kept + 1, len(away))]),
-            excess=excess,
-            shape=tail_shape(beyond, excess),
-        )
-
-    def probability_beyond(self, value: float) -> float:
-        """The probability of one further value at least this far from the median."""
-        away = abs(value - self.middle)
-        if self.count < ENOUGH_FOR_A_TAIL:
-            return student_tail(away / max(self.scale * sqrt(1 + 1 / self.count), TINY), self.count - 1)
-        if away <= self.threshold or self.excess <= 0:
-            return TAIL_SHARE if away <= self.threshold else TINY
-        far = (away - self.threshold) / (self.excess * (1 - self.shape))
-        return float(TAIL_SHARE * (1 + self.shape * far) ** (-1 / self.shape))
 
 
 def adjust_p_values(p_values: Sequence[float], looked_at: int) -> list[float]:
