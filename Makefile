@@ -9,22 +9,24 @@ ARGS ?=
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
 
-setup: ## .venv from the lock file (done by every other target)
+setup: ## .venv with all that tests and tools need (done by every other target)
 	@tools/setup
 
-run: setup ## nodescope on this machine; prints the addresses to look at
+run: ## nodescope on this machine; prints the addresses to look at
+	@tools/setup run $(ARGS)
 	@.venv/bin/nodescope up $(ARGS)
 
-web: ## the viewer's page, built into the package
+web: ## build the viewer's page into the package, where it is committed
 	@tools/web build
 
-lint: setup ## ruff, formatting, hadolint, mypy for Linux and macOS, tsc
+lint: setup ## ruff, formatting, hadolint, mypy for Linux and macOS, tsc, the built page
 	@.venv/bin/ruff check .
 	@.venv/bin/ruff format --check .
 	@.venv/bin/hadolint deploy/Dockerfile
 	@.venv/bin/mypy
 	@.venv/bin/mypy --platform darwin
 	@tools/web check
+	@tools/web verify
 
 fast: setup ## the tests that need nothing but files
 	@tools/web test
@@ -36,9 +38,13 @@ real: setup ## the tests with real servers, real cgroups, real processes
 	@tools/test-parts wait
 	@tools/test-real "real and quiet" 2 $(ARGS)
 
+# Each run of pytest adds why it skipped what; the last line counts them.
+test: export SKIPPED_TESTS_FILE := $(CURDIR)/artifacts/skipped
 test: ahead lint fast real ## everything this machine can run
+	@$(PY) -m tests.skips artifacts/skipped
 
 ahead: setup
+	@mkdir -p artifacts && rm -f artifacts/skipped
 	@tools/test-parts ahead
 
 bench: setup ## every figure we claim, in one table
@@ -91,14 +97,17 @@ store-tools: ## fetch the servers of S3, Google Cloud Storage and Azure that the
 
 COMPILE := .venv/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-annotate --no-header
 
-lock: setup ## renew the lock files: everything, what runs in the image, what builds the wheel
-	@$(PY) -m pip install --quiet uv
+# When a file was put on the index says nothing about it, and changes without reason.
+lock: setup ## renew the lock files: everything, what runs (by address and in the image), what builds the wheel, uv
 	@$(COMPILE) --group dev pyproject.toml -o requirements.lock
 	@$(COMPILE) -c requirements.lock pyproject.toml -o requirements.run.lock
 	@$(COMPILE) -c requirements.lock --group build -o requirements.build.lock
+	@$(COMPILE) -c requirements.lock --format pylock.toml --group build pyproject.toml -o pylock.run.toml
+	@echo uv | $(COMPILE) --format pylock.toml - -o pylock.uv.toml
+	@sed -i.old -E 's/, upload-time = [^,]*,/,/' pylock.*.toml && rm -f pylock.*.toml.old
 
 clean: ## remove what the other targets made
-	rm -rf .venv .mypy_cache .ruff_cache artifacts web/node_modules src/nodescope/use/viewer/static
+	rm -rf .venv .mypy_cache .ruff_cache artifacts web/node_modules
 
 manifests: setup ## renew deploy/manifests from the chart
 	@tools/render-manifests

@@ -1,10 +1,8 @@
 """
-Builds the native reader when there is a compiler, and the viewer's page when there is Node.
+Builds the native reader when there is a compiler; without one, nodescope is plain Python.
 
-Without a compiler nodescope is plain Python; without Node it has no web page.
-
-NODESCOPE_BUILD_NATIVE=no (NODESCOPE_BUILD_WEB=no) leaves it out on purpose; =yes
-makes a failure to build it an error.
+NODESCOPE_BUILD_NATIVE=no leaves it out on purpose; =yes makes a failure to build it an error. The
+viewer's page is part of the sources (tools/web builds it), so that a wheel never lacks it.
 """
 
 import os
@@ -20,7 +18,7 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 SOURCES = ("native/module.c", "native/parse.c")
 # abi3: one build for Python 3.11 and every later version.
 LIBRARY = "src/nodescope/_native.abi3.so"
-PAGE = "src/nodescope/use/viewer/static"
+PAGES = ("src/nodescope/use/viewer/static/index.html", "src/nodescope/use/viewer/static/export.html")
 
 
 def build_native(folder: Path) -> str:
@@ -48,39 +46,17 @@ def build_native(folder: Path) -> str:
     return (done.stderr.strip().splitlines() or ["the compiler failed"])[0]
 
 
-def build_web(folder: Path) -> str:
-    """Build the page into the package; the reason why not, or an empty string."""
-    if not (folder / "tools/web").is_file():
-        return "its sources are not here"
-    words = dict(os.environ, CI="false")
-    command = ["tools/web", "build"]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, env=words)  # noqa: S603 - our own words
-    if (folder / PAGE / "index.html").is_file():
-        return ""
-    return (done.stderr.strip().splitlines() or ["the build failed"])[-1]
-
-
 class NativeHook(BuildHookInterface):  # type: ignore[type-arg]
     """Called by hatchling for wheels and for editable installs."""
 
     PLUGIN_NAME = "custom"
 
-    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:  # noqa: ARG002 - hatchling's
         folder = Path(self.root)
-        # An editable install sees the folder itself; tools/setup keeps the page in it new.
-        if version != "editable":
-            self.add_page(folder, build_data)
+        for page in PAGES:
+            if not (folder / page).is_file():
+                raise RuntimeError(f"{page} is missing; run: make web")
         self.add_native(folder, build_data)
-
-    def add_page(self, folder: Path, build_data: dict[str, Any]) -> None:
-        wish = os.environ.get("NODESCOPE_BUILD_WEB", "auto")
-        reason = "left out by NODESCOPE_BUILD_WEB=no" if wish == "no" else build_web(folder)
-        if not reason:
-            build_data["artifacts"].append(f"{PAGE}/**")
-        elif wish == "yes":
-            raise RuntimeError(f"the web page could not be built: {reason}")
-        else:
-            sys.stderr.write(f"nodescope without its web page: {reason}\n")
 
     def add_native(self, folder: Path, build_data: dict[str, Any]) -> None:
         (folder / LIBRARY).unlink(missing_ok=True)

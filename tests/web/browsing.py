@@ -14,8 +14,6 @@ import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Page, Request, Response, expect
 from tests.integration.agents import NODESCOPE, clean_environment, stop, wait_for
 
-from nodescope.use.viewer.page import STATIC
-
 ARTIFACTS = Path(__file__).parents[2] / "artifacts" / "web"
 # A machine that builds something else beside us draws late.
 PATIENCE_MS = 20_000
@@ -26,8 +24,6 @@ def need_chromium() -> str:
     path = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     if path is None:
         return refuse("chromium is not installed; remedy: sudo apt-get install chromium")
-    if not (STATIC / "index.html").is_file():
-        return refuse("the web page is not built; remedy: install Node 20.19 or newer, then make web")
     return path
 
 

@@ -300,14 +300,14 @@ def test_a_token_guards_the_data_but_not_the_probes(archive: Path) -> None:
 # -- the page ----------------------------------------------------------------------------
 
 
-def test_without_a_build_the_page_says_how_to_make_one(archive: Path, tmp_path: Path) -> None:
+def test_an_installation_without_the_page_says_so(archive: Path, tmp_path: Path) -> None:
     with Asker(archive, static=tmp_path) as asker:
         answer = asker.get("/")
         assert answer.status_code == 200
-        assert "make web" in answer.text
+        assert "Install nodescope again" in answer.text
         refusal = asker.get("/api/export?format=html")
         assert refusal.status_code == 503
-        assert "make web" in refusal.json()["hint"]
+        assert "install nodescope again" in refusal.json()["hint"]
 
 
 def test_a_build_is_served_and_nothing_beside_it(archive: Path, tmp_path: Path) -> None:

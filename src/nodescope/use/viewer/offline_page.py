@@ -122,11 +122,11 @@ def read_page(static: Path) -> str:
         raise Refused(
             503,
             "not built",
-            "the web page is not part of this build",
-            "make web builds it, with Node 20 or newer",
+            "the web page is missing from this installation",
+            "install nodescope again",
         ) from error
     if page.count(PLACE) != 1:
-        raise Refused(503, "not built", "export.html has no place for the data", "make web builds it anew")
+        raise Refused(503, "not built", "export.html has no place for the data", "install nodescope again")
     return page
 
 

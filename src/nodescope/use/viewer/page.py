@@ -1,4 +1,4 @@
-"""The built web app, or a plain page that says how to build it."""
+"""The built web app, or a plain page that says that it is missing."""
 
 import mimetypes
 from pathlib import Path
@@ -14,8 +14,8 @@ FOREVER = "public, max-age=31536000, immutable"
 NOT_BUILT = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>nodescope</title></head>
 <body><h1>nodescope</h1>
-<p>The web page is not part of this build. Build it with Node 20 or newer:</p>
-<pre>make web</pre>
+<p>The web page is missing from this installation. Install nodescope again; in a checkout,
+<code>git checkout src/nodescope/use/viewer/static</code> brings it back.</p>
 <p>The API is here all the same: <a href="/api/instance">/api/instance</a>,
 <a href="/api/containers">/api/containers</a>, <a href="/api/metrics">/api/metrics</a>,
 <a href="/openapi.json">/openapi.json</a>.</p></body></html>
