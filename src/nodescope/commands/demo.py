@@ -11,8 +11,9 @@ from nodescope.base.errors import RequestRejected
 from nodescope.base.log import set_up_logging
 from nodescope.base.time_range import parse_moment
 from nodescope.commands.shared.options import add_address, read_guards
+from nodescope.commands.shared.ports import VIEWER_PORT, claim
 from nodescope.commands.text.progress import clear_progress, show_progress
-from nodescope.commands.viewer import PORT, claim, serve
+from nodescope.commands.viewer import serve
 from nodescope.wiring import choose_data, read_settings
 
 EXAMPLE = """example:
@@ -37,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--end", metavar="T", help="when it ends: ISO 8601, epoch seconds, or -15m; now unless given"
     )
     parser.add_argument("--no-serve", action="store_true", help="write, then exit")
-    add_address(parser, PORT)
+    add_address(parser, VIEWER_PORT)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -59,7 +60,7 @@ def run(options: argparse.Namespace) -> int:
         )
     if not options.no_serve:
         # Said before minutes of writing, not after.
-        claim(f"{options.host}:{options.port}")
+        claim(options.host, options.port)
     planted, most = [], []
     rows = 0
     for number in range(options.nodes):

@@ -154,7 +154,7 @@ def serve(settings: Settings, account: KubeAccount | None, policy: str) -> int:
     server = build_server(gate, settings, connections)
     with ExitStack() as stack, suppress(KeyboardInterrupt):
         warn_if_open(settings.listen, settings)
-        sockets = [stack.enter_context(open_socket(address)) for address in settings.listen]
+        sockets = [stack.enter_context(open_socket(address, "--listen")) for address in settings.listen]
         signal.signal(signal.SIGTERM, signal.default_int_handler)
         for watch in watches.values():
             stack.callback(watch.stop)

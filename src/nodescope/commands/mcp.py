@@ -227,7 +227,7 @@ def serve_http(options: argparse.Namespace, settings: Settings, fleet: "Fleet") 
     app = build_app(server, readiness, hosts, token.admits if token else None, connections)
     http = build_http(app, settings, connections)
     warn_if_open((f"{host}:{options.port}",), settings)
-    listener = open_socket(f"{host}:{options.port}")
+    listener = open_socket(f"{host}:{options.port}", "--port")
     scheme = "https" if settings.tls_cert else "http"
     address = f"{scheme}://{host}:{listener.getsockname()[1]}/mcp"
 

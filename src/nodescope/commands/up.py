@@ -4,10 +4,14 @@ import argparse
 import json
 import os
 import re
+import secrets
+import shlex
 import socket
 import ssl
 import sys
-from contextlib import closing
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -20,15 +24,25 @@ from nodescope.collect.files.roots import open_root
 from nodescope.collect.sources.container.cgroup_tree import find_hierarchies
 from nodescope.commands.shared.children import Child, Children
 from nodescope.commands.shared.options import add_settings, gather_flags, render_flags
-from nodescope.commands.viewer import PORT, claim
+from nodescope.commands.shared.ports import (
+    AGENT_PORT,
+    FLAGS,
+    LOCAL,
+    VIEWER_PORT,
+    add_ports,
+    claim,
+    claim_next,
+)
 from nodescope.keep.disk import make_folders
+from nodescope.serve.gate import is_local
 from nodescope.serve.http_client import HttpClient, parse_endpoint
-from nodescope.serve.server import parse_address
+from nodescope.serve.server import open_socket, parse_address
 from nodescope.wiring import choose_data, read_settings
 
 EXAMPLE = """example:
   nodescope up
   nodescope up --port 8060 --agent-port 9200
+  nodescope up --host 0.0.0.0            from other machines, with a token that it prints
 """
 NODESCOPE = (sys.executable, "-m", "nodescope")
 # The first sample takes a second, a busy machine's start some more.
@@ -42,32 +56,69 @@ ANSWER_BYTES = 64 * 2**20
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EXAMPLE
     add_settings(parser, port=False)
+    add_ports(parser)
     parser.add_argument(
-        "--port",
-        dest="viewer_port",
-        type=int,
-        default=PORT,
-        metavar="N",
-        help=f"the viewer's port, {PORT} unless given",
+        "--host",
+        default=LOCAL,
+        help=f"the viewer's address; {LOCAL} unless given. On another one it asks for a token: "
+        "--token-file, or one that is made and printed",
     )
-    parser.add_argument("--agent-port", type=int, metavar="N", help="the agent's port, 9100 unless given")
 
 
 def run(options: argparse.Namespace) -> int:
     flags = gather_flags(options)
-    if options.agent_port is not None:
-        # Port 0, any that is free, is chosen here: the viewer must know it.
-        flags["listen"] = [claim(f"127.0.0.1:{options.agent_port}"), *flags.get("listen", [])]
+    viewer = choose_viewer(options)
     loaded = read_settings(flags, options.config, os.environ, {"log_level": "warning"})
+    listen = choose_agent(options, loaded)
+    if listen != loaded.settings.listen:
+        flags["listen"] = list(listen)
+        loaded = read_settings(flags, options.config, os.environ, {"log_level": "warning"})
     set_up_logging(loaded.settings.log_level)
-    place = UpPlace(loaded, claim(f"127.0.0.1:{options.viewer_port}"))
-    for address in loaded.settings.listen:
-        claim(address)
     children = Children(say)
     try:
-        return place.bring_up(children, flags, options.config)
+        with make_token(loaded, options.host) as token_file:
+            return UpPlace(loaded, viewer, token_file).bring_up(children, flags, options.config)
     finally:
         children.stop()
+
+
+def choose_viewer(options: argparse.Namespace) -> str:
+    """HOST:PORT as asked, or the usual port or the next that is free."""
+    if options.viewer_port is not None:
+        return claim(options.host, options.viewer_port, FLAGS["viewer"])
+    found = claim_next(options.host, VIEWER_PORT, FLAGS["viewer"])
+    if parse_address(found)[1] != VIEWER_PORT:
+        say(f"port {VIEWER_PORT} is in use; the viewer takes {parse_address(found)[1]}")
+    return found
+
+
+def choose_agent(options: argparse.Namespace, loaded: LoadedSettings) -> tuple[str, ...]:
+    """The agent's listeners; only a port that nobody asked for gives way to the next."""
+    listen = loaded.settings.listen
+    if options.agent_port is not None:
+        given = listen if "listen" in gather_flags(options) else ()
+        return (claim(LOCAL, options.agent_port, FLAGS["agent"]), *given)
+    if loaded.origins["listen"] != "default":
+        for address in listen:
+            open_socket(address, f"{FLAGS['agent']} or --listen").close()
+        return listen
+    found = claim_next(LOCAL, AGENT_PORT, FLAGS["agent"])
+    if found not in listen:
+        say(f"port {AGENT_PORT} is in use (node_exporter has the same); the agent takes {found}")
+    return (found,)
+
+
+@contextmanager
+def make_token(loaded: LoadedSettings, host: str) -> Iterator[Path | None]:
+    """The viewer's token: as set; where others could connect and none is set, one for this run."""
+    settings = loaded.settings
+    if settings.token_file or settings.tls_client_ca or is_local(host):
+        yield settings.token_file
+        return
+    with tempfile.NamedTemporaryFile("w", prefix="nodescope-token-", encoding="ascii") as file:
+        file.write(secrets.token_urlsafe(24))
+        file.flush()
+        yield Path(file.name)
 
 
 def say(line: str) -> None:
@@ -78,15 +129,13 @@ def say(line: str) -> None:
 class UpPlace:
     """The addresses and the folder of the three, and how they are started and probed."""
 
-    def __init__(self, loaded: LoadedSettings, viewer: str) -> None:
+    def __init__(self, loaded: LoadedSettings, viewer: str, token_file: Path | None = None) -> None:
         self.loaded = loaded
         self.settings = loaded.settings
         self.viewer = viewer
+        self.token_file = token_file
         self.scheme = "https" if self.settings.tls_cert else "http"
-        host, port = parse_address(self.settings.listen[0])
-        # An agent that listens on all addresses is asked on loopback.
-        host = "127.0.0.1" if host in ("0.0.0.0", "::") else host  # noqa: S104
-        self.agent = f"{self.scheme}://[{host}]:{port}" if ":" in host else f"{self.scheme}://{host}:{port}"
+        self.agent = f"{self.scheme}://{name_reachable(self.settings.listen[0], LOCAL)}"
         self.data = choose_data(self.settings, os.environ).absolute()
 
     def bring_up(self, children: Children, flags: dict[str, Any], config: Path | None) -> int:
@@ -120,7 +169,7 @@ class UpPlace:
         if settings.archive:
             words.insert(0, str(self.data))
         for option, value in (
-            ("--token-file", settings.token_file),
+            ("--token-file", self.token_file),
             ("--agent-token-file", settings.token_file),
             ("--tls-cert", settings.tls_cert),
             ("--tls-key", settings.tls_key),
@@ -128,6 +177,8 @@ class UpPlace:
             ("--agent-ca", settings.tls_cert),
         ):
             words += [option, str(value)] if value else []
+        for name in settings.allow_host:
+            words += ["--allow-host", name]
         return words
 
     def await_all(self, children: Children, *wanted: Child) -> int | None:
@@ -135,7 +186,7 @@ class UpPlace:
         deadline_ns = children.clock.mono_ns() + round(READY_SECONDS * 1e9)
         waiting = {
             "agent": (self.agent, "/readyz"),
-            "viewer": (f"{self.scheme}://{self.viewer}", "/api/health"),
+            "viewer": (f"{self.scheme}://{name_reachable(self.viewer, LOCAL)}", "/api/health"),
         }
         while waiting and children.clock.mono_ns() < deadline_ns:
             for child in wanted:
@@ -175,13 +226,51 @@ class UpPlace:
             return None
 
 
+def name_reachable(address: str, instead: str) -> str:
+    """HOST:PORT to connect to; a server on all addresses is asked on another."""
+    host, port = parse_address(address)
+    host = instead if host in ("0.0.0.0", "::") else host  # noqa: S104
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def find_own_address() -> str:
+    """The address that other machines see; nothing is sent for it."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
+        try:
+            asked.connect(("192.0.2.1", 9))
+            return str(asked.getsockname()[0])
+        except OSError:
+            return socket.gethostname()
+
+
+def render_viewer(place: UpPlace, environment: Mapping[str, str]) -> Iterator[str]:
+    """Where the page is, as somebody at this machine or elsewhere opens it."""
+    host, port = parse_address(place.viewer)
+    address = f"{place.scheme}://{name_reachable(place.viewer, find_own_address())}"
+    if place.token_file and place.token_file != place.settings.token_file:
+        yield f"  viewer   {address}/?token={place.token_file.read_text().strip()}"
+        yield "           this token is for this run; --token-file FILE keeps one"
+        return
+    yield f"  viewer   {address}"
+    if is_local(host) and not has_display(environment):
+        user = shlex.quote(f"{environment.get('USER') or 'root'}@{socket.gethostname()}")
+        yield f"           from your own machine: ssh -L {port}:{host}:{port} {user}, then open the address there"
+
+
+def has_display(environment: Mapping[str, str]) -> bool:
+    """Whether a browser can be opened here."""
+    if sys.platform == "darwin":
+        return "SSH_CONNECTION" not in environment
+    return bool(environment.get("DISPLAY") or environment.get("WAYLAND_DISPLAY"))
+
+
 def render_banner(place: UpPlace) -> str:
     settings = place.settings
     status = json.loads(place.ask(place.agent, "/status") or b"{}")
     counts = render_counts(place, status)
     lines = [
         f"nodescope {__version__} on {status.get('node') or settings.node or socket.gethostname()}{counts}",
-        f"  viewer   {place.scheme}://{place.viewer}",
+        *render_viewer(place, os.environ),
         f"  metrics  {place.agent}/metrics",
     ]
     if settings.archive:

@@ -16,6 +16,7 @@ from nodescope.base.errors import SettingsRejected
 from nodescope.base.log import set_up_logging
 from nodescope.base.settings import Settings
 from nodescope.commands.shared.options import add_address, read_guards
+from nodescope.commands.shared.ports import VIEWER_PORT
 from nodescope.read.live.follow import AgentFeed
 from nodescope.serve.gate import is_local
 from nodescope.serve.probes import judge_by_pulse
@@ -28,7 +29,6 @@ EXAMPLE = """example:
   nodescope viewer demo
   nodescope viewer metrics-20260101T000000Z.parquet
 """
-PORT = 8050
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -43,7 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--agent", metavar="URL", help="an agent whose live tail is shown, http://HOST:9100")
     parser.add_argument("--agent-token-file", type=Path, metavar="FILE", help="the agent's token")
     parser.add_argument("--agent-ca", type=Path, metavar="FILE", help="who signed the agent's certificate")
-    add_address(parser, PORT)
+    add_address(parser, VIEWER_PORT)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -71,7 +71,7 @@ def serve(options: argparse.Namespace, settings: Settings, paths: Sequence[Path]
     )
     server = build_server(app, settings, viewer.connections)
     warn_if_open((f"{host}:{options.port}",), settings)
-    listener = open_socket(f"{host}:{options.port}")
+    listener = open_socket(f"{host}:{options.port}", "--port")
     scheme = "https" if settings.tls_cert else "http"
     address = f"{scheme}://{host}:{listener.getsockname()[1]}"
 
@@ -97,13 +97,6 @@ def serve(options: argparse.Namespace, settings: Settings, paths: Sequence[Path]
         viewer.stopping = True
         listener.close()
     return 0
-
-
-def claim(address: str) -> str:
-    """The address, once it is known to be free: one clear line before anything is started."""
-    with open_socket(address) as listener:
-        host, port = listener.getsockname()[:2]
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def make_feed(options: argparse.Namespace) -> AgentFeed | None:

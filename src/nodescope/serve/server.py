@@ -243,7 +243,8 @@ def parse_address(text: str) -> tuple[str, int]:
     return host.strip("[]") or "0.0.0.0", int(port)  # noqa: S104 - asked for by leaving the host out
 
 
-def open_socket(address: str) -> socket.socket:
+def open_socket(address: str, flag: str = "--port or --listen") -> socket.socket:
+    """flag: what chooses another address, for the one clear line where this one is taken."""
     host, port = parse_address(address)
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     # Said outright: asyncio turns Nagle's algorithm off only for sockets that
@@ -259,7 +260,7 @@ def open_socket(address: str) -> socket.socket:
         listener.close()
         if error.errno == errno.EADDRINUSE:
             raise SettingsRejected(
-                f"{host}:{port} is in use by another program; choose another with --port or --listen, or stop the other one"
+                f"{host}:{port} is in use by another program; choose another with {flag}, or stop the other one"
             ) from error
         reason = os.strerror(error.errno).lower() if error.errno else str(error)
         raise SettingsRejected(f"cannot listen on {host}:{port}: {reason}") from error
