@@ -69,6 +69,16 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         reports = [report for word in ("failed", "error") for report in stats.get(word, [])]
         names = dict.fromkeys(terminalreporter.config.rootpath / report.nodeid for report in reports)
         Path(path).write_text("".join(f"{name}\n" for name in names))
+    note_skips(terminalreporter.stats.get("skipped", []))
+
+
+def note_skips(reports: list[pytest.TestReport]) -> None:
+    """For the last line of `make test` (tests/skips.py)."""
+    path = os.environ.get("SKIPPED_TESTS_FILE")
+    if path and reports:
+        reasons = [str(report.longrepr[2]) for report in reports if isinstance(report.longrepr, tuple)]
+        with Path(path).open("a") as file:
+            file.writelines(f"{' '.join(reason.split())}\n" for reason in reasons)
 
 
 @pytest.fixture(autouse=True)
