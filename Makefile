@@ -97,14 +97,11 @@ store-tools: ## fetch the servers of S3, Google Cloud Storage and Azure that the
 
 COMPILE := .venv/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-annotate --no-header
 
-# When a file was put on the index says nothing about it, and changes without reason.
-lock: setup ## renew the lock files: everything, what runs (by address and in the image), what builds the wheel, uv
+lock: setup ## renew the lock files: everything, what runs, what builds the wheel, uv
 	@$(COMPILE) --group dev pyproject.toml -o requirements.lock
 	@$(COMPILE) -c requirements.lock pyproject.toml -o requirements.run.lock
 	@$(COMPILE) -c requirements.lock --group build -o requirements.build.lock
-	@$(COMPILE) -c requirements.lock --format pylock.toml --group build pyproject.toml -o pylock.run.toml
-	@echo uv | $(COMPILE) --format pylock.toml - -o pylock.uv.toml
-	@sed -i.old -E 's/, upload-time = [^,]*,/,/' pylock.*.toml && rm -f pylock.*.toml.old
+	@echo uv | $(COMPILE) - -o requirements.uv.lock
 
 clean: ## remove what the other targets made
 	rm -rf .venv .mypy_cache .ruff_cache artifacts web/node_modules

@@ -3,8 +3,8 @@ Installs a lock file into .venv with uv, and says what it does meanwhile: `tools
 
 Standard library only, and no venv, pip or compiler: a minimal Debian has Python and nothing beside.
 uv comes from the package index as a wheel, which is a zip file, and is checked against
-pylock.uv.toml. Where the index is PyPI, what runs is fetched from the addresses in pylock.run.toml:
-the index's own lists of files, which are some megabytes, are not read.
+requirements.uv.lock. Lock files have names, versions and checksums; which index serves them is the
+machine's own choice (PIP_INDEX_URL, UV_DEFAULT_INDEX, pip.conf), else the public one.
 """
 
 import configparser
@@ -19,7 +19,6 @@ import shutil
 import subprocess
 import sys
 import time
-import tomllib
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -33,17 +32,16 @@ ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
 # What each kind of set-up installs. The second has all of the first.
 LOCKS = {
-    "run": ("pylock.run.toml",),
+    "run": ("requirements.run.lock", "requirements.build.lock"),
     "dev": ("requirements.lock",),
 }
-# The same, by names and checksums only: for another index than PyPI.
-NAMES = {**LOCKS, "run": ("requirements.run.lock", "requirements.build.lock")}
+UV_LOCK = "requirements.uv.lock"
 INDEX = "https://pypi.org/simple"
 PIP_FILES = ("/etc/pip.conf", "~/.pip/pip.conf", "~/.config/pip/pip.conf")
 FETCH_SECONDS = 60
 PIECE_BYTES = 2**20
 MIB = 2**20
-# The first that installs from a pylock.toml without being asked twice.
+# Older ones are not tried.
 UV_OLDEST = (0, 8)
 
 
@@ -51,7 +49,7 @@ def main(kind: str) -> int:
     began = time.monotonic()
     environment = make_environment(os.environ, read_pip_conf())
     index = environment["UV_DEFAULT_INDEX"]
-    locks = (LOCKS if index == INDEX else NAMES)[kind]
+    locks = LOCKS[kind]
     packages = len(set().union(*({name for name, _ in list_locked(ROOT / lock)} for lock in locks)))
     say(f"setting up .venv with Python {platform.python_version()} (once): {packages} packages")
     progress = Progress()
@@ -82,11 +80,12 @@ def give_up(text: str) -> NoReturn:
 
 
 def list_locked(lock: Path) -> set[tuple[str, str]]:
-    """Names and versions in a lock file of either form."""
-    if lock.suffix == ".toml":
-        packages = tomllib.loads(lock.read_text())["packages"]
-        return {(package["name"], package["version"]) for package in packages}
+    """Names and versions."""
     return set(re.findall(r"^([a-z0-9_.-]+)==(\S+)", lock.read_text(), re.MULTILINE))
+
+
+def read_checksums(lock: Path) -> set[str]:
+    return set(re.findall(r"sha256:([0-9a-f]{64})", lock.read_text()))
 
 
 # -- where packages come from ------------------------------------------------------------
@@ -100,7 +99,6 @@ def make_environment(given: Mapping[str, str], pip: Mapping[str, str]) -> dict[s
     certificates = given.get("PIP_CERT") or pip.get("cert")
     if certificates:
         made.setdefault("SSL_CERT_FILE", certificates)
-    made["UV_PREVIEW_FEATURES"] = "pylock"
     # This project's own .venv, whatever else is active in this shell.
     for name in ("VIRTUAL_ENV", "PYTHONPATH"):
         made.pop(name, None)
@@ -152,13 +150,11 @@ def is_new_enough(uv: str) -> bool:
 
 
 def fetch_uv(index: str, progress: "Progress") -> Path:
-    [package] = tomllib.loads((ROOT / "pylock.uv.toml").read_text())["packages"]
-    known = {wheel["url"]: wheel["hashes"]["sha256"] for wheel in package["wheels"]}
-    addresses = list(known) if index == INDEX else list_files(f"{index}/uv/")
-    address = choose_wheel(addresses, f"uv-{package['version']}", HERE)
-    wheel = read_wheel(address, f"uv {package['version']}", progress)
-    if hashlib.sha256(wheel).hexdigest() not in known.values():
-        give_up(f"{address} is not the file of pylock.uv.toml (checksum); not used")
+    [(name, version)] = list_locked(ROOT / UV_LOCK)
+    address = choose_wheel(list_files(f"{index}/{name}/"), f"{name}-{version}", HERE)
+    wheel = read_wheel(address, f"{name} {version}", progress)
+    if hashlib.sha256(wheel).hexdigest() not in read_checksums(ROOT / UV_LOCK):
+        give_up(f"{address} is not the file of {UV_LOCK} (checksum); not used")
     folder = VENV / ".uv"
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "uv"
