@@ -1,6 +1,13 @@
 """A connection whose answer is not read: what a server holds for it, and whether it was cut off."""
 
+import asyncio
+from collections.abc import Callable
+
 from nodescope.serve.connections import UNREAD_BYTES, Connections
+
+# A round trip on loopback, on a machine that is busy.
+MOST_SECONDS = 20.0
+LOOK_SECONDS = 0.01
 
 
 class Reader:
@@ -11,10 +18,12 @@ class Reader:
         self.unread_bytes = unread_bytes
         self.stalled_seconds = stalled_seconds
         self.in_handshake = False
+        self.has_just_begun = False
+        self.standing: tuple[int, float] | None = None
         self.is_aborted = False
 
     def rank(self) -> tuple[int, float] | None:
-        return None
+        return self.standing
 
     def abort(self) -> None:
         self.is_aborted = True
@@ -26,3 +35,11 @@ def hold_unread(connections: Connections) -> Reader:
     connections.served.enter(reader, reader.address)
     connections.writing.add(reader)
     return reader
+
+
+async def come_true(look: Callable[[], bool]) -> None:
+    for _ in range(int(MOST_SECONDS / LOOK_SECONDS)):
+        if look():
+            return
+        await asyncio.sleep(LOOK_SECONDS)
+    raise AssertionError("not within the time")

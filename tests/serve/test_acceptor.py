@@ -2,8 +2,9 @@
 
 import asyncio
 import socket
-from collections.abc import Callable
 from contextlib import ExitStack, suppress
+
+from tests.serve.stalled import come_true
 
 from nodescope.serve.acceptor import Acceptor, Receiver
 from nodescope.serve.connections import WAITING, Connections
@@ -12,7 +13,6 @@ from nodescope.serve.server import open_socket
 
 # A round trip on loopback, and the accepting, on a machine that is busy.
 MOST_SECONDS = 20.0
-LOOK_SECONDS = 0.01
 
 
 def fill(room: Places[str], count: int, addresses: list[str]) -> None:
@@ -54,14 +54,6 @@ async def is_closed(connection: socket.socket) -> bool:
     with suppress(ConnectionResetError):
         return await asyncio.get_running_loop().sock_recv(connection, 1) == b""
     return True
-
-
-async def come_true(look: Callable[[], bool]) -> None:
-    for _ in range(int(MOST_SECONDS / LOOK_SECONDS)):
-        if look():
-            return
-        await asyncio.sleep(LOOK_SECONDS)
-    raise AssertionError("not within the time")
 
 
 def test_a_full_room_refuses_who_was_closed_often_and_lets_in_who_was_not() -> None:

@@ -11,6 +11,7 @@ import contextlib
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from tests.cgroups import Cgroups, Group
 from tests.integration.agents import Agent, running_agent, wait_for
@@ -41,14 +42,22 @@ class Watch:
     frames: int = 0
     altered: list[str] = field(default_factory=list)
     first: dict[str, Entity] = field(default_factory=dict)
+    last: int | None = None
+    unseen: int = 0
+    """Frames that had left the ring before they were looked at."""
 
     def look(self) -> None:
-        answer = self.agent.client.get("/live", params={"since": self.cursor} if self.cursor else {})
-        self.cursor = answer.headers["nodescope-cursor"]
-        for frame in Decoder().decode(answer.content):
-            self._check(frame)
+        """An answer has a bounded size: asked on until nothing is left."""
+        more = "true"
+        while more == "true":
+            answer = self.agent.client.get("/live", params={"since": self.cursor} if self.cursor else {})
+            self.cursor, more = answer.headers["nodescope-cursor"], answer.headers["nodescope-more"]
+            for frame in Decoder().decode(answer.content):
+                self._check(frame)
 
     def _check(self, frame: Frame) -> None:
+        self.unseen += frame.sequence - self.last - 1 if self.last is not None else 0
+        self.last = frame.sequence
         for block in frame.blocks:
             if block.table.name != TABLE:
                 continue
@@ -65,6 +74,34 @@ class Watch:
 
     def _is_victim_s(self, identifier: str) -> bool:
         return any(group.path.endswith(identifier) for group in self.victims)
+
+
+@dataclass(frozen=True, slots=True)
+class CpuShare:
+    """What the agent's threads had of the cores: a tick is late by its own work, or because others had them."""
+
+    used_seconds: float
+    waited_seconds: float
+    """Ready to run, and no core was free."""
+
+    def since(self, before: "CpuShare") -> "CpuShare":
+        return CpuShare(self.used_seconds - before.used_seconds, self.waited_seconds - before.waited_seconds)
+
+    def render(self, ticks: int) -> str:
+        used, waited = (1000 * one / max(1, ticks) for one in (self.used_seconds, self.waited_seconds))
+        return (
+            f"of {ticks}; each took the agent {used:.0f} ms of CPU, and {waited:.0f} ms of waiting for a core"
+        )
+
+
+def read_share(pid: int) -> CpuShare:
+    """From schedstat: nanoseconds on a core, nanoseconds in its queue, times it ran; threads that ended are left out."""
+    used = waited = 0
+    for path in Path(f"/proc/{pid}/task").glob("*/schedstat"):
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            words = path.read_text().split()
+            used, waited = used + int(words[0]), waited + int(words[1])
+    return CpuShare(used / 1e9, waited / 1e9)
 
 
 @contextlib.contextmanager
@@ -91,6 +128,7 @@ def run(scale: float = 1.0, seconds: float = 3600.0) -> list[TortureRow]:
         agent.get("/live")
         watch.cursor = agent.get("/live").headers["nodescope-cursor"]
         before = agent.get("/status").json()
+        began = read_share(agent.pid)
         with tenants(cgroups, victims) as made:
             reached = min(tenant.nest(depth) for tenant in made)
             done = 0
@@ -101,13 +139,21 @@ def run(scale: float = 1.0, seconds: float = 3600.0) -> list[TortureRow]:
             ready = can_start_again()
             status = agent.get("/status").json()
             text = agent.scrape()
+            share = read_share(agent.pid).since(began)
         watch.look()
     refused = sum(status["containers"]["refused_so_far"].values())
     return [
         at_most(
             "cgroup fuzzer", "others' containers altered", len(watch.altered), 0, "; ".join(watch.altered[:3])
         ),
-        at_most("cgroup fuzzer", "ticks missed", status["ticks"]["missed"] - before["ticks"]["missed"], 0),
+        at_most("cgroup fuzzer", "frames not looked at", watch.unseen, 0),
+        at_most(
+            "cgroup fuzzer",
+            "ticks missed",
+            status["ticks"]["missed"] - before["ticks"]["missed"],
+            0,
+            share.render(status["ticks"]["taken"] - before["ticks"]["taken"]),
+        ),
         at_most(
             "cgroup fuzzer",
             "container source failed",

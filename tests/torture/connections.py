@@ -4,7 +4,8 @@ Hostile connections against a real agent with TLS: python -m tests.torture.conne
 Scale 1 is ten thousand connections for ten minutes. They are silent, send their
 hello or their request byte by byte, stop in the middle of the handshake, or ask
 and do not read. Meanwhile probes are asked and a scraper scrapes, each from an
-address of its own.
+address of its own. Another one scrapes from an address that the attackers use, too:
+it has no promise, and what became of it is told.
 """
 
 import http.client
@@ -18,6 +19,7 @@ import sys
 import tempfile
 import threading
 import time
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -45,6 +47,8 @@ PROBE_SECONDS = 3.0
 ASKED = ("/metrics", "/live?since=x-1", "/status")
 SCRAPER = "127.0.9.1"
 PROBER = "127.0.9.2"
+# One of the attackers' addresses (hostile.py).
+SHARED = "127.0.1.7"
 
 
 @dataclass
@@ -52,23 +56,29 @@ class Measured:
     """What was seen from outside."""
 
     scrapes: list[float] = field(default_factory=list)
+    shared: list[float] = field(default_factory=list)
+    """From an address that attacks, too."""
     probes: list[float] = field(default_factory=list)
     """Seconds each; infinite where there was no good answer."""
     resident: list[int] = field(default_factory=list)
 
 
-def ask(connection: http.client.HTTPConnection, path: str) -> float:
-    """Seconds until a good answer was there, infinite without one."""
+def ask(connection: http.client.HTTPConnection, path: str, errors: Counter[str]) -> float:
+    """Seconds until a good answer was there, infinite without one; why, is counted."""
     began = time.monotonic()
     try:
         connection.request("GET", path, headers={"Host": "localhost"})
         answer = connection.getresponse()
         answer.read()
-    except (OSError, http.client.HTTPException):
+    except (OSError, http.client.HTTPException) as error:
+        errors[f"{type(error).__name__} after {time.monotonic() - began:.1f} s"] += 1
         return float("inf")
     finally:
         connection.close()
-    return time.monotonic() - began if answer.status == 200 else float("inf")
+    if answer.status != 200:
+        errors[f"status {answer.status} after {time.monotonic() - began:.1f} s"] += 1
+        return float("inf")
+    return time.monotonic() - began
 
 
 def make_key(folder: Path) -> tuple[str, str]:
@@ -97,21 +107,21 @@ class Target:
     probe_port: int
     log: Path
     context: ssl.SSLContext
+    errors: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+    """By the address that asked."""
 
-    def scrape(self, path: str = "/metrics") -> float:
-        source = (SCRAPER, 0)
-        return ask(
-            http.client.HTTPSConnection(
-                "127.0.0.1", self.port, timeout=30, source_address=source, context=self.context
-            ),
-            path,
+    def scrape(self, path: str = "/metrics", source: str = SCRAPER) -> float:
+        connection = http.client.HTTPSConnection(
+            "127.0.0.1", self.port, timeout=30, source_address=(source, 0), context=self.context
         )
+        return ask(connection, path, self.errors[source])
 
     def probe(self, path: str) -> float:
         source = (PROBER, 0)
-        return ask(
-            http.client.HTTPConnection("127.0.0.1", self.probe_port, timeout=10, source_address=source), path
+        connection = http.client.HTTPConnection(
+            "127.0.0.1", self.probe_port, timeout=10, source_address=source
         )
+        return ask(connection, path, self.errors[PROBER])
 
     def read_status(self) -> dict[str, dict[str, float]]:
         connection = http.client.HTTPSConnection("127.0.0.1", self.port, timeout=30, context=self.context)
@@ -162,6 +172,7 @@ def keep_asking(target: Target, measured: Measured, ended: threading.Event) -> l
     acts: list[tuple[Callable[[], None], float]] = [
         (probe, 1.0),
         (lambda: measured.scrapes.append(target.scrape()), 1.0),
+        (lambda: measured.shared.append(target.scrape(source=SHARED)), 1.0),
         (lambda: measured.resident.append(target.resident_bytes()), 0.2),
     ]
     threads = [threading.Thread(target=repeat, args=act) for act in acts]
@@ -183,6 +194,14 @@ def warm_up(target: Target) -> None:
         thread.start()
     for thread in threads:
         thread.join()
+
+
+def render_times(seconds: list[float]) -> str:
+    answered = sorted(one for one in seconds if one < float("inf"))
+    if not answered:
+        return f"0 of {len(seconds)} answered"
+    middle, most = answered[len(answered) // 2], answered[-1]
+    return f"{len(answered)} of {len(seconds)} answered, {middle:.3f} s in the middle, {most:.3f} s at most"
 
 
 def attack(target: Target, count: int, seconds: float) -> dict[str, object]:
@@ -242,6 +261,8 @@ def run(scale: float = 1.0, seconds: float | None = None) -> list[TortureRow]:
             f"{slowest:.3f} s of {len(measured.scrapes)}",
             "1 s",
             slowest <= SCRAPE_SECONDS,
+            f"{render_times(measured.scrapes)}; refused: {dict(target.errors[SCRAPER])}; "
+            f"from an attacker's address: {render_times(measured.shared)}",
         ),
         TortureRow(test, "log", f"{log_bytes / 1000:.0f} KB", "1 MB", log_bytes < 1_000_000),
         TortureRow(test, "ticks missed", f"{missed:.0f} of {taken:.0f}", "0", missed == 0),

@@ -51,6 +51,11 @@ class OpenConnection(Protocol):
     @property
     def in_handshake(self) -> bool: ...
 
+    @property
+    def has_just_begun(self) -> bool:
+        """Whether its handshake or its request is coming in, and had no time yet to be slow."""
+        ...
+
     def rank(self) -> tuple[int, float] | None:
         """How readily it gives way to another; None while it is being answered."""
         ...
@@ -87,9 +92,16 @@ class Connections:
         return True
 
     def _rank(self, newcomer: OpenConnection, other: OpenConnection) -> tuple[int, float] | None:
-        """Who is being answered stays, unless the newcomer's address is the better one."""
-        is_worse = self.strikes.count(other.address) > self.strikes.count(newcomer.address)
-        return other.rank() or ((-1, 0.0) if is_worse else None)
+        """
+        Who is being answered stays, unless the newcomer's address is the better one.
+
+        Who reads what they ask for has time to ask: where all others are being answered, theirs
+        would be the one connection left to give way, to anybody.
+        """
+        theirs, new = self.strikes.count(other.address), self.strikes.count(newcomer.address)
+        if theirs < min(0, new) and other.has_just_begun:
+            return None
+        return other.rank() or ((-1, 0.0) if theirs > new else None)
 
     def limit_handshakes(self, newcomer: OpenConnection) -> None:
         under_way = [one for one in self.served if one.in_handshake and one is not newcomer]
@@ -138,10 +150,12 @@ class Connections:
         return Counter(one.address for one in self.writing)
 
     def cut_stalled(self) -> None:
-        """Those that have read nothing for some time, until there is room again; the longest first."""
-        stalled = [one for one in self.writing if one.stalled_seconds >= GRACE_SECONDS]
+        """Those that have read nothing for some time, until there is room again; the worst addresses first."""
+        waited = {one: one.stalled_seconds for one in self.writing}
+        stalled = [one for one, seconds in waited.items() if seconds >= GRACE_SECONDS]
         excess = self.unread_bytes - UNREAD_BYTES
-        for one in sorted(stalled, key=lambda one: one.stalled_seconds, reverse=True):
+        stalled.sort(key=lambda one: (self.strikes.count(one.address), waited[one]), reverse=True)
+        for one in stalled:
             if excess <= 0:
                 return
             excess -= one.unread_bytes

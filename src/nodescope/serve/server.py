@@ -38,6 +38,9 @@ IDLE_SECONDS = 30
 SOCKET_BYTES = 128 * 1024
 STOP_SECONDS = 3
 
+# For a handshake, and for a request: some round trips on a busy machine.
+BEGIN_SECONDS = 1.0
+
 # In the order in which connections give way to others.
 ANSWERED, SHAKING, RECEIVING, IDLE, STALLED, CLOSING = range(6)
 
@@ -81,6 +84,11 @@ class BoundedProtocol(H11Protocol):
     def in_handshake(self) -> bool:
         return self.transport is None
 
+    @property
+    def has_just_begun(self) -> bool:
+        is_beginning = self._find_state() in (SHAKING, RECEIVING)
+        return is_beginning and self.loop.time() - self._since < BEGIN_SECONDS
+
     def rank(self) -> tuple[int, float] | None:
         state = self._find_state()
         return None if state == ANSWERED else (state, self.loop.time() - self._since)
@@ -88,10 +96,13 @@ class BoundedProtocol(H11Protocol):
     def _find_state(self) -> int:
         if self.transport is None:
             return SHAKING if self._raw else ANSWERED
-        if self.transport.is_closing():
-            return CLOSING
         if self.stalled_seconds >= GRACE_SECONDS:
             return STALLED
+        if self.unread_bytes:
+            # Closed now, the reader would get less than all of the answer.
+            return ANSWERED
+        if self.transport.is_closing():
+            return CLOSING
         if self._is_receiving():
             return RECEIVING
         return IDLE if self.conn.their_state is h11.IDLE else ANSWERED

@@ -89,7 +89,15 @@ class JoinedTransport:
     @property
     def stalled_seconds(self) -> float:
         """For how long the reader has taken nothing worth mentioning; 0 where there is nothing to take."""
-        return self._loop.time() - self._read_at if self._watch else 0.0
+        if self._watch is None:
+            return 0.0
+        self._note_progress()
+        return self._loop.time() - self._read_at
+
+    def _note_progress(self) -> None:
+        read = self._taken_bytes - self.unread_bytes
+        if read - self._read_bytes >= LEAST_BYTES:
+            self._read_bytes, self._read_at = read, self._loop.time()
 
     def is_closing(self) -> bool:
         return self._is_closed or self._is_lost or self._transport.is_closing()
@@ -155,14 +163,10 @@ class JoinedTransport:
         self._listening.unread(True)
 
     def _look(self) -> None:
-        unread, now = self.unread_bytes, self._loop.time()
-        read = self._taken_bytes - unread
-        if not unread:
+        if not self.unread_bytes:
             self._end_watch()
             return
-        if read - self._read_bytes >= LEAST_BYTES:
-            self._read_bytes, self._read_at = read, now
-        if now - self._read_at >= STALL_SECONDS:
+        if self.stalled_seconds >= STALL_SECONDS:
             self._listening.stalled()
             return
         self._watch = self._loop.call_later(WATCH_SECONDS, self._look)
