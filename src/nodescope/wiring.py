@@ -27,6 +27,8 @@ from nodescope.base.perf_requests import PerfRequests
 from nodescope.base.settings import Settings
 from nodescope.base.settings_load import LoadedSettings, load_settings
 from nodescope.base.text import hint_nearest
+from nodescope.base.workload import find_workload
+from nodescope.collect.containers.cgroup_path import parse_cgroup_path
 from nodescope.collect.containers.live_containers import LiveContainers
 from nodescope.collect.containers.names import ContainerNames
 from nodescope.collect.files.native import describe_reader, load_native
@@ -274,6 +276,9 @@ def build_memory_budget(settings: Settings, ring: Ring, scrape: Scrape, context:
 
     def give_back() -> None:
         scrape.forget()
+        # They remember thousands of containers, of which all may be gone.
+        parse_cgroup_path.cache_clear()
+        find_workload.cache_clear()
         # Containers that went leave cycles, few in number and large: the collector counts objects, not bytes.
         gc.collect()
         trim()

@@ -81,14 +81,14 @@ class DayNode:
         pods = self.root.glob("sys/fs/cgroup/kubepods*/**/pod*/*")
         self._model = next(path for path in pods if len(path.name) == 64)
         self._numbers = itertools.count(1)
-        self._made: deque[Path] = deque()
+        self.made: deque[Path] = deque()
 
     def add(self) -> None:
         made = self._model.with_name(f"{next(self._numbers):064x}")
-        self._made.append(shutil.copytree(self._model, made))
+        self.made.append(shutil.copytree(self._model, made))
 
     def replace_oldest(self) -> None:
-        shutil.rmtree(self._made.popleft())
+        shutil.rmtree(self.made.popleft())
         self.add()
 
 

@@ -94,7 +94,7 @@ class Memory:
     What was rendered of sets of entities, by the set's identity.
 
     One set changes (processes do at nearly every scrape), the others do not:
-    only what the last plan used is kept, and that plan keeps the sets alive,
+    only what the newest plan uses is kept, and that plan keeps the sets alive,
     so that an identity is never another's.
     """
 
@@ -103,8 +103,12 @@ class Memory:
         self._now: dict[Hashable, Any] = {}
 
     def turn(self) -> None:
-        """A new plan begins; what the last but one used is forgotten."""
+        """A new plan begins: what the last one used is at hand until `settle`."""
         self._before, self._now = self._now, {}
+
+    def settle(self) -> None:
+        """The plan is made. Of thousands of containers that went, what was rendered goes with them."""
+        self._before = {}
 
     def recall(self, key: Hashable, make: Callable[[], Result]) -> Result:
         if key not in self._now:
@@ -252,6 +256,7 @@ class Exposition:
                 plan.tail += self._render_infos(family, blocks)
         plan.factors = np.array(factors)
         plan.divisors = np.array(divisors)
+        memory.settle()
         return plan
 
     def _render_infos(self, family: ExpositionFamily, blocks: Sequence[Block]) -> str:

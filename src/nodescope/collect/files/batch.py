@@ -314,12 +314,14 @@ class FileGrid:
         return faults
 
     def _keep(self, values: Values, faults: list[FileFault]) -> None:
-        if self.gone_rows:
-            # Rows that are gone now keep their last good cells for an obituary.
-            gone = [self._entities[row] for row in self.gone_rows if row < len(self._entities)]
-            self._before = {entity: row for entity in gone if (row := self._row(entity))}
+        # Rows that are gone now keep their last good cells for an obituary, which comes before the next reading.
+        gone = [self._entities[row] for row in self.gone_rows if row < len(self._entities)]
+        self._before = {entity: row for entity in gone if (row := self._row(entity))}
         self._flat = values
         self._former = ((), np.empty(0))
+        if self._places[0] is not self._entities:
+            # Thousands of containers may have gone with the set before.
+            self._places = ((), {})
         self.faults = faults
 
     def _note(self, path: str, error: Exception, row: int) -> FileFault:
