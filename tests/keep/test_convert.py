@@ -28,7 +28,7 @@ from nodescope.base.frame import Event
 from nodescope.keep.check.quarantine import read_damage
 from nodescope.keep.convert import convert_all
 from nodescope.keep.disk import Disk
-from nodescope.keep.folder import DataFolder
+from nodescope.keep.folder import SIDECAR, DataFolder
 from nodescope.keep.parquet import SCHEMA, open_parquet, read_footer
 from nodescope.keep.sidecar import read_sidecar
 
@@ -167,6 +167,30 @@ def test_converting_twice_writes_once(folder: DataFolder) -> None:
     footer = read_footer(open_parquet(the_file(folder)), "")
     assert footer is not None
     assert footer["segments"] == {"run1": [[1, 1]]}
+
+
+@pytest.mark.parametrize("part", ["row group", "footer", "sidecar"])
+def test_a_log_is_not_removed_for_a_file_that_is_damaged(folder: DataFolder, part: str) -> None:
+    """A crash left both, and a disk flips bits: the file is set aside by name and written again from the log."""
+    write_log(folder, frames(10))
+    (log,) = folder.wal.glob("*.log")
+    content = log.read_bytes()
+    convert_all(Disk(), folder)
+    path = the_file(folder)
+    whole = archived_times(folder)
+    log.write_bytes(content)
+    damaged = path.with_suffix(SIDECAR) if part == "sidecar" else path
+    data = bytearray(damaged.read_bytes())
+    place = len(data) - 30 if part == "footer" else len(data) // 3
+    data[place : place + 8] = bytes(8) if any(data[place : place + 8]) else b"damaged!"
+    damaged.write_bytes(data)
+    convert_all(Disk(), folder)
+    assert not list(folder.wal.glob("*.log"))
+    assert archived_times(folder) == whole
+    assert open_parquet(the_file(folder)).metadata.num_rows == 60 + 8
+    (note,) = read_damage(folder).notes
+    assert "written again from its log" in note.reason
+    assert list(folder.damaged.rglob(path.name))
 
 
 def test_a_damaged_log_keeps_what_it_could_not_give(folder: DataFolder) -> None:

@@ -9,6 +9,7 @@ import pytest
 from tests.keep.frames import START_NS, archived_times, frames, write_log
 from tests.support import TurnableClock
 from tests.torture import fault_grid
+from tests.torture.faults.grid import FileCall, thin
 from tests.torture.faults.shim import find_missing
 
 from nodescope.keep import segment as segment_module
@@ -54,6 +55,18 @@ def fail_without_room(operation: Operation) -> None:
 def keep_house(folder: DataFolder, disk: Disk, now_ms: int) -> Housekeeping:
     clock = TurnableClock(now_ms * 1_000_000, 0)
     return Housekeeping(Consolidator(disk, folder, 2), clock, "boot", None, LIMITS)
+
+
+def test_of_a_file_in_many_pieces_the_first_two_one_in_the_middle_and_the_last_are_met() -> None:
+    """Whatever other files do in between; an operation of another kind begins a new row."""
+    pieces = [FileCall(2 * number, "write", "data/a.tmp") for number in range(50)]
+    others = [FileCall(2 * number + 1, "stat", f"data/{number}") for number in range(50)]
+    again = [FileCall(200, "sync", "data/a.tmp"), FileCall(201, "write", "data/a.tmp")]
+    calls = sorted([*pieces, *others], key=lambda call: call.number)
+    kept = thin([*calls, *again])
+    assert [call.number for call in kept if call.kind == "write"] == [0, 2, 50, 98, 201]
+    assert [call for call in kept if call.kind == "stat"] == others
+    assert [call for call in kept if call.kind == "sync"] == again[:1]
 
 
 @pytest.mark.skipif(bool(find_missing()), reason=f"faults at system calls: {find_missing()}")

@@ -8,8 +8,8 @@ From a closed segment of the log to a Parquet file and its sidecar, exactly once
 
 A crash before 3 leaves the log and nothing a reader would take; the work is
 done again. A crash between 3 and 4 leaves both: the segment's number is in
-the file's footer, so the next run only removes the log. A segment that
-crosses midnight becomes one file a day, each by the same steps.
+the file's footer, so the next run only compares the file with its checksum,
+and removes the log. A segment that crosses midnight becomes one file a day, each by the same steps.
 
 Run as a short-lived process (`python -m nodescope.keep.convert DATA`), so that
 the agent never loads Arrow; its last line of output is JSON for the agent.
@@ -28,6 +28,8 @@ from nodescope.base.errors import ArchiveRefused, NodescopeError
 from nodescope.base.frame import Event, Frame
 from nodescope.base.log import Log, set_up_logging
 from nodescope.keep.check.quarantine import DamageNote, note_damage
+from nodescope.keep.check.quarantine import set_aside as set_aside_file
+from nodescope.keep.check.sums import describe_damage, find_file_damage
 from nodescope.keep.disk import TEMPORARY, Disk, read_json
 from nodescope.keep.file_writer import begin_head, write_file
 from nodescope.keep.folder import (
@@ -102,7 +104,7 @@ def convert_segment(disk: Disk, folder: DataFolder, path: Path, result: Result) 
         identifier = clean_identifier(str(hello.get("identifier") or node))
         for day in split_days(segment.frames, node):
             partition = folder.partition(day.day, identifier)
-            if day.tracks and not is_written(partition, segment, day):
+            if day.tracks and not is_written(disk, folder, partition, segment, day):
                 write_day(disk, partition, segment, day, result)
     if segment.lost:
         note_lost_records(disk, folder, path, segment)
@@ -142,12 +144,13 @@ def set_aside(disk: Disk, path: Path, reason: str) -> None:
     disk.rename(path, path.with_suffix(DAMAGED))
 
 
-def is_written(partition: Path, segment: LogSegment, day: Day) -> bool:
+def is_written(disk: Disk, folder: DataFolder, partition: Path, segment: LogSegment, day: Day) -> bool:
     """
-    Whether a file of this partition has the segment already.
+    Whether a file of this partition has the segment already, whole.
 
     Only the name that it would have is looked for: the same log has the same
-    first sample, and a file is not merged away while its log is there.
+    first sample, and a file is not merged away while its log is there. A file
+    that is damaged is set aside while the log can still give all of it.
     """
     stamp = render_stamp(min(day.clocks))
     for path in partition.glob(f"metrics-{stamp}*{PARQUET}"):
@@ -158,9 +161,32 @@ def is_written(partition: Path, segment: LogSegment, day: Day) -> bool:
                 # Its disk fails: not known is not absent, and written twice would be there twice.
                 raise error.__cause__ from error
             continue
-        if has_segment(segments, segment.run, segment.number):
+        if not has_segment(segments, segment.run, segment.number):
+            continue
+        flaw = find_flaw(path)
+        if not flaw or segment.lost:
             return True
+        note_rewriting(disk, folder, path, day, flaw)
+        set_aside_file(disk, folder, path)
     return False
+
+
+def find_flaw(path: Path) -> str:
+    """Why a file's bytes are not those that were written; empty where they are, or nobody can tell."""
+    try:
+        expected = read_sidecar(path.with_suffix(SIDECAR)).head.sum
+    except ArchiveRefused as error:
+        return str(error)
+    except FileNotFoundError:
+        return "its sidecar is lost"
+    damage = find_file_damage(path, expected) if expected else []
+    return describe_damage(damage, expected) if expected and damage else ""
+
+
+def note_rewriting(disk: Disk, folder: DataFolder, path: Path, day: Day, flaw: str) -> None:
+    reason = f"{flaw}; it is written again from its log"
+    name = str(path.relative_to(folder.path))
+    note_damage(disk, folder, DamageNote(name, reason, 0, min(day.clocks), max(day.clocks)))
 
 
 def read_segments_of(path: Path) -> dict[str, Any]:

@@ -13,6 +13,10 @@ SIGKILL is sent before each operation that changes something, and amid each
 write. A delay holds the process at an operation while a reader asks for all
 rows. Two faults stay: a bad sector (each read of that file fails) and a full
 disk (all that needs room fails).
+
+A file that is written or read in many pieces, one after the other, is met at
+the first two, one in the middle and the last of them: the others differ only in
+how much of an unfinished file is there, which nobody looks at before it has its name.
 """
 
 import argparse
@@ -54,6 +58,8 @@ FAULTS_OF = {
     **dict.fromkeys(("open", "list", "map"), LOOK),
     **dict.fromkeys(("stat", "statvfs"), ("EIO",)),
 }
+# Kinds that come many times in a row for one file: Arrow writes a Parquet file in a hundred pieces.
+PIECES = ("read", "write")
 # A cell that takes longer hangs; usual are fifty milliseconds.
 PATIENCE_SECONDS = 20.0
 SHIM = Shim()
@@ -221,7 +227,7 @@ class Bench:
 
     def cells(self) -> Iterator[Cell]:
         broken: set[str] = set()
-        for call in self.calls:
+        for call in thin(self.calls):
             faults = [*FAULTS_OF[call.kind]]
             if call.kind in NEEDS_ROOM:
                 faults.append("full disk")
@@ -229,6 +235,20 @@ class Bench:
                 broken.add(call.path)
                 faults.append("bad sector")
             yield from (Cell(self.name, call, fault) for fault in faults)
+
+
+def thin(calls: list[FileCall]) -> list[FileCall]:
+    """Without the middle of long rows of pieces."""
+    rows: list[list[FileCall]] = []
+    newest: dict[str, list[FileCall]] = {}
+    for call in calls:
+        row = newest.get(call.path)
+        if row is None or call.kind not in PIECES or row[-1].kind != call.kind:
+            rows.append(row := [])
+        row.append(call)
+        newest[call.path] = row
+    kept = [call for row in rows for call in dict.fromkeys([*row[:2], row[len(row) // 2], row[-1]])]
+    return sorted(kept, key=lambda call: call.number)
 
 
 def finish_in_fork(root: Path) -> Aftermath | str:
