@@ -38,7 +38,6 @@ from nodescope.collect.run.sampler import Sampler
 from nodescope.collect.run.source import Context, MakeBatchSource, MakeCallSource
 from nodescope.collect.sources import BATCH_SOURCES, CALL_SOURCES
 from nodescope.fpga.tracker import FpgaTracker
-from nodescope.hold.allocator import build_trim, settle_allocator
 from nodescope.hold.memory_budget import MemoryBudget
 from nodescope.hold.ring import Ring
 from nodescope.keep.archiver import ArchivePlan, Archiver
@@ -59,6 +58,7 @@ from nodescope.publish.annotation_content import (
 from nodescope.publish.live import Live
 from nodescope.publish.scrape import Scrape
 from nodescope.publish.self_metrics import Obituaries, SelfMetrics, read_resident_bytes
+from nodescope.serve.allocator import give_back_memory
 from nodescope.serve.token import Token
 
 log = Log("wiring")
@@ -272,7 +272,7 @@ def build_parts(
 
 
 def build_memory_budget(settings: Settings, ring: Ring, scrape: Scrape, context: Context) -> MemoryBudget:
-    live, trim = context.live_containers, build_trim()
+    live = context.live_containers
 
     def give_back() -> None:
         scrape.forget()
@@ -281,7 +281,7 @@ def build_memory_budget(settings: Settings, ring: Ring, scrape: Scrape, context:
         find_workload.cache_clear()
         # Containers that went leave cycles, few in number and large: the collector counts objects, not bytes.
         gc.collect()
-        trim()
+        give_back_memory()
 
     # The memory of whoever looks at a captured node is not the node's affair.
     read_resident = (lambda: 0.0) if context.root.is_fixture else read_resident_bytes
@@ -346,7 +346,6 @@ def settle_process() -> None:
     thread gets the interpreter after one millisecond, not five, so that a
     scrape does not make a tick late.
     """
-    settle_allocator()
     gc.collect()
     gc.freeze()
     gc.set_threshold(COLLECT_OBJECTS, *gc.get_threshold()[1:])

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from nodescope.base.frame import Frame
-from nodescope.hold.allocator import build_trim, settle_allocator
 from nodescope.hold.memory_budget import CHECK_TICKS, CONTAINERS_LEAST, FREED_BYTES, RING_LEAST, MemoryBudget
 from nodescope.hold.ring import Ring
 from nodescope.publish.self_metrics import read_resident_bytes
+from nodescope.serve.allocator import give_back_memory, settle_allocator
 
 MIB = 2**20
 
@@ -152,10 +152,9 @@ def test_only_every_fifth_tick_looks() -> None:
 def test_freed_memory_below_what_is_still_used_goes_back_to_the_kernel() -> None:
     """100 MiB in pieces too small to be mapped, all freed but the last."""
     settle_allocator()
-    trim = build_trim()
-    trim()
+    give_back_memory()
     pieces = [np.ones(12_000) for _ in range(1100)]
     full = read_resident_bytes()
     del pieces[:-1]
-    trim()
+    give_back_memory()
     assert read_resident_bytes() < full - 70 * MIB

@@ -28,6 +28,7 @@ from tests.torture.result import TortureRow, at_most
 
 from nodescope.base.settings_load import load_settings
 from nodescope.publish.self_metrics import read_resident_bytes
+from nodescope.serve.allocator import settle_allocator
 from nodescope.wiring import build_parts, settle_process
 
 NODE = "cgroup2-cgroupfs"
@@ -100,6 +101,7 @@ def run(scale: float = 1.0, seconds: float = 7200.0) -> list[TortureRow]:
         node = DayNode(Path(name))
         for _ in range(CONTAINERS):
             node.add()
+        settle_allocator()
         parts = build_parts(load_settings({"root": str(node.root)}, {}, {}, ""), TurnableClock())
         settle_process()
         with serving(parts) as client:

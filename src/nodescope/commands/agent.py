@@ -9,7 +9,7 @@ from functools import partial
 
 from nodescope.base.log import Log, set_up_logging
 from nodescope.commands.shared.options import add_settings, gather_flags
-from nodescope.serve.give_back import share_one_arena
+from nodescope.serve.allocator import settle_allocator
 from nodescope.serve.server import answer_probes, build_server, open_socket, warn_if_open
 from nodescope.wiring import (
     Parts,
@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    share_one_arena()
+    settle_allocator()
     loaded = read_settings(gather_flags(options), options.config, os.environ)
     set_up_logging(loaded.settings.log_level)
     return serve(build_parts(loaded, environment=os.environ))

@@ -18,9 +18,9 @@ from nodescope.commands.shared.options import gather_flags, name_option
 from nodescope.kube.account import KubeAccount
 from nodescope.kube.client import Client
 from nodescope.kube.watch import ObjectWatch
+from nodescope.serve.allocator import settle_allocator
 from nodescope.serve.connections import Connections, build_families
 from nodescope.serve.gate import Gate, listens_locally, name_hosts
-from nodescope.serve.give_back import share_one_arena
 from nodescope.serve.probes import LoopPulse
 from nodescope.serve.prometheus_text import render_families
 from nodescope.serve.server import answer_probes, build_server, open_socket, warn_if_open
@@ -87,7 +87,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    share_one_arena()
+    settle_allocator()
     policy = options.policy or "cost"
     if policy not in POLICIES:
         raise SettingsRejected(f"--policy {policy!r} is not accepted; accepted: {', '.join(POLICIES)}")

@@ -6,7 +6,6 @@ Elsewhere than with glibc (musl, macOS) there is nothing to tell, and these do n
 
 import ctypes
 import functools
-from collections.abc import Callable
 
 # mallopt(3), malloc.h.
 M_MMAP_THRESHOLD = -3
@@ -14,8 +13,9 @@ M_ARENA_MAX = -8
 # A block of 500 containers is larger. Without this glibc raises the threshold to the largest
 # block it has seen freed, and what lies below is not given back as long as anything above it lives.
 MAPPED_BYTES = 128 * 1024
-# One arena more than the sampler needs: by default there are eight a core, each with its own leftovers.
-ARENAS = 2
+# By default there are eight a core, each with its own leftovers, and nothing is given back of the end of a
+# thread's own. The threads of one interpreter mostly wait for each other anyway. Figures: decision 1126.
+ARENAS = 1
 
 
 @functools.cache
@@ -32,12 +32,8 @@ def settle_allocator() -> None:
         libc.mallopt(M_ARENA_MAX, ARENAS)
 
 
-def build_trim() -> Callable[[], None]:
-    """What gives free memory back to the kernel; some ms on a large heap."""
+def give_back_memory() -> None:
+    """Free memory goes back to the kernel; some ms on a large heap."""
     libc = find_libc()
-
-    def trim() -> None:
-        if libc:
-            libc.malloc_trim(0)
-
-    return trim
+    if libc:
+        libc.malloc_trim(0)
