@@ -7,7 +7,7 @@ import pytest
 from tests.stories.catalogue import STORIES
 from tests.stories.story import build_scene
 from tests.use.mcp.asking import asking
-from tests.use.played_node import Played, write_played
+from tests.use.played_node import END_MS, Played, write_played
 from tests.use.viewer.asking import Asker as Viewer
 
 from nodescope.cli import main
@@ -94,6 +94,25 @@ def test_a_study_is_said_in_the_same_words(
     assert set(told) <= set(shown)
     sure = [one for one in answer["findings"] if one["confidence"] >= 0.5]
     assert bool(told) == bool(sure)
+
+
+def test_a_trend_over_many_hours_is_of_the_same_minutes_whoever_asks(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """More than half a day is read in minutes; the answer tells how many there were."""
+    seconds = 13 * 3600
+    write_played(tmp_path, [Played("db-0", "postgres", 0, seconds, 0.2)], seconds)
+    start, end = str(END_MS // 1000 - seconds), str(END_MS // 1000 - 1)
+    with Viewer(tmp_path) as viewer:
+        given = {"metric": "memory", "containers": "db-0", "from": start, "to": end}
+        (shown,) = viewer.json("/api/study/trend", **given)["results"]
+    options = ["--container", "db-0", "--metric", "memory", "--from", start, "--to", end, "--json"]
+    assert main(["study", "trend", str(tmp_path), *options]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    with asking(tmp_path) as asker:
+        told = asker.ask("analyze_container", container="db-0", study="trend", from_=start, to=end)
+    assert shown["samples"] == printed["samples"] == seconds // 60
+    assert f"; {seconds // 60} samples" in told["headline"]
 
 
 @pytest.mark.parametrize(

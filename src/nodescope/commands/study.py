@@ -83,7 +83,8 @@ def study_archive(options: argparse.Namespace) -> int:
         print_answers(options, findings.study_together(view, options.metric, lives, span))
         return 0
     check_metric(view, options.metric)
-    request = TimeseriesRequest(options.metric, span, findings.POINTS, lives=lives, is_bounded=False)
+    points = findings.choose_points(options.name, span)
+    request = TimeseriesRequest(options.metric, span, points, lives=lives, is_bounded=False)
     found = list(findings.read_series(view, request))
     if all(series.not_collected for _, series in found):
         raise RequestRejected(

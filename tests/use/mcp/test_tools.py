@@ -8,8 +8,12 @@ import pytest
 from tests.use.answers.lives import make_named
 from tests.use.mcp.asking import Asker, connected, local_fleet
 
+from nodescope.base.clock import SystemClock
 from nodescope.base.text import clean_path
+from nodescope.base.time_range import TimeRange
 from nodescope.use.answers.containers import find_container, group_lives
+from nodescope.use.answers.findings import run_studies
+from nodescope.use.answers.snapshots import NodeFolders
 from nodescope.use.mcp.nodes.backend import clean_life
 from nodescope.use.mcp.protocol.answer import ANSWER_SCHEMA, LISTED_SCHEMA
 from nodescope.use.mcp.protocol.prompts import PROMPTS
@@ -19,6 +23,8 @@ from nodescope.use.mcp.tools.analyze_container import split_by_lives
 from nodescope.use.studies import Finding, StudyAnswer
 
 Demo = tuple[Path, dict[str, Any]]
+# Of the metrics that are looked at together those that the demo has.
+ALL_OF_DEMO = "cpu, memory, disk_write, pressure_cpu, pressure_memory"
 
 
 def planted(demo: Demo, kind: str, node: str = "demo-1") -> dict[str, Any]:
@@ -377,3 +383,29 @@ def test_the_next_call_of_every_answer_works(asker: Asker) -> None:
         seen.append(call["tool"])
         answer = asker.ask(call["tool"], **call["arguments"])
     assert {"top_containers", "analyze_container"} <= set(seen)
+
+
+@pytest.mark.parametrize(("metric", "named"), [("all", "all metrics"), ("cpu,memory", "cpu,memory")])
+def test_several_metrics_are_looked_at_together(asker: Asker, demo: Demo, metric: str, named: str) -> None:
+    """Of an anomaly: those that are named, or of the usual ones those that the node has; told as the study tells it."""
+    leak = planted(demo, "leak")
+    given = {"container": leak["container"], "node": "demo-1", "study": "anomaly", "metric": metric}
+    answer = asker.ask("analyze_container", **given)
+    view = NodeFolders([demo[0] / "demo-1"], SystemClock()).view()
+    lives = tuple(life for life in view.lives() if life.id in leak["container_ids"])
+    span = TimeRange(view.nodes[0].from_ms or 0, view.nodes[0].to_ms or 0)
+    expected = run_studies(view, "anomaly", metric, lives, span)
+    assert {one.series["metric"] for one in expected} == {"cpu, memory" if metric != "all" else ALL_OF_DEMO}
+    assert (answer["status"] == "found") == any(one.findings for one in expected)
+    sentences = {one.sentence for answer in expected for one in answer.findings}
+    assert {one["sentence"] for one in answer["findings"]} == sentences
+    assert named in answer["looked_at"]
+    assert answer["next"]["tool"] == "summarize_container"
+    assert {"from", "to"} <= set(answer["next"]["arguments"])
+
+
+def test_several_metrics_are_a_question_about_anomalies_alone(asker: Asker, demo: Demo) -> None:
+    given = {"container": planted(demo, "leak")["container"], "node": "demo-1"}
+    for study in ("trend", "summary"):
+        assert '"all"' in asker.error("analyze_container", **given, study=study, metric="all")
+    assert "memori" in asker.error("analyze_container", **given, study="anomaly", metric="cpu,memori")

@@ -37,12 +37,17 @@ def make_grid(from_ms: int, to_ms: int, max_points: int) -> BucketGrid:
     if span_ms <= max_points * 1000:
         return BucketGrid(from_ms, to_ms, from_ms, 0)
     width_ms = math.ceil(span_ms / max_points)
-    if width_ms < MINUTE_MS:
+    if width_ms < MINUTE_MS and max_points > count_minutes(from_ms, to_ms):
         return BucketGrid(from_ms, to_ms, from_ms, width_ms)
     start_ms = from_ms // MINUTE_MS * MINUTE_MS
     # Beginning earlier may take one bucket more than was asked for.
     width_ms = math.ceil((to_ms - start_ms + 1) / max_points / MINUTE_MS) * MINUTE_MS
     return BucketGrid(from_ms, to_ms, start_ms, width_ms)
+
+
+def count_minutes(from_ms: int, to_ms: int) -> int:
+    """As many points as these are minutes, which rollups have; more are read from samples."""
+    return to_ms // MINUTE_MS - from_ms // MINUTE_MS + 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ import numpy as np
 
 from nodescope.base.errors import RequestRejected
 from nodescope.base.time_range import TimeRange
+from nodescope.read.query.bucket import count_minutes
 from nodescope.use.answers.containers import Life
 from nodescope.use.answers.metrics import resolve
 from nodescope.use.answers.power import add_power
@@ -58,7 +59,7 @@ ANSWERS: AnswerMemo[StudyAnswer] = AnswerMemo()
 LONGEST_WITH_HISTORY_SECONDS, HISTORY_SPANS = 7200.0, 3
 # A trend over many hours is the same in minutes, which rollups have. Means of minutes lose the
 # crests of a heap, which decide when it is full: half a day's worth of seconds is read for them.
-LONG_TREND_SECONDS, TREND_BUCKET_SECONDS = 12.5 * 3600.0, 60.0
+LONG_TREND_SECONDS = 12.5 * 3600.0
 # The newest parts of a span in which a rise is looked for when the whole has none, and the least of
 # their lengths. The shortest goes first: where it suffices, it is nearest to when the rise began.
 NEWEST_SHARES, NEWEST_SECONDS = (1 / 24, 1 / 8, 1 / 4, 1 / 2), 1200.0
@@ -246,11 +247,14 @@ def bound_request(
             "name them with containers=",
         )
     number = len(lives) if lives is not None else STUDIES_MOST
-    points = max(FEWEST_POINTS, min(POINTS, WORK_MOST // max(1, number * studies)))
-    if study == trend.NAME and span.seconds >= LONG_TREND_SECONDS:
-        # Buckets begin with whole minutes: one more at each end.
-        points = int(span.seconds // TREND_BUCKET_SECONDS) + 2
-    return TimeseriesRequest(metric, span, points, "auto", lives, scope)
+    most = max(FEWEST_POINTS, min(POINTS, WORK_MOST // max(1, number * studies)))
+    return TimeseriesRequest(metric, span, choose_points(study, span, most), "auto", lives, scope)
+
+
+def choose_points(study: str, span: TimeRange, most: int = POINTS) -> int:
+    """At most so many; of a long trend as many as it has minutes, whoever asks."""
+    is_long = study == trend.NAME and span.seconds >= LONG_TREND_SECONDS
+    return count_minutes(span.from_ms, span.to_ms) if is_long else most
 
 
 def read_series(view: View, request: TimeseriesRequest) -> Iterator[tuple[str, Series]]:
