@@ -14,7 +14,7 @@ from nodescope.keep.demo.story import DemoRequest
 from nodescope.keep.disk import Disk
 from nodescope.keep.folder import DataFolder
 from nodescope.read.files.catalog import Catalog, read_catalog
-from nodescope.read.query import metric_rows
+from nodescope.read.query import row_reader
 from nodescope.read.query.derived_cache import DerivedCache
 from nodescope.read.query.engine import Engine, QueryResult
 from nodescope.read.query.file_sweep import Sought
@@ -50,10 +50,10 @@ def catalog(request: pytest.FixtureRequest, whole: Path, tmp_path: Path) -> Cata
     return read_catalog([folder])
 
 
-@pytest.fixture(params=["Arrow", "DuckDB"])
+@pytest.fixture(params=["large", "small"])
 def _reader(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Files are read as large ones, or as small ones."""
-    monkeypatch.setattr(metric_rows, "SMALL_ROWS", 0 if request.param == "Arrow" else 10**9)
+    """Files are read as large ones, a metric at a time, or as small ones, all metrics at once."""
+    monkeypatch.setattr(row_reader, "SMALL_ROWS", 0 if request.param == "large" else 10**9)
 
 
 def ask_exact(monkeypatch: pytest.MonkeyPatch, *question: object) -> QueryResult:
@@ -104,8 +104,8 @@ def test_minutes_that_are_kept_are_the_samples(
 def test_what_is_kept_is_not_read_again(monkeypatch: pytest.MonkeyPatch, whole: Path) -> None:
     catalog, engine = read_catalog([whole]), Engine()
     engine.query(catalog, "cpu", max_points=1)
-    for name in ("read_rows", "read_small"):
-        monkeypatch.setattr(metric_rows, name, lambda *_: pytest.fail("read again"))
+    for name in ("read_large", "read_small"):
+        monkeypatch.setattr(row_reader, name, lambda *_: pytest.fail("read again"))
     assert engine.query(catalog, "cpu", max_points=3).lines
 
 
@@ -125,7 +125,7 @@ def test_a_clock_that_is_set_within_a_file(
         ]
         write_log(folder, many, segment=segment + 1)
     convert_all(Disk(), folder)
-    monkeypatch.setattr(metric_rows, "SMALL_ROWS", 0)
+    monkeypatch.setattr(row_reader, "SMALL_ROWS", 0)
     question = (read_catalog([folder.path]), "cpu", [A.ids[0]], None, None, 2)
     found = Engine().query(*question)
     assert_same(found, ask_exact(monkeypatch, *question))
@@ -165,7 +165,7 @@ def test_a_sweep_is_the_same_by_both_readers(monkeypatch: pytest.MonkeyPatch, wh
     span = TimeRange((catalog.from_ms or 0) + 601_234, (catalog.to_ms or 0) - 1000)
     sought, found = Sought(names, "container", span, 5000), []
     for small in (0, 10**9):
-        monkeypatch.setattr(metric_rows, "SMALL_ROWS", small)
+        monkeypatch.setattr(row_reader, "SMALL_ROWS", small)
         engine = Engine()
         found += [sweep_node(engine, catalog, None, sought) for _ in range(2)]
     for other in found[1:]:

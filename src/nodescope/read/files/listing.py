@@ -51,6 +51,11 @@ class FileEntry:
         """Empty where nothing tells."""
         return self.sidecar.head.node if self.sidecar else self.named
 
+    @property
+    def is_local(self) -> bool:
+        """Written by us, and on this machine."""
+        return self.sidecar is not None and self.remote is None
+
     def story(self) -> SidecarStory | None:
         """Events and outcomes; parsed once."""
         return self.sidecar.story if self.sidecar else None

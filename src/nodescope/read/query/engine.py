@@ -9,7 +9,6 @@ are some.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-import duckdb
 import pyarrow as pa
 
 from nodescope.base.block import Integers
@@ -22,16 +21,15 @@ from nodescope.read.files.rollups import Rollup, find_rollups
 from nodescope.read.live.tail import LiveTail
 from nodescope.read.query.bucket import BucketGrid, Points, make_grid
 from nodescope.read.query.derived_cache import DerivedCache
-from nodescope.read.query.file_sweep import AskedSweep, FileSweep
+from nodescope.read.query.file_sweep import FileSweep
 from nodescope.read.query.kept_answer import LONGEST_SAMPLES, KeptAnswer, name_versions, share_arrays
 from nodescope.read.query.minute_cells import MinuteCells
 from nodescope.read.query.node_query import LEAD_MS, NodeQuery
 from nodescope.read.query.resolve import Rate, ResolvedMetric, resolve_metric
+from nodescope.read.query.row_reader import RowReader
 from nodescope.read.query.series_join import Targets
+from nodescope.read.query.sql import SqlReader
 
-# A scan needs some MiB; what needs more was prepared to.
-MEMORY = "256MiB"
-THREADS = 2
 # An incident of an hour on a node with 100 containers takes some 20 MiB.
 SWEEP_BYTES = 24 * 2**20
 # A day of a container in samples takes 0.7 MiB a metric.
@@ -60,11 +58,12 @@ class QueryResult:
 
 @dataclass(slots=True)
 class Engine:
-    """A DuckDB in memory, shared by all queries; it holds no data. What was computed of files is kept."""
+    """Shared by all queries. What was computed of files is kept."""
 
-    connection: duckdb.DuckDBPyConnection = field(default_factory=duckdb.connect)
+    sql: SqlReader = field(default_factory=SqlReader)
+    reader: RowReader = field(default_factory=RowReader)
     minutes: DerivedCache[MinuteCells] = field(default_factory=DerivedCache)
-    sweeps: DerivedCache[FileSweep | AskedSweep] = field(default_factory=lambda: DerivedCache(SWEEP_BYTES))
+    sweeps: DerivedCache[FileSweep] = field(default_factory=lambda: DerivedCache(SWEEP_BYTES))
 
     answers: DerivedCache[KeptAnswer] = field(default_factory=lambda: DerivedCache(ANSWER_BYTES))
     _times: dict[tuple[int, int, int], Integers] = field(default_factory=dict)
@@ -72,11 +71,6 @@ class Engine:
     def __post_init__(self) -> None:
         # One heap for all: what Arrow gives back numpy uses again.
         pa.set_memory_pool(pa.system_memory_pool())
-        self.connection.execute("SET TimeZone = 'UTC'")
-        self.connection.execute(f"SET memory_limit = '{MEMORY}'")
-        self.connection.execute(f"SET threads = {THREADS}")
-        # The footer of a file is parsed once.
-        self.connection.execute("SET parquet_metadata_cache = true")
 
     def query(
         self,
@@ -141,7 +135,9 @@ class Engine:
             targets = Targets(resolved, node, catalog, tail, containers)
             taken: set[Identity] = set()
             for inputs in resolved.variants:
-                query = NodeQuery(self.connection, resolved, inputs, targets, containers, grid, self.minutes)
+                query = NodeQuery(
+                    self.reader, self.sql, resolved, inputs, targets, containers, grid, self.minutes
+                )
                 query.read_files(entries, [one for one in rollups if one.node == node])
                 if mine:
                     query.read_tail(mine)

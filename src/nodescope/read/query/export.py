@@ -7,7 +7,7 @@ from pathlib import Path
 import duckdb
 
 from nodescope.base.time_range import TimeRange
-from nodescope.read.query.fetch import quote, render_moment
+from nodescope.read.query.sql import quote, render_moment
 
 
 def write_raw(

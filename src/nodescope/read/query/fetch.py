@@ -1,38 +1,27 @@
 """
 Rows of one metric from many files, cut into series.
 
-Row groups are pruned by DuckDB from the WHERE clause: by the statistics of
-metric_name and l_container_id, then by the bloom filter. The columns that
-distinguish series come back as codes, not as text: the sidecars list every
-word that can occur, and 64 characters a row cost more than the numbers.
+The files of an object store come by Arrow, those of others by DuckDB. Columns
+that distinguish series are codes, not text: 64 characters a row cost more than
+the numbers.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
-import duckdb
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from nodescope.base.errors import ArchiveRefused
 from nodescope.keep.label_columns import ID_COLUMNS, IDENTITY, LABELS, OTHER_COLUMNS, Identity, identify
-from nodescope.keep.parquet import cut_rows, first_line, unwrap
-from nodescope.keep.rollup import NUMBERS, RATES
+from nodescope.keep.parquet import cut_rows, unwrap
 from nodescope.read.files.listing import FileEntry
-from nodescope.read.files.other_parquet import read_shape
+from nodescope.read.query.sql import SqlReader, quote, quote_all, render_moment
 
 Columns = dict[str, NDArray[Any]]
 Fetched = dict[Identity, list[Columns]]
 """By series its pieces in the order of the files: time_ms, and the numbers that were asked for."""
-# More words than this are cheaper as text than as a type of their own in the
-# question: a node has thousands of processes in a day.
-WORDS_MOST = 2000
-MINUTE_COLUMNS = (*NUMBERS, "count", *RATES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,26 +33,6 @@ class Wanted:
     scope: str
     from_ms: int
     to_ms: int
-
-
-def quote(text: str) -> str:
-    """A string literal of SQL."""
-    return "'" + text.replace("'", "''") + "'"
-
-
-def quote_all(words: Iterable[str]) -> str:
-    return ", ".join(map(quote, words))
-
-
-def render_moment(time_ms: int) -> str:
-    return datetime.fromtimestamp(time_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S.%f")[:-3]
-
-
-def run_arrow(connection: duckdb.DuckDBPyConnection, question: str) -> pa.Table:
-    try:
-        return connection.cursor().sql(question).to_arrow_table()
-    except duckdb.Error as error:
-        raise ArchiveRefused(first_line(error)) from error
 
 
 # -- which columns distinguish series ----------------------------------------------------------
@@ -83,18 +52,10 @@ def identity_columns(scopes: set[str]) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class SeriesNames:
-    """From the columns that are selected to whole identities, and every word that they may have."""
+    """From the columns that are selected to whole identities."""
 
     columns: Sequence[str]
     identities: Mapping[tuple[str | None, ...], Identity]
-    words: Sequence[Sequence[str]]
-
-    def select(self) -> str:
-        parts = []
-        for column, words in zip(self.columns, self.words):
-            few = 0 < len(words) <= WORDS_MOST
-            parts.append(f"{column}::ENUM({quote_all(words)}) AS {column}" if few else column)
-        return ", ".join(parts)
 
 
 def name_series(entries: Sequence[FileEntry], scopes: set[str]) -> SeriesNames:
@@ -111,51 +72,29 @@ def name_series(entries: Sequence[FileEntry], scopes: set[str]) -> SeriesNames:
         for labels, _ in rows:
             if labels[scope_place] in scopes:
                 found[tuple(labels[place] for place in places)] = identify(labels)
-    words = [sorted({key[place] or "" for key in found} - {""}) for place in range(len(columns))]
-    return SeriesNames(columns, found, words)
+    return SeriesNames(columns, found)
 
 
 # -- questions ------------------------------------------------------------------------
 
 
-def fetch_samples(
-    connection: duckdb.DuckDBPyConnection, entries: Sequence[FileEntry], wanted: Wanted
-) -> Fetched:
-    """From files of ours in one question, from others one by one."""
+def fetch_samples(sql: SqlReader, entries: Sequence[FileEntry], wanted: Wanted) -> Fetched:
+    """From files of an object store, and from those of others, one by one."""
     fetched: Fetched = {}
-    ours = [entry for entry in entries if entry.sidecar is not None]
+    ours = [entry for entry in entries if entry.remote is not None]
     scopes = list_scopes(ours, wanted.metric)
     picked = scopes & {wanted.scope} if wanted.scope else scopes
     if ours and picked:
         names = name_series(ours, picked)
         scope = wanted.scope if picked != scopes else ""
-        select = select_remote if ours[0].remote else select_local
-        cut_series(fetched, select(connection, ours, wanted, names, scope), names, ("value",))
+        cut_series(fetched, select_remote(ours, wanted, names, scope), names, ("value",))
     for entry in entries:
         if entry.sidecar is None:
-            fetch_foreign(connection, entry, wanted, fetched)
+            fetch_foreign(sql, entry, wanted, fetched)
     return fetched
 
 
-def select_local(
-    connection: duckdb.DuckDBPyConnection,
-    entries: Sequence[FileEntry],
-    wanted: Wanted,
-    names: SeriesNames,
-    scope: str,
-) -> pa.Table:
-    where = where_rows(wanted, "l_container_id", scope) + where_time(entries, wanted, "TIMESTAMPTZ", "+00")
-    files = quote_all(str(entry.path) for entry in entries)
-    question = (
-        f"SELECT epoch_ms(time) AS time_ms, value, {names.select()} "  # noqa: S608 - names of ours, values quoted
-        f"FROM read_parquet([{files}]) WHERE {' AND '.join(where)}"
-    )
-    return run_arrow(connection, question)
-
-
-def select_remote(
-    _: duckdb.DuckDBPyConnection, entries: Sequence[FileEntry], wanted: Wanted, names: SeriesNames, scope: str
-) -> pa.Table:
+def select_remote(entries: Sequence[FileEntry], wanted: Wanted, names: SeriesNames, scope: str) -> pa.Table:
     """From an object store, file by file; the same rows in the same order."""
     columns = list(names.columns)
     if scope and "l_scope" not in columns:
@@ -164,69 +103,57 @@ def select_remote(
     tables = [entry.remote.select(*asked) for entry in entries if entry.remote]
     filled = [table for table in tables if table.num_rows]
     table = pa.concat_tables(filled).unify_dictionaries() if filled else tables[0]
-    return table.filter(pc.equal(table.column("l_scope"), scope)) if scope and filled else table
+    if not scope or not filled:
+        return table
+    # Its functions take 9 MiB, and only stores need them.
+    import pyarrow.compute as pc  # noqa: PLC0415
+
+    return table.filter(pc.equal(table.column("l_scope"), scope))
 
 
-def fetch_foreign(
-    connection: duckdb.DuckDBPyConnection, entry: FileEntry, wanted: Wanted, fetched: Fetched
-) -> None:
+def fetch_foreign(sql: SqlReader, entry: FileEntry, wanted: Wanted, fetched: Fetched) -> None:
+    # DuckDB is loaded only when such a file is met.
+    from nodescope.read.files.other_parquet import read_shape  # noqa: PLC0415
+
     shape = read_shape(entry.path)
-    where = where_rows(wanted, shape.label("l_container_id"), "")
-    where += where_time([entry], wanted, "TIMESTAMP", "")
+    where = where_rows(wanted, shape.label("l_container_id")) + where_time(entry, wanted)
     columns = ", ".join(f"{shape.label(name)} AS {name}" for name in IDENTITY)
     question = (
         f"SELECT epoch_ms(time) AS time_ms, {shape.value()} AS value, {columns} "  # noqa: S608
         f"FROM read_parquet({quote(str(entry.path))}) WHERE {' AND '.join(where)} "
         f"ORDER BY {', '.join(map(str, range(3, 3 + len(IDENTITY))))}, time_ms"
     )
-    cut_series(fetched, run_arrow(connection, question), SeriesNames(IDENTITY, {}, ()), ("value",))
+    cut_series(fetched, sql.run(question), SeriesNames(IDENTITY, {}), ("value",))
 
 
-def fetch_minutes(
-    connection: duckdb.DuckDBPyConnection, paths: Sequence[Path], scopes: set[str], wanted: Wanted
-) -> Fetched:
-    """From rollups. Their rows name their series; the scopes say which columns to select."""
-    fetched: Fetched = {}
-    where = where_rows(wanted, "l_container_id", wanted.scope)
-    where.append(f"time >= TIMESTAMPTZ '{render_moment(wanted.from_ms)}+00'")
-    where.append(f"time <= TIMESTAMPTZ '{render_moment(wanted.to_ms)}+00'")
-    columns = [*identity_columns(scopes), "l_scope"] if scopes else IDENTITY
-    columns = [name for name in IDENTITY if name in columns]
-    numbers = ", ".join(f'"{name}"' for name in MINUTE_COLUMNS)
-    question = (
-        f'SELECT epoch_ms("time") AS time_ms, {numbers}, {", ".join(columns)} '  # noqa: S608
-        f"FROM read_parquet([{quote_all(map(str, paths))}]) WHERE {' AND '.join(where)}"
-    )
-    table = run_arrow(connection, question)
-    cut_series(fetched, table, SeriesNames(columns, {}, ()), MINUTE_COLUMNS)
-    return fetched
-
-
-def where_rows(wanted: Wanted, container: str, scope: str) -> list[str]:
+def where_rows(wanted: Wanted, container: str) -> list[str]:
     where = [f"metric_name = {quote(wanted.metric)}"]
     if wanted.containers is not None:
         where.append(f"{container} IN ({quote_all(wanted.containers)})")
-    if scope:
-        where.append(f"l_scope = {quote(scope)}")
     return where
 
 
-def where_time(entries: Sequence[FileEntry], wanted: Wanted, kind: str, zone: str) -> list[str]:
-    """Nothing where the files lie within the range as a whole."""
+def where_time(entry: FileEntry, wanted: Wanted) -> list[str]:
+    """Nothing where the file lies within the range as a whole."""
     clauses = []
-    if min(entry.from_ms for entry in entries) < wanted.from_ms:
-        clauses.append(f"time >= {kind} '{render_moment(wanted.from_ms)}{zone}'")
-    if max(entry.to_ms for entry in entries) > wanted.to_ms:
-        clauses.append(f"time <= {kind} '{render_moment(wanted.to_ms)}{zone}'")
+    if entry.from_ms < wanted.from_ms:
+        clauses.append(f"time >= TIMESTAMP '{render_moment(wanted.from_ms)}'")
+    if entry.to_ms > wanted.to_ms:
+        clauses.append(f"time <= TIMESTAMP '{render_moment(wanted.to_ms)}'")
     return clauses
 
 
 # -- tables to series -------------------------------------------------------------------
 
 
-def cut_series(fetched: Fetched, table: pa.Table, names: SeriesNames, numbers: Sequence[str]) -> None:
+def cut_series(
+    fetched: Fetched, table: pa.Table, names: SeriesNames, numbers: Sequence[str], moment: str = "time_ms"
+) -> None:
     """A table in the order of the files, cut where the series changes; each stays in order of time."""
-    columns = {"time_ms": unwrap(table.column("time_ms").combine_chunks(), 0)}
+    if not table.num_rows:
+        # Arrow would load pandas, where it is installed, to make an empty array.
+        return
+    columns = {"time_ms": unwrap(table.column(moment).combine_chunks(), 0)}
     # Null means unlimited.
     columns |= {name: unwrap(table.column(name).combine_chunks(), np.inf) for name in numbers}
     words = [table.column(name).combine_chunks() for name in names.columns]

@@ -1,8 +1,8 @@
-"""One metric of everything in one file, one sample a step: what a sweep keeps of a large file."""
+"""One metric of everything in one file, one sample a step: what a sweep keeps of a file."""
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,8 +11,14 @@ from nodescope.base.block import Floats, Integers
 from nodescope.base.time_range import TimeRange
 from nodescope.keep.label_columns import ID_COLUMNS, IDENTITY
 from nodescope.read.files.listing import FileEntry
+from nodescope.read.files.rollups import Rollup
 from nodescope.read.query.fetch import Wanted
-from nodescope.read.query.metric_rows import ROWS_AT_ONCE, count_rows, is_small, read_rows
+from nodescope.read.query.metric_rows import ROWS_AT_ONCE, MetricRows, count_rows, join_rows
+from nodescope.read.query.minutes import fetch_minutes
+from nodescope.read.query.row_reader import RowReader
+
+# A rollup has the last sample of each minute.
+LAST_MS = 59_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,43 +56,55 @@ class FileSweep:
         return self.series.nbytes + self.time_ms.nbytes + self.value.nbytes + 100 * len(self.words)
 
 
-@dataclass(frozen=True, slots=True)
-class AskedSweep:
-    """What DuckDB answered about some files and metrics."""
-
-    samples: list[tuple[str, Thinned]]
-
-    @property
-    def size_bytes(self) -> int:
-        return sum(column.nbytes for _, one in self.samples for column in one) + 1000
-
-
 def column_of(scope: str) -> str:
     return ID_COLUMNS[scope][0] if scope in ID_COLUMNS else "l_scope"
 
 
-def can_keep(entry: FileEntry, metric: str) -> bool:
-    """Whether it is large, and not of a whole day."""
-    return not is_small(entry) and count_rows(entry, metric) <= ROWS_AT_ONCE
+def is_long(entry: FileEntry, metric: str) -> bool:
+    """A file of a whole day: only the span of it is read and kept."""
+    return count_rows(entry, metric) > ROWS_AT_ONCE
 
 
-def name_sweep(entry: FileEntry, sought: Sought, metric: str) -> tuple[Any, ...]:
+def name_sweep(file: FileEntry | Rollup, sought: Sought, metric: str) -> Hashable:
     """All times of a file have the same steps in every span that begins at the same part of a step."""
-    phase_ms = sought.span.from_ms % sought.step_ms
-    return entry.path, entry.mtime_ns, metric, sought.scope, sought.step_ms, phase_ms
+    steps: tuple[int, ...] = (sought.step_ms, sought.span.from_ms % sought.step_ms)
+    if isinstance(file, FileEntry) and is_long(file, metric):
+        steps = (sought.step_ms, sought.span.from_ms, sought.span.to_ms)
+    return file.path, file.mtime_ns, metric, sought.scope, steps
 
 
-def sweep_file(entry: FileEntry, sought: Sought, metric: str) -> FileSweep:
-    """All its times; ArchiveRefused where it cannot be read."""
-    span = sought.span
-    wanted = Wanted(metric, None, sought.scope, span.from_ms, span.to_ms)
+def sweep_file(reader: RowReader, entry: FileEntry, sought: Sought, metric: str) -> FileSweep:
+    """All its times, or of a long one those of the span; ArchiveRefused where it cannot be read."""
+    wanted = Wanted(metric, None, sought.scope, sought.span.from_ms, sought.span.to_ms)
+    if is_long(entry, metric):
+        return thin_rows(reader.read_parts(entry, wanted), sought)
+    return thin_rows([reader.read(entry, wanted)], sought)
+
+
+def sweep_rollup(rollup: Rollup, sought: Sought, metric: str) -> FileSweep:
+    """The last sample of each minute, at its end."""
+    wanted = Wanted(metric, None, sought.scope, 0, 2**62)
+    found = fetch_minutes([rollup], {sought.scope}, wanted, ("last",))
+    series = [
+        (identity, piece["time_ms"] + LAST_MS, piece["last"])
+        for identity, pieces in sorted(found.items())
+        for piece in pieces
+    ]
+    return thin_rows([join_rows(series)], sought)
+
+
+def thin_rows(parts: Iterable[MetricRows], sought: Sought) -> FileSweep:
+    """The last row of each series and step; a series is known by the column that names it in its scope."""
     place = IDENTITY.index(column_of(sought.scope))
-    rows = read_rows(entry, wanted)
     words: dict[str, int] = {}
-    # A series by the column that names it in its scope.
-    codes = [words.setdefault(one[place], len(words)) for one in rows.identities]
-    series = np.repeat(np.array(codes, np.int32), np.diff(rows.starts))
-    step = sought.step_of(rows.time_ms)
-    is_last = np.ones(len(step), bool)
-    is_last[:-1] = (step[1:] != step[:-1]) | (series[1:] != series[:-1])
-    return FileSweep(list(words), series[is_last], rows.time_ms[is_last], rows.value[is_last])
+    columns = []
+    for rows in parts:
+        codes = [words.setdefault(one[place], len(words)) for one in rows.identities]
+        series = np.repeat(np.array(codes, np.int32), np.diff(rows.starts))
+        step = sought.step_of(rows.time_ms)
+        is_last = np.ones(len(step), bool)
+        is_last[:-1] = (step[1:] != step[:-1]) | (series[1:] != series[:-1])
+        columns.append((series[is_last], rows.time_ms[is_last], rows.value[is_last]))
+    if not columns:
+        return FileSweep([], np.empty(0, np.int32), np.empty(0, np.int64), np.empty(0))
+    return FileSweep(list(words), *map(np.concatenate, zip(*columns)))

@@ -1,46 +1,35 @@
 """
 All rows of one metric in one file as one table of numbers, with the places where its series begin.
 
-Large files are read by Arrow, row group by row group as the statistics say:
-nothing is planned, and no word is compared. A small file has all metrics in
-one row group: DuckDB reads many of those in one question, and skips in them
-what is of other metrics.
+Arrow reads the row groups that the statistics of the footer name: nothing is
+planned, and no word is compared. A small file has all metrics in one row group
+or two; it is read once for all of them.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, replace
-from itertools import pairwise
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby, pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 from nodescope.base.block import Floats, Integers
-from nodescope.base.errors import ArchiveRefused, NodescopeError
+from nodescope.base.errors import ArchiveRefused
 from nodescope.keep.label_columns import IDENTITY, Identity
 from nodescope.keep.parquet import cut_rows, first_line, unwrap
 from nodescope.read.files.listing import FileEntry
 from nodescope.read.files.row_groups import METRIC, RowGroup, read_row_groups
-from nodescope.read.query.fetch import (
-    SeriesNames,
-    Wanted,
-    fetch_samples,
-    identity_of,
-    list_scopes,
-    name_series,
-)
+from nodescope.read.query.fetch import SeriesNames, Wanted, identity_of
 
 SCOPE, CONTAINER = IDENTITY.index("l_scope"), IDENTITY.index("l_container_id")
 # A file with more rows has row groups of one or two metrics each.
-SMALL_ROWS = 1_000_000
+SMALL_ROWS = 400_000
 # Of one metric in a file: more are not read at once.
 ROWS_AT_ONCE = 2_000_000
-# Read together: of 100 containers and files of 90 s, 600,000 rows of a metric.
-SMALL_AT_ONCE = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,14 +65,7 @@ class MetricRows:
         return MetricRows(identities, starts, self.time_ms[inside], self.value[inside])
 
 
-# Threads are started when a question needs them, and end with the process.
-READERS = ThreadPoolExecutor(2, "read-ahead")
 NO_ROWS = MetricRows([], np.zeros(1, np.int64), np.empty(0, np.int64), np.empty(0))
-
-
-def is_small(entry: FileEntry) -> bool:
-    """Also what was not written by us, or lies elsewhere: only DuckDB reads it."""
-    return entry.rows < SMALL_ROWS or entry.sidecar is None
 
 
 def count_rows(entry: FileEntry, metric: str) -> int:
@@ -95,49 +77,22 @@ def groups_of(entry: FileEntry) -> tuple[RowGroup, ...]:
     return read_row_groups(entry.path, entry.size_bytes, entry.mtime_ns)
 
 
-# -- a large file ---------------------------------------------------------------------
-
-
-def read_rows(
-    entry: FileEntry, wanted: Wanted, groups: Sequence[int] | None = None, names: SeriesNames | None = None
-) -> MetricRows:
-    """All times of the file, or of these row groups; ArchiveRefused where it cannot be read."""
-    scopes = list_scopes([entry], wanted.metric)
-    picked = scopes & {wanted.scope} if wanted.scope else scopes
-    groups = list_groups(entry, wanted) if groups is None else groups
-    if not picked or not groups:
-        return NO_ROWS
-    names = names or name_series([entry], scopes)
-    known = groups_of(entry)
-    is_mixed = any(known[number].metrics != (wanted.metric, wanted.metric) for number in groups)
-    table = read_groups(entry, groups, [*names.columns, *([METRIC] if is_mixed else [])])
-    if is_mixed:
-        first, count = find_stretch(table.column(METRIC), wanted.metric)
-        table = table.slice(first, count)
-    cut = cut_table(table, names)
-    has_all = picked == scopes and wanted.containers is None
-    return cut if has_all else choose_series(cut, picked, wanted.containers)
-
-
-def read_parts(entry: FileEntry, wanted: Wanted) -> Iterator[MetricRows]:
-    """The rows of the range, a row group at a time: a file of a day has more than fit into memory."""
-    names = name_series([entry], list_scopes([entry], wanted.metric))
-    for number in list_groups(entry, wanted):
-        yield read_rows(entry, wanted, [number], names).within(wanted.from_ms, wanted.to_ms)
-
-
 def list_groups(entry: FileEntry, wanted: Wanted) -> list[int]:
     """The numbers of the row groups that may have such rows."""
     known = enumerate(groups_of(entry))
     return [number for number, one in known if one.may_have(wanted.metric, wanted.containers)]
 
 
-def read_groups(entry: FileEntry, groups: Sequence[int], words: Sequence[str]) -> pa.Table:
+# -- from tables ------------------------------------------------------------------------
+
+
+def read_groups(path: Path, groups: Sequence[int], numbers: Sequence[str], words: Sequence[str]) -> pa.Table:
+    """Some columns of numbers and of words, the time first; words come as codes. ArchiveRefused where it cannot be read."""
     try:
-        file = pq.ParquetFile(entry.path, read_dictionary=list(words))
-        table = file.read_row_groups(groups, columns=["time", "value", *words], use_threads=False)
+        file = pq.ParquetFile(path, read_dictionary=list(words))
+        table = file.read_row_groups(groups, columns=["time", *numbers, *words], use_threads=False)
     except (OSError, pa.ArrowException) as error:
-        raise ArchiveRefused(f"{entry.path.name}: {first_line(error)}") from error
+        raise ArchiveRefused(f"{path.name}: {first_line(error)}") from error
     return table.unify_dictionaries()
 
 
@@ -156,15 +111,17 @@ def find_stretch(names: pa.ChunkedArray, metric: str) -> tuple[int, int]:
 
 
 def cut_table(table: pa.Table, names: SeriesNames) -> MetricRows:
+    if not table.num_rows:
+        return NO_ROWS
     words = [table.column(name).combine_chunks() for name in names.columns]
     starts, identities = [], []
     for rows, labels in cut_rows(table.num_rows, words):
         starts.append(rows.start)
         identities.append(names.identities.get(labels) or identity_of(names.columns, labels))
-    moments = table.column("time").combine_chunks().cast(pa.int64())
+    time_ms = unwrap(table.column("time").combine_chunks(), 0)
     # Null means unlimited.
     value = unwrap(table.column("value").combine_chunks(), np.inf)
-    return MetricRows(identities, np.array([*starts, table.num_rows], np.int64), unwrap(moments, 0), value)
+    return MetricRows(identities, np.array([*starts, table.num_rows], np.int64), time_ms, value)
 
 
 def choose_series(
@@ -187,84 +144,70 @@ def join_rows(series: Sequence[tuple[Identity, Integers, Floats]]) -> MetricRows
     return MetricRows(list(identities), starts, np.concatenate(times), np.concatenate(values))
 
 
-# -- small files ----------------------------------------------------------------------
+# -- a large file -----------------------------------------------------------------------
 
 
-def read_small(
-    connection: duckdb.DuckDBPyConnection, entries: Sequence[FileEntry], wanted: Wanted
-) -> list[MetricRows]:
-    """Of each file, in one question; the files are in order of time and do not overlap."""
-    fetched = fetch_samples(connection, entries, wanted)
-    ends = np.array([entry.to_ms for entry in entries])
-    found: list[list[tuple[Identity, Integers, Floats]]] = [[] for _ in entries]
-    for identity, pieces in sorted(fetched.items()):
-        time_ms, value = (join_column(pieces, name) for name in ("time_ms", "value"))
-        # DuckDB gives the rows of a file in order, and files as they are done.
-        order = np.argsort(time_ms, kind="stable")
-        time_ms, value = time_ms[order], value[order]
-        edges = [0, *np.searchsorted(time_ms, ends, side="right").tolist()]
-        for place, (start, end) in enumerate(pairwise(edges)):
-            if end > start:
-                found[place].append((identity, time_ms[start:end], value[start:end]))
-    return [join_rows(series) for series in found]
+def read_large(entry: FileEntry, wanted: Wanted, groups: Sequence[int], names: SeriesNames) -> MetricRows:
+    """Of these row groups; all times, and all series of the metric."""
+    known = groups_of(entry)
+    is_mixed = any(known[number].metrics != (wanted.metric, wanted.metric) for number in groups)
+    words = [*names.columns, *([METRIC] if is_mixed else [])]
+    table = read_groups(entry.path, groups, ["value"], words)
+    if is_mixed:
+        table = table.slice(*find_stretch(table.column(METRIC), wanted.metric))
+    return cut_table(table, names)
 
 
-def join_column(pieces: Sequence[Mapping[str, Any]], name: str) -> Any:
-    return pieces[0][name] if len(pieces) == 1 else np.concatenate([piece[name] for piece in pieces])
+# -- a small file -----------------------------------------------------------------------
 
 
-class RowSource:
-    """
-    The rows of some metrics, file by file.
+class Stretch(NamedTuple):
+    """Where a metric's series begin, its last row at the end, and the words that name each series."""
 
-    Of small files many are read ahead together; the next large one is read on
-    another thread while the one before it is derived.
-    """
+    starts: Integers
+    labels: Sequence[tuple[str | None, ...]]
 
-    def __init__(
-        self,
-        connection: duckdb.DuckDBPyConnection,
-        wanted: Sequence[Wanted],
-        entries: Sequence[FileEntry],
-    ) -> None:
-        self._connection = connection
-        self._wanted = wanted
-        self._small = [entry for entry in entries if is_small(entry)]
-        self._ahead: dict[Path, list[MetricRows]] = {}
-        self._large = [entry for entry in reversed(entries) if not is_small(entry)]
-        self._coming: dict[Path, Future[list[MetricRows]]] = {}
 
-    def take(self, entry: FileEntry) -> list[MetricRows]:
-        """One for each metric, of all times of the file."""
-        if not is_small(entry):
-            return self._take_large(entry)
-        if entry.path not in self._ahead:
-            self._read_ahead(entry)
-        return self._ahead.pop(entry.path, None) or self._read([entry])[0]
+@dataclass(frozen=True, slots=True)
+class SmallFile:
+    """All metrics of a file, with the words of some columns."""
 
-    def _take_large(self, entry: FileEntry) -> list[MetricRows]:
-        coming = self._coming.pop(entry.path, None)
-        rows = coming.result() if coming else self._read_large(entry)
-        while self._large and self._large[-1].from_ms <= entry.from_ms:
-            self._large.pop()
-        if self._large:
-            following = self._large.pop()
-            self._coming[following.path] = READERS.submit(self._read_large, following)
-        return rows
+    first_ms: int
+    later_ms: NDArray[Any]
+    """Of each row, after the first moment."""
+    value: Floats
+    stretches: Mapping[str, Stretch]
 
-    def _read_large(self, entry: FileEntry) -> list[MetricRows]:
-        return [read_rows(entry, one) for one in self._wanted]
+    @property
+    def size_bytes(self) -> int:
+        series = sum(len(one.labels) for one in self.stretches.values())
+        return self.later_ms.nbytes + self.value.nbytes + 100 * series
 
-    def _read_ahead(self, first: FileEntry) -> None:
-        """From this file on; where one of them is broken, each is read alone."""
-        places = [place for place, one in enumerate(self._small) if one.path == first.path]
-        batch = self._small[places[0] : places[0] + SMALL_AT_ONCE] if places else []
-        try:
-            self._ahead = {one.path: rows for one, rows in zip(batch, self._read(batch))} if batch else {}
-        except (duckdb.Error, pa.ArrowException, NodescopeError):
-            self._small = []
+    def take(self, metric: str, names: SeriesNames) -> MetricRows:
+        stretch = self.stretches.get(metric)
+        if stretch is None:
+            return NO_ROWS
+        identities = [
+            names.identities.get(labels) or identity_of(names.columns, labels) for labels in stretch.labels
+        ]
+        first, end = int(stretch.starts[0]), int(stretch.starts[-1])
+        time_ms = self.first_ms + self.later_ms[first:end].astype(np.int64)
+        return MetricRows(identities, stretch.starts - first, time_ms, self.value[first:end])
 
-    def _read(self, entries: Sequence[FileEntry]) -> list[list[MetricRows]]:
-        """For each file one for each metric."""
-        whole = (replace(one, from_ms=entries[0].from_ms, to_ms=entries[-1].to_ms) for one in self._wanted)
-        return list(map(list, zip(*(read_small(self._connection, entries, one) for one in whole))))
+
+def read_small(entry: FileEntry, columns: Sequence[str]) -> SmallFile:
+    groups = range(len(groups_of(entry)))
+    table = read_groups(entry.path, groups, ["value"], [METRIC, *columns])
+    words = [table.column(name).combine_chunks() for name in (METRIC, *columns)]
+    cuts = cut_rows(table.num_rows, words)
+    stretches = {}
+    for metric, some in groupby(cuts, lambda cut: cut[1][0] or ""):
+        rows, labels = zip(*some)
+        starts = np.array([*(one.start for one in rows), rows[-1].stop], np.int64)
+        stretches[metric] = Stretch(starts, [one[1:] for one in labels])
+    time_ms = unwrap(table.column("time").combine_chunks(), 0)
+    first_ms, last_ms = int(time_ms.min()), int(time_ms.max())
+    # A clock that was set by months leaves a file that is longer than 24 days.
+    later_ms = (time_ms - first_ms).astype(np.int32 if last_ms - first_ms < 2**31 else np.int64)
+    value = unwrap(table.column("value").combine_chunks(), np.inf)
+    return SmallFile(first_ms, later_ms, value, stretches)

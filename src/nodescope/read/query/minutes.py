@@ -15,14 +15,70 @@ import numpy as np
 from nodescope.base.block import Floats
 from nodescope.base.metric import Metric
 from nodescope.base.metric_names import Form
+from nodescope.keep.label_columns import IDENTITY
+from nodescope.read.files.rollups import Rollup
+from nodescope.read.files.row_groups import METRIC, read_row_groups
 from nodescope.read.query.bucket import Points
 from nodescope.read.query.derive import COMBINE, derive_part, derive_share, values_at
-from nodescope.read.query.fetch import Columns
+from nodescope.read.query.fetch import (
+    Columns,
+    Fetched,
+    SeriesNames,
+    Wanted,
+    cut_series,
+    identity_columns,
+)
+from nodescope.read.query.metric_rows import CONTAINER, SCOPE, find_stretch, read_groups
 
 VALUE = ("min", "mean", "max")
 RATE = ("rate_min", "rate_mean", "rate_max")
 # Usage of the cores granted is a rate; so is everything made of counters.
 RATE_FORMS = ("rate", "rates", "rate_share", "part")
+
+
+def list_numbers(form: Form, place: int) -> tuple[str, ...]:
+    """The columns of a rollup that a form needs of its input at this place; the others are not read."""
+    if place == 0 or form == "rates":
+        return ("count", *(RATE if form in RATE_FORMS else VALUE))
+    if form == "part":
+        return ("rate_mean",)
+    return ("mean",) if form == "left" else ("last",)
+
+
+def fetch_minutes(
+    rollups: Sequence[Rollup], scopes: set[str], wanted: Wanted, numbers: Sequence[str]
+) -> Fetched:
+    """Their rows name their series; the scopes say which columns to read. ArchiveRefused where one cannot be read."""
+    columns = {*identity_columns(scopes), "l_scope"} if scopes else IDENTITY
+    names = SeriesNames([name for name in IDENTITY if name in columns], {})
+    found: Fetched = {}
+    for rollup in rollups:
+        fetch_rollup(found, rollup, names, wanted, numbers)
+    return {
+        identity: pieces
+        for identity, pieces in found.items()
+        if wanted.scope in ("", identity[SCOPE] or "container")
+        and (wanted.containers is None or identity[CONTAINER] in wanted.containers)
+    }
+
+
+def fetch_rollup(
+    found: Fetched, rollup: Rollup, names: SeriesNames, wanted: Wanted, numbers: Sequence[str]
+) -> None:
+    known = enumerate(read_row_groups(rollup.path, 0, rollup.mtime_ns))
+    groups = [number for number, one in known if one.may_have(wanted.metric, wanted.containers)]
+    if not groups:
+        return
+    table = read_groups(rollup.path, groups, numbers, [METRIC, *names.columns])
+    table = table.slice(*find_stretch(table.column(METRIC), wanted.metric))
+    pieces: Fetched = {}
+    cut_series(pieces, table, names, numbers, "time")
+    for identity, (piece, *_) in pieces.items():
+        time_ms = piece["time_ms"]
+        inside = (time_ms >= wanted.from_ms) & (time_ms <= wanted.to_ms)
+        kept = piece if inside.all() else {name: one[inside] for name, one in piece.items()}
+        if inside.any():
+            found.setdefault(identity, []).append(kept)
 
 
 def join_pieces(pieces: Sequence[Columns]) -> Columns:

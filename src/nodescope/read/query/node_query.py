@@ -2,8 +2,7 @@
 One query of one node, with one set of inputs: read, derived, put into buckets.
 
 Pruned in this order: files by partition and sidecar (time, metric, container),
-row groups by the statistics of metric_name and l_container_id, then by the
-bloom filter; the last two by DuckDB, from the WHERE clause. What is left is
+row groups by the statistics of metric_name and l_container_id. What is left is
 read a few million rows at a time, derived, and put into buckets: memory
 follows the answer, not the archive.
 """
@@ -14,9 +13,7 @@ from functools import lru_cache
 from itertools import groupby, pairwise
 from pathlib import Path
 
-import duckdb
 import numpy as np
-import pyarrow as pa
 
 from nodescope.base.block import Floats, Integers
 from nodescope.base.errors import NodescopeError
@@ -33,17 +30,19 @@ from nodescope.read.live.tail import LiveTail
 from nodescope.read.query.bucket import BucketGrid, Buckets, Points, Samples, make_buckets
 from nodescope.read.query.derive import Carried, Chunk, SampleDeriver, join_chunks, pick
 from nodescope.read.query.derived_cache import DerivedCache
-from nodescope.read.query.fetch import Fetched, Wanted, fetch_minutes, fetch_samples, list_scopes
-from nodescope.read.query.metric_rows import ROWS_AT_ONCE, RowSource, count_rows, is_small, read_parts
+from nodescope.read.query.fetch import Fetched, Wanted, fetch_samples, list_scopes
+from nodescope.read.query.metric_rows import ROWS_AT_ONCE, count_rows
 from nodescope.read.query.minute_cells import (
     BucketTable,
     MinuteCells,
     derive_cells,
     gather_minutes,
 )
-from nodescope.read.query.minutes import derive_minutes, join_pieces
+from nodescope.read.query.minutes import derive_minutes, fetch_minutes, join_pieces, list_numbers
 from nodescope.read.query.resolve import Inputs, ResolvedMetric
+from nodescope.read.query.row_reader import RowReader, RowSource, read_ahead
 from nodescope.read.query.series_join import Targets
+from nodescope.read.query.sql import SqlReader
 
 log = Log("read")
 # Rows decoded at once: some 100 MB with their labels.
@@ -57,14 +56,14 @@ Sampled = dict[Identity, list[Chunk]]
 CGROUPS = {"container", "service"}
 # So few containers are read alone; of more, everything is kept for the next question.
 FEW = 16
-ALONE = 2
 
 
 @dataclass(slots=True)
 class NodeQuery:
     """One query of one node, with one set of inputs, while it is being answered."""
 
-    connection: duckdb.DuckDBPyConnection
+    reader: RowReader
+    sql: SqlReader
     resolved: ResolvedMetric
     inputs: Inputs
     targets: Targets
@@ -94,7 +93,7 @@ class NodeQuery:
         entries, rollups = choose(entries, rollups)
         if rollups:
             self._read_rollups(rollups, scopes)
-        entries = [entry for entry in entries if self._is_whole(entry)]
+        entries = self._leave_damaged(entries)
         for group in split_overlaps(entries):
             for is_kept, some in groupby(group, self._can_keep):
                 mine = list(some)
@@ -104,19 +103,19 @@ class NodeQuery:
                 for batch in self._container_batches(mine):
                     self._read_group(mine, batch)
 
-    def _is_whole(self, entry: FileEntry) -> bool:
-        """DuckDB does not check pages: a file whose bytes changed is named, and not read."""
-        damage = entry.find_damage()
-        if damage:
+    def _leave_damaged(self, entries: Sequence[FileEntry]) -> list[FileEntry]:
+        """A file whose bytes changed is named, and not read."""
+        found = list(zip(entries, read_ahead(FileEntry.find_damage, entries), strict=True))
+        for damage in (damage for _, damage in found if damage):
             self.refused.append(damage)
             say_damage(damage)
-        return not damage
+        return [entry for entry, damage in found if not damage]
 
     # -- in minutes, which are kept ---------------------------------------------
 
     def _can_keep(self, entry: FileEntry) -> bool:
         """In whole minutes, of series that are not joined to others; a file of many days is read in parts instead."""
-        if self.grid.width_ms < MINUTE_MS or self.resolved.of or entry.sidecar is None or entry.remote:
+        if self.grid.width_ms < MINUTE_MS or self.resolved.of or not entry.is_local:
             return False
         scopes = {scope for metric in self.inputs for scope in list_scopes([entry], metric.name)}
         if self.containers is not None and not scopes <= CGROUPS:
@@ -128,7 +127,7 @@ class NodeQuery:
         few = self._list_few()
         wanted = [self._wanted(metric, few, self.grid.from_ms - LEAD_MS) for metric in self.inputs]
         unknown = [entry for entry in entries if self._know_minutes(entry, few) is None]
-        source = RowSource(self.connection, wanted, unknown)
+        source = RowSource(self.reader, wanted, unknown)
         table = BucketTable(self.grid, self.containers)
         for entry in entries:
             cells = self._know_minutes(entry, few)
@@ -174,7 +173,7 @@ class NodeQuery:
         ticks = entry.ticks()
         try:
             rows = source.take(entry)
-        except (duckdb.Error, pa.ArrowException, NodescopeError) as error:
+        except NodescopeError as error:
             self.refused.append(
                 f"{entry.path.name}: {first_line(error).removeprefix(f'{entry.path.name}: ')}"
             )
@@ -232,18 +231,20 @@ class NodeQuery:
         span: tuple[int, int],
     ) -> dict[Identity, Points] | None:
         """By series; None where one of the rollups is broken."""
-        paths = [rollup.path for rollup in rollups]
-        scope = self.resolved.of or self.resolved.scope
+        scope, form, factor = (
+            self.resolved.of or self.resolved.scope,
+            self.resolved.form,
+            self.resolved.factor,
+        )
         inputs = self._fetch(
-            lambda metric: fetch_minutes(
-                self.connection, paths, scopes, Wanted(metric.name, containers, scope, *span)
+            lambda place, metric: fetch_minutes(
+                rollups, scopes, Wanted(metric.name, containers, scope, *span), list_numbers(form, place)
             ),
-            paths,
+            [rollup.path for rollup in rollups],
         )
         if inputs is None:
             return None
         joined = [{key: join_pieces(pieces) for key, pieces in fetched.items()} for fetched in inputs]
-        form, factor = self.resolved.form, self.resolved.factor
         return {
             identity: derive_minutes(
                 form, self.inputs, factor, first, [one.get(identity) for one in joined[1:]]
@@ -266,13 +267,14 @@ class NodeQuery:
         for target, many in parts.items():
             self._add_minutes(target, self.targets.join_minutes(many))
 
-    def _fetch(self, fetch: Callable[[Metric], Fetched], paths: Sequence[Path]) -> list[Fetched] | None:
-        """Every input; None where a file is broken, which is named when it is the only one."""
+    def _fetch(self, fetch: Callable[[int, Metric], Fetched], paths: Sequence[Path]) -> list[Fetched] | None:
+        """Every input, by its place; None where a file is broken, which is named when it is the only one."""
         try:
-            return [fetch(metric) for metric in self.inputs]
-        except (duckdb.Error, pa.ArrowException, NodescopeError) as error:
+            return [fetch(place, metric) for place, metric in enumerate(self.inputs)]
+        except NodescopeError as error:
             if len(paths) == 1:
-                self.refused.append(f"{paths[0].name}: {first_line(error)}")
+                name = paths[0].name
+                self.refused.append(f"{name}: {first_line(error).removeprefix(f'{name}: ')}")
             return None
 
     def _add_minutes(self, target: Identity, minutes: Points) -> None:
@@ -333,7 +335,7 @@ class NodeQuery:
         """All inputs of one stretch of time, then derived together."""
         from_ms = self.grid.from_ms - LEAD_MS
         fetched = self._fetch(
-            lambda metric: self._fetch_samples(entries, self._wanted(metric, containers, from_ms)),
+            lambda _, metric: self._fetch_samples(entries, self._wanted(metric, containers, from_ms)),
             [entry.path for entry in entries],
         )
         if fetched is None:
@@ -344,24 +346,14 @@ class NodeQuery:
         self._derive([to_chunks(one, clocks) for one in fetched])
 
     def _fetch_samples(self, entries: Sequence[FileEntry], wanted: Wanted) -> Fetched:
-        """One or two containers lie in one or two row groups of a day's file; many files are asked in one question."""
-        is_short = len(entries) <= ALONE
-        alone = [entry for entry in entries if self._lies_alone(entry, wanted, is_short=is_short)]
-        others = [entry for entry in entries if entry not in alone]
-        fetched = fetch_samples(self.connection, others, wanted) if others else {}
-        for rows in (rows for entry in alone for rows in read_parts(entry, wanted)):
+        ours = [entry for entry in entries if entry.is_local]
+        others = [entry for entry in entries if not entry.is_local]
+        fetched = fetch_samples(self.sql, others, wanted) if others else {}
+        for rows in self.reader.read_all(ours, wanted):
             for identity, where in zip(rows.identities, rows.slices()):
                 piece = {"time_ms": rows.time_ms[where], "value": rows.value[where]}
                 fetched.setdefault(identity, []).append(piece)
         return fetched
-
-    @staticmethod
-    def _lies_alone(entry: FileEntry, wanted: Wanted, *, is_short: bool) -> bool:
-        if wanted.containers is None or len(wanted.containers) > ALONE or is_small(entry):
-            return False
-        if not is_short and count_rows(entry, wanted.metric) <= ROWS_AT_ONCE:
-            return False
-        return not entry.remote and list_scopes([entry], wanted.metric) <= CGROUPS
 
     def _clocks(self, entries: Sequence[FileEntry]) -> "Clocks | None":
         """None: a gauge alone needs no monotonic clock."""

@@ -20,6 +20,7 @@ from nodescope.read.files.file_survey import SurveyFault, open_files, survey_aga
 from nodescope.read.files.sidecar_cache import SidecarCache, cache_folder
 from nodescope.read.live.tail import LiveTail
 from nodescope.read.query.engine import Engine
+from nodescope.read.query.sql import SqlReader
 from nodescope.use.answers.findings import POINTS, make_series
 from nodescope.use.answers.metrics import resolve
 from nodescope.use.answers.snapshots import ServedNode, Snapshot, View
@@ -61,10 +62,7 @@ BUSY = (0.05, 0.95)
 @lru_cache(maxsize=1)
 def worker_engine() -> Engine:
     """One per process, with one thread: a worker may use one core."""
-    engine = Engine()
-    engine.connection.execute("SET threads = 1")
-    engine.connection.execute("SET memory_limit = '512MiB'")
-    return engine
+    return Engine(SqlReader("512MiB", 1))
 
 
 def run_unit(unit: Unit, job: Job) -> UnitAnswer:

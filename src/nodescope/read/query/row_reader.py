@@ -1,0 +1,118 @@
+"""
+Reads rows of our own files on this machine, for all questions.
+
+Small files that were read last are kept, because each has all metrics. Files
+are read on two threads ahead of who derives: Arrow and numpy need no
+interpreter while they work.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import TypeVar
+
+from nodescope.read.files.listing import FileEntry
+from nodescope.read.query.derived_cache import DerivedCache
+from nodescope.read.query.fetch import SeriesNames, Wanted, list_scopes, name_series
+from nodescope.read.query.metric_rows import (
+    NO_ROWS,
+    SMALL_ROWS,
+    MetricRows,
+    SmallFile,
+    choose_series,
+    list_groups,
+    read_large,
+    read_small,
+)
+
+# A file of 90 s with 100 containers takes 2 MiB.
+SMALL_BYTES = 24 * 2**20
+# Threads are started when a question needs them, and end with the process.
+AHEAD = 2
+READERS = ThreadPoolExecutor(AHEAD, "read-ahead")
+Item = TypeVar("Item")
+Made = TypeVar("Made")
+
+
+def read_ahead(make: Callable[[Item], Made], items: Iterable[Item]) -> Iterator[Made]:
+    """What is made of each, in order; the next ones are made meanwhile."""
+    left = iter(items)
+    coming = deque(READERS.submit(make, one) for one in islice(left, AHEAD))
+    while coming:
+        made = coming.popleft().result()
+        coming.extend(READERS.submit(make, one) for one in islice(left, 1))
+        yield made
+
+
+@dataclass(slots=True)
+class RowReader:
+    """Reads files of ours on this machine; the small ones that were read last are kept."""
+
+    small: DerivedCache[SmallFile] = field(default_factory=lambda: DerivedCache(SMALL_BYTES))
+
+    def read(self, entry: FileEntry, wanted: Wanted) -> MetricRows:
+        """All times of the file; ArchiveRefused where it cannot be read."""
+        return self._read(entry, wanted, list_groups(entry, wanted), name_all(entry, wanted.metric))
+
+    def read_parts(self, entry: FileEntry, wanted: Wanted) -> Iterator[MetricRows]:
+        """The rows of the range, a row group at a time: a file of a day has more than fit into memory."""
+        names, groups = name_all(entry, wanted.metric), list_groups(entry, wanted)
+        for some in [groups] if entry.rows <= SMALL_ROWS else [[number] for number in groups]:
+            yield self._read(entry, wanted, some, names).within(wanted.from_ms, wanted.to_ms)
+
+    def read_all(self, entries: Sequence[FileEntry], wanted: Wanted) -> Iterator[MetricRows]:
+        """The rows of the range in these files, of which the next is read while one is looked at."""
+        for parts in read_ahead(lambda entry: list(self.read_parts(entry, wanted)), entries):
+            yield from parts
+
+    def _read(
+        self, entry: FileEntry, wanted: Wanted, groups: Sequence[int], names: SeriesNames
+    ) -> MetricRows:
+        scopes = list_scopes([entry], wanted.metric)
+        picked = scopes & {wanted.scope} if wanted.scope else scopes
+        if not picked or not groups:
+            return NO_ROWS
+        is_small = entry.rows <= SMALL_ROWS
+        rows = (
+            self._take_small(entry, wanted, names) if is_small else read_large(entry, wanted, groups, names)
+        )
+        has_all = picked == scopes and wanted.containers is None
+        return rows if has_all else choose_series(rows, picked, wanted.containers)
+
+    def _take_small(self, entry: FileEntry, wanted: Wanted, names: SeriesNames) -> MetricRows:
+        key = (entry.path, entry.mtime_ns, tuple(names.columns))
+        found = self.small.get(key)
+        if found is None:
+            found = read_small(entry, names.columns)
+            self.small.put(key, found)
+        return found.take(wanted.metric, names)
+
+
+def name_all(entry: FileEntry, metric: str) -> SeriesNames:
+    return name_series([entry], list_scopes([entry], metric))
+
+
+class RowSource:
+    """The rows of some metrics, file by file in order of time; the next files are read meanwhile."""
+
+    def __init__(self, reader: RowReader, wanted: Sequence[Wanted], entries: Sequence[FileEntry]) -> None:
+        self._reader = reader
+        self._wanted = wanted
+        self._left = deque(entries)
+        self._coming: dict[Path, Future[list[MetricRows]]] = {}
+
+    def take(self, entry: FileEntry) -> list[MetricRows]:
+        """One for each metric, of all times of the file."""
+        while self._left and self._left[0].from_ms <= entry.from_ms:
+            self._left.popleft()
+        coming = self._coming.pop(entry.path, None)
+        while self._left and len(self._coming) < AHEAD:
+            following = self._left.popleft()
+            self._coming[following.path] = READERS.submit(self._read, following)
+        return coming.result() if coming else self._read(entry)
+
+    def _read(self, entry: FileEntry) -> list[MetricRows]:
+        return [self._reader.read(entry, one) for one in self._wanted]
