@@ -19,6 +19,10 @@ from nodescope.keep.sidecar import Sidecar
 END_MS = 1_772_366_400_000
 MIB = 2.0**20
 CORES = 8
+GPU_METRICS = {
+    "time": metric("gpu.process.utilization", "gauge", "Share of the GPU's time.", "percent"),
+    "memory": metric("gpu.process.memory", "gauge", "GPU memory of a process.", "bytes"),
+}
 CPU_METRICS = {"idle": metric("cpu.idle", "counter", "Time idle.", "seconds")}
 
 
@@ -37,6 +41,8 @@ class Played:
     namespace: str = "shop"
     image: str = ""
     owner: str = ""
+    gpus: float = 0.0
+    """GPU time of its one process, of one GPU; 0: it has none there."""
     life: int = 0
     """Tells lives of one name in one pod apart."""
 
@@ -87,3 +93,14 @@ def keep_container(page: Page, one: Played) -> None:
         "memory.max": np.full(count, one.limit_mib * MIB),
     }
     page.keep(one.entity(), CONTAINER_METRICS, values, inside)
+    if one.gpus:
+        keep_gpu_process(page, one, inside)
+
+
+def keep_gpu_process(page: Page, one: Played, inside: slice) -> None:
+    """As a GPU source names it: the process' own ids, and the names of its container."""
+    count = len(page.second_ms[inside])
+    pid = str(1000 + int(hexadecimal("pid", one.pod, one.life)[:3], 16))
+    process = Entity("gpu", ("GPU-1", "process", pid, "1"), one.entity().labels)
+    time_share = np.full(count, 100 * one.gpus)
+    page.keep(process, GPU_METRICS, {"time": time_share, "memory": time_share * 64 * MIB}, inside)

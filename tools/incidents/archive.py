@@ -30,6 +30,7 @@ NODE = "story-1"
 RUN = "0123456789ab"
 END_MS = 1_772_366_400_000
 ROTATION_SECONDS = 90
+GPU = "GPU-5a0f"
 NODE_ENTITY = Entity("node", ())
 BUILT = {row.v2: row.build("v2", 100) for row in CGROUP_METRICS if row.v2}
 COUNTERS = {
@@ -44,7 +45,11 @@ NODE_METRICS = {
     "instructions": Metric("pcm.ipc.instructions", "counter", "Instructions."),
     "cycles": Metric("pcm.ipc.cycles", "counter", "Cycles."),
 }
-CORE_METRICS = {"user": Metric("cpu.user", "counter", "Seconds in user mode.", unit="seconds", scale=0.01)}
+CORE_METRICS = {
+    name: Metric(f"cpu.{name}", "counter", f"Seconds: {name}.", unit="seconds", scale=0.01)
+    for name in ("user", "iowait")
+}
+GPU_TIME = Metric("gpu.process.utilization", "gauge", "Share of the GPU's time.", unit="percent")
 
 
 def write_archive(node: Generated, folder: Path, file_seconds: int = 3600, end_ms: int = END_MS) -> None:
@@ -78,6 +83,9 @@ def list_series(node: Generated, start_ms: int) -> Iterator[Column]:
         subject = describe_entity(entity, NODE, int(times[0]))
         for metric, values in rows_of(wish, node.has_counters).items():
             yield metric, subject, times, values
+        if wish.gpu is not None:
+            process = Entity("gpu", (GPU, "process", str(1000 + place), "1"), entity.labels)
+            yield GPU_TIME, describe_entity(process, NODE, int(times[0])), times, 100 * wish.got["gpu"]
         pod = Entity("pod", (uid_of(wish), "eth0"))
         its_pod = describe_entity(pod, NODE, int(times[0]))
         received = Metric("pod.network.receive_bytes", "counter", "Bytes received.", unit="bytes")
@@ -104,6 +112,7 @@ def list_node(node: Generated, start_ms: int) -> Iterator[Column]:
     for core in range(int(node.machine.cores)):
         its_core = describe_entity(Entity("cpu", (str(core),)), NODE, int(times[0]))
         yield CORE_METRICS["user"], its_core, times, np.cumsum(ones * 50)
+        yield CORE_METRICS["iowait"], its_core, times, np.cumsum(np.rint(node.curves["io_wait"] * 100))
 
 
 def rows_of(wish: Wish, has_counters: bool) -> dict[Metric, Floats]:
@@ -118,6 +127,10 @@ def rows_of(wish: Wish, has_counters: bool) -> dict[Metric, Floats]:
         "cpu.pressure.some.total": total("pressure_cpu", 1e6),
         "memory.pressure.some.total": total("pressure_memory", 1e6),
         "io.pressure.some.total": total("pressure_io", 1e6),
+        **{
+            f"{what}.pressure.full.total": total(f"pressure_{what}_full", 1e6)
+            for what in ("cpu", "memory", "io")
+        },
         "memory.stat.anon": np.rint(got["memory_anon"]),
         "memory.stat.file": np.rint(got["memory_file"]),
         "memory.current": np.rint(got["memory_anon"] + got["memory_file"]),

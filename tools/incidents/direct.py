@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 import numpy as np
-from tools.incidents.archive import END_MS, NODE, describe
+from tools.incidents.archive import END_MS, GPU, NODE, describe
 from tools.incidents.machine import Floats, Wish
 from tools.incidents.stories import Generated
 
@@ -41,6 +41,11 @@ def make_table(node: Generated) -> tuple[NodeTable, list[Kill]]:
             table.signals[signal.name] = found
     table.cores, table.memory_bytes = node.machine.cores, node.machine.memory_bytes
     table.available = np.asarray(node.curves["available"])
+    table.io_wait = None if node.has_pressure else np.asarray(node.curves["io_wait"])
+    users = {
+        place for place, (_, many) in enumerate(ordered) if any(wish.gpu is not None for wish, _ in many)
+    }
+    table.gpus = dict.fromkeys(users, frozenset({GPU}))
     table.bandwidth = np.asarray(node.curves["memory_bandwidth"])
     for place, (_, many) in enumerate(ordered):
         for wish, life in many:

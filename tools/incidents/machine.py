@@ -1,7 +1,7 @@
 """
 A node that never was: what its containers want, and what they get where it is too little for all.
 
-CPU, disk and network are shared in proportion to what is wanted; who gets
+CPU, disk, network and the GPU are shared in proportion to what is wanted; who gets
 less than it wants waits, and its pressure says so. Memory that is not free is
 taken from the page cache of everybody, who then read again from the disk. A
 quota holds its own container back, and nobody else. All numbers are means of
@@ -55,6 +55,8 @@ class Wish:
     restarts: int = 0
     ends_in_oom: bool = False
     ends: bool = False
+    gpu: Floats | None = None
+    """GPU time it wants, of GPUs; None: it has no process there. All are on one GPU."""
     got: dict[str, Floats] = field(default_factory=dict)
 
     @property
@@ -110,6 +112,7 @@ def run_machine(
     waits = queue_up(cpu, machine.cores), queue_up(disk, machine.disk_bytes)
     for one in wishes:
         fill(one, shares, waits, kept, squeezed, slow, random)
+    share_gpu(wishes, steps)
     moved = np.zeros(steps)
     for one in wishes:
         moved[one.first : one.last] += one.got["cpu"] * one.intensity
@@ -117,7 +120,20 @@ def run_machine(
         "available": np.clip(1 - (anon + 0.3 * file * kept) / machine.memory_bytes, 0, 1),
         "memory_bandwidth": moved * noise(random, steps, 0.02),
         "ipc": 1.4 / slow * noise(random, steps, 0.02),
+        # A core is said to wait for a disk only while it has nothing else to do.
+        "io_wait": waits[1] * np.clip(1 - cpu / machine.cores, 0, 1),
     }
+
+
+def share_gpu(wishes: list[Wish], steps: int) -> None:
+    """By turns: nobody waits visibly, everybody computes less."""
+    users = [(one, one.gpu) for one in wishes if one.gpu is not None]
+    total = np.zeros(steps)
+    for one, wanted in users:
+        total[one.first : one.last] += wanted
+    left = share_out(total, 1.0)
+    for one, wanted in users:
+        one.got["gpu"] = wanted * left[one.first : one.last]
 
 
 def slow_down(machine: Machine, wishes: list[Wish], steps: int) -> Floats:
@@ -183,5 +199,9 @@ def fill(
             "cache_misses": used * one.intensity / 64 * noise(random, size, 0.05),
         }
     )
+    # One that runs on a single core stands still whenever it waits.
+    alone = 1 / (1 + 4 * float(np.mean(one.cpu)))
+    for what in ("cpu", "memory", "io"):
+        one.got[f"pressure_{what}_full"] = one.got[f"pressure_{what}"] * alone
     if np.isfinite(one.quota):
         one.got["cpu_throttled"] = np.clip(over * 1.5 * noise(random, size, 0.2), 0, 1)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from tools.incidents.machine import GIB, MIB, Floats, Machine, Wish, run_machine
 
-CLASSES = ("cpu", "memory", "disk", "network", "leak", "deploy", "throttled", "bandwidth")
+CLASSES = ("cpu", "memory", "disk", "network", "leak", "deploy", "throttled", "bandwidth", "gpu")
 KINDS = ("quiet", "busy", "churning")
 NAMES = tuple(
     f"{first}-{second}"
@@ -328,6 +328,18 @@ def plant_bandwidth(draft: Draft, services: list[list[Wish]], at: int, name: str
     return one.workload
 
 
+def plant_gpu(draft: Draft, services: list[list[Wish]], at: int, name: str) -> str:
+    """Three services compute on one GPU; then a fourth wants all of it."""
+    for many in services[2:5]:
+        many[0].gpu = draft.draw(0.15, 0.3) * draft.wander(len(many[0].cpu), 0.1, 60.0)
+    seconds = draft.draw(120, 1500)
+    one = choose_taker(draft, services[:2], name, at, seconds)
+    curve = part(one, shape(draft, at, draft.draw(1, 20), seconds))
+    one.gpu = 0.02 + draft.draw(0.9, 2.0) * curve
+    one.cpu = one.cpu + draft.draw(0.1, 0.6) * curve
+    return one.workload
+
+
 def plant_leak(draft: Draft, services: list[list[Wish]], at: int, _: str) -> str:
     """Grows from some minutes into the data until its own limit ends it."""
     one = services[0][0]
@@ -404,4 +416,5 @@ PLANTERS: Mapping[str, Callable[[Draft, list[list[Wish]], int, str], str]] = {
     "deploy": plant_deploy,
     "throttled": plant_throttled,
     "bandwidth": plant_bandwidth,
+    "gpu": plant_gpu,
 }

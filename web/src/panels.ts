@@ -26,7 +26,7 @@ interface Candidate {
 
 // The first view, one row a panel: the first of the row that was measured, of the containers or else of the node.
 const FIRST_PANELS: Candidate[][] = [
-  [{ needs: "cpu" }, { needs: "cpu.load_1m", node: "cpu" }],
+  [{ needs: "cpu" }, { needs: "cpu.user", node: "cpu" }, { needs: "cpu.load_1m" }],
   [{ needs: "memory" }, { needs: "memory.MemAvailable", node: "memory" }],
   [{ needs: "pressure_cpu" }, { needs: "pressure_memory" }, { needs: "pressure_io" }, { needs: "pressure.cpu.some.total", node: "pressure_cpu" }],
   [{ needs: "gpu_utilization" }, { needs: "gpu.utilization" }],

@@ -238,6 +238,9 @@ export interface NodeSizeJson {
   cores: number | null;
   memory_bytes: number | null;
   ahead_seconds: number | null;
+  containers: number;
+  from: number | null;
+  to: number | null;
 }
 
 export interface NodeSummariesJson { nodes: NodeSummaryJson[] }
@@ -418,4 +421,13 @@ export interface WorkloadJson {
 
 export interface WorkloadUseJson { workload: string; value: number | null; share: number | null }
 
-export interface WorkloadsJson { workloads: WorkloadJson[]; metric: string; unit: string; from: number; to: number }
+export interface WorkloadsJson {
+  workloads: WorkloadJson[];
+  ranked: number;
+  total_over_span: number | null;
+  share_of_nodes: number | null;
+  metric: string;
+  unit: string;
+  from: number;
+  to: number;
+}

@@ -20,6 +20,19 @@ describe("the first view", () => {
     expect(source.requested.filter((name) => name.startsWith("timeseries"))).toEqual(["cpu", "memory", "pressure_cpu", "cpu"].map((name) => `timeseries ${name}`));
   });
 
+  it("shows of a node without containers what was measured: CPU time, else its load", async () => {
+    const load = metric("cpu.load_1m", { scope: "node", plain: false });
+    for (const [metrics, choice] of [
+      [[load, metric("cpu.user", { scope: "cpu", plain: false })], { metric: "cpu", scope: "node" }],
+      [[load], { metric: "cpu.load_1m", scope: "node" }],
+    ] as const) {
+      const { model } = makeModel([...metrics]);
+      model.start();
+      await settled();
+      expect(model.panels.list[0]?.choice).toMatchObject(choice);
+    }
+  });
+
   it("sorts by what the server lists first, and offers its order", async () => {
     const { model, source } = makeModel([metric("memory"), metric("cpu"), metric("gpu_power", { scope: "gpu" })]);
     model.start();

@@ -199,7 +199,7 @@ def local(paths: list[Path], agent: str, token: str) -> Callable[[], TopLook]:
         def read_workloads(metric: str, length: str) -> list[dict[str, Any]]:
             oldest_ms = view.snapshot.from_ms or 0
             over = TimeRange(max(oldest_ms, newest_ms - parse_length(length)), newest_ms)
-            rows = rank_workloads(folders, view, metric, over, ROWS)
+            rows = rank_workloads(folders, view, metric, over)[:ROWS]
             return [render_workload(row) for row in rows]
 
         return TopLook(read, read_workloads, newest_ms, view.snapshot.now_ms)

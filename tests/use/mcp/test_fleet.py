@@ -10,6 +10,10 @@ import anyio.lowlevel
 import pytest
 
 from nodescope.base.clock import SystemClock
+from nodescope.base.errors import RequestRejected
+from nodescope.base.time_range import TimeRange
+from nodescope.use.answers.containers import Life
+from nodescope.use.answers.metrics import MetricRow
 from nodescope.use.answers.overview import About
 from nodescope.use.mcp.nodes.backend import Backend
 from nodescope.use.mcp.nodes.discovery import parse_pod
@@ -208,3 +212,25 @@ def test_a_span_too_long_for_the_deadline_is_told_so(tool: str, given: dict[str,
         ask(fleet).need_one()
     held.set()
     assert suggest_shorter(TOOLS[tool], given) == f"; {shorter}"
+
+
+class Refusing(Node):
+    """Its archive has nothing that could be listed."""
+
+    def read_metrics(self) -> list[MetricRow]:
+        if self.away:
+            raise RequestRejected(self.away)
+        return [MetricRow("cpu", "container", True, "gauge", "cores", "CPU time used per second.")]
+
+    def read_lives(self, span: TimeRange | None) -> list[Life]:
+        del span
+        return []
+
+
+@pytest.mark.parametrize("tool", ["find_metrics", "list_metrics"])
+def test_a_node_that_refuses_is_named_by_every_list(tool: str) -> None:
+    nodes = {"a": entry(Refusing("a")), "b": entry(Refusing("b", away="there is no data here yet"))}
+    fleet = Fleet(StaticDirectory(nodes), SystemClock(), 30)
+    values = {"question": "who uses the most CPU?", "search": None, "node": None}
+    answer = anyio.run(TOOLS[tool].run, fleet, values)
+    assert answer.nodes_away == {"b": "there is no data here yet"}

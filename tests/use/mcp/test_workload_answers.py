@@ -1,6 +1,7 @@
 """Answers about workloads: use over a span, deploys, restarts; on archives whose every level is planted."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -218,3 +219,24 @@ def test_who_was_restarted_is_said_first_and_alone(asker: Asker) -> None:
 )
 def test_a_ranking_is_said_in_words(by: str, words: str) -> None:
     assert render_lead(by, "most") == words
+
+
+def test_gpu_time_and_memory_are_part_of_a_deploy(tmp_path: Path) -> None:
+    """Twice as much per pod, by the processes on the GPU; a workload without one says nothing of GPUs."""
+    gpus = [0.2, 0.2, 0.4, 0.4]
+    catalog = [replace(one, gpus=share) for one, share in zip(CATALOG, gpus, strict=True)]
+    with asking(write_played(tmp_path, [*catalog, *STEADY])) as asker:
+        told = {
+            one["metric"]: one for one in asker.ask("summarize_container", container="catalog")["findings"]
+        }
+        assert told["gpu"]["sentence"].startswith('"catalog": twice the GPU per pod since')
+        assert "0.2 GPUs before, 0.4 GPUs after" in told["gpu"]["sentence"]
+        assert "twice the GPU memory per pod" in told["gpu_memory"]["sentence"]
+        compared = asker.ask("compare_windows", container="catalog")
+        facts = next(one["evidence"] for one in compared["findings"] if one["metric"] == "gpu")
+        assert (facts["a_avg"], facts["b_avg"]) == (
+            pytest.approx(0.2, rel=0.02),
+            pytest.approx(0.4, rel=0.02),
+        )
+        quiet = asker.ask("compare_windows", container="web")
+        assert "gpu" not in {one["metric"] for one in quiet["findings"]}

@@ -12,6 +12,7 @@ from pydantic import BaseModel
 from tests.use.viewer.archives import END_MS, HOURS, write_demo, write_foreign
 from tests.use.viewer.asking import Asker
 
+from nodescope.use.answers.wire import parse_about
 from nodescope.use.viewer import shapes
 
 ANSWERS: dict[str, type[BaseModel]] = {
@@ -31,6 +32,7 @@ ANSWERS: dict[str, type[BaseModel]] = {
     "/api/study/summary?metric=memory": shapes.StudyJson,
     "/api/study/changepoint?metric=memory&exact=on": shapes.StudyJson,
     "/api/events?range=all": shapes.EventsJson,
+    "/api/workloads": shapes.WorkloadsJson,
 }
 
 
@@ -66,6 +68,28 @@ def test_an_archive_says_what_it_is(viewer: Asker) -> None:
     assert found["from"] == pytest.approx(END_MS / 1000 - HOURS * 3600, abs=2)
     assert found["live"] is False
     assert found["lag_seconds"] == pytest.approx(30, abs=2)
+
+
+def test_each_node_says_its_own_range_and_containers(tmp_path: Path) -> None:
+    """A list of nodes must not give every node the containers of all."""
+    paths = [write_demo(tmp_path / name, name, count) for name, count in (("a", 8), ("b", 11))]
+    with Asker(*paths) as viewer:
+        found = viewer.json("/api/instance")
+    sizes = {one["node"]: one for one in found["sizes"]}
+    assert found["containers"] == sum(one["containers"] for one in sizes.values())
+    assert sizes["a"]["containers"] < sizes["b"]["containers"]
+    for name, one in sizes.items():
+        about = parse_about(found, name)
+        assert (about.containers, about.to_ms) == (one["containers"], round(one["to"] * 1000))
+
+
+def test_totals_are_of_all_workloads_however_few_are_shown(viewer: Asker) -> None:
+    whole, one = (viewer.json("/api/workloads", metric="cpu", range="all", limit=limit) for limit in (200, 1))
+    assert whole["ranked"] == len(whole["workloads"]) == one["ranked"] > len(one["workloads"]) == 1
+    used = sum(row["over_span"] for row in whole["workloads"])
+    assert whole["total_over_span"] == one["total_over_span"] == pytest.approx(used)
+    waits = viewer.json("/api/workloads", metric="pressure_cpu", range="all")
+    assert waits["total_over_span"] is None, "shares of time do not add up"
 
 
 def test_a_panel_shows_what_the_archive_holds(viewer: Asker, archive: Path) -> None:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 FIGURES: tuple[tuple[str, str, Callable[[float], str]], ...] = (
     ("cpu", "cpu", lambda value: f"{value:.2f}"),
     ("memory", "memory", render_bytes),
+    ("cache", "memory_file", render_bytes),
     ("of limit", "memory_limit_share", lambda value: f"{value:.0%}"),
     ("throttled", "cpu_throttled", lambda value: f"{value:.0%}"),
     ("mem wait", "pressure_memory", lambda value: f"{value:.1%}"),
@@ -23,7 +24,18 @@ FIGURES: tuple[tuple[str, str, Callable[[float], str]], ...] = (
 )
 # What goes first where the terminal is narrow; the name and the column that it
 # is sorted by stay.
-LEAVING = ("cpu wait", "mem wait", "throttled", "namespace", "of limit", "node", "state", "memory", "cpu")
+LEAVING = (
+    "cpu wait",
+    "mem wait",
+    "cache",
+    "throttled",
+    "namespace",
+    "of limit",
+    "node",
+    "state",
+    "memory",
+    "cpu",
+)
 NAME_LEAST = 24
 BETWEEN = "  "
 

@@ -32,11 +32,11 @@ SHORTEST_MS = 20_000
 # Smaller changes of a level are not told: a fifth of the larger, of a share of time five points.
 MATERIAL_SHARE, MATERIAL_POINTS = 0.2, 0.05
 # Below this in both, a ratio says nothing.
-IDLE = {"cores": 0.01, "bytes": 4 * 2**20, "bytes/s": 4096.0}
+IDLE = {"cores": 0.01, "bytes": 4 * 2**20, "bytes/s": 4096.0, "GPUs": 0.02}
 RUNS = ("Job", "CronJob")
 COMPARED = (
     *("cpu", "memory", "memory_anon", "cpu_throttled", "pressure_cpu", "pressure_memory", "pressure_io"),
-    *("memory_limit", "cpu_limit"),
+    *("memory_limit", "cpu_limit", "gpu", "gpu_memory"),
 )
 
 

@@ -1,7 +1,7 @@
 """How the nodes are in four tiles: CPU, memory, pressure, containers."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 
 import numpy as np
@@ -81,7 +81,7 @@ def read_overview(view: View, span: TimeRange) -> Overview:
     restarts, kills = kinds.count("restart"), kinds.count("oom")
     tiles = (
         usage_tile(view, span, "CPU", "cores", "CPU use", read_cpu),
-        usage_tile(view, span, "memory", "bytes", "Memory", read_memory),
+        memory_tile(view, span),
         pressure_tile(view, span),
         containers_tile(view.nodes, span, restarts, kills),
     )
@@ -143,6 +143,23 @@ def usage_tile(
         used = render_quantity(curve.value, "" if unit == "cores" else unit)
         sentence = f"{used} of {render_quantity(curve.of, unit)} in use."
     return Tile(title.lower(), title, curve, unit, sentence)
+
+
+def memory_tile(view: View, span: TimeRange) -> Tile:
+    """With what the kernel can reclaim beside it: that is not counted as in use."""
+    tile = usage_tile(view, span, "memory", "bytes", "Memory", read_memory)
+    reclaimable = Curve(add_curves([read_reclaimable(view, node, span) for node in view.nodes])).value
+    if tile.curve.of is None or not reclaimable:
+        return tile
+    words = f"{tile.sentence} {render_quantity(reclaimable, 'bytes')} more can be reclaimed."
+    return replace(tile, sentence=words)
+
+
+def read_reclaimable(view: View, node: ServedNode, span: TimeRange) -> Floats:
+    """Page cache and kernel memory that the kernel could give back: available, but not free."""
+    names = ("memory.MemAvailable", "memory.MemFree")
+    available, free = (add_lines(read_lines(view, node, name, span, 1, "node")) for name in names)
+    return available - free if len(available) == len(free) else np.empty(0)
 
 
 def read_cpu(view: View, node: ServedNode, span: TimeRange) -> Curve:

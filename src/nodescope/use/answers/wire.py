@@ -28,7 +28,7 @@ from nodescope.use.answers.metrics import MetricRow
 from nodescope.use.answers.overview import About, Overview, Tile
 from nodescope.use.answers.ranked.ranking import Figure
 from nodescope.use.answers.ranked.span_use import NodeSize
-from nodescope.use.answers.ranked.workload_ranking import RankedWorkload
+from nodescope.use.answers.ranked.workload_ranking import RankedWorkload, add_ranked
 from nodescope.use.answers.timeseries import AnswerSeries, Timeseries
 from nodescope.use.studies import Finding, StudyAnswer
 
@@ -172,15 +172,16 @@ TIMESERIES, EXACT_TIMESERIES = make_form(Timeseries), make_form(Timeseries, EXAC
 
 
 def parse_about(content: Json, node: str) -> About:
-    first, last = content.get("from"), content.get("to")
     sizes = {one.get("node"): one for one in content.get("sizes") or ()}
     size = sizes.get(node) or (next(iter(sizes.values())) if len(sizes) == 1 else {})
+    # A viewer of several nodes says of each what it has; an older one says it of all together.
+    first, last, containers = (size.get(key, content.get(key)) for key in ("from", "to", "containers"))
     return About(
         node,
         str(content.get("version") or ""),
         None if first is None else milliseconds(first),
         None if last is None else milliseconds(last),
-        int(content.get("containers") or 0),
+        int(containers or 0),
         tuple(str(one.get("reason")) for one in content.get("problems") or ()),
         NodeSize(size.get("cores"), size.get("memory_bytes")),
         size.get("ahead_seconds"),
@@ -281,9 +282,14 @@ def parse_subject(row: Json) -> Subject:
     return Subject(labels, details, milliseconds(row["first_seen"]), milliseconds(row["last_seen"]))
 
 
-def render_workloads(rows: Sequence[RankedWorkload], metric: str, span: TimeRange) -> Json:
+def render_workloads(rows: Sequence[RankedWorkload], limit: int, metric: str, span: TimeRange) -> Json:
+    """The first of them, and totals of all."""
+    total, share = add_ranked(rows)
     return {
-        "workloads": [render_workload(row) for row in rows],
+        "workloads": [render_workload(row) for row in rows[:limit]],
+        "ranked": len(rows),
+        "total_over_span": number(total),
+        "share_of_nodes": number(share),
         "metric": metric,
         "unit": next((row.unit for row in rows), ""),
         "from": seconds(span.from_ms),

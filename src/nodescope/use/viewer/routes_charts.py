@@ -92,8 +92,8 @@ async def workloads(
     limit: Annotated[int, Query(ge=1, le=ROWS_MOST)] = 200,
 ) -> Response:
     def make(question: ViewerRequest) -> Json:
-        rows = rank_workloads(viewer.folders, question.view, metric, question.span, limit)
-        return render_workloads(rows, metric, question.span)
+        rows = rank_workloads(viewer.folders, question.view, metric, question.span)
+        return render_workloads(rows, limit, metric, question.span)
 
     return await answer(make)
 

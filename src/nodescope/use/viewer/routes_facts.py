@@ -14,7 +14,7 @@ from nodescope.use.answers.container_table import labels_of
 from nodescope.use.answers.findings import STUDIES_MOST
 from nodescope.use.answers.metrics import list_metrics
 from nodescope.use.answers.overview import know_size
-from nodescope.use.answers.snapshots import View
+from nodescope.use.answers.snapshots import ServedNode, View
 from nodescope.use.answers.timeseries import SERIES_MOST
 from nodescope.use.answers.wire import Json, render_metrics, seconds
 from nodescope.use.studies import STUDIES
@@ -90,13 +90,8 @@ def answer_instance(viewer: Viewer) -> Json:
         "agent": agent.address if agent else None,
         "cores": sum(cores) if cores else None,
         "memory_bytes": sum(memory) if memory else None,
-        "sizes": [
-            {"node": node.name, **asdict(sizes[node.name]), "ahead_seconds": find_ahead(node)}
-            for node in snapshot.nodes
-        ],
-        "containers": sum(
-            1 for node in snapshot.nodes for one in node.listed if scope_of(one) == "container"
-        ),
+        "sizes": [{**asdict(sizes[node.name]), **describe_node(node)} for node in snapshot.nodes],
+        "containers": sum(count_containers(node) for node in snapshot.nodes),
         "limit": {
             "panels": PANELS_MOST,
             "max_points": POINTS_MOST,
@@ -105,6 +100,21 @@ def answer_instance(viewer: Viewer) -> Json:
         },
         "problems": problems[:PROBLEMS_SHOWN],
     }
+
+
+def describe_node(node: ServedNode) -> Json:
+    """What a list of nodes says of each."""
+    return {
+        "node": node.name,
+        "ahead_seconds": find_ahead(node),
+        "containers": count_containers(node),
+        "from": seconds(node.from_ms),
+        "to": seconds(node.to_ms),
+    }
+
+
+def count_containers(node: ServedNode) -> int:
+    return sum(1 for one in node.listed if scope_of(one) == "container")
 
 
 def answer_filters(view: View) -> Json:

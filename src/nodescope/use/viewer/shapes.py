@@ -48,6 +48,9 @@ class NodeSizeJson(BaseModel):
     memory_bytes: float | None
     ahead_seconds: float | None
     """How far its clock is ahead of the one that dated its files; null where they do not tell."""
+    containers: int
+    from_: float | None = Field(alias="from")
+    to: float | None
 
 
 class InstanceJson(BaseModel):
@@ -176,6 +179,11 @@ class WorkloadJson(BaseModel):
 
 class WorkloadsJson(BaseModel):
     workloads: list[WorkloadJson]
+    ranked: int
+    """Workloads that have the metric; `limit` may show fewer."""
+    total_over_span: float | None
+    """Of all that were ranked; null of what does not add up."""
+    share_of_nodes: float | None
     metric: str
     unit: str
     from_: float = Field(alias="from")

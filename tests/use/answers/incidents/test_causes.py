@@ -119,3 +119,40 @@ def test_without_pressure_the_fall_of_the_others_tells() -> None:
     assert first.cause is not None
     assert first.cause.workload == f"shop/{node.truth.workload}"
     assert {one.metric for one in first.victims} <= {"cpu"}
+
+
+def test_where_no_pressure_is_measured_the_cores_wait_for_the_disk_tells() -> None:
+    """cgroup v1, and nobody else was writing: the disk's taker is named because of I/O wait, and only then."""
+    node = make_node("disk")
+    node.has_pressure = False
+    table, kills = make_table(node)
+    taker = [row.name for row in table.rows].index(f"shop/{node.truth.workload}")
+    for name in ("disk", "disk_operations"):
+        others = np.arange(len(table.rows)) != taker
+        table.signals[name][others] = np.where(np.isfinite(table.signals[name][others]), 1e4, np.nan)
+    told = {one.resource for one in find_incidents(table, kills, no_history)[0]}
+    assert "disk" in told
+    table.io_wait = None
+    assert "disk" not in {one.resource for one in find_incidents(table, kills, no_history)[0]}
+
+
+def test_who_stands_still_lost_more_than_who_waits() -> None:
+    """The same incident weighs more where `full` rose with `some`; a fall that nobody measured weighs nothing."""
+    node = make_node("disk")
+    table, kills = make_table(node)
+    whole = find_incidents(table, kills, no_history)[0][0]
+    for name in ("cpu", "memory", "io"):
+        del table.signals[f"pressure_{name}_full"]
+    part = find_incidents(table, kills, no_history)[0][0]
+    assert whole.causes[0].workload == part.causes[0].workload
+    assert (whole.weight or 0) > (part.weight or 0)
+    assert [one.metric for one in whole.victims] == [one.metric for one in part.victims]
+
+
+def test_a_fall_on_another_gpu_is_not_the_takers_doing() -> None:
+    node = make_node("gpu")
+    table, kills = make_table(node)
+    taker = [row.name for row in table.rows].index(f"shop/{node.truth.workload}")
+    assert find_incidents(table, kills, no_history)[0][0].resource == "GPU"
+    table.gpus[taker] = frozenset({"GPU-other"})
+    assert "GPU" not in {one.resource for one in find_incidents(table, kills, no_history)[0]}

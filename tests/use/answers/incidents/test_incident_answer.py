@@ -154,3 +154,17 @@ def test_the_command_refuses_in_one_line(
 def test_a_span_without_data_is_no_incident(view: View) -> None:
     (found,) = list_incidents(view, TimeRange(0, 1000))
     assert found.incidents == ()
+
+
+def test_gpu_time_is_read_by_workload(tmp_path: Path) -> None:
+    """From the processes of each container; a node without them says that it could not be seen."""
+    played = generate(32, "quiet", "gpu", step_seconds=1.0, hours=0.25, containers=12, lead_hours=0.25)
+    write_archive(played, tmp_path, file_seconds=900)
+    view = NodeFolders([tmp_path], SystemClock()).view()
+    (found,) = list_incidents(view, span_of(view))
+    first = found.incidents[0]
+    assert (first.resource, first.causes[0].unit) == ("GPU", "GPUs")
+    assert first.causes[0].workload == played.truth.workload
+    assert 0 < (first.causes[0].after or 0) <= 1
+    assert {one.metric for one in first.victims} == {"gpu"}
+    assert not any("GPU" in line for line in found.unseen)

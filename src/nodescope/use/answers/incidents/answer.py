@@ -14,6 +14,7 @@ from nodescope.read.series_name import scope_of
 from nodescope.use.answers.containers import Life, make_life
 from nodescope.use.answers.events import read_happenings
 from nodescope.use.answers.incidents.explain import find_incidents
+from nodescope.use.answers.incidents.gpu_use import add_gpu_use
 from nodescope.use.answers.incidents.happened import Kill
 from nodescope.use.answers.incidents.incident import Incident, IncidentList
 from nodescope.use.answers.incidents.scene import History
@@ -71,6 +72,7 @@ def explain_node(
     if ids is not None and focus is None:
         return None
     table = read_table(view, node, reach, span.from_ms, choose_step(reach), rows)
+    add_gpu_use(table, view, node, reach)
     table.cores, table.memory_bytes = count_cores(node), read_memory_total(view, node)
     incidents, background = find_incidents(
         table, list_kills(view, node, reach, rows), read_history(view, node, table), focus
@@ -233,8 +235,8 @@ def list_unseen(table: NodeTable, node: ServedNode) -> list[str]:
         lines.append(
             "which container used the memory bandwidth: cache misses of single containers are counted on request only"
         )
-    if any(name.startswith("gpu.") for name in node.metrics):
-        lines.append("GPUs: who used them is not compared here")
+    if any(name.startswith("gpu.") for name in node.metrics) and "gpu" not in table.signals:
+        lines.append("GPUs: which container used them was not measured")
     if table.begin * table.step_seconds < LEAD_LEAST_MS / 1000:
         known = "nothing" if not table.begin else f"only {table.begin * table.step_seconds:.0f} s"
         lines.append(f"what is usual here: {known} was recorded before the span")

@@ -35,6 +35,8 @@ BANDWIDTH_RISE = 0.25
 DENSER = 0.15
 # What others lost is not counted; a guess between nothing and one that waits all the time.
 UNCOUNTED_LOSS = 0.4
+# Of the cores' time, the least that more was waited for disks.
+IO_WAIT_RISE = 0.05
 # Of all cores, the least that somebody took then.
 LEAST_TAKEN = 0.05
 
@@ -102,14 +104,33 @@ def weigh(table: NodeTable, resource: str, taker: Departure, lacks: Sequence[Dep
 
 def is_uncounted(table: NodeTable, resource: str, taker: Departure) -> bool:
     """Nobody counts what each of the others lost, and it took enough that they must have."""
+    if resource in ("disk", "disk_operations"):
+        return waits_more(table, taker)
     if table.cores and taker.loss < LEAST_TAKEN:
         return False
     is_blind = resource == "cpu" and "pressure_cpu" not in table.signals
     return resource == "bandwidth" or (is_blind and fullness(table, taker) >= 1)
 
 
+def waits_more(table: NodeTable, taker: Departure) -> bool:
+    """Where no pressure is measured: the cores waited for a disk more than at other times."""
+    if table.io_wait is None:
+        return False
+    inside = np.zeros(len(table.io_wait), bool)
+    inside[taker.shift.first : taker.shift.last] = True
+    known = np.isfinite(table.io_wait)
+    if not (known & inside).any() or not (known & ~inside).any():
+        return False
+    then, else_ = (float(np.median(table.io_wait[known & part])) for part in (inside, ~inside))
+    return then - else_ >= IO_WAIT_RISE
+
+
 def is_victim(table: NodeTable, resource: str, taker: Departure, lack: Departure) -> bool:
     if lack.row == taker.row or lack.signal not in FAMILY[resource]:
+        return False
+    if resource == "gpu" and not table.gpus.get(lack.row, frozenset()) & table.gpus.get(
+        taker.row, frozenset()
+    ):
         return False
     tolerance = TOLERANCE_SECONDS / table.step_seconds
     cause, loss = taker.shift, lack.shift

@@ -33,7 +33,7 @@ class Incident:
     """taken, oom_kill, throttled, deploy, crash_loop, change, unexplained."""
     node: str
     resource: str
-    """What was taken or lacked: cpu, memory, disk, network, memory bandwidth."""
+    """What was taken or lacked: cpu, memory, disk, network, memory bandwidth, GPU."""
     causes: tuple[Change, ...]
     """The first is the cause; then others of the same workload. Empty where the cause was not seen."""
     victims: tuple[Change, ...]

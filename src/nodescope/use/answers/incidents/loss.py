@@ -13,9 +13,10 @@ from nodescope.use.answers.incidents.table import Floats, NodeTable
 THERE_SHARE = 0.25
 # Departures alike before and after: so many are its habit.
 HABIT = 2
-# A transfer that lost this share of its rate lacks the network.
+# What lost this share of its rate lacks the network, or the GPU; and the least that it lost.
 FALLEN_SHARE = 0.3
 NETWORK_REST = 2 * 2.0**20
+GPU_REST = 0.05
 # Where the kernel does not tell who waits (cgroup v1), less use is the sign of it.
 SUBSTITUTES = {"pressure_cpu": "cpu", "pressure_io": "disk"}
 # A departure that began so long before the span belongs to it: the span is where people looked.
@@ -45,6 +46,7 @@ def find_lacks(table: NodeTable) -> list[Departure]:
     """What workloads lack, largest first; habits are left out."""
     found = [one for signal in LACKED for one in find_lack(table, signal)]
     found += find_fallen(table, "network", NETWORK_REST)
+    found += find_fallen(table, "gpu", GPU_REST)
     for pressure, taken in SUBSTITUTES.items():
         if pressure not in table.signals:
             found += find_fallen(table, taken, BY_NAME[taken].rest)

@@ -84,7 +84,8 @@ def explain_throttling(scene: Scene) -> list[Incident]:
         scene.lacks = [
             other
             for other in scene.lacks
-            if other.row != one.row or other.signal not in ("pressure_cpu", "cpu_throttled")
+            if other.row != one.row
+            or other.signal not in ("pressure_cpu", "pressure_cpu_full", "cpu_throttled")
         ]
         wanted = of_row(scene.takers, one.row, "cpu")
         causes = [scene.change(one), *(scene.change(other) for other in wanted[:1])]

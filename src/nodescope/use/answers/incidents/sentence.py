@@ -11,6 +11,7 @@ LACKS = {
     "disk": "waited for the disk",
     "network": "got less of the network",
     "memory bandwidth": "ran slower",
+    "GPU": "got less of the GPU",
 }
 MOST_NAMED = 3
 IMAGE_CHARACTERS = 48

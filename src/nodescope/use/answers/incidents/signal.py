@@ -2,7 +2,7 @@
 What is looked at of every workload: what it takes from the node, and what it lacks.
 
 Each signal names the numbers of a cgroup that it is made of (by their v2
-names) or raw names of other sources. `rest` is the least change that means
+names) or raw names of other sources; GPU time is read process by process. `rest` is the least change that means
 anything on any node, in the signal's unit: below, it is the noise of an idle
 container. `whole` is the change that counts as a loss of everything.
 """
@@ -12,6 +12,7 @@ from typing import Literal
 
 from nodescope.base.cgroup_metrics import BY_V2_NAME, list_raw_names
 from nodescope.base.metric_names import PERIODS, THROTTLED, USAGE
+from nodescope.base.text import ABBREVIATIONS
 
 MIB = 2.0**20
 
@@ -39,6 +40,17 @@ class Signal:
         return tuple(list_raw_names(one) if one in BY_V2_NAME else (one,) for one in self.inputs)
 
 
+def stand_still(what: str) -> Signal:
+    """
+    All of a container's tasks waited at once: PSI's `full`, which is part of its `some`.
+
+    It counts half beside `some`: who stands still lost up to one and a half times as much as who only waits.
+    """
+    words = f"standstill for {ABBREVIATIONS.get(what, what)}"
+    raw = f"{what}.pressure.full.total"
+    return Signal(f"pressure_{what}_full", words, "ratio", "rate", (raw,), 0.03, 2.0, join="max")
+
+
 # What one workload takes is not there for the others.
 TAKEN = (
     Signal("cpu", "CPU", "cores", "rate", (USAGE,), 0.15),
@@ -57,6 +69,7 @@ TAKEN = (
         scope="pod",
     ),
     Signal("cache_misses", "last-level cache misses", "misses/s", "rate", ("perf_cgroup.cache_misses",), 2e6),
+    Signal("gpu", "GPU time", "GPUs", "value", ("gpu.process.utilization",), 0.15, scope="gpu"),
 )
 # What a workload lacks: time it waits, work it does again, what it had before.
 LACKED = (
@@ -83,16 +96,21 @@ LACKED = (
         0.08,
         falls=True,
     ),
+    *(stand_still(what) for what in ("cpu", "memory", "io")),
 )
 BY_NAME = {one.name: one for one in (*TAKEN, *LACKED)}
 NODE_BANDWIDTH = ("pcm.memory", "pcm.memory.seconds")
 # By what is taken: what others then lack of it. Memory that is taken away is read from the disk again.
 FAMILY = {
-    "cpu": ("pressure_cpu", "cpu"),
-    "memory_anon": ("oom_kill", "pressure_memory", "major_faults", "memory_file", "pressure_io"),
-    "disk": ("pressure_io", "disk"),
-    "disk_operations": ("pressure_io", "disk"),
+    "cpu": ("pressure_cpu", "pressure_cpu_full", "cpu"),
+    "memory_anon": (
+        *("oom_kill", "pressure_memory", "pressure_memory_full", "major_faults", "memory_file"),
+        *("pressure_io", "pressure_io_full"),
+    ),
+    "disk": ("pressure_io", "pressure_io_full", "disk"),
+    "disk_operations": ("pressure_io", "pressure_io_full", "disk"),
     "network": ("network",),
+    "gpu": ("gpu",),
     "cache_misses": ("instructions_per_cycle",),
     "bandwidth": ("instructions_per_cycle", "node_bandwidth"),
 }
@@ -103,6 +121,7 @@ RESOURCES = {
     "disk": "disk",
     "disk_operations": "disk",
     "network": "network",
+    "gpu": "GPU",
     "cache_misses": "memory bandwidth",
     "bandwidth": "memory bandwidth",
 }

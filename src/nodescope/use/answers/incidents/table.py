@@ -6,7 +6,7 @@ it lacks is that of its worst container; NaN while nothing was measured.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,7 @@ from nodescope.use.answers.snapshots import ServedNode, View
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 MEMORY = ("memory.MemAvailable", "memory.MemTotal")
+IO_WAIT = "cpu.iowait"
 # A counter that was not read for longer has no rate between.
 GAP_SECONDS = 60.0
 
@@ -51,6 +52,10 @@ class NodeTable:
     """Bytes per second between caches and memory, of the node."""
     available: Floats | None = None
     """Share of the node's memory that is available."""
+    io_wait: Floats | None = None
+    """Share of the cores' time in which a task of theirs waited for a disk; read where no pressure tells more."""
+    gpus: dict[int, frozenset[str]] = field(default_factory=dict)
+    """By row: the GPUs on which its processes ran."""
 
     @property
     def steps(self) -> int:
@@ -94,6 +99,8 @@ def read_table(
         fill_table(table, node, wanted, sweep, where, steps)
     table.bandwidth = read_bandwidth(view, node, span, step_ms, steps)
     table.available = read_available(view, node, span, step_ms, steps)
+    if "pressure_io" not in table.signals:
+        table.io_wait = read_io_wait(view, node, span, step_ms, steps)
     return table
 
 
@@ -137,13 +144,7 @@ def make_curves(
     table: NodeTable, signal: Signal, samples: Thinned, rows: Integers, size: tuple[int, int], scale: float
 ) -> Floats:
     """One input of a signal, workload by workload."""
-    series, time_ms, value = samples
-    if signal.form != "value":
-        elapsed = np.diff(time_ms) / 1000
-        grown = np.diff(value)
-        good = (series[1:] == series[:-1]) & (elapsed > 0) & (elapsed <= GAP_SECONDS) & (grown >= 0)
-        series, time_ms = series[1:][good], time_ms[1:][good]
-        value = grown[good] / elapsed[good]
+    series, time_ms, value = samples if signal.form == "value" else derive_rates(samples)
     row = rows[series]
     step = np.minimum((time_ms - table.start_ms) // table.step_ms, size[1] - 1)
     there = (row >= 0) & np.isfinite(value)
@@ -156,6 +157,14 @@ def make_curves(
         found = np.full(total, -np.inf)
         np.maximum.at(found, place, value[there] * scale)
     return np.where(count > 0, found, np.nan).reshape(size)
+
+
+def derive_rates(samples: Thinned) -> Thinned:
+    """Of counters: the increase per second up to each sample that has one before it."""
+    series, time_ms, value = samples
+    elapsed, grown = np.diff(time_ms) / 1000, np.diff(value)
+    good = (series[1:] == series[:-1]) & (elapsed > 0) & (elapsed <= GAP_SECONDS) & (grown >= 0)
+    return Thinned(series[1:][good], time_ms[1:][good], grown[good] / elapsed[good])
 
 
 def combine(signal: Signal, curves: Sequence[Floats]) -> Floats:
@@ -184,6 +193,20 @@ def read_available(view: View, node: ServedNode, span: TimeRange, step_ms: int, 
     step = np.minimum((left.time_ms - span.from_ms) // step_ms, steps - 1)
     found[step] = left.value / float(np.median(total.value))
     return found
+
+
+def read_io_wait(view: View, node: ServedNode, span: TimeRange, step_ms: int, steps: int) -> Floats | None:
+    """Mean over the cores; a counter that dips, as this one may, has no rate there."""
+    if IO_WAIT not in node.metrics:
+        return None
+    sweep = sweep_node(view.engine, node.catalog, node.tail, Sought([IO_WAIT], "cpu", span, step_ms))
+    if IO_WAIT not in sweep.samples:
+        return None
+    series, time_ms, rate = derive_rates(sweep.samples[IO_WAIT])
+    step = np.minimum((time_ms - span.from_ms) // step_ms, steps - 1)
+    total = np.bincount(step, rate * node.metrics[IO_WAIT].scale, steps)
+    count = np.bincount(step, minlength=steps)
+    return np.divide(total, count, out=np.full(steps, np.nan), where=count > 0) if len(series) else None
 
 
 def read_bandwidth(view: View, node: ServedNode, span: TimeRange, step_ms: int, steps: int) -> Floats | None:

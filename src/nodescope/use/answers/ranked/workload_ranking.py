@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from nodescope.base.quantity import is_share
 from nodescope.base.text import clean_text
 from nodescope.base.time_range import TimeRange
 from nodescope.use.answers.containers import Life
@@ -39,12 +40,19 @@ def render_ranked(kind: str, name: str, node: str, used: str) -> str:
     return f'{word}{" " if word else ""}"{clean_text(name)}" on {clean_text(node)}: {used}'
 
 
-def rank_workloads(
-    folders: NodeFolders, view: View, metric: str, span: TimeRange, limit: int
-) -> list[RankedWorkload]:
+def rank_workloads(folders: NodeFolders, view: View, metric: str, span: TimeRange) -> list[RankedWorkload]:
     """Of every node, the largest use over the span first."""
     rows = [row for node in view.nodes for row in rank_node(folders, view, node, metric, span)]
-    return sorted(rows, key=lambda row: (-row.use.over_span, row.group.full_name, row.node))[:limit]
+    return sorted(rows, key=lambda row: (-row.use.over_span, row.group.full_name, row.node))
+
+
+def add_ranked(rows: Sequence[RankedWorkload]) -> tuple[float | None, float | None]:
+    """What all of them used over the span, and its share of their nodes; None for shares of time, which do not add up."""
+    if not rows or is_share(rows[0].unit):
+        return None, None
+    nodes = {row.node for row in rows if row.share is not None}
+    share = sum(row.share for row in rows if row.share is not None) / len(nodes) if nodes else None
+    return sum(row.use.over_span for row in rows), share
 
 
 def rank_node(

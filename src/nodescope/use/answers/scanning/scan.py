@@ -41,6 +41,8 @@ SURE_ENOUGH = 0.5
 # Of the level: a change of less is not worth a line in a list of the worst.
 MATERIAL_SHARE = 0.05
 GROWING = ("leak", "rising")
+# Workloads that the headline names; the lines below it have the others.
+MOST_NAMED = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -339,7 +341,7 @@ def render_row(row: ScanRow) -> str:
 
 
 def render_scan(scans: Sequence[NodeScan]) -> str:
-    """One sentence about all nodes: whose, of how many, and what it is in the first."""
+    """One sentence about all nodes: whose, the weightiest first, and of how many; what it is, the lines say."""
     if not scans:
         return "No: there was nothing to look at."
     rows = merge_rows(scans)
@@ -347,8 +349,16 @@ def render_scan(scans: Sequence[NodeScan]) -> str:
     workloads = render_count(sum(one.workloads for one in scans), "workload")
     if not rows:
         return f"No: {nothing} in {workloads}, of which the {sum(one.studied for one in scans)} that stood out most were studied."
-    first = rows[0]
-    return f'{found[0].upper()}{found[1:]} in {len(rows)} of {workloads}, most in "{first.workload}": {first.sentence}'
+    return f"{found[0].upper()}{found[1:]} in {len(rows)} of {workloads}: {name_rows(rows)}."
+
+
+def name_rows(rows: Sequence[ScanRow]) -> str:
+    """`most in "shop/cart" on n1, then "web" and 3 more`."""
+    names = list(dict.fromkeys(f'"{row.workload}" on {row.node}' for row in rows))
+    if len(names) == 1:
+        return names[0]
+    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    return f"most in {names[0]}, then {', '.join(names[1:MOST_NAMED])}{more}"
 
 
 def merge_rows(scans: Sequence[NodeScan]) -> list[ScanRow]:

@@ -9,7 +9,7 @@ from nodescope.base.quantity import is_share, render_count, render_quantity
 from nodescope.base.time_range import TimeRange, render_moment
 from nodescope.use.answers.containers import Container, Life
 from nodescope.use.answers.deploys import RUNS, find_takeovers
-from nodescope.use.answers.levels import MetricLevel
+from nodescope.use.answers.levels import Levels, MetricLevel
 from nodescope.use.answers.ranked.span_use import add_up
 from nodescope.use.mcp.nodes.backend import Backend, read_levels, run_study
 from nodescope.use.mcp.nodes.fleet import Fleet
@@ -19,6 +19,7 @@ from nodescope.use.mcp.protocol.errors import ToolMisused
 from nodescope.use.mcp.protocol.tool import Tool
 from nodescope.use.mcp.tools.shared.container import find_container
 from nodescope.use.mcp.tools.shared.container_span import MOST_LIVES, order_nodes
+from nodescope.use.mcp.tools.shared.gpu_level import BY_PROCESS, read_gpu_levels
 from nodescope.use.mcp.tools.shared.level_table import LevelRow, group_by, join_levels
 from nodescope.use.mcp.tools.shared.merge_lives import Figures, measure, merge_figures
 from nodescope.use.mcp.tools.shared.metric_name import SHARES
@@ -172,25 +173,36 @@ def find_deploy(there: TimeRange, lives: Sequence[Life]) -> int | None:
 
 # -- one workload or container ---------------------------------------------------------
 
-Summaries = dict[tuple[str, str], list[StudyAnswer]]
-"""By metric and window, one for each life."""
+
+@dataclass(frozen=True, slots=True)
+class WindowPart:
+    """What one node has of a workload in both windows, by metric and window."""
+
+    windows: Windows
+    summaries: dict[tuple[str, str], list[StudyAnswer]] = field(default_factory=dict)
+    """One for each life."""
+    gpus: dict[tuple[str, str], Levels] = field(default_factory=dict)
 
 
-def summarize_windows(backend: Backend, container: Container, values: Values) -> tuple[Windows, Summaries]:
+def summarize_windows(backend: Backend, container: Container, values: Values) -> WindowPart:
     """Of the lives that this node has."""
-    windows = read_windows(backend, values, container.lives)
-    found: Summaries = {}
-    for metric in windows.metrics:
-        for name, span in windows.named():
-            lives = [life for life in container.within(span) if life.node == windows.node]
-            ids = [life.id for life in lives[-MOST_LIVES:]]
-            found[metric, name] = run_study(backend, "summary", metric, ids, span) if ids else []
-    return windows, found
+    part = WindowPart(read_windows(backend, values, container.lives))
+    known = {row.name for row in backend.read_metrics()}
+    for name, span in part.windows.named():
+        lives = [life for life in container.within(span) if life.node == part.windows.node][-MOST_LIVES:]
+        if not lives:
+            continue
+        ids = [life.id for life in lives]
+        for metric in part.windows.metrics:
+            part.summaries[metric, name] = run_study(backend, "summary", metric, ids, span)
+        for metric in (one for one, raw in BY_PROCESS.items() if raw in known):
+            part.gpus[metric, name] = read_gpu_levels(backend, metric, span, lives)
+    return part
 
 
-def compare_container(container: Container, parts: Sequence[tuple[Windows, Summaries]]) -> Compared:
+def compare_container(container: Container, parts: Sequence[WindowPart]) -> Compared:
     """Of all its nodes; a pod that took another's place is the same workload."""
-    windows = parts[-1][0]
+    windows = parts[-1].windows
     for name, span in windows.named():
         if not container.within(span):
             raise ToolMisused(
@@ -198,30 +210,39 @@ def compare_container(container: Container, parts: Sequence[tuple[Windows, Summa
                 f"{render_moment(container.first_ms)} to {render_moment(container.last_ms)}"
             )
     cause = find_cause(container, windows)
+    restarts = count_restarts(container.by_pod(container.within(windows.both)))
     pairs = []
-    for metric in windows.metrics:
-        before, after = (
-            merge_window(
-                container, [one for _, found in parts for one in found.get((metric, name), ())], span
-            )
-            for name, span in windows.named()
-        )
+    for metric in (*windows.metrics, *BY_PROCESS):
+        before, after = (merge_window(container, parts, metric, name, span) for name, span in windows.named())
         if before and after:
-            restarts = count_restarts(container.by_pod(container.within(windows.both)))
             pairs.append(WindowPair(container.node, container.name, metric, before, after, restarts, cause))
     return Compared(windows, pairs)
 
 
 def merge_window(
-    container: Container, answers: Sequence[StudyAnswer], span: TimeRange
+    container: Container, parts: Sequence[WindowPart], metric: str, name: str, span: TimeRange
 ) -> WindowFigures | None:
     """Per pod, and all of them together."""
+    if metric in BY_PROCESS:
+        return merge_gpus(container, [part.gpus.get((metric, name)) for part in parts], span)
+    answers = [one for part in parts for one in part.summaries.get((metric, name), ())]
     figures = merge_figures(answers)
     if figures is None:
         return None
     levels = {level.id: level for level in map(level_of, answers) if level}
     use = add_up([life for life in container.within(span) if life.id in levels], levels, span, figures.unit)
     return WindowFigures(figures, use.mean if use else figures.avg, use.pods if use else 1)
+
+
+def merge_gpus(container: Container, parts: Sequence[Levels | None], span: TimeRange) -> WindowFigures | None:
+    """None where no process of it was on a GPU."""
+    levels = {row.id: row for part in parts if part for row in part.rows}
+    unit = next((part.unit for part in parts if part), "")
+    use = add_up([life for life in container.within(span) if life.id in levels], levels, span, unit)
+    if use is None:
+        return None
+    figures = Figures(use.per_pod, use.samples, 0.0, unit, max=use.most, min=use.least)
+    return WindowFigures(figures, use.mean, use.pods)
 
 
 def level_of(answer: StudyAnswer) -> MetricLevel | None:

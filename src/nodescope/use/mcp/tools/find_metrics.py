@@ -107,14 +107,14 @@ async def run(fleet: Fleet, values: Values) -> ToolAnswer:
         looked_at = f"names and meanings of {len(rows)} metrics"
         all_metrics = NextCall("list_metrics", {}, "all metrics")
         return ToolAnswer(
-            headline, "none", looked_at=looked_at, nodes_away=replies.away, next_call=all_metrics
+            headline, "none", looked_at=looked_at, nodes_away=replies.missing, next_call=all_metrics
         )
     return ToolAnswer(
         headline=f'Ask {best[0].name} with the study {study}: "{STUDIES[study].question}"',
         findings=tuple(render_row(row) for row in best),
         looked_at=f"names and meanings of {len(rows)} metrics of {len(replies.answers)} nodes, by words",
         not_looked_at=("values: this tool only chooses what to ask",),
-        nodes_away=replies.away,
+        nodes_away=replies.missing,
         next_call=suggest(best[0], study),
     )
 
@@ -137,7 +137,7 @@ def answer_understood(
         findings=tuple(render_row(row) for row in best),
         looked_at=f"the table of questions; names and meanings of {len(rows)} metrics of {len(replies.answers)} nodes",
         not_looked_at=tuple(gaps),
-        nodes_away=replies.away,
+        nodes_away=replies.missing,
         next_call=call,
     )
 

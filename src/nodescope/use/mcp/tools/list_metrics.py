@@ -31,7 +31,7 @@ async def run(fleet: Fleet, values: Values) -> ToolAnswer:
         studies={study.name: study.question for study in STUDIES.values()},
         looked_at=f"metrics of {', '.join(list(replies.answers)[:8])}",
         not_looked_at=("raw names beyond what fits: narrow with search",) if len(found) > 40 else (),
-        nodes_away=replies.away,
+        nodes_away=replies.missing,
         next_call=NextCall(
             "find_metrics", {"question": "is it short of memory?"}, "which metric and study answer a question"
         ),

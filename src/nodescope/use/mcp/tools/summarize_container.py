@@ -16,6 +16,7 @@ from nodescope.use.mcp.protocol.answer import NextCall, ToolAnswer, ToolFinding
 from nodescope.use.mcp.protocol.argument import CONTAINER, FROM, NODE, TO, Values
 from nodescope.use.mcp.protocol.tool import Tool
 from nodescope.use.mcp.tools.shared.container_span import ContainerSpan, ask_container, join_spans
+from nodescope.use.mcp.tools.shared.gpu_level import BY_PROCESS
 from nodescope.use.mcp.tools.shared.leak import find_leaks
 from nodescope.use.mcp.tools.shared.merge_lives import (
     Figures,
@@ -84,7 +85,7 @@ def summarize(backend: Backend, seen: ContainerSpan) -> ContainerSummary:
     summaries = {name: run_study(backend, "summary", name, ids, span) for name in wanted}
     missing = [name for name in METRICS if name not in known]
     events = seen.read_events(backend)
-    sides = read_sides(backend, seen, [name for name in COMPARED if name in known])
+    sides = read_sides(backend, seen, [name for name in COMPARED if BY_PROCESS.get(name, name) in known])
     if "memory" not in known:
         return ContainerSummary(seen, summaries, [], events, [], missing, sides)
     trend = run_study(backend, "trend", "memory", ids[-1:], span)

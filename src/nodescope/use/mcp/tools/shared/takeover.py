@@ -6,12 +6,14 @@ from dataclasses import replace
 from nodescope.base.errors import RequestRejected
 from nodescope.base.quantity import render_quantity
 from nodescope.base.text import render_metric
+from nodescope.base.time_range import TimeRange
 from nodescope.use.answers.containers import Life
 from nodescope.use.answers.deploys import LevelChange, Takeover, compare_levels, find_takeovers
 from nodescope.use.answers.levels import Levels
 from nodescope.use.mcp.nodes.backend import Backend, read_levels
 from nodescope.use.mcp.protocol.answer import ToolFinding
 from nodescope.use.mcp.tools.shared.container_span import ContainerSpan
+from nodescope.use.mcp.tools.shared.gpu_level import BY_PROCESS, read_gpu_levels
 from nodescope.use.mcp.tools.shared.time_text import render_at
 
 # Each costs two looks at every metric; new images go before restarts, the newest first.
@@ -37,13 +39,19 @@ def read_sides(backend: Backend, seen: ContainerSpan, metrics: Sequence[str]) ->
     for one in choose_takeovers(seen):
         sides = (("before", one.before, one.before_span), ("after", one.after, one.after_span))
         for side, lives, span in sides:
-            ids = [life.id for life in lives if life.node == node]
-            for metric in metrics if ids else ():
+            mine = [life for life in lives if life.node == node]
+            for metric in metrics if mine else ():
                 try:
-                    found[one.at_ms, metric, side] = read_levels(backend, metric, span, ids)
+                    found[one.at_ms, metric, side] = read_side(backend, metric, span, mine)
                 except RequestRejected:
                     continue
     return found
+
+
+def read_side(backend: Backend, metric: str, span: TimeRange, lives: Sequence[Life]) -> Levels:
+    if metric in BY_PROCESS:
+        return read_gpu_levels(backend, metric, span, lives)
+    return read_levels(backend, metric, span, [life.id for life in lives])
 
 
 def join_sides(
