@@ -234,7 +234,10 @@ KNOWN_BY: dict[str, tuple[set[str], str]] = {
     "keep/demo/samples.py": ({"cpu", "memory"}, "the demo writes an archive of them"),
     "publish/derived.py": ({"cpu", "memory", "pressure"}, "the health score"),
     "use/answers/incidents/signal.py": ({"pod"}, "the signals that an incident is looked for in"),
-    "use/answers/incidents/table.py": ({"memory"}, "how large the node is, against what was taken"),
+    "use/answers/incidents/table.py": (
+        {"cpu", "memory"},
+        "how large the node is, against what was taken; whether its cores waited for disks",
+    ),
     "use/answers/node_summary/summary.py": ({"filesystem"}, "how full the node's disks are"),
     "use/answers/overview.py": ({"memory"}, "the node's tile shows its memory"),
 }

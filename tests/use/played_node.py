@@ -41,6 +41,7 @@ class Played:
     namespace: str = "shop"
     image: str = ""
     owner: str = ""
+    previous_exit: str = ""
     gpus: float = 0.0
     """GPU time of its one process, of one GPU; 0: it has none there."""
     life: int = 0
@@ -52,7 +53,10 @@ class Played:
         pod_uid = hexadecimal("pod", self.namespace, self.pod)[:32]
         details = (("container_id", container_id), ("pod_uid", pod_uid), ("qos", "Burstable"))
         return Entity(
-            "container", (container_id,), (*names, ("image", self.image)), (*details, ("owner", self.owner))
+            "container",
+            (container_id,),
+            (*names, ("image", self.image)),
+            (*details, ("owner", self.owner), ("previous_exit", self.previous_exit)),
         )
 
 

@@ -19,6 +19,7 @@ export interface ContainerJson {
   workload_known_by: string;
   cpu_request: number | null;
   memory_request: number | null;
+  previous_exit: string | null;
   labels: Record<string, string>;
   restarts: number;
   first_seen: number;

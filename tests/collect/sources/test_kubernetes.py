@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import pytest
 from tests.support import NODES
 
 from nodescope.base.entity import Entity
@@ -78,6 +79,28 @@ def test_the_owner_of_a_replica_set_is_told_as_its_deployment() -> None:
     assert parse_owner(owners, {}) == "ReplicaSet/web-5d4f"
     assert parse_owner([{"kind": "Node", "name": "n"}], {}) == ""
     assert parse_owner(owners, {"rollouts-pod-template-hash": "5d4f"}) == "Rollout/web"
+
+
+@pytest.mark.parametrize(
+    ("ended", "told"),
+    [
+        (
+            {"exitCode": 137, "reason": "OOMKilled", "containerID": f"containerd://{'4f' * 32}"},
+            f"137 OOMKilled {'4f' * 6}",
+        ),
+        ({"exitCode": 0, "containerID": f"docker://{'4f' * 32}"}, f"0 Unknown {'4f' * 6}"),
+        ({"exitCode": 1, "reason": "Error"}, ""),
+        ({"exitCode": "1", "reason": "x y\x1b", "containerID": "containerd://4f"}, ""),
+        (None, ""),
+    ],
+)
+def test_how_the_run_before_ended_is_told_by_the_server(ended: dict[str, Any] | None, told: str) -> None:
+    """Of which run it is must be known; what the server does not say is not known, and is not 0."""
+    listener, names, _ = make()
+    item = pod()
+    item["status"]["containerStatuses"][0]["lastState"] = {"terminated": ended} if ended else {}
+    listener.change(item)
+    assert names.lookup(cgroup()).previous_exit == told
 
 
 def test_a_request_that_is_no_quantity_is_no_request() -> None:

@@ -240,3 +240,24 @@ def test_gpu_time_and_memory_are_part_of_a_deploy(tmp_path: Path) -> None:
         )
         quiet = asker.ask("compare_windows", container="web")
         assert "gpu" not in {one["metric"] for one in quiet["findings"]}
+
+
+@pytest.mark.parametrize(
+    ("told", "sentence", "code"),
+    [
+        ("1 Error {}", "(exit code 1, Error)", 1),
+        ("137 OOMKilled {}", "was OOM-killed", 137),
+        ("1 Error 000000000000", "(exit code not known)", None),
+        ("", "(exit code not known)", None),
+    ],
+)
+def test_an_exit_code_is_told_where_the_api_said_it_of_that_run(
+    tmp_path: Path, told: str, sentence: str, code: int | None
+) -> None:
+    first, second = RESTARTED
+    second = replace(second, previous_exit=told.format(first.entity().ids[0][:12]))
+    with asking(write_played(tmp_path, [first, second, *STEADY])) as asker:
+        answer = asker.ask("summarize_container", container="db")
+    (restart,) = [one for one in answer["findings"] if one["kind"] in ("restart", "oom_kill")]
+    assert sentence in restart["sentence"]
+    assert restart["evidence"].get("exit_code") == code

@@ -45,6 +45,8 @@ class Name:
     """Cores that the pod's specification requests for this container."""
     memory_request: str = ""
     """Bytes, likewise."""
+    previous_exit: str = ""
+    """How the run before this one ended: exit code, reason, beginning of its id; `137 OOMKilled 4f2a09c1d7e8`."""
 
 
 UNNAMED = Name()

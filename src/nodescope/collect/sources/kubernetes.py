@@ -37,6 +37,7 @@ STATUSES = ("containerStatuses", "initContainerStatuses", "ephemeralContainerSta
 CONTAINERS = ("containers", "initContainers", "ephemeralContainers")
 # Labels of one pod in an archive's column: what a person would still read.
 LABEL_CHARACTERS = 1024
+REASON_CHARACTERS, ID_CHARACTERS = 40, 12
 # What makes ReplicaSets, and the label in which it puts the hash that ends their names.
 TEMPLATE_HASHES = {"Deployment": "pod-template-hash", "Rollout": "rollouts-pod-template-hash"}
 REMEDY = "give its account get, list and watch on pods (a ClusterRole and its binding), or turn it off with --no-kubernetes"
@@ -144,7 +145,17 @@ def name_container(pod: Name, status: Mapping[str, Any], spec: Mapping[str, Any]
         restarts=str(status.get("restartCount", "")),
         cpu_request=render_request(requests.get("cpu")),
         memory_request=render_request(requests.get("memory")),
+        previous_exit=render_exit((status.get("lastState") or {}).get("terminated") or {}),
     )
+
+
+def render_exit(ended: Mapping[str, Any]) -> str:
+    """Three words, as Name.previous_exit has them; empty where the API does not say how it ended."""
+    code, reason = ended.get("exitCode"), clean_text(str(ended.get("reason") or "Unknown"), REASON_CHARACTERS)
+    _, _, container_id = str(ended.get("containerID") or "").partition("://")
+    if not isinstance(code, int) or not container_id:
+        return ""
+    return f"{code} {''.join(reason.split()) or 'Unknown'} {clean_text(container_id[:ID_CHARACTERS])}"
 
 
 def render_request(quantity: object) -> str:

@@ -26,6 +26,7 @@ NOT_LABELS = frozenset(
     {
         *("id", "image", "restarts", "sandbox", "container", "name_source", "runtime"),
         *("workload", "workload_kind", "workload_known_by", "cpu_request", "memory_request"),
+        "previous_exit",
     }
 )
 

@@ -20,6 +20,15 @@ SAMPLE_MS = 1000
 
 
 @dataclass(frozen=True, slots=True)
+class ContainerExit:
+    """How a container ended, as its runtime told the API."""
+
+    code: int
+    reason: str
+    """Completed, Error, OOMKilled and so on."""
+
+
+@dataclass(frozen=True, slots=True)
 class Life:
     """A container (or service) of a node from its first to its last sample; a restart begins another."""
 
@@ -71,6 +80,13 @@ class Life:
         """As Kubernetes counts them; 0 where it does not say."""
         text = self.subject.details.get("restarts") or ""
         return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0
+
+    def exit_before(self, before: "Life") -> ContainerExit | None:
+        """How the run before this one ended, where the API said it of that very run."""
+        words = (self.subject.details.get("previous_exit") or "").split()
+        if len(words) != 3 or not before.id.startswith(words[2]) or not words[0].lstrip("-").isdigit():
+            return None
+        return ContainerExit(int(words[0]), words[1])
 
     @property
     def first_ms(self) -> int:

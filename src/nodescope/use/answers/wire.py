@@ -241,6 +241,7 @@ def render_container(row: ContainerRow) -> Json:
         "workload_known_by": life.workload.known_by,
         "cpu_request": life.request("cpu"),
         "memory_request": life.request("memory"),
+        "previous_exit": subject.details.get("previous_exit") or None,
         "labels": labels_of(life),
         "restarts": life.restarts,
         "first_seen": seconds(life.first_ms),
@@ -277,7 +278,10 @@ def parse_subject(row: Json) -> Subject:
     }
     labels = tuple(None if named.get(name) is None else str(named[name]) for name in LABELS)
     details = {"labels": json.dumps(row.get("labels") or {}), "restarts": str(row.get("restarts") or 0)}
-    kept = ("image", "workload", "workload_kind", "workload_known_by", "cpu_request", "memory_request")
+    kept = (
+        *("image", "workload", "workload_kind", "workload_known_by"),
+        *("cpu_request", "memory_request", "previous_exit"),
+    )
     details.update({key: str(row[key]) for key in kept if row.get(key) is not None})
     return Subject(labels, details, milliseconds(row["first_seen"]), milliseconds(row["last_seen"]))
 

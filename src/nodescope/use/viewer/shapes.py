@@ -131,6 +131,8 @@ class ContainerJson(BaseModel):
     workload_known_by: str
     cpu_request: float | None
     memory_request: float | None
+    previous_exit: str | None
+    """How the run before this one ended: exit code, reason, beginning of its id; null where the API did not say."""
     labels: dict[str, str]
     restarts: int
     first_seen: float

@@ -344,6 +344,7 @@ class ContainerSource:
             ("labels", name.labels),
             ("cpu_request", name.cpu_request),
             ("memory_request", name.memory_request),
+            ("previous_exit", name.previous_exit),
         )
         return (
             ("container_id", life.cgroup.container_id),
