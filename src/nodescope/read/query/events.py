@@ -2,7 +2,8 @@
 What happened to containers: starts, restarts, exits, OOM kills, from the sidecars and the live tail.
 
 The agent notes a start and an end in the frame of the tick that saw
-them; sidecars have them, so no row is read here. There are four kinds:
+them; sidecars have them, so no row is read here. Files without a sidecar tell them
+by first and last samples (other_events.py). There are four kinds:
 
     start    a container that was not there before
     restart  the same, of a pod's container that had an earlier life (facts: previous)
@@ -26,6 +27,7 @@ from nodescope.keep.label_columns import Identity, Subject, describe_entity
 from nodescope.read.files.catalog import Catalog
 from nodescope.read.files.listing import FileEntry
 from nodescope.read.live.tail import LiveTail
+from nodescope.read.query.other_events import infer_events
 
 Kind = Literal["start", "restart", "exit", "oom"]
 # As the container source writes them.
@@ -143,6 +145,8 @@ def read_written(catalog: Catalog, tail: LiveTail | None, from_ms: int, to_ms: i
         if events:
             starts = run_starts(entry)
             yield from parse_events(events, entry.sidecar.head.node, starts)
+    for seen in infer_events(catalog, from_ms, to_ms):
+        yield Happening(cast("Kind", seen.kind), seen.at_ms, seen.subject, seen.facts), False
     if tail:
         frames = [frame for day in tail.days for frame in day.frames]
         # A run's frames count from 0: its first is the one that sees everybody anew.
