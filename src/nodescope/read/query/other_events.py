@@ -46,9 +46,9 @@ def infer_events(catalog: Catalog, from_ms: int, to_ms: int) -> Iterator[SeenEnd
         return
     first_ms, last_ms = catalog.from_ms or 0, catalog.to_ms or 0
     for subject in catalog.containers():
-        if from_ms <= subject.first_ms <= to_ms and is_in(files, subject.first_ms):
-            if subject.first_ms > first_ms + BEGUN_MS:
-                yield SeenEnd("start", subject.first_ms, subject, {})
+        begun = from_ms <= subject.first_ms <= to_ms and subject.first_ms > first_ms + BEGUN_MS
+        if begun and is_in(files, subject.first_ms):
+            yield SeenEnd("start", subject.first_ms, subject, {})
         ended = from_ms <= subject.last_ms <= to_ms and subject.last_ms < last_ms - GONE_MS
         if ended and is_in(files, subject.last_ms):
             yield end_of(subject, files)
@@ -63,11 +63,13 @@ def end_of(subject: Subject, files: Sequence[FileEntry]) -> SeenEnd:
     lasted = {"lifetime_seconds": (subject.last_ms - subject.first_ms) / 1000}
     newest = next(entry for entry in reversed(files) if entry.from_ms <= subject.last_ms <= entry.to_ms)
     counted = read_counts(newest.path).get(its_id, {})
-    kills = max((counted[name] for name in KILLS & counted.keys()), default=0.0)
-    limit = {"memory_limit_bytes": counted[name] for name in LIMITS & counted.keys()}
+    kills, limit = (
+        max((counted[one] for one in names & counted.keys()), default=0.0) for names in (KILLS, LIMITS)
+    )
+    facts = {**lasted, "memory_limit_bytes": limit} if limit else lasted
     if kills > 0:
-        return SeenEnd("oom", subject.last_ms, subject, {**lasted, **limit, "oom_kills": kills})
-    return SeenEnd("exit", subject.last_ms, subject, {**lasted, **limit})
+        return SeenEnd("oom", subject.last_ms, subject, {**facts, "oom_kills": kills})
+    return SeenEnd("exit", subject.last_ms, subject, facts)
 
 
 @lru_cache(maxsize=256)
