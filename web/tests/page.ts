@@ -28,7 +28,7 @@ export function metric(name: string, more: Partial<MetricJson> = {}): MetricJson
 
 export function container(id: string, name: string, first_seen: number, last_seen: number): ContainerJson {
   return {
-    id, short_id: id, name, scope: "container", container: null, pod: null, namespace: "shop", qos_class: null, node: "n", image: null, workload: "web", workload_kind: "Deployment", workload_known_by: "pod name", cpu_request: null, memory_request: null, labels: {},
+    id, short_id: id, name, scope: "container", container: null, pod: null, namespace: "shop", qos_class: null, node: "n", image: null, workload: "web", workload_kind: "Deployment", workload_known_by: "pod name", cpu_request: null, memory_request: null, previous_exit: null, labels: {},
     restarts: 0, first_seen, last_seen, state: "running", value: 1, over_span: 1, last: 1, max: 1, spark: [], limit: null,
   };
 }
