@@ -33,7 +33,15 @@ ASKED = [
     ("does catalog leak", "analyze_container", "memory"),
     ("is the footprint of checkout-api rising?", "analyze_container", "memory"),
     ("when will redis run out of memory", "analyze_container", "memory"),
+    ("is redis going to be OOM killed", "summarize_container", ""),
+    ("how long until something is out of memory?", "scan", "memory"),
+    # clocks
+    ("is any clock wrong?", "list_nodes", ""),
+    ("do the nodes have clock skew", "list_nodes", ""),
+    # what there is
+    ("what is running here?", "list_containers", ""),
     # sizes
+    ("which containers do almost nothing?", "rightsize", ""),
     ("right-size my workloads", "rightsize", ""),
     ("who is over-provisioned?", "rightsize", ""),
     ("Are our requests too generous", "rightsize", ""),
@@ -183,6 +191,7 @@ def test_a_container_is_named_by_its_name_alone() -> None:
             "does redis leak since 9:30",
             {"container": "redis", "study": "trend", "metric": "memory", "from": "9:30"},
         ),
+        ("compare redis before and after 14:05", {"container": "redis", "b_from": "14:05"}),
         ("what happened 20 minutes ago", {"at": "-20m", "minutes": 15}),
         ("what went wrong at 2 pm", {"at": "14:00", "minutes": 15}),
         ("what broke yesterday at 14:05", {"at": "yesterday 14:05", "minutes": 15}),

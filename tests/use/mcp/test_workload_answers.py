@@ -199,6 +199,13 @@ def test_without_a_deploy_the_halves_are_compared_and_some_moments_alone_are_not
     assert same["status"] == "none"
     error = asker.error("compare_windows", container="web", a_from="-1h")
     assert "a_to, b_from, b_to is missing; give all four" in error
+    at = f"{SPLIT_MS / 1000}"
+    for alone in ("b_from", "a_to"):
+        facts = asker.ask("compare_windows", container="catalog", **{alone: at})["findings"][0]["evidence"]
+        assert (facts["a_avg"], facts["b_avg"]) == (
+            pytest.approx(0.4, rel=0.02),
+            pytest.approx(0.8, rel=0.02),
+        )
 
 
 def test_who_was_restarted_is_said_first_and_alone(asker: Asker) -> None:

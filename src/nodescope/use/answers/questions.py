@@ -51,6 +51,8 @@ IDEAS = {
     "threads": "thread* pids process*",
     "metric": "metric* measure* collected series",
     "forecast": "will soon until run* reach* hit forecast predict* when",
+    "future": "will soon until predict* forecast*",
+    "clock": "clock* skew* ntp",
     "list": "list show all there running runs exist* many count",
     "container": "container* pod* workload* service* job* app apps application*",
 }
@@ -77,6 +79,9 @@ PHRASES = {
     r"how much (of )?(my |the |our )?(money|cost)": "waste",
     r"scal(e|ed|ing) (down|back)": "rightsiz",
     r"held back": "throttl",
+    r"(going|about) to( be)?\b": "soon",
+    r"how long (until|till|before)": "until",
+    r"(do|does|doing) (almost |next to |hardly )(nothing|anything)": "idle",
 }
 MINUTES = {"min": 1, "minute": 1, "hour": 60, "h": 60, "day": 1440, "d": 1440, "m": 1}
 AGO = re.compile(r"\b(\d+|an?|half an)\s+(min(?:ute)?|hour|day|h|d|m)s?\s+ago\b")
@@ -114,6 +119,7 @@ class Question:
 
 DAY_BEFORE = {"a_from": "-25h", "a_to": "-24h", "b_from": "-1h", "b_to": "now"}
 SUMMARY: tuple[str, Arguments] = ("summarize_container", {})
+LEAKS: Arguments = {"study": "trend", "metric": "memory"}
 TOGETHER: Arguments = {"study": "correlation", "metric": "cpu"}
 AROUND_NOW: Arguments = {"at": "now", "minutes": 60}
 LONG_AGO: Arguments = {"at": "now", "minutes": WIDEST_MINUTES}
@@ -159,6 +165,7 @@ QUESTIONS = (
     # What was measured, and who there is.
     Question("metric list", "list_metrics", {}, "which metrics there are"),
     Question("metric", "list_metrics", {}, "which metrics there are"),
+    Question("clock", "list_nodes", {}, "whose clock is off, and how new the data is"),
     # Requests and limits that do not fit.
     size("size", "requests and limits that fit what is used"),
     size("right limits", "requests and limits that fit what is used"),
@@ -166,6 +173,7 @@ QUESTIONS = (
     size("waste", "what is reserved and not used"),
     # Ends that nobody wanted.
     top("evict", "memory_working_set", "what kubelet evicts by: the working set of each container"),
+    Question("future oom", "scan", LEAKS, "whose memory will reach its limit", SUMMARY),
     around("oom cause", "what was killed for memory, and what filled it", LONG_AGO),
     top("oom", "oom_kills", "who was killed for memory"),
     top("kill memory", "oom_kills", "who was killed for memory"),
@@ -234,6 +242,7 @@ QUESTIONS = (
     Question("health", "summarize_node", {}, "how the node is doing", SUMMARY, ("list_nodes", {})),
     Question("container list", "list_containers", {}, "which containers there are", SUMMARY),
     Question("container", "list_containers", {}, "which containers there are", SUMMARY),
+    Question("list", "list_containers", {}, "which containers there are", SUMMARY),
 )
 
 
@@ -263,10 +272,12 @@ def understand(text: str, tools: Iterable[str], containers: Iterable[str] = ()) 
     missing = "" if tool in set(tools) else tool
     if missing and row.without:
         tool, arguments = SUMMARY if container else row.without
+    times = find_times(text, tool)
     chosen = {
         **({"container": container} if container and row.named else {}),
-        **arguments,
-        **find_times(text, tool),
+        # A moment to compare at goes before the windows that are usual.
+        **({} if tool == COMPARE and times else arguments),
+        **times,
     }
     metric = str(arguments.get("metric") or arguments.get("by") or "")
     return Understood(tool, chosen, row.why, metric, missing, ideas)
@@ -301,9 +312,11 @@ def is_everyday(name: str) -> bool:
 
 def find_times(text: str, tool: str) -> dict[str, str | int]:
     """A time of day, or how far back, in the words of the tool that is asked."""
-    if tool not in (EXPLAIN, *SPANNED):
+    if tool not in (EXPLAIN, COMPARE, *SPANNED):
         return {}
     moment, part = find_moment(text.lower()), find_part(text.lower())
+    if tool == COMPARE:
+        return {"b_from": moment} if moment else {}
     if tool == EXPLAIN:
         if moment:
             return {"at": moment, "minutes": 15}
@@ -338,5 +351,5 @@ def count_minutes(number: str, unit: str) -> int:
     return (int(number) if number.isdigit() else {"few": 3, "couple of": 2}.get(number, 1)) * MINUTES[unit]
 
 
-EXPLAIN = "explain_incident"
+EXPLAIN, COMPARE = "explain_incident", "compare_windows"
 SPANNED = frozenset({"top_containers", "analyze_container", "summarize_container", "scan", "summarize_node"})

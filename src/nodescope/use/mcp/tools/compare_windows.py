@@ -139,9 +139,14 @@ def read_windows(backend: Backend, values: Values, lives: Sequence[Life]) -> Win
     newest_ms = extent_of(about).to_ms
     if not any(values[name] for name in NAMES):
         values = {**values, **usual_windows(extent_of(about), lives)}
+    elif values["a_to"] or values["b_from"]:
+        values = {**values, **around_moment(extent_of(about), values)}
     missing = [name for name in NAMES if not values[name]]
     if missing:
-        raise ToolMisused(f"{', '.join(missing)} is missing; give all four of {', '.join(NAMES)}, or none")
+        raise ToolMisused(
+            f"{', '.join(missing)} is missing; give all four of {', '.join(NAMES)}, none, or only b_from: "
+            "the hours before and after it"
+        )
     given = {one: (values[f"{one}_from"], values[f"{one}_to"]) for one in ("a", "b")}
     for one, (start, end) in given.items():
         if read_moment(f"{one}_from", start, newest_ms) >= read_moment(f"{one}_to", end, newest_ms):
@@ -149,6 +154,19 @@ def read_windows(backend: Backend, values: Values, lives: Sequence[Life]) -> Win
     first, second = (read_span(about, *moments, f"window {one}") for one, moments in given.items())
     known = {row.name for row in backend.read_metrics()}
     return Windows(about.node, first, second, tuple(name for name in METRICS if name in known))
+
+
+def around_moment(there: TimeRange, values: Values) -> dict[str, str]:
+    """What was left out: the windows touch each other, and each is an hour long."""
+    a_to, b_from = values["a_to"] or values["b_from"], values["b_from"] or values["a_to"]
+    end_ms, start_ms = (
+        read_moment(name, text, there.to_ms) for name, text in (("a_to", a_to), ("b_from", b_from))
+    )
+    found = {
+        "a_from": values["a_from"] or render_iso(max(there.from_ms, end_ms - HOUR_MS)),
+        "b_to": values["b_to"] or render_iso(min(there.to_ms, start_ms + HOUR_MS)),
+    }
+    return {**found, "a_to": a_to, "b_from": b_from}
 
 
 def usual_windows(there: TimeRange, lives: Sequence[Life]) -> dict[str, str]:
@@ -477,7 +495,7 @@ TOOL = Tool(
         NODE,
         window("a_from", "start of a; without any, before and after the last deploy"),
         window("a_to", "end of a"),
-        window("b_from", "start of b"),
+        window("b_from", "start of b; alone: the hours before and after it"),
         window("b_to", "end of b"),
     ),
     run,
