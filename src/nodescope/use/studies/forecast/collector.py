@@ -2,82 +2,113 @@
 When the crest of a sawtooth touches the limit.
 
 Memory under a collector rises to a crest and falls: the next crests decide, and
-not the mean. Crests are a line with a deviation of their own; teeth are as long
-as they were.
+not the mean. The crests are a path of their own, known at a few places, that is
+explained as any other (evidence.py); each crest is off it by a deviation of its
+own. Teeth are as long as they were.
 """
+
+from dataclasses import dataclass
 
 import numpy as np
 
+from nodescope.use.studies.forecast.first_passage import FARTHEST, Futures, between, growth_passages
 from nodescope.use.studies.series import FloatArray, IntArray
 
-DRAWS = 600
-FARTHEST_TEETH = 4000
+# More crests than these are averaged in groups of neighbours.
+MOST_POINTS = 64
 
-# Crests that hold their level are more usual than crests that climb.
-LEVEL_NATS = 1.0
+# How many teeth are looked at together, and how often, from the first that may touch the limit.
+TEETH = 128
+ROUNDS = 8
+
+# Teeth get longer or shorter while memory grows: the newest third of them is drawn from, and at least these.
+NEWEST_TEETH = 8
+
+# A crest is hardly ever higher than this many deviations over its path.
+HIGHEST = 3.0
 SEED = 20_16
 
 
-def crests_of(values: FloatArray, falls: IntArray) -> tuple[FloatArray, FloatArray]:
-    """Place and height of the last three samples before each fall."""
-    heights = [float(np.median(values[max(0, fall - 3) : fall])) for fall in falls]
-    return falls.astype(np.float64) - 1.0, np.array(heights)
+@dataclass(frozen=True)
+class Crests:
+    """Place (shares of the span) and height of each crest, or of each group of neighbours."""
+
+    places: FloatArray
+    heights: FloatArray
+    group: int
+    """Crests in one point."""
+    lengths: FloatArray
+    """Of teeth, in shares of the span."""
+    elapsed: float
+    """Since the newest fall."""
+    rise: float
+    """From the floor to the crest."""
 
 
-class CrestLine:
-    """A line through the crests, and how uncertain it is."""
-
-    def __init__(self, places: FloatArray, heights: FloatArray) -> None:
-        self.middle = float(places.mean())
-        offsets = places - self.middle
-        self.spread = float(offsets @ offsets)
-        self.level = float(heights.mean())
-        self.slope = float(offsets @ heights) / self.spread
-        self.freedom = len(places) - 2
-        left = heights - self.level - self.slope * offsets
-        self.deviation = float(np.sqrt(left @ left / self.freedom))
-        self.count = len(places)
-
-    @property
-    def slope_error(self) -> float:
-        return self.deviation / float(np.sqrt(self.spread))
-
-    @property
-    def chance(self) -> float:
-        """That the crests have a slope at all: by the Bayesian information criterion, against a level."""
-        t_value = self.slope / max(self.slope_error, 1e-300)
-        gain = 0.5 * self.count * np.log1p(t_value**2 / self.freedom) - 0.5 * np.log(self.count)
-        return float(1 / (1 + np.exp(-min(gain - LEVEL_NATS, 500.0))))
-
-    def draw(self, random: np.random.Generator, draws: int) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Levels, slopes and deviations as uncertain as the crests leave them."""
-        wide = np.sqrt(self.freedom / random.chisquare(self.freedom, draws))
-        level = self.level + wide * self.deviation / np.sqrt(self.count) * random.standard_normal(draws)
-        slope = self.slope + wide * self.slope_error * random.standard_normal(draws)
-        return level, slope, wide * self.deviation
+def find_crests(values: FloatArray, falls: IntArray) -> Crests:
+    samples = len(values)
+    starts = np.concatenate(([0], falls[:-1]))
+    heights = np.array([end_of_tooth(values[start:fall]) for start, fall in zip(starts, falls)])
+    floors = values[np.minimum(falls, samples - 1)]
+    group = -(-len(falls) // MOST_POINTS)
+    # The newest crests count, a few of the oldest may be left over.
+    kept = slice(len(falls) % group, None)
+    return Crests(
+        places=(falls[kept].reshape(-1, group).mean(axis=1)) / samples,
+        heights=heights[kept].reshape(-1, group).mean(axis=1),
+        group=group,
+        lengths=np.diff(falls)[-max(NEWEST_TEETH, len(falls) // 3) :] / samples,
+        elapsed=(samples - float(falls[-1])) / samples,
+        rise=float(np.median(heights - floors)),
+    )
 
 
-def passages(
-    values: FloatArray, falls: IntArray, limit: float, line: CrestLine, farthest: float
-) -> FloatArray:
-    """For each drawn future, the samples until a crest touches the limit; infinite where none does."""
+def end_of_tooth(values: FloatArray) -> float:
+    """The height of its last sample, by a line through its last third."""
+    last = values[-max(3, len(values) // 3) :]
+    if len(last) < 3:
+        return float(last.max())
+    time = np.arange(len(last)) - (len(last) - 1) / 2
+    slope = float(time @ last) / float(time @ time)
+    return float(last.mean()) + slope * float(time[-1])
+
+
+def passages(futures: Futures, crests: Crests, rise: float, limit: float) -> FloatArray:
+    """For each future, the share of the span until a crest touches the limit; infinite where none does."""
     random = np.random.default_rng(SEED)
-    now = len(values) - 1
-    level, slope, deviation = line.draw(random, DRAWS)
-    lengths = np.diff(falls).astype(np.float64)
-    teeth = int(min(FARTHEST_TEETH, np.ceil(farthest / lengths.mean()) + 1))
-    drawn = random.choice(lengths, (DRAWS, teeth))
-    elapsed = now - float(falls[-1])
-    longer = lengths[lengths > elapsed]
-    drawn[:, 0] = (random.choice(longer, DRAWS) if len(longer) else elapsed + 1) - elapsed
-    ends = np.cumsum(drawn, axis=1)
-    heights = level[:, None] + slope[:, None] * (now + ends - line.middle)
-    heights += deviation[:, None] * random.standard_normal(heights.shape)
+    jitter = futures.jitter * np.sqrt(crests.group)
+    starts = growth_passages(futures, limit - HIGHEST * jitter)
+    times = np.full(len(starts), np.inf)
+    rows = np.flatnonzero(np.isfinite(starts))
+    ends = starts[rows] + first_ends(random, crests, starts[rows])
+    for _ in range(ROUNDS):
+        if len(rows) == 0:
+            break
+        lengths = random.choice(crests.lengths, (len(rows), TEETH))
+        moments = ends[:, None] + np.cumsum(lengths, axis=1) - lengths[:, :1]
+        heights = between(futures, rows, moments)
+        heights += jitter[rows, None] * random.standard_normal(heights.shape)
+        times[rows] = touching(moments, heights, lengths, rise, limit)
+        still = np.isinf(times[rows])
+        ends = moments[still, -1] + random.choice(crests.lengths, int(still.sum()))
+        rows = rows[still]
+    return np.where(times <= FARTHEST, times, np.inf)
+
+
+def first_ends(random: np.random.Generator, crests: Crests, starts: FloatArray) -> FloatArray:
+    """Until the end of the tooth that is under way: now it is known for how long, later it may be anywhere."""
+    longer = crests.lengths[crests.lengths > crests.elapsed]
+    drawn = random.choice(longer if len(longer) else crests.lengths, len(starts))
+    left = np.maximum(drawn - crests.elapsed, 0.0)
+    anywhere = random.random(len(starts)) * random.choice(crests.lengths, len(starts))
+    return np.where(starts == 0, left, anywhere)
+
+
+def touching(
+    moments: FloatArray, heights: FloatArray, lengths: FloatArray, rise: float, limit: float
+) -> FloatArray:
+    """Within its tooth, the path is at the limit a little before the crest."""
     touched = heights >= limit
-    first = np.argmax(touched, axis=1)
-    rows = np.arange(DRAWS)
-    # Within its tooth, the path is at the limit a little before the crest.
-    rise = float(np.median(crests_of(values, falls)[1] - values[np.minimum(falls, now)]))
-    before = (heights[rows, first] - limit) / max(rise, 1e-300) * drawn[rows, first]
-    times = np.maximum(ends[rows, first] - np.minimum(before, drawn[rows, first]), 0.0)
-    return np.where(touched.any(axis=1) & (times <= farthest), times, np.inf)
+    first, rows = np.argmax(touched, axis=1), np.arange(len(heights))
+    before = np.clip((heights[rows, first] - limit) / max(rise, 1e-300), 0.0, 1.0) * lengths[rows, first]
+    return np.where(touched.any(axis=1), np.maximum(moments[rows, first] - before, 0.0), np.inf)

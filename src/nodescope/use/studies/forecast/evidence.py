@@ -7,16 +7,26 @@ within the range that the path covered. The weights of all pairs of noise and
 shape add up to one, and a forecast draws from them.
 """
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import groupby
 from math import lgamma, log, pi
 
 import numpy as np
 
-from nodescope.use.studies.forecast.growth import Growth, day_shapes, log_prior, steady_shapes
-from nodescope.use.studies.forecast.noise import Noise, grid, noises
+from nodescope.use.studies.forecast.bends import look_closer
+from nodescope.use.studies.forecast.growth import (
+    Growth,
+    bent,
+    day_shapes,
+    few_shapes,
+    log_prior,
+    steady_shapes,
+    wave_shapes,
+)
+from nodescope.use.studies.forecast.noise import Noise, noises, noises_at
+from nodescope.use.studies.forecast.wave import Wave
 from nodescope.use.studies.series import FloatArray
 
 # What a column moves is at most this many times the range that the path covered.
@@ -31,6 +41,15 @@ LEAST_REST = 1e-18
 
 # Pairs with less weight than this share of the best are left out of the draws.
 LEAST_SHARE = 0.01
+
+# The white noise beside a memory or a wandering that is looked at beside a season.
+WAVE_BESIDE = (0.0, 0.5, 1e-4, 1e-2)
+
+# Places of a path that are needed after a bend.
+AFTER_BEND = 4
+
+# In how many noises of each kind a bend is placed closely.
+CLOSE_NOISES = {"white": 1, "returning": 2, "wandering": 2}
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,57 +83,142 @@ class Explanation:
 
 @cache
 def prepared_shapes(buckets: int) -> tuple[PreparedShapes, ...]:
-    return tuple(prepare(steady_shapes(), buckets))
+    return tuple(prepare(steady_shapes(), noises(buckets)))
 
 
-def prepare(shapes: Iterable[Growth], buckets: int) -> list[PreparedShapes]:
+def prepare(shapes: Iterable[Growth], among: Sequence[Noise]) -> list[PreparedShapes]:
     made = []
     for _, group in groupby(sorted(shapes, key=columns_of), key=columns_of):
-        alike = tuple(group)
-        columns = np.stack([shape.at(grid(buckets)) for shape in alike])
-        plain = diagonals(np.asarray(np.linalg.qr(columns, mode="r"))) / np.sqrt(buckets)
-        made += [prepare_in(noise, alike, columns, plain) for noise in noises(buckets)]
+        alike = AlikeShapes(tuple(group), among[0].places)
+        made += [prepare_in(noise, alike) for noise in among]
     return made
 
 
+class AlikeShapes:
+    """Shapes with equally many columns, and these columns in buckets."""
+
+    def __init__(self, shapes: tuple[Growth, ...], places: FloatArray) -> None:
+        self.shapes = shapes
+        self.columns = np.stack([shape.in_buckets(places) for shape in shapes])
+        self.plain = diagonals(np.linalg.qr(self.columns, mode="r")) / np.sqrt(len(places))
+
+
 def columns_of(shape: Growth) -> int:
-    return len(shape.columns)
+    return shape.width
 
 
-def prepare_in(
-    noise: Noise, shapes: tuple[Growth, ...], columns: FloatArray, plain: FloatArray
-) -> PreparedShapes:
-    bases, triangles = np.linalg.qr(noise.whitening @ columns)
-    sizes = np.log(np.abs(diagonals(triangles) / plain)).sum(axis=1)
-    priors = np.array([noise.log_prior + log_prior(shape) for shape in shapes])
-    return PreparedShapes(noise, shapes, priors, bases, np.linalg.inv(triangles), sizes)
+def prepare_in(noise: Noise, alike: AlikeShapes) -> PreparedShapes:
+    bases, triangles = np.linalg.qr(noise.whitening @ alike.columns)
+    sizes = np.log(np.abs(diagonals(triangles) / alike.plain)).sum(axis=1)
+    priors = np.array([noise.log_prior + log_prior(shape) for shape in alike.shapes])
+    return PreparedShapes(noise, alike.shapes, priors, bases, np.linalg.inv(triangles), sizes)
 
 
 def diagonals(triangles: FloatArray) -> FloatArray:
     return np.diagonal(triangles, axis1=1, axis2=2)
 
 
-def explain(heights: FloatArray, span_seconds: float) -> list[Explanation]:
+@dataclass(frozen=True, eq=False)
+class Scored:
+    """Prepared shapes with what the path is along their bases, and the log weight of each."""
+
+    block: PreparedShapes
+    parts: FloatArray
+    energy: float
+    scores: FloatArray
+
+    def explanations(self, best: float) -> list[Explanation]:
+        rows = np.flatnonzero(self.scores - best >= log(LEAST_SHARE))
+        return [
+            build_explanation(self.block, int(row), self.parts[row], self.energy, float(self.scores[row]) - best)
+            for row in rows
+        ]
+
+
+def explain(heights: FloatArray, span_seconds: float, wave: Wave | None = None) -> list[Explanation]:
     """Every pair worth a draw, the likeliest first; heights are one value a bucket."""
-    rises = only_rises(heights)
-    blocks = [*prepared_shapes(len(heights)), *prepare(day_shapes(span_seconds), len(heights))]
+    among = noises(len(heights))
+    blocks = [*prepared_shapes(len(heights)), *prepare(day_shapes(span_seconds), among)]
+    blocks += prepare(wave_shapes(wave), wave_noises(among)) if wave else []
+    return weigh(blocks, heights, only_rises(heights))
+
+
+def explain_points(places: FloatArray, heights: FloatArray) -> list[Explanation]:
+    """The same of a path that is known at a few places only, as by its crests."""
+    return weigh(prepare(few_shapes(latest_bend(places)), wave_noises(noises_at(places))), heights, rises=False)
+
+
+def weigh(blocks: list[PreparedShapes], heights: FloatArray, rises: bool) -> list[Explanation]:
     # By the blocks' own noises: two threads at the first call may each have made a set of them.
     whitened = {noise: noise.whitening @ heights for noise in {block.noise for block in blocks}}
-    parts = [block.bases.transpose(0, 2, 1) @ whitened[block.noise] for block in blocks]
-    energies = [float(whitened[block.noise] @ whitened[block.noise]) for block in blocks]
-    scores = [
-        log_evidence(block, part, energy) + unlikely(block, rises)
-        for block, part, energy in zip(blocks, parts, energies)
-    ]
-    best = max(float(score.max()) for score in scores)
-    found = [
-        build_explanation(
-            blocks[place], int(row), parts[place][row], energies[place], float(scores[place][row]) - best
-        )
-        for place in range(len(blocks))
-        for row in np.flatnonzero(scores[place] - best >= log(LEAST_SHARE))
-    ]
+    scored = [score(block, whitened[block.noise], rises) for block in blocks]
+    scored = with_close_bends(scored, whitened, rises)
+    best = max(float(one.scores.max()) for one in scored)
+    found = [explanation for one in scored for explanation in one.explanations(best)]
     return sorted(found, key=lambda one: -one.weight)
+
+
+def wave_noises(among: Sequence[Noise]) -> list[Noise]:
+    """Fewer of them, where each costs more; their priors are those of all."""
+    return [noise for noise in among if not noise.smooth and noise.beside in WAVE_BESIDE]
+
+
+def score(block: PreparedShapes, whitened: FloatArray, rises: bool) -> Scored:
+    parts = block.bases.transpose(0, 2, 1) @ whitened
+    energy = float(whitened @ whitened)
+    return Scored(block, parts, energy, log_evidence(block, parts, energy) + unlikely(block, rises))
+
+
+def with_close_bends(
+    scored: list[Scored], whitened: dict[Noise, FloatArray], rises: bool
+) -> list[Scored]:
+    """In the likeliest noises of each kind, the bends of the coarse grid are exchanged for close ones."""
+    made = list(scored)
+    for kind, count in CLOSE_NOISES.items():
+        for columns in (1, 2):
+            places = [place for place, one in enumerate(scored) if is_bent(one, kind, columns)]
+            places.sort(key=lambda place: -float(bent_scores(scored[place]).max()))
+            for place in places[:count]:
+                made[place] = without_bends(scored[place])
+                made.append(close_bends(scored[place], whitened[scored[place].block.noise], rises))
+    return made
+
+
+def is_bent(one: Scored, kind: str, columns: int) -> bool:
+    shape = one.block.shapes[0]
+    return one.block.noise.kind == kind and len(shape.columns) == columns and shape.wave is None and len(one.scores) > 1
+
+
+def bent_scores(one: Scored) -> FloatArray:
+    bent = np.array([shape.kind == "bend" for shape in one.block.shapes])
+    return np.where(bent, one.scores, -np.inf)
+
+
+def without_bends(one: Scored) -> Scored:
+    return replace(one, scores=np.where(np.isfinite(bent_scores(one)), -np.inf, one.scores))
+
+
+def close_bends(one: Scored, whitened: FloatArray, rises: bool) -> Scored:
+    noise = one.block.noise
+    shape = one.block.shapes[int(np.argmax(bent_scores(one)))]
+    rises_before = len(shape.columns) == 2
+
+    def plain_scores(shapes: list[Growth]) -> FloatArray:
+        return score(unweighted(noise, shapes), whitened, rises).scores
+
+    places, weights = look_closer(plain_scores, shape.start, rises_before, latest_bend(noise.places))
+    close = unweighted(noise, [bent(place, rises_before) for place in places])
+    return replace(score(close, whitened, rises), scores=weights + noise.log_prior)
+
+
+def latest_bend(places: FloatArray) -> float:
+    """Three places after it, at least."""
+    return float(places[-AFTER_BEND])
+
+
+def unweighted(noise: Noise, shapes: list[Growth]) -> PreparedShapes:
+    made = prepare_in(noise, AlikeShapes(tuple(shapes), noise.places))
+    return replace(made, log_priors=np.zeros(len(shapes)))
 
 
 def only_rises(heights: FloatArray) -> bool:

@@ -7,12 +7,13 @@ been. The share of draws that have touched the limit by a time is the
 distribution of the first passage.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from nodescope.use.studies.forecast.evidence import Explanation
-from nodescope.use.studies.forecast.noise import grid, outlook_of
+from nodescope.use.studies.forecast.noise import outlook_of
+from nodescope.use.studies.forecast.wave import CYCLE_MOMENTS, Wave
 from nodescope.use.studies.series import BoolArray, FloatArray, IntArray
 
 DRAWS = 600
@@ -21,6 +22,9 @@ DRAWS = 600
 # spans no forecast is given.
 STEPS = 64
 FARTHEST = 10.0
+
+# Cycles of a season in which its crest is looked for, from the first that may touch the limit.
+MOST_CYCLES = 8
 
 # The same series gets the same answer.
 SEED = 20_15
@@ -37,28 +41,44 @@ class Futures:
     """Variance of a random walk between two moments, per span; 0 where the path is smooth."""
     ends: BoolArray
     """The shape gets slower, or is a day's."""
+    jitter: FloatArray
+    """Deviation of what is no part of the path, at each point of it."""
+    wave: Wave | None = None
+    swings: FloatArray = field(default_factory=lambda: np.empty((0, 0)))
+    """Of the season's harmonics, which are no part of the heights; 0 in futures without it."""
+    turns: FloatArray = field(default_factory=lambda: np.empty(0))
 
 
 def horizon() -> FloatArray:
     return FARTHEST * np.linspace(0.0, 1.0, STEPS + 1) ** 2
 
 
-def draw_futures(explanations: list[Explanation], heights: FloatArray, draws: int = DRAWS) -> Futures:
+def draw_futures(
+    explanations: list[Explanation], heights: FloatArray, wave: Wave | None = None, draws: int = DRAWS
+) -> Futures:
     random = np.random.default_rng(SEED)
     counts = share_out(np.array([one.weight for one in explanations]), draws)
     ahead = horizon()
-    rows, slopes, rough, ends = [], [], [], []
+    rows, slopes, rough, ends, jitter, swings = [], [], [], [], [], []
     for one, count in zip(explanations, counts):
         if count == 0:
             continue
-        drawn = draw_coefficients(random, one, int(count))
+        drawn, wide = draw_coefficients(random, one, int(count))
         rows.append(draw_heights(random, one, drawn, heights, ahead))
         slopes.append(end_slopes(one, drawn))
         rough.append(np.full(count, one.variance if one.noise.walks else 0.0))
         ends.append(np.full(count, one.shape.kind in ("slowing", "day")))
-    return Futures(
-        ahead, np.concatenate(rows), np.concatenate(slopes), np.concatenate(rough), np.concatenate(ends)
-    )
+        jitter.append(wide * np.sqrt(one.variance * one.noise.white_variance))
+        swings.append(draw_swings(one, drawn, wave))
+    turns = wave.turns + wave.turns_error * random.standard_normal(draws) if wave else np.zeros(draws)
+    joined = [np.concatenate(part) for part in (rows, slopes, rough, ends, jitter, swings)]
+    return Futures(ahead, *joined[:5], wave, joined[5], turns)
+
+
+def draw_swings(one: Explanation, drawn: FloatArray, wave: Wave | None) -> FloatArray:
+    if wave is None or one.shape.wave is None:
+        return np.zeros((len(drawn), 2 * wave.harmonics if wave else 0))
+    return drawn[:, 1 + len(one.shape.columns) :]
 
 
 def share_out(weights: FloatArray, draws: int) -> IntArray:
@@ -70,22 +90,24 @@ def share_out(weights: FloatArray, draws: int) -> IntArray:
     return np.asarray(counts)
 
 
-def draw_coefficients(random: np.random.Generator, one: Explanation, count: int) -> FloatArray:
-    """Student's t: the variance of the noise is not known either."""
+def draw_coefficients(
+    random: np.random.Generator, one: Explanation, count: int
+) -> tuple[FloatArray, FloatArray]:
+    """Student's t: the variance of the noise is not known either. With by how much wider each draw's noise is."""
     free = len(one.noise.whitening) - len(one.coefficients)
     normal = random.standard_normal((count, len(one.coefficients)))
     wide = np.sqrt(free / random.chisquare(free, (count, 1)))
-    return one.coefficients + (normal * wide) @ one.root.T
+    return one.coefficients + (normal * wide) @ one.root.T, wide[:, 0]
 
 
 def draw_heights(
     random: np.random.Generator, one: Explanation, drawn: FloatArray, heights: FloatArray, ahead: FloatArray
 ) -> FloatArray:
-    made = drawn @ one.shape.at(1.0 + ahead).T
+    made = drawn[:, : 1 + len(one.shape.columns)] @ one.shape.at(1.0 + ahead).T
     if not one.noise.is_path:
         return made
     outlook = outlook_of(one.noise, tuple(1.0 + ahead))
-    left = heights - drawn @ one.shape.at(grid(len(heights))).T
+    left = heights - drawn @ one.shape.in_buckets(one.noise.places).T
     expected = (left @ one.noise.whitening.T) @ outlook.gain
     wander = random.standard_normal((len(drawn), len(ahead))) @ outlook.root.T
     return np.asarray(made + expected + np.sqrt(one.variance) * wander)
@@ -95,7 +117,7 @@ def end_slopes(one: Explanation, drawn: FloatArray) -> FloatArray:
     """Of the shape at the end of the span, per span."""
     near = np.array([0.995, 1.005])
     columns = one.shape.at(near)
-    return np.asarray(drawn @ (columns[1] - columns[0]) / 0.01)
+    return np.asarray(drawn[:, : columns.shape[1]] @ (columns[1] - columns[0]) / 0.01)
 
 
 def only(futures: Futures, kept: BoolArray) -> Futures:
@@ -106,26 +128,75 @@ def only(futures: Futures, kept: BoolArray) -> Futures:
         futures.slopes[kept],
         futures.roughness[kept],
         futures.ends[kept],
+        futures.jitter[kept],
+        futures.wave,
+        futures.swings[kept],
+        futures.turns[kept],
     )
 
 
 def passages(futures: Futures, limit: float) -> FloatArray:
     """For each future, the share of the span until it touches the limit; infinite where it does not."""
-    touches = (futures.heights[:, 1:] >= limit) | touches_between(futures, limit)
+    if futures.wave is None:
+        return growth_passages(futures, np.full(len(futures.heights), limit))
+    # Not before the season's crest on top of the growth is as high as the limit.
+    earliest = growth_passages(futures, limit - futures.wave.crests(futures.swings))
+    return crest_passages(futures, futures.wave, limit, earliest)
+
+
+def growth_passages(futures: Futures, limits: FloatArray) -> FloatArray:
+    """Without the season; each future has a limit of its own."""
+    touches = (futures.heights[:, 1:] >= limits[:, None]) | touches_between(futures, limits)
     first = np.argmax(touches, axis=1)
     rows = np.arange(len(touches))
     last, now = futures.heights[rows, first], futures.heights[rows, first + 1]
     start, end = futures.ahead[first], futures.ahead[first + 1]
-    rises = now > np.maximum(last, limit - 1e-300)
-    share = np.where(rises, (limit - last) / np.where(rises, now - last, 1.0), 0.5)
+    rises = now > np.maximum(last, limits - 1e-300)
+    share = np.where(rises, (limits - last) / np.where(rises, now - last, 1.0), 0.5)
     times = start + np.clip(share, 0.0, 1.0) * (end - start)
-    times[futures.heights[:, 0] >= limit] = 0.0
-    return np.where(touches.any(axis=1) | (futures.heights[:, 0] >= limit), times, np.inf)
+    times[futures.heights[:, 0] >= limits] = 0.0
+    return np.where(touches.any(axis=1) | (futures.heights[:, 0] >= limits), times, np.inf)
 
 
-def touches_between(futures: Futures, limit: float) -> BoolArray:
+def crest_passages(futures: Futures, wave: Wave, limit: float, earliest: FloatArray) -> FloatArray:
+    """From the earliest moment on, cycle by cycle, until the wave on top of the growth touches the limit."""
+    times = np.full(len(earliest), np.inf)
+    open_rows = np.flatnonzero(np.isfinite(earliest))
+    cycle = 1.0 / wave.turns
+    offsets = cycle * np.linspace(0.0, 1.0, CYCLE_MOMENTS + 1)
+    for turn in range(MOST_CYCLES):
+        if len(open_rows) == 0:
+            break
+        moments = earliest[open_rows, None] + turn * cycle + offsets
+        heights = between(futures, open_rows, moments)
+        heights += wave.heights(futures.swings[open_rows], futures.turns[open_rows], 1.0 + moments)
+        times[open_rows] = crossing(moments, heights, limit)
+        open_rows = open_rows[np.isinf(times[open_rows])]
+    return np.where(times <= FARTHEST, times, np.inf)
+
+
+def between(futures: Futures, rows: IntArray, moments: FloatArray) -> FloatArray:
+    """Heights of the growth at moments between those that were drawn, row by row."""
+    after = np.clip(np.searchsorted(futures.ahead, moments), 1, len(futures.ahead) - 1)
+    start, end = futures.ahead[after - 1], futures.ahead[after]
+    low, high = futures.heights[rows[:, None], after - 1], futures.heights[rows[:, None], after]
+    return np.asarray(low + (high - low) * (moments - start) / (end - start))
+
+
+def crossing(moments: FloatArray, heights: FloatArray, limit: float) -> FloatArray:
+    """The first moment of each row at the limit, on straight lines between its heights."""
+    touches = heights >= limit
+    after = np.argmax(touches, axis=1)
+    rows, before = np.arange(len(heights)), np.maximum(after - 1, 0)
+    low, high = heights[rows, before], heights[rows, after]
+    share = np.where(high > low, (limit - low) / np.where(high > low, high - low, 1.0), 0.0)
+    times = moments[rows, before] + np.clip(share, 0.0, 1.0) * (moments[rows, after] - moments[rows, before])
+    return np.where(touches.any(axis=1), times, np.inf)
+
+
+def touches_between(futures: Futures, limits: FloatArray) -> BoolArray:
     """A random walk that is below the limit at two moments may touch it between them: the bridge's chance, drawn."""
-    below = np.maximum(limit - futures.heights, 0.0)
+    below = np.maximum(limits[:, None] - futures.heights, 0.0)
     spread = np.maximum(futures.roughness[:, None] * np.diff(futures.ahead), 1e-300)
     chance = np.exp(-np.minimum(2 * below[:, :-1] * below[:, 1:] / spread, 700.0))
     drawn = np.random.default_rng(SEED).random(chance.shape)

@@ -7,16 +7,19 @@ become the line below them, and the rest is explained (evidence.py) and carried
 on (first_passage.py).
 """
 
-from dataclasses import dataclass
-from itertools import pairwise
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from nodescope.use.studies.forecast import collector, first_passage
-from nodescope.use.studies.forecast.evidence import explain
+from nodescope.use.studies.forecast.evidence import explain, explain_points
 from nodescope.use.studies.forecast.noise import GRIDS
+from nodescope.use.studies.forecast.pages import Staircase, SteadyPages, find_staircase, steady_pages
 from nodescope.use.studies.forecast.season import Season, find_season
-from nodescope.use.studies.forecast.steps import COLLECTOR_FALLS, find_falls, find_jumps, page_size, plateaus
+from nodescope.use.studies.forecast.steps import COLLECTOR_FALLS, find_falls, find_jumps
+from nodescope.use.studies.forecast.wave import BLOCKS, Wave, block_places, find_wave, fit, without_line
+from nodescope.use.studies.maths.robust import mad_deviation
 from nodescope.use.studies.series import BoolArray, FloatArray, IntArray
 
 BOUNDS = (0.05, 0.5, 0.95)
@@ -25,9 +28,30 @@ BOUNDS = (0.05, 0.5, 0.95)
 CREST_MOMENTS = 24
 MOST_MOMENTS = 4000
 
+# A sample counts as no farther from its bucket than this many deviations.
+CLIP_DEVIATIONS = 3.0
+
+# A fold that leaves less than this share of what a wave leaves is the better of both.
+FOLD_IS_BETTER = 0.6
+
 # How uncertain a season is: its swing, and how far its cycles drift over the span, in cycles.
 SEASON_SIZE = 0.012
 SEASON_DRIFT = 0.008
+
+
+@dataclass(frozen=True)
+class Repetition:
+    """What the path repeats: one of both, or none."""
+
+    season: Season | None
+    wave: Wave | None
+
+    def length(self, futures: first_passage.Futures, samples: int) -> float | None:
+        """Samples of a cycle; of a wave, where most of what explains the path has it."""
+        if self.season is not None:
+            return self.season.length
+        waves = futures.swings.any(axis=1).mean() if self.wave is not None else 0.0
+        return samples / self.wave.turns if self.wave is not None and waves >= 0.5 else None
 
 
 @dataclass(frozen=True)
@@ -58,9 +82,9 @@ class GrowthForecast:
     level_off_passage: Passage | None
     """Of growth that gets slower."""
     samples: int
-    start: int
+    start: int = 0
     """The first sample that counts: after the newest restart."""
-    former_peak: float | None
+    former_peak: float | None = None
     """The highest value before it."""
     crests: bool = False
     season: float | None = None
@@ -68,43 +92,142 @@ class GrowthForecast:
 
 
 def forecast_growth(values: FloatArray, interval_seconds: float, limit: float | None) -> GrowthForecast:
-    jumps = find_jumps(values)
-    falls = find_falls(values, jumps)
+    falls = find_falls(values, find_jumps(values))
     if len(falls) >= COLLECTOR_FALLS:
         return of_crests(values, falls, limit)
     start = int(falls[-1]) if len(falls) and len(values) - falls[-1] >= GRIDS[0] else 0
     former = float(values[:start].max()) if start else None
-    newest = values[start:]
-    page = page_size(newest, find_jumps(newest))
-    season = find_season(newest) if page is None else None
-    path = newest - season.at(np.arange(len(newest), dtype=np.float64)) if season else newest
-    if page is not None:
-        path, limit = corner_line(newest), whole_pages(newest, page, limit)
-    return of_path(path, interval_seconds, limit, season, start, former)
+    newest = of_life(values[start:], interval_seconds, limit)
+    return replace(newest, start=start, former_peak=former)
+
+
+def of_life(values: FloatArray, interval_seconds: float, limit: float | None) -> GrowthForecast:
+    """Of a path without falls."""
+    staircase = find_staircase(values)
+    if staircase is not None and staircase.is_even:
+        return of_staircase(staircase, limit)
+    if staircase is not None and limit is not None:
+        limit = staircase.whole_pages(limit)
+    season, wave = seasons_of(values) if staircase is None else (None, None)
+    path = values - season.at(np.arange(len(values), dtype=np.float64)) if season else values
+    return of_path(path, interval_seconds, limit, Repetition(season, wave))
+
+
+def seasons_of(values: FloatArray) -> tuple[Season | None, Wave | None]:
+    """
+    What repeats, as a fold or as a wave: one of them, or none.
+
+    A wave is fitted with the growth; a fold, which is taken out before, is for what has edges or many cycles.
+    """
+    if len(values) < BLOCKS[0]:
+        return None, None
+    blocks = bucket_heights(values, max(count for count in BLOCKS if count <= len(values)))
+    season, wave = find_season(values), find_wave(blocks)
+    if season is None or wave is None:
+        return season, wave
+    middles = block_places(len(blocks)) * len(values) - 0.5
+    left_by_fold = float(np.sum(without_line(blocks - season.at(middles)) ** 2))
+    left_by_wave = fit(blocks, wave.turns, wave.harmonics).left
+    return (season, None) if left_by_fold < FOLD_IS_BETTER * left_by_wave else (None, wave)
 
 
 def of_path(
-    path: FloatArray,
-    interval_seconds: float,
-    limit: float | None,
-    season: Season | None,
-    start: int,
-    former: float | None,
+    path: FloatArray, interval_seconds: float, limit: float | None, repeats: Repetition
 ) -> GrowthForecast:
-    buckets = max(count for count in GRIDS if count <= len(path))
-    heights = bucket_heights(path, buckets)
-    middle, scale = float(np.median(heights)), float(np.ptp(heights)) or 1.0
-    futures = first_passage.draw_futures(
-        explain((heights - middle) / scale, len(path) * interval_seconds),
-        (heights - middle) / scale,
+    heights = bucket_heights(path, max(count for count in GRIDS if count <= len(path)))
+    scale = Scale.of(heights)
+    explanations = explain(scale.down(heights), len(path) * interval_seconds, repeats.wave)
+    futures = first_passage.draw_futures(explanations, scale.down(heights), repeats.wave)
+
+    def passages(kept: first_passage.Futures, limit: float) -> FloatArray:
+        if repeats.season is not None:
+            kept = with_season(kept, repeats.season, len(path), scale.size)
+        return first_passage.passages(kept, limit)
+
+    made = forecast_of(Reading(futures, len(path), scale, passages), limit)
+    return replace(made, season=repeats.length(futures, len(path)))
+
+
+def of_crests(values: FloatArray, falls: IntArray, limit: float | None) -> GrowthForecast:
+    crests = collector.find_crests(values, falls)
+    scale = Scale.of(crests.heights)
+    heights = scale.down(crests.heights)
+    futures = first_passage.draw_futures(explain_points(crests.places, heights), heights)
+
+    def passages(kept: first_passage.Futures, limit: float) -> FloatArray:
+        return collector.passages(kept, crests, crests.rise / scale.size, limit)
+
+    return replace(forecast_of(Reading(futures, len(values), scale, passages), limit), crests=True)
+
+
+def of_staircase(staircase: Staircase, limit: float | None) -> GrowthForecast:
+    """Of the line through the corners of a staircase of pages."""
+    whole = None if limit is None else staircase.whole_pages(limit)
+    steady = steady_pages(staircase)
+    if steady is not None:
+        return of_steady_pages(steady, staircase, limit)
+    places, heights = staircase.corners()
+    scale = Scale.of(heights)
+    futures = first_passage.draw_futures(explain_points(places, scale.down(heights)), scale.down(heights))
+    return forecast_of(Reading(futures, staircase.samples, scale, first_passage.passages), whole)
+
+
+def of_steady_pages(steady: SteadyPages, staircase: Staircase, limit: float | None) -> GrowthForecast:
+    slopes = staircase.page / steady.gaps
+    low, likely, high = np.quantile(slopes, BOUNDS)
+    ahead = None if limit is None else staircase.pages_to(limit)
+    passage = None if ahead is None else passage_of(steady.passages(ahead))
+    return GrowthForecast(
+        rises=1.0,
+        falls=0.0,
+        ends=0.0,
+        slope=float(likely),
+        slope_low=float(low),
+        slope_high=float(high),
+        passage=passage,
+        level_off_passage=None,
+        samples=staircase.samples,
     )
-    moving = futures.slopes != 0
-    up, down = moving & (futures.slopes > 0), moving & (futures.slopes < 0)
+
+
+@dataclass(frozen=True)
+class Scale:
+    """Heights are explained around 0, over a range of 1."""
+
+    middle: float
+    size: float
+
+    @classmethod
+    def of(cls, heights: FloatArray) -> "Scale":
+        return cls(float(np.median(heights)), float(np.ptp(heights)) or 1.0)
+
+    def down(self, heights: FloatArray) -> FloatArray:
+        return (heights - self.middle) / self.size
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Futures of one way to see a path, and how some of them touch a limit, in spans."""
+
+    futures: first_passage.Futures
+    samples: int
+    scale: Scale
+    passages: Callable[[first_passage.Futures, float], FloatArray]
+
+    def touch(self, kept: BoolArray, limit: float | None) -> Passage | None:
+        if limit is None or not kept.any():
+            return None
+        limit = (limit - self.scale.middle) / self.scale.size
+        return passage_of(self.samples * self.passages(first_passage.only(self.futures, kept), limit))
+
+
+def forecast_of(reading: Reading, limit: float | None) -> GrowthForecast:
+    futures = reading.futures
+    up, down = futures.slopes > 0, futures.slopes < 0
     kept = up if up.sum() >= down.sum() else down
     slopes = futures.slopes[kept & ~futures.ends] if (kept & ~futures.ends).any() else futures.slopes[kept]
     low, likely, high = np.quantile(slopes, BOUNDS) if len(slopes) else (0.0, 0.0, 0.0)
-    per_sample = scale / len(path)
-    measured = Touch(futures, len(path), middle, scale, season, limit)
+    per_sample = reading.scale.size / reading.samples
     return GrowthForecast(
         rises=float(up.mean()),
         falls=float(down.mean()),
@@ -112,41 +235,17 @@ def of_path(
         slope=float(likely) * per_sample,
         slope_low=float(low) * per_sample,
         slope_high=float(high) * per_sample,
-        passage=measured.of(up & ~futures.ends),
-        level_off_passage=measured.of(up & futures.ends),
-        samples=len(path),
-        start=start,
-        former_peak=former,
-        season=season.length if season else None,
+        passage=reading.touch(up & ~futures.ends, limit),
+        level_off_passage=reading.touch(up & futures.ends, limit),
+        samples=reading.samples,
     )
 
 
-@dataclass(frozen=True)
-class Touch:
-    """When futures touch the limit, in samples."""
-
-    futures: first_passage.Futures
-    samples: int
-    middle: float
-    scale: float
-    season: Season | None
-    limit: float | None
-
-    def of(self, kept: BoolArray) -> Passage | None:
-        if self.limit is None or not kept.any():
-            return None
-        futures = first_passage.only(self.futures, kept)
-        if self.season is not None:
-            futures = with_season(futures, self.season, self.samples, self.scale)
-        times = self.samples * first_passage.passages(futures, (self.limit - self.middle) / self.scale)
-        return passage_of(times)
-
-
 def passage_of(times: FloatArray) -> Passage:
-    # Between two samples nothing is known.
+    # Between two samples nothing is known: what is touched there is seen with the next.
     early, likely, late = np.quantile(times, BOUNDS, method="nearest")
     return Passage(
-        max(0.0, float(early) - 1.0), float(likely), float(late) + 1.0, float(np.isfinite(times).mean())
+        max(0.0, float(early) - 0.5), float(likely), float(late) + 1.0, float(np.isfinite(times).mean())
     )
 
 
@@ -162,58 +261,17 @@ def with_season(
     rate = 1.0 + SEASON_DRIFT * season.length / samples * random.standard_normal((len(heights), 1))
     size = 1.0 + SEASON_SIZE * random.standard_normal((len(heights), 1))
     heights += size * season.at((1.0 + ahead) * samples * rate) / scale
-    return first_passage.Futures(
-        ahead, heights, futures.slopes, np.zeros_like(futures.roughness), futures.ends
-    )
+    return replace(futures, ahead=ahead, heights=heights, roughness=np.zeros_like(futures.roughness))
 
 
 def bucket_heights(path: FloatArray, buckets: int) -> FloatArray:
+    """Means, of which outliers move little: a median would be a quarter less exact."""
     bounds = np.linspace(0, len(path), buckets + 1).astype(np.int64)
-    return np.array([float(np.median(path[start:end])) for start, end in pairwise(bounds)])
-
-
-def corner_line(values: FloatArray) -> FloatArray:
-    """Through the first sample after each rise: the growth of which a staircase of pages shows whole pages."""
-    jumps = find_jumps(values)
-    places = jumps.places.astype(np.float64)
-    heights = plateaus(values, jumps)[1:]
-    slope = (heights[-1] - heights[0]) / max(places[-1] - places[0], 1.0)
-    inside = np.arange(len(values), dtype=np.float64)
-    line = np.interp(inside, places, heights)
-    line = np.where(inside < places[0], heights[0] + slope * (inside - places[0]), line)
-    after = heights[-1] + slope * (inside - places[-1])
-    page = float(np.median(jumps.sizes))
-    return np.where(inside > places[-1], np.minimum(after, heights[-1] + page), line)
-
-
-def whole_pages(values: FloatArray, page: float, limit: float | None) -> float | None:
-    """The limit as the first level of the staircase that is not below it."""
-    if limit is None:
-        return None
-    now = float(np.median(values[find_jumps(values).places[-1] :]))
-    # A limit that is a level of the staircase may be off by the meter's noise.
-    return now + page * float(np.ceil(max(limit - now, 0.0) / page - 0.1))
-
-
-def of_crests(values: FloatArray, falls: IntArray, limit: float | None) -> GrowthForecast:
-    places, heights = collector.crests_of(values, falls)
-    line = collector.CrestLine(places, heights)
-    random = np.random.default_rng(collector.SEED)
-    slopes = line.draw(random, collector.DRAWS)[1]
-    low, likely, high = np.quantile(slopes, BOUNDS)
-    farthest = first_passage.FARTHEST * len(values)
-    times = None if limit is None else collector.passages(values, falls, limit, line, farthest)
-    return GrowthForecast(
-        rises=line.chance * float((slopes > 0).mean()),
-        falls=line.chance * float((slopes < 0).mean()),
-        ends=0.0,
-        slope=float(likely),
-        slope_low=float(low),
-        slope_high=float(high),
-        passage=None if times is None else passage_of(times),
-        level_off_passage=None,
-        samples=len(values),
-        start=0,
-        former_peak=None,
-        crests=True,
-    )
+    counts = np.diff(bounds)
+    middles = np.empty(buckets)
+    for count in np.unique(counts):
+        alike = np.flatnonzero(counts == count)
+        middles[alike] = np.median(path[bounds[alike, None] + np.arange(count)], axis=1)
+    around = np.repeat(middles, counts)
+    reach = CLIP_DEVIATIONS * mad_deviation(path - around)
+    return np.asarray(np.add.reduceat(np.clip(path, around - reach, around + reach), bounds[:-1]) / counts)

@@ -49,16 +49,32 @@ class Noise:
     """One kind of noise; whitening turns it into independent samples of one variance."""
 
     kind: Kind
+    places: FloatArray
     memory: float
     """Of the noise where it returns, of the pace where it wanders, as a share of the span."""
     whitening: FloatArray
     log_determinant: float
     log_prior: float
+    beside: float = 0.0
+    """White noise beside it, as a variance."""
+    smooth: bool = False
 
     @property
     def is_path(self) -> bool:
         """What returns within a tenth of the span is the meter's; the rest is where the path is."""
         return self.kind == "wandering" or self.memory > METER_MEMORY
+
+    @property
+    def is_grid(self) -> bool:
+        """It is one of those that are made once."""
+        return len(self.places) in GRIDS and self in noises(len(self.places))
+
+    @property
+    def white_variance(self) -> float:
+        """The part that is no part of the path, where the whole has a variance of one."""
+        if self.kind == "white":
+            return 1.0
+        return self.beside if self.is_path else 1.0 + self.beside
 
     @property
     def walks(self) -> bool:
@@ -73,39 +89,49 @@ def grid(buckets: int) -> FloatArray:
 
 @cache
 def noises(buckets: int) -> tuple[Noise, ...]:
-    places = grid(buckets)
-    white = np.eye(buckets)
-    made = [make_noise("white", white, 1)]
+    return noises_at(grid(buckets))
+
+
+def noises_at(places: FloatArray) -> tuple[Noise, ...]:
+    """Of a path that is known at these shares of the span."""
+    made = [make_noise("white", places, np.eye(len(places)), 1)]
     pairs = list(product(MEMORIES, WHITE_BESIDE_MEMORY))
     smooth_pairs = list(product(SMOOTH_MEMORIES, WHITE_BESIDE_SMOOTH))
     count = len(pairs) + len(smooth_pairs)
     for memory, beside in pairs:
-        made.append(
-            make_noise("returning", returning(places, places, memory) + beside * white, count, memory)
-        )
+        covariance = returning(places, places, memory)
+        made.append(make_noise("returning", places, covariance, count, memory, beside))
     for memory, beside in smooth_pairs:
-        made.append(
-            make_noise(
-                "returning", returning_smoothly(places, places, memory) + beside * white, count, memory
-            )
-        )
+        covariance = returning_smoothly(places, places, memory)
+        made.append(make_noise("returning", places, covariance, count, memory, beside, smooth=True))
     pairs = list(product(PACE_MEMORIES, WHITE_BESIDE_WANDER))
     for memory, beside in pairs:
-        made.append(
-            make_noise("wandering", wander(places, places, memory) + beside * white, len(pairs), memory)
-        )
+        covariance = wander(places, places, memory)
+        made.append(make_noise("wandering", places, covariance, len(pairs), memory, beside))
     return tuple(made)
 
 
-def make_noise(kind: Kind, covariance: FloatArray, of_its_kind: int, memory: float = 0.0) -> Noise:
+def make_noise(
+    kind: Kind,
+    places: FloatArray,
+    covariance: FloatArray,
+    of_its_kind: int,
+    memory: float = 0.0,
+    beside: float = 0.0,
+    smooth: bool = False,
+) -> Noise:
     buckets = len(covariance)
+    covariance = covariance + beside * np.eye(buckets)
     factor = np.linalg.cholesky(covariance + 1e-9 * np.trace(covariance) / buckets * np.eye(buckets))
     return Noise(
         kind=kind,
+        places=places,
         memory=memory,
         whitening=np.linalg.inv(factor),
         log_determinant=2 * float(np.log(np.diag(factor)).sum()),
         log_prior=float(np.log(PRIOR[kind] / of_its_kind)),
+        beside=beside,
+        smooth=smooth,
     )
 
 
@@ -146,10 +172,19 @@ class Outlook:
     """The rest varies as (standard normal) @ root.T."""
 
 
-@cache
 def outlook_of(noise: Noise, moments: tuple[float, ...]) -> Outlook:
+    """Kept for the grids, which come again."""
+    return grid_outlook(noise, moments) if noise.is_grid else make_outlook(noise, moments)
+
+
+@cache
+def grid_outlook(noise: Noise, moments: tuple[float, ...]) -> Outlook:
+    return make_outlook(noise, moments)
+
+
+def make_outlook(noise: Noise, moments: tuple[float, ...]) -> Outlook:
     future = np.array(moments)
     covariance = wander if noise.kind == "wandering" else returning
-    gain = noise.whitening @ covariance(grid(len(noise.whitening)), future, noise.memory)
+    gain = noise.whitening @ covariance(noise.places, future, noise.memory)
     values, vectors = np.linalg.eigh(covariance(future, future, noise.memory) - gain.T @ gain)
     return Outlook(gain, vectors * np.sqrt(np.maximum(values, 0.0)))

@@ -11,7 +11,8 @@ from nodescope.use.studies.forecast.growth_forecast import (
     bucket_heights,
     forecast_growth,
 )
-from nodescope.use.studies.forecast.noise import GRIDS
+from nodescope.use.studies.forecast.noise import GRIDS, grid
+from nodescope.use.studies.forecast.pages import find_staircase
 from nodescope.use.studies.maths.robust import mad_deviation
 from nodescope.use.studies.series import FloatArray
 
@@ -24,6 +25,9 @@ LEAST_CHANCE = 0.7
 
 # Growth that gets slower is what is seen from this share on.
 ENDS = 0.8
+
+# What is nearer than this share of the path is not told apart.
+RESOLUTION = 1 / 128
 
 # Where fewer than half of them held, the interval is widened: as many times as far, in logarithms.
 WIDER = 2.0
@@ -39,35 +43,46 @@ class OwnPast:
         return self.made >= 2 and 2 * self.held < self.made
 
 
-def look_back(values: FloatArray, interval_seconds: float) -> OwnPast:
+def look_back(values: FloatArray, interval_seconds: float, by_crests: bool) -> OwnPast:
     """
     Each earlier forecast is asked for a level that the path reached half way to its end.
 
     Only moments count at which a rise would have been told.
     """
-    buckets = max(count for count in GRIDS if count <= len(values))
-    size = len(values) / buckets
-    heights, noise = smooth(bucket_heights(values, buckets))
+    reached, noise = highest_so_far(values, by_crests)
     held = made = 0
     for cut in CUTS:
-        place = int(cut * buckets)
-        level = float(heights[(place + buckets) // 2])
-        if level <= heights[place - 1] or place * size < GRIDS[0]:
+        place = int(cut * len(values))
+        level = float(reached[(place + len(values)) // 2])
+        if level <= reached[place - 1] or place < GRIDS[0]:
             continue
-        earlier = forecast_growth(values[: int(place * size)], interval_seconds, level)
+        earlier = forecast_growth(values[:place], interval_seconds, level)
         if earlier.passage is None or earlier.rises < LEAST_CHANCE or earlier.ends >= ENDS:
             continue
-        true = (int(np.argmax(heights >= level)) - place + 0.5) * size
+        true = int(np.argmax(reached >= level)) - place + 1
         made += 1
-        held += is_inside(true, earlier.passage, size + noise / max(earlier.slope, 1e-300))
+        held += is_inside(true, earlier.passage, RESOLUTION * len(values) + noise / max(earlier.slope, 1e-300))
     return OwnPast(held, made)
 
 
+def highest_so_far(values: FloatArray, by_crests: bool) -> tuple[FloatArray, float]:
+    """The highest level of the path at each sample, and how far the meter may be off it."""
+    staircase = find_staircase(values)
+    if staircase is not None:
+        return staircase.levels(), 0.0
+    if by_crests:
+        return np.maximum.accumulate(values), 0.0
+    buckets = max(count for count in GRIDS if count <= len(values))
+    heights, noise = smooth(bucket_heights(values, buckets))
+    middles = grid(buckets) * len(values) - 0.5
+    return np.maximum.accumulate(np.interp(np.arange(len(values)), middles, heights)), noise
+
+
 def smooth(heights: FloatArray) -> tuple[FloatArray, float]:
-    """The highest level so far, of the median of five buckets; and how far the buckets are from it."""
+    """The median of five buckets; and how far the buckets are from it."""
     padded = np.pad(heights, 2, mode="edge")
     middle = np.median(sliding_window_view(padded, 5), axis=1)
-    return np.maximum.accumulate(middle), mad_deviation(heights - middle)
+    return middle, mad_deviation(heights - middle)
 
 
 def is_inside(true: float, passage: Passage, resolution: float) -> bool:

@@ -1,11 +1,10 @@
 """
-The sudden changes of a path: falls (a collector's, a restart's) and rises (pages taken).
+The sudden changes of a path: falls (a collector's, a restart's) and rises (pages taken, see pages.py).
 
 A sudden change is far beyond what the path moves from one sample to the next.
 """
 
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 
@@ -21,10 +20,6 @@ FALL_SHARE = 0.25
 
 # Three falls are a collector's; one or two are restarts.
 COLLECTOR_FALLS = 4
-
-# Rises of one size: pages.
-PAGE_RISES = 5
-SAME_SIZE = 0.15
 
 
 @dataclass(frozen=True)
@@ -66,22 +61,3 @@ def without_growth(values: FloatArray) -> FloatArray:
     tenth = max(1, len(values) // 10)
     first, last = float(np.median(values[:tenth])), float(np.median(values[-tenth:]))
     return values - np.linspace(first, last, len(values))
-
-
-def page_size(values: FloatArray, jumps: Jumps) -> float | None:
-    """The one size of all rises, where the path is a staircase of equal steps."""
-    if len(jumps) < PAGE_RISES or (jumps.sizes < 0).any():
-        return None
-    size = float(np.median(jumps.sizes))
-    # Two pages within one sample are one jump of twice the size.
-    wholes = np.maximum(1.0, np.round(jumps.sizes / size))
-    if (np.abs(jumps.sizes / wholes / size - 1) >= SAME_SIZE).any():
-        return None
-    levels = plateaus(values, jumps)
-    return float((levels[-1] - levels[0]) / wholes.sum())
-
-
-def plateaus(values: FloatArray, jumps: Jumps) -> FloatArray:
-    """The level before the first jump, and after each."""
-    bounds = [0, *(int(place) for place in jumps.places), len(values)]
-    return np.array([float(np.median(values[start:end])) for start, end in pairwise(bounds)])
