@@ -7,7 +7,7 @@ the path. Beside it stands the interval of an oracle: where the future is random
 it knows the process and its present state; where the path is a fixed curve in
 noise, it knows the form and the noise, and fits the curve by least squares.
 
-Time is in spans: 0 at the first sample, 1 now.
+Time is in spans: 0 at the first sample, 1 one sample after the newest.
 """
 
 from collections.abc import Callable
@@ -54,8 +54,13 @@ class Draw:
         return np.arange(self.count) / self.count
 
     @property
+    def last(self) -> float:
+        """When the newest sample was."""
+        return 1.0 - 1.0 / self.count
+
+    @property
     def ahead(self) -> FloatArray:
-        """Every sample to come."""
+        """Every sample to come, from the newest one on."""
         return (1.0 + np.arange(self.count * SPANS)) / self.count
 
     def uniform(self, low: float, high: float) -> float:
@@ -98,9 +103,7 @@ def remembering(draw: Draw, memory: float, deviation: float) -> FloatArray:
     return deviation * autoregression(draw.random, memory, draw.random.standard_normal(1), draw.count)[0]
 
 
-def autoregression(
-    random: np.random.Generator, memory: float, states: FloatArray, count: int
-) -> FloatArray:
+def autoregression(random: np.random.Generator, memory: float, states: FloatArray, count: int) -> FloatArray:
     """A row for each state, with unit variance, going on from it."""
     shocks = np.sqrt(1 - memory * memory) * random.standard_normal((count, len(states)))
     for index in range(count):
@@ -114,7 +117,7 @@ def fixed_curve(
 ) -> Memory:
     """Sum of the columns by their sizes; long_run is the noise's deviation as a mean of many samples sees it."""
     matrix = np.stack([column(draw.past) for column in columns], axis=1)
-    later = np.stack([column(1.0 + draw.ahead) for column in columns], axis=1)
+    later = np.stack([column(draw.last + draw.ahead) for column in columns], axis=1)
     spread = long_run * np.linalg.cholesky(np.linalg.inv(matrix.T @ matrix) + 1e-18 * np.eye(len(sizes)))
 
     def true(_: np.random.Generator, limit: float, count: int) -> FloatArray:
@@ -163,7 +166,9 @@ def late(draw: Draw) -> Memory:
     return fixed_curve(draw, [level, bend(start)], grown, draw.white(noise), noise)
 
 
-def seasonal(fewest: float, most: float, harmonics: int = 1) -> Maker:
+def seasonal(fewest: float, most: float, harmonics: int = 1, forgets: float = 0.0) -> Maker:
+    """In white noise, or in noise that remembers for some samples."""
+
     def make(draw: Draw) -> Memory:
         turns = draw.log_uniform(fewest, most)
         columns = [level, line]
@@ -173,18 +178,12 @@ def seasonal(fewest: float, most: float, harmonics: int = 1) -> Maker:
             phase = draw.uniform(0, 2 * np.pi)
             columns += turning(turns * harmonic)
             sizes += [swing * np.sin(phase), swing * np.cos(phase)]
-        noise = draw.noise * draw.uniform(0.3, 1.0)
-        return fixed_curve(draw, columns, sizes, draw.white(noise), noise)
+        size = draw.noise * draw.uniform(0.3, 1.0)
+        memory = 1 - 1 / forgets if forgets else 0.0
+        noise = remembering(draw, memory, size) if forgets else draw.white(size)
+        return fixed_curve(draw, columns, sizes, noise, size * np.sqrt((1 + memory) / (1 - memory)))
 
     return make
-
-
-def seasonal_in_memory(draw: Draw) -> Memory:
-    """The same with noise that remembers for a hundredth of a span."""
-    made = seasonal(1.8, 8)(draw)
-    memory = 1 - 100 / draw.count
-    noise = draw.noise * draw.uniform(0.3, 1.0)
-    return Memory(made.path, remembering(draw, memory, noise), made.futures, made.guesses)
 
 
 # -- paths that are random themselves -------------------------------------------------------
@@ -206,7 +205,7 @@ def wandering_line(draw: Draw) -> Memory:
         slow = memory ** (step * draw.count)
         state = np.full(count, wander[-1] / draw.noise)
         more = draw.noise * autoregression(random, slow, state, len(moments))
-        return first_passages(moments, low + draw.growth * (1 + moments) + more, limit)
+        return first_passages(moments, low + draw.growth * (draw.last + moments) + more, limit)
 
     return Memory(low + draw.growth * draw.past + wander, draw.white(0.02 * draw.noise), futures)
 
@@ -255,9 +254,7 @@ def load_driven(draw: Draw) -> Memory:
     step, moments = stepwise(draw)
 
     def futures(random: np.random.Generator, limit: float, count: int) -> FloatArray:
-        load = autoregression(
-            random, float(np.exp(-step / long)), np.full(count, state[-1]), len(moments)
-        )
+        load = autoregression(random, float(np.exp(-step / long)), np.full(count, state[-1]), len(moments))
         more = draw.growth * step * np.cumsum(np.exp(deviation * load), axis=1) / mean
         return first_passages(moments, path[-1] + more, limit)
 
@@ -279,7 +276,7 @@ def pages(noise_share: float) -> Maker:
             return np.asarray(100 + PAGE * np.floor((low + draw.growth * times) / PAGE))
 
         def true(_: np.random.Generator, limit: float, count: int) -> FloatArray:
-            return np.repeat(first_passages(draw.ahead, whole(1 + draw.ahead)[None, :], limit), count)
+            return np.repeat(first_passages(draw.ahead, whole(draw.last + draw.ahead)[None, :], limit), count)
 
         def fitted(random: np.random.Generator, limit: float, count: int) -> FloatArray:
             when = true(random, limit, count)
@@ -338,7 +335,7 @@ def toothed(draw: Draw, next_tooth: NextTooth, noise: float) -> Memory:
         times = np.full(count, np.inf)
         while np.isinf(times).any() and tooth.start.min() < 1.0 + SPANS:
             share = np.maximum((limit - tooth.floor) / tooth.rise, 0.0)
-            when = tooth.start + share * tooth.length - 1.0
+            when = tooth.start + share * tooth.length - draw.last
             times = np.where((share <= 1.0) & np.isinf(times), np.maximum(when, 1.0 / draw.count), times)
             tooth = next_tooth(random, tooth.start + tooth.length)
         return times
@@ -486,7 +483,7 @@ LEAKS: dict[str, Maker] = {
     "season of few cycles": seasonal(1.6, 4),
     "season of many cycles": seasonal(4, 25),
     "season with overtones": seasonal(1.8, 10, 3),
-    "season and AR noise": seasonal_in_memory,
+    "season and AR noise": seasonal(1.8, 8, forgets=30.0),
 }
 
 NO_LEAKS: dict[str, Maker] = {

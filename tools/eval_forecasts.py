@@ -39,7 +39,11 @@ class Told:
 
     @property
     def is_timed(self) -> bool:
-        return self.is_leak and self.finding is not None and self.finding.measures["time_to_limit_seconds"] is not None
+        return (
+            self.is_leak
+            and self.finding is not None
+            and self.finding.measures["time_to_limit_seconds"] is not None
+        )
 
     @property
     def bounds(self) -> tuple[float, float]:
@@ -130,7 +134,9 @@ def print_confidence(shares: list[tuple[float, bool]]) -> None:
         chosen = table[(table[:, 0] >= low) & (table[:, 0] < high)]
         if len(chosen):
             stated, real = chosen.mean(axis=0)
-            print(f"  {low:.2f} to {min(high, 1.0):.2f}   stated {stated:.2f}, real {real:.2f}   ({len(chosen)})")
+            print(
+                f"  {low:.2f} to {min(high, 1.0):.2f}   stated {stated:.2f}, real {real:.2f}   ({len(chosen)})"
+            )
 
 
 if __name__ == "__main__":

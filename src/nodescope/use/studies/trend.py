@@ -142,7 +142,7 @@ def rise_of(stretch: Stretch, series: Series) -> Rise | None:
     verdict = verdict_of(growth, values, series, stretch)
     past = OwnPast(0, 0)
     if growth.passage is not None and verdict in ("leak", "rising"):
-        past = look_back(values[growth.start :], stretch.interval_seconds, growth.crests)
+        past = look_back(values[growth.start :], stretch.interval_seconds, growth)
         growth = widened(growth) if past.is_poor else growth
     return Rise(stretch, series, growth, past, verdict)
 

@@ -8,6 +8,7 @@ own. Teeth are as long as they were.
 """
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -24,6 +25,9 @@ ROUNDS = 8
 # Teeth get longer or shorter while memory grows: the newest third of them is drawn from, and at least these.
 NEWEST_TEETH = 8
 
+# Falls whose slope over time is within so many of its deviations neither grow nor shrink.
+LEVEL_DEVIATIONS = 2.0
+
 # A crest is hardly ever higher than this many deviations over its path.
 HIGHEST = 3.0
 SEED = 20_16
@@ -31,7 +35,12 @@ SEED = 20_16
 
 @dataclass(frozen=True)
 class Crests:
-    """Place (shares of the span) and height of each crest, or of each group of neighbours."""
+    """
+    A path that the crests follow, by points (shares of the span), and how far each is from it.
+
+    It goes through the crests themselves; or through the floors, lifted by the mean fall, where they
+    are closer to a line and the falls do not grow.
+    """
 
     places: FloatArray
     heights: FloatArray
@@ -41,26 +50,48 @@ class Crests:
     """Of teeth, in shares of the span."""
     elapsed: float
     """Since the newest fall."""
-    rise: float
-    """From the floor to the crest."""
+    fall: float
+    """From the crest to the floor."""
+    above: FloatArray
+    """What a crest has over the path beside the path's own jitter: one of these."""
 
 
 def find_crests(values: FloatArray, falls: IntArray) -> Crests:
     samples = len(values)
-    starts = np.concatenate(([0], falls[:-1]))
-    heights = np.array([end_of_tooth(values[start:fall]) for start, fall in zip(starts, falls)])
-    floors = values[np.minimum(falls, samples - 1)]
+    bounds = [0, *(int(fall) for fall in falls), samples]
+    teeth = [values[start:end] for start, end in pairwise(bounds)]
+    heights = np.array([end_of_tooth(tooth) for tooth in teeth[:-1]])
+    floors = np.array([-end_of_tooth(-tooth[::-1]) for tooth in teeth[1:]])
+    drops = heights - floors
+    by_floors = are_level(falls, drops) and left_by_line(falls, floors) < left_by_line(falls, heights)
+    path = floors + drops.mean() if by_floors else heights
     group = -(-len(falls) // MOST_POINTS)
     # The newest crests count, a few of the oldest may be left over.
     kept = slice(len(falls) % group, None)
     return Crests(
-        places=(falls[kept].reshape(-1, group).mean(axis=1)) / samples,
-        heights=heights[kept].reshape(-1, group).mean(axis=1),
+        places=(falls[kept].reshape(-1, group).mean(axis=1) - 0.5) / samples,
+        heights=path[kept].reshape(-1, group).mean(axis=1),
         group=group,
         lengths=np.diff(falls)[-max(NEWEST_TEETH, len(falls) // 3) :] / samples,
         elapsed=(samples - float(falls[-1])) / samples,
-        rise=float(np.median(heights - floors)),
+        fall=float(np.median(drops)),
+        above=drops - drops.mean() if by_floors else np.zeros(1),
     )
+
+
+def are_level(places: IntArray, heights: FloatArray) -> bool:
+    """They neither rise nor fall, as far as they show."""
+    time = places - places.mean()
+    slope = float(time @ heights) / float(time @ time)
+    error = np.sqrt(left_by_line(places, heights) / max(len(places) - 2, 1) / float(time @ time))
+    return bool(abs(slope) < LEVEL_DEVIATIONS * max(float(error), 1e-300))
+
+
+def left_by_line(places: IntArray, heights: FloatArray) -> float:
+    """Sum of squares."""
+    time, level = places - places.mean(), heights - heights.mean()
+    slope = float(time @ level) / float(time @ time)
+    return float(np.sum((level - slope * time) ** 2))
 
 
 def end_of_tooth(values: FloatArray) -> float:
@@ -73,11 +104,12 @@ def end_of_tooth(values: FloatArray) -> float:
     return float(last.mean()) + slope * float(time[-1])
 
 
-def passages(futures: Futures, crests: Crests, rise: float, limit: float) -> FloatArray:
+def passages(futures: Futures, crests: Crests, scale: float, limit: float) -> FloatArray:
     """For each future, the share of the span until a crest touches the limit; infinite where none does."""
     random = np.random.default_rng(SEED)
+    above, fall = crests.above / scale, crests.fall / scale
     jitter = futures.jitter * np.sqrt(crests.group)
-    starts = growth_passages(futures, limit - HIGHEST * jitter)
+    starts = growth_passages(futures, limit - HIGHEST * jitter - float(above.max()))
     times = np.full(len(starts), np.inf)
     rows = np.flatnonzero(np.isfinite(starts))
     ends = starts[rows] + first_ends(random, crests, starts[rows])
@@ -88,7 +120,8 @@ def passages(futures: Futures, crests: Crests, rise: float, limit: float) -> Flo
         moments = ends[:, None] + np.cumsum(lengths, axis=1) - lengths[:, :1]
         heights = between(futures, rows, moments)
         heights += jitter[rows, None] * random.standard_normal(heights.shape)
-        times[rows] = touching(moments, heights, lengths, rise, limit)
+        heights += random.choice(above, heights.shape)
+        times[rows] = touching(moments, heights, lengths, fall, limit)
         still = np.isinf(times[rows])
         ends = moments[still, -1] + random.choice(crests.lengths, int(still.sum()))
         rows = rows[still]
@@ -105,10 +138,10 @@ def first_ends(random: np.random.Generator, crests: Crests, starts: FloatArray) 
 
 
 def touching(
-    moments: FloatArray, heights: FloatArray, lengths: FloatArray, rise: float, limit: float
+    moments: FloatArray, heights: FloatArray, lengths: FloatArray, fall: float, limit: float
 ) -> FloatArray:
     """Within its tooth, the path is at the limit a little before the crest."""
     touched = heights >= limit
     first, rows = np.argmax(touched, axis=1), np.arange(len(heights))
-    before = np.clip((heights[rows, first] - limit) / max(rise, 1e-300), 0.0, 1.0) * lengths[rows, first]
+    before = np.clip((heights[rows, first] - limit) / max(fall, 1e-300), 0.0, 1.0) * lengths[rows, first]
     return np.where(touched.any(axis=1), np.maximum(moments[rows, first] - before, 0.0), np.inf)

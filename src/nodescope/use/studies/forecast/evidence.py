@@ -130,7 +130,9 @@ class Scored:
     def explanations(self, best: float) -> list[Explanation]:
         rows = np.flatnonzero(self.scores - best >= log(LEAST_SHARE))
         return [
-            build_explanation(self.block, int(row), self.parts[row], self.energy, float(self.scores[row]) - best)
+            build_explanation(
+                self.block, int(row), self.parts[row], self.energy, float(self.scores[row]) - best
+            )
             for row in rows
         ]
 
@@ -145,7 +147,9 @@ def explain(heights: FloatArray, span_seconds: float, wave: Wave | None = None) 
 
 def explain_points(places: FloatArray, heights: FloatArray) -> list[Explanation]:
     """The same of a path that is known at a few places only, as by its crests."""
-    return weigh(prepare(few_shapes(latest_bend(places)), wave_noises(noises_at(places))), heights, rises=False)
+    return weigh(
+        prepare(few_shapes(latest_bend(places)), wave_noises(noises_at(places))), heights, rises=False
+    )
 
 
 def weigh(blocks: list[PreparedShapes], heights: FloatArray, rises: bool) -> list[Explanation]:
@@ -169,9 +173,7 @@ def score(block: PreparedShapes, whitened: FloatArray, rises: bool) -> Scored:
     return Scored(block, parts, energy, log_evidence(block, parts, energy) + unlikely(block, rises))
 
 
-def with_close_bends(
-    scored: list[Scored], whitened: dict[Noise, FloatArray], rises: bool
-) -> list[Scored]:
+def with_close_bends(scored: list[Scored], whitened: dict[Noise, FloatArray], rises: bool) -> list[Scored]:
     """In the likeliest noises of each kind, the bends of the coarse grid are exchanged for close ones."""
     made = list(scored)
     for kind, count in CLOSE_NOISES.items():
@@ -186,7 +188,12 @@ def with_close_bends(
 
 def is_bent(one: Scored, kind: str, columns: int) -> bool:
     shape = one.block.shapes[0]
-    return one.block.noise.kind == kind and len(shape.columns) == columns and shape.wave is None and len(one.scores) > 1
+    return (
+        one.block.noise.kind == kind
+        and len(shape.columns) == columns
+        and shape.wave is None
+        and len(one.scores) > 1
+    )
 
 
 def bent_scores(one: Scored) -> FloatArray:

@@ -197,7 +197,7 @@ def crossing(moments: FloatArray, heights: FloatArray, limit: float) -> FloatArr
 def touches_between(futures: Futures, limits: FloatArray) -> BoolArray:
     """A random walk that is below the limit at two moments may touch it between them: the bridge's chance, drawn."""
     below = np.maximum(limits[:, None] - futures.heights, 0.0)
-    spread = np.maximum(futures.roughness[:, None] * np.diff(futures.ahead), 1e-300)
+    spread = np.maximum(futures.roughness[:, None] * np.diff(futures.ahead), 1e-100)
     chance = np.exp(-np.minimum(2 * below[:, :-1] * below[:, 1:] / spread, 700.0))
     drawn = np.random.default_rng(SEED).random(chance.shape)
     return np.asarray((drawn < chance) & (futures.roughness[:, None] > 0))

@@ -17,7 +17,7 @@ from nodescope.use.studies.forecast.evidence import explain, explain_points
 from nodescope.use.studies.forecast.noise import GRIDS
 from nodescope.use.studies.forecast.pages import Staircase, SteadyPages, find_staircase, steady_pages
 from nodescope.use.studies.forecast.season import Season, find_season
-from nodescope.use.studies.forecast.steps import COLLECTOR_FALLS, find_falls, find_jumps
+from nodescope.use.studies.forecast.steps import COLLECTOR_FALLS, find_falls
 from nodescope.use.studies.forecast.wave import BLOCKS, Wave, block_places, find_wave, fit, without_line
 from nodescope.use.studies.maths.robust import mad_deviation
 from nodescope.use.studies.series import BoolArray, FloatArray, IntArray
@@ -33,6 +33,9 @@ CLIP_DEVIATIONS = 3.0
 
 # A fold that leaves less than this share of what a wave leaves is the better of both.
 FOLD_IS_BETTER = 0.6
+
+# What the crests cover, at least, as a share of a tooth.
+LEAST_RANGE = 0.001
 
 # How uncertain a season is: its swing, and how far its cycles drift over the span, in cycles.
 SEASON_SIZE = 0.012
@@ -92,7 +95,7 @@ class GrowthForecast:
 
 
 def forecast_growth(values: FloatArray, interval_seconds: float, limit: float | None) -> GrowthForecast:
-    falls = find_falls(values, find_jumps(values))
+    falls = find_falls(values)
     if len(falls) >= COLLECTOR_FALLS:
         return of_crests(values, falls, limit)
     start = int(falls[-1]) if len(falls) and len(values) - falls[-1] >= GRIDS[0] else 0
@@ -150,12 +153,13 @@ def of_path(
 
 def of_crests(values: FloatArray, falls: IntArray, limit: float | None) -> GrowthForecast:
     crests = collector.find_crests(values, falls)
-    scale = Scale.of(crests.heights)
+    # Floors that are all alike have no range of their own.
+    scale = Scale.of(crests.heights, LEAST_RANGE * crests.fall)
     heights = scale.down(crests.heights)
     futures = first_passage.draw_futures(explain_points(crests.places, heights), heights)
 
     def passages(kept: first_passage.Futures, limit: float) -> FloatArray:
-        return collector.passages(kept, crests, crests.rise / scale.size, limit)
+        return collector.passages(kept, crests, scale.size, limit)
 
     return replace(forecast_of(Reading(futures, len(values), scale, passages), limit), crests=True)
 
@@ -198,8 +202,8 @@ class Scale:
     size: float
 
     @classmethod
-    def of(cls, heights: FloatArray) -> "Scale":
-        return cls(float(np.median(heights)), float(np.ptp(heights)) or 1.0)
+    def of(cls, heights: FloatArray, least: float = 0.0) -> "Scale":
+        return cls(float(np.median(heights)), max(float(np.ptp(heights)), least) or 1.0)
 
     def down(self, heights: FloatArray) -> FloatArray:
         return (heights - self.middle) / self.size
@@ -242,10 +246,17 @@ def forecast_of(reading: Reading, limit: float | None) -> GrowthForecast:
 
 
 def passage_of(times: FloatArray) -> Passage:
-    # Between two samples nothing is known: what is touched there is seen with the next.
+    """
+    Times from the end of the span on, which is half a sample after the newest one.
+
+    What is touched between two samples is seen with the next.
+    """
     early, likely, late = np.quantile(times, BOUNDS, method="nearest")
     return Passage(
-        max(0.0, float(early) - 0.5), float(likely), float(late) + 1.0, float(np.isfinite(times).mean())
+        early=float(early) + 0.5 if early > 0 else 0.0,
+        likely=float(likely) + 0.5 if likely > 0 else 0.0,
+        late=float(late) + 1.5,
+        reaches=float(np.isfinite(times).mean()),
     )
 
 
@@ -266,12 +277,17 @@ def with_season(
 
 def bucket_heights(path: FloatArray, buckets: int) -> FloatArray:
     """Means, of which outliers move little: a median would be a quarter less exact."""
-    bounds = np.linspace(0, len(path), buckets + 1).astype(np.int64)
-    counts = np.diff(bounds)
+    bounds = np.linspace(0, len(path), buckets + 1)
+    whole = bounds.astype(np.int64)
+    counts = np.diff(whole)
     middles = np.empty(buckets)
     for count in np.unique(counts):
         alike = np.flatnonzero(counts == count)
-        middles[alike] = np.median(path[bounds[alike, None] + np.arange(count)], axis=1)
+        middles[alike] = np.median(path[whole[alike, None] + np.arange(count)], axis=1)
     around = np.repeat(middles, counts)
     reach = CLIP_DEVIATIONS * mad_deviation(path - around)
-    return np.asarray(np.add.reduceat(np.clip(path, around - reach, around + reach), bounds[:-1]) / counts)
+    # From a sum over time, because the bounds of a bucket lie within samples.
+    total = np.concatenate(
+        ([0.0], np.cumsum(np.clip(path - path[0], around - path[0] - reach, around - path[0] + reach)))
+    )
+    return np.asarray(path[0] + np.diff(np.interp(bounds, np.arange(len(total)), total)) / np.diff(bounds))

@@ -13,6 +13,7 @@ from nodescope.use.studies.forecast.growth_forecast import (
 )
 from nodescope.use.studies.forecast.noise import GRIDS, grid
 from nodescope.use.studies.forecast.pages import find_staircase
+from nodescope.use.studies.forecast.wave import BLOCKS
 from nodescope.use.studies.maths.robust import mad_deviation
 from nodescope.use.studies.series import FloatArray
 
@@ -43,13 +44,13 @@ class OwnPast:
         return self.made >= 2 and 2 * self.held < self.made
 
 
-def look_back(values: FloatArray, interval_seconds: float, by_crests: bool) -> OwnPast:
+def look_back(values: FloatArray, interval_seconds: float, growth: GrowthForecast) -> OwnPast:
     """
     Each earlier forecast is asked for a level that the path reached half way to its end.
 
     Only moments count at which a rise would have been told.
     """
-    reached, noise = highest_so_far(values, by_crests)
+    reached, noise = highest_so_far(values, growth)
     held = made = 0
     for cut in CUTS:
         place = int(cut * len(values))
@@ -60,19 +61,23 @@ def look_back(values: FloatArray, interval_seconds: float, by_crests: bool) -> O
         if earlier.passage is None or earlier.rises < LEAST_CHANCE or earlier.ends >= ENDS:
             continue
         true = int(np.argmax(reached >= level)) - place + 1
+        # Noise may lift the crest before it, or hide one.
+        resolution = RESOLUTION * len(values) + (growth.season or 0.0)
         made += 1
-        held += is_inside(true, earlier.passage, RESOLUTION * len(values) + noise / max(earlier.slope, 1e-300))
+        held += is_inside(true, earlier.passage, resolution + noise / max(earlier.slope, 1e-300))
     return OwnPast(held, made)
 
 
-def highest_so_far(values: FloatArray, by_crests: bool) -> tuple[FloatArray, float]:
+def highest_so_far(values: FloatArray, growth: GrowthForecast) -> tuple[FloatArray, float]:
     """The highest level of the path at each sample, and how far the meter may be off it."""
     staircase = find_staircase(values)
     if staircase is not None:
         return staircase.levels(), 0.0
-    if by_crests:
+    if growth.crests:
         return np.maximum.accumulate(values), 0.0
-    buckets = max(count for count in GRIDS if count <= len(values))
+    # The crest of a season is narrower than that of growth.
+    counts = GRIDS if growth.season is None else BLOCKS
+    buckets = max(count for count in counts if count <= len(values))
     heights, noise = smooth(bucket_heights(values, buckets))
     middles = grid(buckets) * len(values) - 0.5
     return np.maximum.accumulate(np.interp(np.arange(len(values)), middles, heights)), noise

@@ -71,7 +71,7 @@ class Staircase:
         """Place (shares of the span) and height of each, or of each group of neighbours."""
         group = -(-len(self.places) // MOST_POINTS)
         kept = slice(len(self.places) % group, None)
-        places = self.places[kept].reshape(-1, group).mean(axis=1) / self.samples
+        places = (self.places[kept].reshape(-1, group).mean(axis=1) + 0.5) / self.samples
         pages = (self.pages[kept] - self.pages[-1]).reshape(-1, group).mean(axis=1)
         return places, self.now + self.page * pages
 
@@ -113,8 +113,8 @@ class SteadyPages:
     taken: FloatArray
 
     def passages(self, pages: int) -> FloatArray:
-        """Samples until so many more pages are taken."""
-        return np.maximum(self.gaps * pages - self.taken, 0.0)
+        """Samples until so many more pages are taken, from half a sample after the newest one."""
+        return np.maximum(self.gaps * pages - self.taken - 0.5, 0.0)
 
 
 def steady_pages(staircase: Staircase) -> SteadyPages | None:

@@ -11,8 +11,10 @@ import numpy as np
 from nodescope.use.studies.maths.robust import mad_deviation
 from nodescope.use.studies.series import FloatArray, IntArray
 
-# Beyond so many deviations of a sample's own step, and so much of the path's range.
+# Beyond so many deviations of a sample's own step, and so much of the path's range. A collector's
+# falls come again and again, and need less.
 SUDDEN_DEVIATIONS = 8.0
+REPEATED_DEVIATIONS = 5.0
 SUDDEN_SHARE = 0.02
 
 # A fall that is worth naming takes a quarter of what the path covers apart from its growth.
@@ -33,12 +35,13 @@ class Jumps:
         return len(self.places)
 
 
-def find_jumps(values: FloatArray) -> Jumps:
+def find_jumps(values: FloatArray, deviations: float = SUDDEN_DEVIATIONS) -> Jumps:
     """A fall that takes two or three samples is one jump."""
     moves = np.diff(values)
     noise = max(mad_deviation(moves), 1e-12 * float(np.ptp(values)))
-    least = max(SUDDEN_DEVIATIONS * noise, SUDDEN_SHARE * float(np.ptp(values)) / 10)
-    places = np.flatnonzero(np.abs(moves) > least)
+    least = max(deviations * noise, SUDDEN_SHARE * float(np.ptp(values)) / 10)
+    # Beside its usual move: a path without noise climbs by the same at every sample.
+    places = np.flatnonzero(np.abs(moves - np.median(moves)) > least)
     if len(places) == 0:
         return Jumps(places, np.empty(0, dtype=np.float64))
     apart = (np.diff(places) > 1) | (np.sign(moves[places[1:]]) != np.sign(moves[places[:-1]]))
@@ -48,8 +51,14 @@ def find_jumps(values: FloatArray) -> Jumps:
     return Jumps(firsts + 1, sizes)
 
 
-def find_falls(values: FloatArray, jumps: Jumps) -> IntArray:
-    """The large falls, where rises of that size are rare: others are noise or load that comes and goes."""
+def find_falls(values: FloatArray) -> IntArray:
+    """A collector's falls, or a restart's."""
+    repeated = large_falls(values, find_jumps(values, REPEATED_DEVIATIONS))
+    return repeated if len(repeated) >= COLLECTOR_FALLS else large_falls(values, find_jumps(values))
+
+
+def large_falls(values: FloatArray, jumps: Jumps) -> IntArray:
+    """Where rises of that size are rare: others are noise or load that comes and goes."""
     large = FALL_SHARE * float(np.subtract(*np.quantile(without_growth(values), [0.98, 0.02])))
     falls = jumps.places[jumps.sizes <= -large]
     rises = int((jumps.sizes >= large).sum())

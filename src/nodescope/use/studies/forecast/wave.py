@@ -35,8 +35,11 @@ LEAST_EXPLAINED = 0.15
 # Steps of the search around a frequency, in turns.
 REFINING = (0.1, 0.03, 0.01, 0.003)
 
+# Of what a wave leaves: beyond this it is no noise around a season.
+LONGEST_MEMORY = 0.98
+
 # How likely a season is before anything was seen.
-PRIOR = 0.15
+PRIOR = 0.3
 
 # Moments of one cycle at which its crest is looked for.
 CYCLE_MOMENTS = 48
@@ -88,12 +91,17 @@ def harmonic_columns(turns: float, harmonics: int, places: FloatArray, bucket: f
 class Fit:
     turns: float
     harmonics: int
-    left: float
-    """Sum of squares."""
+    rest: FloatArray
+    """What it leaves of the series."""
 
-    def score(self, count: int) -> float:
-        """Twice the usual price of a column: the noise may remember."""
-        return count * float(np.log(max(self.left, 1e-300))) + 2 * 2 * self.harmonics * float(np.log(count))
+    @property
+    def left(self) -> float:
+        return float(self.rest @ self.rest)
+
+    @property
+    def memory(self) -> float:
+        """How much of the rest is in the next block as well."""
+        return min(max(float(self.rest[1:] @ self.rest[:-1]) / max(self.left, 1e-300), 0.0), LONGEST_MEMORY)
 
 
 def find_wave(blocks: FloatArray) -> Wave | None:
@@ -111,9 +119,17 @@ def find_wave(blocks: FloatArray) -> Wave | None:
     ]
     if not fits:
         return None
-    best = min(fits, key=lambda one: one.score(len(blocks)))
-    best = refine(blocks, best.turns, best.harmonics)
-    return Wave(best.turns, turns_error(blocks, best), best.harmonics)
+    best = likeliest(fits)
+    return place_closely(blocks, refine(blocks, best.turns, best.harmonics))
+
+
+def likeliest(fits: list[Fit]) -> Fit:
+    """By the Bayesian information criterion; noise that remembers counts as fewer samples."""
+    memory = min(fits, key=lambda one: one.left).memory
+    count = len(fits[0].rest) * (1 - memory) / (1 + memory)
+    return min(
+        fits, key=lambda one: count * np.log(max(one.left, 1e-300)) + 4 * one.harmonics * np.log(count)
+    )
 
 
 def frequencies(count: int) -> FloatArray:
@@ -153,7 +169,7 @@ def without_line(blocks: FloatArray) -> FloatArray:
 
 def fit(blocks: FloatArray, turns: float, harmonics: int) -> Fit:
     columns = base_columns(turns, harmonics, block_places(len(blocks)))
-    return Fit(turns, harmonics, float(np.sum(remainder(columns, without_line(blocks)) ** 2)))
+    return Fit(turns, harmonics, remainder(columns, without_line(blocks)))
 
 
 def remainder(columns: FloatArray, values: FloatArray) -> FloatArray:
@@ -171,18 +187,24 @@ def refine(blocks: FloatArray, turns: float, harmonics: int) -> Fit:
     return best
 
 
-def turns_error(blocks: FloatArray, best: Fit) -> float:
-    """By how the series would change with the turns; noise that remembers counts for its memory."""
-    places = block_places(len(blocks))
+def place_closely(blocks: FloatArray, best: Fit) -> Wave:
+    """The turns by how the series would change with them, and how uncertain they are."""
+    error = 0.0
+    for _ in range(2):
+        moved = change_with_turns(blocks, best)
+        energy = max(float(moved @ moved), 1e-300)
+        variance = best.left / len(blocks) * (1 + best.memory) / (1 - best.memory)
+        error = float(np.sqrt(variance / energy))
+        step = float(np.clip(moved @ best.rest / energy, -REFINING[-1], REFINING[-1]))
+        best = min(best, fit(blocks, best.turns + step, best.harmonics), key=lambda one: one.left)
+    return Wave(best.turns, error, best.harmonics)
+
+
+def change_with_turns(blocks: FloatArray, best: Fit) -> FloatArray:
+    """Of the fitted series, beside what its other columns could take."""
+    places, step = block_places(len(blocks)), 1e-4
     columns = base_columns(best.turns, best.harmonics, places)
-    values = without_line(blocks)
-    left = remainder(columns, values)
-    slope = 1e-4
-    fitted = values - left
-    near = base_columns(best.turns + slope, best.harmonics, places)
+    fitted = without_line(blocks) - best.rest
     coefficients = np.linalg.lstsq(columns, fitted, rcond=None)[0]
-    moved = remainder(columns, (near @ coefficients - fitted) / slope)
-    together = float(left[1:] @ left[:-1]) / max(float(left @ left), 1e-300)
-    memory = min(max(together, 0.0), 0.95)
-    variance = float(left @ left) / max(len(blocks) - columns.shape[1], 1) * (1 + memory) / (1 - memory)
-    return float(np.sqrt(variance / max(float(moved @ moved), 1e-300)))
+    near = base_columns(best.turns + step, best.harmonics, places)
+    return remainder(columns, (near @ coefficients - fitted) / step)

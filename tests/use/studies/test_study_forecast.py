@@ -1,0 +1,146 @@
+"""When memory touches its limit: under a season, from the middle of the span on, in pages, and by a collector's crests."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from nodescope.use.studies import Finding, Series, trend
+from nodescope.use.studies.forecast.growth_forecast import bucket_heights
+from nodescope.use.studies.forecast.pages import find_staircase, steady_pages
+
+MakeSeries = Callable[..., Series]
+MIB = 2.0**20
+SAMPLES = 3600
+
+
+def told(series: MakeSeries, values: np.ndarray, limit: float) -> Finding | None:
+    findings = trend.study(series(values * MIB, unit="bytes", limit=limit * MIB)).findings
+    return findings[0] if findings else None
+
+
+def bounds(finding: Finding) -> tuple[float, float]:
+    low, high = (finding.measures[name] for name in ("low", "high"))
+    assert isinstance(low, float)
+    assert isinstance(high, float)
+    return low, high
+
+
+def first_passage(path: Callable[[np.ndarray], np.ndarray], limit: float) -> int:
+    """In samples after the newest one."""
+    later = np.arange(SAMPLES, 12 * SAMPLES)
+    return int(np.argmax(path(later) >= limit)) + 1
+
+
+@pytest.mark.parametrize("cycles", [1.8, 2.4, 3.3, 7.5, 20.0])
+@pytest.mark.parametrize("swing", [20.0, 120.0])
+def test_a_leak_below_a_season_is_told_by_its_crest(series: MakeSeries, cycles: float, swing: float) -> None:
+    """Also where the season was seen less than twice, and swings by more than the leak has grown."""
+
+    def path(times: np.ndarray) -> np.ndarray:
+        return 200 + 60 * times / SAMPLES + swing * np.sin(2 * np.pi * cycles * times / SAMPLES + 1)
+
+    random = np.random.default_rng(5)
+    values = path(np.arange(SAMPLES)) + 2 * random.standard_normal(SAMPLES)
+    limit = 200 + swing + 130.0
+    finding = told(series, values, limit)
+    assert finding is not None
+    assert finding.measures["verdict"] == "leak"
+    assert finding.evidence["season_seconds"] == pytest.approx(SAMPLES / cycles, rel=0.02)
+    assert "its crests are expected at its limit" in finding.sentence
+    low, high = bounds(finding)
+    true = first_passage(path, limit)
+    # Noise may decide which of two crests it is: a cycle at most.
+    assert high - low < SAMPLES / cycles + 60
+    assert low - SAMPLES / cycles - 10 <= true <= high + SAMPLES / cycles + 10
+
+
+@pytest.mark.parametrize("cycles", [1.8, 2.4, 3.3, 7.5])
+def test_a_season_alone_is_no_leak(series: MakeSeries, cycles: float) -> None:
+    random = np.random.default_rng(6)
+    for phase in np.linspace(0, 2 * np.pi, 6):
+        values = 200 + 60 * np.sin(2 * np.pi * cycles * np.arange(SAMPLES) / SAMPLES + phase)
+        finding = told(series, values + 3 * random.standard_normal(SAMPLES), 400.0)
+        assert finding is None or finding.measures["verdict"] != "leak"
+
+
+@pytest.mark.parametrize("start", [0.37, 0.512, 0.683, 0.79])
+def test_growth_that_began_in_the_span_is_forecast_as_closely_as_its_noise_allows(
+    series: MakeSeries, start: float
+) -> None:
+    """Wherever it began: between two places of a coarse grid its interval was ten times as wide."""
+
+    def path(times: np.ndarray) -> np.ndarray:
+        return 200 + 150 * np.maximum(times / SAMPLES - start, 0.0)
+
+    random = np.random.default_rng(7)
+    finding = told(series, path(np.arange(SAMPLES)) + random.standard_normal(SAMPLES), 300.0)
+    assert finding is not None
+    low, high = bounds(finding)
+    assert high - low < 80
+    assert low - 30 <= first_passage(path, 300.0) <= high + 30
+
+
+def test_pages_on_one_line_are_forecast_to_the_sample(series: MakeSeries) -> None:
+    random = np.random.default_rng(8)
+    for growth in (37.0, 91.3, 160.0):
+        for limit in (250.0, 311.1, 402.9):
+
+            def path(times: np.ndarray, growth: float = growth) -> np.ndarray:
+                return 100 + 4 * np.floor((1.3 + growth * times / SAMPLES) / 4)
+
+            values = path(np.arange(SAMPLES)) + 0.02 * random.standard_normal(SAMPLES)
+            finding = told(series, values, limit)
+            assert finding is not None
+            low, high = bounds(finding)
+            assert high - low <= 2 + 0.01 * high
+            assert low - 2 <= first_passage(path, limit) <= high + 2
+
+
+def test_pages_taken_at_random_are_no_line() -> None:
+    random = np.random.default_rng(9)
+    taken = np.sort(random.uniform(0, SAMPLES, 40))
+    values = 100 + 4.0 * np.searchsorted(taken, np.arange(SAMPLES))
+    staircase = find_staircase(values)
+    assert staircase is not None
+    assert steady_pages(staircase) is None
+    even = find_staircase(100 + 4.0 * (np.arange(SAMPLES) // 90))
+    assert even is not None
+    steady = steady_pages(even)
+    assert steady is not None
+    assert steady.gaps == pytest.approx(90, abs=0.1)
+
+
+def test_the_crests_of_a_collector_reach_the_limit_before_its_mean(series: MakeSeries) -> None:
+    """The mean would be there 2400 s later."""
+
+    def path(times: np.ndarray) -> np.ndarray:
+        return 100 + 60 * times / SAMPLES + 80 * (times % 120) / 120
+
+    random = np.random.default_rng(10)
+    values = path(np.arange(SAMPLES)) + 0.5 * random.standard_normal(SAMPLES)
+    finding = told(series, values, 300.0)
+    assert finding is not None
+    low, high = bounds(finding)
+    assert low - 130 <= first_passage(path, 300.0) <= high + 130
+    assert high < first_passage(path, 300.0) + 600
+
+
+def test_crests_that_hold_their_level_do_not_leak(series: MakeSeries) -> None:
+    random = np.random.default_rng(11)
+    for _ in range(6):
+        crests = 80 * np.exp(0.05 * random.standard_normal(40))
+        values = 100 + np.concatenate([np.linspace(0, crest, 90) for crest in crests])
+        finding = told(series, values, 300.0)
+        assert finding is None or finding.measures["verdict"] != "leak"
+
+
+def test_a_bucket_is_a_mean_that_outliers_hardly_move() -> None:
+    random = np.random.default_rng(12)
+    values = np.linspace(0, 100, 3601) + random.standard_normal(3601)
+    heights = bucket_heights(values, 128)
+    expected = 100 * (np.arange(128) + 0.5) / 128
+    assert np.std(heights - expected) < 1.15 / np.sqrt(3601 / 128)
+    wild = values.copy()
+    wild[random.integers(0, 3601, 60)] = 1e9
+    assert np.abs(bucket_heights(wild, 128) - heights).max() < 1.0
