@@ -18,6 +18,7 @@ import numpy as np
 from nodescope.use.studies.forecast.bends import look_closer
 from nodescope.use.studies.forecast.growth import (
     Growth,
+    bend,
     bent,
     day_shapes,
     few_shapes,
@@ -44,6 +45,13 @@ LEAST_SHARE = 0.01
 
 # The white noise beside a memory or a wandering that is looked at beside a season.
 WAVE_BESIDE = (0.0, 0.5, 1e-4, 1e-2)
+
+# A bend that stands out by this much from the third best of the grid is placed closely.
+SHARP_NATS = 2.0
+
+# How far a bend may be from its place on the grid, and how far behind it is left aside.
+NEIGHBOUR = 0.025
+HOPELESS_NATS = 20.0
 
 # Places of a path that are needed after a bend.
 AFTER_BEND = 4
@@ -79,6 +87,8 @@ class Explanation:
     """Coefficients vary as root @ (standard normal), by the uncertainty of the fit."""
     variance: float
     """Of the whitened noise."""
+    only_rises: bool = False
+    """The path gives nothing back."""
 
 
 @cache
@@ -158,7 +168,7 @@ def weigh(blocks: list[PreparedShapes], heights: FloatArray, rises: bool) -> lis
     scored = [score(block, whitened[block.noise], rises) for block in blocks]
     scored = with_close_bends(scored, whitened, rises)
     best = max(float(one.scores.max()) for one in scored)
-    found = [explanation for one in scored for explanation in one.explanations(best)]
+    found = [replace(each, only_rises=rises) for one in scored for each in one.explanations(best)]
     return sorted(found, key=lambda one: -one.weight)
 
 
@@ -176,14 +186,29 @@ def score(block: PreparedShapes, whitened: FloatArray, rises: bool) -> Scored:
 def with_close_bends(scored: list[Scored], whitened: dict[Noise, FloatArray], rises: bool) -> list[Scored]:
     """In the likeliest noises of each kind, the bends of the coarse grid are exchanged for close ones."""
     made = list(scored)
+    best = max(float(one.scores.max()) for one in scored)
     for kind, count in CLOSE_NOISES.items():
         for columns in (1, 2):
-            places = [place for place, one in enumerate(scored) if is_bent(one, kind, columns)]
+            places = [
+                place for place, one in enumerate(scored) if is_bent(one, kind, columns) and is_sharp(one)
+            ]
             places.sort(key=lambda place: -float(bent_scores(scored[place]).max()))
             for place in places[:count]:
-                made[place] = without_bends(scored[place])
-                made.append(close_bends(scored[place], whitened[scored[place].block.noise], rises))
+                one, path = scored[place], whitened[scored[place].block.noise]
+                if could_matter(one, path, best):
+                    made[place] = without_bends(one)
+                    made.append(close_bends(one, path, rises))
     return made
+
+
+def could_matter(one: Scored, whitened: FloatArray, best: float) -> bool:
+    """Two bends around the best one explain at least as much as any between them; on few points, too much."""
+    if not one.block.noise.is_grid:
+        return True
+    shape = one.block.shapes[int(np.argmax(bent_scores(one)))]
+    around = (*shape.columns, bend(shape.start - NEIGHBOUR), bend(shape.start + NEIGHBOUR))
+    richer = unweighted(one.block.noise, [Growth("bend", around)])
+    return float(score(richer, whitened, rises=False).scores[0]) > best - HOPELESS_NATS
 
 
 def is_bent(one: Scored, kind: str, columns: int) -> bool:
@@ -194,6 +219,12 @@ def is_bent(one: Scored, kind: str, columns: int) -> bool:
         and shape.wave is None
         and len(one.scores) > 1
     )
+
+
+def is_sharp(one: Scored) -> bool:
+    """Beside the best bend and its neighbour, none of the coarse grid explains the path."""
+    scores = np.sort(bent_scores(one))
+    return bool(scores[-1] - scores[-min(3, len(scores))] > SHARP_NATS)
 
 
 def bent_scores(one: Scored) -> FloatArray:

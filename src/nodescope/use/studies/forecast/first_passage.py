@@ -23,6 +23,9 @@ DRAWS = 600
 STEPS = 64
 FARTHEST = 10.0
 
+# Growth is not slower or faster than expected by more than this, in logarithms.
+SLOWEST = 3.0
+
 # Cycles of a season in which its crest is looked for, from the first that may touch the limit.
 MOST_CYCLES = 8
 
@@ -103,14 +106,40 @@ def draw_coefficients(
 def draw_heights(
     random: np.random.Generator, one: Explanation, drawn: FloatArray, heights: FloatArray, ahead: FloatArray
 ) -> FloatArray:
+    made = expected_heights(one, drawn, heights, ahead)
+    if one.noise.is_path:
+        wander = (
+            random.standard_normal((len(drawn), len(ahead)))
+            @ outlook_of(one.noise, tuple(1.0 + ahead)).root.T
+        )
+        made = made + np.sqrt(one.variance) * wander
+    if not one.only_rises:
+        return made
+    return only_rising(made, expected_heights(one, one.coefficients[None, :], heights, ahead)[0])
+
+
+def expected_heights(
+    one: Explanation, drawn: FloatArray, heights: FloatArray, ahead: FloatArray
+) -> FloatArray:
+    """By the coefficients, and, where the path wanders, by where it has been."""
     made = drawn[:, : 1 + len(one.shape.columns)] @ one.shape.at(1.0 + ahead).T
     if not one.noise.is_path:
         return made
-    outlook = outlook_of(one.noise, tuple(1.0 + ahead))
     left = heights - drawn @ one.shape.in_buckets(one.noise.places).T
-    expected = (left @ one.noise.whitening.T) @ outlook.gain
-    wander = random.standard_normal((len(drawn), len(ahead))) @ outlook.root.T
-    return np.asarray(made + expected + np.sqrt(one.variance) * wander)
+    gain = outlook_of(one.noise, tuple(1.0 + ahead)).gain
+    return np.asarray(made + (left @ one.noise.whitening.T) @ gain)
+
+
+def only_rising(drawn: FloatArray, expected: FloatArray) -> FloatArray:
+    """
+    Futures of a path that gives nothing back: their growth is uncertain by a factor.
+
+    As an amount, a growth that is known to a half would be close to none in many futures, and never too fast.
+    """
+    growth = drawn - drawn[:, :1]
+    mean = np.maximum(expected - expected[0], 1e-9)
+    factor = np.exp(np.clip(growth / mean - 1.0, -SLOWEST, SLOWEST))
+    return np.asarray(np.maximum.accumulate(drawn[:, :1] + mean * factor, axis=1))
 
 
 def end_slopes(one: Explanation, drawn: FloatArray) -> FloatArray:

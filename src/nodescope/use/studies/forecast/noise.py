@@ -89,24 +89,25 @@ def grid(buckets: int) -> FloatArray:
 
 @cache
 def noises(buckets: int) -> tuple[Noise, ...]:
-    return noises_at(grid(buckets))
+    return noises_at(grid(buckets), 1.0 / buckets)
 
 
-def noises_at(places: FloatArray) -> tuple[Noise, ...]:
-    """Of a path that is known at these shares of the span."""
+def noises_at(places: FloatArray, width: float = 0.0) -> tuple[Noise, ...]:
+    """Of a path that is known at these shares of the span, or as means of so wide buckets around them."""
     made = [make_noise("white", places, np.eye(len(places)), 1)]
     pairs = list(product(MEMORIES, WHITE_BESIDE_MEMORY))
     smooth_pairs = list(product(SMOOTH_MEMORIES, WHITE_BESIDE_SMOOTH))
     count = len(pairs) + len(smooth_pairs)
     for memory, beside in pairs:
-        covariance = returning(places, places, memory)
+        covariance = in_buckets(returning(places, places, memory), returning_drop(memory, width))
         made.append(make_noise("returning", places, covariance, count, memory, beside))
     for memory, beside in smooth_pairs:
         covariance = returning_smoothly(places, places, memory)
         made.append(make_noise("returning", places, covariance, count, memory, beside, smooth=True))
     pairs = list(product(PACE_MEMORIES, WHITE_BESIDE_WANDER))
     for memory, beside in pairs:
-        covariance = wander(places, places, memory)
+        # A bucket's mean of a random walk varies less by a sixth of the bucket than its middle does.
+        covariance = in_buckets(wander(places, places, memory), width / 6 if memory == 0 else 0.0)
         made.append(make_noise("wandering", places, covariance, len(pairs), memory, beside))
     return tuple(made)
 
@@ -133,6 +134,20 @@ def make_noise(
         beside=beside,
         smooth=smooth,
     )
+
+
+def in_buckets(covariance: FloatArray, drop: float) -> FloatArray:
+    """
+    Of means of buckets, from that of their middles: each varies by a little less.
+
+    Without it a walk in buckets looks smooth, as noise that returns does.
+    """
+    return np.asarray(covariance - drop * np.eye(len(covariance)))
+
+
+def returning_drop(memory: float, width: float) -> float:
+    share = width / memory
+    return 1.0 - 2.0 * (share - 1.0 + float(np.exp(-share))) / share**2 if share > 0 else 0.0
 
 
 def returning(left: FloatArray, right: FloatArray, memory: float) -> FloatArray:
