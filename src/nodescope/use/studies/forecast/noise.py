@@ -26,7 +26,7 @@ Kind = Literal["white", "returning", "wandering"]
 GRIDS = (16, 32, 64, 128)
 
 # How long a meter's noise remembers, as a share of the span, and the white noise beside it.
-MEMORIES = (0.012, 0.04, 0.12, 0.3)
+MEMORIES = (0.012, 0.025, 0.05, 0.09, 0.18, 0.36)
 WHITE_BESIDE_MEMORY = (0.0, 0.5, 3.0)
 
 # A level that is steered or smoothed returns as well, but on a smooth way. Without it such a way
@@ -37,11 +37,12 @@ METER_MEMORY = 0.1
 
 # How long the pace of a wandering path remembers; 0 is a random walk. The white noise beside
 # it is a share of how far the path wanders over the span (as a variance).
-PACE_MEMORIES = (0.0, 0.03, 0.1, 0.3)
-WHITE_BESIDE_WANDER = (0.0, 1e-5, 1e-4, 1e-3, 1e-2, 0.1)
+PACE_MEMORIES = (0.03, 0.1, 0.3)
+WHITE_BESIDE_PACE = (0.0, 1e-5, 1e-4, 1e-3, 1e-2, 0.1)
+WHITE_BESIDE_WALK = (1e-4, 1e-3, 1e-2, 0.1)
 
-# How likely each kind is before anything was seen.
-PRIOR = {"white": 0.3, "returning": 0.25, "wandering": 0.45}
+# How likely each is before anything was seen.
+WHITE, RETURNING, SMOOTH, WALK, PACE = 0.25, 0.3, 0.08, 0.17, 0.2
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,21 +95,24 @@ def noises(buckets: int) -> tuple[Noise, ...]:
 
 def noises_at(places: FloatArray, width: float = 0.0) -> tuple[Noise, ...]:
     """Of a path that is known at these shares of the span, or as means of so wide buckets around them."""
-    made = [make_noise("white", places, np.eye(len(places)), 1)]
-    pairs = list(product(MEMORIES, WHITE_BESIDE_MEMORY))
-    smooth_pairs = list(product(SMOOTH_MEMORIES, WHITE_BESIDE_SMOOTH))
-    count = len(pairs) + len(smooth_pairs)
-    for memory, beside in pairs:
+    made = [make_noise("white", places, np.eye(len(places)), WHITE)]
+    for memory, beside in product(MEMORIES, WHITE_BESIDE_MEMORY):
         covariance = in_buckets(returning(places, places, memory), returning_drop(memory, width))
-        made.append(make_noise("returning", places, covariance, count, memory, beside))
-    for memory, beside in smooth_pairs:
+        share = RETURNING / len(MEMORIES) / len(WHITE_BESIDE_MEMORY)
+        made.append(make_noise("returning", places, covariance, share, memory, beside))
+    for memory, beside in product(SMOOTH_MEMORIES, WHITE_BESIDE_SMOOTH):
         covariance = returning_smoothly(places, places, memory)
-        made.append(make_noise("returning", places, covariance, count, memory, beside, smooth=True))
-    pairs = list(product(PACE_MEMORIES, WHITE_BESIDE_WANDER))
-    for memory, beside in pairs:
+        share = SMOOTH / len(SMOOTH_MEMORIES) / len(WHITE_BESIDE_SMOOTH)
+        made.append(make_noise("returning", places, covariance, share, memory, beside, smooth=True))
+    for beside in WHITE_BESIDE_WALK:
         # A bucket's mean of a random walk varies less by a sixth of the bucket than its middle does.
-        covariance = in_buckets(wander(places, places, memory), width / 6 if memory == 0 else 0.0)
-        made.append(make_noise("wandering", places, covariance, len(pairs), memory, beside))
+        covariance = in_buckets(wander(places, places, 0.0), width / 6)
+        share = WALK / len(WHITE_BESIDE_WALK)
+        made.append(make_noise("wandering", places, covariance, share, 0.0, beside))
+    for memory, beside in product(PACE_MEMORIES, WHITE_BESIDE_PACE):
+        covariance = wander(places, places, memory)
+        share = PACE / len(PACE_MEMORIES) / len(WHITE_BESIDE_PACE)
+        made.append(make_noise("wandering", places, covariance, share, memory, beside))
     return tuple(made)
 
 
@@ -116,7 +120,7 @@ def make_noise(
     kind: Kind,
     places: FloatArray,
     covariance: FloatArray,
-    of_its_kind: int,
+    share: float,
     memory: float = 0.0,
     beside: float = 0.0,
     smooth: bool = False,
@@ -130,7 +134,7 @@ def make_noise(
         memory=memory,
         whitening=np.linalg.inv(factor),
         log_determinant=2 * float(np.log(np.diag(factor)).sum()),
-        log_prior=float(np.log(PRIOR[kind] / of_its_kind)),
+        log_prior=float(np.log(share)),
         beside=beside,
         smooth=smooth,
     )
