@@ -7,7 +7,7 @@ explained as any other (evidence.py); each crest is off it by a deviation of its
 own. Teeth are as long as they were.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -19,14 +19,14 @@ from nodescope.use.studies.series import FloatArray, IntArray
 MOST_POINTS = 64
 
 # How many teeth are looked at together, and how often, from the first that may touch the limit.
-TEETH = 128
-ROUNDS = 8
+TEETH = 32
+ROUNDS = 32
 
 # Teeth get longer or shorter while memory grows: the newest third of them is drawn from, and at least these.
 NEWEST_TEETH = 8
 
-# Falls whose slope over time is within so many of its deviations neither grow nor shrink.
-LEVEL_DEVIATIONS = 2.0
+# Teeth to come are so many times as long as the newest ones, at least and at most.
+STRETCH = (0.3, 4.0)
 
 # A crest is hardly ever higher than this many deviations over its path.
 HIGHEST = 3.0
@@ -38,8 +38,8 @@ class Crests:
     """
     A path that the crests follow, by points (shares of the span), and how far each is from it.
 
-    It goes through the crests themselves; or through the floors, lifted by the mean fall, where they
-    are closer to a line and the falls do not grow.
+    It goes through the crests themselves; or through the floors, lifted by the falls, where these are closer
+    to a line.
     """
 
     places: FloatArray
@@ -52,8 +52,40 @@ class Crests:
     """Since the newest fall."""
     fall: float
     """From the crest to the floor."""
-    above: FloatArray
-    """What a crest has over the path beside the path's own jitter: one of these."""
+    lift: "Lift | None"
+    """From the path to the crests, where it goes through the floors."""
+    growing: "Lift"
+    """How the lengths change."""
+
+    def stretch(self, slopes: FloatArray, ahead: FloatArray) -> FloatArray:
+        """By how much longer teeth are at moments to come than the newest ones."""
+        change = slopes * (ahead + 0.5 * self.newest) / float(self.lengths.mean())
+        return np.clip(1.0 + change, *STRETCH)
+
+    @property
+    def newest(self) -> float:
+        """How much of the span the newest teeth take."""
+        return float(self.lengths.sum())
+
+
+class Lift:
+    """The falls as a level or as a line over time, whichever they show."""
+
+    def __init__(self, places: FloatArray, falls: FloatArray) -> None:
+        self.middle = float(places.mean())
+        self.level = float(falls.mean())
+        time = places - self.middle
+        self.slope = float(time @ falls) / float(time @ time)
+        self.rest = falls - self.level - self.slope * time
+        free = max(len(falls) - 2, 1)
+        self.error = float(np.sqrt(self.rest @ self.rest / free / (time @ time)))
+        # By the Bayesian information criterion, both as likely before.
+        gain = 0.5 * len(falls) * np.log1p((self.slope / max(self.error, 1e-300)) ** 2 / free)
+        self.chance = float(1 / (1 + np.exp(min(0.5 * np.log(len(falls)) - gain, 500.0))))
+
+    def draw_slopes(self, random: np.random.Generator, count: int) -> FloatArray:
+        slopes = self.slope + self.error * random.standard_normal(count)
+        return np.where(random.random(count) < self.chance, slopes, 0.0)
 
 
 def find_crests(values: FloatArray, falls: IntArray) -> Crests:
@@ -62,32 +94,29 @@ def find_crests(values: FloatArray, falls: IntArray) -> Crests:
     teeth = [values[start:end] for start, end in pairwise(bounds)]
     heights = np.array([end_of_tooth(tooth) for tooth in teeth[:-1]])
     floors = np.array([-end_of_tooth(-tooth[::-1]) for tooth in teeth[1:]])
-    drops = heights - floors
-    by_floors = are_level(falls, drops) and left_by_line(falls, floors) < left_by_line(falls, heights)
-    path = floors + drops.mean() if by_floors else heights
+    places = (falls - 0.5) / samples
+    lift = (
+        Lift(places, heights - floors)
+        if left_by_line(places, floors) < left_by_line(places, heights)
+        else None
+    )
+    path = heights if lift is None else floors + lift.level
     group = -(-len(falls) // MOST_POINTS)
     # The newest crests count, a few of the oldest may be left over.
     kept = slice(len(falls) % group, None)
     return Crests(
-        places=(falls[kept].reshape(-1, group).mean(axis=1) - 0.5) / samples,
+        places=places[kept].reshape(-1, group).mean(axis=1),
         heights=path[kept].reshape(-1, group).mean(axis=1),
         group=group,
         lengths=np.diff(falls)[-max(NEWEST_TEETH, len(falls) // 3) :] / samples,
         elapsed=(samples - float(falls[-1])) / samples,
-        fall=float(np.median(drops)),
-        above=drops - drops.mean() if by_floors else np.zeros(1),
+        fall=float(np.median(heights - floors)),
+        lift=lift,
+        growing=Lift(places[1:], np.diff(falls) / samples),
     )
 
 
-def are_level(places: IntArray, heights: FloatArray) -> bool:
-    """They neither rise nor fall, as far as they show."""
-    time = places - places.mean()
-    slope = float(time @ heights) / float(time @ time)
-    error = np.sqrt(left_by_line(places, heights) / max(len(places) - 2, 1) / float(time @ time))
-    return bool(abs(slope) < LEVEL_DEVIATIONS * max(float(error), 1e-300))
-
-
-def left_by_line(places: IntArray, heights: FloatArray) -> float:
+def left_by_line(places: FloatArray, heights: FloatArray) -> float:
     """Sum of squares."""
     time, level = places - places.mean(), heights - heights.mean()
     slope = float(time @ level) / float(time @ time)
@@ -107,8 +136,9 @@ def end_of_tooth(values: FloatArray) -> float:
 def passages(futures: Futures, crests: Crests, scale: float, limit: float) -> FloatArray:
     """For each future, the share of the span until a crest touches the limit; infinite where none does."""
     random = np.random.default_rng(SEED)
-    above, fall = crests.above / scale, crests.fall / scale
+    futures, above, wider = lifted(random, futures, crests, scale)
     jitter = futures.jitter * np.sqrt(crests.group)
+    longer = crests.growing.draw_slopes(random, len(jitter))
     starts = growth_passages(futures, limit - HIGHEST * jitter - float(above.max()))
     times = np.full(len(starts), np.inf)
     rows = np.flatnonzero(np.isfinite(starts))
@@ -116,16 +146,30 @@ def passages(futures: Futures, crests: Crests, scale: float, limit: float) -> Fl
     for _ in range(ROUNDS):
         if len(rows) == 0:
             break
-        lengths = random.choice(crests.lengths, (len(rows), TEETH))
+        lengths = (
+            random.choice(crests.lengths, (len(rows), TEETH)) * crests.stretch(longer[rows], ends)[:, None]
+        )
         moments = ends[:, None] + np.cumsum(lengths, axis=1) - lengths[:, :1]
         heights = between(futures, rows, moments)
-        heights += jitter[rows, None] * random.standard_normal(heights.shape)
-        heights += random.choice(above, heights.shape)
-        times[rows] = touching(moments, heights, lengths, fall, limit)
+        off = jitter[rows, None] * random.standard_normal(heights.shape) + random.choice(above, heights.shape)
+        # What grows varies by more.
+        heights += off * np.clip(1.0 + wider[rows, None] * (0.5 + moments), *STRETCH)
+        times[rows] = touching(moments, heights, lengths, crests.fall / scale, limit)
         still = np.isinf(times[rows])
         ends = moments[still, -1] + random.choice(crests.lengths, int(still.sum()))
         rows = rows[still]
     return np.where(times <= FARTHEST, times, np.inf)
+
+
+def lifted(
+    random: np.random.Generator, futures: Futures, crests: Crests, scale: float
+) -> tuple[Futures, FloatArray, FloatArray]:
+    """The futures of the crests' path, what a crest may have over it beside the path's own jitter, and how that grows."""
+    if crests.lift is None:
+        return futures, np.zeros(1), np.zeros(len(futures.heights))
+    slopes = crests.lift.draw_slopes(random, len(futures.heights))
+    heights = futures.heights + slopes[:, None] / scale * (1.0 + futures.ahead - crests.lift.middle)
+    return replace(futures, heights=heights), crests.lift.rest / scale, slopes / crests.lift.level
 
 
 def first_ends(random: np.random.Generator, crests: Crests, starts: FloatArray) -> FloatArray:

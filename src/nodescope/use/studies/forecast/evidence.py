@@ -224,7 +224,7 @@ def is_bent(one: Scored, kind: str, columns: int) -> bool:
 def is_sharp(one: Scored) -> bool:
     """Beside the best bend and its neighbour, none of the coarse grid explains the path."""
     scores = np.sort(bent_scores(one))
-    return bool(scores[-1] - scores[-min(3, len(scores))] > SHARP_NATS)
+    return bool(np.isfinite(scores[-1]) and scores[-1] - scores[-min(3, len(scores))] > SHARP_NATS)
 
 
 def bent_scores(one: Scored) -> FloatArray:
