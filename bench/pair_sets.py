@@ -110,6 +110,26 @@ def hump_pair(random: np.random.Generator, count: int) -> tuple[FloatArray, Floa
     return left, noise(random, count) + hump(random, count, middle, width), 0
 
 
+HUMPS: tuple[Callable[[FloatArray], FloatArray], ...] = (
+    lambda away: np.exp(-0.5 * away * away),
+    lambda away: 0.5 + 0.5 * np.cos(np.pi * np.clip(away / 1.8, -1, 1)),
+    lambda away: np.maximum(0, 1 - np.abs(away) / 1.8),
+    lambda away: np.maximum(0, away + 1) * np.exp(-away),
+    lambda away: 1 / (1 + np.exp(8 * (np.abs(away) - 1.2))),
+)
+"""Shapes of a hump, by the distance from its middle in widths: round, a cosine's, pointed, slow to end, flat on top."""
+
+
+def flank_pair(random: np.random.Generator, count: int) -> tuple[FloatArray, FloatArray, int]:
+    """A common hump of any shape, mostly short, so that its flanks look like steps; in noise with or without memory."""
+    away = (np.arange(count, dtype=np.float64) - count * random.uniform(0.2, 0.8)) / (
+        count * float(np.exp(random.uniform(-5.3, -2.3)))
+    )
+    shape, share = HUMPS[random.integers(len(HUMPS))](away), float(random.choice([0.0, 0.5, 0.9]))
+    left, right = (random.uniform(3, 10) * shape + autoregressive(random, count, share) for _ in range(2))
+    return left, right, 0
+
+
 def driven_pair(random: np.random.Generator, count: int, share: float) -> tuple[FloatArray, FloatArray, int]:
     """The second drives the first, which has noise of its own with the same memory."""
     lag = int(random.integers(0, 31))
@@ -134,6 +154,7 @@ RELATED: dict[str, PairMaker] = {
         random, count, int(random.integers(1, 31)), 4
     ),
     "common hump": hump_pair,
+    "common flanks": flank_pair,
     "driven AR(0.5)": lambda random, count: driven_pair(random, count, 0.5),
     "driven AR(0.9)": lambda random, count: driven_pair(random, count, 0.9),
     "driven AR(0.99)": lambda random, count: driven_pair(random, count, 0.99),

@@ -9,6 +9,7 @@ from bench import studies_sets as sets
 
 from nodescope.use.studies import STUDIES, Finding, Series, correlation
 from nodescope.use.studies.series import FloatArray
+from nodescope.use.studies.together.onsets import find_onsets
 
 MakeSeries = Callable[..., Series]
 COUNT = 1800
@@ -38,7 +39,7 @@ def test_the_lag_is_within_a_second_or_inside_its_interval(kind: str) -> None:
     for _ in range(10):
         left, right, lag = pair_sets.RELATED[kind](random, COUNT)
         told += [is_right(finding, lag) for finding in ask(left, right)]
-    assert len(told) >= 7
+    assert len(told) >= (4 if kind == "common flanks" else 7)
     assert told.count(False) <= 1
 
 
@@ -49,6 +50,19 @@ def test_independent_series_are_rarely_said_to_move_together(kind: str) -> None:
     make = pair_sets.INDEPENDENT[kind]
     asked = [ask(make(random, COUNT), *(make(random, COUNT) for _ in range(5))) for _ in range(15)]
     assert sum(bool(findings) for findings in asked) <= 3
+
+
+def test_the_flank_of_a_hump_is_no_step() -> None:
+    """Its steepest place is where the noise puts it: taken for steps, a fifth of such pairs were told seconds apart."""
+    random = np.random.default_rng(47)
+    hump = 6 * np.exp(-0.5 * ((np.arange(1800) - 900) / 40) ** 2)
+    step = np.where(np.arange(1800) < 900, 0.0, 6.0)
+    noise = random.standard_normal(1800)
+    assert not find_onsets(hump + noise).has_strong
+    assert find_onsets(step + noise).has_strong
+    told = [ask(hump + random.standard_normal(1800), hump + random.standard_normal(1800)) for _ in range(10)]
+    assert all(is_right(finding, 0) for findings in told for finding in findings)
+    assert sum(bool(findings) for findings in told) >= 8
 
 
 def test_a_step_in_the_same_second_is_told_as_such() -> None:

@@ -8,6 +8,7 @@ the best one is near zero by chance only so often.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -19,8 +20,9 @@ ComplexArray = np.ndarray[tuple[int], np.dtype[np.complex128]]
 # normal curve, whose power ends there.
 KEPT = 6.0
 
-# The noise under the shape is as strong as just beyond what is kept.
-NOISE_BAND = 4.0
+# The noise under the shape is as strong as just beyond what is kept; where it falls off there, as
+# noise with a memory does, it is stronger below by as much once more.
+NOISE_BANDS = (2.0, 4.0)
 
 # A frequency whose power is less than three times the noise's says nothing of
 # the shape; the others count by what is above (Wiener).
@@ -59,9 +61,19 @@ def broad_shape(values: FloatArray, straighten: Callable[[FloatArray], FloatArra
     above = np.maximum(power - np.median(power[len(power) // 2 :]) / np.log(2), 0)
     middle = int(np.searchsorted(np.cumsum(above), 0.5 * float(np.sum(above)))) + 1
     kept = min(len(power), max(4, int(KEPT * middle)))
-    beyond = power[kept : max(kept + 4, int(NOISE_BAND * kept))]
-    noise = float(np.mean(beyond)) if len(beyond) else 0.0
-    return BroadShape(spectrum, kept, noise, len(values))
+    return BroadShape(spectrum, kept, noise_under(power, kept), len(values))
+
+
+def noise_under(power: FloatArray, kept: int) -> float:
+    """From the two octaves above what is kept."""
+    edges = [kept, max(kept + 4, int(NOISE_BANDS[0] * kept)), max(kept + 8, int(NOISE_BANDS[1] * kept))]
+    near, far = (power[first:last] for first, last in pairwise(edges))
+    if not len(near):
+        return 0.0
+    noise = float(np.mean(near))
+    return (
+        noise * max(1.0, noise / max(float(np.mean(far)), np.finfo(np.float64).tiny)) if len(far) else noise
+    )
 
 
 def tied(values: FloatArray) -> FloatArray:

@@ -3,10 +3,13 @@ The moments at which a series steps up or down, and how exactly each is known.
 
 A step is looked for as the difference of the means before and after it, over 1 to
 32 samples, against how much such differences usually are in this series. So a
-slow series, in which large differences are usual, has none.
+slow series, in which large differences are usual, has none. The flank of a hump is no
+step either: where a slow rise explains the samples better, its moment cannot be told
+to the second, and the two series are compared by their shape instead.
 """
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -27,6 +30,11 @@ MOST_ONSETS = 100
 # How far from its likeliest place an onset may be, in samples.
 REACH = 12
 
+# A step takes up to four samples, a flank eight or more; it is a flank where that is better by so many nats.
+STEP_SAMPLES = (1, 4)
+FLANK_SAMPLES = (8, 16, 32, 64, 128)
+FLANK_NATS = 2.0
+
 
 @dataclass(frozen=True)
 class Onsets:
@@ -45,7 +53,10 @@ def find_onsets(values: FloatArray) -> Onsets:
     )
     best = np.argmax(np.abs(scores), axis=0)
     strength = scores[best, np.arange(len(values))]
-    places = peaks(strength)
+    places = np.array(
+        [place for place in peaks(strength) if not is_flank(values, place, WIDTHS[int(best[place])])],
+        dtype=np.int64,
+    )
     likelihoods = [place_likelihood(values, place, WIDTHS[int(best[place])]) for place in places]
     centred = [place + int(np.argmax(one)) - REACH for place, one in zip(places, likelihoods)]
     moved = [place_likelihood(values, place, WIDTHS[int(best[old])]) for place, old in zip(centred, places)]
@@ -86,6 +97,34 @@ def peaks(strength: FloatArray) -> IntArray:
         if len(kept) == MOST_ONSETS:
             break
     return np.sort(np.array(kept, dtype=np.int64))
+
+
+def is_flank(values: FloatArray, place: int, width: int) -> bool:
+    """Whether a rise of many samples explains what is around the place better than a step."""
+    around = max(width, 8) + REACH
+    part = values[max(0, place - around) : place + around]
+    if len(part) < 2 * around:
+        return False
+    level = part - part.mean()
+    energy = float(np.sum(level * level))
+    step, flank = (
+        energy - float(np.max(np.einsum("ij,j->i", rises(around, lengths), level) ** 2))
+        for lengths in (STEP_SAMPLES, FLANK_SAMPLES)
+    )
+    least = 1e-9 * max(energy, np.finfo(np.float64).tiny)
+    return bool(0.5 * len(part) * np.log(max(step, least) / max(flank, least)) > FLANK_NATS)
+
+
+@lru_cache(maxsize=32)
+def rises(around: int, lengths: tuple[int, ...]) -> FloatArray:
+    """Rows of unit length and mean 0: rises that take so many samples, around each place within reach."""
+    index = np.arange(2 * around, dtype=np.float64) + 0.5
+    middles = around + np.arange(-REACH, REACH + 1)
+    rows = np.concatenate(
+        [np.clip((index - middles[:, None]) / length, -0.5, 0.5) for length in lengths], axis=0
+    )
+    rows -= rows.mean(axis=1, keepdims=True)
+    return np.asarray(rows / np.sqrt(np.sum(rows * rows, axis=1, keepdims=True)))
 
 
 def place_likelihood(values: FloatArray, place: int, width: int) -> FloatArray:
