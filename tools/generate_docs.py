@@ -8,19 +8,16 @@ docstrings read by syntax.
 """
 
 import argparse
-import ast
 import inspect
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import MISSING, dataclass
 from importlib import import_module
-from itertools import pairwise
 from pathlib import Path
 
 from tests.nodes.make_nodes import make_nodes
 from tools.decision_index import render_decisions
 
-from nodescope.base import settings as settings_module
 from nodescope.base.block import Block, Table
 from nodescope.base.clock import SystemClock
 from nodescope.base.frame import OK, Event, Frame
@@ -32,6 +29,7 @@ from nodescope.collect.run.sampler import Sampler
 from nodescope.collect.run.source import FileSource, MakeBatchSource, MakeCallSource
 from nodescope.collect.sources import BATCH_SOURCES, CALL_SOURCES
 from nodescope.collect.sources.gpu.metrics import GpuFamily
+from nodescope.commands.shared.meanings import read_meanings
 from nodescope.commands.shared.options import add_settings
 from nodescope.hold.ring import Ring
 from nodescope.publish import derived, health_score
@@ -231,23 +229,6 @@ def first_line(module: object) -> str:
 # -- settings -------------------------------------------------------------------
 
 
-def read_docstrings() -> dict[str, str]:
-    """The string under each field of Settings."""
-    tree = ast.parse(inspect.getsource(settings_module))
-    body = next(node.body for node in tree.body if isinstance(node, ast.ClassDef) and node.name == "Settings")
-    found = {}
-    for field, below in pairwise(body):
-        if (
-            isinstance(field, ast.AnnAssign)
-            and isinstance(field.target, ast.Name)
-            and isinstance(below, ast.Expr)
-            and isinstance(below.value, ast.Constant)
-            and isinstance(below.value.value, str)
-        ):
-            found[field.target.id] = inspect.cleandoc(below.value.value)
-    return found
-
-
 def read_flags() -> dict[str, str]:
     parser = argparse.ArgumentParser(add_help=False)
     add_settings(parser)
@@ -292,17 +273,18 @@ def render_setting(name: str, docstring: str, flag: str) -> Iterator[str]:
 
 
 def render_settings() -> str:
-    docstrings, flags = read_docstrings(), read_flags()
+    docstrings, flags = read_meanings(), read_flags()
     lines = [
         GENERATED,
         "",
         "# Settings",
         "",
-        "Order of precedence: flag, `NODESCOPE_*`, the other environment names, the TOML file (`--config` or",
-        "`NODESCOPE_CONFIG`), default. In TOML a setting is a key of its own name; `[ring] seconds = 60` and",
+        "Order of precedence: flag, `NODESCOPE_*`, the other environment names, the TOML file, default. The TOML file is",
+        "the one that `--config` or `NODESCOPE_CONFIG` names; else `$XDG_CONFIG_HOME/nodescope.toml` (`~/.config`) or",
+        "`/etc/nodescope.toml`, whichever is there first. In TOML a setting is a key of its own name; `[ring] seconds = 60` and",
         "`ring_seconds = 60` are the same. An unknown key or a value that does not fit is refused by name.",
-        "`_seconds` accepts durations such as `500ms` or `2m`, `_bytes` sizes such as `64MiB`.",
-        "`nodescope settings` shows what is in force and where it came from.",
+        "`_seconds` accepts durations such as `500ms` or `2m`, `_bytes` sizes such as `64MiB`, `_ratio` also `5%`.",
+        "`nodescope settings` shows what is in force, where it came from, and what it means.",
         "",
     ]
     for name in FIELDS:

@@ -1,7 +1,8 @@
 """
 Commands: parse, call, print.
 
-Exit codes: 0 done, 1 failed with one clear line on stderr, 2 wrong usage.
+Exit codes: 0 done, 1 failed with one clear line on stderr, 2 wrong usage, 130 ended by Ctrl-C. Every
+line on stderr begins with `nodescope COMMAND: `.
 """
 
 import argparse
@@ -16,6 +17,7 @@ from typing import Any, NoReturn
 from nodescope import __version__
 from nodescope.base.errors import NodescopeError, SettingsRejected
 from nodescope.base.text import clean_text, hint_nearest
+from nodescope.commands.shared.meanings import MeaningFormatter
 from nodescope.commands.text.terminal import CleanStream
 
 # Command -> (module of `commands`, one line for --help). Modules are imported
@@ -25,7 +27,7 @@ COMMANDS = {
     "viewer": ("viewer", "the web page and its API over data folders and files"),
     "agent": ("agent", "the collector: samples, holds, answers"),
     "sources": ("sources", "what this machine offers: every source ok, absent or failed, and why"),
-    "settings": ("settings", "every setting, its value, and where it came from"),
+    "settings": ("settings", "every setting, its value, where it came from, and what it means"),
     "study": ("study", "run a study on a series: change points, periods, trends and more"),
     "incidents": ("incidents", "what went wrong in a span, who did it, and whom it hit"),
     "rightsize": ("rightsize", "requests and limits that fit each workload, what they save, and the risk"),
@@ -41,11 +43,19 @@ COMMANDS = {
     "ask": ("ask", "a question in plain words, answered from data folders, viewers, or a cluster"),
     "fleet": ("fleet", "a study or a question over many nodes and days"),
     "sample": ("sample", "one tick to stdout, then exit"),
+    "completion": ("system.completion", "words at TAB for bash, zsh and fish"),
 }
 
 
+BEGINNING = """begin here:
+  nodescope up                 this machine: prints the address of a web page
+  nodescope demo               made-up data with known stories, to look around
+  nodescope COMMAND --help     what a command does, with examples
+"""
 # An error is a line; names within it are other people's.
 LINE_CHARACTERS = 4096
+# Set by the shell while it asks for completions.
+COMPLETING = "_ARGCOMPLETE"
 
 
 class Parser(argparse.ArgumentParser):
@@ -74,16 +84,23 @@ def build_parser(only: str | None = None) -> Parser:
     parser = Parser(
         prog="nodescope",
         description="What every container, process and device on this node does, once a second.",
+        epilog=BEGINNING,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"nodescope {__version__}")
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=Parser)
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=Parser)
     for name, (module, line) in COMMANDS.items():
-        command = commands.add_parser(
-            name, help=line, description=line, formatter_class=argparse.RawDescriptionHelpFormatter
-        )
+        command = commands.add_parser(name, help=line, description=line, formatter_class=MeaningFormatter)
         if only in (None, name):
             import_module(f"nodescope.commands.{module}").add_arguments(command)
     return parser
+
+
+def complete(parser: Parser) -> None:
+    """The words that the shell offers at TAB; ends the process."""
+    import argcomplete
+
+    argcomplete.autocomplete(parser)
 
 
 def describe(error: OSError) -> str:
@@ -103,9 +120,16 @@ def run_command(arguments: Sequence[str] | None) -> int:
     # Read when a command loads numpy. Matrices here are small: threads of BLAS wait for each other.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     words = list(sys.argv[1:] if arguments is None else arguments)
-    first = next((word for word in words if not word.startswith("-")), None)
+    # While a shell asks, the line that is being written has the command.
+    line = os.environ.get("COMP_LINE", "").split()[1:] if COMPLETING in os.environ else words
+    first = next((word for word in line if not word.startswith("-")), "")
     parser = build_parser(first)
+    if COMPLETING in os.environ:
+        complete(parser)
     options, rest = parser.parse_known_args(words)
+    if options.command is None:
+        parser.print_help()
+        return 0
     module = import_module(f"nodescope.commands.{COMMANDS[options.command][0]}")
     if rest:
         command = Parser(prog=f"nodescope {options.command}")

@@ -67,6 +67,8 @@ log = Log("wiring")
 SPARE_DESCRIPTORS = 512
 # Objects made before the collector looks for cycles; Python's own is 700.
 COLLECT_OBJECTS = 10_000
+# Read where no other settings file is named.
+SYSTEM_CONFIG = Path("/etc/nodescope.toml")
 # What may be written to this node's annotations.
 ANNOTATIONS = ("fpga", "window")
 # CAP_* numbers of linux/capability.h, with what each gives us.
@@ -86,8 +88,8 @@ def read_settings(
     environment: Mapping[str, str],
     defaults: Mapping[str, Any] | None = None,
 ) -> LoadedSettings:
-    """Settings from flags, environment and the TOML file, if there is one."""
-    path = config or (Path(environment["NODESCOPE_CONFIG"]) if environment.get("NODESCOPE_CONFIG") else None)
+    """Settings from flags, environment and the TOML file: the one that is named, or the usual one if it is there."""
+    path = config or find_config(environment)
     toml: dict[str, Any] = {}
     if path:
         try:
@@ -97,6 +99,16 @@ def read_settings(
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise SettingsRejected(f"{path}: not TOML: {error}") from error
     return load_settings(flags, environment, toml, str(path), defaults)
+
+
+def find_config(environment: Mapping[str, str], system: Path = SYSTEM_CONFIG) -> Path | None:
+    """The settings file that nobody named on the command line: the environment's, the user's, the system's."""
+    if environment.get("NODESCOPE_CONFIG"):
+        return Path(environment["NODESCOPE_CONFIG"])
+    home = environment.get("HOME")
+    own = environment.get("XDG_CONFIG_HOME") or (f"{home}/.config" if home else "")
+    candidates = [Path(own) / "nodescope.toml"] if own else []
+    return next((path for path in (*candidates, system) if path.is_file()), None)
 
 
 def raise_descriptor_limit() -> int:

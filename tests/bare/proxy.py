@@ -4,6 +4,7 @@ import socket
 import socketserver
 import threading
 import time
+from collections import Counter
 from types import TracebackType
 from typing import Self
 
@@ -30,8 +31,8 @@ class Tunnel(socketserver.StreamRequestHandler):
             self.wfile.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
             up = threading.Thread(target=pump, args=(self.connection, far), daemon=True)
             up.start()
-            self.server.add(0, 1)
-            self.server.add(pump(far, self.connection), -1)
+            self.server.add(host, 0, 1)
+            self.server.add(host, pump(far, self.connection), -1)
             up.join()
 
 
@@ -60,13 +61,13 @@ class CountingServer(socketserver.ThreadingTCPServer):
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), Tunnel)
-        self.fetched_bytes = 0
+        self.fetched: Counter[str] = Counter()
         self.open = 0
         self._lock = threading.Lock()
 
-    def add(self, count: int, connections: int = 0) -> None:
+    def add(self, host: str, count: int, connections: int) -> None:
         with self._lock:
-            self.fetched_bytes += count
+            self.fetched[host] += count
             self.open += connections
 
 
@@ -89,14 +90,9 @@ class CountingProxy:
         address = f"http://127.0.0.1:{self._server.server_address[1]}"
         return {"HTTPS_PROXY": address, "https_proxy": address, "HTTP_PROXY": address, "http_proxy": address}
 
-    @property
-    def fetched_bytes(self) -> int:
-        """Of connections that have ended."""
-        return self._server.fetched_bytes
-
-    def await_quiet(self) -> int:
-        """The same, once every connection has ended, or a few seconds later."""
+    def await_quiet(self) -> Counter[str]:
+        """Bytes by host, once every connection has ended, or a few seconds later."""
         deadline = time.monotonic() + END_SECONDS
         while self._server.open and time.monotonic() < deadline:
             time.sleep(0.05)
-        return self.fetched_bytes
+        return Counter(self._server.fetched)

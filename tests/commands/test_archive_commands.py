@@ -134,6 +134,8 @@ def test_tables_are_handed_on_before_the_next_ones_are_read() -> None:
 
 
 def test_an_archive_without_data_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """An agent that has just begun has a session and no sample; a folder that is none of ours is an error."""
+    (tmp_path / "session.json").write_text("{}")
     assert main(["export", str(tmp_path), "--out", str(tmp_path / "x.csv")]) == 1
     assert capsys.readouterr().err == f"nodescope export: {tmp_path}: there is no data here yet\n"
     assert main(["containers", str(tmp_path), "--json"]) == 0

@@ -1,14 +1,21 @@
 """Commands: exit codes, one clear line, the nearest name."""
 
+import argparse
 import os
+import re
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
+from nodescope.base.settings import FIELDS
+from nodescope.base.settings_load import load_settings
 from nodescope.cli import COMMANDS, build_parser, main
+from nodescope.commands.shared.meanings import read_first_sentence
 from nodescope.commands.shared.options import gather_flags
+from nodescope.wiring import find_config, read_settings
 
 
 def run(*words: str) -> int:
@@ -60,11 +67,119 @@ def test_settings_show_value_and_origin(tmp_path: Path, capsys: pytest.CaptureFi
     path = tmp_path / "n.toml"
     path.write_text('[ring]\nseconds = "2m"\n')
     assert run("settings", "--config", str(path), "--interval", "500ms", "--no-pss") == 0
-    rows = {line.split()[0]: line for line in capsys.readouterr().out.splitlines()}
-    assert rows["ring_seconds"].split()[1:] == ["120", str(path)]
-    assert rows["interval_seconds"].split()[1:] == ["0.5", "command", "line"]
-    assert rows["pss"].split()[1] == "False"
-    assert rows["process_top"].split()[1:] == ["25", "default"]
+    rows = {line.split()[0]: re.split(r"  +", line)[1:] for line in capsys.readouterr().out.splitlines()}
+    assert rows["ring_seconds"][:2] == ["2 min", str(path)]
+    assert rows["interval_seconds"] == ["0.5 s", "command line", "The length of a tick."]
+    assert rows["pss"][0] == "false"
+    assert rows["ring_bytes"][0] == "64 MiB"
+    assert rows["budget_ratio"][0] == "5%"
+    assert rows["process_top"][:2] == ["25", "default"]
+
+
+def test_what_settings_print_may_be_given_back(capsys: pytest.CaptureFixture[str]) -> None:
+    """Human units out, and in: every value that is shown is accepted, and means the same."""
+    assert run("settings") == 0
+    lines = capsys.readouterr().out.splitlines()[1:]
+    shown = {line.split()[0]: re.split(r"  +", line)[1] for line in lines}
+    given = {key: value for key, value in shown.items() if value != "-"}
+    assert len(given) > 20
+    again = load_settings({}, {}, given).settings
+    assert again == load_settings({}, {}, {}).settings
+
+
+def test_alone_it_says_where_to_begin(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run() == 0
+    shown = capsys.readouterr()
+    assert shown.err == ""
+    assert "usage: nodescope" in shown.out
+    assert "nodescope up " in shown.out
+    assert all(f"    {name}" in shown.out for name in COMMANDS)
+
+
+def test_the_help_of_every_setting_is_its_own_sentence(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("agent", "--help") == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    for name in FIELDS:
+        words = read_first_sentence(name).removesuffix(".")
+        assert words[1:] in shown, name
+    assert "nodescope settings" not in shown.partition("example:")[0]
+
+
+def test_one_thing_has_one_name() -> None:
+    """A setting's option is called the same in every command that has it."""
+    options = {
+        name: {word for action in list_actions(name) for word in action.option_strings} for name in COMMANDS
+    }
+    assert "--copy-rate" in options["agent"] & options["consolidate"]
+    assert not any(word == "--copy-rate-bytes" for words in options.values() for word in words)
+
+
+def list_actions(command: str) -> list[argparse.Action]:
+    parser = argparse.ArgumentParser()
+    import_module(f"nodescope.commands.{COMMANDS[command][0]}").add_arguments(parser)
+    return parser._actions
+
+
+def test_a_folder_without_data_is_an_error_and_no_empty_table(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for command in ("containers", "metrics"):
+        assert run(command, str(tmp_path)) == 1
+        shown = capsys.readouterr()
+        assert shown.out == ""
+        assert shown.err.startswith(f"nodescope {command}: {tmp_path}: no data of nodescope is here")
+        assert shown.err.count("\n") == 1
+
+
+def test_the_settings_file_that_nobody_named_is_the_user_s_or_the_system_s(tmp_path: Path) -> None:
+    system, own = tmp_path / "etc.toml", tmp_path / "home" / ".config" / "nodescope.toml"
+    environment = {"HOME": str(tmp_path / "home")}
+    assert find_config(environment, system) is None
+    system.write_text("ring_seconds = 60\n")
+    assert find_config(environment, system) == system
+    assert find_config({}, system) == system
+    own.parent.mkdir(parents=True)
+    own.write_text("ring_seconds = 90\n")
+    assert find_config(environment, system) == own
+    assert find_config({**environment, "NODESCOPE_CONFIG": "/named"}, system) == Path("/named")
+    loaded = read_settings({}, None, environment)
+    assert (loaded.settings.ring_seconds, loaded.origins["ring_seconds"]) == (90, str(own))
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_a_script_for_each_shell(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("completion", shell) == 0
+    shown = capsys.readouterr().out
+    assert "_ARGCOMPLETE" in shown
+    assert "nodescope" in shown
+
+
+@pytest.mark.parametrize(
+    ("line", "offered"),
+    [
+        ("nodescope rig", {"rightsize "}),
+        ("nodescope up --agent", {"--agent-port "}),
+        ("nodescope completion ", {"bash", "zsh", "fish"}),
+    ],
+)
+def test_a_shell_is_offered_commands_options_and_choices(
+    line: str, offered: set[str], tmp_path: Path
+) -> None:
+    """As bash asks: the line in the environment, the answer on file descriptor 8."""
+    answer = tmp_path / "answer"
+    command = f"exec {sys.executable} -m nodescope 8> {answer} 9> /dev/null"
+    subprocess.run(
+        ["bash", "-c", command],
+        env={
+            **os.environ,
+            "_ARGCOMPLETE": "1",
+            "_ARGCOMPLETE_IFS": "\n",
+            "COMP_LINE": line,
+            "COMP_POINT": str(len(line)),
+        },
+        check=True,
+    )
+    assert offered <= set(answer.read_text().split("\n"))
 
 
 def test_the_short_port_is_one_more_listener_on_loopback() -> None:

@@ -4,10 +4,11 @@ import re
 from pathlib import Path
 
 import pytest
-from tools.generate_docs import PAGES, gather_rows, read_docstrings
+from tools.generate_docs import PAGES, gather_rows
 
 from nodescope.base.entity import SCOPES
 from nodescope.base.settings import FIELDS
+from nodescope.commands.shared.meanings import read_meanings
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -19,7 +20,7 @@ def test_the_page_is_what_would_be_generated(page: str) -> None:
 
 
 def test_every_setting_says_what_changes_if_you_change_it() -> None:
-    docstrings = read_docstrings()
+    docstrings = read_meanings()
     assert set(docstrings) == set(FIELDS)
     for name, text in docstrings.items():
         assert text.split("\n\n")[0].endswith("."), f"{name}: a sentence, please"

@@ -85,5 +85,7 @@ def test_settings_lists_every_setting_with_its_origin() -> None:
     done = run_nodescope("settings", "--json", environment={"NODESCOPE_RING_SECONDS": "5m"})
     assert done.returncode == 0, done.stderr
     content = json.loads(done.stdout)
-    assert content["ring_seconds"] == {"value": 300.0, "origin": "NODESCOPE_RING_SECONDS"}
-    assert content["ring_bytes"] == {"value": 64 * 2**20, "origin": "default"}
+    ring = content["ring_seconds"]
+    assert (ring["value"], ring["origin"]) == (300.0, "NODESCOPE_RING_SECONDS")
+    assert ring["meaning"].startswith("How far back windows reach.")
+    assert (content["ring_bytes"]["value"], content["ring_bytes"]["origin"]) == (64 * 2**20, "default")

@@ -56,6 +56,18 @@ def parse_boolean(text: str) -> bool:
     raise ValueError(text)
 
 
+def parse_ratio(text: str) -> float:
+    return float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+
+
+def parse_days(text: str) -> float:
+    """A plain number is days; a duration has its unit."""
+    try:
+        return float(text.removesuffix("days"))
+    except ValueError:
+        return parse_seconds(text) / 86400
+
+
 def _parser(key: str) -> tuple[Callable[[str], object], str]:
     """How a field's text becomes its value, and what it takes, in words."""
     kind = _TYPES[key]
@@ -65,6 +77,10 @@ def _parser(key: str) -> tuple[Callable[[str], object], str]:
         return parse_seconds, "seconds, or a duration such as 500ms or 2m"
     if key.endswith("_bytes"):
         return parse_bytes, "bytes, or a size such as 64MiB"
+    if key.endswith("_ratio"):
+        return parse_ratio, "a share such as 0.05 or 5%"
+    if key.endswith("_days"):
+        return parse_days, "days, or a duration such as 12h"
     if kind in (int, float):
         return kind, "a whole number" if kind is int else "a number"
     if kind is Path or (isinstance(kind, types.UnionType) and Path in kind.__args__):

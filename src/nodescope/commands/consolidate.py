@@ -54,7 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--copy-rate",
         metavar="BYTES",
-        help="bytes a second for the copy, such as 5MiB; no limit unless given",
+        help="bytes a second for the copy, such as 5MiB; 1GiB unless set, more than a node has",
     )
     parser.add_argument("--no-retention", action="store_true", help="remove nothing for age or size")
 

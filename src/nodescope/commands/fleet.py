@@ -131,7 +131,7 @@ def list_files(survey: "Survey") -> int:
     for file in sorted(survey.files, key=lambda one: (one.node, one.from_ms)):
         sys.stdout.write(f"{file.name}\n")
     for fault in survey.faults:
-        sys.stderr.write(f"not listed: {fault.where}: {fault.reason}\n")
+        sys.stderr.write(f"nodescope fleet: not listed: {fault.where}: {fault.reason}\n")
     return 0
 
 

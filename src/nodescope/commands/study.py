@@ -134,7 +134,7 @@ def study_files(options: argparse.Namespace) -> int:
         try:
             everything.append(read_series(file, options.kind, options.unit, options.limit))
         except SeriesRefused as refusal:
-            sys.stderr.write(f"{refusal}\n")
+            sys.stderr.write(f"nodescope study: {refusal}\n")
     print_answers(options, ((run_study(options.name, series, everything), series) for series in everything))
     return 0 if len(everything) == len(options.paths) else 1
 

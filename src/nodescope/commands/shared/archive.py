@@ -30,8 +30,12 @@ def open_view(paths: Sequence[Path]) -> "View":
     if reasons and not view.nodes:
         more = f" (and {len(reasons) - 1} more)" if len(reasons) > 1 else ""
         raise ArchiveRefused(f"nothing could be read: {reasons[0]}{more}")
+    if not view.nodes and not any((path / "session.json").exists() for path in paths):
+        raise ArchiveRefused(
+            f"{paths[0]}: no data of nodescope is here; accepted: a data folder, a folder of such, or Parquet files"
+        )
     for reason in reasons:
-        sys.stderr.write(f"not read: {reason}\n")
+        sys.stderr.write(f"nodescope: not read: {reason}\n")
     return view
 
 

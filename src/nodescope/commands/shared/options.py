@@ -10,9 +10,10 @@ from nodescope.base.errors import SettingsRejected
 from nodescope.base.settings import FIELDS
 from nodescope.base.settings_load import LoadedSettings
 from nodescope.base.time_range import parse_moment
+from nodescope.commands.shared.meanings import SETTING
 
 # Settings whose option has another name or form than --the-setting VALUE.
-SHORT = {"interval_seconds": "--interval", "ring_seconds": "--ring"}
+SHORT = {"interval_seconds": "--interval", "ring_seconds": "--ring", "copy_rate_bytes": "--copy-rate"}
 REPEATED = ("listen", "allow_host", "label", "sources_exclude", "archive_include", "archive_exclude")
 SWITCHES = {
     "archive": "--no-archive",
@@ -109,11 +110,11 @@ def add_settings(parser: argparse.ArgumentParser, *, port: bool = True) -> None:
     """Every setting as an option; unset options leave the setting alone."""
     parser.add_argument("--config", type=Path, metavar="FILE", help="a TOML file with settings")
     for name in FIELDS:
-        names, form = [name_option(name)], {"metavar": "VALUE", "help": f"{name}, see nodescope settings"}
+        names, form = [name_option(name)], {"metavar": "VALUE", "help": SETTING}
         if name in SWITCHES:
-            form = {"action": "store_const", "const": "false", "help": f"{name} = false"}
+            form = {"action": "store_const", "const": "false", "help": SETTING}
         elif name in REPEATED:
-            form |= {"action": "append", "help": f"{name}; may be repeated"}
+            form |= {"action": "append"}
         if name == "kubernetes":
             names.append("--no-k8s")
         parser.add_argument(*names, dest=name, **form)  # type: ignore[arg-type]
