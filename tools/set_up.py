@@ -60,8 +60,10 @@ def main(kind: str) -> int:
     say("installing nodescope itself")
     install(uv, environment, progress, "--no-deps", "--no-build-isolation", "-e", ".")
     if uv.is_relative_to(VENV / ".uv"):
-        uv.replace(VENV / "bin" / "uv")
-        uv.parent.rmdir()
+        # Who only runs needs it no more, and has its 36 MiB back.
+        if kind == "dev":
+            uv.replace(VENV / "bin" / "uv")
+        shutil.rmtree(uv.parent)
     came = (
         f"{progress.done:.0f} MiB fetched" if progress.done else "nothing was fetched, all was in the cache"
     )

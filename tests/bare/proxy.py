@@ -10,6 +10,7 @@ from typing import Self
 
 PIECE_BYTES = 65536
 CONNECT_SECONDS = 30
+CONNECT_PAUSES = (0.5, 1.0, 2.0, 4.0)
 END_SECONDS = 10
 
 
@@ -26,7 +27,11 @@ class Tunnel(socketserver.StreamRequestHandler):
             self.wfile.write(b"HTTP/1.1 405 Method Not Allowed\r\n\r\n")
             return
         host, _, port = place.rpartition(":")
-        with socket.create_connection((host.strip("[]"), int(port)), CONNECT_SECONDS) as far:
+        far = connect(host.strip("[]"), int(port))
+        if far is None:
+            self.wfile.write(b"HTTP/1.1 502 Bad Gateway\r\n\r\n")
+            return
+        with far:
             far.settimeout(None)
             self.wfile.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
             up = threading.Thread(target=pump, args=(self.connection, far), daemon=True)
@@ -34,6 +39,16 @@ class Tunnel(socketserver.StreamRequestHandler):
             self.server.add(host, 0, 1)
             self.server.add(host, pump(far, self.connection), -1)
             up.join()
+
+
+def connect(host: str, port: int) -> socket.socket | None:
+    """A name server of a busy machine does not always answer at once."""
+    for pause_seconds in CONNECT_PAUSES:
+        try:
+            return socket.create_connection((host, port), CONNECT_SECONDS)
+        except OSError:
+            time.sleep(pause_seconds)
+    return None
 
 
 def pump(source: socket.socket, target: socket.socket) -> int:
