@@ -73,8 +73,9 @@ class Reader:
         self._parse = LAYOUT.parser()
 
     def read_sums(self, pids: Sequence[int]) -> list[float] | None:
-        """Of all processes that could be read; None when none could."""
+        """Of all processes; None when none could be read, or one may not be: the rest would look like all."""
         sums: list[float] | None = None
+        denied_before = self.denied
         for start in range(0, len(pids), CHUNK):
             before_ns = thread_cpu_ns()
             for pid in pids[start : start + CHUNK]:
@@ -82,7 +83,7 @@ class Reader:
                 if found:
                     sums = found if sums is None else [one + other for one, other in zip(sums, found)]
             self._pause((thread_cpu_ns() - before_ns) / 1e9 * REST_RATIO)
-        return sums
+        return sums if self.denied == denied_before else None
 
     def _read_process(self, pid: int) -> list[float] | None:
         """None for one that is gone, a kernel thread, or not ours to see."""
