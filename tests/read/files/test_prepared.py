@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 
 import pyarrow as pa
@@ -15,7 +16,9 @@ from tests.read.files import crafted
 
 from nodescope.base.errors import ArchiveRefused
 from nodescope.keep.convert import convert_all
-from nodescope.keep.copy.manifest import parse_manifest
+from nodescope.keep.copy import object_store
+from nodescope.keep.copy.manifest import FORMAT, Listing, Manifest, parse_manifest, render_manifest
+from nodescope.keep.copy.object_store import open_store
 from nodescope.keep.disk import Disk
 from nodescope.keep.folder import DataFolder
 from nodescope.keep.sidecar import parse_sidecar
@@ -187,3 +190,42 @@ def test_deep_json_is_refused_not_a_crash() -> None:
         parse_sidecar(zstandard.compress(deep))
     with pytest.raises(ArchiveRefused):
         parse_manifest(deep)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"rows": 10**400},
+        {"rows": -1},
+        {"size": "1"},
+        {"to_ms": 1e300},
+        {"from_ms": True},
+        {"name": "../../dt=2026-03-01/identifier=other/metrics-1.parquet"},
+        {"name": "x" * 300 + ".parquet"},
+        {"name": "list.json"},
+        {"node": ["n1"]},
+        {"node": "n" * 100_000},
+    ],
+    ids=str,
+)
+def test_a_manifest_of_a_store_says_what_a_copier_would_say(changed: dict[str, object]) -> None:
+    """Whoever may write to the bucket: no count beyond reason, no file of another partition."""
+    listing = Listing("metrics-1.parquet", 1, "a" * 64, 1, "b" * 64, 1, 1, 2, "n1")
+    assert parse_manifest(render_manifest(Manifest({listing.name: listing}))).files == {listing.name: listing}
+    row = {**asdict(listing), **changed}
+    content = {"format": FORMAT, "version": 1, "files": [row], "gone": []}
+    with pytest.raises(ArchiveRefused):
+        parse_manifest(json.dumps(content).encode())
+
+
+def test_a_bucket_with_more_objects_than_any_archive_is_refused_in_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(object_store, "OBJECTS_MOST", 3)
+    for number in range(4):
+        (tmp_path / f"{number}.parquet").write_bytes(b"")
+    store = open_store(tmp_path.as_uri())
+    with pytest.raises(OSError, match="more than 3 objects"):
+        list(store.list())
+    (tmp_path / "0.parquet").unlink()
+    assert len(list(store.list())) == 3

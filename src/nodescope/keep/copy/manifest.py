@@ -25,6 +25,9 @@ from nodescope.keep.folder import PARQUET, SIDECAR
 MANIFEST = "_files.json"
 FORMAT = "nodescope-files"
 VERSION = 1
+# Of any count, size or time in it: above this JSON's numbers are not whole any more.
+NUMBER_MOST = 2**53
+NAME_CHARACTERS = 255
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +70,20 @@ def render_manifest(manifest: Manifest) -> bytes:
     return seal_json(content)
 
 
+def parse_listing(row: Mapping[str, Any]) -> Listing:
+    """Whoever can write to a store writes its manifests: what no copier would write is refused."""
+    listing = Listing(**{key: row[key] for key in Listing.__dataclass_fields__})
+    numbers = (listing.size, listing.sidecar_size, listing.rows, listing.from_ms, listing.to_ms)
+    if not all(type(number) is int and abs(number) <= NUMBER_MOST for number in numbers):
+        raise ValueError("a number that is none")
+    texts = (listing.name, listing.sha256, listing.sidecar_sha256, listing.node)
+    if not all(isinstance(text, str) and len(text) <= NAME_CHARACTERS for text in texts):
+        raise ValueError("a name that is none")
+    if min(numbers[:3]) < 0 or "/" in listing.name or not listing.name.endswith(PARQUET):
+        raise ValueError("a file that is none")
+    return listing
+
+
 def parse_manifest(data: bytes) -> Manifest:
     try:
         content: Mapping[str, Any] = json.loads(unseal_json(data).data)
@@ -76,9 +93,7 @@ def parse_manifest(data: bytes) -> Manifest:
             raise ArchiveRefused(
                 f"manifest of version {content['version']}; this build reads up to {VERSION}"
             )
-        rows = [
-            Listing(**{key: row[key] for key in Listing.__dataclass_fields__}) for row in content["files"]
-        ]
+        rows = [parse_listing(row) for row in content["files"]]
         return Manifest({row.name: row for row in rows}, set(content["gone"]))
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise ArchiveRefused("a manifest that is cut short or damaged") from error

@@ -52,6 +52,8 @@ MARK = "_store.json"
 CHUNK_BYTES = 4 * 2**20
 # Read at once: a manifest, a sidecar.
 OBJECT_BYTES = 64 * 2**20
+# A thousand nodes for a year have some 700,000: two files a day. Each takes half a KiB of memory here.
+OBJECTS_MOST = 2_000_000
 GOOGLE = ("gs", "gcs")
 # Longer than a hiccup of the network; a copy is tried again every five minutes anyhow.
 RETRY_SECONDS = 20
@@ -244,6 +246,8 @@ class ObjectStore:
         wanted = pafs.FileSelector(self.full(key), recursive=recursive, allow_not_found=True)
         with one_line(self.scheme):
             found = self.files.get_file_info(wanted)
+        if len(found) > OBJECTS_MOST:
+            raise OSError(f"{self.full(key)}: more than {OBJECTS_MOST} objects; name a folder that has fewer")
         for one in found:
             if one.type == pafs.FileType.File:
                 yield Listed(one.path[len(self.base) + 1 :], one.size)
