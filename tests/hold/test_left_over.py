@@ -1,6 +1,7 @@
 """What a container leaves in the agent's process when it is gone: after two minutes, nothing."""
 
 import gc
+import random
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -47,7 +48,8 @@ def test_nothing_in_the_process_names_a_container_that_is_gone(tmp_path: Path) -
     A node with churn grew by 0.4 MiB an hour, and a node that had had thousands of
     containers kept most of what they had cost.
     """
-    node = DayNode(tmp_path)
+    # Ids that no other test of this process has used.
+    node = DayNode(tmp_path, random.SystemRandom().getrandbits(200))
     settings = {"root": str(node.root), "ring_seconds": "30"}
     parts = build_parts(load_settings(settings, {}, {}, ""), TurnableClock())
     names = come_and_go(node, parts)

@@ -77,11 +77,12 @@ class Course:
 class DayNode:
     """A node whose containers come and go."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, first: int = 1) -> None:
+        """The containers' ids are numbers from `first` on."""
         self.root = Path(shutil.copytree(NODES / NODE / "t0", folder / "node", symlinks=True))
         pods = self.root.glob("sys/fs/cgroup/kubepods*/**/pod*/*")
         self._model = next(path for path in pods if len(path.name) == 64)
-        self._numbers = itertools.count(1)
+        self._numbers = itertools.count(first)
         self.made: deque[Path] = deque()
 
     def add(self) -> None:
