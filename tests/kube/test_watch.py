@@ -149,3 +149,32 @@ def test_watches_of_many_nodes_do_not_end_together() -> None:
         watch.step()
         lengths.add(script.asked[1]["timeoutSeconds"])
     assert lengths == {"240", "276", "360"}
+
+
+def test_a_page_is_taken_before_the_next_is_asked_for() -> None:
+    """So that a list of 50,000 pods is in memory one page at a time."""
+    watch, script, _ = make(listed("", "a", "b", more="next"), listed("7", "c"), [])
+    asked_at: list[tuple[str, int]] = []
+
+    class Counting(Known):
+        def replace(self, items: Iterable[Mapping[str, Any]]) -> None:
+            asked_at.extend((item["metadata"]["uid"], len(script.asked)) for item in items)
+
+    watch.listener = Counting()
+    watch.step()
+    assert asked_at == [("a", 1), ("b", 1), ("c", 2)]
+
+
+def test_a_list_that_breaks_off_leaves_what_was_known() -> None:
+    """forall listeners: a page that cannot be read raises inside replace, and nothing is forgotten."""
+    watch, script, known = make(
+        listed("7", "a"),
+        KubernetesRefused("410 too old", 410),
+        listed("", "b", more="next"),
+        KubernetesAway("gone"),
+    )
+    watch.step()
+    watch.step()
+    assert known.uids == {"a"}
+    assert script.asked[-1]["continue"] == "next"
+    assert watch.state.status == "away"

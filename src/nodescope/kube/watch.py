@@ -12,7 +12,7 @@ What is known stays while the server is away.
 
 import random
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
@@ -42,7 +42,12 @@ class WatchListener(Protocol):
     """What a watch reports to, on the watching thread."""
 
     def replace(self, items: Iterable[Mapping[str, Any]]) -> None:
-        """The whole list; what is not in it is gone."""
+        """
+        The whole list; what is not in it is gone.
+
+        Items come page by page while they are taken: keep what is needed of each, not the items.
+        Taking the next one may raise; what was known before must then still be there.
+        """
         ...
 
     def change(self, item: Mapping[str, Any]) -> None: ...
@@ -62,6 +67,32 @@ class WatchState:
     watches: int = 0
     events: int = 0
     errors: int = 0
+
+
+@dataclass(slots=True)
+class ListPages:
+    """A list, one page in memory at a time."""
+
+    client: Client
+    path: str
+    query: Mapping[str, str]
+    version: str = ""
+    """Of the whole list, known with its last page."""
+
+    def items(self) -> Iterator[Mapping[str, Any]]:
+        query = {**self.query, "limit": str(PAGE)}
+        while True:
+            page = self.client.read(self.path, query)
+            about = page.get("metadata") or {}
+            items = page.pop("items", None) or []
+            # Each is let go once it was taken.
+            items.reverse()
+            while items:
+                yield items.pop()
+            if not about.get("continue"):
+                break
+            query["continue"] = about["continue"]
+        self.version = str(about.get("resourceVersion") or "")
 
 
 @dataclass(slots=True)
@@ -133,17 +164,9 @@ class ObjectWatch:
         )
 
     def _list(self) -> None:
-        items: list[Mapping[str, Any]] = []
-        query = {**self.query, "limit": str(PAGE)}
-        while True:
-            page = self.client.read(self.path, query)
-            items += page.get("items") or []
-            about = page.get("metadata") or {}
-            if not about.get("continue"):
-                break
-            query["continue"] = about["continue"]
-        self._version = str(about.get("resourceVersion") or "")
-        self.listener.replace(items)
+        pages = ListPages(self.client, self.path, self.query)
+        self.listener.replace(pages.items())
+        self._version = pages.version
         self.state = replace(self.state, lists=self.state.lists + 1)
         self._current()
 
