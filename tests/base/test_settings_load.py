@@ -131,3 +131,26 @@ def test_a_setting_that_is_off_is_not_a_magic_number() -> None:
         if item.default == 0 and not isinstance(item.default, bool)
     ]
     assert zeros == ["series_limit"]
+
+
+LINKS = {
+    "NODESCOPE_EXTENDER_SERVICE_HOST": "10.0.0.7",
+    "NODESCOPE_EXTENDER_SERVICE_PORT": "8888",
+    "NODESCOPE_EXTENDER_SERVICE_PORT_EXTENDER": "8888",
+    "NODESCOPE_EXTENDER_PORT": "tcp://10.0.0.7:8888",
+    "NODESCOPE_EXTENDER_PORT_8888_TCP": "tcp://10.0.0.7:8888",
+    "NODESCOPE_EXTENDER_PORT_8888_TCP_ADDR": "10.0.0.7",
+}
+
+
+def test_variables_that_the_kubelet_makes_of_a_service_are_no_settings() -> None:
+    assert load_settings({}, LINKS, {}).settings == Settings()
+
+
+def test_a_misspelt_setting_is_no_variable_of_a_service() -> None:
+    """Of a Service its address would be there, too."""
+    for name in ("NODESCOPE_EXTENDER_PORT", "NODESCOPE_RETENTION_PORT"):
+        with pytest.raises(SettingsRejected, match=name):
+            load_settings({}, {name: "8888"}, {})
+    with pytest.raises(SettingsRejected, match="NODESCOPE_EXTENDER_PROT"):
+        load_settings({}, {**LINKS, "NODESCOPE_EXTENDER_PROT": "1"}, {})

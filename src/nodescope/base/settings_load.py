@@ -6,6 +6,7 @@ we do not know, or a value that does not fit, is refused by name. The world
 (arguments, environment, the file's content) is handed in.
 """
 
+import re
 import types
 import typing
 from collections.abc import Callable, Mapping
@@ -23,6 +24,12 @@ PREFIX = "NODESCOPE_"
 # Environment variables with our prefix that are not settings of the agent:
 # where the settings file is, and what the project's own tests read.
 NOT_SETTINGS = frozenset({"CONFIG", "SAMPLES", "RENEW_GOLDEN"})
+
+# Variables that the kubelet makes of every Service of a namespace unless a pod says
+# enableServiceLinks: false; of a Service called nodescope-mcp they have our prefix.
+SERVICE_LINK = re.compile(
+    r"(?P<service>[A-Z0-9_]+?)_(SERVICE_HOST|SERVICE_PORT(_[A-Z0-9_]+)?|PORT(_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)"
+)
 
 # Names that the requirement documents fix; each becomes one of our settings.
 SEED_NAMES = {
@@ -146,6 +153,12 @@ def flatten_toml(content: Mapping[str, Any], prefix: str = "") -> dict[str, Any]
     return flat
 
 
+def is_service_link(variable: str, environment: Mapping[str, str]) -> bool:
+    """Whether the kubelet made this variable of a Service, whose address is then there as well."""
+    match = SERVICE_LINK.fullmatch(variable)
+    return match is not None and f"{match['service']}_SERVICE_HOST" in environment
+
+
 def load_settings(
     flags: Mapping[str, object],
     environment: Mapping[str, str],
@@ -169,7 +182,11 @@ def load_settings(
             lay(key, text.lower() if key == "log_level" else text, variable)
     for variable, value in sorted(environment.items()):
         name = variable.removeprefix(PREFIX)
-        if variable.startswith(PREFIX) and name not in NOT_SETTINGS:
+        if (
+            variable.startswith(PREFIX)
+            and name not in NOT_SETTINGS
+            and not is_service_link(variable, environment)
+        ):
             lay(_known(name.lower(), variable, "environment"), value, variable)
     for key, value in flags.items():
         lay(_known(key, key, "command line"), value, "command line")
