@@ -54,6 +54,14 @@ class Settings:
     does not keep a probe waiting. Plain HTTP, without a token: it reports health only.
     """
 
+    fpga_listen: str = ""
+    """
+    HOST:PORT of one more listener that takes FPGA events and nothing else; empty means none.
+
+    For programs that report their FPGA use over the network: whoever reaches this port can
+    post events, and reads nothing. The other listeners take events as well.
+    """
+
     allow_host: tuple[str, ...] = ()
     """
     Names that requests may ask for in their Host header, beside loopback's own and addresses.

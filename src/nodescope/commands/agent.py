@@ -47,6 +47,8 @@ def serve(parts: Parts) -> int:
     with ExitStack() as stack, suppress(KeyboardInterrupt):
         warn_if_open(settings.listen, settings)
         sockets = [stack.enter_context(open_socket(address)) for address in settings.listen]
+        if settings.fpga_listen:
+            sockets.append(stack.enter_context(open_socket(settings.fpga_listen, "--fpga-listen")))
         if parts.archiver:
             parts.archiver.start()
             stack.callback(parts.archiver.stop)

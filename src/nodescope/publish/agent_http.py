@@ -48,6 +48,7 @@ from nodescope.serve.json_response import make_error, make_json, make_refusal
 from nodescope.serve.pieces import PiecesResponse
 from nodescope.serve.probes import LoopPulse
 from nodescope.serve.prometheus_text import OPENMETRICS, TEXT
+from nodescope.serve.server import parse_address
 from nodescope.serve.token import Token
 from nodescope.serve.turns import Turns, answer_in_turn
 
@@ -248,16 +249,20 @@ def build_app(agent: Agent, token: Token | None) -> ASGIApp:
 
     app = Starlette(routes=routes, exception_handlers={HTTPException: refuse, RequestRejected: reject})
     settings = agent.loaded.settings
-    gate = partial(
+    guarded = partial(
         Gate,
         admits=token.admits if token else None,
         query_characters=QUERY_CHARACTERS,
+        server="agent",
+    )
+    gate = partial(
+        guarded,
         hosts=name_hosts(settings.listen, settings.allow_host),
         any_address=not listens_locally(settings.listen),
         hints=HINTS,
-        server="agent",
     )
-    return AgentApp(app, intake, agent.own, gate, frozenset(known))
+    events = EventsListener(guarded(EventsOnly(intake)), settings.fpga_listen)
+    return AgentApp(app, intake, agent.own, gate, frozenset(known), events)
 
 
 async def reject(request: Request, error: Exception) -> Response:
@@ -276,6 +281,7 @@ class AgentApp:
         own: SelfMetrics,
         make_gate: Callable[[ASGIApp], ASGIApp],
         known: frozenset[str],
+        events: "EventsListener",
     ) -> None:
         self._app = app
         self._intake = intake
@@ -283,10 +289,12 @@ class AgentApp:
         self._known = known
         self._turns = Turns(WORKERS, own.connections, WAIT_SECONDS)
         self._gate = make_gate(self._choose)
+        self._events = events
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         started = stopwatch_seconds()
-        await self._gate(scope, receive, send)
+        gate = self._events.gate if self._events.is_asked(scope) else self._gate
+        await gate(scope, receive, send)
         if scope["type"] == "http":
             path = scope["path"] if scope["path"] in self._known else "other"
             self._own.observe_request(path, stopwatch_seconds() - started)
@@ -299,6 +307,31 @@ class AgentApp:
             await self._intake(scope, receive, send)
         else:
             await answer_in_turn(self._turns, self._app, scope, receive, send)
+
+
+class EventsListener:
+    """The listener that takes events alone, known by its port."""
+
+    def __init__(self, gate: ASGIApp, address: str) -> None:
+        self.gate = gate
+        self._port = parse_address(address)[1] if address else None
+
+    def is_asked(self, scope: Scope) -> bool:
+        return self._port is not None and (scope.get("server") or ("", None))[1] == self._port
+
+
+class EventsOnly:
+    """Takes events; all else is not there."""
+
+    def __init__(self, intake: "Intake") -> None:
+        self._intake = intake
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["method"] == "POST" and scope["path"] in INTAKE_PATHS:
+            await self._intake(scope, receive, send)
+            return
+        detail = f"this listener takes events alone: POST {' or POST '.join(sorted(INTAKE_PATHS))}"
+        await make_error(404, "not found", detail)(scope, receive, send)
 
 
 class Intake:
