@@ -112,6 +112,8 @@ class ControlPlane:
     running: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
     extender_port: int = 0
     """Where the scheduler looks for an extender."""
+    api_flags: tuple[str, ...] = ()
+    """More of the API server's."""
 
     def start(self) -> None:
         self._write_keys()
@@ -142,7 +144,13 @@ class ControlPlane:
         }
         config["leaderElection"] = {"leaderElect": False}
         (only,) = config["extenders"]
-        only.update({"urlPrefix": f"http://127.0.0.1:{self.extender_port}", **extender})
+        # Plain HTTP on loopback unless a test says otherwise.
+        plain = {
+            "urlPrefix": f"http://127.0.0.1:{self.extender_port}",
+            "enableHTTPS": False,
+            "tlsConfig": None,
+        }
+        only.update({**plain, **extender})
         if extenders is not None:
             config["extenders"] = extenders
         path = self.folder / "scheduler.yaml"
@@ -153,12 +161,13 @@ class ControlPlane:
         self.stop("kube-scheduler")
         self.start_scheduler(self.write_scheduler_config(**extender))
 
-    def start_controllers(self) -> None:
+    def start_controllers(self, *more: str) -> None:
         """Deployments and DaemonSets become pods."""
+        controllers = ("deployment-controller", "replicaset-controller", "daemonset-controller", *more)
         self.run(
             "kube-controller-manager",
             f"--kubeconfig={self.kubeconfig(ADMIN)}",
-            "--controllers=deployment-controller,replicaset-controller,daemonset-controller",
+            f"--controllers={','.join(controllers)}",
             "--leader-elect=false",
             "--bind-address=127.0.0.1",
             f"--secure-port={free_port()}",
@@ -376,6 +385,7 @@ class ControlPlane:
             # Nobody here would take their taints away or make their accounts.
             "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition",
             "--endpoint-reconciler-type=none",
+            *self.api_flags,
         ]
 
     def _is_ready(self) -> bool:
@@ -392,9 +402,9 @@ class ControlPlane:
         return True
 
 
-def run_control_plane(folder: Path, *more: str) -> Iterator[ControlPlane]:
+def run_control_plane(folder: Path, *more: str, api_flags: tuple[str, ...] = ()) -> Iterator[ControlPlane]:
     """For a fixture: `yield from run_control_plane(folder)`; `more` programs are asked for by name."""
-    plane = ControlPlane(folder, find_tools((*LEAST, *more)))
+    plane = ControlPlane(folder, find_tools((*LEAST, *more)), api_flags=api_flags)
     try:
         plane.start()
         yield plane

@@ -23,6 +23,7 @@ from nodescope.base.errors import KubernetesRefused
 from nodescope.fpga.node_load import WINDOW_KEY, NodeLoad, render_load
 from nodescope.fpga.state import KEY, render_state
 from nodescope.fpga.tracker import FpgaEvent, FpgaTracker
+from nodescope.use.scheduler.rating import BEST
 
 pytestmark = pytest.mark.real
 
@@ -131,7 +132,7 @@ def test_the_walk_through_of_the_seed(cluster: ControlPlane, extender: Extender)
     cluster.kubectl("apply", "-f", workload)
     (first,) = wait_for("the pod is placed", lambda: cluster.read_places("app=nginx"), 60).items()
     assert first[1] == THREE[1]
-    assert extender.scores(f"default/{first[0]}")[THREE[1]] == 10
+    assert extender.scores(f"default/{first[0]}")[THREE[1]] == BEST
 
     # Nine more at once: no annotation changes meanwhile, the ledger spreads them.
     cluster.kubectl("scale", "deployment", "nginx-deployment", "--replicas=10")
@@ -151,6 +152,35 @@ def test_the_walk_through_of_the_seed(cluster: ControlPlane, extender: Extender)
     assert extender.get("/explain?pod=default/plain").status_code == 404
 
 
+def test_a_pod_goes_to_the_node_that_has_its_bitstream_whatever_times_were_reported(
+    cluster: ControlPlane, extender: Extender
+) -> None:
+    """
+    The walk-through with other times, all other plugins on and against it: its node is the fullest.
+
+    With scores of 0 to 10 a load of 10 ms was a tie, and chance decided.
+    """
+    for name in THREE:
+        cluster.create_node(name)
+    wanted = [{"name": "app", "image": "x", "resources": {"requests": {"cpu": "3", "memory": "4Gi"}}}]
+    with cluster.client() as client:
+        spec = {"nodeName": THREE[1], "containers": wanted}
+        client.create("/api/v1/namespaces/default/pods", {"metadata": {"name": "full"}, "spec": spec})
+    labels = {**ENABLED, "fpga-scheduling.io/bitstream-identifier": "abc"}
+    chosen = []
+    for number, (took_ms, other_ms) in enumerate(
+        [(10, 10_000), (0, 10_000), (10, 0), (0.5, 1e9), (1e9, 10)] * 2
+    ):
+        write_state(cluster, THREE[0], FpgaEvent(now_ms(), reconfiguration_ms=other_ms, bitstream="def"))
+        write_state(cluster, THREE[1], FpgaEvent(now_ms(), reconfiguration_ms=took_ms, bitstream="abc"))
+        wait_known(extender, "fpga", 2)
+        cluster.submit_pod(f"asks-{number}", labels)
+        chosen.append(cluster.wait_placed(f"asks-{number}"))
+        cluster.kubectl("delete", "pod", f"asks-{number}", "--grace-period=0", "--force", "--wait=true")
+        wait_for("it is gone", lambda: extender.metric("nodescope_extender_pods_in_flight") == 0, 30)
+    assert chosen == [THREE[1]] * len(chosen)
+
+
 def test_garbage_stale_and_absent_annotations_are_neutral(cluster: ControlPlane, extender: Extender) -> None:
     """Scheduling goes on, on a node that is known; /explain says of each why it scored so."""
     for name in ("good", "busy", "garbage", "stale", "absent"):
@@ -166,7 +196,7 @@ def test_garbage_stale_and_absent_annotations_are_neutral(cluster: ControlPlane,
     cluster.submit_pod("asks", labels)
     assert cluster.wait_placed("asks") == "good"
     found = {one["node"]: one for one in extender.explain("default/asks")["nodes"]}
-    assert found["good"]["score"] == 10
+    assert found["good"]["score"] == BEST
     assert found["busy"]["confidence"] == 1
     for name, word in {
         "garbage": "not JSON",
@@ -175,7 +205,7 @@ def test_garbage_stale_and_absent_annotations_are_neutral(cluster: ControlPlane,
     }.items():
         assert word in found[name]["why"]
         assert found[name]["confidence"] == 0
-        assert found["busy"]["score"] < found[name]["score"] < 10
+        assert found["busy"]["score"] < found[name]["score"] < BEST
 
 
 def test_without_the_extender_pods_are_placed_all_the_same(cluster: ControlPlane) -> None:
@@ -248,7 +278,7 @@ def test_whole_nodes_are_answered_without_any_watch(cluster: ControlPlane, tmp_p
             labels = {**ENABLED, "fpga-scheduling.io/bitstream-identifier": "def"}
             cluster.submit_pod("whole", labels)
             assert cluster.wait_placed("whole") == "warm"
-            assert extender.scores("default/whole")["cold"] < 10
+            assert extender.scores("default/whole")["cold"] < BEST
     finally:
         cluster.restart_scheduler()
 

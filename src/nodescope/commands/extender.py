@@ -5,10 +5,14 @@ import asyncio
 import gc
 import os
 import signal
-from collections.abc import Callable, Mapping
+import socket
+import ssl
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import ExitStack, suppress
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from nodescope.base.clock import SystemClock
 from nodescope.base.errors import SettingsRejected
@@ -23,14 +27,15 @@ from nodescope.serve.connections import Connections, build_families
 from nodescope.serve.gate import Gate, listens_locally, name_hosts
 from nodescope.serve.probes import LoopPulse
 from nodescope.serve.prometheus_text import render_families
-from nodescope.serve.server import answer_probes, build_server, open_socket, warn_if_open
+from nodescope.serve.server import Server, answer_probes, build_server, open_socket, warn_if_open
+from nodescope.serve.tls_folder import TlsFolder
 from nodescope.serve.token import Token
 from nodescope.use.scheduler.explain import Decisions
 from nodescope.use.scheduler.extender import POLICIES, Extender
 from nodescope.use.scheduler.nodes import Nodes
 from nodescope.use.scheduler.placed_pods import PlacedPods
 from nodescope.use.scheduler.self_metrics import ExtenderCounters, derive_families
-from nodescope.use.scheduler.server import ExtenderApp
+from nodescope.use.scheduler.server import EVERYTHING, QUESTIONS_ONLY, VERBS_ONLY, ExtenderApp
 from nodescope.wiring import find_access, read_settings, settle_process
 
 EXAMPLE = """example:
@@ -39,6 +44,8 @@ EXAMPLE = """example:
 kube-scheduler's side: deploy/scheduler/config.yaml
 """
 LISTEN = "127.0.0.1:8888"
+# kube-scheduler waits for a hung extender, pod by pod: its liveness fails sooner than an agent's.
+HUNG_SECONDS = 3.0
 # Without the pods that have ended.
 LIVING = {"fieldSelector": "status.phase!=Succeeded,status.phase!=Failed"}
 # The settings that an extender uses.
@@ -71,6 +78,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="one more name to answer to, such as a Service's; may be repeated",
     )
     parser.add_argument(
+        "--verbs-listen",
+        metavar="HOST:PORT",
+        help="a listener for kube-scheduler alone, over TLS with its certificate; the others then refuse /filter and /prioritize",
+    )
+    parser.add_argument(
+        "--verbs-tls",
+        type=Path,
+        metavar="FOLDER",
+        help="tls.crt, tls.key and the clients' ca.crt of --verbs-listen, as a Secret mounts them",
+    )
+    parser.add_argument(
         "--policy",
         metavar="NAME",
         help="cost: expected time lost (default); rank: the original plugin's 1-2-2",
@@ -99,7 +117,38 @@ def run(options: argparse.Namespace) -> int:
         raise SettingsRejected(
             f"{access.absent}; --no-kubernetes answers from the nodes that kube-scheduler sends"
         )
-    return serve(settings, access.account, policy)
+    if bool(options.verbs_listen) != bool(options.verbs_tls):
+        raise SettingsRejected("--verbs-listen and --verbs-tls go together; one of them is missing")
+    guarded = (
+        GuardedVerbs(options.verbs_listen, TlsFolder(options.verbs_tls)) if options.verbs_listen else None
+    )
+    return serve(settings, access.account, policy, guarded)
+
+
+@dataclass(frozen=True, slots=True)
+class GuardedVerbs:
+    """The listener of kube-scheduler alone."""
+
+    address: str
+    tls: TlsFolder
+
+    def listen(
+        self, build_app: Callable[..., ExtenderApp], settings: Settings, stack: ExitStack
+    ) -> Coroutine[Any, Any, None]:
+        """Opens its socket now; what is returned serves until a signal ends it."""
+        connections = Connections()
+        gate = Gate(build_app(connections, VERBS_ONLY), server="extender")
+        server = build_server(gate, self.tls.guard(settings), connections)
+        return self._serve(server, stack.enter_context(open_socket(self.address, "--verbs-listen")))
+
+    async def _serve(self, server: Server, listener: socket.socket) -> None:
+        # Its settings were guarded by certificates, so there is a context.
+        context: ssl.SSLContext = server.config.ssl  # type: ignore[assignment]
+        renewing = asyncio.create_task(self.tls.keep_loaded(context))
+        try:
+            await server.serve(sockets=[listener])
+        finally:
+            renewing.cancel()
 
 
 def build_watches(
@@ -129,32 +178,33 @@ def judge_probe(
     return not reason, {"live": not pulse.describe(), "reason": reason or "ok"}
 
 
-def serve(settings: Settings, account: KubeAccount | None, policy: str) -> int:
+def serve(
+    settings: Settings, account: KubeAccount | None, policy: str, guarded: GuardedVerbs | None = None
+) -> int:
     clock = SystemClock()
-    nodes, placed, counters = Nodes(clock), PlacedPods(clock), ExtenderCounters()
+    nodes, counters = Nodes(clock), ExtenderCounters()
+    placed = PlacedPods(clock, is_watched=account is not None)
     watches = build_watches(account, nodes, placed, clock) if account else {}
-
     connections = Connections()
 
     def render_metrics() -> str:
         families = derive_families(counters, nodes, placed, watches, clock)
         return render_families([*families, *build_families(connections)], openmetrics=False)
 
-    extender = Extender(nodes, placed, Decisions(), clock, policy)
-    app = ExtenderApp(extender, counters, partial(judge_readiness, watches), render_metrics, connections)
-    admits = Token(settings.token_file).admits if settings.token_file else None
-    gate = Gate(
-        app,
-        admits,
-        hosts=name_hosts(settings.listen, settings.allow_host),
-        any_address=not listens_locally(settings.listen),
-        hints={421: "start it with --allow-host NAME, or --listen 0.0.0.0:8888"},
-        server="extender",
-    )
-    server = build_server(gate, settings, connections)
+    extender = Extender(nodes, placed, Decisions(), clock, policy, account is not None)
+    readiness = partial(judge_readiness, watches)
+    build_app = partial(ExtenderApp, extender, counters, readiness, render_metrics)
+    app = build_app(connections, QUESTIONS_ONLY if guarded else EVERYTHING)
+    server = build_server(build_gate(app, settings), settings, connections)
+    server.pulse.longest_seconds = HUNG_SECONDS
     with ExitStack() as stack, suppress(KeyboardInterrupt):
         warn_if_open(settings.listen, settings)
         sockets = [stack.enter_context(open_socket(address, "--listen")) for address in settings.listen]
+        listening = [server.serve(sockets=sockets)]
+        if guarded:
+            listening.append(guarded.listen(build_app, settings, stack))
+        elif settings.token_file:
+            log.warning("kube-scheduler sends no token: its calls are refused; give it --verbs-listen")
         signal.signal(signal.SIGTERM, signal.default_int_handler)
         for watch in watches.values():
             stack.callback(watch.stop)
@@ -164,8 +214,24 @@ def serve(settings: Settings, account: KubeAccount | None, policy: str) -> int:
         # cycles among them at every seven hundred is a third of its time.
         gc.set_threshold(50_000, 20, 20)
         log.info("extender started", policy=policy, listen=",".join(settings.listen))
-        judge = partial(judge_probe, server.pulse, partial(judge_readiness, watches))
+        judge = partial(judge_probe, server.pulse, readiness)
         stack.enter_context(answer_probes(settings.probe_listen, judge))
-        asyncio.run(server.serve(sockets=sockets))
+        asyncio.run(wait_for_all(listening))
     log.info("extender stopped", requests=sum(counters.requests.values()))
     return 0
+
+
+def build_gate(app: ExtenderApp, settings: Settings) -> Gate:
+    return Gate(
+        app,
+        Token(settings.token_file).admits if settings.token_file else None,
+        hosts=name_hosts(settings.listen, settings.allow_host),
+        any_address=not listens_locally(settings.listen),
+        hints={421: "start it with --allow-host NAME, or --listen 0.0.0.0:8888"},
+        server="extender",
+    )
+
+
+async def wait_for_all(listening: Sequence[Coroutine[Any, Any, None]]) -> None:
+    """A signal ends the server that began last, which hands it on to the one before."""
+    await asyncio.gather(*listening)

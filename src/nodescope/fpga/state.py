@@ -56,6 +56,8 @@ MATERIAL_RATIO = 0.05
 NAMES = 4096
 # An annotation of all keys together may have 256 KiB; ours of that size is not ours.
 TEXT_CHARACTERS = 262144
+# The window's own bounds are 10 s and a day; what is far outside was not written by an agent.
+WINDOW_BOUNDS_SECONDS = (1.0, 1e5)
 # The intake accepts no event longer than 1e12 ms; a sum beyond this is no sum of such.
 LARGEST_MS = 1e18
 
@@ -221,7 +223,7 @@ def parse_version_2(content: Mapping[str, Any], sums: tuple[float, float], names
     if not isinstance(state, dict):
         raise ParseError("fpga-state: no state")
     window, more, sessions = state.get("window"), state.get("more"), state.get("sessions")
-    if not is_number(window, 0, math.inf) or not 0 < window <= 1e6:
+    if not is_number(window, *WINDOW_BOUNDS_SECONDS):
         raise ParseError(f"fpga-state: window {str(window)[:40]!r} is no length")
     return FpgaState(
         VERSION,

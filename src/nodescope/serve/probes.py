@@ -53,6 +53,7 @@ class LoopPulse:
 
     clock: Clock = field(default_factory=SystemClock)
     loop: asyncio.AbstractEventLoop | None = None
+    longest_seconds: float = HUNG_SECONDS
     _asked_mono_ns: int | None = None
 
     def hung_seconds(self) -> float:
@@ -71,7 +72,7 @@ class LoopPulse:
     def describe(self) -> str:
         """Why the server is not live; empty while it is."""
         hung = self.hung_seconds()
-        return f"the server's loop has not come round for {hung:.0f} s" if hung > HUNG_SECONDS else ""
+        return f"the server's loop has not come round for {hung:.0f} s" if hung > self.longest_seconds else ""
 
 
 def judge_by_pulse(pulse: LoopPulse, path: str) -> tuple[bool, Mapping[str, object]]:

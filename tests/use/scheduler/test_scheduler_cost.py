@@ -6,89 +6,22 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.support import WALL_NS, TurnableClock
+from tests.support import WALL_NS
+from tests.use.scheduler.world import ENABLED, NOW_MS, World, bind, loaded, used
 
 from nodescope.fpga.node_load import WINDOW_KEY, NodeLoad, render_load
 from nodescope.fpga.state import KEY, render_state
 from nodescope.fpga.tracker import FpgaEvent, FpgaTracker
-from nodescope.use.scheduler.cost import derive_score
-from nodescope.use.scheduler.explain import Decisions, describe_decision
-from nodescope.use.scheduler.extender import Extender
 from nodescope.use.scheduler.freshness import judge_age
 from nodescope.use.scheduler.host_cost import derive_queue
-from nodescope.use.scheduler.nodes import Nodes
-from nodescope.use.scheduler.placed_pods import PlacedPods
-from nodescope.use.scheduler.wire import ExtenderCall, parse_call
-
-NOW_MS = WALL_NS // 1_000_000
-ENABLED = {"fpga-scheduling.io/enabled": "true"}
-
-
-class World:
-    """An extender whose nodes a test writes."""
-
-    def __init__(self, policy: str = "cost") -> None:
-        self.clock = TurnableClock()
-        self.nodes = Nodes(self.clock)
-        self.placed = PlacedPods(self.clock)
-        self.extender = Extender(self.nodes, self.placed, Decisions(), self.clock, policy)
-
-    def node(self, name: str, *events: FpgaEvent, labels: dict[str, str] | None = None) -> None:
-        tracker = FpgaTracker(self.clock)
-        for event in events:
-            tracker.accept(event)
-        self.annotate(name, {KEY: render_state(tracker.read())}, labels)
-
-    def load(self, name: str, health: float | None = None, **metrics: float) -> None:
-        load = NodeLoad(self.clock.wall_ns() / 1e9, 20, health, metrics)
-        self.annotate(name, {WINDOW_KEY: render_load(load)})
-
-    def annotate(self, name: str, annotations: dict[str, str], labels: dict[str, str] | None = None) -> None:
-        about = {"name": name, "annotations": annotations, "labels": labels or {}}
-        self.nodes.change({"metadata": about})
-
-    def call(self, pod: str, labels: dict[str, str], **spec: Any) -> ExtenderCall:
-        about = {"name": pod, "namespace": "d", "uid": f"uid-{pod}", "labels": labels}
-        body = {
-            "Pod": {"metadata": about, "spec": spec},
-            "NodeNames": sorted(self.nodes._nodes),
-            "Nodes": None,
-        }
-        return parse_call(json.dumps(body).encode())
-
-    def scores(self, pod: str = "p", bitstream: str = "", **more: str) -> dict[str, int]:
-        labels = {**ENABLED, **more}
-        if bitstream:
-            labels["fpga-scheduling.io/bitstream-identifier"] = bitstream
-        return self.scores_of(self.call(pod, labels))
-
-    def scores_of(self, call: ExtenderCall) -> dict[str, int]:
-        rows = json.loads(self.extender.prioritize(call))
-        return {row["Host"]: row["Score"] for row in rows}
-
-    def explain(self, pod: str = "p") -> dict[str, dict[str, Any]]:
-        decision = self.extender.decisions.find(f"d/{pod}")
-        assert decision is not None
-        return {one["node"]: one for one in describe_decision(decision)["nodes"]}
-
-
-@pytest.fixture
-def world() -> World:
-    return World()
-
-
-def loaded(bitstream: str, took_ms: float = 10_000, age_seconds: float = 1) -> FpgaEvent:
-    return FpgaEvent(NOW_MS - round(age_seconds * 1000), reconfiguration_ms=took_ms, bitstream=bitstream)
-
-
-def used(usage_ms: float, bitstream: str = "") -> FpgaEvent:
-    return FpgaEvent(NOW_MS - 1000, usage_ms=usage_ms, bitstream=bitstream)
+from nodescope.use.scheduler.rating import BEST, derive_score
+from nodescope.use.scheduler.wire import parse_call
 
 
 def test_the_node_with_the_bitstream_is_best(world: World) -> None:
     world.node("has", loaded("def"))
     world.node("other", loaded("abc"))
-    assert world.scores(bitstream="def") == {"has": 10, "other": 1}
+    assert world.scores(bitstream="def") == {"has": BEST, "other": BEST - 329}
     assert world.explain()["other"]["terms_ms"]["reconfiguration"] == 10_000
 
 
@@ -96,7 +29,7 @@ def test_a_pod_without_a_bitstream_goes_where_the_device_is_idle(world: World) -
     world.node("idle", used(1000))
     world.node("busy", used(200_000))
     found = world.scores()
-    assert found["idle"] == 10 > found["busy"]
+    assert found["idle"] == BEST > found["busy"]
 
 
 def test_magnitude_decides_not_rank(world: World) -> None:
@@ -104,18 +37,18 @@ def test_magnitude_decides_not_rank(world: World) -> None:
     world.node("a", used(1))
     world.node("b", used(10))
     world.node("c", used(20))
-    assert set(world.scores().values()) == {10}
+    assert set(world.scores().values()) == {BEST}
 
 
 def test_a_short_load_is_not_worth_a_long_wait(world: World) -> None:
     """10 ms to load against a device that is busy nine tenths of the time; and the other way round."""
     world.node("warm", loaded("def", 10), *[used(2700)] * 100)
     world.node("cold", loaded("abc", 10), used(2700))
-    assert world.scores(bitstream="def")["cold"] == 10
+    assert world.scores(bitstream="def")["cold"] == BEST
     slow = World()
     slow.node("warm", loaded("def", 60_000), *[used(900)] * 100)
     slow.node("cold", loaded("abc", 60_000), used(900))
-    assert slow.scores(bitstream="def")["warm"] == 10
+    assert slow.scores(bitstream="def")["warm"] == BEST
 
 
 def test_a_bitstream_s_own_time_to_load_counts(world: World) -> None:
@@ -144,8 +77,8 @@ def test_a_bitstream_stays_until_another_comes(world: World) -> None:
     world.clock.advance(70_000_000_000)
     world.node("keeps", used(1))
     world.node("other", used(1))
-    assert world.scores(bitstream="def")["keeps"] == 10
-    assert world.scores(bitstream="def")["other"] < 10
+    assert world.scores(bitstream="def")["keeps"] == BEST
+    assert world.scores(bitstream="def")["other"] < BEST
 
 
 @pytest.mark.parametrize(
@@ -162,7 +95,7 @@ def test_a_broken_annotation_is_neutral(world: World, text: str, word: str) -> N
     world.node("busy", *[used(2600)] * 100)
     world.annotate("broken", {KEY: text})
     found = world.scores()
-    assert found["idle"] == 10 > found["broken"] > found["busy"]
+    assert found["idle"] == BEST > found["broken"] > found["busy"]
     assert word in world.explain()["broken"]["why"]
 
 
@@ -174,8 +107,8 @@ def test_a_stale_node_is_never_the_best(world: World) -> None:
     tracker.accept(FpgaEvent(world.clock.wall_ns() // 10**6, usage_ms=150_000))
     world.annotate("busy", {KEY: render_state(tracker.read())})
     found = world.scores()
-    assert found["busy"] == 10
-    assert found["stale"] == 9
+    assert found["busy"] == BEST
+    assert 0 < found["stale"] < BEST
     assert "stale: written 301 s ago" in world.explain()["stale"]["why"]
 
 
@@ -205,8 +138,10 @@ def test_waiting_only_grows(one: float, two: float) -> None:
 @given(st.floats(0, 1e12), st.floats(0, 1e12), st.floats(1, 1e6))
 def test_a_score_is_whole_and_falls_with_cost(one: float, two: float, scale: float) -> None:
     low, high = sorted((one, two))
-    assert 10 >= derive_score(low, scale) >= derive_score(high, scale) >= 0
+    assert BEST >= derive_score(low, scale) >= derive_score(high, scale) >= 0
     assert isinstance(derive_score(high, scale), int)
+    if scale / 20 <= low and 2 * low <= high and derive_score(low, scale):
+        assert derive_score(low, scale) > derive_score(high, scale)
 
 
 def test_a_wave_spreads_before_any_annotation_changes(world: World) -> None:
@@ -222,14 +157,6 @@ def test_a_wave_spreads_before_any_annotation_changes(world: World) -> None:
     assert chosen[0] == "b"
     assert set(chosen) == {"a", "b", "c"}
     assert max(chosen.count(name) for name in "abc") <= 6
-
-
-def bind(world: World, pod: str, node: str, bitstream: str = "", phase: str = "Pending") -> dict[str, Any]:
-    labels = {**ENABLED, "fpga-scheduling.io/bitstream-identifier": bitstream}
-    about = {"name": pod, "namespace": "d", "uid": f"uid-{pod}", "labels": labels}
-    item = {"metadata": about, "spec": {"nodeName": node}, "status": {"phase": phase}}
-    world.placed.change(item)
-    return item
 
 
 def test_the_watch_corrects_where_a_pod_went(world: World) -> None:
@@ -269,15 +196,15 @@ def test_a_pod_that_is_one_session_is_waited_for_once(world: World) -> None:
         assert terms["wait"] == pytest.approx(queue_ms, abs=0.1)
         more_ms = 2000 * (derive_queue(20 / 300 + 0.25) - derive_queue(20 / 300))
         assert terms["arriving"] == pytest.approx(pod_ms + (1 - pods / 10) * more_ms, abs=0.1)
-    assert world.placed.bound_lately() == 0
+    assert world.placed.bound_lately() == {}
 
 
 def test_pods_bound_lately_are_counted_for_five_minutes(world: World) -> None:
     bind(world, "p", "a")
     bind(world, "p", "a", phase="Succeeded")
-    assert world.placed.bound_lately() == 1
+    assert world.placed.bound_lately() == {"a": 1}
     world.clock.advance(301 * 10**9)
-    assert world.placed.bound_lately() == 0
+    assert world.placed.bound_lately() == {}
 
 
 def test_what_is_on_its_way_fades_as_the_window_fills(world: World) -> None:
@@ -326,7 +253,7 @@ def test_pressure_and_health_of_the_host_count_for_fpga_pods(world: World) -> No
         )
         world.annotate(name, {KEY: render_state(tracker.read()), WINDOW_KEY: render_load(load)})
     found = world.scores()
-    assert found["calm"] == 10 > found["starved"]
+    assert found["calm"] == BEST > found["starved"]
     assert {"mem_pressure", "mem_bw_util", "health"} <= set(world.explain()["starved"]["terms_ms"])
 
 
@@ -336,7 +263,7 @@ def test_gpu_pods_go_by_gpu_load(world: World) -> None:
     world.load("none", 9.0, mean_cpu_util=0.1)
     containers = [{"resources": {"limits": {"nvidia.com/gpu": "1"}}}]
     found = world.scores_of(world.call("p", {}, containers=containers))
-    assert found["idle"] == 10 > found["none"] > found["busy"]
+    assert found["idle"] == BEST > found["none"] > found["busy"]
     assert "no GPU load" in world.explain()["none"]["why"]
 
 
@@ -345,7 +272,7 @@ def test_balance_pods_go_by_health_and_load(world: World) -> None:
     world.load("ill", 2.0, mean_cpu_util=0.95, mean_cpu_pressure=0.5)
     world.annotate("mute", {})
     found = world.scores_of(world.call("p", {"nodescope.io/balance": "true"}))
-    assert found["well"] == 10 > found["mute"] > found["ill"]
+    assert found["well"] == BEST > found["mute"] > found["ill"]
 
 
 def test_plain_pods_have_no_opinion_and_leave_no_trace(world: World) -> None:
@@ -362,7 +289,7 @@ def test_the_original_s_ranks() -> None:
     for name, ms in (("a", 0), ("b", 5), ("c", 10)):
         world.node(name, FpgaEvent(NOW_MS, usage_ms=ms), FpgaEvent(NOW_MS, reconfiguration_ms=ms))
     world.annotate("broken", {KEY: "{"})
-    assert world.scores() == {"a": 10, "b": 7, "c": 5, "broken": 0}
+    assert world.scores() == {"a": 100, "b": 73, "c": 46, "broken": 0}
     assert [world.explain()[name]["facts"]["percent"] for name in "abc"] == [100, 73, 46]
 
 
@@ -370,7 +297,7 @@ def test_the_original_s_locality_is_a_fifth() -> None:
     world = World("rank")
     world.node("has", loaded("def"))
     world.node("other", loaded("abc"))
-    assert world.scores(bitstream="def") == {"has": 10, "other": 8}
+    assert world.scores(bitstream="def") == {"has": 100, "other": 80}
 
 
 def test_another_vendor_is_refused_and_silence_passes(world: World) -> None:
@@ -391,7 +318,7 @@ def test_a_node_that_the_watch_has_not_seen_passes_and_is_neutral(world: World) 
         json.dumps({"pod": {"metadata": {"labels": ENABLED}}, "nodenames": ["known", "new"]}).encode()
     )
     assert json.loads(world.extender.filter(call))["NodeNames"] == ["known", "new"]
-    assert world.scores_of(call) == {"known": 10, "new": 9}
+    assert world.scores_of(call) == {"known": BEST, "new": BEST - 119}
 
 
 def test_decisions_are_bounded_by_rows(world: World) -> None:
@@ -412,5 +339,5 @@ def test_a_version_1_annotation_is_dated_by_the_server(world: World) -> None:
     managers = [{"manager": "collector", "time": "2023-07-22T04:26:30Z", "fieldsV1": fields}, {"bad": 1}, 5]
     world.nodes.change({"metadata": {"name": "old", "annotations": {KEY: text}, "managedFields": managers}})
     world.node("new", loaded("abc"))
-    assert world.scores(bitstream="def")["old"] == 10
+    assert world.scores(bitstream="def")["old"] == BEST
     assert world.explain()["old"]["confidence"] == 1

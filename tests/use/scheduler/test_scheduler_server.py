@@ -26,6 +26,7 @@ from nodescope.use.scheduler.explain import Decisions
 from nodescope.use.scheduler.extender import Extender
 from nodescope.use.scheduler.nodes import Nodes
 from nodescope.use.scheduler.placed_pods import PlacedPods
+from nodescope.use.scheduler.rating import BEST
 from nodescope.use.scheduler.self_metrics import ExtenderCounters, derive_families
 from nodescope.use.scheduler.server import BODY_BYTES, ExtenderApp
 
@@ -173,7 +174,7 @@ def test_any_json_is_answered_or_refused(pod: Any, names: Any, nodes: list[Any],
         assert found.json()["detail"]
     elif verb == "prioritize":
         scores = [row["Score"] for row in found.json()]
-        assert all(type(score) is int and 0 <= score <= 10 for score in scores)
+        assert all(type(score) is int and 0 <= score <= BEST for score in scores)
 
 
 @given(st.binary(max_size=200), st.sampled_from(["filter", "prioritize"]))

@@ -1,7 +1,8 @@
 """
 The policy `cost`: the time a pod is expected to lose on each node, in ms.
 
-For an FPGA pod, with S the mean length of a session in the cluster:
+For an FPGA pod, with S the typical length of a session in the cluster (the
+median of the nodes' means):
 
     reconfiguration   P(its bitstream is not there) * time to load it
     wait              S * rho / (1 - rho), rho = share of the window that the
@@ -13,37 +14,42 @@ For an FPGA pod, with S the mean length of a session in the cluster:
 A GPU pod waits for the GPUs in place of the FPGA; a `balance` pod has the host
 part alone. S is one second for both.
 
-A missing value is replaced by the mean of the other nodes, weighted by
-confidence:  term = c * own + (1 - c) * mean. So a node without an annotation,
+A missing value is replaced by the median of the other nodes, by confidence:
+term = c * own + (1 - c) * median. So a node without an annotation,
 or with a stale or broken one, is neither preferred nor excluded. A node that
 carries the vendor's label and has reported nothing has a device that nobody
 used yet: it counts as idle.
 
-    score = 10 / (1 + (cost - best) / S), rounded
+    score = 1000 - 33 * log2(1 + (cost - best) / unit)
 
-A node that costs a session more than the best one has half its score: a
-difference of 1 ms is none, and one of a minute is all.
+The unit is a hundredth of a session, and 10 ms at most, for FPGA pods: a load of
+10 ms that a node saves counts more than what kube-scheduler's other plugins
+think of two idle nodes. For the others it is 200 ms: what a node's last 20 s say
+of its host is noisy.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from statistics import median
 
+from nodescope.use.scheduler.fpga_cluster import SESSION_MS, SHARE, derive_cluster
 from nodescope.use.scheduler.freshness import judge_age
 from nodescope.use.scheduler.host_cost import FILLING, derive_queue
-from nodescope.use.scheduler.node import NO_STATE, AnnotatedNode, NodeFpga, Recent, is_measured
-from nodescope.use.scheduler.nodes import LoadTimes
+from nodescope.use.scheduler.load_times import LEAST_LOAD_MS, LoadTimes
+from nodescope.use.scheduler.node import NO_STATE, AnnotatedNode, NodeFpga, is_measured
 from nodescope.use.scheduler.placed_pods import Arriving, PlacedPods
 from nodescope.use.scheduler.pod_request import PodRequest
-from nodescope.use.scheduler.rating import BEST, NodeRating
+from nodescope.use.scheduler.rating import NodeRating, derive_score
 
-# Guesses, used until the first reports.
-SESSION_MS = 1000.0
+# A guess, used until the first report.
 RECONFIGURATION_MS = 1000.0
-# Share of its device that a pod which was just placed will keep busy: a guess,
-# until it is learned from pods that run, and then within these bounds.
-SHARE = 0.25
-SHARE_BOUNDS = (0.05, 0.5)
+# The losses from which on scores fall quickly; see above.
+UNITS_IN_A_SESSION = 100
+DEVICE_UNIT_MS = 10.0
+HOST_UNIT_MS = 200.0
+# How far a node of which nothing is known is behind the best, in sessions.
+UNKNOWN_RATIO = 1 / 9
 # CPU share assumed for a `balance` pod; a guess.
 BALANCE_SHARE = 0.05
 # Chance that a bitstream is still loaded after another one came, which may be
@@ -60,10 +66,6 @@ class CostPart:
     confidence: float = 0.0
 
 
-def derive_score(excess_ms: float, scale_ms: float) -> int:
-    return round(BEST / (1 + max(0.0, excess_ms) / scale_ms))
-
-
 def judge_cost(
     pod: PodRequest, nodes: Sequence[AnnotatedNode], placed: PlacedPods, times: LoadTimes, now_ms: int
 ) -> list[NodeRating]:
@@ -73,23 +75,25 @@ def judge_cost(
     if pod.kind == "fpga":
         devices = FpgaPart(pod, nodes, placed, times, now_ms, arriving)
         scale_ms, judge_device = devices.session_ms, devices.judge
+        unit_ms = min(DEVICE_UNIT_MS, scale_ms / UNITS_IN_A_SESSION)
     else:
         scale_ms, judge_device = SESSION_MS, partial(judge_gpu, now_ms, arriving)
+        unit_ms = HOST_UNIT_MS
     on_host = arriving if pod.kind == "balance" else {}
     parts = [[judge_host(node, rating, scale_ms, now_ms, on_host)] for node, rating in zip(nodes, ratings)]
     if pod.kind != "balance":
         for node, rating, row in zip(nodes, ratings, parts):
             row.append(judge_device(node, rating))
     settle_costs(ratings, parts, scale_ms)
-    settle_scores(ratings, scale_ms)
+    settle_scores(ratings, unit_ms)
     return ratings
 
 
 def settle_costs(ratings: Sequence[NodeRating], parts: Sequence[Sequence[CostPart]], scale_ms: float) -> None:
     """
-    A missing part is the mean of the others; the last part decides on confidence.
+    A missing part is the median of the others; the last part decides on confidence.
 
-    A node of which nothing is known is a tenth of a score behind the best of
+    A node of which nothing is known is a ninth of a session behind the best of
     the others. Pods on their way are added last: when the known nodes fill up,
     the unknown ones are chosen.
     """
@@ -98,24 +102,23 @@ def settle_costs(ratings: Sequence[NodeRating], parts: Sequence[Sequence[CostPar
     # Column by column: nearly all parts have confidence 1, and those are plain sums.
     costs = [0.0] * len(parts)
     for column in zip(*parts):
-        weight = sum([part.confidence for part in column])
-        known_ms = sum([part.cost_ms * part.confidence for part in column])
-        mean_ms = known_ms / weight if weight else 0.0
+        known_ms = [part.cost_ms for part in column if part.confidence]
+        middle_ms = median(known_ms) if known_ms else 0.0
         for place, part in enumerate(column):
             own = part.confidence
-            costs[place] += part.cost_ms if own == 1 else own * part.cost_ms + (1 - own) * mean_ms
+            costs[place] += part.cost_ms if own == 1 else own * part.cost_ms + (1 - own) * middle_ms
     best_ms = min((cost for cost, row in zip(costs, parts) if row[-1].confidence), default=None)
     for rating, row, cost_ms in zip(ratings, parts, costs):
         rating.confidence = row[-1].confidence
         if best_ms is not None and not rating.confidence:
-            cost_ms = max(cost_ms, best_ms + scale_ms / (BEST - 1))  # noqa: PLW2901
+            cost_ms = max(cost_ms, best_ms + scale_ms * UNKNOWN_RATIO)  # noqa: PLW2901
         rating.cost_ms = cost_ms + rating.terms.get("arriving", 0.0)
 
 
-def settle_scores(ratings: Sequence[NodeRating], scale_ms: float) -> None:
+def settle_scores(ratings: Sequence[NodeRating], unit_ms: float) -> None:
     best_ms = min((rating.cost_ms or 0.0 for rating in ratings), default=0.0)
     for rating in ratings:
-        rating.score = derive_score((rating.cost_ms or 0.0) - best_ms, scale_ms)
+        rating.score = derive_score((rating.cost_ms or 0.0) - best_ms, unit_ms)
 
 
 class FpgaPart:
@@ -134,24 +137,9 @@ class FpgaPart:
         self._placed = placed
         self._now_ms = now_ms
         self._arriving = arriving
-        self._load_ms = times.find(pod.bitstream) or times.mean() or RECONFIGURATION_MS
-        usage_ms = sessions = share = 0.0
-        settled = 0
-        self._recent: dict[str, Recent] = {}
-        for node in nodes:
-            if node.fpga is not None:
-                recent = self._recent[node.name] = node.fpga.recent(now_ms)
-                usage_ms += recent.usage_ms
-                sessions += recent.sessions
-                pods = placed.settled(node.name)
-                if pods:
-                    settled += pods
-                    share += recent.usage_ms / node.fpga.window_ms
-        self.session_ms = max(1.0, usage_ms / sessions) if sessions > 0 and usage_ms > 0 else SESSION_MS
-        # Share of pods that run one session each; 0 where no session was reported.
-        self._single = min(1.0, placed.bound_lately() / sessions) if sessions > 0 else 0.0
-        low, high = SHARE_BOUNDS
-        self._share = min(high, max(low, share / settled)) if settled else SHARE
+        self._load_ms = times.find(pod.bitstream) or times.typical() or RECONFIGURATION_MS
+        self._cluster = derive_cluster(nodes, placed, now_ms)
+        self.session_ms = self._cluster.session_ms
 
     def judge(self, node: AnnotatedNode, rating: NodeRating) -> CostPart:
         coming = self._arriving.get(node.name)
@@ -167,9 +155,11 @@ class FpgaPart:
         if node.fpga is None or not confidence:
             rating.terms["arriving"] = self._price(pods)
             return CostPart()
-        recent = self._recent[node.name]
-        busy = (recent.usage_ms + recent.reconfiguration_ms) / node.fpga.window_ms
-        quiet_ms = (1 - self._single) * self.session_ms * derive_queue(busy)
+        recent = self._cluster.recent[node.name]
+        # Without past loads: they came of where pods were sent, and a node that has just loaded this
+        # pod's bitstream would look busier by what it saves.
+        busy = recent.usage_ms / node.fpga.window_ms
+        quiet_ms = (1 - self._cluster.single) * self.session_ms * derive_queue(busy)
         load_ms = self._judge_bitstream(node.name, node.fpga, coming, rating)
         rating.facts["busy_ratio"] = busy
         rating.terms["reconfiguration"] = load_ms
@@ -186,8 +176,9 @@ class FpgaPart:
         A pod of one session is waited for once; a pod of many sessions keeps
         a share of the device, and makes all later ones wait longer.
         """
-        more = derive_queue(busy + pods * self._share) - derive_queue(busy)
-        return self.session_ms * (self._single * pods + (1 - self._single) * more)
+        single, share = self._cluster.single, self._cluster.share
+        more = derive_queue(busy + pods * share) - derive_queue(busy)
+        return self.session_ms * (single * pods + (1 - single) * more)
 
     def _unused(self, rating: NodeRating, pods: float) -> CostPart:
         rating.reasons += ("no FPGA event yet, and its vendor's label says that it has a device: idle",)
@@ -209,7 +200,7 @@ class FpgaPart:
             warm = max(warm, KEPT_RATIO ** (len(coming.bitstreams) - 1))
         known_ms = there.reconfiguration_ms if there and is_measured(there.reconfiguration_ms) else None
         rating.facts["warm_ratio"] = warm
-        rating.facts["load_ms"] = self._load_ms if known_ms is None else known_ms
+        rating.facts["load_ms"] = self._load_ms if known_ms is None else max(LEAST_LOAD_MS, known_ms)
         return (1 - warm) * rating.facts["load_ms"]
 
 
@@ -264,7 +255,7 @@ def judge_host(
     coming = arriving.get(node.name)
     if coming:
         rating.facts["in_flight"] = round(coming.pods, 3)
-        busy = node.load.metrics.get("mean_cpu_util", 0.0) if node.load else 0.0
+        busy = min(1.0, node.load.metrics.get("mean_cpu_util", 0.0)) if node.load else 0.0
         more = derive_queue(busy + coming.pods * BALANCE_SHARE) - derive_queue(busy)
         rating.terms["arriving"] = work_ms * FILLING["cpu_util"] * more
     if node.load is None:

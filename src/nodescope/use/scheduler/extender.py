@@ -34,6 +34,8 @@ class Extender:
     decisions: Decisions
     clock: Clock
     policy: str = "cost"
+    is_watched: bool = True
+    """Whether watches show nodes and pods; without them nodes are what callers send."""
 
     def filter(self, call: ExtenderCall) -> bytes:
         pod = call.pod
@@ -74,7 +76,7 @@ class Extender:
 
     def _find(self, name: str, given: Mapping[str, Mapping[str, Any]] | None) -> AnnotatedNode:
         if given is not None:
-            return self.nodes.parse(given[name])
+            return self.nodes.parse(given[name]) if self.is_watched else self.nodes.learn(given[name])
         return self.nodes.find(name) or AnnotatedNode(name, fpga_reason=UNSEEN, load_reason=UNSEEN)
 
     def _now_ms(self) -> int:

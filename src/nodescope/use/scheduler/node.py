@@ -23,6 +23,10 @@ from nodescope.use.scheduler.pod_request import VENDOR, read_mapping, read_text
 
 NO_STATE = f"no annotation {KEY}: no FPGA event was ever reported there"
 NO_LOAD = f"no annotation {WINDOW_KEY}: its agent does not run with --annotate window"
+# A node has a few devices of a few regions: more use than this within its window is none.
+REGIONS = 16
+# Bitstreams of a node that count, the newest ones: a device has a few regions.
+BITSTREAMS = 64
 UNDATED = "an annotation that does not say when it was written"
 
 
@@ -74,10 +78,21 @@ def derive_from_each_on(values: list[float]) -> list[float]:
     return [*reversed(list(accumulate(reversed(values)))), 0.0]
 
 
+def limit_sum(values: list[float], most: float) -> list[float]:
+    """The same in proportion, with a sum of `most` where it is more."""
+    total = sum(values)
+    return [value * (most / total) for value in values] if total > most else values
+
+
 def derive_fpga(state: FpgaState, at_ms: int) -> NodeFpga:
     buckets = sorted(derive_buckets(state, at_ms))
-    columns = [derive_from_each_on([bucket[number] for bucket in buckets]) for number in (1, 2, 3)]
-    ordered = sorted(state.bitstreams, key=lambda one: -one.seen_at_ms)
+    # Loading is done one bitstream at a time; a session is at least a millisecond.
+    most = (REGIONS * state.window_ms, state.window_ms, REGIONS * state.window_ms)
+    columns = [
+        derive_from_each_on(limit_sum([bucket[number] for bucket in buckets], most[number - 1]))
+        for number in (1, 2, 3)
+    ]
+    ordered = sorted(state.bitstreams, key=lambda one: -one.seen_at_ms)[:BITSTREAMS]
     return NodeFpga(
         at_ms,
         state.window_ms,

@@ -5,39 +5,14 @@ Written by the watching thread, read by every request: a node is replaced as a
 whole, never changed, so readers need no lock.
 """
 
-from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from nodescope.base.clock import Clock
+from nodescope.use.scheduler.freshness import judge_age
+from nodescope.use.scheduler.load_times import LoadTimes
 from nodescope.use.scheduler.node import AnnotatedNode, is_measured, parse_node
 from nodescope.use.scheduler.pod_request import read_mapping, read_text
-
-# Bitstreams whose time to load is kept after the nodes dropped it.
-BITSTREAMS = 4096
-# Weight of a new report of a bitstream's time against the mean of earlier ones.
-NEWS_RATIO = 0.3
-
-
-class LoadTimes:
-    """How long each bitstream takes to load, by all nodes that measured it."""
-
-    def __init__(self) -> None:
-        self._known: OrderedDict[str, float] = OrderedDict()
-
-    def learn(self, name: str, measured_ms: float) -> None:
-        before = self._known.pop(name, measured_ms)
-        self._known[name] = before + NEWS_RATIO * (measured_ms - before)
-        if len(self._known) > BITSTREAMS:
-            self._known.popitem(last=False)
-
-    def find(self, name: str) -> float | None:
-        return self._known.get(name)
-
-    def mean(self) -> float | None:
-        """Of all bitstreams: the estimate for one that was never measured."""
-        known = list(self._known.values())
-        return sum(known) / len(known) if known else None
 
 
 class Nodes:
@@ -58,22 +33,36 @@ class Nodes:
         return self._nodes.get(name)
 
     def replace(self, items: Iterable[Mapping[str, Any]]) -> None:
-        parsed = [self.parse(item) for item in items]
+        parsed = [self.learn(item) for item in items]
         self._nodes = {node.name: node for node in parsed}
+        self.times.keep(self._nodes)
 
     def change(self, item: Mapping[str, Any]) -> None:
-        node = self.parse(item)
+        node = self.learn(item)
         self._nodes[node.name] = node
 
     def remove(self, item: Mapping[str, Any]) -> None:
-        self._nodes.pop(read_text(read_mapping(item, "metadata"), "name"), None)
+        name = read_text(read_mapping(item, "metadata"), "name")
+        self._nodes.pop(name, None)
+        self.times.forget(name)
 
     def parse(self, item: Mapping[str, Any]) -> AnnotatedNode:
-        """A node that is not stored; the load times that it measured are."""
+        """A node as a caller sent it: it teaches nothing, for nobody vouches for it."""
         before = self._nodes.get(read_text(read_mapping(item, "metadata"), "name"))
-        node = parse_node(item, self._clock.wall_ns() // 1_000_000, before)
-        if node.fpga is not None and (before is None or before.fpga is not node.fpga):
-            for name, one in node.fpga.bitstreams.items():
+        return parse_node(item, self._now_ms(), before)
+
+    def learn(self, item: Mapping[str, Any]) -> AnnotatedNode:
+        """A node that is not stored; the load times that it measured are, where its state is believed."""
+        before = self._nodes.get(read_text(read_mapping(item, "metadata"), "name"))
+        now_ms = self._now_ms()
+        node = parse_node(item, now_ms, before)
+        if node.fpga is None or (before is not None and before.fpga is node.fpga):
+            return node
+        if judge_age((now_ms - node.fpga.at_ms) / 1000)[0]:
+            for name, one in reversed(list(node.fpga.bitstreams.items())):
                 if is_measured(one.reconfiguration_ms):
-                    self.times.learn(name, one.reconfiguration_ms)
+                    self.times.learn(node.name, name, one.reconfiguration_ms)
         return node
+
+    def _now_ms(self) -> int:
+        return self._clock.wall_ns() // 1_000_000

@@ -5,7 +5,9 @@ A node's annotation describes the past: ten pods within ten seconds would all
 find the same node idle. So pods that were just placed are counted here:
 
     expected   by our own answer: on the node that we scored best, until the
-               watch of pods shows where it really went, or half a minute passed
+               watch of pods shows where it really went, or half a minute passed;
+               only pods that the watch has shown waiting, for anybody who reaches
+               the port can ask about pods that do not exist
     bound      by the watch, with weight 1 at first and less as the node's own
                window fills with what the pod does: 1 - age / horizon
 
@@ -18,10 +20,11 @@ from the watch: there is no leader.
 """
 
 import threading
-from collections import Counter, deque
+from collections import Counter, OrderedDict, deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from itertools import chain
+from typing import Any, TypeVar
 
 from nodescope.base.clock import Clock
 from nodescope.base.errors import RequestRejected
@@ -37,7 +40,11 @@ HORIZON_SECONDS = {"fpga": 300.0, "gpu": 80.0, "balance": 80.0}
 BITSTREAMS_KEPT = 8
 # More than a cluster places within a horizon; beyond it the oldest are dropped.
 ENTRIES = 20_000
+# Answers about pods that the watch has not shown yet; it is milliseconds behind at most.
+UNSEEN = 1000
 ENDED = ("Succeeded", "Failed")
+
+Value = TypeVar("Value")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +64,27 @@ class PlacedPod:
 
 
 @dataclass(slots=True)
+class SeenPods:
+    """What the watch of pods has shown; readers hold the owner's lock."""
+
+    bound: dict[str, PlacedPod] = field(default_factory=dict)
+    waiting: dict[str, None] = field(default_factory=dict)
+    """Pods of our kinds that have no node, the oldest first."""
+    settled: dict[str, str] = field(default_factory=dict)
+    """FPGA pods whose work the windows already show: uid -> node."""
+    settled_count: Counter[str] = field(default_factory=Counter)
+    lately: deque[tuple[int, str]] = field(default_factory=deque)
+    """When FPGA pods were bound (monotonic ns) and where, within the window that shows their sessions."""
+    lately_count: Counter[str] = field(default_factory=Counter)
+
+    def drop_oldest(self) -> None:
+        _, node = self.lately.popleft()
+        self.lately_count[node] -= 1
+        if not self.lately_count[node]:
+            del self.lately_count[node]
+
+
+@dataclass(slots=True)
 class Arriving:
     """What is on its way to one node."""
 
@@ -68,27 +96,34 @@ class Arriving:
 class PlacedPods:
     """Fed by our answers and by the watch of pods; any thread."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, *, is_watched: bool = True) -> None:
         self._clock = clock
+        self._is_watched = is_watched
+        """Whether a watch shows pods; without one every answer counts."""
         self._lock = threading.Lock()
-        self._entries: dict[str, PlacedPod] = {}
-        self._settled: dict[str, str] = {}
-        """FPGA pods whose work the windows already show: uid -> node."""
-        self._settled_count: Counter[str] = Counter()
+        self._seen = SeenPods()
+        self._expected: dict[str, PlacedPod] = {}
+        """By our answers, of pods that the watch shows waiting."""
+        self._unseen: OrderedDict[str, PlacedPod] = OrderedDict()
+        """By our answers, of pods that the watch has not shown: not counted until it does."""
+        self.bound_total: Counter[bool] = Counter()
+        """Pods of ours that were bound since the start, by whether a scheduler had asked us."""
         self._sent: dict[str, dict[str, int]] = {}
         """Node -> bitstream -> wall ms when a pod with it was last bound there, oldest first."""
-        self._bound: deque[int] = deque(maxlen=ENTRIES)
-        """When FPGA pods were bound (monotonic ns), within the window that shows their sessions."""
 
     def __len__(self) -> int:
-        return len(self._entries)
+        return len(self._seen.bound) + len(self._expected)
 
     def note(self, pod: PodRequest, node: str) -> None:
         """Our answer favours this node for this pod."""
         with self._lock:
-            known = self._entries.get(pod.uid)
-            if known is None or not known.is_bound:
-                self._put(PlacedPod(pod, node, self._clock.mono_ns(), is_bound=False))
+            if pod.uid in self._seen.bound or pod.uid in self._seen.settled:
+                return
+            entry = PlacedPod(pod, node, self._clock.mono_ns(), is_bound=False)
+            if not self._is_watched or pod.uid in self._seen.waiting:
+                put_bounded(self._expected, pod.uid, entry, ENTRIES)
+            else:
+                put_bounded(self._unseen, pod.uid, entry, UNSEEN)
 
     def arriving(self, kind: str) -> dict[str, Arriving]:
         """By node: the pods of a kind that no window shows yet."""
@@ -96,7 +131,7 @@ class PlacedPods:
         found: dict[str, Arriving] = {}
         with self._lock:
             self._prune(now_mono_ns)
-            for entry in self._entries.values():
+            for entry in chain(self._seen.bound.values(), self._expected.values()):
                 if entry.pod.kind == kind:
                     one = found.setdefault(entry.node, Arriving())
                     one.pods += entry.weight(now_mono_ns)
@@ -107,9 +142,11 @@ class PlacedPods:
     def forget(self, uid: str) -> None:
         """Removes what our earlier answer about this pod expected."""
         with self._lock:
-            known = self._entries.get(uid)
-            if known is not None and not known.is_bound:
-                del self._entries[uid]
+            self._expected.pop(uid, None)
+            self._unseen.pop(uid, None)
+
+    def count_settled(self) -> int:
+        return len(self._seen.settled)
 
     def sent(self, node: str) -> Mapping[str, int]:
         """The bitstreams of the pods bound to a node last -> when (wall ms)."""
@@ -117,40 +154,33 @@ class PlacedPods:
 
     def settled(self, node: str) -> int:
         """FPGA pods of a node that its window shows."""
-        return self._settled_count[node]
+        return self._seen.settled_count[node]
 
-    def bound_lately(self) -> int:
-        """FPGA pods bound within the window, those that have ended among them."""
+    def bound_lately(self) -> Mapping[str, int]:
+        """By node: FPGA pods bound within the window, those that have ended among them."""
         oldest = self._clock.mono_ns() - round(HORIZON_SECONDS["fpga"] * 1e9)
         with self._lock:
-            while self._bound and self._bound[0] < oldest:
-                self._bound.popleft()
-            return len(self._bound)
+            while self._seen.lately and self._seen.lately[0][0] < oldest:
+                self._seen.drop_oldest()
+            return self._seen.lately_count
+
+    # -- the watch of pods --------------------------------------------------
 
     def replace(self, items: Iterable[Mapping[str, Any]]) -> None:
-        """All pods there are; expected ones stay."""
-        with self._lock:
-            self._entries = {uid: entry for uid, entry in self._entries.items() if not entry.is_bound}
-            self._bound.clear()
-            self._settled.clear()
-            self._settled_count.clear()
+        """All pods there are, one by one: what is kept of each is small. Expected ones stay."""
+        seen = SeenPods()
         for item in items:
-            self.change(item)
+            self._take(seen, item)
+        with self._lock:
+            self._seen = seen
+            for uid in (*seen.waiting, *seen.bound):
+                self._see(uid)
 
     def change(self, item: Mapping[str, Any]) -> None:
-        try:
-            pod = parse_pod_request(item)
-        except RequestRejected:
-            return
-        if pod.kind not in KINDS:
-            return
-        node = read_text(read_mapping(item, "spec"), "nodeName")
-        status = read_mapping(item, "status")
         with self._lock:
-            if read_text(status, "phase") in ENDED:
-                self._drop(pod.uid)
-            elif node:
-                self._bind(pod, node, status)
+            uid = self._take(self._seen, item)
+            if uid:
+                self._see(uid)
 
     def remove(self, item: Mapping[str, Any]) -> None:
         try:
@@ -158,22 +188,52 @@ class PlacedPods:
         except RequestRejected:
             return
         with self._lock:
-            self._drop(pod.uid)
+            self._drop(self._seen, pod.uid)
+            self._expected.pop(pod.uid, None)
 
-    def _bind(self, pod: PodRequest, node: str, status: Mapping[str, Any]) -> None:
-        known = self._entries.get(pod.uid)
-        if (known is not None and known.is_bound) or pod.uid in self._settled:
+    def _take(self, seen: SeenPods, item: Mapping[str, Any]) -> str:
+        """Adds one pod to what was seen; its uid, where it is one of ours."""
+        try:
+            pod = parse_pod_request(item)
+        except RequestRejected:
+            return ""
+        if pod.kind not in KINDS:
+            return ""
+        node, status = read_text(read_mapping(item, "spec"), "nodeName"), read_mapping(item, "status")
+        if read_text(status, "phase") in ENDED:
+            self._drop(seen, pod.uid)
+        elif node:
+            self._bind(seen, pod, node, status)
+        else:
+            put_bounded(seen.waiting, pod.uid, None, ENTRIES)
+        return pod.uid
+
+    def _see(self, uid: str) -> None:
+        """The watch shows this pod now: our answer about it counts, or is no longer needed."""
+        told = self._unseen.pop(uid, None) or self._expected.get(uid)
+        if told is not None and uid in self._seen.waiting:
+            put_bounded(self._expected, uid, told, ENTRIES)
+        else:
+            self._expected.pop(uid, None)
+
+    def _bind(self, seen: SeenPods, pod: PodRequest, node: str, status: Mapping[str, Any]) -> None:
+        seen.waiting.pop(pod.uid, None)
+        if pod.uid in seen.bound or pod.uid in seen.settled:
             return
+        if seen is self._seen:
+            self.bound_total[pod.uid in self._expected or pod.uid in self._unseen] += 1
         age_ns = self._age_ns(status)
         self._send(pod, node, (self._clock.wall_ns() - age_ns) // 1_000_000)
         entry = PlacedPod(pod, node, self._clock.mono_ns() - age_ns, is_bound=True)
         if entry.weight(self._clock.mono_ns()) > 0:
-            self._put(entry)
+            put_bounded(seen.bound, pod.uid, entry, ENTRIES)
             if pod.kind == "fpga":
-                self._bound.append(entry.since_mono_ns)
+                seen.lately.append((entry.since_mono_ns, node))
+                seen.lately_count[node] += 1
+                if len(seen.lately) > ENTRIES:
+                    seen.drop_oldest()
         else:
-            self._entries.pop(pod.uid, None)
-            self._settle(entry)
+            self._settle(seen, entry)
 
     def _send(self, pod: PodRequest, node: str, at_ms: int) -> None:
         """Replaced as a whole, because readers hold no lock."""
@@ -193,24 +253,28 @@ class PlacedPods:
                     return max(0, self._clock.wall_ns() - at_ms * 1_000_000)
         return 0
 
-    def _put(self, entry: PlacedPod) -> None:
-        self._entries[entry.pod.uid] = entry
-        if len(self._entries) > ENTRIES:
-            del self._entries[next(iter(self._entries))]
-
-    def _drop(self, uid: str) -> None:
-        self._entries.pop(uid, None)
-        node = self._settled.pop(uid, None)
+    def _drop(self, seen: SeenPods, uid: str) -> None:
+        seen.bound.pop(uid, None)
+        seen.waiting.pop(uid, None)
+        node = seen.settled.pop(uid, None)
         if node is not None:
-            self._settled_count[node] -= 1
+            seen.settled_count[node] -= 1
 
-    def _settle(self, entry: PlacedPod) -> None:
-        if entry.pod.kind == "fpga" and entry.pod.uid not in self._settled:
-            self._settled[entry.pod.uid] = entry.node
-            self._settled_count[entry.node] += 1
+    def _settle(self, seen: SeenPods, entry: PlacedPod) -> None:
+        if entry.pod.kind == "fpga" and entry.pod.uid not in seen.settled:
+            seen.settled[entry.pod.uid] = entry.node
+            seen.settled_count[entry.node] += 1
 
     def _prune(self, now_mono_ns: int) -> None:
-        for uid in [uid for uid, entry in self._entries.items() if not entry.weight(now_mono_ns)]:
-            entry = self._entries.pop(uid)
-            if entry.is_bound:
-                self._settle(entry)
+        for kept in (self._expected, self._unseen):
+            for uid in [uid for uid, entry in kept.items() if not entry.weight(now_mono_ns)]:
+                del kept[uid]
+        for uid in [uid for uid, entry in self._seen.bound.items() if not entry.weight(now_mono_ns)]:
+            self._settle(self._seen, self._seen.bound.pop(uid))
+
+
+def put_bounded(kept: dict[str, Value], key: str, value: Value, most: int) -> None:
+    """Beyond the bound the oldest is dropped."""
+    kept[key] = value
+    if len(kept) > most:
+        del kept[next(iter(kept))]

@@ -8,7 +8,7 @@ the same value in ascending order:
     locality = 1 if the pod names no bitstream or the node has it, else 0
     score = trunc(100 * (1 * locality + 2 * usage + 2 * reconfiguration) / 5)
 
-given in extender/v1's tenths. A node without a state has 0, as there; one
+given as they are, from 0 to 100. A node without a state has 0, as there; one
 whose state is broken as well, where the original would not place the pod at all.
 """
 
@@ -17,7 +17,7 @@ from collections.abc import Sequence
 
 from nodescope.use.scheduler.node import AnnotatedNode
 from nodescope.use.scheduler.pod_request import PodRequest
-from nodescope.use.scheduler.rating import BEST, NodeRating
+from nodescope.use.scheduler.rating import NodeRating
 
 LOCALITY, USAGE, RECONFIGURATION = 1, 2, 2
 
@@ -39,7 +39,7 @@ def judge_rank(pod: PodRequest, nodes: Sequence[AnnotatedNode], now_ms: int) -> 
         points = LOCALITY * locality + USAGE * usage + RECONFIGURATION * reconfiguration
         percent = int(100 * points / (LOCALITY + USAGE + RECONFIGURATION))
         facts = {"locality": locality, "usage": usage, "reconfiguration": reconfiguration, "percent": percent}
-        ratings.append(NodeRating(node.name, round(percent * BEST / 100), facts=facts))
+        ratings.append(NodeRating(node.name, percent, facts=facts))
     return ratings
 
 

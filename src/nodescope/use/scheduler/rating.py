@@ -1,10 +1,14 @@
 """The rating of one node for one pod: the score, and everything it was computed from."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-# extender/v1's own range; nothing clamps it, and nothing else is expected.
-BEST = 10
+# extender/v1 names 0 to 10, but kube-scheduler clamps nothing: it adds 10 * weight * score to a
+# node. Eleven whole numbers cannot tell a loss of milliseconds from one of seconds.
+BEST = 1000
+# Points for each doubling of a loss: thirty doublings, from ms to days, fit into the range.
+DOUBLING_POINTS = 33
 
 
 @dataclass(slots=True)
@@ -28,3 +32,13 @@ class NodeRating:
 
     def all_terms(self) -> dict[str, float]:
         return {**self.terms, **{name: share * self.work_ms for name, share in self.host.items()}}
+
+
+def derive_score(excess_ms: float, unit_ms: float) -> int:
+    """
+    From BEST down by DOUBLING_POINTS for each doubling of 1 + excess / unit.
+
+    forall a <= b: derive_score(a) >= derive_score(b); and where unit / 20 <= a, 2 * a <= b and
+    the score of a is not 0, the score of b is lower.
+    """
+    return max(0, round(BEST - DOUBLING_POINTS * math.log2(1 + max(0.0, excess_ms) / unit_ms)))

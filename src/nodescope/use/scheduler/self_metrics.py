@@ -66,6 +66,17 @@ def derive_families(
         build_histogram("nodescope_extender_seconds", "Time from a whole request to its answer.", seconds),
         build_single("nodescope_extender_nodes", "Nodes that the watch knows.", len(nodes)),
         build_single("nodescope_extender_pods_in_flight", "Pods placed that no window shows.", len(placed)),
+        build_single(
+            "nodescope_extender_pods_settled",
+            "FPGA pods that run and that windows show.",
+            placed.count_settled(),
+        ),
+        build_labelled(
+            "nodescope_extender_pods_bound_total",
+            "Pods that ask for what is rated here and were bound, by whether a scheduler asked this replica.",
+            "asked",
+            {"true": placed.bound_total[True], "false": placed.bound_total[False]},
+        ),
         build_labelled(
             "nodescope_extender_annotations",
             "Nodes by annotation and by what it is worth.",

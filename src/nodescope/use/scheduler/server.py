@@ -5,6 +5,9 @@ The extender's HTTP: two verbs for kube-scheduler, the rest for people and probe
     GET  /explain?pod=NS/NAME  why each node was scored as it was
     GET  /metrics /healthz /readyz
 
+kube-scheduler can show a certificate and no token, people have tokens: where the
+verbs have a listener of their own, each listener takes its own paths only.
+
 Plain ASGI: a cluster's scheduling waits for every call, and a router between
 would be half of what it costs. Bodies are bounded; one is parsed at a time.
 """
@@ -41,6 +44,8 @@ BODY_SECONDS = 5.0
 TURNS = 4
 WAIT_SECONDS = 5.0
 VERBS = ("filter", "prioritize")
+# What a listener takes.
+EVERYTHING, VERBS_ONLY, QUESTIONS_ONLY = "everything", "verbs", "questions"
 PATHS = ("/filter", "/prioritize", "/explain", "/metrics", "/healthz", "/readyz", "/")
 INDEX = """nodescope extender
 
@@ -49,6 +54,12 @@ POST /filter /prioritize
 /metrics /healthz /readyz
 """
 EXPLAINED = 50
+
+
+class VerbElsewhere(RequestRejected):
+    """A call of kube-scheduler's on a listener that is for people."""
+
+    status, title = 403, "not here"
 
 
 @dataclass(slots=True)
@@ -62,6 +73,7 @@ class ExtenderApp:
     _render_metrics: Callable[[], str]
     connections: Connections = field(default_factory=Connections)
     """Of the server in front."""
+    _takes: str = EVERYTHING
     _bodies: HeldBytes = field(default_factory=lambda: HeldBytes(BODIES_BYTES, BODIES_BYTES_EACH))
     _turns: Turns = field(init=False)
 
@@ -90,6 +102,8 @@ class ExtenderApp:
         verb = scope["path"].rpartition("/")[2]
         if verb not in VERBS or scope["method"] != "POST":
             return b""
+        if self._takes == QUESTIONS_ONLY:
+            raise VerbElsewhere("kube-scheduler asks with its certificate, at the address of --verbs-listen")
         try:
             return await read_body(scope, receive, BODY_BYTES, BODY_SECONDS, self._bodies)
         except RequestRejected:
@@ -104,6 +118,8 @@ class ExtenderApp:
             if method != "POST":
                 return refuse_method(f"{method} is not accepted; accepted: POST", "POST")
             return self._answer_verb(verb, body)
+        if self._takes == VERBS_ONLY:
+            return make_error(404, "not found", "this listener takes POST /filter and /prioritize alone")
         if method not in ("GET", "HEAD"):
             return refuse_method(f"{method[:20]} is not accepted; accepted: GET", "GET, HEAD")
         return self._answer_path(path, scope)

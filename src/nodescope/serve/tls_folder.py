@@ -1,0 +1,60 @@
+"""
+A certificate, its key and the authority of the clients, as a Secret mounts them.
+
+cert-manager and people replace such certificates while a server runs: the files
+are looked at now and then, and connections made afterwards use the new ones.
+"""
+
+import asyncio
+import ssl
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from nodescope.base.errors import SettingsRejected
+from nodescope.base.log import Log
+from nodescope.base.settings import Settings
+
+log = Log("server")
+
+LOOK_SECONDS = 30.0
+NAMES = ("tls.crt", "tls.key", "ca.crt")
+
+
+@dataclass(frozen=True, slots=True)
+class TlsFolder:
+    """tls.crt, tls.key and ca.crt in one folder."""
+
+    folder: Path
+
+    def guard(self, settings: Settings) -> Settings:
+        """The same settings for a server that only clients with a certificate may ask."""
+        for name in NAMES:
+            if not (self.folder / name).is_file():
+                raise SettingsRejected(
+                    f"{self.folder}: no {name} in it; accepted: a folder with {', '.join(NAMES)}"
+                )
+        certificate, key, authority = (self.folder / name for name in NAMES)
+        return replace(settings, tls_cert=certificate, tls_key=key, tls_client_ca=authority, token_file=None)
+
+    def read_version(self) -> tuple[int, ...]:
+        return tuple((self.folder / name).stat().st_mtime_ns for name in NAMES)
+
+    def load(self, context: ssl.SSLContext) -> None:
+        """For connections that are made from now on; an authority that was known stays known."""
+        certificate, key, authority = (self.folder / name for name in NAMES)
+        context.load_cert_chain(certificate, key)
+        context.load_verify_locations(authority)
+
+    async def keep_loaded(self, context: ssl.SSLContext, look_seconds: float = LOOK_SECONDS) -> None:
+        """Until it is cancelled."""
+        loaded = self.read_version()
+        while True:
+            await asyncio.sleep(look_seconds)
+            try:
+                found = self.read_version()
+                if found != loaded:
+                    self.load(context)
+                    loaded = found
+                    log.info("certificate renewed", folder=str(self.folder))
+            except (OSError, ssl.SSLError) as error:
+                log.warning("certificate not renewed", folder=str(self.folder), reason=str(error))
