@@ -95,7 +95,8 @@ def applied(plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Co
         plane.kubectl("create", "namespace", name)
     plane.kubectl("apply", "--server-side", "--dry-run=server", "--force-conflicts", "-f", everything)
     plane.kubectl("apply", "--server-side", "--force-conflicts", "-f", everything)
-    plane.start_controllers()
+    # The quota of the agents' class has a status.
+    plane.start_controllers("resourcequota-controller")
     # Its extender is not there, which may not matter.
     plane.start_scheduler(plane.write_scheduler_config())
     return plane

@@ -3,15 +3,29 @@
 import filecmp
 import json
 import re
+import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 import yaml
-from tests.chart.chart import CHART, EVERYTHING, ROOT, find_program, of_kind, render, render_text, run_helm
+from tests.chart.chart import (
+    CHART,
+    EVERYTHING,
+    ROOT,
+    Thing,
+    find_program,
+    of_kind,
+    render,
+    render_text,
+    run_helm,
+)
 from tests.chart.schemas import write_schemas
+from tests.cluster.kubelet import derive_service_links
 
+from nodescope.base.settings_load import load_settings
 from nodescope.cli import build_parser
+from nodescope.commands.extender import HUNG_SECONDS
 
 pytestmark = pytest.mark.real
 
@@ -85,6 +99,8 @@ def test_the_policy_names_the_release_s_own_account() -> None:
         ("agent.ports.metrics=99999", "metrics"),
         ("consolidator.copyTo=ftp://x", "copyTo"),
         ("data.hostPath=relative", "hostPath"),
+        ("extender.tls.from=nobody", "from"),
+        ("scheduler.schedulerName=default-scheduler", "schedulerName"),
     ],
 )
 def test_a_wrong_value_is_refused_by_name(value: str, said: str) -> None:
@@ -118,7 +134,7 @@ def test_every_argument_is_one_that_the_command_takes(values: tuple[str, ...]) -
     seen = set()
     for thing in of_kind(render(*values), "DaemonSet") + of_kind(render(*values), "Deployment"):
         for container in thing["spec"]["template"]["spec"]["containers"]:
-            if container["name"] in {"pcm", "prometheus"}:
+            if container["name"] in {"pcm", "prometheus", "scheduler"}:
                 continue
             options, rest = build_parser().parse_known_args(container["args"])
             assert not rest, container["name"]
@@ -176,3 +192,159 @@ def test_the_roles_are_those_that_the_scheduler_s_tests_use() -> None:
         ]
         (expected,) = of_kind(kept, "ClusterRole")
         assert role["rules"] == expected["rules"]
+
+
+def pod_specs(*values: str) -> dict[str, Thing]:
+    found = of_kind(render(*values), "DaemonSet") + of_kind(render(*values), "Deployment")
+    return {thing["metadata"]["name"]: thing["spec"]["template"]["spec"] for thing in found}
+
+
+def test_the_kubelet_s_variables_of_our_own_services_stop_nobody() -> None:
+    """Pods ask for none of them; and where a pod gets them all the same, every command starts."""
+    assert all(spec["enableServiceLinks"] is False for spec in pod_specs(*EVERYTHING).values())
+    links = derive_service_links(of_kind(render(*EVERYTHING), "Service"))
+    assert links["NODESCOPE_EXTENDER_PORT"].startswith("tcp://")
+    assert len([name for name in links if name.startswith("NODESCOPE_")]) > 15
+    assert load_settings({}, links, {}).settings == load_settings({}, {}, {}).settings
+
+
+@pytest.mark.parametrize("port", [9100, 9101, 9400, 8050])
+def test_the_port_of_events_is_nobody_else_s(port: int) -> None:
+    done = run_helm(
+        "template",
+        "x",
+        str(CHART),
+        "--kube-version",
+        "1.35.0",
+        "--set",
+        f"fpga.enabled=true,fpga.port={port}",
+    )
+    assert done.returncode != 0
+    assert f"fpga.port: {port} is another listener" in done.stderr
+
+
+def test_events_are_taken_where_nothing_is_read() -> None:
+    """Only the monitoring namespace reaches the ports that answer; every namespace reaches that of events."""
+    things = render("fpga.enabled=true")
+    (agent,) = of_kind(things, "DaemonSet")
+    arguments = agent["spec"]["template"]["spec"]["containers"][0]["args"]
+    assert "--fpga-listen=0.0.0.0:8080" in arguments
+    assert "--listen=0.0.0.0:8080" not in arguments
+    open_ports = {
+        port["port"]
+        for policy in of_kind(things, "NetworkPolicy")
+        for rule in policy["spec"].get("ingress", [])
+        for port in rule["ports"]
+        if {"namespaceSelector": {}} in rule.get("from", [{"namespaceSelector": {}}])
+    }
+    assert open_ports == {8080}
+
+
+def test_an_empty_list_of_peers_means_nobody() -> None:
+    things = render("networkPolicy.from=null", "networkPolicy.mcpFrom=null", "mcp.enabled=true")
+    rules = {
+        thing["metadata"]["name"]: thing["spec"].get("ingress") for thing in of_kind(things, "NetworkPolicy")
+    }
+    assert rules["nodescope-scrape"] == []
+    assert rules["nodescope-mcp"] == []
+    text = render_text("networkPolicy.from=null", "networkPolicy.mcpFrom=null", "mcp.enabled=true")
+    assert "from: []" not in text
+    assert "from:\n        []" not in text
+
+
+def test_pods_may_talk_to_what_they_need() -> None:
+    def ports(*values: str) -> dict[str, list[int]]:
+        return {
+            thing["metadata"]["name"]: [
+                port["port"] for rule in thing["spec"]["egress"] for port in rule["ports"]
+            ]
+            for thing in of_kind(render(*values), "NetworkPolicy")
+            if thing["spec"]["policyTypes"] == ["Egress"]
+        }
+
+    assert ports() == {"nodescope-agent-out": []}
+    everything = ports(*EVERYTHING)
+    assert 6443 in everything["nodescope-agent-out"]
+    assert 8888 in everything["nodescope-scheduler-out"]
+    assert 8050 in everything["nodescope-mcp-out"]
+    assert not ports("networkPolicy.egress=false")
+
+
+def test_every_container_s_disk_is_limited() -> None:
+    for name, spec in pod_specs(*EVERYTHING).items():
+        for container in spec["containers"]:
+            resources = container["resources"]
+            assert "ephemeral-storage" in resources["limits"], (name, container["name"])
+            assert "ephemeral-storage" in resources["requests"], (name, container["name"])
+
+
+@pytest.mark.parametrize(("replicas", "budgets"), [(1, 0), (2, 1)])
+def test_one_replica_can_be_drained(replicas: int, budgets: int) -> None:
+    things = render("extender.enabled=true", f"extender.replicas={replicas}")
+    assert len(of_kind(things, "PodDisruptionBudget")) == budgets
+
+
+@pytest.mark.parametrize(
+    ("values", "quotas"), [((), 1), (("priorityClassName=",), 0), (("priorityClassName=mine",), 0)]
+)
+def test_a_class_of_the_system_gets_its_quota(values: tuple[str, ...], quotas: int) -> None:
+    assert len(of_kind(render(*values), "ResourceQuota")) == quotas
+
+
+@pytest.mark.parametrize(
+    ("version", "said"), [("1.35.0", "(narrowed by a Validating"), ("1.29.0", "of any node: no Validating")]
+)
+def test_the_notes_promise_the_policy_only_where_there_is_one(
+    tmp_path: Path, version: str, said: str
+) -> None:
+    """helm template leaves NOTES out, so that they are rendered as an object of a copy."""
+    shutil.copytree(CHART, tmp_path / "chart")
+    notes = (CHART / "templates/NOTES.txt").read_text()
+    told = "told: |\n" + "".join(f"  {line}\n" for line in notes.splitlines())
+    (tmp_path / "chart/templates/told.yaml").write_text(told)
+    words = (
+        "--kube-version",
+        version,
+        "--set",
+        "kubernetes.annotate={fpga}",
+        "--show-only",
+        "templates/told.yaml",
+    )
+    done = run_helm("template", "nodescope", str(tmp_path / "chart"), *words)
+    assert said in done.stdout, done.stderr
+    assert "describe daemonset/nodescope" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("source", "secrets", "certificates"),
+    [("helm", 2, 0), ("certManager", 0, 3), ("secret", 0, 0), ("off", 0, 0)],
+)
+def test_certificates_come_from_where_the_values_say(source: str, secrets: int, certificates: int) -> None:
+    things = render("extender.enabled=true", f"extender.tls.from={source}")
+    assert len(of_kind(things, "Secret")) == secrets
+    assert len(of_kind(things, "Certificate")) == certificates
+    (config,) = of_kind(things, "ConfigMap")
+    (extender,) = yaml.safe_load(config["data"]["config.yaml"])["extenders"]
+    assert extender["urlPrefix"].startswith("http://" if source == "off" else "https://")
+    specs = pod_specs("extender.enabled=true", f"extender.tls.from={source}")
+    arguments = specs["nodescope-extender"]["containers"][0]["args"]
+    assert ("--verbs-tls=/etc/nodescope/verbs" in arguments) == (source != "off")
+
+
+def test_a_frozen_extender_is_restarted_within_ten_seconds() -> None:
+    """Three failures in a row, each after a loop that hung for 3 s or no answer for 2 s."""
+    (container,) = pod_specs("extender.enabled=true")["nodescope-extender"]["containers"]
+    probe = container["livenessProbe"]
+    assert HUNG_SECONDS + probe["periodSeconds"] * probe["failureThreshold"] <= 10
+    assert probe["failureThreshold"] * probe["periodSeconds"] + probe["timeoutSeconds"] <= 10
+
+
+def test_the_scheduler_s_image_is_the_cluster_s_version() -> None:
+    for version, tag in (("v1.31.4-gke.1183000", "v1.31.4"), ("v1.30.2+k3s1", "v1.30.2")):
+        things = render("extender.enabled=true", kube_version=version)
+        (image,) = [
+            thing["spec"]["template"]["spec"]["containers"][0]["image"]
+            for thing in of_kind(things, "Deployment")
+            if thing["metadata"]["name"] == "nodescope-scheduler"
+        ]
+        assert image == f"registry.k8s.io/kube-scheduler:{tag}"

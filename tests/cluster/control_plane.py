@@ -223,7 +223,7 @@ class ControlPlane:
         with self.client() as client:
             about = {"name": name, "labels": {"kubernetes.io/hostname": name, **labels}}
             client.create("/api/v1/nodes", {"metadata": about})
-            room = {"cpu": "8", "memory": "32Gi", "pods": "110"}
+            room = {"cpu": "8", "memory": "32Gi", "pods": "110", "ephemeral-storage": "100Gi"}
             ready = {"type": "Ready", "status": "True", "reason": "Test", "message": "a test's node"}
             status = {"capacity": room, "allocatable": room, "conditions": [ready]}
             client.patch(f"/api/v1/nodes/{name}/status", {"status": status})

@@ -81,3 +81,35 @@ runAsGroup: 65532
 capabilities: {drop: [ALL]}
 seccompProfile: {type: RuntimeDefault}
 {{- end }}
+
+{{/* A port that takes FPGA events and nothing else cannot be another's. */}}
+{{- define "nodescope.fpgaPort" -}}
+{{- $taken := concat (list .Values.agent.ports.metrics .Values.agent.ports.probes .Values.viewer.port .Values.viewer.probePort .Values.pcm.port) .Values.agent.ports.extra }}
+{{- range $taken }}{{ if eq (int .) (int $.Values.fpga.port) }}{{ fail (printf "fpga.port: %d is another listener of the same pod; choose a port that is not among %s" (int .) (join ", " $taken)) }}{{ end }}{{ end }}
+{{- .Values.fpga.port }}
+{{- end }}
+
+{{/* The certificates of extender and scheduler. */}}
+{{- define "nodescope.verbsSecret" -}}
+{{ .Values.extender.tls.serverSecret | default (printf "%s-extender-tls" (include "nodescope.name" .)) }}
+{{- end }}
+
+{{- define "nodescope.schedulerSecret" -}}
+{{ .Values.extender.tls.clientSecret | default (printf "%s-scheduler-tls" (include "nodescope.name" .)) }}
+{{- end }}
+
+{{/* Where pods reach the extender; a scheduler in the node's network has no names of Services, and uses the address. */}}
+{{- define "nodescope.extenderHost" -}}
+{{ include "nodescope.name" . }}-extender.{{ .Release.Namespace }}.svc
+{{- end }}
+
+{{/* Pods of one component, whatever else its labels say. */}}
+{{- define "nodescope.toApiServer" -}}
+# Names of Services, and the API server: its address is the node's, which no selector names.
+- ports:
+    - {protocol: UDP, port: 53}
+    - {protocol: TCP, port: 53}
+{{- range .Values.networkPolicy.apiServerPorts }}
+    - {protocol: TCP, port: {{ . }}}
+{{- end }}
+{{- end }}
