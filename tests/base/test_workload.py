@@ -20,6 +20,8 @@ def encode_hash(number: int) -> str:
     ("pod", "kind", "name"),
     [
         ("catalog-66b6c48dd5-x2k4p", "Deployment", "catalog"),
+        ("basket-thrvgrkvm-x2k4p", "Deployment", "basket"),
+        ("my-strngth-x2k4p", UNSURE, "my-strngth"),
         ("coredns-5d78c9869d-4wvqz", "Deployment", "coredns"),
         ("web-bcd24-7fb96c846b-zx2q9", "Deployment", "web-bcd24"),
         ("web-abc12-7fb96c846b-zx2q9", "Deployment", "web-abc12"),

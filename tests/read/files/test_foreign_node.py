@@ -8,7 +8,9 @@ import pyarrow.parquet as pq
 import pytest
 from tests.use.mcp.asking import asking
 
+from nodescope.base.unit_guess import NOT_KNOWN
 from nodescope.read.files.listing import open_entry
+from nodescope.read.files.other_parquet import read_metrics
 
 AT_MS = 1_772_366_400_000
 
@@ -58,3 +60,28 @@ def test_a_tool_calls_the_node_by_that_name(tmp_path: Path) -> None:
     write_foreign(tmp_path / "dt=2026-03-01/identifier=w-3/a.parquet", ())
     with asking(tmp_path) as asker:
         assert [one["node"] for one in asker.ask("list_nodes")["findings"]] == ["w-3"]
+
+
+@pytest.mark.parametrize(
+    ("total", "names", "scale"),
+    [
+        (32 * 2.0**20, ("cgroup.v2.memory.current",), (1024.0, 0.01)),
+        (32 * 2.0**30, ("cgroup.v2.memory.current",), (None, None)),
+        (32 * 2.0**20, (), (None, None)),
+    ],
+    ids=["kernel's kB", "already bytes", "maybe no Linux"],
+)
+def test_kilobytes_and_ticks_are_known_where_cgroups_prove_linux(
+    tmp_path: Path, total: float, names: tuple[str, ...], scale: tuple[float | None, ...]
+) -> None:
+    """A number that is a thousand times too large is worse than none: elsewhere the unit stays unknown."""
+    rows = [("memory.MemTotal", total), ("cpu.user", 7.0), *((name, 1.0) for name in names)]
+    columns = {
+        "time": pa.array([AT_MS] * len(rows)).cast(pa.timestamp("ms")),
+        "metric_name": pa.array([name for name, _ in rows]),
+        "value": pa.array([value for _, value in rows]),
+    }
+    pq.write_table(pa.table(columns), tmp_path / "a.parquet")
+    found = {one.name: one for one in read_metrics(tmp_path / "a.parquet")}
+    for name, wanted in zip(("memory.MemTotal", "cpu.user"), scale, strict=True):
+        assert (None if found[name].unit == NOT_KNOWN else found[name].scale) == wanted

@@ -40,6 +40,9 @@ ASKED = [
     ("do the nodes have clock skew", "list_nodes", ""),
     # what there is
     ("what is running here?", "list_containers", ""),
+    ("what are the top 3 memory hogs?", "top_containers", "memory"),
+    ("who steals CPU from checkout-api?", "explain_incident", ""),
+    ("what changed with redis after its restart?", "analyze_container", "cpu"),
     # sizes
     ("which containers do almost nothing?", "rightsize", ""),
     ("right-size my workloads", "rightsize", ""),

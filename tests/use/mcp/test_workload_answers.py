@@ -9,6 +9,8 @@ import pytest
 from tests.use.mcp.asking import Asker, asking
 from tests.use.played_node import CORES, END_MS, Played, write_played
 
+from nodescope.keep.demo.archive import write_node
+from nodescope.keep.demo.story import DemoRequest
 from nodescope.use.mcp.tools.top_containers import render_lead
 
 OLD, NEW = "catalog-66b6c48dd5", "catalog-7fb96c846b"
@@ -268,3 +270,37 @@ def test_an_exit_code_is_told_where_the_api_said_it_of_that_run(
     (restart,) = [one for one in answer["findings"] if one["kind"] in ("restart", "oom_kill")]
     assert sentence in restart["sentence"]
     assert restart["evidence"].get("exit_code") == code
+
+
+def test_jobs_count_in_a_nodes_summary_by_how_long_they_ran(played: Path) -> None:
+    """Fifty jobs of ten seconds with two cores are 0.28 cores of the node, whose own CPU time was not measured."""
+    with asking(played) as asker:
+        figures = asker.ask("summarize_node")["figures"]
+        ranked = asker.ask("top_containers", by="cpu")["figures"]
+    assert figures["cpu_mean"] == pytest.approx(ranked["total_over_span"], rel=0.05)
+
+
+def test_kills_are_counted_and_dated(tmp_path: Path) -> None:
+    """Not averaged to `0 count over the span`; where there is none, the answer is no."""
+    write_node(DemoRequest(tmp_path, 1 / 3, 8, 7, END_MS, "demo-1"), "0", lambda _: None)
+    for sidecar in (True, False):
+        with asking(tmp_path) as asker:
+            killed = asker.ask("top_containers", by="oom_kills")
+            none = asker.ask("top_containers", by="oom_kills", from_="-1m")
+        assert killed["status"] == "found", sidecar
+        (first, *_) = killed["findings"]
+        assert first["kind"] == "oom_kill"
+        assert (first["evidence"]["kills"], len(killed["findings"])) == (1, 1)
+        assert "was OOM-killed once, at 2026-" in killed["headline"]
+        assert (none["status"], none["headline"][:26]) == ("none", "No: nobody was OOM-killed ")
+        for path in tmp_path.rglob("*.containers"):
+            path.unlink()
+
+
+def test_a_limit_full_of_page_cache_is_told_apart_in_the_ranking_by_limits(tmp_path: Path) -> None:
+    cache = Played("logs-x2k4p", "logs", 0, 3600, 0.1, anon_mib=60, file_mib=430, limit_mib=500)
+    tight = Played("db-0", "db", 0, 3600, 0.1, anon_mib=450, file_mib=20, limit_mib=500)
+    with asking(write_played(tmp_path, [cache, tight])) as asker:
+        answer = asker.ask("top_containers", by="memory_limit_share")
+    assert "12 % without page cache that can be reclaimed" in answer["headline"]
+    assert [round(one["evidence"]["kept_share"], 2) for one in answer["findings"]] == [0.12, 0.9]

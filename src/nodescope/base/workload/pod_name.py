@@ -40,8 +40,9 @@ _RANDOM = f"[{ALPHABET}]{{5}}"
 # A number of 32 bits has fewer than six digits once in 43,000 times; a word that looks so is likelier.
 _TEMPLATE = re.compile(rf"(.+)-[{HASH_ALPHABET}]{{6,10}}-{_RANDOM}")
 _SCHEDULE = re.compile(rf"(.+)-([0-9]{{8}}|[0-9]{{10}})-{_RANDOM}")
-# Operators that make names in the same way, each with a hash of its own length.
-_OTHER_HASH = re.compile(rf"(.+)-(?=[a-z]*[0-9])[{ALPHABET}]{{6,10}}-{_RANDOM}")
+# Operators that make names in the same way, each with a hash of its own length. Eight letters without a
+# vowel are no word either.
+_OTHER_HASH = re.compile(rf"(.+)-(?=[a-z]*[0-9]|[a-z]{{8,10}}-)[{ALPHABET}]{{6,10}}-{_RANDOM}")
 _SUFFIX = re.compile(rf"(.+)-{_RANDOM}")
 _ORDINAL = re.compile(r"(.+)-(?:0|[1-9][0-9]{0,4})")
 _CUT_HASH = re.compile(rf"-[{HASH_ALPHABET}]{{0,10}}$")

@@ -180,7 +180,7 @@ def open_entry(path: Path) -> FileEntry:
         raise
     except (ArchiveRefused, OSError):
         # Lost, or fgm's bincode: the file itself can tell.
-        return open_foreign(path, status.st_size)
+        return open_foreign(path, status.st_size, status.st_mtime_ns)
     if status.st_size < PARQUET_LEAST_BYTES:
         raise ArchiveRefused(f"{path.name}: too short to be Parquet")
     return make_entry(path, status.st_size, sidecar, status.st_mtime_ns)
@@ -191,12 +191,13 @@ def make_entry(path: Path, size_bytes: int, sidecar: OpenSidecar, mtime_ns: int 
     return FileEntry(path, head.from_ms, head.to_ms, head.rows, size_bytes, sidecar, mtime_ns)
 
 
-def open_foreign(path: Path, size_bytes: int) -> FileEntry:
+def open_foreign(path: Path, size_bytes: int, mtime_ns: int = 0) -> FileEntry:
     """Arrow is loaded only when such a file is met."""
     from nodescope.read.files.other_parquet import read_node, read_span  # noqa: PLC0415
 
     span = read_span(path)
-    return FileEntry(path, *span, size_bytes, None, named=read_node(path) or name_by_folder(path))
+    named = read_node(path) or name_by_folder(path)
+    return FileEntry(path, *span, size_bytes, None, mtime_ns, named=named)
 
 
 def name_by_folder(path: Path) -> str:

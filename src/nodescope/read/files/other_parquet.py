@@ -18,13 +18,15 @@ import pyarrow.parquet as pq
 
 from nodescope.base.errors import ArchiveRefused, ArchiveTruncated
 from nodescope.base.metric import Kind, Metric
-from nodescope.base.unit_guess import unit_of
+from nodescope.base.unit_guess import UNKNOWN, KernelUnit, unit_of
 from nodescope.keep.label_columns import LABELS, Subject
 from nodescope.keep.parquet import first_line, open_parquet, read_footer
 
 NEEDED = ("time", "metric_name")
 # Only columns that name things are read.
 MEMORY = "256MiB"
+LINUX = (("cpu.", KernelUnit("seconds", 0.01)), ("memory.", KernelUnit("bytes", 1024.0)))
+LEAST_IN_BYTES = 2.0**33
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,14 +132,28 @@ def read_metrics(path: Path) -> tuple[Metric, ...]:
     shape = read_shape(path)
     question = f"SELECT DISTINCT metric_name::VARCHAR, {shape.kind()} FROM read_parquet(?) ORDER BY 1"  # noqa: S608
     kinds: dict[str, Kind] = {"counter": "counter"}
-    return tuple(
-        describe_metric(str(name), kinds.get(str(kind), "gauge")) for name, kind in run(path, question)
-    )
+    rows = [(str(name), kinds.get(str(kind), "gauge")) for name, kind in run(path, question)]
+    is_linux = any(name.startswith("cgroup.") for name, _ in rows) and counts_kilobytes(path, shape)
+    return tuple(describe_metric(name, kind, is_linux=is_linux) for name, kind in rows)
 
 
-def describe_metric(name: str, kind: Kind) -> Metric:
+def counts_kilobytes(path: Path, shape: FileShape) -> bool:
+    """Whether its meminfo is in the kernel's own kB: as bytes, a node would have less than 8 GiB; as kB, 8 TiB."""
+    question = f"SELECT max({shape.value()}) FROM read_parquet(?) WHERE metric_name = 'memory.MemTotal'"  # noqa: S608
+    ((most,),) = run(path, question)
+    return isinstance(most, float) and most < LEAST_IN_BYTES
+
+
+def describe_metric(name: str, kind: Kind, *, is_linux: bool) -> Metric:
     """By its name alone: what the sidecar would have said, as far as the name fixes it."""
     known = unit_of(name)
+    if is_linux:
+        # A file with cgroups is of a Linux node: ticks and kB are what they are there.
+        known = (
+            next((unit for start, unit in LINUX if name.startswith(start)), known)
+            if known is UNKNOWN
+            else known
+        )
     return Metric(name, kind, "", unit=known.unit, scale=known.scale)
 
 

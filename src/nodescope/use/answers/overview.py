@@ -99,19 +99,25 @@ def read_lines(
 
 
 def add_lines(lines: Sequence[QueryLine]) -> Floats:
-    """The sum of all series in each bucket; a bucket that nobody measured is NaN."""
+    """
+    The sum of all series in each bucket; a bucket that nobody measured is NaN.
+
+    A series counts by its share of the bucket's samples: a job of five seconds is a twelfth of a minute.
+    """
     if not lines:
         return np.empty(0)
     # A range of a minute is answered in samples: as many moments as the longest series has.
     longest = max((line.points.time_ms for line in lines), key=len)
     size = len(longest)
-    total, seen = np.zeros(size), np.zeros(size, bool)
+    total, most = np.zeros(size), np.zeros(size)
     for line in lines:
         places = np.searchsorted(longest, line.points.time_ms).clip(0, size - 1)
         good = np.isfinite(line.points.mean)
-        np.add.at(total, places[good], line.points.mean[good])
-        seen[places[good]] = True
-    return np.where(seen, total, np.nan)
+        count = line.points.count[good].astype(float)
+        np.add.at(total, places[good], line.points.mean[good] * count)
+        np.maximum.at(most, places[good], count)
+    found: Floats = np.divide(total, most, out=np.full(size, np.nan), where=most > 0)
+    return found
 
 
 def add_curves(curves: Sequence[Floats]) -> Floats:

@@ -83,6 +83,7 @@ PHRASES = {
     r"how long (until|till|before)": "until",
     r"(do|does|doing) (almost |next to |hardly )(nothing|anything)": "idle",
 }
+EXPLAIN, COMPARE = "explain_incident", "compare_windows"
 MINUTES = {"min": 1, "minute": 1, "hour": 60, "h": 60, "day": 1440, "d": 1440, "m": 1}
 AGO = re.compile(r"\b(\d+|an?|half an)\s+(min(?:ute)?|hour|day|h|d|m)s?\s+ago\b")
 HALF_DAY = re.compile(r"\b(\d{1,2})(?::(\d{2}))?\s*(am|pm)\b")
@@ -153,6 +154,17 @@ def around(ideas: str, why: str, when: Arguments = AROUND_NOW) -> Question:
     return Question(ideas, "explain_incident", when, why, ("explain_incident", when))
 
 
+def hogs(what: str, by: str) -> Question:
+    """Who is the largest; of a container that is named, who took what it lacked."""
+    return Question(
+        f"most neighbour {what}",
+        "top_containers",
+        {"by": by},
+        f"who uses the most {what}",
+        (EXPLAIN, AROUND_NOW),
+    )
+
+
 def whole_node(ideas: str, why: str) -> Question:
     return Question(ideas, "summarize_node", {}, why, SUMMARY, ("list_nodes", {}))
 
@@ -177,10 +189,12 @@ QUESTIONS = (
     around("oom cause", "what was killed for memory, and what filled it", LONG_AGO),
     top("oom", "oom_kills", "who was killed for memory"),
     top("kill memory", "oom_kills", "who was killed for memory"),
+    scan("restart change", "changepoint", "cpu", "what was different after it"),
     Question("restart", "list_containers", {"sort": "restarts"}, "who restarts most often", SUMMARY),
     around("fail", "who was killed or restarted; exit codes are not collected", LONG_AGO),
     around("kill", "what ended, and what came before it", LONG_AGO),
-    # One at the cost of others.
+    # One at the cost of others; who asks for a ranking gets one.
+    *(hogs(what, by) for what, by in (("memory", "memory"), ("cpu", "cpu"), ("disk", "disk_write"))),
     around("neighbour", "what one container took, and who then waited"),
     around("slow cause", "what changed when it became slow"),
     top("throttle", "cpu_throttled", "who is held back by a CPU quota"),
@@ -351,5 +365,4 @@ def count_minutes(number: str, unit: str) -> int:
     return (int(number) if number.isdigit() else {"few": 3, "couple of": 2}.get(number, 1)) * MINUTES[unit]
 
 
-EXPLAIN, COMPARE = "explain_incident", "compare_windows"
 SPANNED = frozenset({"top_containers", "analyze_container", "summarize_container", "scan", "summarize_node"})

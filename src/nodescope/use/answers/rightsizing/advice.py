@@ -60,10 +60,17 @@ class SizeAdvice:
 
     @property
     def weight(self) -> float:
-        """A core costs about as much as four GiB; a lack weighs as much as a surplus. Before its day is over, what is unused."""
+        """
+        A core costs about as much as four GiB; a lack weighs as much as a surplus.
+
+        Before its day is over: what is unused of its requests, or of its limits where requests are not known.
+        """
         need = self.need
         if self.state == NOT_YET:
-            pairs = ((need.cpu_request, need.cpu_busy), (need.memory_request, need.memory_most))
+            pairs = (
+                (need.cpu_limit if need.cpu_request is None else need.cpu_request, need.cpu_busy),
+                (need.memory_limit if need.memory_request is None else need.memory_request, need.memory_most),
+            )
             cores, count = (need.replicas * max(0.0, (now or 0.0) - (used or 0.0)) for now, used in pairs)
         else:
             cores, count = abs(self.saved_cores or 0.0), abs(self.saved_bytes or 0.0)

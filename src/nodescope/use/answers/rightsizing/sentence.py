@@ -86,14 +86,23 @@ def render_not_yet(advice: SizeAdvice) -> str:
 
 
 def render_use(need: ContainerNeed) -> str:
-    """What it used at most, of what it requests."""
+    """What it used at most, of what it requests, or of its limit where no request is known."""
     rows = (
-        (need.cpu_busy, need.cpu_request, "cores", "in its busiest minute"),
-        (need.memory_most, need.memory_request, "bytes", "of memory that cannot be reclaimed"),
+        (need.cpu_busy, need.cpu_request, need.cpu_limit, "cores", "in its busiest minute"),
+        (
+            need.memory_most,
+            need.memory_request,
+            need.memory_limit,
+            "bytes",
+            "of memory that cannot be reclaimed",
+        ),
     )
     words = []
-    for used, request, unit, what in rows:
-        of = f" ({render_quantity(request, unit)} requested)" if request is not None else ""
+    for used, request, limit, unit, what in rows:
+        of = ""
+        if request is not None or limit is not None:
+            whole = limit if request is None else request
+            of = f" ({render_quantity(whole or 0.0, unit)} {'its limit' if request is None else 'requested'})"
         words.append("" if used is None else f"{render_quantity(used, unit)} {what}{of}")
     known = [word for word in words if word]
     return f"it used at most {' and '.join(known)}" if known else "nothing was measured"

@@ -19,15 +19,21 @@ async def run(fleet: Fleet, _: Values) -> ToolAnswer:
     empty = {about.node: "ready, but it has no data yet" for about in abouts if about.to_ms is None}
     now_ms = fleet.clock.wall_ns() // 1_000_000
     trouble = fleet.directory.trouble()
+    off = list_off(ready, fleet.directory.server_ahead(), now_ms)
     return ToolAnswer(
-        headline=render_headline(ready, len(entries), now_ms),
+        headline=" ".join(
+            [
+                render_headline(ready, len(entries), now_ms),
+                *(f"{one[0].upper()}{one[1:]}." for one in off[:1]),
+            ]
+        ),
         status="found" if ready else "not_enough_data",
         findings=tuple(render_node(about, now_ms) for about in ready[:MOST_FINDINGS]),
         names=tuple(about.node for about in ready[MOST_FINDINGS:]),
         looked_at=f"{len(entries)} nodes, each asked for its newest data",
         not_looked_at=(
             *([trouble] if trouble else []),
-            *list_off(ready, fleet.directory.server_ahead(), now_ms),
+            *off,
         ),
         nodes_away=dict(sorted({**replies.missing, **empty}.items())),
         next_call=suggest(ready),

@@ -57,9 +57,9 @@ def share(used: float | None, whole: float | None) -> float | None:
 
 
 def fullness(one: NodeSummary) -> float:
-    """Of CPU, memory and disk the share that is highest; incidents go before."""
+    """Of CPU, memory and disk the share that is highest."""
     levels = (share(one.cpu_mean, one.cores), share(one.memory_mean, one.memory_bytes), one.disk_used)
-    return len(one.incidents) + max((level for level in levels if level is not None), default=0.0)
+    return max((level for level in levels if level is not None), default=0.0)
 
 
 def describe_one(one: NodeSummary) -> list[ToolFinding]:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from nodescope.base.errors import RequestRejected
+from nodescope.base.metric_names import find_plain
 from nodescope.base.quantity import render_count
 from nodescope.base.text import render_metric
 from nodescope.base.time_range import TimeRange
@@ -17,6 +18,7 @@ from nodescope.use.mcp.protocol.answer import MOST_FINDINGS, NextCall, ToolAnswe
 from nodescope.use.mcp.protocol.argument import FROM, NAMESPACE, NODE, TO, Argument, Values
 from nodescope.use.mcp.protocol.errors import ToolMisused
 from nodescope.use.mcp.protocol.tool import Tool
+from nodescope.use.mcp.tools.shared import kills
 from nodescope.use.mcp.tools.shared.level_table import group_by, join_levels
 from nodescope.use.mcp.tools.shared.metric_name import COUNTED_SCOPES, NotCollected, choose_metric
 from nodescope.use.mcp.tools.shared.next_call import keep_span, suggest_study
@@ -35,7 +37,11 @@ from nodescope.use.mcp.tools.shared.time_text import join_clipped, read_span
 
 USUAL_LIMIT = 5
 # By what is ranked, the share that it is of its own limit.
-LIMIT_SHARES = {"cpu": "cpu_limit_share", "memory": "memory_limit_share"}
+LIMIT_SHARES = {
+    "cpu": "cpu_limit_share",
+    "memory": "memory_limit_share",
+    "memory_limit_share": "memory_limit_share",
+}
 # What to look at next, by what was ranked.
 FOLLOW = {"cpu": "periodicity", "memory": "changepoint"}
 
@@ -91,7 +97,7 @@ def add_limits(
         return rows
     ids = [one for row in rows[:shown] for one in row.ids[-SERIES_MOST:]]
     shares = read_means(backend, share, span, ids)
-    kept = read_kept(backend, span, ids) if metric == "memory" else {}
+    kept = read_kept(backend, span, ids) if what == "memory" else {}
     return [*note_limits(rows[:shown], shares, what, kept), *rows[shown:]]
 
 
@@ -118,6 +124,9 @@ def read_kept(backend: Backend, span: TimeRange, ids: Sequence[str]) -> dict[str
 
 
 async def run(fleet: Fleet, values: Values) -> ToolAnswer:
+    if find_plain(values["by"] or "") == kills.METRIC:
+        told = await fleet.ask_all(values["node"], lambda backend: kills.list_kills(backend, values))
+        return kills.describe_kills(told, values["limit"] or USUAL_LIMIT)
     try:
         replies = await fleet.ask_all(values["node"], lambda backend: rank_node(backend, values))
     except NotCollected as error:
@@ -165,7 +174,7 @@ def describe_groups(rows: list[RankedRow], parts: Parts, values: Values, now_ms:
     most = "least" if values["order"] == "ascending" else "most"
     headline = (
         f'"{top.container}" ({top.namespace or "no namespace"}) {render_lead(metric, most)} {where}: '
-        f"{render_use(top.use, first.unit, top.share)}. Of {render_count(len(rows), noun)}, in {span}."
+        f"{render_use(top.use, first.unit, top.share)}{top.note}. Of {render_count(len(rows), noun)}, in {span}."
     )
     why = "whether it changed or repeats; summarize_container for all metrics"
     study, span_asked = FOLLOW.get(metric, "changepoint"), keep_span(parts[top.node].data.span)
@@ -184,7 +193,6 @@ LEADS = {
     "disk_write": "wrote the {} to disk",
     "network_receive": "received the {} over the network",
     "network_transmit": "sent the {} over the network",
-    "oom_kills": "had the {} OOM kills",
     "threads": "had the {} threads",
     "processes": "had the {} processes",
     "memory_limit": "had the {} memory as its limit",

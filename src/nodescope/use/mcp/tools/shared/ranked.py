@@ -15,6 +15,7 @@ from nodescope.use.mcp.tools.shared.level_table import LevelRow
 from nodescope.use.mcp.tools.shared.next_call import keep_span
 from nodescope.use.mcp.tools.shared.time_text import NodeSpan, join_clipped
 
+SAME_SHARE = 1e-6
 # From so many missing samples on they are named beside a mean.
 MISSING_SHARE = 0.05
 
@@ -117,10 +118,10 @@ def note_limits(
 
 
 def note_limit(row: RankedRow, share: float, what: str, memory: MemoryUse | None) -> RankedRow:
-    text, facts = (
-        f", {render_quantity(share, 'ratio')} of its {what} limit",
-        {**row.facts, "share_of_limit": share},
-    )
+    # What is ranked by the share of the limit has told it already.
+    told = abs(row.use.per_pod - share) < SAME_SHARE
+    text = "" if told else f", {render_quantity(share, 'ratio')} of its {what} limit"
+    facts = {**row.facts, "share_of_limit": share}
     if memory and memory.reclaimable is not None:
         text += f" ({render_quantity(memory.kept_share, 'ratio')} without page cache that can be reclaimed)"
         facts["kept_share"] = memory.kept_share
