@@ -304,3 +304,15 @@ def test_a_limit_full_of_page_cache_is_told_apart_in_the_ranking_by_limits(tmp_p
         answer = asker.ask("top_containers", by="memory_limit_share")
     assert "12 % without page cache that can be reclaimed" in answer["headline"]
     assert [round(one["evidence"]["kept_share"], 2) for one in answer["findings"]] == [0.12, 0.9]
+
+
+def test_a_deploy_of_two_hours_ago_is_found_although_several_replicas_run_since(tmp_path: Path) -> None:
+    """Without a span: the last hour has no change, so six hours are looked at."""
+    long_ago = [
+        *(Played(f"{OLD}-{name}", "app", 0, 5000, 0.4) for name in ("bcdf2", "x2k4p")),
+        *(Played(f"{NEW}-{name}", "app", 5000, 14_400, 0.8) for name in ("zx2q9", "wv5bb")),
+    ]
+    with asking(write_played(tmp_path, [*long_ago, replace(STEADY[0], end=14_400)], 14_400)) as asker:
+        answer = asker.ask("analyze_container", container="catalog", study="changepoint", metric="cpu")
+    assert answer["status"] == "found"
+    assert "twice the CPU per pod" in answer["headline"]

@@ -65,6 +65,7 @@ LONG_TREND_SECONDS = 12.5 * 3600.0
 NEWEST_SHARES, NEWEST_SECONDS = (1 / 24, 1 / 8, 1 / 4, 1 / 2), 1200.0
 # Such a rise is news when it leads above all that was before, by this share of what is usual there.
 NEWS_SHARE = 0.5
+SURE_ENOUGH = 0.5
 
 
 def run_studies(
@@ -123,8 +124,10 @@ def run_kept(
 
 
 def look_at_newest(answer: StudyAnswer, series: Series) -> StudyAnswer:
-    """Where a span as a whole has no trend: a rise at its end that leads above all that was before."""
-    if answer.study != trend.NAME or answer.status != "none":
+    """Where a span as a whole has no trend that is sure: a rise at its end that leads above all that was before."""
+    if answer.study != trend.NAME or answer.status not in ("none", "found"):
+        return answer
+    if any(one.confidence >= SURE_ENOUGH for one in answer.findings):
         return answer
     end_at, seconds = answer.end_at or 0.0, (answer.end_at or 0.0) - (answer.start_at or 0.0)
     for share in NEWEST_SHARES:

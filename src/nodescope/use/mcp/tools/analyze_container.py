@@ -127,7 +127,9 @@ def has_answer(backend: Backend, studied: Studied, longer: Sequence[Studied]) ->
     if studied.study == "periodicity":
         return bool(split_by_lives(studied.answers)[0])
     if studied.study == "changepoint":
-        return len(studied.seen.lives) > 1 or any(is_material(one) for one in merged.findings)
+        # Replicas that were there all the time are no change.
+        has_begun = any(life.first_ms > studied.seen.span.from_ms for life in studied.seen.lives)
+        return has_begun or any(is_material(one) for one in merged.findings)
     if not longer:
         return bool(merged.findings)
     return any(is_growth(one) and is_new_height(backend, one, studied, longer[0]) for one in merged.findings)
