@@ -43,6 +43,10 @@ AT_LIMIT_SECONDS = 10.0
 # A forecast of which the limit is never touched in half of the futures is none.
 LEAST_REACHES = 0.5
 
+# From the chance of an explanation to the share that is real.
+TOO_LOW = 0.7
+MOST_CONFIDENT = 0.99
+
 Verdict = Literal["leak", "rising", "falling", "levels off", "below its former peak"]
 
 
@@ -197,7 +201,17 @@ def levels_of(rise: Rise) -> tuple[float, float]:
 def confidence_of(rise: Rise) -> float:
     """The chance that it rises (or falls), and that it does as the verdict says."""
     ends = rise.growth.ends
-    return min(0.99, rise.chance * (ends if rise.verdict == "levels off" else 1.0 - ends))
+    return measured_share(rise.chance * (ends if rise.verdict == "levels off" else 1.0 - ends))
+
+
+def measured_share(chance: float) -> float:
+    """
+    The share of findings of such a chance that are real.
+
+    By the evidence alone it came out too low: of findings with a chance of 0.75 nine in ten were real
+    (tools/eval_forecasts.py, half of them leaks).
+    """
+    return min(MOST_CONFIDENT, 1.0 - (1.0 - chance) ** (1.0 + TOO_LOW * chance))
 
 
 def measures_of(rise: Rise) -> dict[str, Measure]:
