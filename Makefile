@@ -103,8 +103,14 @@ lock: setup ## renew the lock files: everything, what runs, what builds the whee
 	@$(COMPILE) -c requirements.lock --group build -o requirements.build.lock
 	@echo uv | $(COMPILE) - -o requirements.uv.lock
 
+changelog: setup ## renew CHANGELOG.md from changes/
+	@$(PY) -m tools.changelog
+
+release-check: setup ## build wheels, source archive, chart and image, and install each on a bare machine
+	@tools/release-check $(ARGS)
+
 clean: ## remove what the other targets made
-	rm -rf .venv .mypy_cache .ruff_cache artifacts web/node_modules
+	rm -rf .venv .mypy_cache .ruff_cache artifacts dist web/node_modules
 
 manifests: setup ## renew deploy/manifests from the chart
 	@tools/render-manifests

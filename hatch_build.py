@@ -3,9 +3,13 @@ Builds the native reader when there is a compiler; without one, nodescope is pla
 
 NODESCOPE_BUILD_NATIVE=no leaves it out on purpose; =yes makes a failure to build it an error. The
 viewer's page is part of the sources (tools/web builds it), so that a wheel never lacks it.
+
+NODESCOPE_REPOSITORY=https://github.com/OWNER/NAME, which a release sets, makes the links of the
+package's description absolute and names the project's addresses.
 """
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -14,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+from hatchling.metadata.plugin.interface import MetadataHookInterface
 
 SOURCES = ("native/module.c", "native/parse.c")
 # abi3: one build for Python 3.11 and every later version.
@@ -46,6 +51,39 @@ def build_native(folder: Path) -> str:
     return (done.stderr.strip().splitlines() or ["the compiler failed"])[0]
 
 
+LINK = re.compile(r"\]\((?!https?:|#|mailto:)([^)\s]+)\)")
+
+
+def render_description(text: str, repository: str) -> str:
+    """The README with links that lead somewhere from a package index; as it is where no repository is named."""
+    if not repository:
+        return text
+
+    def replace(found: re.Match[str]) -> str:
+        is_picture = found[1].endswith((".png", ".svg", ".gif", ".webp"))
+        return f"]({repository}/{'raw' if is_picture else 'blob'}/main/{found[1]})"
+
+    return LINK.sub(replace, text)
+
+
+class DescriptionHook(MetadataHookInterface):
+    """Called by hatchling for the package's metadata."""
+
+    PLUGIN_NAME = "custom"
+
+    def update(self, metadata: dict[str, Any]) -> None:
+        repository = os.environ.get("NODESCOPE_REPOSITORY", "").rstrip("/")
+        text = render_description((Path(self.root) / "README.md").read_text(), repository)
+        metadata["readme"] = {"content-type": "text/markdown", "text": text}
+        if repository:
+            metadata["urls"] = {
+                "Source": repository,
+                "Documentation": f"{repository}/tree/main/docs",
+                "Changes": f"{repository}/blob/main/CHANGELOG.md",
+                "Issues": f"{repository}/issues",
+            }
+
+
 class NativeHook(BuildHookInterface):  # type: ignore[type-arg]
     """Called by hatchling for wheels and for editable installs."""
 
@@ -56,7 +94,8 @@ class NativeHook(BuildHookInterface):  # type: ignore[type-arg]
         for page in PAGES:
             if not (folder / page).is_file():
                 raise RuntimeError(f"{page} is missing; run: make web")
-        self.add_native(folder, build_data)
+        if self.target_name == "wheel":
+            self.add_native(folder, build_data)
 
     def add_native(self, folder: Path, build_data: dict[str, Any]) -> None:
         (folder / LIBRARY).unlink(missing_ok=True)

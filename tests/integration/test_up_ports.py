@@ -148,3 +148,21 @@ def test_names_that_are_allowed_are_the_viewer_s_too() -> None:
             for name in ("viewer.example", "other.example")
         )
         assert (allowed, other) == (200, 421)
+
+
+def test_systemd_is_told_when_all_answer_and_that_the_agent_is_well(tmp_path: Path) -> None:
+    """As Type=notify with WatchdogSec= has it: READY once the page answers, then a sign again and again."""
+    address = tmp_path / "notify"
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as systemd:
+        systemd.bind(str(address))
+        systemd.settimeout(SLOW_SECONDS)
+        environment = {"NOTIFY_SOCKET": str(address), "WATCHDOG_USEC": "1000000"}
+        with running_agent("--no-kubernetes", command="up", environment=environment) as up:
+            ready = systemd.recv(1000).decode()
+            assert ready.startswith("READY=1\nSTATUS=viewer http://127.0.0.1:")
+            assert httpx.get(f"{ready.split()[-1]}/api/health").status_code == 200
+            assert systemd.recv(1000) == b"WATCHDOG=1"
+            up.process.terminate()
+            while (said := systemd.recv(1000)) == b"WATCHDOG=1":
+                pass
+            assert said == b"STOPPING=1"

@@ -36,6 +36,7 @@ from nodescope.commands.shared.ports import (
 from nodescope.keep.disk import make_folders
 from nodescope.serve.gate import is_local
 from nodescope.serve.http_client import HttpClient, parse_endpoint
+from nodescope.serve.notify import notify, report_in
 from nodescope.serve.server import open_socket, parse_address
 from nodescope.wiring import choose_data, read_settings
 
@@ -158,7 +159,13 @@ class UpPlace:
             children.start(Child("consolidator", words, quiet=True))
         sys.stdout.write(render_banner(self))
         sys.stdout.flush()
-        return children.watch()
+        notify(os.environ, f"READY=1\nSTATUS=viewer {self.scheme}://{self.viewer}")
+        end = report_in(os.environ, lambda: self.answers(self.agent, "/healthz"))
+        try:
+            return children.watch()
+        finally:
+            end.set()
+            notify(os.environ, "STOPPING=1")
 
     def viewer_words(self) -> list[str]:
         settings = self.settings
