@@ -45,6 +45,13 @@ GONE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ESRCH, errno.ENODEV})
 # -- what the agent reads -----------------------------------------------------
 
 
+# What says who somebody is, or holds their secrets: the agent that captures does not see it.
+PRIVATE = re.compile(
+    r"(run|var/lib)/(containerd|containers|docker)/.+|etc/machine-id|sys/class/dmi/id/.+|proc/sys/kernel/random/boot_id"
+    r"|proc/(\d+/)?net/(tcp|udp)6?|proc/(\d+/)?net/arp|sys/class/net/.+/(address|ifalias)"
+)
+
+
 class RecordingRoot(NodeRoot):
     """A root that remembers every path it was asked for, and every answer of a call."""
 
@@ -55,10 +62,14 @@ class RecordingRoot(NodeRoot):
         self.answers: dict[str, Any] = {}
 
     def open(self, path: str) -> int:
+        if PRIVATE.fullmatch(path):
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
         self.asked.add(path)
         return super().open(path)
 
     def exists(self, path: str) -> bool:
+        if PRIVATE.fullmatch(path):
+            return False
         self.asked.add(path)
         return super().exists(path)
 

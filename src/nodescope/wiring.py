@@ -59,6 +59,7 @@ from nodescope.publish.live import Live
 from nodescope.publish.scrape import Scrape
 from nodescope.publish.self_metrics import Obituaries, SelfMetrics, read_resident_bytes
 from nodescope.serve.allocator import give_back_memory
+from nodescope.publish.textfile import TextfileFolder
 from nodescope.serve.token import Token
 
 log = Log("wiring")
@@ -252,7 +253,9 @@ def build_parts(
     sampler = Sampler(batch, callers, [ring, obituaries], context, clock)
     labels = tuple(parse_label(text) for text in settings.label)
     own = SelfMetrics(sampler.counters, ring, obituaries, labels)
-    scrape = Scrape(ring, own, clock, settings.names)
+    folder = settings.textfile_directory
+    textfiles = TextfileFolder(folder) if folder else None
+    scrape = Scrape(ring, own, clock, settings.names, textfiles=textfiles)
     memory = build_memory_budget(settings, ring, scrape, context)
     sampler.connect(memory)
     own.memory = memory.status

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from tests.nodes.bundles import CONTAINERD, SECRET
 from tests.nodes.pods import DATABASE, WEB
 from tests.support import NODES, TurnableClock, build_parts_at
 from tools.capture import Scrub, capture
@@ -35,6 +36,13 @@ def test_no_name_of_anybody_is_saved(captured: Path) -> None:
     """Neither in a file nor in a path: host, pods, namespaces, containers, processes, services."""
     saved = read_all(captured / "t0") + read_all(captured / "t1")
     assert [name for name in SECRETS if name.encode() in saved] == []
+
+
+def test_what_a_runtime_wrote_is_not_even_read(captured: Path) -> None:
+    """Such files hold environment variables."""
+    assert (NODES / "cgroup2-systemd" / "t0" / CONTAINERD).exists()
+    assert not (captured / "t0" / "run").exists()
+    assert SECRET.encode() not in read_all(captured)
 
 
 def test_the_agent_sees_the_same_node_again(captured: Path) -> None:

@@ -22,23 +22,29 @@ FOLDER = Path(sources.__file__).parent
 TESTS = Path(__file__).parents[1]
 
 
+# Folders of simple sources, one module each, like those beside them.
+FAMILIES = ("board", "stack")
+
+
 def name_source(path: Path) -> str:
-    """`disk.py` is disk, `pcm/source.py` is pcm, `perf/cgroup_source.py` is perf_cgroup."""
-    if path.parent == FOLDER:
+    """`disk.py` is disk, `stack/netstat.py` netstat, `pcm/source.py` pcm, `perf/cgroup_source.py` perf_cgroup."""
+    if path.parent == FOLDER or path.parent.name in FAMILIES:
         return path.stem
     return f"{path.parent.name}_{path.stem.removesuffix('source')}".strip("_")
 
 
-# A simple source is one file; a large one is a folder with *source.py.
-MODULES = {
-    name_source(path): path
-    for path in sorted([*FOLDER.glob("*.py"), *FOLDER.glob("*/*source.py")])
+SIMPLE_FILES = [
+    path
+    for folder in (FOLDER, *(FOLDER / family for family in FAMILIES))
+    for path in sorted(folder.glob("*.py"))
     if path.stem != "__init__"
-}
+]
+# A simple source is one file; a large one is a folder with *source.py.
+MODULES = {name_source(path): path for path in [*SIMPLE_FILES, *sorted(FOLDER.glob("*/*source.py"))]}
 NAMES = sorted(MODULES)
 
 # What every Linux has, if it has anything: on `bare`, too.
-ALWAYS = {"cpu", "memory", "process", "pod"}
+ALWAYS = {"cpu", "machine", "memory", "process", "pod"}
 # Cut-off and garbled files of `hostile`: faults that no errno explains.
 GARBLED = {
     "hostile": (
@@ -57,7 +63,7 @@ WITHOUT_UNIT = {
     "container_memory_kernel_usage",
 }
 # Counters whose well-known name has no _total.
-WITHOUT_TOTAL = re.compile(r"node_vmstat_\w+|container_memory_failcnt")
+WITHOUT_TOTAL = re.compile(r"node_(vmstat|netstat)_\w+|container_memory_failcnt")
 SUFFIXES = {"seconds": "_seconds", "bytes": "_bytes", "ratio": "_ratio", "watts": "_watts"}
 
 Runs = dict[str, tuple[Frame, Frame, list[FileFault]]]
@@ -206,13 +212,13 @@ def test_a_name_without_its_sidecar_has_its_unit_or_none(runs: Runs) -> None:
 
 # -- a simple source is known to its own file and to the list of sources --------
 
-SIMPLE = sorted(path.stem for path in FOLDER.glob("*.py") if path.stem != "__init__")
+SIMPLE = sorted(path.stem for path in SIMPLE_FILES)
 SOURCE_TREE = FOLDER.parents[1]
 # Names of sources that are other words as well: scopes, cgroup controllers, settings, options.
 # Their tables and metrics are looked for all the same, and so are imports.
 COMMON_WORDS = {
     *("cpu", "disk", "filesystem", "fpga", "host", "kernel", "kubernetes", "memory", "network", "pod"),
-    "pressure",
+    *("pressure", "interface", "machine", "sockets"),
 }
 # Modules that know simple sources, which sources, and why. Whoever adds a source adds nothing here.
 KNOWN_BY: dict[str, tuple[set[str], str]] = {
@@ -225,6 +231,8 @@ KNOWN_BY: dict[str, tuple[set[str], str]] = {
         {"cpu", "disk", "memory", "network"},
         "macOS: the series that the Linux sources have, under their names",
     ),
+    "collect/sources/stack/pod_tcp.py": ({"netstat", "sockstat"}, "files of /proc, called like the sources"),
+    "collect/sources/stack/sockets.py": ({"sockstat"}, "a file of /proc, called like the source"),
     "collect/sources/pod.py": ({"network"}, "the layout of net/dev, which is the same in every namespace"),
     "hold/core_window.py": ({"cpu", "cpufreq", "cpuidle"}, "tables with a row per core"),
     "hold/feature.py": (
@@ -269,7 +277,11 @@ def list_imported(tree: ast.Module) -> set[str]:
     package = "nodescope.collect.sources"
     froms = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
     whole = {alias.name for node in froms if node.module == package for alias in node.names}
-    return whole | {str(node.module).removeprefix(f"{package}.") for node in froms}
+    inner = [str(node.module).removeprefix(f"{package}.") for node in froms]
+    families = {alias.name for node, name in zip(froms, inner) if name in FAMILIES for alias in node.names}
+    return (
+        whole | families | {name.rpartition(".")[2] if name.startswith(FAMILIES) else name for name in inner}
+    )
 
 
 def is_named(source: str, names: set[str], text: str, *, is_beginning: bool) -> bool:
@@ -285,7 +297,7 @@ def find_knowing(runs: Runs) -> dict[str, set[str]]:
     names = {source: list_names(source, runs) for source in SIMPLE}
     knowing: dict[str, set[str]] = {}
     for path in sorted(SOURCE_TREE.rglob("*.py")):
-        own = path.stem if path.parent == FOLDER else ""
+        own = path.stem if path.parent == FOLDER or path in SIMPLE_FILES else ""
         if own == "__init__":
             continue
         tree = ast.parse(path.read_text())

@@ -27,11 +27,15 @@ WINDOW_SECONDS = 20
 WINDOW_SCOPES = ("cpu", "disk", "network", "pod", "process", "container", "service", "gpu")
 MASKED = re.compile(
     r"^(nodescope_source_seconds_total|nodescope_process_cpu_seconds_total|nodescope_process_resident_bytes"
-    r"|nodescope_ring_bytes|nodescope_build_info)(\{.*\})? .*$",
+    r"|nodescope_ring_bytes|nodescope_build_info|node_exporter_build_info|node_scrape_collector_duration_seconds)"
+    r"(\{.*\})? .*$",
     re.MULTILINE,
 )
-# The linter dislikes names that node_exporter gives to the lines of meminfo; exempt by name.
-EXEMPT = re.compile(r"node_memory_[A-Z]\w+ .*(camelCase|snake_case)")
+# The linter dislikes names that node_exporter and cAdvisor have given; exempt by name.
+EXEMPT = re.compile(
+    r"node_(memory|netstat|sockstat)_[A-Za-z]\w+ .*(camelCase|snake_case|base unit)"
+    r"|node_(entropy_\w+_bits|hwmon_\w+|power_supply_\w+|timex_\w+|softnet_\w+|cooling_device_\w+) .*"
+)
 
 
 def mask_metrics(text: str) -> str:
@@ -39,7 +43,7 @@ def mask_metrics(text: str) -> str:
 
 
 def mask_version(labels: str) -> str:
-    return re.sub(r'(version|python)="[^"]*"', r'\1="MASKED"', labels)
+    return re.sub(r'(version|python|goarch|goos)="[^"]*"', r'\1="MASKED"', labels)
 
 
 def mask_json(value: Any, key: str = "") -> Any:

@@ -1,5 +1,6 @@
 """Fixture nodes of Kubernetes: each cgroup driver, container runtime and cgroup version."""
 
+from tests.nodes.bundles import containerd_file, crio_file, docker_file
 from tests.nodes.cgroup_text import Group
 from tests.nodes.cgroup_tree import cgroup1_tree, hybrid_tree
 from tests.nodes.kernel_text import MIB
@@ -63,6 +64,14 @@ def make_cgroup2_systemd() -> Node:
             FRESH.log_folder("main"),
         ),
         container_logs=(WEB.log_file("app"), DATABASE.log_file("postgres"), BATCH.log_file("main")),
+        alter=lambda _, files: files.update(
+            {
+                **containerd_file(WEB, "app", "registry.example/shop/web:1.4"),
+                **containerd_file(WEB, "pause", "registry.k8s.io/pause:3.10", "sandbox"),
+                **crio_file(PROXY, "kube-proxy", "registry.k8s.io/kube-proxy:v1.35.8"),
+                **docker_file("redis", "redis:7"),
+            }
+        ),
     )
 
 

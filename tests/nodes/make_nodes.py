@@ -12,6 +12,7 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
+from tests.nodes.board_node import make_board
 from tests.nodes.captured import list_captured, read_captured
 from tests.nodes.files import Tree, digest_tree, prefix_paths, write_tree
 from tests.nodes.gpu_node import make_gpus
@@ -43,6 +44,7 @@ MAKERS = (
     make_arm64_64k,
     make_hostile,
     make_hardware,
+    make_board,
     make_gpus,
 )
 

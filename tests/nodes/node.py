@@ -75,9 +75,24 @@ def process_files(processes: Iterable[Process], at: float, version: str, page_by
         if process.received:
             moved = round(process.received * (100 + at))
             files[f"{here}/net/dev"] = net_dev({"lo": (1200, 1200), "eth0": (moved, moved // 3)})
+            files |= pod_stack(here, round(process.received * (100 + at)))
         if process.cgroup != "/":
             files[f"{here}/smaps_rollup"] = smaps_rollup(process)
     return files
+
+
+def pod_stack(here: str, moved: int) -> Files:
+    """What the kernel counts in a pod's network namespace: one segment in a thousand is sent again."""
+    segments = moved // 1000
+    return {
+        f"{here}/net/snmp": "Tcp: RtoAlgorithm MaxConn ActiveOpens PassiveOpens AttemptFails EstabResets CurrEstab"
+        " InSegs OutSegs RetransSegs InErrs OutRsts\n"
+        f"Tcp: 1 -1 12 340 1 2 5 {segments} {segments} {segments // 1000} 0 3\n"
+        "Udp: InDatagrams NoPorts InErrors OutDatagrams RcvbufErrors SndbufErrors\nUdp: 80 0 1 82 1 0\n",
+        f"{here}/net/netstat": "TcpExt: SyncookiesSent ListenOverflows ListenDrops TCPTimeouts TCPSynRetrans TCPRcvQDrop\n"
+        "TcpExt: 0 4 5 6 7 8\nIpExt: InOctets OutOctets\nIpExt: 1 2\n",
+        f"{here}/net/sockstat": "sockets: used 31\nTCP: inuse 6 orphan 0 tw 3 alloc 9 mem 2\nUDP: inuse 1 mem 0\n",
+    }
 
 
 def list_processes(node: Node, groups: Iterable[Group]) -> list[Process]:

@@ -226,3 +226,35 @@ def test_own_names_leave_what_the_requirements_fix(name: str, own: str) -> None:
 def test_no_labels_are_no_braces() -> None:
     assert render_labels(()) == ""
     assert render_labels((("a", 'x"\\\n'),)) == '{a="x\\"\\\\\\n"}'
+
+
+LIMIT = Metric("limit", "gauge", "Limit.", "container_spec_memory_limit_bytes", unit="bytes")
+QUOTA = Metric("quota", "gauge", "Quota.", "container_spec_cpu_quota")
+
+
+def render_limits(mode: str, limit: float, quota: float) -> list[str]:
+    table = Table("limits", "container", ("container",), (LIMIT, QUOTA))
+    block = Block(table, (Entity("container", ("a",), (("id", "/a"),)),), np.array([[limit, quota]]), 0)
+    text = Exposition(mode, openmetrics=False).render([block])
+    return [line for line in text.splitlines() if not line.startswith("#")]
+
+
+def test_no_limit_is_what_cadvisor_writes_under_its_names_and_the_truth_under_ours() -> None:
+    assert render_limits("compatible", np.inf, np.inf) == [
+        'container_spec_memory_limit_bytes{id="/a"} 0',
+        'nodescope_container_spec_memory_limit_bytes{id="/a"} +Inf',
+        'nodescope_container_spec_cpu_quota{id="/a"} +Inf',
+    ]
+    assert render_limits("own", np.inf, np.inf) == [
+        'nodescope_container_spec_memory_limit_bytes{id="/a"} +Inf',
+        'nodescope_container_spec_cpu_quota{id="/a"} +Inf',
+    ]
+
+
+def test_a_limit_is_the_same_under_both_names() -> None:
+    assert render_limits("compatible", 1024.0, 50_000.0) == [
+        'container_spec_memory_limit_bytes{id="/a"} 1024',
+        'nodescope_container_spec_memory_limit_bytes{id="/a"} 1024',
+        'container_spec_cpu_quota{id="/a"} 50000',
+        'nodescope_container_spec_cpu_quota{id="/a"} 50000',
+    ]

@@ -69,7 +69,7 @@ def add_memory(board: Board) -> None:
     board.with_row(row("Memory"))
     working = gauge("container_memory_working_set_bytes")
     board.with_panel(lines("Working set", "bytes", (top(working), LEGEND)))
-    limit = f"({gauge('container_spec_memory_limit_bytes')} < Inf)"
+    limit = f"({gauge('container_spec_memory_limit_bytes')} > 0 < Inf)"
     board.with_panel(
         lines("Memory as a share of the limit", "percentunit", (top(f"{working} / {limit}"), LEGEND))
     )

@@ -55,7 +55,7 @@ class CgroupMetric:
         )
 
 
-def count(v2: str, v1: str, published: str, sentence: str, plain: str | None = None) -> CgroupMetric:
+def count(v2: str, v1: str, published: str | None, sentence: str, plain: str | None = None) -> CgroupMetric:
     return CgroupMetric(v2, v1, published, sentence, "counter", plain=plain)
 
 
@@ -100,7 +100,7 @@ def page_faults(key: str) -> CgroupMetric:
 
 def moved_bytes(letter: str, way: str, words: str) -> CgroupMetric:
     names = f"io.stat.{letter}bytes", f"blkio.throttle.io_service_bytes.{way}"
-    return CgroupMetric(*names, f"fs_{way}s_bytes_total", f"Bytes {words} block devices.", "counter", "bytes")
+    return CgroupMetric(*names, None, f"Bytes {words} all block devices.", "counter", "bytes")
 
 
 def stalled(resource: str, share: str, word: str) -> CgroupMetric:
@@ -150,8 +150,8 @@ CGROUP_METRICS = (
     ),
     moved_bytes("r", "read", "read from"),
     moved_bytes("w", "write", "written to"),
-    count("io.stat.rios", "blkio.throttle.io_serviced.read", "fs_reads_total", "Reads from block devices."),
-    count("io.stat.wios", "blkio.throttle.io_serviced.write", "fs_writes_total", "Writes to block devices."),
+    count("io.stat.rios", "blkio.throttle.io_serviced.read", None, "Reads from all block devices."),
+    count("io.stat.wios", "blkio.throttle.io_serviced.write", None, "Writes to all block devices."),
     memory_part("anon", "rss", "memory_rss", "Anonymous memory.", "memory_anon"),
     memory_part("file", "cache", "memory_cache", "Page cache.", "memory_file"),
     memory_part("shmem", "shmem", None, "Shared memory."),
@@ -166,7 +166,7 @@ CGROUP_METRICS = (
     memory_part("active_file", "active_file", "memory_total_active_file_bytes", "Page cache in active use."),
     memory_part("kernel", "", "memory_kernel_usage", "Memory of the kernel for the container."),
     memory_part("slab", "", None, "Memory for kernel objects."),
-    memory_part("sock", "", None, "Memory for network buffers."),
+    memory_part("sock", "", "memory_socket_bytes", "Memory for network buffers."),
     size("memory.swap.current", "memory.stat.total_swap", "memory_swap", "Swap in use."),
     page_faults("pgfault"),
     page_faults("pgmajfault"),

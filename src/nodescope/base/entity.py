@@ -31,6 +31,7 @@ LIMITS: Mapping[str, int] = {
     "gpu": 512,
     "fpga": 64,
     "pcm": 4096,
+    "device": 4096,
 }
 SCOPES = tuple(LIMITS)
 

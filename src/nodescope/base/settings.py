@@ -228,6 +228,15 @@ class Settings:
     count twice.
     """
 
+    textfile_directory: str = ""
+    """
+    A folder whose *.prom files are published with our own metrics; none unless set.
+
+    As node_exporter's --collector.textfile.directory: scripts leave their figures
+    there. At most 100 files of 1 MiB are read; one that is wrong is refused
+    whole, which node_textfile_scrape_error and the log say.
+    """
+
     fpga_window_seconds: float = _bounded(300.0, least=10.0, most=86400.0)
     """
     How far back FPGA usage and reconfigurations count as recent.

@@ -53,6 +53,22 @@ RULES = tuple(
         (r"gpu\.(mig\.)?(memory|visible|gtt)_(used|total|free|reserved)", KernelUnit("bytes")),
         (r"gpu\.(process\.memory|(pcie|nvlink)[._](transmit|receive|speed)(_rate)?)", KernelUnit("bytes")),
         (r"pcm\.((socket|core)\.)?(memory_(read|written)(\.seconds)?|l3_occupancy)", KernelUnit("bytes")),
+        (
+            r"sockstat\.\w+_mem_bytes|interface\.mtu|machine\.\w+_bytes",
+            KernelUnit("bytes"),
+        ),
+        (r"container_device\.[rw]bytes", KernelUnit("bytes")),
+        (r"interface\.speed", KernelUnit("bytes", 125_000.0)),
+        (r"schedstat\.(running|waiting)", KernelUnit("seconds", 1e-9)),
+        (r"hwmon\.temp_(alarm|fault)|hwmon\.in_alarm", COUNT),
+        (r"hwmon\.temp_\w+_alarm", KernelUnit("", 1e-3)),
+        (r"hwmon\.temp_\w+", KernelUnit("celsius", 1e-3)),
+        (r"hwmon\.in_\w+", KernelUnit("volts", 1e-3)),
+        (r"hwmon\.curr_\w+", KernelUnit("amperes", 1e-3)),
+        (r"hwmon\.(power|energy|humidity)_\w+", KernelUnit("", 1e-6)),
+        (r"thermal\.temp", KernelUnit("", 1e-3)),
+        (r"power_supply\.(\w+_now|energy_full)", KernelUnit("", 1e-6)),
+        (r"power_supply\.temp", KernelUnit("", 0.1)),
         (r"resctrl\.(llc_occupancy|mbm_\w+_bytes|memory)", KernelUnit("bytes")),
     )
 )

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from nodescope.base.block import Block, Table
+from nodescope.base.block import Block, Table, Values
 from nodescope.base.cgroup_metrics import list_raw_names
-from nodescope.base.entity import NODE
+from nodescope.base.entity import NODE, Entity
 from nodescope.base.metric import Metric
 from nodescope.hold.feature import GPUS, NOT_IDLE
 from nodescope.hold.ring import Moment, Ring
@@ -51,7 +51,22 @@ WORKING_SET = Metric(
     unit="bytes",
     plain="memory_working_set",
 )
-CONTAINER_TABLE = Table("derived.container", "container", ("container", "service"), (WORKING_SET,))
+LAST_SEEN = Metric(
+    "derived.last_seen",
+    "gauge",
+    "When the container was last sampled, as epoch seconds.",
+    "container_last_seen",
+)
+STARTED = Metric(
+    "derived.started",
+    "gauge",
+    "When the container's cgroup was made, as epoch seconds.",
+    "container_start_time_seconds",
+    unit="seconds",
+)
+CONTAINER_TABLE = Table(
+    "derived.container", "container", ("container", "service"), (WORKING_SET, LAST_SEEN, STARTED)
+)
 # Usage and inactive page cache of v2, then of v1.
 WORKING_SET_INPUTS = tuple(zip(list_raw_names("memory.current"), list_raw_names("memory.stat.inactive_file")))
 GPU_COLUMN = "gpu.utilization"
@@ -59,7 +74,8 @@ GPU_COLUMN = "gpu.utilization"
 
 def derive_edge(ring: Ring, latest: Mapping[str, Moment]) -> list[Block]:
     """The derived blocks of a tick."""
-    blocks = (derive_node(ring, latest), derive_working_set(latest))
+    newest = ring.newest()
+    blocks = (derive_node(ring, latest), newest and derive_containers(latest, newest.at_ns))
     return [block for block in blocks if block]
 
 
@@ -114,18 +130,34 @@ def mean_gpu_utilization(latest: Mapping[str, Moment]) -> float | None:
     return sum(measured) / len(measured) / 100 if measured else None
 
 
-def derive_working_set(latest: Mapping[str, Moment]) -> Block | None:
-    """Usage less inactive file pages, never below zero, as cAdvisor has it."""
-    main, stat = latest.get("container"), latest.get("container.memory_stat")
-    if main is None or stat is None:
+def derive_containers(latest: Mapping[str, Moment], at_ns: int) -> Block | None:
+    """Working set, the moment of this sample and the start of each container."""
+    main = latest.get("container")
+    if main is None:
         return None
     block = main.block
-    inactive = align_rows(stat.block, block.entities)
+    seen = np.full(len(block.entities), float(at_ns // 10**9))
+    columns = (derive_working_set(latest, block), seen, read_starts(block.entities))
+    return Block(CONTAINER_TABLE, block.entities, np.column_stack(columns), block.mono_ns)
+
+
+def read_starts(entities: tuple[Entity, ...]) -> Values:
+    """They are text in the entity, as all that does not change."""
+    starts = [entity.attribute("started") for entity in entities]
+    return np.array([float(start) if start else np.nan for start in starts])
+
+
+def derive_working_set(latest: Mapping[str, Moment], block: Block) -> Values:
+    """Usage less inactive file pages, never below zero, as cAdvisor has it."""
     result = np.full(len(block.entities), np.nan)
+    stat = latest.get("container.memory_stat")
+    if stat is None:
+        return result
+    inactive = align_rows(stat.block, block.entities)
     for used_name, inactive_name in WORKING_SET_INPUTS:
         if used_name in block.table.columns and inactive_name in stat.block.table.columns:
             used = block.values[:, block.table.columns[used_name]]
             idle = inactive[:, stat.block.table.columns[inactive_name]]
             found = np.maximum(used - idle, 0.0)
             result = np.where(np.isnan(result), found, result)
-    return Block(CONTAINER_TABLE, block.entities, result.reshape(-1, 1), block.mono_ns)
+    return result

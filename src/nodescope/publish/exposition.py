@@ -37,6 +37,13 @@ SEED_NAMES = frozenset(
         "node_health_score",
     ]
 )
+# What cAdvisor writes where there is no limit: 0, or no series at all. A rule
+# for its names (`> 0`, usage / limit) would take +Inf for a limit, and never fire.
+NO_LIMIT = {
+    "container_spec_memory_limit_bytes": 0.0,
+    "container_threads_max": 0.0,
+    "container_spec_cpu_quota": np.nan,
+}
 Result = TypeVar("Result")
 
 
@@ -76,6 +83,15 @@ class BlockSource:
     metric: Metric
     factor: float
     divisor: float
+    no_limit: float | None = None
+    """What stands for +Inf; None where +Inf itself does."""
+
+    @property
+    def pick(self) -> "Pick":
+        return self.block, self.columns, self.no_limit
+
+
+Pick = tuple[int, list[int], float | None]
 
 
 @dataclass(slots=True)
@@ -117,12 +133,21 @@ class Memory:
         return known
 
 
+def list_published(metric: Metric, mode: str) -> Iterator[tuple[str, float | None]]:
+    """Its names, each with what stands for no limit; beside a name of cAdvisor's the truth under ours."""
+    for name in (metric.published, *metric.also):
+        if name and mode == "compatible" and name in NO_LIMIT:
+            yield name, NO_LIMIT[name]
+            yield f"nodescope_{name}", None
+        elif name:
+            yield choose_name(name, mode), None
+
+
 def list_families(tables: Sequence[Table], mode: str, *, openmetrics: bool) -> list[ExpositionFamily]:
     """Published names in the order of their tables, each once."""
     families: dict[str, ExpositionFamily] = {}
 
-    def open_family(published: str, metric_type: str, sentence: str) -> ExpositionFamily:
-        name = choose_name(published, mode)
+    def open_family(name: str, metric_type: str, sentence: str) -> ExpositionFamily:
         if name not in families:
             families[name] = ExpositionFamily(
                 name, render_header(name, metric_type, sentence, openmetrics=openmetrics)
@@ -131,13 +156,13 @@ def list_families(tables: Sequence[Table], mode: str, *, openmetrics: bool) -> l
 
     for number, table in enumerate(tables):
         for column, metric in enumerate(table.metrics):
-            for published in (metric.published, *metric.also):
-                if published:
-                    family = open_family(published, type_of(metric, published), metric.help)
-                    fresh = BlockSource(number, [], metric, *split_scale(metric.scale))
-                    family.sources.setdefault((number, metric.labels), fresh).columns.append(column)
+            for name, no_limit in list_published(metric, mode):
+                family = open_family(name, type_of(metric, name), metric.help)
+                fresh = BlockSource(number, [], metric, *split_scale(metric.scale), no_limit)
+                family.sources.setdefault((number, metric.labels), fresh).columns.append(column)
         if table.info:
-            open_family(table.info.published, "gauge", table.info.help).infos.append((number, table.info))
+            name = choose_name(table.info.published, mode)
+            open_family(name, "gauge", table.info.help).infos.append((number, table.info))
     return list(families.values())
 
 
@@ -158,8 +183,8 @@ class ExpositionPlan:
     key: tuple[object, ...]
     measured: NDArray[np.bool_]
     """Which cells, of all in exposition order, have a line here."""
-    picks: list[tuple[int, list[int]]]
-    """(block, columns): cells in exposition order are these columns, one after the other."""
+    picks: list[Pick]
+    """(block, columns, no limit): cells in exposition order are these columns, one after the other."""
     divisors: Values
     factors: Values
     prefixes: list[str]
@@ -225,7 +250,7 @@ class Exposition:
         # They change when a source comes or goes; the plan keeps them alive like the sets.
         make = partial(list_families, tables, self._mode, openmetrics=self._openmetrics)
         families = memory.recall(tuple(map(id, tables)), make)
-        picks = [(source.block, source.columns) for family in families for source in family.sources.values()]
+        picks = [source.pick for family in families for source in family.sources.values()]
         cells = pick_cells(picks, blocks)
         measured = ~np.isnan(cells) if before is None else ~np.isnan(cells) | before
         plan = ExpositionPlan(key, measured, picks, np.empty(0), np.empty(0), [], {}, "")
@@ -305,7 +330,7 @@ def source_lines(
     name: str, source: BlockSource, block: Block, rendered: dict[int, list[str]]
 ) -> Iterator[str]:
     """Of one family: the lines that come from one block."""
-    cells = pick_cells([(0, source.columns)], [block])
+    cells = pick_cells([(0, source.columns, source.no_limit)], [block])
     kept = ~np.isnan(cells)
     if id(block.entities) not in rendered:
         rendered[id(block.entities)] = render_entities(block.entities)
@@ -341,13 +366,15 @@ def prefix_lines(name: str, metric: Metric, rendered: Sequence[str], kept: NDArr
     return lines
 
 
-def pick_cells(picks: Sequence[tuple[int, list[int]]], blocks: Sequence[Block]) -> Values:
+def pick_cells(picks: Sequence[Pick], blocks: Sequence[Block]) -> Values:
     """All cells in exposition order; of several columns the first that was measured."""
     chosen = []
-    for number, columns in picks:
+    for number, columns, no_limit in picks:
         values = blocks[number].values
         cells = values[:, columns[0]]
         for column in columns[1:]:
             cells = np.where(np.isnan(cells), values[:, column], cells)
+        if no_limit is not None:
+            cells = np.where(np.isposinf(cells), no_limit, cells)
         chosen.append(cells)
     return np.concatenate(chosen) if chosen else np.empty(0)

@@ -18,9 +18,11 @@ from nodescope.base.frame import Outcome
 from nodescope.base.text import hint_nearest
 from nodescope.hold.ring import Ring
 from nodescope.publish.derived import derive_edge
-from nodescope.publish.exposition import Exposition, count_cells, render_pieces
+from nodescope.publish.drop_in import build_drop_in
+from nodescope.publish.exposition import Exposition, count_cells, list_families, render_pieces
 from nodescope.publish.self_metrics import SelfMetrics
-from nodescope.serve.prometheus_text import render_families
+from nodescope.publish.textfile import TextfileFolder
+from nodescope.serve.prometheus_text import MetricFamily, build_single, render_families
 
 # Groups of sources that may be asked for by one word.
 GROUPS = {"gpu": ("nvidia", "amd", "pod_resources")}
@@ -53,6 +55,8 @@ class Scrape:
     clock: Clock
     mode: str
     large_cells: int = LARGE_CELLS
+    textfiles: TextfileFolder | None = None
+    """Where other programs leave metrics of theirs."""
     _prepared: OrderedDict[tuple[bool, tuple[str, ...]], Prepared] = field(default_factory=OrderedDict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -64,12 +68,12 @@ class Scrape:
         blocks = self._select(wanted, outcomes)
         if count_cells(blocks) <= self.large_cells:
             yield self._render_once(wanted, openmetrics=openmetrics)
-            yield self._render_own(sources, outcomes, openmetrics=openmetrics)
+            yield self._render_own(sources, outcomes, blocks, openmetrics=openmetrics)
             return
         with self._lock:
             self._prepared.pop((openmetrics, wanted), None)
         yield from render_pieces(blocks, self.mode, openmetrics=openmetrics)
-        yield self._render_own(sources, outcomes, openmetrics=openmetrics)
+        yield self._render_own(sources, outcomes, blocks, openmetrics=openmetrics)
 
     def forget(self) -> None:
         """Texts of ticks that are over; what nobody asked for lately."""
@@ -99,12 +103,36 @@ class Scrape:
             return prepared.body
 
     def _render_own(
-        self, sources: tuple[str, ...], outcomes: Mapping[str, Outcome], *, openmetrics: bool
+        self,
+        sources: tuple[str, ...],
+        outcomes: Mapping[str, Outcome],
+        blocks: list[Block],
+        *,
+        openmetrics: bool,
     ) -> bytes:
         """What the agent says about itself, unless single sources are asked for; and the end."""
-        own = self.own.families(outcomes, self.clock.mono_ns()) if not sources else []
-        text = render_families(own, openmetrics=openmetrics) + ("# EOF\n" if openmetrics else "")
-        return text.encode("utf-8", "replace")
+        end = "# EOF\n" if openmetrics else ""
+        if sources:
+            return end.encode()
+        own = [*self.own.families(outcomes, self.clock.mono_ns()), *self._build_drop_in(outcomes)]
+        text = render_families(own, openmetrics=openmetrics)
+        text += self._render_textfiles(own, blocks, openmetrics=openmetrics)
+        return (text + end).encode("utf-8", "replace")
+
+    def _build_drop_in(self, outcomes: Mapping[str, Outcome]) -> Iterable[MetricFamily]:
+        if self.mode == "compatible":
+            yield from build_drop_in(outcomes, self.clock.wall_ns())
+            if self.textfiles is None:
+                yield build_single("node_textfile_scrape_error", "No textfile folder is set.", 0)
+
+    def _render_textfiles(self, own: list[MetricFamily], blocks: list[Block], *, openmetrics: bool) -> str:
+        if self.textfiles is None:
+            return ""
+        families = list_families([block.table for block in blocks], self.mode, openmetrics=openmetrics)
+        taken = frozenset([*(family.name for family in own), *(family.name for family in families)])
+        answer = self.textfiles.read(taken, self.clock.wall_ns() / 1e9)
+        told = render_families(answer.own_families(), openmetrics=openmetrics)
+        return told + answer.render(openmetrics=openmetrics)
 
     def _prepare(self, openmetrics: bool, wanted: tuple[str, ...]) -> Prepared:
         key = (openmetrics, wanted)

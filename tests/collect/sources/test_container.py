@@ -230,3 +230,35 @@ def test_without_inotify_every_refresh_walks(node: Node) -> None:
     assert discovery.containers() == {}
     assert not any(discovery._folder_watches.values())
     discovery.close()
+
+
+def list_named(blocks: dict[str, Block]) -> dict[str, tuple[str, str]]:
+    """Container id -> (its name, whether it is the sandbox)."""
+    entities = blocks["container"].entities
+    return {
+        entity.ids[0]: (entity.attribute("container") or "", entity.attribute("sandbox") or "")
+        for entity in entities
+    }
+
+
+def test_a_sandbox_that_is_not_called_pause_at_its_birth_gives_the_name_back(node: Node) -> None:
+    """The runtime sets up the sandbox as runc:[2:INIT]; the pod's only name belongs to the container after it."""
+    node.write(f"var/log/pods/shop_web-0_{UID}/nginx/0.log", "")
+    node.write("proc/70/comm", "runc:[2:INIT]\n")
+    write_container(node, 1, pids="70\n")
+    source, _ = open_source(node)
+    _, blocks = look(source, 0)
+    assert list_named(blocks) == {container_id(1): ("nginx", "")}
+    node.write("proc/70/comm", "pause\n")
+    node.write("proc/71/comm", "nginx\n")
+    write_container(node, 2, pids="71\n")
+    _, blocks = look(source, 1)
+    assert list_named(blocks) == {container_id(1): ("", "true"), container_id(2): ("nginx", "")}
+
+
+def test_a_container_knows_when_its_cgroup_was_made(node: Node) -> None:
+    """A fixture does not tell: then it is when it was first seen."""
+    write_container(node, 1)
+    source, _ = open_source(node)
+    _, blocks = look(source, 5)
+    assert blocks["container"].entities[0].attribute("started") == "5"

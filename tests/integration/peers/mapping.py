@@ -3,11 +3,11 @@ How a series of ours and a series of a peer become the same series.
 
 node_exporter: names and labels are equal as they stand.
 cAdvisor: `id` is the cgroup's path on both sides. Ours carries namespace, pod,
-container and image besides, which a cAdvisor without a container runtime does
-not know; its disk figures are split by device where ours are summed.
+container, image and name besides, which a cAdvisor without a container runtime does
+not know.
 """
 
-import math
+import re
 from collections.abc import Callable, Mapping
 
 from tests.cgroups import UNIFIED, mounts
@@ -16,7 +16,7 @@ from tests.integration.peers.comparison import Series
 
 Rename = Callable[[Series], Series | None]
 
-CONTAINER_LABELS = frozenset({"id", "cpu", "interface", "failure_type", "scope", "state"})
+CONTAINER_LABELS = frozenset({"id", "cpu", "device", "interface", "failure_type", "scope", "state"})
 
 
 def as_it_stands(series: Series) -> Series:
@@ -28,15 +28,6 @@ def by_cgroup(series: Series) -> Series | None:
     if not name.startswith("container_"):
         return None
     return name, frozenset((key, value) for key, value in labels if key in CONTAINER_LABELS)
-
-
-# cAdvisor writes "no limit" as 0, which is also a limit that can be set; ours
-# is +Inf.
-UNLIMITED_IS_ZERO = frozenset({"container_spec_memory_limit_bytes", "container_threads_max"})
-
-
-def say_as_cadvisor(series: Series, value: float) -> float:
-    return 0.0 if math.isinf(value) and series[0] in UNLIMITED_IS_ZERO else value
 
 
 # Ours first, theirs second.
@@ -56,8 +47,33 @@ NOT_READ_ON_V1 = frozenset(PRESSURE) if set(mounts()) != {UNIFIED} else frozense
 
 EXEMPT: Mapping[Peer, frozenset[str]] = {"node_exporter": frozenset(), "cadvisor": NOT_READ_ON_V1}
 
+# Read every 5, 15 or 30 s: theirs is compared with a reading of ours that is late enough.
+SLOW = re.compile(
+    r"node_(netstat|sockstat|softnet|nf_conntrack|tcp|udp|arp|timex|processes|entropy|kernel_hung|network_(?!receive|transmit)"
+    r"|network_receive_nohandler|scrape_collector|exporter|time_|textfile)_?.*|container_fs_.+|container_last_seen"
+)
+# Sockets and processes come and go between two readings; the clock goes on; about the exporter itself.
+UNSTEADY = re.compile(
+    r"node_(sockstat_.+|tcp_connection_states|netstat_Tcp_CurrEstab|processes_(pids|threads)|time_seconds|arp_entries"
+    r"|scrape_collector_.+|exporter_build_info|textfile_.+|timex_.+|entropy_.+|udp_queues|softnet_backlog_len)"
+    r"|container_last_seen|container_start_time_seconds"
+)
+
 REQUIRED_OF_NODE = frozenset(
     [
+        "node_arp_entries",
+        "node_entropy_available_bits",
+        "node_netstat_TcpExt_ListenOverflows",
+        "node_netstat_Tcp_RetransSegs",
+        "node_network_carrier",
+        "node_network_info",
+        "node_network_speed_bytes",
+        "node_network_up",
+        "node_sockstat_TCP_mem_bytes",
+        "node_softnet_processed_total",
+        "node_time_seconds",
+        "node_timex_maxerror_seconds",
+        "node_udp_queues",
         "node_boot_time_seconds",
         "node_context_switches_total",
         "node_cpu_seconds_total",
@@ -93,6 +109,8 @@ REQUIRED_OF_CONTAINERS = frozenset(
         "container_cpu_system_seconds_total",
         "container_cpu_usage_seconds_total",
         "container_cpu_user_seconds_total",
+        "container_last_seen",
+        "container_start_time_seconds",
         "container_memory_cache",
         "container_memory_failcnt",
         "container_memory_max_usage_bytes",

@@ -5,6 +5,7 @@ Written by the container source in the tick; read by others from any thread,
 as one immutable snapshot.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from nodescope.base.entity import Entity
@@ -31,6 +32,8 @@ class LiveContainers:
 
     members: tuple[LiveContainer, ...] = ()
     by_container: dict[str, LiveContainer] = field(default_factory=dict)
+    networks: Mapping[str, tuple[int, LiveContainer]] = field(default_factory=dict)
+    """The process that stands for the network of each pod that has its own, and a container of the pod."""
     most: int | None = None
     """Containers that are sampled at the most, while memory is short."""
 

@@ -6,6 +6,7 @@ Layers, each optional, each recorded as the name's source:
     path    the cgroup path: container id, pod UID, QoS class
     logs    /var/log/containers/<pod>_<namespace>_<container>-<id>.log and
             /var/log/pods/<namespace>_<pod>_<uid>/<container>/
+    bundle  what the runtime wrote when it made the container (`bundle`)
     kube    the Kubernetes API, told to us from outside (`learn`)
 
 Folders are listed again when their modification time changed.
@@ -35,7 +36,7 @@ class Name:
     container: str = ""
     image: str = ""
     source: str = "path"
-    """The layer that gave the name: path, logs or kube."""
+    """The layer that gave the name: path, logs, bundle or kube."""
     restarts: str = ""
     owner: str = ""
     """What made the pod, as Kind/name."""
@@ -47,6 +48,8 @@ class Name:
     """Bytes, likewise."""
     previous_exit: str = ""
     """How the run before this one ended: exit code, reason, beginning of its id; `137 OOMKilled 4f2a09c1d7e8`."""
+    alias: str = ""
+    """What the runtime's own users call it: Docker's names."""
 
 
 UNNAMED = Name()
@@ -63,6 +66,8 @@ class ContainerNames:
         self._pod_folders: dict[str, str] = {}
         self._given: dict[str, dict[str, str]] = {}
         """Names inferred for living containers, by pod."""
+        self._bundles: dict[str, Name] = {}
+        """From the runtime's own files, by container."""
         self._learned: dict[str, Name] = {}
         self._learned_pods: dict[str, Name] = {}
         self._listed: tuple[int | None, int | None] = (None, None)
@@ -111,6 +116,10 @@ class ContainerNames:
         except OSError:
             return []
 
+    def note_bundle(self, container_id: str, name: Name) -> None:
+        """What the runtime wrote about a container; it wins over the names of logs."""
+        self._bundles[container_id] = name
+
     def learn(self, container_id: str, name: Name) -> None:
         """A name from outside; it wins over the node's own files."""
         if self._learned.get(container_id) != name:
@@ -132,10 +141,15 @@ class ContainerNames:
 
     def lookup(self, cgroup: CgroupName, *, is_sandbox: bool = False) -> Name:
         """The best name known now."""
-        learned = self._learned.get(cgroup.container_id) or self._by_container.get(cgroup.container_id)
+        learned = self._learned.get(cgroup.container_id)
         if learned:
             return learned
-        pod = self._learned_pods.get(cgroup.pod_uid) or self._by_pod.get(cgroup.pod_uid)
+        told = self._bundles.get(cgroup.container_id) or self._by_container.get(cgroup.container_id)
+        pod = self._learned_pods.get(cgroup.pod_uid)
+        if told:
+            own = {"container": told.container, "image": told.image, "alias": told.alias}
+            return replace(pod, **own) if pod else told
+        pod = pod or self._by_pod.get(cgroup.pod_uid)
         if pod is None:
             return UNNAMED
         if is_sandbox or not cgroup.container_id:
@@ -167,6 +181,15 @@ class ContainerNames:
     def forget(self, cgroup: CgroupName) -> None:
         """A container ended: its name is free for its successor."""
         self._learned.pop(cgroup.container_id, None)
+        self._bundles.pop(cgroup.container_id, None)
+        self._take_back(cgroup)
+
+    def note_sandbox(self, cgroup: CgroupName) -> None:
+        """A container that was given a name turned out to hold the pod only: the name is another's."""
+        self._take_back(cgroup)
+        self.version += 1
+
+    def _take_back(self, cgroup: CgroupName) -> None:
         given = self._given.get(cgroup.pod_uid, {})
         given.pop(cgroup.container_id, None)
         if not given:

@@ -110,6 +110,13 @@ class NodeRoot:
         except OSError:
             return None
 
+    def made_at_ns(self, path: str) -> int | None:
+        """When a folder of cgroupfs was made, which a captured one no longer tells; None then."""
+        try:
+            return None if self.is_fixture else os.stat(self.full(path)).st_mtime_ns
+        except OSError:
+            return None
+
     def inode(self, path: str) -> int | None:
         try:
             return os.stat(self.full(path)).st_ino

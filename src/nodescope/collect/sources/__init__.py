@@ -7,6 +7,18 @@ Order is value: who comes first pins its descriptors first.
 from nodescope.collect.run.source import MakeBatchSource, MakeCallSource
 from nodescope.collect.sources import cpu, disk, kernel, memory, network, pressure, vmstat
 from nodescope.collect.sources.amd.source import AmdSource
+from nodescope.collect.sources.board import (
+    edac,
+    hwmon,
+    machine,
+    md,
+    power_supply,
+    schedstat,
+    sys_kernel,
+    thermal,
+    timex,
+)
+from nodescope.collect.sources.container.device_source import ContainerDeviceSource
 from nodescope.collect.sources.container.source import ContainerSource
 from nodescope.collect.sources.cpufreq import CpufreqSource
 from nodescope.collect.sources.cpuidle import CpuidleSource
@@ -24,6 +36,9 @@ from nodescope.collect.sources.process.source import ProcessSource
 from nodescope.collect.sources.rapl import RaplSource
 from nodescope.collect.sources.resctrl import ResctrlSource
 from nodescope.collect.sources.smaps_rollup import SmapsRollupSource
+from nodescope.collect.sources.stack import bonding, netstat, nf_conntrack, sockets, sockstat, softnet
+from nodescope.collect.sources.stack.interface import InterfaceSource
+from nodescope.collect.sources.stack.pod_tcp import PodTcpSource
 
 BATCH_SOURCES: tuple[MakeBatchSource, ...] = (
     cpu.make,
@@ -36,6 +51,7 @@ BATCH_SOURCES: tuple[MakeBatchSource, ...] = (
     ContainerSource,
     PodSource,
     ProcessSource,
+    schedstat.make,
 )
 CALL_SOURCES: tuple[MakeCallSource, ...] = (
     FilesystemSource,
@@ -53,4 +69,21 @@ CALL_SOURCES: tuple[MakeCallSource, ...] = (
     NvidiaSource,
     AmdSource,
     PodResourcesSource,
+    netstat.make,
+    sockstat.make,
+    softnet.make,
+    nf_conntrack.make,
+    sockets.make,
+    InterfaceSource,
+    bonding.make,
+    timex.make,
+    sys_kernel.make,
+    hwmon.make,
+    thermal.make,
+    power_supply.make,
+    edac.make,
+    md.make,
+    machine.make,
+    ContainerDeviceSource,
+    PodTcpSource,
 )

@@ -245,6 +245,8 @@ class PodSource:
         for pod, containers in own.items():
             if pod not in self._segment.processes:
                 self._find_process(pod, containers)
+        chosen = self._segment.processes.items()
+        self._context.live_containers.networks = {pod: (one.pid, one.member) for pod, one in chosen}
         return ()
 
     def _is_still_there(self, pod: str, pods: dict[str, list[LiveContainer]]) -> bool:

@@ -30,6 +30,7 @@ from nodescope.base.errors import SourceAbsent
 from nodescope.base.frame import EXIT, OOM_EXIT, START, Event
 from nodescope.base.text import clean_text, shorten_path
 from nodescope.base.workload import detail_workload, find_workload
+from nodescope.collect.containers.bundle import read_bundle
 from nodescope.collect.containers.cgroup_path import NOTHING, CgroupName, parse_cgroup_path
 from nodescope.collect.containers.live_containers import LiveContainer
 from nodescope.collect.containers.names import UNNAMED, Name
@@ -60,6 +61,8 @@ NOT_LOOKED_INTO = (
 CLOSED = "may not be listed (permission denied): run as root, or with CAP_DAC_READ_SEARCH"
 # In /status.
 CUT_SHOWN = 20
+# A runtime sets up a pod's sandbox, then lets it run `pause`: within a second, on a busy node within some.
+SETTLE_TICKS = 10
 
 
 @dataclass(slots=True)
@@ -76,6 +79,8 @@ class ContainerLife:
     folder: str
     standing: Standing = Standing.NODE
     is_sandbox: bool = False
+    made_at_ns: int = 0
+    """When its cgroup was made, which may be long before it was first seen."""
     first: Mapping[str, float] | None = None
     """Read at its start: it may not run until the next turn of a slow tier."""
     last: Mapping[str, float] | None = None
@@ -93,6 +98,8 @@ class ContainerSource:
         self._dropped = {"container": 0, "service": 0}
         self._lock = threading.Lock()
         self._names_version = -1
+        self._young: dict[str, int] = {}
+        """Containers of pods that may still turn out to be the pod's sandbox, and for how many ticks yet."""
         self._entities: tuple[Entity, ...] = ()
         self._pids_version = 0
         self._most: int | None = None
@@ -137,6 +144,7 @@ class ContainerSource:
     def refresh(self, tick: Tick) -> Iterable[Event]:
         """Containers that came and went since the last tick, and names that arrived meanwhile."""
         self._note_gone()
+        self._settle()
         changed = self._discovery.refresh(tick.number)
         self._names.refresh()
         events: list[Event] = []
@@ -232,7 +240,6 @@ class ContainerSource:
         if inode is None:
             return None
         cgroup = parse_cgroup_path(path)
-        is_sandbox = self._is_sandbox(folder) if cgroup.pod_uid else False
         life = ContainerLife(
             path,
             cgroup,
@@ -243,10 +250,9 @@ class ContainerSource:
             tick.at_ns,
             folder,
             Standing.NODE if cgroup is NOTHING else self._claims.standing(path),
-            is_sandbox,
         )
-        if life.standing is Standing.NODE:
-            self._names.look_again(cgroup.pod_uid)
+        life.made_at_ns = min(tick.at_ns, self._context.root.made_at_ns(folder) or tick.at_ns)
+        life.is_sandbox = self._identify(life)
         life.entity = self._describe(life)
         self._open(life)
         life.first = self._read_now(life)
@@ -263,10 +269,35 @@ class ContainerSource:
         name = next(name for name in self._paths if name in hierarchies)
         return f"{self._paths[name]}/{path}"
 
+    def _identify(self, life: ContainerLife) -> bool:
+        """Note what the node's own files say about a container; whether it is its pod's sandbox."""
+        if life.standing is Standing.NODE:
+            self._names.look_again(life.cgroup.pod_uid)
+            bundle = read_bundle(self._context.root, life.cgroup.container_id)
+            if bundle:
+                self._names.note_bundle(life.cgroup.container_id, bundle.name)
+                return bundle.is_sandbox
+        if not life.cgroup.pod_uid:
+            return False
+        self._young[life.path] = SETTLE_TICKS
+        return self._is_sandbox(life.folder)
+
     def _is_sandbox(self, folder: str) -> bool:
         """The pod's pause container is told by its only process."""
         first = (self._context.root.read_text(f"{folder}/cgroup.procs") or "").split()
         return len(first) == 1 and self._context.root.read_text(f"proc/{first[0]}/comm") == "pause"
+
+    def _settle(self) -> None:
+        """A sandbox that was met before it ran `pause` is told now, and gives back the name it was given."""
+        for path, ticks in list(self._young.items()):
+            life = self._lives.get(path)
+            if life is not None and not life.is_sandbox and self._is_sandbox(life.folder):
+                life.is_sandbox = True
+                self._names.note_sandbox(life.cgroup)
+            if life is None or life.is_sandbox or ticks <= 1:
+                del self._young[path]
+            else:
+                self._young[path] = ticks - 1
 
     def _open(self, life: ContainerLife) -> None:
         for table, grid in self._grids.items():
@@ -324,6 +355,7 @@ class ContainerSource:
                 ("pod", name.pod),
                 ("container", name.container),
                 ("image", name.image),
+                ("name", name.alias or life.cgroup.container_id),
                 ("id", path),
             ),
             self._details(life, name),
@@ -354,6 +386,7 @@ class ContainerSource:
             ("name_source", name.source),
             ("sandbox", "true" if life.is_sandbox else ""),
             ("restarts", name.restarts),
+            ("started", str(life.made_at_ns // 10**9) if life.made_at_ns else ""),
             # Only the Kubernetes API tells these.
             *((key, value) for key, value in told if value),
             *detail_workload(workload),

@@ -1,0 +1,1 @@
+"""The kernel's network stack: one module per source."""

@@ -1,0 +1,1 @@
+"""Commands about exporters beside the agent."""
