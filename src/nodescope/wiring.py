@@ -58,8 +58,8 @@ from nodescope.publish.annotation_content import (
 from nodescope.publish.live import Live
 from nodescope.publish.scrape import Scrape
 from nodescope.publish.self_metrics import Obituaries, SelfMetrics, read_resident_bytes
-from nodescope.serve.allocator import give_back_memory
 from nodescope.publish.textfile import TextfileFolder
+from nodescope.serve.allocator import give_back_memory
 from nodescope.serve.token import Token
 
 log = Log("wiring")
