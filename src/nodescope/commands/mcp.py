@@ -18,6 +18,7 @@ from nodescope.base.log import set_up_logging
 from nodescope.base.quantity import parse_seconds
 from nodescope.base.settings import Settings
 from nodescope.base.settings_load import LoadedSettings
+from nodescope.commands.shared.one_heap import share_one_heap
 from nodescope.commands.shared.options import add_address, read_guards, read_quantity
 from nodescope.serve.connections import Connections
 from nodescope.serve.server import answer_probes, open_socket, warn_if_open
@@ -84,6 +85,7 @@ def add_nodes(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
+    share_one_heap()
     check_kubernetes(options)
     loaded = read_guards(options, "kubeconfig")
     settings = loaded.settings

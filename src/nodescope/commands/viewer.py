@@ -15,6 +15,7 @@ from nodescope.base.clock import SystemClock
 from nodescope.base.errors import SettingsRejected
 from nodescope.base.log import set_up_logging
 from nodescope.base.settings import Settings
+from nodescope.commands.shared.one_heap import share_one_heap
 from nodescope.commands.shared.options import add_address, read_guards
 from nodescope.commands.shared.ports import VIEWER_PORT
 from nodescope.read.live.follow import AgentFeed
@@ -47,6 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
+    share_one_heap()
     settings = read_guards(options).settings
     set_up_logging(settings.log_level)
     # An agent alone is enough to look at: its ring holds the last minutes.

@@ -251,6 +251,11 @@ def unwrap(array: pa.Array, missing: float) -> NDArray[Any]:
     return np.where(valid, values.astype(np.int64) if letter == "u" else values, missing)
 
 
+def join_chunks(column: pa.ChunkedArray) -> pa.Array:
+    """One array; a single chunk is not copied."""
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+
+
 def wrap_strings(words: Sequence[str]) -> pa.Array:
     """The same for words."""
     texts = [word.encode("utf-8", "replace") for word in words]

@@ -96,10 +96,14 @@ def check_pages(path: Path, metadata: Any) -> None:
 
 
 class PagesOf:
-    """A footer that is no part of a cache's key: the file is."""
+    """A footer that is no part of a cache's key: the file is. It is taken once, because the cache keeps its keys."""
 
     def __init__(self, metadata: Any) -> None:
-        self.metadata = metadata
+        self._metadata = metadata
+
+    def take(self) -> Any:
+        metadata, self._metadata = self._metadata, None
+        return metadata
 
     def __hash__(self) -> int:
         return 0
@@ -112,7 +116,7 @@ class PagesOf:
 def _find_excess(path: Path, size: int, mtime_ns: int, inode: int, pages: PagesOf) -> str:
     del mtime_ns, inode
     with path.open("rb") as file:
-        for name, start, length in list_chunks(pages.metadata):
+        for name, start, length in list_chunks(pages.take()):
             reason = examine_chunk(file.fileno(), start, min(start + length, size))
             if reason:
                 return f"column {name}: {reason}"

@@ -15,7 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from nodescope.keep.label_columns import ID_COLUMNS, IDENTITY, LABELS, OTHER_COLUMNS, Identity, identify
-from nodescope.keep.parquet import cut_rows, unwrap
+from nodescope.keep.parquet import cut_rows, join_chunks, unwrap
 from nodescope.read.files.listing import FileEntry
 from nodescope.read.query.sql import SqlReader, quote, quote_all, render_moment
 
@@ -153,10 +153,10 @@ def cut_series(
     if not table.num_rows:
         # Arrow would load pandas, where it is installed, to make an empty array.
         return
-    columns = {"time_ms": unwrap(table.column(moment).combine_chunks(), 0)}
+    columns = {"time_ms": unwrap(join_chunks(table.column(moment)), 0)}
     # Null means unlimited.
-    columns |= {name: unwrap(table.column(name).combine_chunks(), np.inf) for name in numbers}
-    words = [table.column(name).combine_chunks() for name in names.columns]
+    columns |= {name: unwrap(join_chunks(table.column(name)), np.inf) for name in numbers}
+    words = [join_chunks(table.column(name)) for name in names.columns]
     for rows, labels in cut_rows(table.num_rows, words):
         identity = names.identities.get(labels) or identity_of(names.columns, labels)
         piece = {name: one[rows] for name, one in columns.items()}

@@ -2,7 +2,7 @@
 
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,8 +13,14 @@ from nodescope.keep.label_columns import ID_COLUMNS, IDENTITY
 from nodescope.read.files.listing import FileEntry
 from nodescope.read.files.rollups import Rollup
 from nodescope.read.query.fetch import Wanted
-from nodescope.read.query.metric_rows import ROWS_AT_ONCE, MetricRows, count_rows, join_rows
-from nodescope.read.query.minutes import fetch_minutes
+from nodescope.read.query.metric_rows import (
+    ROWS_AT_ONCE,
+    MetricRows,
+    count_rows,
+    join_rows,
+    shorten_times,
+)
+from nodescope.read.query.minutes import fetch_rollup, name_columns
 from nodescope.read.query.row_reader import RowReader
 
 # A rollup has the last sample of each minute.
@@ -47,13 +53,19 @@ class FileSweep:
     """Of one file; kept for the next question with the same steps."""
 
     words: Sequence[str]
-    series: NDArray[np.int32]
-    time_ms: Integers
+    series: NDArray[Any]
+    first_ms: int
+    later_ms: NDArray[Any]
+    """Of each sample, after the first moment."""
     value: Floats
 
     @property
     def size_bytes(self) -> int:
-        return self.series.nbytes + self.time_ms.nbytes + self.value.nbytes + 100 * len(self.words)
+        return self.series.nbytes + self.later_ms.nbytes + self.value.nbytes + 100 * len(self.words)
+
+    @property
+    def time_ms(self) -> Integers:
+        return self.first_ms + self.later_ms.astype(np.int64)
 
 
 def column_of(scope: str) -> str:
@@ -84,12 +96,8 @@ def sweep_file(reader: RowReader, entry: FileEntry, sought: Sought, metric: str)
 def sweep_rollup(rollup: Rollup, sought: Sought, metric: str) -> FileSweep:
     """The last sample of each minute, at its end."""
     wanted = Wanted(metric, None, sought.scope, 0, 2**62)
-    found = fetch_minutes([rollup], {sought.scope}, wanted, ("last",))
-    series = [
-        (identity, piece["time_ms"] + LAST_MS, piece["last"])
-        for identity, pieces in sorted(found.items())
-        for piece in pieces
-    ]
+    found = fetch_rollup(rollup, name_columns({sought.scope}), wanted, ("last",))
+    series = [(identity, piece["time_ms"] + LAST_MS, piece["last"]) for identity, piece in found]
     return thin_rows([join_rows(series)], sought)
 
 
@@ -106,5 +114,8 @@ def thin_rows(parts: Iterable[MetricRows], sought: Sought) -> FileSweep:
         is_last[:-1] = (step[1:] != step[:-1]) | (series[1:] != series[:-1])
         columns.append((series[is_last], rows.time_ms[is_last], rows.value[is_last]))
     if not columns:
-        return FileSweep([], np.empty(0, np.int32), np.empty(0, np.int64), np.empty(0))
-    return FileSweep(list(words), *map(np.concatenate, zip(*columns)))
+        return FileSweep([], np.empty(0, np.int16), 0, np.empty(0, np.int32), np.empty(0))
+    series, time_ms, value = map(np.concatenate, zip(*columns))
+    first_ms = int(time_ms.min(initial=2**62))
+    small = np.int16 if len(words) < 2**15 else np.int32
+    return FileSweep(list(words), series.astype(small), first_ms, shorten_times(time_ms, first_ms), value)

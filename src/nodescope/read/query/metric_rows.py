@@ -20,12 +20,13 @@ from numpy.typing import NDArray
 from nodescope.base.block import Floats, Integers
 from nodescope.base.errors import ArchiveRefused
 from nodescope.keep.label_columns import IDENTITY, Identity
-from nodescope.keep.parquet import cut_rows, first_line, unwrap
+from nodescope.keep.parquet import cut_rows, first_line, join_chunks, unwrap
 from nodescope.read.files.listing import FileEntry
 from nodescope.read.files.row_groups import METRIC, RowGroup, read_row_groups
 from nodescope.read.query.fetch import SeriesNames, Wanted, identity_of
 
-SCOPE, CONTAINER = IDENTITY.index("l_scope"), IDENTITY.index("l_container_id")
+LABEL = "l_container_id"
+SCOPE, CONTAINER = IDENTITY.index("l_scope"), IDENTITY.index(LABEL)
 # A file with more rows has row groups of one or two metrics each.
 SMALL_ROWS = 400_000
 # Of one metric in a file: more are not read at once.
@@ -89,19 +90,20 @@ def list_groups(entry: FileEntry, wanted: Wanted) -> list[int]:
 def read_groups(path: Path, groups: Sequence[int], numbers: Sequence[str], words: Sequence[str]) -> pa.Table:
     """Some columns of numbers and of words, the time first; words come as codes. ArchiveRefused where it cannot be read."""
     try:
-        file = pq.ParquetFile(path, read_dictionary=list(words))
+        # Of a file on this machine nothing is read ahead: it would be copied once more.
+        file = pq.ParquetFile(path, read_dictionary=list(words), pre_buffer=False)
         table = file.read_row_groups(groups, columns=["time", *numbers, *words], use_threads=False)
     except (OSError, pa.ArrowException) as error:
         raise ArchiveRefused(f"{path.name}: {first_line(error)}") from error
     return table.unify_dictionaries()
 
 
-def find_stretch(names: pa.ChunkedArray, metric: str) -> tuple[int, int]:
-    """(first row, number of rows): a file is in order of its metrics."""
+def find_stretch(column: pa.ChunkedArray, word: str) -> tuple[int, int]:
+    """(first row, number of rows): a file is in order of its metrics, and a metric in order of its containers."""
     first, count, offset = 0, 0, 0
-    for chunk in names.chunks:
+    for chunk in column.chunks:
         words = chunk.dictionary.to_pylist()
-        code = words.index(metric) if metric in words else -1
+        code = words.index(word) if word in words else -1
         places = np.flatnonzero(unwrap(chunk.indices, -1) == code)
         if code >= 0 and len(places):
             first = first if count else offset + int(places[0])
@@ -113,14 +115,14 @@ def find_stretch(names: pa.ChunkedArray, metric: str) -> tuple[int, int]:
 def cut_table(table: pa.Table, names: SeriesNames) -> MetricRows:
     if not table.num_rows:
         return NO_ROWS
-    words = [table.column(name).combine_chunks() for name in names.columns]
+    words = [join_chunks(table.column(name)) for name in names.columns]
     starts, identities = [], []
     for rows, labels in cut_rows(table.num_rows, words):
         starts.append(rows.start)
         identities.append(names.identities.get(labels) or identity_of(names.columns, labels))
-    time_ms = unwrap(table.column("time").combine_chunks(), 0)
+    time_ms = unwrap(join_chunks(table.column("time")), 0)
     # Null means unlimited.
-    value = unwrap(table.column("value").combine_chunks(), np.inf)
+    value = unwrap(join_chunks(table.column("value")), np.inf)
     return MetricRows(identities, np.array([*starts, table.num_rows], np.int64), time_ms, value)
 
 
@@ -155,6 +157,9 @@ def read_large(entry: FileEntry, wanted: Wanted, groups: Sequence[int], names: S
     table = read_groups(entry.path, groups, ["value"], words)
     if is_mixed:
         table = table.slice(*find_stretch(table.column(METRIC), wanted.metric))
+    only = wanted.containers if names.columns == [LABEL] else None
+    if only is not None and len(only) == 1:
+        table = table.slice(*find_stretch(table.column(LABEL), only[0]))
     return cut_table(table, names)
 
 
@@ -198,16 +203,20 @@ class SmallFile:
 def read_small(entry: FileEntry, columns: Sequence[str]) -> SmallFile:
     groups = range(len(groups_of(entry)))
     table = read_groups(entry.path, groups, ["value"], [METRIC, *columns])
-    words = [table.column(name).combine_chunks() for name in (METRIC, *columns)]
+    words = [join_chunks(table.column(name)) for name in (METRIC, *columns)]
     cuts = cut_rows(table.num_rows, words)
     stretches = {}
     for metric, some in groupby(cuts, lambda cut: cut[1][0] or ""):
         rows, labels = zip(*some)
         starts = np.array([*(one.start for one in rows), rows[-1].stop], np.int64)
         stretches[metric] = Stretch(starts, [one[1:] for one in labels])
-    time_ms = unwrap(table.column("time").combine_chunks(), 0)
-    first_ms, last_ms = int(time_ms.min()), int(time_ms.max())
-    # A clock that was set by months leaves a file that is longer than 24 days.
-    later_ms = (time_ms - first_ms).astype(np.int32 if last_ms - first_ms < 2**31 else np.int64)
-    value = unwrap(table.column("value").combine_chunks(), np.inf)
-    return SmallFile(first_ms, later_ms, value, stretches)
+    time_ms = unwrap(join_chunks(table.column("time")), 0)
+    first_ms = int(time_ms.min())
+    value = unwrap(join_chunks(table.column("value")), np.inf)
+    return SmallFile(first_ms, shorten_times(time_ms, first_ms), value, stretches)
+
+
+def shorten_times(time_ms: Integers, first_ms: int) -> NDArray[Any]:
+    """After the first, in half of the bytes, unless a clock was set by months within a file."""
+    later_ms = time_ms - first_ms
+    return later_ms if len(later_ms) and later_ms.max() >= 2**31 else later_ms.astype(np.int32)

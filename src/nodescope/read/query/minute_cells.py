@@ -291,7 +291,8 @@ class BucketTable:
             if one not in self._places and (self._wanted is None or one[CONTAINER] in self._wanted):
                 self._places[one] = len(self._places)
         if len(self._places) > len(self._count):
-            self._grow(2 * len(self._places))
+            # Mostly the first file has all of them.
+            self._grow(len(self._places) + len(self._places) // 4)
         return np.array([self._places.get(one, -1) for one in identities], np.int64)
 
     def _grow(self, rows: int) -> None:

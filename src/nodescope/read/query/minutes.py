@@ -15,7 +15,7 @@ import numpy as np
 from nodescope.base.block import Floats
 from nodescope.base.metric import Metric
 from nodescope.base.metric_names import Form
-from nodescope.keep.label_columns import IDENTITY
+from nodescope.keep.label_columns import IDENTITY, Identity
 from nodescope.read.files.rollups import Rollup
 from nodescope.read.files.row_groups import METRIC, read_row_groups
 from nodescope.read.query.bucket import Points
@@ -29,6 +29,7 @@ from nodescope.read.query.fetch import (
     identity_columns,
 )
 from nodescope.read.query.metric_rows import CONTAINER, SCOPE, find_stretch, read_groups
+from nodescope.read.query.row_reader import read_ahead
 
 VALUE = ("min", "mean", "max")
 RATE = ("rate_min", "rate_mean", "rate_max")
@@ -48,37 +49,46 @@ def list_numbers(form: Form, place: int) -> tuple[str, ...]:
 def fetch_minutes(
     rollups: Sequence[Rollup], scopes: set[str], wanted: Wanted, numbers: Sequence[str]
 ) -> Fetched:
-    """Their rows name their series; the scopes say which columns to read. ArchiveRefused where one cannot be read."""
-    columns = {*identity_columns(scopes), "l_scope"} if scopes else IDENTITY
-    names = SeriesNames([name for name in IDENTITY if name in columns], {})
+    """By series; the scopes say which columns to read. ArchiveRefused where one cannot be read."""
+    names = name_columns(scopes)
     found: Fetched = {}
-    for rollup in rollups:
-        fetch_rollup(found, rollup, names, wanted, numbers)
-    return {
-        identity: pieces
-        for identity, pieces in found.items()
-        if wanted.scope in ("", identity[SCOPE] or "container")
-        and (wanted.containers is None or identity[CONTAINER] in wanted.containers)
-    }
+    for pieces in read_ahead(lambda rollup: fetch_rollup(rollup, names, wanted, numbers), rollups):
+        for identity, piece in pieces:
+            found.setdefault(identity, []).append(piece)
+    return found
+
+
+def name_columns(scopes: set[str]) -> SeriesNames:
+    """A rollup's rows name their series themselves."""
+    columns = {*identity_columns(scopes), "l_scope"} if scopes else IDENTITY
+    return SeriesNames([name for name in IDENTITY if name in columns], {})
 
 
 def fetch_rollup(
-    found: Fetched, rollup: Rollup, names: SeriesNames, wanted: Wanted, numbers: Sequence[str]
-) -> None:
+    rollup: Rollup, names: SeriesNames, wanted: Wanted, numbers: Sequence[str]
+) -> list[tuple[Identity, Columns]]:
+    """Of each series that is wanted its minutes in the range, where it has some."""
     known = enumerate(read_row_groups(rollup.path, 0, rollup.mtime_ns))
     groups = [number for number, one in known if one.may_have(wanted.metric, wanted.containers)]
     if not groups:
-        return
+        return []
     table = read_groups(rollup.path, groups, numbers, [METRIC, *names.columns])
     table = table.slice(*find_stretch(table.column(METRIC), wanted.metric))
     pieces: Fetched = {}
     cut_series(pieces, table, names, numbers, "time")
-    for identity, (piece, *_) in pieces.items():
-        time_ms = piece["time_ms"]
-        inside = (time_ms >= wanted.from_ms) & (time_ms <= wanted.to_ms)
-        kept = piece if inside.all() else {name: one[inside] for name, one in piece.items()}
-        if inside.any():
-            found.setdefault(identity, []).append(kept)
+    is_inside = wanted.from_ms <= rollup.from_ms and rollup.to_ms <= wanted.to_ms
+    chosen = (
+        (identity, piece if is_inside else cut_piece(piece, wanted))
+        for identity, (piece, *_) in pieces.items()
+        if wanted.scope in ("", identity[SCOPE] or "container")
+        and (wanted.containers is None or identity[CONTAINER] in wanted.containers)
+    )
+    return [(identity, piece) for identity, piece in chosen if len(piece["time_ms"])]
+
+
+def cut_piece(piece: Columns, wanted: Wanted) -> Columns:
+    inside = (piece["time_ms"] >= wanted.from_ms) & (piece["time_ms"] <= wanted.to_ms)
+    return {name: one[inside] for name, one in piece.items()}
 
 
 def join_pieces(pieces: Sequence[Columns]) -> Columns:

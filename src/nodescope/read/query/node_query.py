@@ -213,7 +213,7 @@ class NodeQuery:
         names = [self._name_minutes(rollups, one) for one in (few, None)]
         cells = self.cache.get(names[0]) or self.cache.get(names[1])
         if cells is None:
-            minutes = self._derive_rollups(rollups, scopes, few, (rollups[0].from_ms, 2**42))
+            minutes = self._derive_rollups(rollups, scopes, few, (0, 2**42))
             if minutes is None:
                 # One is broken: each alone, so that the others are served.
                 for rollup in rollups if len(rollups) > 1 else ():

@@ -9,7 +9,7 @@ interpreter while they work.
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import TypeVar
@@ -23,16 +23,22 @@ from nodescope.read.query.metric_rows import (
     MetricRows,
     SmallFile,
     choose_series,
+    groups_of,
     list_groups,
     read_large,
     read_small,
 )
+from nodescope.serve.give_back import give_back_memory
 
 # A file of 90 s with 100 containers takes 2 MiB.
-SMALL_BYTES = 24 * 2**20
+SMALL_BYTES = 20 * 2**20
 # Threads are started when a question needs them, and end with the process.
 AHEAD = 2
 READERS = ThreadPoolExecutor(AHEAD, "read-ahead")
+# Of a file with more rows than these one is read ahead: an hour of 100 containers and two metrics takes 12 MiB.
+ROWS_AHEAD = 400_000
+# A metric of 100 containers over four hours; giving back takes some milliseconds.
+ROWS_HELD = 1_500_000
 Item = TypeVar("Item")
 Made = TypeVar("Made")
 
@@ -52,6 +58,8 @@ class RowReader:
     """Reads files of ours on this machine; the small ones that were read last are kept."""
 
     small: DerivedCache[SmallFile] = field(default_factory=lambda: DerivedCache(SMALL_BYTES))
+    rows_read: int = 0
+    """Since memory was given back."""
 
     def read(self, entry: FileEntry, wanted: Wanted) -> MetricRows:
         """All times of the file; ArchiveRefused where it cannot be read."""
@@ -79,8 +87,15 @@ class RowReader:
         rows = (
             self._take_small(entry, wanted, names) if is_small else read_large(entry, wanted, groups, names)
         )
+        self.rows_read += sum(groups_of(entry)[one].rows for one in groups)
         has_all = picked == scopes and wanted.containers is None
         return rows if has_all else choose_series(rows, picked, wanted.containers)
+
+    def give_back(self) -> None:
+        """After much was read: between what is kept lies what was freed, which the C library would hold."""
+        if self.rows_read > ROWS_HELD:
+            self.rows_read = 0
+            give_back_memory()
 
     def _take_small(self, entry: FileEntry, wanted: Wanted, names: SeriesNames) -> MetricRows:
         key = (entry.path, entry.mtime_ns, tuple(names.columns))
@@ -109,10 +124,18 @@ class RowSource:
         while self._left and self._left[0].from_ms <= entry.from_ms:
             self._left.popleft()
         coming = self._coming.pop(entry.path, None)
-        while self._left and len(self._coming) < AHEAD:
+        rows = coming.result() if coming else self._read(entry)
+        ahead = AHEAD if sum(len(one.value) for one in rows) < ROWS_AHEAD else 1
+        while self._left and len(self._coming) < ahead:
             following = self._left.popleft()
             self._coming[following.path] = READERS.submit(self._read, following)
-        return coming.result() if coming else self._read(entry)
+        return rows
 
     def _read(self, entry: FileEntry) -> list[MetricRows]:
-        return [self._reader.read(entry, one) for one in self._wanted]
+        """Those that were read in the same ticks share their times."""
+        found: list[MetricRows] = []
+        for wanted in self._wanted:
+            rows = self._reader.read(entry, wanted)
+            is_same = bool(found) and rows.has_places_of(found[0])
+            found.append(replace(rows, starts=found[0].starts, time_ms=found[0].time_ms) if is_same else rows)
+        return found

@@ -70,6 +70,7 @@ def sweep_node(engine: Engine, catalog: Catalog, tail: LiveTail | None, sought: 
         ]
         if pieces:
             samples[metric] = join(pieces, sought)
+        engine.reader.give_back()
     return Sweep(names.words, samples)
 
 
@@ -126,8 +127,9 @@ def keep_sweep(
 def take_span(found: FileSweep, span: TimeRange, names: "Names") -> Thinned:
     places = np.array([names.place(word) if word else -1 for word in found.words], np.int64)
     series = places[found.series] if len(places) else found.series.astype(np.int64)
-    inside = (series >= 0) & (found.time_ms >= span.from_ms) & (found.time_ms <= span.to_ms)
-    return Thinned(series[inside], found.time_ms[inside], found.value[inside])
+    time_ms = found.time_ms
+    inside = (series >= 0) & (time_ms >= span.from_ms) & (time_ms <= span.to_ms)
+    return Thinned(series[inside], time_ms[inside], found.value[inside])
 
 
 def has_metric(entry: FileEntry, scope: str, metric: str) -> bool:

@@ -15,11 +15,13 @@ from mcp.server.caching import CacheableMethod
 from mcp.shared.exceptions import MCPError
 
 from nodescope import __version__
+from nodescope.base.clock import stopwatch_seconds
 from nodescope.base.errors import NodescopeError
 from nodescope.base.log import Log
 from nodescope.base.quantity import render_seconds
 from nodescope.base.text import clean_text
 from nodescope.base.time_range import DAY_MS, parse_moment
+from nodescope.serve.give_back import give_back_memory
 from nodescope.use.mcp.nodes.fleet import Fleet
 from nodescope.use.mcp.protocol.answer import LISTED_SCHEMA, fit
 from nodescope.use.mcp.protocol.argument import build_schema, check_arguments
@@ -46,6 +48,8 @@ CACHED: tuple[CacheableMethod, ...] = (
 )
 ERROR_CHARACTERS = 1_500
 HOUR_MS = 3_600_000
+# A call that took longer has read much; what it freed would stay with the C library.
+LONG_SECONDS = 0.2
 
 Context = ServerRequestContext[Any]
 
@@ -116,6 +120,7 @@ async def answer_call(fleet: Fleet, name: str, given: Mapping[str, Any]) -> type
     tool = TOOLS.get(name)
     if tool is None:
         raise MCPError(INVALID_PARAMS, render_no_such("tool", name, TOOLS))
+    began = stopwatch_seconds()
     try:
         answer = await tool.run(fleet, check_arguments(name, tool.arguments, given))
     except NodescopeError as error:
@@ -124,6 +129,8 @@ async def answer_call(fleet: Fleet, name: str, given: Mapping[str, Any]) -> type
         text, content = clean_text(f"{error}{shorter}", ERROR_CHARACTERS), None
     else:
         text, content = fit(answer)
+    if stopwatch_seconds() - began > LONG_SECONDS:
+        give_back_memory()
     said = types.TextContent(type="text", text=text)
     return types.CallToolResult(content=[said], structured_content=content, is_error=content is None)
 

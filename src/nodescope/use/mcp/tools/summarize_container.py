@@ -10,7 +10,7 @@ from nodescope.use.answers.deploys import COMPARED, tell_limits
 from nodescope.use.answers.events import ContainerEvent
 from nodescope.use.answers.levels import Levels
 from nodescope.use.answers.memory_limit import FILE, SHARED, MemoryUse, split_memory
-from nodescope.use.mcp.nodes.backend import Backend, run_study
+from nodescope.use.mcp.nodes.backend import Backend, ask_pairwise, run_study
 from nodescope.use.mcp.nodes.fleet import Fleet
 from nodescope.use.mcp.protocol.answer import NextCall, ToolAnswer, ToolFinding
 from nodescope.use.mcp.protocol.argument import CONTAINER, FROM, NODE, TO, Values
@@ -40,7 +40,7 @@ from nodescope.use.studies import StudyAnswer
 
 METRICS = ("cpu", "memory", "memory_limit_share", *SHARES, "disk_read", "disk_write", "threads")
 # Read beside them, and told only with the memory limit.
-BESIDE = ("memory_anon", FILE, *SHARED)
+BESIDE = (FILE, *SHARED)
 # Share of periods throttled, and of time stalled, that hurts.
 STALLED_SHARE = 0.1
 WORRYING = (
@@ -82,7 +82,8 @@ def summarize(backend: Backend, seen: ContainerSpan) -> ContainerSummary:
     ids, span = seen.ids, seen.span
     known = {row.name for row in backend.read_metrics()}
     wanted = [name for name in (*METRICS, *BESIDE) if name in known]
-    summaries = {name: run_study(backend, "summary", name, ids, span) for name in wanted}
+    answers = ask_pairwise(lambda name: run_study(backend, "summary", name, ids, span), wanted)
+    summaries = dict(zip(wanted, answers, strict=True))
     missing = [name for name in METRICS if name not in known]
     events = seen.read_events(backend)
     sides = read_sides(backend, seen, [name for name in COMPARED if BY_PROCESS.get(name, name) in known])
