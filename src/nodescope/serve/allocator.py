@@ -26,9 +26,16 @@ def find_libc() -> ctypes.CDLL | None:
 
 def settle_allocator() -> None:
     """At the start of a long-lived process, before its threads."""
+    share_one_arena()
     libc = find_libc()
     if libc:
         libc.mallopt(M_MMAP_THRESHOLD, MAPPED_BYTES)
+
+
+def share_one_arena() -> None:
+    """For who reads whole days: large arrays that come and go are not mapped anew each time."""
+    libc = find_libc()
+    if libc:
         libc.mallopt(M_ARENA_MAX, ARENAS)
 
 

@@ -3,7 +3,7 @@
 import os
 from collections.abc import MutableMapping
 
-from nodescope.serve.give_back import share_one_arena
+from nodescope.serve.allocator import share_one_arena
 
 # Arrow's own allocator keeps what was freed: some 60 MiB after a question about a day.
 ARROW_POOL = "ARROW_DEFAULT_MEMORY_POOL"

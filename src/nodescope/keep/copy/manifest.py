@@ -76,7 +76,7 @@ def parse_listing(row: Mapping[str, Any]) -> Listing:
     numbers = (listing.size, listing.sidecar_size, listing.rows, listing.from_ms, listing.to_ms)
     if not all(type(number) is int and abs(number) <= NUMBER_MOST for number in numbers):
         raise ValueError("a number that is none")
-    texts = (listing.name, listing.sha256, listing.sidecar_sha256, listing.node)
+    texts: tuple[object, ...] = (listing.name, listing.sha256, listing.sidecar_sha256, listing.node)
     if not all(isinstance(text, str) and len(text) <= NAME_CHARACTERS for text in texts):
         raise ValueError("a name that is none")
     if min(numbers[:3]) < 0 or "/" in listing.name or not listing.name.endswith(PARQUET):

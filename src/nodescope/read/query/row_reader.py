@@ -28,7 +28,7 @@ from nodescope.read.query.metric_rows import (
     read_large,
     read_small,
 )
-from nodescope.serve.give_back import give_back_memory
+from nodescope.serve.allocator import give_back_memory
 
 # A file of 90 s with 100 containers takes 2 MiB.
 SMALL_BYTES = 20 * 2**20

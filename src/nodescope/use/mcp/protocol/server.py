@@ -21,7 +21,7 @@ from nodescope.base.log import Log
 from nodescope.base.quantity import render_seconds
 from nodescope.base.text import clean_text
 from nodescope.base.time_range import DAY_MS, parse_moment
-from nodescope.serve.give_back import give_back_memory
+from nodescope.serve.allocator import give_back_memory
 from nodescope.use.mcp.nodes.fleet import Fleet
 from nodescope.use.mcp.protocol.answer import LISTED_SCHEMA, fit
 from nodescope.use.mcp.protocol.argument import build_schema, check_arguments
