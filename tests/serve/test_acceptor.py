@@ -6,9 +6,9 @@ from contextlib import ExitStack, suppress
 
 from tests.serve.stalled import come_true
 
-from nodescope.serve.acceptor import Acceptor, Receiver
+from nodescope.serve.bounds.acceptor import Acceptor, Receiver
+from nodescope.serve.bounds.places import STRIKES_EACH, Places, Strikes
 from nodescope.serve.connections import WAITING, Connections
-from nodescope.serve.places import STRIKES_EACH, Places, Strikes
 from nodescope.serve.server import open_socket
 
 # A round trip on loopback, and the accepting, on a machine that is busy.

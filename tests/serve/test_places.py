@@ -5,7 +5,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodescope.serve.places import CREDIT, STRIKES_EACH, Places, Strikes, name_address
+from nodescope.serve.bounds.places import CREDIT, STRIKES_EACH, Places, Strikes, name_address
 
 ADDRESSES = st.sampled_from("abcde")
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.torture.hostile import make_hello
 
-from nodescope.serve.small_tls import RECORD_BYTES, RECORD_HEAD_BYTES, count_missing
+from nodescope.serve.bounds.small_tls import RECORD_BYTES, RECORD_HEAD_BYTES, count_missing
 
 HELLO = make_hello()
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodescope.serve.write_buffer import JOINED_BYTES, PIECE_BYTES, JoinedTransport, Listening
+from nodescope.serve.bounds.write_buffer import JOINED_BYTES, PIECE_BYTES, JoinedTransport, Listening
 
 
 class Wire(asyncio.Transport):
@@ -121,8 +121,8 @@ def test_a_long_answer_waits_in_pieces_and_its_close_comes_last() -> None:
 def test_who_does_not_read_is_told_of_and_nothing_is_kept_for_who_left(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("nodescope.serve.write_buffer.WATCH_SECONDS", 0.01)
-    monkeypatch.setattr("nodescope.serve.write_buffer.STALL_SECONDS", 0.03)
+    monkeypatch.setattr("nodescope.serve.bounds.write_buffer.WATCH_SECONDS", 0.01)
+    monkeypatch.setattr("nodescope.serve.bounds.write_buffer.STALL_SECONDS", 0.03)
 
     async def talk() -> None:
         stalled = asyncio.Event()

@@ -6,7 +6,7 @@ from collections import Counter
 from starlette.types import Receive, Scope
 
 from nodescope.base.errors import RequestRejected
-from nodescope.serve.places import name_address
+from nodescope.serve.bounds.places import name_address
 
 
 class BodyTooLarge(RequestRejected):

@@ -11,8 +11,8 @@ from collections.abc import Iterable
 from functools import partial
 from typing import Any, Protocol
 
-from nodescope.serve.give_back import MemoryReturn
-from nodescope.serve.places import Places, Strikes
+from nodescope.serve.bounds.give_back import MemoryReturn
+from nodescope.serve.bounds.places import Places, Strikes
 from nodescope.serve.prometheus_text import MetricFamily, build_labelled, build_single
 
 # Nothing has come from them: a socket and some hundred bytes each.

@@ -19,9 +19,9 @@ from types import TracebackType
 from typing import Self
 
 from nodescope.base.clock import Clock, SystemClock
+from nodescope.serve.bounds.places import Places, Strikes, name_address
 from nodescope.serve.gate import PROBES
 from nodescope.serve.json_text import render_json
-from nodescope.serve.places import Places, Strikes, name_address
 
 # The kubelet has one or two under way; the others share the rest.
 PLACES = 32

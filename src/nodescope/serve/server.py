@@ -21,12 +21,12 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from nodescope.base.errors import SettingsRejected
 from nodescope.base.log import Log
 from nodescope.base.settings import Settings
-from nodescope.serve.acceptor import BACKLOG, Acceptor
+from nodescope.serve.bounds.acceptor import BACKLOG, Acceptor
+from nodescope.serve.bounds.write_buffer import TLS_PIECE_BYTES, JoinedTransport, Listening
 from nodescope.serve.connections import GRACE_SECONDS, Connections
 from nodescope.serve.gate import is_local
 from nodescope.serve.probes import Judge, LoopPulse, ProbeListener
 from nodescope.serve.turns import REQUESTER, REQUESTER_KEY, Requester, find_requester
-from nodescope.serve.write_buffer import TLS_PIECE_BYTES, JoinedTransport, Listening
 
 log = Log("server")
 

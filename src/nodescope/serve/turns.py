@@ -15,9 +15,9 @@ from contextvars import ContextVar
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from nodescope.base.errors import RequestRejected
+from nodescope.serve.bounds.places import name_address
 from nodescope.serve.connections import Connections
 from nodescope.serve.json_response import make_refusal
-from nodescope.serve.places import name_address
 
 # In the scope of a request: its Requester; set by the server.
 REQUESTER_KEY = "nodescope.requester"

@@ -314,7 +314,7 @@ class FileGrid:
         return faults
 
     def _keep(self, values: Values, faults: list[FileFault]) -> None:
-        # Rows that are gone now keep their last good cells for an obituary, which comes before the next reading.
+        # Rows that are gone now keep their last good cells for an obituary: it comes before the next reading.
         gone = [self._entities[row] for row in self.gone_rows if row < len(self._entities)]
         self._before = {entity: row for entity in gone if (row := self._row(entity))}
         self._flat = values

@@ -15,9 +15,9 @@ from contextlib import suppress
 from typing import Any, Protocol
 
 from nodescope.base.log import Log
+from nodescope.serve.bounds.places import STRIKES_EACH, name_address
+from nodescope.serve.bounds.small_tls import RECORD_BYTES, RECORD_HEAD_BYTES, SmallTls, count_missing
 from nodescope.serve.connections import Connections, OpenConnection
-from nodescope.serve.places import STRIKES_EACH, name_address
-from nodescope.serve.small_tls import RECORD_BYTES, RECORD_HEAD_BYTES, SmallTls, count_missing
 
 log = Log("server")
 
