@@ -73,7 +73,13 @@ def render_manifest(manifest: Manifest) -> bytes:
 def parse_listing(row: Mapping[str, Any]) -> Listing:
     """Whoever can write to a store writes its manifests: what no copier would write is refused."""
     listing = Listing(**{key: row[key] for key in Listing.__dataclass_fields__})
-    numbers = (listing.size, listing.sidecar_size, listing.rows, listing.from_ms, listing.to_ms)
+    numbers: tuple[Any, ...] = (
+        listing.size,
+        listing.sidecar_size,
+        listing.rows,
+        listing.from_ms,
+        listing.to_ms,
+    )
     if not all(type(number) is int and abs(number) <= NUMBER_MOST for number in numbers):
         raise ValueError("a number that is none")
     texts: tuple[object, ...] = (listing.name, listing.sha256, listing.sidecar_sha256, listing.node)
