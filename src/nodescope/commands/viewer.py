@@ -9,6 +9,7 @@ import sys
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from nodescope import __version__
 from nodescope.base.clock import SystemClock
@@ -18,12 +19,15 @@ from nodescope.base.settings import Settings
 from nodescope.commands.shared.one_heap import share_one_heap
 from nodescope.commands.shared.options import add_address, read_guards
 from nodescope.commands.shared.ports import VIEWER_PORT
-from nodescope.read.live.follow import AgentFeed
 from nodescope.serve.gate import is_local
 from nodescope.serve.probes import judge_by_pulse
 from nodescope.serve.server import answer_probes, build_server, open_socket, warn_if_open
 from nodescope.serve.token import Token
 from nodescope.wiring import choose_data
+
+if TYPE_CHECKING:
+    # Arrow is loaded when the command runs, after it was told where its memory comes from.
+    from nodescope.read.live.follow import AgentFeed
 
 EXAMPLE = """example:
   nodescope viewer ~/.local/state/nodescope --agent http://127.0.0.1:9100
@@ -101,7 +105,7 @@ def serve(options: argparse.Namespace, settings: Settings, paths: Sequence[Path]
     return 0
 
 
-def make_feed(options: argparse.Namespace) -> AgentFeed | None:
+def make_feed(options: argparse.Namespace) -> "AgentFeed | None":
     if not getattr(options, "agent", None):
         if getattr(options, "agent_token_file", None) or getattr(options, "agent_ca", None):
             raise SettingsRejected("--agent-token-file and --agent-ca go with --agent URL")
@@ -114,4 +118,6 @@ def make_feed(options: argparse.Namespace) -> AgentFeed | None:
         tls = ssl.create_default_context(cafile=str(options.agent_ca)) if options.agent_ca else None
     except OSError as error:
         raise SettingsRejected(f"--agent-token-file or --agent-ca: {error.strerror or error}") from error
+    from nodescope.read.live.follow import AgentFeed
+
     return AgentFeed(address.rstrip("/"), token, tls)

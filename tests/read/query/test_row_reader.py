@@ -1,0 +1,137 @@
+"""Rows of our own files as Arrow reads them: those that DuckDB finds in the same file, kept within bounds."""
+
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import pytest
+
+from nodescope.base.errors import ArchiveRefused
+from nodescope.keep.demo.archive import write_node
+from nodescope.keep.demo.story import DemoRequest
+from nodescope.keep.disk import Disk
+from nodescope.keep.folder import DataFolder
+from nodescope.keep.rollup import renew_rollups
+from nodescope.read.files.catalog import Catalog, read_catalog
+from nodescope.read.files.rollups import find_rollups
+from nodescope.read.query import row_reader
+from nodescope.read.query.engine import Engine
+from nodescope.read.query.fetch import Wanted
+from nodescope.read.query.metric_rows import CONTAINER, shorten_times
+from nodescope.read.query.minutes import fetch_minutes
+from nodescope.read.query.row_reader import RowReader, read_ahead
+
+# Half a minute after a whole one: the first minute of the archive has thirty samples.
+END_MS = 1_770_000_030_000
+METRICS = ("cgroup.v2.cpu.stat.usage_usec", "cgroup.v2.memory.current", "cgroup.v2.memory.max")
+EVER = (0, 2**42)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Forty minutes: a file as a consolidator leaves it, and ten of 90 s."""
+    place = tmp_path_factory.mktemp("node")
+    write_node(DemoRequest(place, 0.66, 6, 7, END_MS, "demo-1"), "0", lambda _: None)
+    return place
+
+
+@pytest.fixture(scope="module")
+def catalog(folder: Path) -> Catalog:
+    return read_catalog([folder])
+
+
+@pytest.mark.parametrize("small_rows", [0, 10**9])
+@pytest.mark.parametrize("metric", METRICS)
+def test_the_rows_are_those_that_duckdb_finds(
+    monkeypatch: pytest.MonkeyPatch, catalog: Catalog, metric: str, small_rows: int
+) -> None:
+    """Read a metric at a time, or all metrics at once; of all containers, and of one."""
+    monkeypatch.setattr(row_reader, "SMALL_ROWS", small_rows)
+    reader = RowReader()
+    ids = sorted(one.label("l_container_id") or "" for one in catalog.containers())
+    for entry in catalog.entries:
+        for containers in (None, ids[:1], ids[1:4]):
+            rows = reader.read(entry, Wanted(metric, containers, "container", *EVER))
+            named = np.repeat([one[CONTAINER] for one in rows.identities], np.diff(rows.starts))
+            mine = list(zip(named.tolist(), rows.time_ms.tolist(), rows.value.tolist(), strict=True))
+            wanted = ids if containers is None else containers
+            assert mine == [row for row in ask_duckdb(entry.path, metric) if row[0] in wanted]
+
+
+def ask_duckdb(path: Path, metric: str) -> list[tuple[str, int, float]]:
+    found = duckdb.execute(
+        "select l_container_id, epoch_ms(time), coalesce(value, 'inf'::DOUBLE) from read_parquet(?) "
+        "where metric_name = ? order by 1, 2",
+        [str(path), metric],
+    )
+    return [(str(one), int(time_ms), float(value)) for one, time_ms, value in found.fetchall()]
+
+
+def test_a_small_file_is_decoded_once_for_all_metrics(
+    monkeypatch: pytest.MonkeyPatch, catalog: Catalog
+) -> None:
+    reader, entry = RowReader(), catalog.entries[-1]
+    reader.read(entry, Wanted(METRICS[0], None, "container", *EVER))
+    assert 0 < reader.small.size_bytes < 100 * entry.rows
+    monkeypatch.setattr(row_reader, "read_small", lambda *_: pytest.fail("decoded again"))
+    assert len(reader.read(entry, Wanted(METRICS[1], None, "container", *EVER)).value)
+    assert not len(reader.read(entry, Wanted("no.such.metric", None, "container", *EVER)).value)
+
+
+def test_a_file_that_is_cut_off_is_refused_by_name(catalog: Catalog, tmp_path: Path) -> None:
+    entry = catalog.entries[-1]
+    broken = tmp_path / entry.path.name
+    broken.write_bytes(entry.path.read_bytes()[:-100])
+    whole = entry.path
+    try:
+        entry.path = broken
+        with pytest.raises(ArchiveRefused, match=broken.name):
+            RowReader().read(entry, Wanted(METRICS[0], None, "container", *EVER))
+    finally:
+        entry.path = whole
+
+
+def test_memory_is_given_back_after_many_rows(monkeypatch: pytest.MonkeyPatch, catalog: Catalog) -> None:
+    given: list[int] = []
+    monkeypatch.setattr(row_reader, "give_back_memory", lambda: given.append(1))
+    monkeypatch.setattr(row_reader, "ROWS_HELD", catalog.rows)
+    engine = Engine()
+    for points in (1, 2, 3):
+        engine.query(catalog, "memory_limit_share", max_points=points)
+    assert not given
+    monkeypatch.setattr(row_reader, "ROWS_HELD", 1)
+    engine.query(catalog, "cpu", max_points=1)
+    assert given == [1]
+    assert engine.reader.rows_read == 0
+
+
+def test_what_is_read_ahead_comes_in_order_and_an_error_at_its_place() -> None:
+    def make(number: int) -> int:
+        if number == 3:
+            raise ArchiveRefused("three")
+        return number * 10
+
+    assert list(read_ahead(make, range(3))) == [0, 10, 20]
+    coming = read_ahead(make, range(6))
+    assert [next(coming) for _ in range(3)] == [0, 10, 20]
+    with pytest.raises(ArchiveRefused, match="three"):
+        next(coming)
+
+
+@pytest.mark.parametrize("days", [1, 24, 25, 400])
+def test_times_of_a_clock_that_was_set_by_months_are_kept(days: int) -> None:
+    time_ms = np.array([5, 5 + days * 86_400_000], np.int64)
+    np.testing.assert_array_equal(5 + shorten_times(time_ms, 5).astype(np.int64), time_ms)
+
+
+def test_rollups_have_the_first_minute_which_is_not_whole(folder: Path, catalog: Catalog) -> None:
+    """The same figures from rollups as from samples, from the first sample on."""
+    exact = Engine().query(catalog, "memory", max_points=1)
+    data = DataFolder(folder)
+    assert sum(renew_rollups(Disk(), data, one) for one in data.partitions())
+    rollups = find_rollups([folder], *EVER)
+    found = fetch_minutes(rollups, {"container"}, Wanted(METRICS[1], None, "container", *EVER), ("count",))
+    assert min(int(piece["count"][0]) for pieces in found.values() for piece in pieces) <= 30
+    rolled = Engine().query(catalog, "memory", max_points=1)
+    counts = [[int(line.points.count.sum()) for line in one.lines] for one in (rolled, exact)]
+    assert counts[0] == counts[1]
