@@ -117,6 +117,16 @@ def test_windows_on_both_sides_of_a_deploy_are_compared(asker: Asker) -> None:
     assert not any("only in window" in line for line in whole["not_looked_at"] if "catalog" in line)
 
 
+def test_without_windows_the_deploy_goes_before_what_changed_more(tmp_path: Path) -> None:
+    """Somebody else's CPU rose tenfold at the same time."""
+    other = [Played("job-x", "job", 0, SPLIT, 0.1), Played("job-x", "job", SPLIT, 3600, 1.0, life=1)]
+    with asking(write_played(tmp_path, [*CATALOG, *other, *STEADY])) as asker:
+        whole = asker.ask("compare_windows")
+        given = asker.ask("compare_windows", b_from=str(SPLIT_MS / 1000))
+    assert whole["findings"][0]["container"] == "catalog"
+    assert given["findings"][0]["container"] != "catalog"
+
+
 def test_a_level_that_doubled_with_a_restart_is_told(asker: Asker) -> None:
     """No study looks across a restart; the levels on both sides do."""
     answer = asker.ask("analyze_container", container="db", study="changepoint", metric="cpu")

@@ -355,7 +355,12 @@ async def run(fleet: Fleet, values: Values) -> ToolAnswer:
         replies = await fleet.ask_all(values["node"], lambda backend: compare_node(backend, values))
         what = f"the workloads of {', '.join(list(replies.answers)[:5])}"
         parts, missing = list(replies.answers.values()), replies.missing
-    pairs = sorted((pair for part in parts for pair in part.pairs), key=lambda pair: -pair.weight)
+    # Who names no windows asks about the newest deploy: what came with one goes first.
+    is_usual = not any(values[name] for name in NAMES)
+    pairs = sorted(
+        (pair for part in parts for pair in part.pairs),
+        key=lambda pair: (is_usual and not pair.cause, -pair.weight),
+    )
     changed = [pair for pair in pairs if abs(pair.change) >= SAME_SHARE]
     shown = changed or pairs[:3]
     windows = parts[0].windows
