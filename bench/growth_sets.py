@@ -100,7 +100,8 @@ def first_passages(moments: FloatArray, heights: FloatArray, limit: float) -> Fl
 
 def remembering(draw: Draw, memory: float, deviation: float) -> FloatArray:
     """Autoregressive, from its stationary distribution."""
-    return deviation * autoregression(draw.random, memory, draw.random.standard_normal(1), draw.count)[0]
+    made = autoregression(draw.random, memory, draw.random.standard_normal(1), draw.count)
+    return np.asarray(deviation * made[0])
 
 
 def autoregression(random: np.random.Generator, memory: float, states: FloatArray, count: int) -> FloatArray:
@@ -171,7 +172,7 @@ def seasonal(fewest: float, most: float, harmonics: int = 1, forgets: float = 0.
 
     def make(draw: Draw) -> Memory:
         turns = draw.log_uniform(fewest, most)
-        columns = [level, line]
+        columns: list[Column] = [level, line]
         sizes = [base(draw), draw.growth]
         for harmonic in range(1, harmonics + 1):
             swing = draw.growth * draw.log_uniform(0.2, 2.0) / harmonic**1.5
@@ -189,7 +190,7 @@ def seasonal(fewest: float, most: float, harmonics: int = 1, forgets: float = 0.
 # -- paths that are random themselves -------------------------------------------------------
 
 
-def stepwise(draw: Draw) -> tuple[float, FloatArray]:
+def stepwise() -> tuple[float, FloatArray]:
     """Spans between two moments of a random future, and the moments."""
     return 1.0 / MOMENTS, (1.0 + np.arange(SPANS * MOMENTS)) / MOMENTS
 
@@ -199,7 +200,7 @@ def wandering_line(draw: Draw) -> Memory:
     memory = 0.999
     wander = remembering(draw, memory, draw.noise)
     low = base(draw)
-    step, moments = stepwise(draw)
+    step, moments = stepwise()
 
     def futures(random: np.random.Generator, limit: float, count: int) -> FloatArray:
         slow = memory ** (step * draw.count)
@@ -215,7 +216,7 @@ def walk(drift: float = 1.0) -> Maker:
         spread = draw.growth * draw.log_uniform(0.05, 0.3)
         steps = draw.random.standard_normal(draw.count) / np.sqrt(draw.count)
         path = base(draw) + drift * draw.growth * draw.past + spread * np.cumsum(steps)
-        step, moments = stepwise(draw)
+        step, moments = stepwise()
 
         def futures(random: np.random.Generator, limit: float, count: int) -> FloatArray:
             moves = spread * np.sqrt(step) * random.standard_normal((count, len(moments)))
@@ -233,7 +234,7 @@ def requests(draw: Draw) -> Memory:
     size = draw.growth / a_span
     leaked = draw.random.gamma(np.maximum(draw.random.poisson(a_span / draw.count, draw.count), 1e-9), size)
     path = base(draw) + np.cumsum(leaked)
-    step, moments = stepwise(draw)
+    step, moments = stepwise()
 
     def futures(random: np.random.Generator, limit: float, count: int) -> FloatArray:
         events = random.poisson(a_span * step, (count, len(moments)))
@@ -251,7 +252,7 @@ def load_driven(draw: Draw) -> Memory:
     state = autoregression(draw.random, memory, draw.random.standard_normal(1), draw.count)[0]
     mean = float(np.exp(deviation**2 / 2))
     path = base(draw) + draw.growth * np.cumsum(np.exp(deviation * state)) / mean / draw.count
-    step, moments = stepwise(draw)
+    step, moments = stepwise()
 
     def futures(random: np.random.Generator, limit: float, count: int) -> FloatArray:
         load = autoregression(random, float(np.exp(-step / long)), np.full(count, state[-1]), len(moments))
@@ -281,7 +282,7 @@ def pages(noise_share: float) -> Maker:
         def fitted(random: np.random.Generator, limit: float, count: int) -> FloatArray:
             when = true(random, limit, count)
             off = np.sqrt(12 / max(draw.growth / PAGE, 3)) * (1 + when) * random.uniform(-0.5, 0.5, count)
-            return when + (off + random.uniform(-0.5, 0.5, count)) / draw.count
+            return np.asarray(when + (off + random.uniform(-0.5, 0.5, count)) / draw.count)
 
         return Memory(whole(draw.past), draw.white(noise_share * PAGE), true, fitted)
 
@@ -293,7 +294,7 @@ def random_pages(draw: Draw) -> Memory:
     a_span = draw.growth / PAGE
     taken = draw.random.poisson(a_span / draw.count, draw.count)
     path = 100 + PAGE * np.cumsum(taken)
-    step, moments = stepwise(draw)
+    step, moments = stepwise()
 
     def futures(random: np.random.Generator, limit: float, count: int) -> FloatArray:
         more = PAGE * np.cumsum(random.poisson(a_span * step, (count, len(moments))), axis=1)

@@ -100,11 +100,11 @@ def test_pages_on_one_line_are_forecast_to_the_sample(series: MakeSeries) -> Non
 def test_pages_taken_at_random_are_no_line() -> None:
     random = np.random.default_rng(9)
     taken = np.sort(random.uniform(0, SAMPLES, 40))
-    values = 100 + 4.0 * np.searchsorted(taken, np.arange(SAMPLES))
+    values = 100 + 4.0 * np.searchsorted(taken, np.arange(SAMPLES)).astype(np.float64)
     staircase = find_staircase(values)
     assert staircase is not None
     assert steady_pages(staircase) is None
-    even = find_staircase(100 + 4.0 * (np.arange(SAMPLES) // 90))
+    even = find_staircase(100 + 4.0 * (np.arange(SAMPLES) // 90).astype(np.float64))
     assert even is not None
     steady = steady_pages(even)
     assert steady is not None

@@ -211,7 +211,7 @@ def measured_share(chance: float) -> float:
     By the evidence alone it came out too low: of findings with a chance of 0.75 nine in ten were real
     (tools/eval_forecasts.py, half of them leaks).
     """
-    return min(MOST_CONFIDENT, 1.0 - (1.0 - chance) ** (1.0 + TOO_LOW * chance))
+    return min(MOST_CONFIDENT, float(1.0 - (1.0 - chance) ** (1.0 + TOO_LOW * chance)))
 
 
 def measures_of(rise: Rise) -> dict[str, Measure]:

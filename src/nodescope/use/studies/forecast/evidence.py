@@ -110,7 +110,7 @@ class AlikeShapes:
     def __init__(self, shapes: tuple[Growth, ...], places: FloatArray) -> None:
         self.shapes = shapes
         self.columns = np.stack([shape.in_buckets(places) for shape in shapes])
-        self.plain = diagonals(np.linalg.qr(self.columns, mode="r")) / np.sqrt(len(places))
+        self.plain = diagonals(np.asarray(np.linalg.qr(self.columns, mode="r"))) / np.sqrt(len(places))
 
 
 def columns_of(shape: Growth) -> int:

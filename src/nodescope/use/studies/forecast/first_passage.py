@@ -74,8 +74,17 @@ def draw_futures(
         jitter.append(wide * np.sqrt(one.variance * one.noise.white_variance))
         swings.append(draw_swings(one, drawn, wave))
     turns = wave.turns + wave.turns_error * random.standard_normal(draws) if wave else np.zeros(draws)
-    joined = [np.concatenate(part) for part in (rows, slopes, rough, ends, jitter, swings)]
-    return Futures(ahead, *joined[:5], wave, joined[5], turns)
+    return Futures(
+        ahead=ahead,
+        heights=np.concatenate(rows),
+        slopes=np.concatenate(slopes),
+        roughness=np.concatenate(rough),
+        ends=np.concatenate(ends),
+        jitter=np.concatenate(jitter),
+        wave=wave,
+        swings=np.concatenate(swings),
+        turns=turns,
+    )
 
 
 def draw_swings(one: Explanation, drawn: FloatArray, wave: Wave | None) -> FloatArray:

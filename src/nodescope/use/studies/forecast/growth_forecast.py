@@ -28,8 +28,8 @@ BOUNDS = (0.05, 0.5, 0.95)
 CREST_MOMENTS = 24
 MOST_MOMENTS = 4000
 
-# A sample counts as no farther from its bucket than this many deviations.
-CLIP_DEVIATIONS = 3.0
+# A sample farther from the median of its bucket than this many deviations is an outlier.
+FAR_DEVIATIONS = 3.5
 
 # A fold that leaves less than this share of what a wave leaves is the better of both.
 FOLD_IS_BETTER = 0.6
@@ -276,7 +276,7 @@ def with_season(
 
 
 def bucket_heights(path: FloatArray, buckets: int) -> FloatArray:
-    """Means, of which outliers move little: a median would be a quarter less exact."""
+    """Means without outliers: a median would be a quarter less exact."""
     bounds = np.linspace(0, len(path), buckets + 1)
     whole = bounds.astype(np.int64)
     counts = np.diff(whole)
@@ -285,9 +285,10 @@ def bucket_heights(path: FloatArray, buckets: int) -> FloatArray:
         alike = np.flatnonzero(counts == count)
         middles[alike] = np.median(path[whole[alike, None] + np.arange(count)], axis=1)
     around = np.repeat(middles, counts)
-    reach = CLIP_DEVIATIONS * mad_deviation(path - around)
-    # From a sum over time, because the bounds of a bucket lie within samples.
-    total = np.concatenate(
-        ([0.0], np.cumsum(np.clip(path - path[0], around - path[0] - reach, around - path[0] + reach)))
+    near = np.abs(path - around) <= FAR_DEVIATIONS * mad_deviation(path - around)
+    # From sums over time, because the bounds of a bucket lie within samples.
+    total, count = (
+        np.concatenate(([0.0], np.cumsum(part))) for part in (np.where(near, path - path[0], 0.0), near)
     )
-    return np.asarray(path[0] + np.diff(np.interp(bounds, np.arange(len(total)), total)) / np.diff(bounds))
+    sums, counted = (np.diff(np.interp(bounds, np.arange(len(one)), one)) for one in (total, count))
+    return np.asarray(np.where(counted > 0, path[0] + sums / np.maximum(counted, 1e-9), middles))

@@ -65,7 +65,7 @@ class Staircase:
         """The staircase itself, without the meter's noise."""
         taken = np.concatenate(([0], self.pages))
         which = np.searchsorted(self.places, np.arange(self.samples), side="right")
-        return self.now + self.page * (taken[which] - taken[-1]).astype(np.float64)
+        return np.asarray(self.now + self.page * (taken[which] - taken[-1]), dtype=np.float64)
 
     def corners(self) -> tuple[FloatArray, FloatArray]:
         """Place (shares of the span) and height of each, or of each group of neighbours."""
