@@ -15,11 +15,10 @@ import json
 import secrets
 import time
 from collections.abc import Callable, Iterable
-from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
-from bench import change_sets
+from bench import anomalies, change_sets, nab
 from bench import studies_sets as sets
 from bench.judge.runner import SECTIONS, progress_bar, run
 from bench.judge.score import labelled
@@ -30,7 +29,6 @@ from numpy.typing import NDArray
 from tools import eval_changes
 
 from nodescope.use.studies import STUDIES, Series, StudyAnswer, anomaly, correlation
-from nodescope.use.studies.csv_series import read_series
 from nodescope.use.studies.maths.change_search import find_changes
 
 FloatArray = NDArray[np.float64]
@@ -194,52 +192,20 @@ def published_here(readme: Path) -> dict[str, tuple[float, float]]:
 
 
 def print_nab(folder: Path) -> None:
-    """Anomaly windows found and false alarms elsewhere; daily periods found. Not a change point target."""
-    windows = json.loads((folder / "windows.json").read_text())
-    files = [(folder / name, spans) for name, spans in sorted(windows.items()) if (folder / name).exists()]
-    print(f"\nAnomalies, {folder.name}: {len(files)} series, asked twenty times each over the last 85 %")
-    hit = labelled = alarms = calm = daily = 0
-    for path, spans in files:
-        series = read_series(path)
-        truth = [(epoch(start), epoch(end)) for start, end in spans]
-        seen, false, asked = rolled(series, truth)
-        hit, labelled, alarms, calm = hit + seen, labelled + len(truth), alarms + false, calm + asked
-        periods = [
-            float(finding.measures["period_seconds"] or 0)
-            for finding in STUDIES["periodicity"].run(series).findings
-        ]
-        daily += any(abs(period / 86400 - 1) < 0.05 for period in periods)
-    print(f"  labelled windows found       {hit} of {labelled}")
-    print(
-        f"  alarms where none is labelled {alarms} of {calm} asked (stated: {anomaly.FALSE_ALARMS:.0%} on stationary series)"
-    )
-    print(f"  series with a daily period   {daily} of {len(files)}")
-    print(
-        "  published, NAB standard score on realAWSCloudwatch: HTM 73.4, windowed Gaussian 31.2, BOCPD 39.7 (another scale)"
-    )
+    """NAB's own score of the alarms of one walk; daily periods found. Not a change point target."""
+    labelled = nab.read_folder(folder)
+    print(f"\nAnomalies, {folder.name}: {len(labelled)} series, one walk through each")
+    score, (found, windows, false) = anomalies.score_nab(labelled, anomalies.walked)
+    print(f"  standard score {score:.1f}   windows found {found} of {windows}   false alarms {false}")
+    daily = sum(has_daily_period(one.series) for one in labelled)
+    print(f"  series with a daily period   {daily} of {len(labelled)}")
+    print("  published, standard score on realAWSCloudwatch: HTM 73.4, windowed Gaussian 31.2, BOCPD 39.7")
 
 
-def rolled(series: Series, truth: list[tuple[float, float]]) -> tuple[int, int, int]:
-    """Labelled windows with an alarm, alarms outside them, and questions asked outside them."""
-    count = len(series.values)
-    size = max(1, int(count * 0.85 / 20))
-    hit: set[int] = set()
-    alarms = asked = 0
-    for end in range(count - 19 * size, count + 1, size):
-        part = Series(series.times_at[:end], series.values[:end], metric=series.metric)
-        window = (float(part.times_at[-size]), float(part.times_at[-1]))
-        inside = [
-            place for place, (start, stop) in enumerate(truth) if start <= window[1] and window[0] <= stop
-        ]
-        alarm = anomaly.study(part, window[1] - window[0]).status == "found"
-        hit.update(inside if alarm else [])
-        asked += not inside
-        alarms += alarm and not inside
-    return len(hit), alarms, asked
-
-
-def epoch(text: str) -> float:
-    return datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp()
+def has_daily_period(series: Series) -> bool:
+    findings = STUDIES["periodicity"].run(series).findings
+    periods = [float(finding.measures["period_seconds"] or 0) for finding in findings]
+    return any(abs(period / 86400 - 1) < 0.05 for period in periods)
 
 
 def print_false_changes(random: np.random.Generator, size: int) -> None:

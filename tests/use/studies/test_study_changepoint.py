@@ -10,6 +10,7 @@ from bench import change_sets
 from bench import studies_sets as sets
 
 from nodescope.use.studies import Series, StudyAnswer, changepoint
+from nodescope.use.studies.changes.slow_bend import find_slow_bend
 from nodescope.use.studies.maths.change_search import find_changes
 from nodescope.use.studies.maths.confidence import changepoint_confidence
 from nodescope.use.studies.maths.event_rate import find_rate_changes
@@ -75,6 +76,44 @@ def test_strongly_remembering_noise_gives_at_most_one_change_a_series() -> None:
 def test_a_sine_is_one_period_and_not_twenty_changes() -> None:
     random = np.random.default_rng(6)
     assert find_changes(np.sin(2 * np.pi * np.arange(1200) / 120) + 0.3 * random.standard_normal(1200)) == []
+
+
+# -- a slope that begins within noise that remembers --------------------------------------
+
+
+def is_bend_told(values: FloatArray, series: MakeSeries, near: int) -> bool:
+    findings = changepoint.study(series(values)).findings
+    return any(one.confidence >= 0.5 and abs((one.at or 0) - 1.7e9 - near) <= 180 for one in findings)
+
+
+def test_a_slope_that_begins_within_noise_that_remembers_is_told(series: MakeSeries) -> None:
+    """An optimal detector finds and places eight of ten; of ten such series at least five here, and of noise alone one."""
+    random = np.random.default_rng(48)
+    cases = [change_sets.slope_begins(random, 1200, 0.9) for _ in range(10)]
+    assert sum(is_bend_told(case.values, series, case.changes[0]) for case in cases) >= 5
+    calm = [sets.autoregressive(random, 1200, 0.9) for _ in range(10)]
+    sure = [
+        one for values in calm for one in changepoint.study(series(values)).findings if one.confidence >= 0.5
+    ]
+    assert len(sure) <= 1
+
+
+@pytest.mark.parametrize("shape", ["line", "curve", "step"])
+def test_what_is_no_bend_is_not_told_as_one(shape: str) -> None:
+    share = np.linspace(0, 1, 600)
+    values = {"line": 5 * share, "curve": 20 * share**2, "step": np.where(share < 0.5, 0.0, 5.0)}[shape]
+    bend = find_slow_bend(values + np.random.default_rng(49).standard_normal(600))
+    assert bend is None or bend.gain < 2
+
+
+def test_a_bend_is_placed_where_two_lines_meet() -> None:
+    index = np.arange(600.0)
+    noise = np.random.default_rng(50).standard_normal(600)
+    for values in (np.maximum(0, index - 360), np.minimum(index, 360)):
+        bend = find_slow_bend(values / 10 + noise)
+        assert bend is not None
+        assert bend.place == pytest.approx(360, abs=15)
+        assert bend.gain > 10
 
 
 def test_a_step_under_a_period_is_still_found(series: MakeSeries) -> None:

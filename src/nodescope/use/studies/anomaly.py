@@ -18,12 +18,12 @@ from nodescope.use.studies.anomalies.recording import (
     align,
     coarsened,
     record,
+    walk_from,
     walk_to_window,
-    watch,
 )
 from nodescope.use.studies.anomalies.together import walk_together
 from nodescope.use.studies.anomalies.told import build_finding, build_joint
-from nodescope.use.studies.anomalies.walk import FALSE_ALARMS
+from nodescope.use.studies.anomalies.walk import FALSE_ALARMS, WINDOW_SHARE
 from nodescope.use.studies.finding import Finding, StudyAnswer, found, not_enough
 from nodescope.use.studies.maths.robust import is_flat
 from nodescope.use.studies.series import Series
@@ -32,8 +32,6 @@ __all__ = ["FALSE_ALARMS", "NAME", "alarms", "study", "study_together"]
 
 NAME = "anomaly"
 
-# The window is the newest tenth unless the caller names one.
-WINDOW_SHARE = 0.1
 # Of a longer history, at least so many of its samples are looked at.
 FEWEST_COARSE = 4
 
@@ -97,17 +95,17 @@ def merge(findings: list[Finding] | None, longer: list[Finding] | None) -> list[
     return [*findings, *new]
 
 
-def alarms(series: Series, every_seconds: float = 3600.0) -> list[Finding]:
+def alarms(series: Series) -> list[Finding]:
     """
-    Every alarm of a watch over the whole series that asks once every so many seconds.
+    Every alarm of the whole series, as a watch that asks again and again would be told of them.
 
     `told_at` of each is when it could be told, from nothing that came later.
     """
     recording = record(series)
     if recording is None or len(recording) <= FEWEST_HISTORY or is_flat(recording.values):
         return []
-    walk, raised = watch(recording, max(1, round(every_seconds / recording.interval_seconds)))
-    return [build_finding(recording, walk, alarm, series.name, NAME) for alarm in raised]
+    walk = walk_from(recording)
+    return [build_finding(recording, walk, alarm, series.name, NAME) for alarm in walk.alarms]
 
 
 def study_together(several: Sequence[Series], window_seconds: float | None = None) -> StudyAnswer:

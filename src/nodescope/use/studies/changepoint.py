@@ -13,9 +13,10 @@ from nodescope.base.quantity import render_quantity, render_slope
 from nodescope.base.text import capitalise
 from nodescope.base.time_range import render_time
 from nodescope.use.studies.change_pattern import build_pattern
+from nodescope.use.studies.changes.slow_bend import bend_in
 from nodescope.use.studies.finding import Finding, StudyAnswer, found, not_enough
-from nodescope.use.studies.maths.change_search import SeriesChange, find_changes
-from nodescope.use.studies.maths.confidence import changepoint_confidence
+from nodescope.use.studies.maths.change_search import SeriesChange, changes_in, searched_blocks
+from nodescope.use.studies.maths.confidence import bend_confidence, changepoint_confidence
 from nodescope.use.studies.maths.event_rate import RateChange, find_rate_changes
 from nodescope.use.studies.maths.piecewise_fit import SHORTEST_PIECE
 from nodescope.use.studies.maths.robust import robust_deviation, robust_slope
@@ -38,6 +39,9 @@ SAME_PLACE_SHARE = 0.05
 # line may end below zero or above every sample, and more of a steep piece
 # are not at the change.
 AT_EDGE = 5
+
+# Findings are shown from here on.
+SURE = 0.5
 
 # A slope is mentioned where it moves the value by more than twice the noise.
 LEAST_SLOPE = 2.0
@@ -80,11 +84,26 @@ def study(series: Series, history: Series | None = None) -> StudyAnswer:
 def findings_of(stretch: Stretch, earlier: FloatArray | None, name: str) -> list[Finding]:
     values = interpolated(stretch.values)
     paces = find_rate_changes(values)
-    changes = [change for change in find_changes(values, earlier) if not is_peaks(change, paces, len(values))]
+    changes = [one for one in sure_changes(values, earlier) if not is_peaks(one[0], paces, len(values))]
     return [
-        *(build_finding(stretch, change, name) for change in changes),
+        *(build_finding(stretch, change, confidence, name) for change, confidence in changes),
         *(build_pattern(NAME, stretch, pace, name) for pace in paces),
     ]
+
+
+def sure_changes(values: FloatArray, earlier: FloatArray | None) -> list[tuple[SeriesChange, float]]:
+    """
+    All changes with their confidence.
+
+    Where none is sure, the whole series may have a bend so slow that it was taken for many doubtful changes.
+    """
+    searched = searched_blocks(values, earlier)
+    if searched is None:
+        return []
+    changes = [(change, confidence_of(change)) for change in changes_in(searched)]
+    bend = None if any(sure >= SURE for _, sure in changes) else bend_in(searched)
+    sure = bend_confidence(bend.gain_nats, bend.evidence.recurrences) if bend is not None else 0.0
+    return [*changes, (bend, sure)] if bend is not None and sure >= SURE else changes
 
 
 def is_peaks(change: SeriesChange, paces: list[RateChange], count: int) -> bool:
@@ -106,7 +125,7 @@ def earlier_samples(stretch: Stretch, history: Series | None) -> FloatArray | No
     return np.interp(times_at, known.times_at, interpolated(known.values)) if count else None
 
 
-def build_finding(stretch: Stretch, change: SeriesChange, name: str) -> Finding:
+def build_finding(stretch: Stretch, change: SeriesChange, confidence: float, name: str) -> Finding:
     index = first_measured(stretch, change)
     before = side_of(stretch, change.start, change.index, edge_last=True)
     after = side_of(stretch, change.index, change.end, edge_last=False)
@@ -121,7 +140,7 @@ def build_finding(stretch: Stretch, change: SeriesChange, name: str) -> Finding:
         start_at=at,
         end_at=at,
         at=at,
-        confidence=confidence_of(change),
+        confidence=confidence,
         magnitude=magnitude,
         unit=stretch.unit,
         before=before.level,
@@ -178,9 +197,18 @@ def render_sentence(kind: str, before: Side, after: Side, at: float, name: str, 
         verb = "began to vary more" if after.noise > before.noise else "became steadier"
         return f"{who} {verb} at {render_time(at)}: by {render_quantity(after.noise, unit)} instead of {render_quantity(before.noise, unit)}."
     if kind == "slope":
+        before, after = with_mover(before, after)
         return f"{who} {moving(after, unit)} from {render_time(at)}; before, it {moving(before, unit)}."
     verb = "rose" if after.level > before.level else "fell"
     return f"{who} {verb} from {render_quantity(before.level, unit)} to {render_quantity(after.level, unit)} at {render_time(at)}."
+
+
+def with_mover(before: Side, after: Side) -> tuple[Side, Side]:
+    """Where neither side rises beyond its noise, the steeper one does."""
+    if before.moves or after.moves:
+        return before, after
+    is_later = abs(after.slope_per_second) >= abs(before.slope_per_second)
+    return replace(before, moves=not is_later), replace(after, moves=is_later)
 
 
 def moving(side: Side, unit: str) -> str:

@@ -6,14 +6,16 @@ from itertools import pairwise
 
 import numpy as np
 
-from nodescope.use.studies.anomalies.walk import Alarm, Walk
+from nodescope.use.studies.anomalies.walk import FALSE_ALARMS, Alarm, Walk, usual_from
 from nodescope.use.studies.maths.robust import ROUNDING_SHARE
 from nodescope.use.studies.maths.stretch import interpolated, split_stretches
 from nodescope.use.studies.maths.tail_probability import TINY
 from nodescope.use.studies.series import BoolArray, FloatArray, Series
 
-# The history is walked through in parts, each half as long as what is before it, from a third of it on.
-FIRST_SHARE, GROWTH = 1 / 3, 1.5
+# The series is walked through in parts, each longer than what is before it by a twelfth; of a long
+# series every fifth of these edges is enough, counted from the newest. The walk begins in the middle.
+GROWTH, LONG_SAMPLES, EACH_LONG = 1.08, 30_000, 5
+FIRST_SHARE = 1 / 2
 FEWEST_HISTORY = 60
 
 
@@ -57,33 +59,42 @@ def record(series: Series) -> Recording | None:
 
 
 def walk_to_window(recording: Recording, samples: int) -> tuple[Walk, list[Alarm]]:
-    """The walk up to the end, and the alarms that reach into the newest samples."""
+    """The walk up to the end, and the alarms that reach into the newest samples and are rare enough there."""
+    walk = walk_from(recording, FIRST_SHARE * len(recording))
+    return walk, told_in(walk.alarms, len(recording), samples)
+
+
+def walk_from(recording: Recording, first: float = 0.0) -> Walk:
+    """The parts that begin at this sample or later."""
     walk = Walk(recording.times_at, recording.values, recording.measured)
-    history = len(recording) - samples
-    for start, end in parts_of(history):
+    for start, end in parts_of(len(recording), first):
         walk.judge(start, end)
-    walk.judge(history, len(recording))
-    return walk, [one for one in walk.alarms if one.part == walk.parts]
+    return walk
 
 
-def parts_of(history: int) -> list[tuple[int, int]]:
-    edges = [history]
-    while edges[-1] / GROWTH >= max(FEWEST_HISTORY, FIRST_SHARE * history):
-        edges.append(int(edges[-1] / GROWTH))
-    edges.reverse()
-    return list(pairwise(edges))
+def told_in(alarms: Sequence[Alarm], count: int, samples: int) -> list[Alarm]:
+    """Those that reach into the newest samples, were not usual before them, and are rare enough."""
+    since = count - samples
+    return [
+        one
+        for one in alarms
+        if one.end > since and usual_from(one) > since and one.chance_at(count) <= FALSE_ALARMS
+    ]
 
 
-def watch(recording: Recording, samples: int) -> tuple[Walk, list[Alarm]]:
+def parts_of(count: int, first: float) -> list[tuple[int, int]]:
     """
-    All alarms of a walk from the first sample on that is asked again every so many samples.
+    Their edges are always the same samples, wherever the series ends.
 
-    Each alarm's `seen` is the sample with which it was told, from nothing that came later.
+    So the same pieces are judged by the same history when the series has grown.
     """
-    walk = Walk(recording.times_at, recording.values, recording.measured)
-    for start in range(FEWEST_HISTORY, len(recording), samples):
-        walk.judge(start, min(start + samples, len(recording)))
-    return walk, walk.alarms
+    edges = [FEWEST_HISTORY]
+    while edges[-1] * GROWTH < count:
+        edges.append(int(edges[-1] * GROWTH))
+    kept = [edge for edge in edges if edge >= first] or edges[-1:]
+    if count > LONG_SAMPLES:
+        kept = [one for place, one in enumerate(reversed(kept)) if place % EACH_LONG == 0][::-1]
+    return list(pairwise([*kept, count]))
 
 
 def coarsened(recording: Recording, earlier: Recording) -> Recording:

@@ -13,17 +13,26 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from nodescope.use.studies.anomalies.prediction import recent_levels, surprises
-from nodescope.use.studies.anomalies.recording import Recording, parts_of
+from nodescope.use.studies.anomalies.recording import FIRST_SHARE, Recording, parts_of, told_in
 from nodescope.use.studies.anomalies.season import fit_season
 from nodescope.use.studies.anomalies.usual import FEWEST_FIGURES, UsualFigures, independent_count
-from nodescope.use.studies.anomalies.view import ENOUGH, PieceView, ViewKind, piece_means, piece_sizes, same
+from nodescope.use.studies.anomalies.view import (
+    ENOUGH,
+    UP,
+    PieceView,
+    ViewKind,
+    piece_means,
+    piece_sizes,
+    same,
+)
 from nodescope.use.studies.anomalies.walk import (
     FALSE_ALARMS,
-    TOLD_AGAIN,
     Alarm,
     Mark,
+    NewestFirst,
     join_alarms,
     lasts_long,
+    make_mark,
     runs_of,
 )
 from nodescope.use.studies.maths.robust import NORMAL_MAD
@@ -35,6 +44,8 @@ from nodescope.use.studies.series import BoolArray, FloatArray, IntArray
 TRUSTED = 0.99
 # A single metric may not weigh more than so many deviations, or it alone would decide.
 MOST_DEVIATIONS = 50.0
+# The views of all metrics see much the same, so that fewer pieces are tried than there are (bench.anomalies).
+TRIED_SHARE = 0.4
 
 LEVELS = ViewKind("level", (4, 16, 64, 256), (), 2, piece_means)
 JUMPS = ViewKind("jump", (1,), (), 1, same)
@@ -86,7 +97,7 @@ class JointWalk:
     """By the first sample of an alarm: how much of the distance each metric made."""
     parts: int = 0
 
-    def judge(self, history: int, end: int) -> list[Alarm]:
+    def judge(self, history: int, end: int) -> None:
         measured = np.all([one.measured for one in self.recordings], axis=0)
         clean = measured.copy()
         for alarm in self.alarms:
@@ -100,9 +111,8 @@ class JointWalk:
             for same_kind in views
             for mark in self.judge_views(same_kind, history, end, counted, len(views))
         ]
-        found = join_alarms([Alarm(mark.start, mark.end, mark.seen, (mark,), self.parts) for mark in marks])
+        found = [Alarm(mark.start, mark.end, mark.seen, (mark,), self.parts) for mark in marks]
         self.alarms = join_alarms([*self.alarms, *found])
-        return found
 
     def views_until(self, clean: BoolArray, history: int, end: int) -> list[list[PieceView]]:
         """For each kind and length, the views of all metrics."""
@@ -132,22 +142,17 @@ class JointWalk:
         figures = combined.view.figures
         past = figures[known]
         usual = UsualFigures.fit(past, independent_count(past, view.kind.overlap), view.kind.overlap, 0.0)
-        each = TOLD_AGAIN * FALSE_ALARMS / questions / max(1.0, (end - history) / view.length)
-        outside = first + np.flatnonzero(figures[first:last] > usual.bound(each))
-        return [self.make_mark(combined, usual, run, FALSE_ALARMS / each) for run in runs_of(outside)]
+        budget = NewestFirst.of(history, view.length, TRIED_SHARE * questions)
+        outside = first + np.flatnonzero(figures[first:last] > usual.bound(FALSE_ALARMS / budget.tried))
+        return [self.make_mark(combined, usual, run, budget) for run in runs_of(outside, view.step)]
 
-    def make_mark(self, combined: Combined, usual: UsualFigures, run: IntArray, scale: float) -> Mark:
+    def make_mark(self, combined: Combined, usual: UsualFigures, run: IntArray, budget: NewestFirst) -> Mark:
         view = combined.view
-        start, end = int(run[0]) * view.step, int(run[-1]) * view.step + view.length
+        mark = make_mark(view, usual, run, view.figures, UP, budget)
         far = run[int(np.argmax(view.figures[run]))]
         parts = np.maximum(combined.parts[far], 0.0)
-        self.shares[start] = parts / max(float(parts.sum()), 1e-12)
-        most, least = float(view.figures[run].max()), float(view.figures[run].min())
-        chance = min(1.0, scale * usual.chance(most))
-        return Mark(
-            view.kind.name, view.length, start, start + view.length - 1, end, start, end, 1.0, chance,
-            usual.middle, most - usual.middle, least - usual.middle, usual.count,
-        )  # fmt: skip
+        self.shares[mark.start] = parts / max(float(parts.sum()), 1e-12)
+        return mark
 
     def shares_of(self, alarm: Alarm) -> FloatArray:
         """Of the mark that is least probable."""
@@ -157,8 +162,7 @@ class JointWalk:
 def walk_together(recordings: Sequence[Recording], samples: int) -> tuple[JointWalk, list[Alarm]]:
     """The walk up to the end, and the alarms that reach into the newest samples."""
     walk = JointWalk(recordings)
-    history = len(recordings[0]) - samples
-    for start, end in parts_of(history):
+    count = len(recordings[0])
+    for start, end in parts_of(count, FIRST_SHARE * count):
         walk.judge(start, end)
-    walk.judge(history, len(recordings[0]))
-    return walk, [one for one in walk.alarms if one.part == walk.parts]
+    return walk, told_in(walk.alarms, count, samples)

@@ -81,7 +81,7 @@ def levels_of(recording: Recording, walk: Walk, alarm: Alarm) -> tuple[float, fl
         if mark.view == "roughness":
             return usual, usual * float(np.exp(mark.away))
         if mark.view == "spread":
-            return usual, float(np.std(piece))
+            return usual, float(np.std(walk.values[mark.start : mark.end]))
         shift = float(np.mean(walk.season.usual[inside]))
         return usual + shift, shift + float(piece.max() if mark.view == "highest" else piece.min())
     clean = walk.clean_samples(alarm.start)[: alarm.start]
@@ -97,7 +97,7 @@ def build_finding(recording: Recording, walk: Walk, alarm: Alarm, name: str, kin
     start_at = float(recording.times_at[alarm.start])
     last = len(recording) if ongoing else alarm.end
     end_at = float(recording.times_at[last - 1])
-    chance = alarm.chance
+    chance = alarm.chance_at(len(recording))
     state = ("new usual" if lasts_long(alarm) else "ongoing") if ongoing else "ended"
     return Finding(
         kind=kind,
@@ -183,20 +183,21 @@ def build_joint(walk: JointWalk, alarm: Alarm, names: Sequence[str]) -> Finding:
     if not ongoing:
         when = f"from {render_time(start_at)} until {render_time(end_at)}"
     verb = "have been" if ongoing else "were"
+    chance = alarm.chance_at(len(times_at))
     return Finding(
         kind="anomaly",
         start_at=start_at,
         end_at=end_at,
         at=start_at,
-        confidence=min(CERTAIN, 1 - alarm.chance),
+        confidence=min(CERTAIN, 1 - chance),
         magnitude=None,
         unit="",
         sentence=(
             f"{capitalise(', '.join(names))} together {verb} unusual {when}, mostly by {' and '.join(told)}; "
-            f"{render_chance(alarm.chance)}."
+            f"{render_chance(chance)}."
         ),
         measures={
-            "chance": alarm.chance,
+            "chance": chance,
             "what": "together",
             "state": "ongoing" if ongoing else "ended",
             "told_at": float(times_at[alarm.seen]),

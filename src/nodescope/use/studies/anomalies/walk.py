@@ -3,11 +3,17 @@ A walk through a series that raises alarms: each part is judged by the clean par
 
 What raised an alarm is no history: it is left out when the next part is judged. Two
 things end that. A state that holds for a tenth of the history before it is the new
-usual. And what has come twice, in two parts that were judged apart, may come again.
+usual. And what has come twice may come again.
+
+How far out a piece must be does not depend on when the series ends, so that whoever asks
+again an hour later finds the same alarms with the same starts. What does depend on it is
+which of them are told: the newest pieces have the largest share of the false alarms that
+are allowed, and an older one less with the square of its age.
 """
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -24,11 +30,15 @@ from nodescope.use.studies.maths.robust import ROUNDING_SHARE
 from nodescope.use.studies.maths.tail_probability import TINY
 from nodescope.use.studies.series import BoolArray, FloatArray, IntArray
 
-# One part in a hundred may raise an alarm without being unusual; measured on
-# stationary noise by bench/anomalies.py. The views see much the same: the sum of
+# One window in a hundred, each the newest tenth, may have an alarm without being unusual; measured
+# on stationary noise by bench/anomalies.py. The views see much the same: the sum of
 # their chances is three times the chance that any of them tells.
 FALSE_ALARMS = 0.01
 TOLD_AGAIN = 3.0
+WINDOW_SHARE = 0.1
+
+# Pieces that ended within this share of the window, or within their own length, count as the newest.
+NEW_SHARE = 1 / 32
 
 # What lasts for so long, as a share of the history before it and in samples, is the new usual.
 NEW_USUAL_SHARE, NEW_USUAL_SAMPLES = 0.1, 60
@@ -38,9 +48,13 @@ LONGER_WAIT = 1.5
 
 # Two alarms are alike if one is at most so many times the other; a sudden one shows in so few samples.
 ALIKE, SUDDEN = 2.0, 4
+TWICE = 2
 
-# A part shorter than a piece sees its end rarely.
+# A window shorter than a piece sees its end rarely.
 RARE = 0.25
+
+# What is unusual within a piece is found by its mean, from which the next look begins.
+LOOKS = 3
 
 # The logarithm of a twentieth: less than that of the usual spread is left.
 NOISE_GONE = -3.0
@@ -56,6 +70,25 @@ JOINED_SAMPLES = 10
 
 
 @dataclass(frozen=True)
+class NewestFirst:
+    """
+    How the false alarms of a window are shared among its pieces.
+
+    fresh   a piece that ended so many samples ago has a quarter of the share of the newest
+    tried   as many newest pieces have as much as all pieces of the window together
+    """
+
+    fresh: float
+    tried: float
+
+    @classmethod
+    def of(cls, history: int, length: int, questions: float) -> "NewestFirst":
+        window = WINDOW_SHARE * history
+        fresh = max(float(length), NEW_SHARE * window)
+        return cls(fresh, questions * max(RARE, fresh / length * window / (window + fresh)))
+
+
+@dataclass(frozen=True)
 class Mark:
     """
     Pieces of one view, one after the other, that were out of what was usual.
@@ -63,8 +96,11 @@ class Mark:
     piece, seen  the first and the last sample of the first piece; with the last it could be told
     last         the end of the last piece
     start, end   the samples that are unusual, [start, end)
-    chance       that a usual part has such a piece
-    away, least  how far out, at most and at least, in the view's own figures; middle is what was usual
+    rare         the rarest piece and the last one: the chance that a usual window has such a newest piece, and
+                 where the piece ends; fresh is for how many samples it counts as new
+    first, away, final, least
+                 how far out the first piece is, the farthest, the last and the nearest, in the view's own figures;
+                 middle is what was usual
     history      how many pieces they were compared with
     """
 
@@ -76,11 +112,23 @@ class Mark:
     start: int
     end: int
     side: float
-    chance: float
+    rare: tuple[tuple[float, int], ...]
+    fresh: float
     middle: float
+    first: float
     away: float
+    final: float
     least: float
     history: int
+
+    @property
+    def chance(self) -> float:
+        """That the newest piece of a usual window looks so."""
+        return min(chance for chance, _ in self.rare)
+
+    def chance_at(self, end: int) -> float:
+        """That a usual window up to this sample has such a piece: of the older ones, fewer are told."""
+        return min(1.0, *(chance * (1 + max(end - last, 0) / self.fresh) ** 2 for chance, last in self.rare))
 
     @property
     def is_noise_gone(self) -> bool:
@@ -98,20 +146,21 @@ class Alarm:
     part: int
     explained: tuple[Mark, ...] = ()
 
-    @property
+    @cached_property
     def strongest(self) -> Mark:
         """That the noise is gone says more than that the value stays high or low."""
         gone = [mark for mark in (*self.marks, *self.explained) if mark.is_noise_gone]
         return min(gone or self.marks, key=lambda mark: (mark.chance, mark.length))
 
-    @property
-    def chance(self) -> float:
-        return min(mark.chance for mark in (*self.marks, *self.explained))
+    def chance_at(self, end: int) -> float:
+        """That a usual window up to this sample has something so unusual in it."""
+        return min(mark.chance_at(end) for mark in (*self.marks, *self.explained))
 
     def is_alike(self, other: "Alarm") -> bool:
         mine, others = self.strongest, other.strongest
         sizes = sorted((abs(mine.away), abs(others.away)))
-        return (mine.view, mine.side) == (others.view, others.side) and sizes[1] <= ALIKE * sizes[0]
+        is_same = (mine.view, mine.side, mine.length) == (others.view, others.side, others.length)
+        return is_same and sizes[1] <= ALIKE * sizes[0]
 
 
 @dataclass
@@ -134,8 +183,8 @@ class Walk:
     rounding: float = TINY
     parts: int = 0
 
-    def judge(self, history: int, end: int, false_alarms: float = FALSE_ALARMS) -> list[Alarm]:
-        """The alarms among the pieces that end in (history, end]; they are added to the others."""
+    def judge(self, history: int, end: int) -> None:
+        """Adds the alarms among the pieces that end in (history, end]."""
         clean = self.clean_samples(history)
         self.prepare(clean, history)
         surprise = surprises(self.values[:end], self.levels[:end], clean, history)
@@ -144,11 +193,7 @@ class Walk:
         views += views_of(surprise, OF_SURPRISES, longest)
         counted = np.concatenate(([0], np.cumsum(~clean)))
         questions = sum(len(view.kind.sides) for view in views) / TOLD_AGAIN
-        marks = [
-            mark
-            for view in views
-            for mark in self.judge_view(view, history, end, questions, false_alarms, counted)
-        ]
+        marks = [mark for view in views for mark in self.judge_view(view, history, end, questions, counted)]
         self.parts += 1
         located = [
             locate(mark, self.values, surprise)
@@ -156,8 +201,7 @@ class Walk:
             if self.is_longest_wait(mark, clean, history)
         ]
         found = join_marks(located, self.values, surprise, self.covered_samples(), self.parts)
-        self.alarms = join_alarms([*self.alarms, *found])
-        return found
+        self.alarms = without_repeats(join_alarms([*self.alarms, *found]))
 
     def prepare(self, clean: BoolArray, history: int) -> None:
         """The season and the views; anew where the history has grown by a tenth and the season with it."""
@@ -214,7 +258,6 @@ class Walk:
         history: int,
         end: int,
         questions: float,
-        false_alarms: float,
         counted: IntArray,
     ) -> list[Mark]:
         ends = view.ends()
@@ -227,71 +270,109 @@ class Walk:
         past, now = figures[known], figures[first:last]
         is_seen = ~view.spoiled(self.missing)[first:last]
         independent = independent_count(past, view.kind.overlap)
-        # The probability that any of so many independent pieces is that extreme.
-        each = false_alarms / questions / max(RARE, (end - history) / view.length)
+        budget = NewestFirst.of(history, view.length, questions)
         quantum = 0.0 if view.kind.is_ratio else self.rounding
         if view.kind.name not in ("mean", "spread", "roughness"):
             quantum += self.quantum
         marks = []
         for side in (side for side, fewest in view.kind.sides if len(past) >= fewest):
             usual = UsualFigures.fit(side * past, independent, view.kind.overlap, quantum)
-            outside = first + np.flatnonzero(is_seen & (side * now > usual.bound(each)))
-            scale = false_alarms / each
-            marks += [make_mark(view, usual, run, side * figures, side, scale) for run in runs_of(outside)]
+            outside = first + np.flatnonzero(
+                is_seen & (side * now > usual.bound(FALSE_ALARMS / budget.tried))
+            )
+            marks += [
+                make_mark(view, usual, run, side * figures, side, budget)
+                for run in runs_of(outside, view.step)
+            ]
         return marks
 
 
 def lasts_long(alarm: Alarm) -> bool:
-    return alarm.end - alarm.start >= max(NEW_USUAL_SAMPLES, NEW_USUAL_SHARE * alarm.start)
+    return alarm.end >= usual_from(alarm)
 
 
-def runs_of(places: IntArray) -> list[IntArray]:
-    """Places that follow each other without a gap."""
-    return [run for run in np.split(places, np.flatnonzero(np.diff(places) > 1) + 1) if len(run)]
+def usual_from(alarm: Alarm) -> float:
+    """If it still lasts at this sample, it is the new usual."""
+    return alarm.start + max(NEW_USUAL_SAMPLES, NEW_USUAL_SHARE * alarm.start)
+
+
+def runs_of(places: IntArray, step: int) -> list[IntArray]:
+    """Pieces, of which one begins every step samples, that follow each other within a few samples."""
+    apart = max(1, JOINED_SAMPLES // step)
+    return [run for run in np.split(places, np.flatnonzero(np.diff(places) > apart) + 1) if len(run)]
 
 
 def make_mark(
-    view: PieceView, usual: UsualFigures, run: IntArray, figures: FloatArray, side: float, scale: float
+    view: PieceView, usual: UsualFigures, run: IntArray, figures: FloatArray, side: float, budget: NewestFirst
 ) -> Mark:
-    piece, end = int(run[0]) * view.step, int(run[-1]) * view.step + view.length
-    most, least = float(figures[run].max()), float(figures[run].min())
+    away = figures[run] - usual.middle
+    ends = run * view.step + view.length
+    rarest = int(np.argmax(away))
+    piece = int(run[0]) * view.step
     return Mark(
         view=view.kind.name,
         length=view.length,
         piece=piece,
         seen=piece + view.length - 1,
-        last=end,
+        last=int(ends[-1]),
         start=piece,
-        end=end,
+        end=int(ends[-1]),
         side=side,
-        chance=min(1.0, scale * usual.chance(most)),
+        rare=tuple(
+            (min(1.0, budget.tried * usual.chance(float(figures[run[place]]))), int(ends[place]))
+            for place in (rarest, -1)
+        ),
+        fresh=budget.fresh,
         middle=side * usual.middle,
-        away=side * (most - usual.middle),
-        least=side * (least - usual.middle),
+        first=side * float(away[0]),
+        away=side * float(away[rarest]),
+        final=side * float(away[-1]),
+        least=side * float(away.min()),
         history=usual.count,
     )
 
 
 def locate(mark: Mark, values: FloatArray, surprise: FloatArray) -> Mark:
-    """The mark with the start and the end of what is unusual within its pieces."""
+    """The mark with the start and the end of what is unusual: within its first piece, and within its last."""
     if mark.view in ("highest", "lowest"):
         return since_last_peak(mark, values)
     if mark.view == "surprise":
         return mark
-    inside = slice(mark.start, mark.end)
-    if mark.view in ("mean", "floor", "ceiling"):
-        return around(mark, mark.side * (values[inside] - mark.middle) > 0.25 * abs(mark.least + mark.away))
-    piece = surprise[inside] if mark.view == "roughness" else values[inside] - np.median(values[inside])
+    first, last = slice(mark.piece, mark.piece + mark.length), slice(mark.last - mark.length, mark.last)
+    seen = surprise if mark.view == "roughness" else values
+    start, end = inside_piece(mark, seen[first], mark.first)[0], inside_piece(mark, seen[last], mark.final)[1]
+    return replace(mark, start=mark.piece + start, end=mark.last - mark.length + end)
+
+
+def inside_piece(mark: Mark, piece: FloatArray, away: float) -> tuple[int, int]:
+    """The unusual samples [start, end) of a piece whose figure is so far away."""
+    if mark.view == "mean":
+        return densest(mark.side * (piece - mark.middle), abs(away))
+    if mark.view in ("floor", "ceiling"):
+        reach = 2 * abs(away)
+        return densest(np.clip(mark.side * (piece - mark.middle), -reach, reach), abs(away))
+    sizes = np.abs(piece if mark.view == "roughness" else piece - np.median(piece))
     if mark.side == DOWN:
-        return without_ends(mark, np.abs(piece) > 2 * np.exp(mark.middle))
-    return around(mark, np.abs(piece) > np.exp(mark.middle + 0.25 * (mark.least + mark.away)))
+        # How quiet it becomes shows in its quietest piece.
+        away = mark.away
+    return largest_sum(mark.side * (sizes - np.exp(mark.middle + 0.5 * away)))
 
 
-def around(mark: Mark, inside: BoolArray) -> Mark:
-    places = np.flatnonzero(inside)
-    if not len(places):
-        return mark
-    return replace(mark, start=mark.start + int(places[0]), end=mark.start + int(places[-1]) + 1)
+def densest(excess: FloatArray, away: float) -> tuple[int, int]:
+    """Where most of the excess is: the samples whose sum above half of their own mean is the largest."""
+    start, end = 0, len(excess)
+    for _ in range(LOOKS):
+        start, end = largest_sum(excess - 0.5 * away)
+        away = float(np.mean(excess[start:end]))
+    return start, end
+
+
+def largest_sum(values: FloatArray) -> tuple[int, int]:
+    """The samples [start, end) with the largest sum."""
+    sums = np.concatenate(([0.0], np.cumsum(values)))
+    lowest = np.minimum.accumulate(sums)[:-1]
+    end = int(np.argmax(sums[1:] - lowest)) + 1
+    return int(np.argmin(sums[:end])), end
 
 
 def since_last_peak(mark: Mark, values: FloatArray) -> Mark:
@@ -302,14 +383,6 @@ def since_last_peak(mark: Mark, values: FloatArray) -> Mark:
 def is_peak(mark: Mark, values: FloatArray) -> BoolArray:
     """Beyond the middle between the usual peak and what is there instead."""
     return np.asarray(mark.side * (values - mark.middle - 0.5 * mark.away) < 0)
-
-
-def without_ends(mark: Mark, large: BoolArray) -> Mark:
-    """The quiet part of a piece: after the last large sample of its first half, before the first one of its second."""
-    half = (mark.end - mark.start) // 2
-    before, after = np.flatnonzero(large[:half]), np.flatnonzero(large[half:])
-    start = mark.start + (int(before[-1]) + 1 if len(before) else 0)
-    return replace(mark, start=start, end=mark.start + half + int(after[0]) if len(after) else mark.end)
 
 
 def join_marks(
@@ -330,7 +403,7 @@ def join_marks(
             decisive.append(mark)
             covered[mark.start : mark.end] = True
     alarms = join_alarms([Alarm(mark.start, mark.end, mark.seen, (mark,), part) for mark in decisive])
-    return [with_evidence(alarm, other) for alarm in alarms]
+    return [with_evidence(alarm, other) for alarm in join_bridged(alarms, other)]
 
 
 def is_explained(mark: Mark, values: FloatArray, surprise: FloatArray, covered: BoolArray) -> bool:
@@ -371,6 +444,28 @@ def join_alarms(alarms: list[Alarm]) -> list[Alarm]:
             and not is_new(alarm, joined[-1])
         ):
             joined[-1] = join_two(joined[-1], alarm)
+        else:
+            joined.append(alarm)
+    return joined
+
+
+def without_repeats(alarms: list[Alarm]) -> list[Alarm]:
+    """Without those that are like two earlier ones: what has come twice may come again."""
+    kept: list[Alarm] = []
+    for alarm in alarms:
+        if sum(alarm.is_alike(other) for other in kept) < TWICE:
+            kept.append(alarm)
+    return kept
+
+
+def join_bridged(alarms: list[Alarm], others: list[Mark]) -> list[Alarm]:
+    """With two neighbours joined where a longer piece to the same side reaches from the one to the other."""
+    joined = alarms[:1]
+    for alarm in alarms[1:]:
+        before = joined[-1]
+        sides = {before.strongest.side, alarm.strongest.side}
+        if any({m.side} == sides and m.start < before.end and m.end > alarm.start for m in others):
+            joined[-1] = join_two(before, alarm)
         else:
             joined.append(alarm)
     return joined

@@ -121,6 +121,16 @@ class Piecewise:
     earlier: FloatArray
 
 
+@dataclass(frozen=True)
+class SearchedBlocks:
+    """The samples without spikes, in units of their spread, and blocks of size samples; from the block first on of them."""
+
+    clean: FloatArray
+    blocks: FloatArray
+    first: int
+    size: int
+
+
 def find_changes(values: FloatArray, earlier: FloatArray | None = None) -> list[SeriesChange]:
     """
     Every change large enough to report, in order of time.
@@ -128,21 +138,29 @@ def find_changes(values: FloatArray, earlier: FloatArray | None = None) -> list[
     values must have no gaps. earlier are the samples before them, if they are
     known: what repeats there is no change here.
     """
+    searched = searched_blocks(values, earlier)
+    return [] if searched is None else changes_in(searched)
+
+
+def searched_blocks(values: FloatArray, earlier: FloatArray | None = None) -> SearchedBlocks | None:
+    """None where nothing moves or there are too few samples."""
     if len(values) < 2 * SHORTEST_PIECE or is_flat(values):
-        return []
+        return None
     before = np.empty(0) if earlier is None else earlier
     clean = unit_scaled(without_spikes(np.concatenate((before, values)) - np.median(values)), len(before))
     if clean is None:
-        return []
+        return None
     size = block_size(clean[len(before) :])
     # Blocks of both parts, so that none holds samples of both.
     parts = (clean[len(before) % size : len(before)], clean[len(before) :])
     early, late = (trimmed_blocks(part, size) for part in parts)
     blocks = unit_scaled(np.concatenate((early, late)), len(early))
-    if blocks is None:
-        return []
-    pieces = fewest_changes(blocks, len(early))
-    return build_changes(pieces, place_to_sample(clean[len(before) :], pieces, size))
+    return None if blocks is None else SearchedBlocks(clean[len(before) :], blocks, len(early), size)
+
+
+def changes_in(searched: SearchedBlocks) -> list[SeriesChange]:
+    pieces = fewest_changes(searched.blocks, searched.first)
+    return build_changes(pieces, place_to_sample(searched.clean, pieces, searched.size))
 
 
 def unit_scaled(values: FloatArray, first: int = 0) -> FloatArray | None:

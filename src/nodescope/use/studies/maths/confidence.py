@@ -26,6 +26,12 @@ HALF_RECURRENCES = 1.5
 RECURRENCE_POWER = 1.6
 MOST_RECURRENCES = 8
 
+# For a slow bend of the whole series (changes/slow_bend.py): its nats alone. At half, nine of
+# ten kinds of noise without a bend have one in a series of ten at most.
+BEND_OFFSET = -1.35
+BEND_PER_NAT = 0.9
+BEND_NATS = (-4.0, 5.0)
+
 # For a change of pace (event_rate.py): its nats alone.
 PATTERN_OFFSET = -2.2
 PATTERN_PER_NAT = 0.36
@@ -36,8 +42,18 @@ def changepoint_confidence(excess_nats: float, recurrences: int, shorter_samples
     """0 to 1: the share of findings with this evidence, of moves that recur so often, that are real."""
     score = OFFSET + PER_NAT * clipped(excess_nats, NATS)
     share = logistic(score + PER_LOG_SAMPLE * log(clipped(shorter_samples, SAMPLES)))
+    return share * once_share(recurrences)
+
+
+def once_share(recurrences: int) -> float:
+    """What is left of a confidence when the same move was made so often elsewhere."""
     again = max(min(recurrences, MOST_RECURRENCES) - 1, 0) / HALF_RECURRENCES
-    return float(share / (1 + again**RECURRENCE_POWER))
+    return float(1 / (1 + again**RECURRENCE_POWER))
+
+
+def bend_confidence(nats: float, recurrences: int) -> float:
+    """0 to 1: the share of slow bends with this evidence that are real."""
+    return logistic(BEND_OFFSET + BEND_PER_NAT * clipped(nats, BEND_NATS)) * once_share(recurrences)
 
 
 def pattern_confidence(excess_nats: float) -> float:

@@ -15,11 +15,14 @@ weighted sum each.
 
 import numpy as np
 
-from nodescope.use.studies.series import FloatArray
+from nodescope.use.studies.series import BoolArray, FloatArray
 
 # Correlation of neighbours, and the white noise on top in units of the shocks' variance.
 MEMORIES = (0.4, 0.7, 0.9, 0.97, 0.99, 1.0)
 WHITE_SHARES = (0.0, 0.5, 2.0, 8.0, 30.0, 100.0, 300.0, 1000.0)
+
+# Of this memory on, a noise wanders over hundreds of values.
+WANDERS = 0.99
 
 # Fractional noise: the power of the frequency, 0.5 is pink, 1 a random walk.
 FRACTIONS = (0.25, 0.5, 0.75)
@@ -60,6 +63,14 @@ def variances_of(count: int) -> FloatArray:
         knee = 2 - 2 * np.cos(np.pi * turns * 2 / (count + 1))
         rows.append(differenced * ((knee / differenced) ** 2 + 1))
     return np.stack(rows)
+
+
+def kinds_that_wander() -> BoolArray:
+    """Which rows of variances_of hardly ever return to a level: such noise bends by itself."""
+    returning = [memory >= WANDERS for memory in MEMORIES for _ in WHITE_SHARES]
+    return np.array(
+        [False, *returning, *[False] * len(FRACTIONS) * len(FRACTION_SHARES), *[True] * len(TURNS)]
+    )
 
 
 def sine_transform(rows: FloatArray) -> FloatArray:

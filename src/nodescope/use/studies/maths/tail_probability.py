@@ -16,12 +16,12 @@ from nodescope.use.studies.series import FloatArray
 ENOUGH_FOR_A_TAIL = 40
 TAIL_SHARE = 0.1
 
-# The shape of a tail fitted to a few dozen values is too light; 0.1 more holds
-# the stated rate of false alarms on Student's t with 3 degrees of freedom. A
-# shape above 1/2 has no variance, and no metric needs it; a tail lighter than
-# exponential would call values impossible after a few samples.
+# The shape of a tail fitted to a few dozen values is known to a fifth only, and a tail that is
+# heavier than fitted costs more false alarms than a lighter one saves: so its own standard
+# error is added. A shape above 0.7 no metric needs; a tail lighter than exponential would
+# call values impossible after a few samples.
 LEAST_SHAPE = 0.1
-HEAVIEST = 0.5
+HEAVIEST = 0.7
 
 TINY = 1e-300
 
@@ -45,7 +45,8 @@ def tail_shape(beyond: FloatArray, excess: float) -> float:
     rank = np.arange(len(beyond)) / (len(beyond) - 1)
     weighted = float(np.mean(np.sort(beyond) * (1 - rank)))
     shape = 2 - excess / max(excess - 2 * weighted, TINY)
-    return float(np.clip(shape + LEAST_SHAPE, LEAST_SHAPE, HEAVIEST))
+    error = (1 + max(shape, 0.0)) / sqrt(len(beyond))
+    return float(np.clip(shape + error, LEAST_SHAPE, HEAVIEST))
 
 
 def student_tail(t: float, freedom: int) -> float:

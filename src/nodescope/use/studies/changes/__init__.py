@@ -1,0 +1,1 @@
+"""Changes that the search for pieces does not see."""

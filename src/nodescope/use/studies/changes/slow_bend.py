@@ -1,0 +1,150 @@
+"""
+Where a level began to rise or fall, or a slope ended, so slowly that noise with a memory hides it.
+
+The search (change_search.py) assumes independent noise and makes a staircase of such a
+rise; weighed against noise that remembers, no step of it is left. So one bend of the
+whole series, flat on one side, competes here with a level, a line and a curve, each in every kind
+of noise of noise_rival.py, by likelihood. A bend has few places that differ: one moved by a
+tenth of the series explains almost the same, so that the choice of its place costs little.
+"""
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+import numpy as np
+
+from nodescope.use.studies.maths.change_evidence import ChangeEvidence, drawn_in
+from nodescope.use.studies.maths.change_search import MOST_BLOCKS, SearchedBlocks, SeriesChange, effect_of
+from nodescope.use.studies.maths.noise_rival import (
+    CHUNK,
+    FEWEST_VALUES,
+    kinds_that_wander,
+    sine_transform,
+    variances_of,
+)
+from nodescope.use.studies.maths.recurrence import recurrences
+from nodescope.use.studies.maths.robust import block_means
+from nodescope.use.studies.series import FloatArray
+
+# Places of a bend that are tried, as shares of the series: nearer to an end a bend is not told from noise.
+PLACES = np.linspace(0.1, 0.9, 41)
+
+# Steps are tried at more places, since a step moved by a few samples is another one.
+STEPS_TRIED = 60
+
+# In units of the noise: from here on a change counts as one of the slope.
+LEAST_BEND = 2.5
+
+# A curve or a step that explains more by so many nats is none: it has a parameter more, or more places.
+CURVE_NATS = 1.0
+STEP_NATS = 3.0
+
+# In noise that wanders, bends come by chance with so many nats more.
+WANDERING_NATS = 1.5
+
+
+@dataclass(frozen=True)
+class SlowBend:
+    """
+    Before the value at this place.
+
+    gain is in nats, against the best of a level and a line; less where the noise is one that wanders.
+    """
+
+    place: int
+    gain: float
+
+
+@dataclass(frozen=True)
+class Shapes:
+    """Of series of one length, in the sine transform of their differences: rows, and what each kind of noise makes of them."""
+
+    rows: FloatArray
+    precisions: FloatArray
+    constants: FloatArray
+    energies: FloatArray
+    """Of each row in each kind of noise."""
+    crossed: FloatArray
+    """Of the curve with the line, in each kind of noise."""
+
+
+@lru_cache(maxsize=4)
+def shapes_of(count: int) -> Shapes:
+    """The line, the curve, the bends that begin, those that end, and the steps."""
+    index = np.arange(1, count + 1) / (count + 1)
+    line, curve = np.ones(count), 2 * index - 1
+    begins = (index >= PLACES[:, None]).astype(np.float64)
+    steps = np.zeros((STEPS_TRIED, count))
+    places = np.linspace(0, count - 1, STEPS_TRIED + 2).astype(np.int64)[1:-1]
+    steps[np.arange(STEPS_TRIED), places] = 1.0
+    rows = sine_transform(np.vstack((line, curve, begins, 1 - begins, steps)))
+    variances = variances_of(count)
+    precisions = 1 / variances
+    crossed = np.sum(rows[0] * rows[1] * precisions, axis=1)
+    return Shapes(
+        rows, precisions, -0.5 * np.log(variances).sum(axis=1), weighted(rows * rows, precisions), crossed
+    )
+
+
+def weighted(rows: FloatArray, precisions: FloatArray) -> FloatArray:
+    """Sums over the columns, for each row and kind of noise; in parts, since a large product would start a thread per core."""
+    total = np.zeros((len(rows), len(precisions)))
+    for first in range(0, rows.shape[1], CHUNK):
+        total += rows[:, first : first + CHUNK] @ precisions[:, first : first + CHUNK].T
+    return total
+
+
+def bend_in(searched: SearchedBlocks) -> SeriesChange | None:
+    """The bend as a change of the slope of the whole series."""
+    # Finer than the search's blocks: which noise it is shows in neighbouring samples.
+    size = -(-len(searched.clean) // MOST_BLOCKS)
+    bend = find_slow_bend(drawn_in(block_means(searched.clean, size)))
+    if bend is None:
+        return None
+    index = bend.place * size
+    first, place = searched.first, searched.first + index // searched.size
+    effect = effect_of(searched.blocks[first:place], searched.blocks[place:])
+    same = recurrences(searched.blocks, first, place, len(searched.blocks))
+    return SeriesChange(
+        start=0,
+        index=index,
+        end=len(searched.clean),
+        gain_nats=bend.gain,
+        # Two lines that meet, however little each of them rises.
+        effect=replace(effect, jump=0.0, bend=max(effect.bend, LEAST_BEND)),
+        evidence=ChangeEvidence(bend.gain, 0.0, same),
+    )
+
+
+def find_slow_bend(values: FloatArray) -> SlowBend | None:
+    """The best bend, if no level, line, curve or step explains the values as well."""
+    if len(values) < FEWEST_VALUES:
+        return None
+    shapes = shapes_of(len(values) - 1)
+    moves = sine_transform(np.diff(values))
+    whole = weighted((moves * moves)[None], shapes.precisions)[0]
+    toward = weighted(shapes.rows * moves, shapes.precisions)
+    explained = toward**2 / np.maximum(shapes.energies, 1e-300)
+
+    def likelihoods(removed: FloatArray) -> FloatArray:
+        """In each kind of noise."""
+        left = np.maximum(whole - removed, 1e-12)
+        return np.asarray(shapes.constants - len(moves) / 2 * np.log(left))
+
+    at_bends = likelihoods(explained[2 : 2 + 2 * len(PLACES)])
+    place, kind = np.unravel_index(int(np.argmax(at_bends)), at_bends.shape)
+    bent = float(at_bends[place, kind])
+    straight = float(np.max(likelihoods(np.stack((explained[0], np.zeros(len(whole)))))))
+    curved = float(np.max(likelihoods(explained[0] + curve_beside_line(shapes, toward))))
+    stepped = float(np.max(likelihoods(explained[2 + 2 * len(PLACES) :])))
+    if bent <= max(straight, curved - CURVE_NATS, stepped - STEP_NATS):
+        return None
+    gain = bent - straight - (WANDERING_NATS if kinds_that_wander()[kind] else 0.0)
+    return SlowBend(round(float(PLACES[place % len(PLACES)]) * len(values)), gain)
+
+
+def curve_beside_line(shapes: Shapes, toward: FloatArray) -> FloatArray:
+    """What the curve explains of what the line leaves over, in each kind of noise."""
+    share = shapes.crossed / np.maximum(shapes.energies[0], 1e-300)
+    energy = np.maximum(shapes.energies[1] - share * shapes.crossed, 1e-300)
+    return np.asarray((toward[1] - share * toward[0]) ** 2 / energy)
