@@ -46,6 +46,7 @@ class Way:
 
 PORTS = "--port {viewer} --agent-port {agent}"
 VENV = f"python3 -m venv --without-pip {HOME}/v"
+PIP = f"PYTHONPATH=$(echo /given/pip-*.whl) {HOME}/v/bin/python -m pip install -q"
 WAYS = {
     way.name: way
     for way in (
@@ -57,7 +58,7 @@ WAYS = {
         ),
         Way(
             "pip",
-            f"{VENV} && PYTHONPATH=/given/pip.whl {HOME}/v/bin/python -m pip install -q --no-index /given/pip.whl",
+            f"{VENV} && {PIP} --no-index $(echo /given/pip-*.whl)",
             f"{HOME}/v/bin/pip install -q {WHEEL} && {HOME}/v/bin/nodescope up {PORTS}",
             (HOME,),
         ),
@@ -69,7 +70,7 @@ WAYS = {
         ),
         Way(
             "pipx",
-            f"{VENV} && PYTHONPATH=/given/pip.whl {HOME}/v/bin/python -m pip install -q /given/pip.whl pipx uv",
+            f"{VENV} && {PIP} $(echo /given/pip-*.whl) pipx uv",
             f"PATH={HOME}/v/bin:$PATH pipx install -q --backend uv {WHEEL} && {HOME}/.local/bin/nodescope up {PORTS}",
             (HOME,),
         ),
@@ -118,8 +119,6 @@ def give_packages(machine: BareMachine, dist: Path) -> None:
     uv = [str(ROOT / ".venv/bin/uv"), "run", "-q", "--no-project", "--with", "pip"]
     download = ["python", "-m", "pip", "download", "-q", "--no-deps", "-d", str(machine.given), "pip"]
     subprocess.run([*uv, *download], check=True)
-    [wheel] = machine.given.glob("pip-*.whl")
-    (machine.given / "pip.whl").symlink_to(wheel.name)
 
 
 def check_bare(machine: BareMachine) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from collections.abc import Mapping
 from typing import TextIO
 
 from nodescope.base.quantity import render_number
@@ -15,6 +16,8 @@ from nodescope.use.studies.series import Series
 MOST_FINDINGS = 12
 # Longer than any sentence of ours: names inside it are cut where they are read.
 LINE_CHARACTERS = 4096
+# As much of a container's id as other tools show.
+ID_CHARACTERS = 12
 # A confidence as a word, for people who do not read decimals.
 CONFIDENCE_WORDS = ((0.99, "almost certain"), (0.9, "very likely"), (0.7, "likely"), (0.5, "possible"))
 
@@ -30,9 +33,7 @@ def print_answer(
 
 
 def render_study(answer: StudyAnswer, series: Series, width: int, *, colour: bool) -> str:
-    heading = clean_text(
-        answer.series.get("file") or answer.series.get("metric") or "series", LINE_CHARACTERS
-    )
+    heading = clean_text(name_series(answer.series), LINE_CHARACTERS)
     lines = [paint(f"{heading}: {answer.study}", "dim", wanted=colour)]
     lines += [paint(clean_text(answer.sentence, LINE_CHARACTERS), "bold", wanted=colour), ""]
     plot = render_plot(series, answer.findings, width)
@@ -43,6 +44,13 @@ def render_study(answer: StudyAnswer, series: Series, width: int, *, colour: boo
         lines.append(f"  ... and {len(answer.findings) - MOST_FINDINGS} more; --json has all of them")
     lines.append(f"  {answer.samples} samples, {100 * answer.missing_share:.1f} % missing")
     return "\n".join(lines) + "\n"
+
+
+def name_series(series: Mapping[str, str]) -> str:
+    """`memory of cache-1/cache (4a81c8f7b8d2)`: two runs of one container are told apart by their ids."""
+    name = series.get("file") or series.get("metric") or "series"
+    container, identifier = series.get("container", ""), series.get("id", "")[:ID_CHARACTERS]
+    return f"{name} of {container} ({identifier})" if container and identifier else name
 
 
 def render_finding(finding: Finding) -> list[str]:
