@@ -33,10 +33,10 @@ from nodescope.commands.shared.ports import (
     claim,
     claim_next,
 )
+from nodescope.commands.system.notify import notify, report_in
 from nodescope.keep.disk import make_folders
 from nodescope.serve.gate import is_local
 from nodescope.serve.http_client import HttpClient, parse_endpoint
-from nodescope.serve.notify import notify, report_in
 from nodescope.serve.server import open_socket, parse_address
 from nodescope.wiring import choose_data, read_settings
 

@@ -46,10 +46,10 @@ def render_study(answer: StudyAnswer, series: Series, width: int, *, colour: boo
     return "\n".join(lines) + "\n"
 
 
-def name_series(series: Mapping[str, str]) -> str:
+def name_series(series: Mapping[str, str | None]) -> str:
     """`memory of cache-1/cache (4a81c8f7b8d2)`: two runs of one container are told apart by their ids."""
     name = series.get("file") or series.get("metric") or "series"
-    container, identifier = series.get("container", ""), series.get("id", "")[:ID_CHARACTERS]
+    container, identifier = series.get("container"), (series.get("id") or "")[:ID_CHARACTERS]
     return f"{name} of {container} ({identifier})" if container and identifier else name
 
 

@@ -3,7 +3,7 @@
 import socket
 from pathlib import Path
 
-from nodescope.serve.notify import notify, read_watchdog_seconds, report_in
+from nodescope.commands.system.notify import notify, read_watchdog_seconds, report_in
 
 PATIENCE_SECONDS = 30.0
 
