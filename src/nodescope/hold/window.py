@@ -219,6 +219,10 @@ def take_feature(way: Way, before: Moment | None, inside: Sequence[Moment]) -> F
     tops, bottoms = found.tops[good], found.bottoms[good]
     values = tops / bottoms
     mean = float(tops.sum() / bottoms.sum()) if found.is_counter else float(values.mean())
+    if way.bottom == "elapsed":
+        # The file is read a moment before or after its block's time, so that a whole second may
+        # be stalled in 0.997 s. A share of time is never above 1.
+        values, mean = np.minimum(values, 1.0), min(mean, 1.0)
     return FeatureValues(1 - values, 1 - mean) if way.complement else FeatureValues(values, mean)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.collect.nodes import Node
 from tests.fakes.amd_tree import add_process, build_card, build_kfd, build_tree, device_of, write
 
 from nodescope.base.block import Block
@@ -21,7 +22,7 @@ from nodescope.collect.files.roots import Descriptors, NodeRoot
 from nodescope.collect.run.source import Context
 from nodescope.collect.sources.amd.amd_smi import parse_amd_smi
 from nodescope.collect.sources.amd.rocm_smi import parse_rocm_smi
-from nodescope.collect.sources.amd.source import AmdSource
+from nodescope.collect.sources.amd.source import AmdSource, read_driver
 from nodescope.collect.sources.amd.tools import fill_in, is_wanting, make_cards, read_tools
 from nodescope.collect.sources.gpu.vendor_tool import run_tool
 
@@ -207,6 +208,18 @@ def test_secondary_dies_and_other_words_for_none_are_not_numbers() -> None:
         {"card0": {"Average Graphics Package Power (W)": "N/A (Secondary die)", "GPU use (%)": "None"}}
     )
     assert parse_rocm_smi(text)["gpus"][0]["readings"] == {}
+
+
+def test_the_driver_that_the_tool_told_comes_before_the_kernel_s_release(tmp_path: Path) -> None:
+    """Where the module carries no version; an amdgpu of its own does, and that comes first."""
+    text = json.dumps({"card0": {"GPU use (%)": "37"}, "system": {"Driver version": "6.3.6"}})
+    assert parse_rocm_smi(text)["driver"] == "6.3.6"
+    node = Node(tmp_path)
+    node.write("proc/sys/kernel/osrelease", "6.8.0-1015\n")
+    assert read_driver(node.context(), "6.3.6") == "6.3.6"
+    assert read_driver(node.context()) == "6.8.0-1015"
+    node.write("sys/module/amdgpu/version", "6.10.5\n")
+    assert read_driver(node.context(), "6.3.6") == "6.10.5"
 
 
 def test_both_names_of_power_and_of_memory_business_are_known() -> None:

@@ -78,14 +78,14 @@ FACTS = (
 
 
 def parse_rocm_smi(stdout: str, stderr: str = "") -> dict[str, Any]:
-    """{"gpus": [...]}; ParseError with the reason when there is no reading."""
+    """{"gpus": [...], "driver": version}; ParseError with the reason when there is no reading."""
     text = stdout.strip()
     tables = find_json(text)
     if tables is None:
         raise ParseError(f"rocm-smi: {explain(stdout, stderr)}")
     numbered = [(int(match[1]), card) for key, card in tables.items() if (match := _CARD.fullmatch(key))]
     gpus = [{"index": index, **parse_card(card)} for index, card in sorted(numbered)]
-    return {"gpus": gpus}
+    return {"gpus": gpus, "driver": clean_text(str(tables.get("system", {}).get("Driver version", "")))}
 
 
 def is_answer(value: Any) -> bool:

@@ -84,7 +84,8 @@ class AmdSource(CallDefaults):
             for process in card.get("processes", ()):
                 process["owner"] = read_owner(context, process["pid"])
         self._note(cards)
-        return {"driver": read_driver(context), "gpus": cards}
+        told = (self._tool or {}).get("driver", "")
+        return {"driver": read_driver(context, told), "gpus": cards}
 
     def _ask_tool(self) -> None:
         """At its own pace; what it said last is kept until then, and not longer."""
@@ -129,7 +130,7 @@ class AmdSource(CallDefaults):
         return self._family.blocks(answer, mono_ns, dcgm=self._context.settings.dcgm_names)
 
 
-def read_driver(context: Context) -> str:
-    """The version of an amdgpu that came by itself; otherwise the kernel's, which it is part of."""
+def read_driver(context: Context, told: str = "") -> str:
+    """The version of an amdgpu that came by itself, or what the tool told; else the kernel's, which it is part of."""
     version = context.root.read_text("sys/module/amdgpu/version")
-    return clean_text(version or context.root.read_text("proc/sys/kernel/osrelease") or "")
+    return clean_text(version or told or context.root.read_text("proc/sys/kernel/osrelease") or "")
