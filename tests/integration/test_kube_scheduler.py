@@ -373,7 +373,10 @@ def test_the_policy_lets_an_agent_touch_its_own_node_and_our_keys_only(cluster: 
             assert "not spec, labels" in patch("mine", {"metadata": {"labels": {"a": "b"}}})
             assert "not spec, labels" in patch("mine", {"spec": {"unschedulable": True}})
             assert "not spec, labels" in patch("mine", {"metadata": {"finalizers": ["a.b/c"]}})
+            assert "8192 characters" in patch("mine", {"metadata": {"annotations": {KEY: "x" * 8193}}})
+            assert patch("mine", {"metadata": {"annotations": {KEY: "x" * 8192}}}) == ""
             cluster.annotate("mine", human="here")
+            assert "managedFields" in patch("mine", {"metadata": {"managedFields": [{}]}})
             assert "only" in patch("mine", {"metadata": {"annotations": {"human": None}}})
             # What RBAC already refuses, it refuses in its own words.
             assert "cannot patch" in patch("mine/status", {"status": {}})
