@@ -105,6 +105,7 @@ def check(data: str, container: str) -> bool:
         results.append(
             verify("probes answer", good='"live": true' in fetch("/healthz").replace('":t', '": t'))
         )
+        results += check_page()
         health = podman("healthcheck", "run", NAME, check=False)
         results.append(verify("HEALTHCHECK passes", good="unhealthy" not in health, told=health or held))
     with running(data, "--pid=host"):
@@ -113,6 +114,41 @@ def check(data: str, container: str) -> bool:
     with running(data, "--cap-add=SYS_PTRACE"):
         results.append(verify_lost("hostPID", full, PSS | NETWORK, container))
     return all(results)
+
+
+def check_page() -> list[bool]:
+    """A viewer beside the agent: the page with all its files, and what its buttons ask for."""
+    podman("exec", "-d", NAME, "nodescope", "viewer", "/data", "--agent", "http://127.0.0.1:9100")
+    deadline = time.monotonic() + READY_SECONDS
+    while "ok" not in ask_viewer("/api/health") and time.monotonic() < deadline:
+        time.sleep(1)
+    page = ask_viewer("/")
+    files = re.findall(r'(?:src|href)="\./?([^"]+)"', page)
+    sizes = {name: len(ask_viewer(f"/{name}")) for name in files}
+    results = [
+        verify("serves the page", good='<div id="app"' in page or "<script" in page, told=page[:200]),
+        verify(
+            "with all its files",
+            good=len(files) > 1 and all(size > 100 for size in sizes.values()),
+            told=sizes,
+        ),
+    ]
+    for kind in ("html", "csv", "parquet"):
+        # What was sent is not text for each of them.
+        told = ask_viewer(
+            f"/api/export?format={kind}&metric=cpu.load_1m",
+            "-o",
+            "/dev/null",
+            "-w",
+            "%{http_code} %{size_download}",
+        )
+        code, _, size = told.partition(" ")
+        results.append(verify(f"exports {kind}", good=code == "200" and int(size) > 1000, told=told))
+    return results
+
+
+def ask_viewer(path: str, *more: str) -> str:
+    return podman("exec", NAME, "curl", "-sS", *more, f"http://127.0.0.1:8050{path}", check=False)
 
 
 def verify_lost(permission: str, full: set[str], documented: set[str], container: str) -> bool:
