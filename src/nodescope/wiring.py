@@ -146,7 +146,8 @@ def build_context(settings: Settings) -> Context:
     if native is None and settings.reader == "native":
         raise SettingsRejected(f"reader = native: {reason}; accepted here: python, auto")
     if native is None and settings.reader == "auto":
-        log.warning("files are read by plain Python", reason=reason)
+        # Nothing is wrong: `nodescope sources` and /status name the reader.
+        log.info("files are read by plain Python", reason=reason)
     root = open_root(settings.root, native)
     return Context(
         root=root,
