@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from nodescope.base.block import Table
 from nodescope.base.entity import NODE
 from nodescope.base.metric import Kind, Metric
-from nodescope.collect.run.slow_source import Rows, SlowSource, list_names, read_folder, to_number
+from nodescope.collect.run.slow_source import Rows, SlowSource, read_folder, to_number
 from nodescope.collect.run.source import Context
 
 FOLDER = "proc/sys/kernel"
@@ -53,7 +53,8 @@ def read(context: Context) -> dict[str, str] | None:
         return None
     load = (context.root.read_text("proc/loadavg") or "").split()
     threads = load[3].partition("/")[2] if len(load) > 3 else ""
-    return {**found, "threads": threads, "pids": str(len(list_names(context, "proc", r"\d+")))}
+    pids = sum(name.isdigit() for name in context.root.names("proc"))
+    return {**found, "threads": threads, "pids": str(pids)}
 
 
 def parse(texts: Mapping[str, str]) -> tuple[Rows, ...]:

@@ -14,7 +14,9 @@ in 65536ths of a part per million. State 5 is "not synchronised".
 """
 
 import ctypes
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Any
 
 from nodescope.base.block import Table
 from nodescope.base.entity import NODE
@@ -80,13 +82,20 @@ TABLE = Table(
 )
 
 
+@cache
+def find_call() -> Callable[[Any], int] | None:
+    try:
+        found: Callable[[Any], int] = ctypes.CDLL(None, use_errno=True).adjtimex
+    except (OSError, AttributeError):
+        return None
+    return found
+
+
 def ask_kernel() -> dict[str, int] | None:
     """The kernel's figures; None where there is no such call, or it is not permitted."""
     asked = Timex()
-    try:
-        state = ctypes.CDLL(None, use_errno=True).adjtimex(ctypes.byref(asked))
-    except (OSError, AttributeError):
-        return None
+    call = find_call()
+    state = call(ctypes.byref(asked)) if call else -1
     return {"state": state, **{name: getattr(asked, name) for name in FIELDS}} if state >= 0 else None
 
 
@@ -128,6 +137,6 @@ make = SlowSource(
     read,
     parse,
     "no adjtimex(2) here: not Linux, or not permitted",
-    pace_seconds=5.0,
+    pace_seconds=10.0,
     is_prompt=True,
 )

@@ -8,10 +8,11 @@ Docs    https://docs.kernel.org/admin-guide/cgroup-v2.html#io-interface-files
     254:0 rbytes=16384 wbytes=4096 rios=2 wios=1 dbytes=0 dios=0
 
 The sums over all devices are read every tick by the source `container` and kept
-in the archive. Dashboards filter by device: these are read every 15 s.
+in the archive. Dashboards filter by device: these are read every 15 s. A container
+whose first file says what it said before has done nothing since, and is left as it was.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from nodescope.base.block import Block, Table, make_block
@@ -94,19 +95,23 @@ class ContainerDeviceSource(CallDefaults):
         self._hierarchy = find_controller(find_hierarchies(context.root))
         is_v2 = self._hierarchy.name == "v2"
         self._files = ("io.stat",) if is_v2 else tuple(V1_FILES)
+        self._known: dict[str, tuple[str, ...]] = {}
+        """What the files of each container said last."""
         self._parse: Callable[[Mapping[str, str]], Found] = parse_v2 if is_v2 else parse_v1
 
     def read(self) -> Any:
         """The containers with their texts, and the names of the devices."""
-        members = self._context.live_containers.members
-        return list(self._list(members)), self._context.root.read_text("proc/diskstats") or ""
+        found = {member.path: self._read_member(member) for member in self._context.live_containers.members}
+        self._known = {path: texts for path, (_, texts) in found.items()}
+        return list(found.values()), self._context.root.read_text("proc/diskstats") or ""
 
-    def _list(self, members: tuple[LiveContainer, ...]) -> Iterator[tuple[Entity, dict[str, str]]]:
-        root = self._context.root
-        for member in members:
-            folder = self._hierarchy.full(member.path)
-            texts = {name: root.read_text(f"{folder}/{name}") for name in self._files}
-            yield member.entity, {name: text for name, text in texts.items() if text}
+    def _read_member(self, member: LiveContainer) -> tuple[Entity, tuple[str, ...]]:
+        read, folder = self._context.root.read_text, self._hierarchy.full(member.path)
+        first = read(f"{folder}/{self._files[0]}") or ""
+        known = self._known.get(member.path)
+        if known and known[0] == first:
+            return member.entity, known
+        return member.entity, (first, *(read(f"{folder}/{name}") or "" for name in self._files[1:]))
 
     def parse(self, answer: Any, mono_ns: int) -> tuple[Block, ...]:
         containers, disks = answer
@@ -114,7 +119,8 @@ class ContainerDeviceSource(CallDefaults):
         rows = {
             describe(entity, names.get(device, "")): values
             for entity, texts in containers
-            for device, values in self._parse(texts).items()
+            if texts[0]
+            for device, values in self._parse(dict(zip(self._files, texts))).items()
         }
         kept = dict(list(rows.items())[: self._context.limit("device")])
         return (make_block(TABLE, kept, mono_ns),)

@@ -355,11 +355,16 @@ class ContainerSource:
                 ("pod", name.pod),
                 ("container", name.container),
                 ("image", name.image),
-                ("name", name.alias or life.cgroup.container_id),
+                *self._alias(life, name),
                 ("id", path),
             ),
             self._details(life, name),
         )
+
+    def _alias(self, life: ContainerLife, name: Name) -> tuple[tuple[str, str], ...]:
+        """The label `name` as cAdvisor has it, where a runtime or the API told of the container; it repeats the id."""
+        told = name.alias or (life.cgroup.container_id if name.source in ("bundle", "kube") else "")
+        return (("name", told),) if told else ()
 
     def _details(self, life: ContainerLife, name: Name) -> tuple[tuple[str, str], ...]:
         workload = find_workload(

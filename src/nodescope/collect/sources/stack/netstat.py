@@ -14,6 +14,7 @@ resets of established connections, failed attempts, and the most connections.
 """
 
 from collections.abc import Mapping
+from functools import lru_cache
 
 from nodescope.base.block import Table
 from nodescope.base.entity import NODE
@@ -47,6 +48,8 @@ WANTED: Mapping[str, tuple[str, ...]] = {
     "UdpLite6": ("InErrors",),
 }
 KEYS = tuple(f"{protocol}_{field}" for protocol, fields in WANTED.items() for field in fields)
+# In snmp6 the protocol stands in front of the field.
+SIX = {key.replace("_", ""): key for key in KEYS if key.partition("_")[0].endswith("6")}
 # What is a state and not a sum of events.
 GAUGES = frozenset({"Ip_Forwarding", "Tcp_CurrEstab", "Tcp_MaxConn"})
 TABLE = Table(
@@ -66,17 +69,23 @@ TABLE = Table(
 )
 
 
+@lru_cache(maxsize=64)
+def find_places(header: str) -> tuple[tuple[int, str], ...]:
+    """Which of a line's words are wanted; a kernel writes the same header every time."""
+    protocol, _, rest = header.partition(":")
+    wanted = WANTED.get(protocol, ())
+    return tuple((place, f"{protocol}_{name}") for place, name in enumerate(rest.split()) if name in wanted)
+
+
 def parse_pairs(text: str | None) -> dict[str, str]:
     """Lines come in pairs: a protocol with its fields, the same with their values."""
     found: dict[str, str] = {}
-    names: list[str] = []
-    for words in split_lines(text):
-        if not names or words[0] != names[0]:
-            names = words
-            continue
-        protocol = words[0].rstrip(":")
-        found.update({f"{protocol}_{name}": value for name, value in zip(names[1:], words[1:])})
-        names = []
+    lines = (text or "").split("\n")
+    for header, values in zip(lines[::2], lines[1::2]):
+        places = find_places(header)
+        if places and values.partition(":")[0] == header.partition(":")[0]:
+            words = values.partition(":")[2].split()
+            found.update({key: words[place] for place, key in places if place < len(words)})
     return found
 
 
@@ -84,9 +93,9 @@ def parse_snmp6(text: str | None) -> dict[str, str]:
     """One field a line, its protocol's name in front of it: `Udp6InErrors 0`."""
     found = {}
     for words in split_lines(text):
-        protocol, six, field = words[0].partition("6")
-        if six and len(words) == 2:
-            found[f"{protocol}6_{field}"] = words[1]
+        key = SIX.get(words[0])
+        if key and len(words) == 2:
+            found[key] = words[1]
     return found
 
 
@@ -107,6 +116,6 @@ make = SlowSource(
     read,
     parse,
     "no /proc/net/snmp: the kernel has no networking",
-    pace_seconds=5.0,
+    pace_seconds=10.0,
     is_prompt=True,
 )

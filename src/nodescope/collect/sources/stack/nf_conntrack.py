@@ -83,6 +83,6 @@ make = SlowSource(
     read,
     parse,
     "no /proc/sys/net/netfilter/nf_conntrack_count: the module nf_conntrack is not loaded",
-    pace_seconds=5.0,
+    pace_seconds=10.0,
     is_prompt=True,
 )

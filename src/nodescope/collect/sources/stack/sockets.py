@@ -31,6 +31,7 @@ STATES = (
     *("established", "syn_sent", "syn_recv", "fin_wait1", "fin_wait2", "time_wait", "close"),
     *("close_wait", "last_ack", "listen", "closing"),
 )
+EMPTY_QUEUES = "00000000:00000000"
 QUEUES = ("rx_queued_bytes", "tx_queued_bytes")
 STATE_HELP = "TCP connections by state; bytes in their queues."
 TABLE = Table(
@@ -89,28 +90,30 @@ def count_sockets(text: str) -> float:
     return total
 
 
-def list_sockets(text: str) -> Iterable[tuple[int, int, int]]:
-    """(state, bytes to send, bytes to be read) of each socket."""
-    for words in split_lines(text):
-        if len(words) > 4 and words[0].rstrip(":").isdigit():
-            to_send, _, to_read = words[4].partition(":")
-            yield int(words[3], 16), int(to_send, 16), int(to_read, 16)
+def count_states(texts: Iterable[str]) -> tuple[Counter[str], int, int]:
+    """Sockets by their state, as the kernel writes it; bytes to be read, and bytes to send."""
+    states: Counter[str] = Counter()
+    to_read = to_send = 0
+    for text in texts:
+        for line in text.split("\n")[1:]:
+            words = line.split(None, 5)
+            if len(words) < 5:
+                continue
+            states[words[3]] += 1
+            # Of nearly all sockets both queues are empty.
+            if words[4] != EMPTY_QUEUES:
+                out, _, into = words[4].partition(":")
+                to_send += int(out, 16)
+                to_read += int(into, 16)
+    return states, to_read, to_send
 
 
 def parse(texts: Mapping[str, str]) -> tuple[Rows, ...]:
-    connections = [*list_sockets(texts["tcp"]), *list_sockets(texts["tcp6"])]
-    states = Counter(state for state, _, _ in connections)
-    counts = [states[number] for number in range(1, len(STATES) + 1)]
-    read_bytes, sent_bytes = sum_queues(connections)
-    queues = [*sum_queues(list_sockets(texts["udp"])), *sum_queues(list_sockets(texts["udp6"]))]
-    values = [float(value) for value in (*counts, read_bytes, sent_bytes, *queues)]
+    states, to_read, to_send = count_states((texts["tcp"], texts["tcp6"]))
+    counts = [states[f"{number:02X}"] for number in range(1, len(STATES) + 1)]
+    queues = [part for version in ("udp", "udp6") for part in count_states((texts[version],))[1:]]
+    values = [float(value) for value in (*counts, to_read, to_send, *queues)]
     return {NODE: values}, parse_neighbours(texts["arp"])
-
-
-def sum_queues(found: Iterable[tuple[int, int, int]]) -> tuple[int, int]:
-    """Bytes to be read, bytes to send."""
-    listed = list(found)
-    return sum(to_read for _, _, to_read in listed), sum(to_send for _, to_send, _ in listed)
 
 
 def parse_neighbours(text: str) -> Rows:
@@ -122,5 +125,10 @@ def parse_neighbours(text: str) -> Rows:
 
 
 make = SlowSource(
-    "sockets", (TABLE, NEIGHBOURS), read, parse, "no /proc/net/sockstat: the kernel has no networking"
+    "sockets",
+    (TABLE, NEIGHBOURS),
+    read,
+    parse,
+    "no /proc/net/sockstat: the kernel has no networking",
+    pace_seconds=60.0,
 )

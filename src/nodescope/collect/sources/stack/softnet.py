@@ -64,6 +64,6 @@ make = SlowSource(
     read,
     parse,
     "no /proc/net/softnet_stat: the kernel has no networking",
-    pace_seconds=5.0,
+    pace_seconds=10.0,
     is_prompt=True,
 )
