@@ -188,9 +188,9 @@ Names and labels are equal, with these differences:
   stands beside it under `nodescope_container_spec_memory_limit_bytes` and so on.
 - With cgroup v1 controllers cAdvisor does not read the v2 tree beside them and
   publishes `container_pressure_*` as 0; nodescope reads it.
-- Figures that change slowly or only dashboards ask for are read every 10 to 60 s and
-  not at each scrape: the network stack every 10 s, I/O by device every 15 s, sensors,
-  interfaces and TCP of pods every 30 s, sockets by state every 60 s.
+- Figures that change slowly or only dashboards ask for are read every 10 to 120 s and
+  not at each scrape: the network stack every 10 s, I/O by device every 30 s, sensors,
+  interfaces and TCP of pods every 30 s, sockets by state every 120 s.
 - `node_scrape_collector_*` has our sources under the label `collector`, and
   `node_exporter_build_info` has nodescope's version.
 

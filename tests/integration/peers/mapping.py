@@ -47,7 +47,7 @@ NOT_READ_ON_V1 = frozenset(PRESSURE) if set(mounts()) != {UNIFIED} else frozense
 
 EXEMPT: Mapping[Peer, frozenset[str]] = {"node_exporter": frozenset(), "cadvisor": NOT_READ_ON_V1}
 
-# Read every 10 to 60 s: theirs is compared with a reading of ours that is late enough.
+# Read every 10 to 120 s: theirs is compared with a reading of ours that is late enough.
 SLOW = re.compile(
     r"node_(netstat|sockstat|softnet|nf_conntrack|tcp|udp|arp|timex|processes|entropy|kernel_hung|network_(?!receive|transmit)"
     r"|network_receive_nohandler|scrape_collector|exporter|time_|textfile)_?.*|container_fs_.+|container_last_seen"

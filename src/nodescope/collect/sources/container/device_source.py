@@ -8,7 +8,7 @@ Docs    https://docs.kernel.org/admin-guide/cgroup-v2.html#io-interface-files
     254:0 rbytes=16384 wbytes=4096 rios=2 wios=1 dbytes=0 dios=0
 
 The sums over all devices are read every tick by the source `container` and kept
-in the archive. Dashboards filter by device: these are read every 15 s. A container
+in the archive. Dashboards filter by device: these are read every 30 s. A container
 whose first file says what it said before has done nothing since, and is left as it was.
 """
 
@@ -87,7 +87,7 @@ class ContainerDeviceSource(CallDefaults):
     """Reads the file of every container that runs."""
 
     name = "container_device"
-    pace_seconds = 15.0
+    pace_seconds = 30.0
     deadline_seconds = 20.0
 
     def __init__(self, context: Context) -> None:
