@@ -43,12 +43,28 @@ def make_context() -> ssl.SSLContext:
     return context
 
 
+def make_old_context() -> ssl.SSLContext:
+    """Without tickets it is the server that keeps a session."""
+    context = make_context()
+    context.maximum_version = ssl.TLSVersion.TLSv1_2
+    context.options |= ssl.OP_NO_TICKET
+    return context
+
+
 def render_request(path: str) -> bytes:
     return f"GET {path} HTTP/1.1\r\nHost: localhost\r\nAccept-Encoding: identity\r\n\r\n".encode()
 
 
 # How a client misbehaves, and its share of the crowd in percent.
-MANNERS = {"silent": 40, "slow hello": 15, "half TLS": 20, "slow request": 10, "not reading": 15}
+# "old TLS" makes a session of TLS 1.2 that the server has to remember, and leaves.
+MANNERS = {
+    "silent": 35,
+    "slow hello": 15,
+    "half TLS": 20,
+    "slow request": 10,
+    "not reading": 15,
+    "old TLS": 5,
+}
 # Without TLS there is no hello to be slow with.
 PLAIN_MANNERS = {"silent": 50, "slow request": 25, "not reading": 25}
 
@@ -72,7 +88,7 @@ class Crowd:
         self._wanted = count
         self._pace = pace
         self._with_tls = with_tls
-        self._context = make_context()
+        self._context, self._old_context = make_context(), make_old_context()
         self._hello = make_hello()
         self._poll = select.epoll()  # type: ignore[attr-defined,unused-ignore]
         self._clients: dict[int, Client] = {}
@@ -135,7 +151,8 @@ class Crowd:
         elif client.manner == "half TLS":
             client.sock.send(self._hello)
         elif client.manner != "silent" and self._with_tls:
-            client.tls = self._context.wrap_socket(client.sock, do_handshake_on_connect=False)
+            context = self._old_context if client.manner == "old TLS" else self._context
+            client.tls = context.wrap_socket(client.sock, do_handshake_on_connect=False)
             client.sock = client.tls
             self._shake(client)
         elif client.manner != "silent":
@@ -151,7 +168,10 @@ class Crowd:
             self._poll.modify(client.tls, select.EPOLLOUT | GONE)  # type: ignore[attr-defined,unused-ignore]
         else:
             self._poll.modify(client.tls, GONE)
-            self._ask(client, client.tls.send)
+            if client.manner == "old TLS":
+                self._leave(client)
+            else:
+                self._ask(client, client.tls.send)
 
     def _ask(self, client: Client, send: Callable[[bytes], int]) -> None:
         if client.manner == "slow request":

@@ -48,7 +48,10 @@ def run(scale: float = 1.0) -> list[TortureRow]:
         back = read_mib(agent.pid, "VmRSS")
     seconds = time.monotonic() - gone
     kept = (back - before) / max(1.0, there - before)
-    remark = f"{before:.0f} MiB before, {there:.0f} with {count}, {back:.0f} after {seconds:.0f} s"
+    remark = (
+        f"{before:.0f} MiB before, {there:.0f} with {count}, {most:.0f} while scraped, "
+        f"{back:.0f} after {seconds:.0f} s"
+    )
     return [
         at_most(f"{count} containers", "resident memory at its most, MiB", most, LIMIT_MIB, remark),
         at_most(f"{count} containers", "share of it kept a minute after", kept, KEPT_RATIO, remark),
