@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 
 from nodescope.use.studies.forecast.first_passage import FARTHEST, Futures, between, growth_passages
 from nodescope.use.studies.series import FloatArray, IntArray
@@ -27,6 +28,9 @@ NEWEST_TEETH = 8
 
 # Teeth to come are so many times as long as the newest ones, at least and at most.
 STRETCH = (0.3, 4.0)
+
+# Floors that are averaged, to see how far each crest is above them.
+NEIGHBOURS = 5
 
 # A crest is hardly ever higher than this many deviations over its path.
 HIGHEST = 3.0
@@ -83,6 +87,10 @@ class Lift:
         gain = 0.5 * len(falls) * np.log1p((self.slope / max(self.error, 1e-300)) ** 2 / free)
         self.chance = float(1 / (1 + np.exp(min(0.5 * np.log(len(falls)) - gain, 500.0))))
 
+    @property
+    def level_error(self) -> float:
+        return float(self.rest.std()) / float(np.sqrt(len(self.rest)))
+
     def draw_slopes(self, random: np.random.Generator, count: int) -> FloatArray:
         slopes = self.slope + self.error * random.standard_normal(count)
         return np.where(random.random(count) < self.chance, slopes, 0.0)
@@ -96,7 +104,7 @@ def find_crests(values: FloatArray, falls: IntArray) -> Crests:
     floors = np.array([-end_of_tooth(-tooth[::-1]) for tooth in teeth[1:]])
     places = (falls - 0.5) / samples
     lift = (
-        Lift(places, heights - floors)
+        Lift(places, heights - smooth(floors))
         if left_by_line(places, floors) < left_by_line(places, heights)
         else None
     )
@@ -114,6 +122,13 @@ def find_crests(values: FloatArray, falls: IntArray) -> Crests:
         lift=lift,
         growing=Lift(places[1:], np.diff(falls) / samples),
     )
+
+
+def smooth(floors: FloatArray) -> FloatArray:
+    """Means of neighbours."""
+    half = min(NEIGHBOURS, len(floors) - 1) // 2
+    windows = sliding_window_view(np.pad(floors, half, mode="reflect", reflect_type="odd"), 2 * half + 1)
+    return np.asarray(windows.mean(axis=1))
 
 
 def left_by_line(places: FloatArray, heights: FloatArray) -> float:
@@ -137,7 +152,8 @@ def passages(futures: Futures, crests: Crests, scale: float, limit: float) -> Fl
     """For each future, the share of the span until a crest touches the limit; infinite where none does."""
     random = np.random.default_rng(SEED)
     futures, above, wider = lifted(random, futures, crests, scale)
-    jitter = futures.jitter * np.sqrt(crests.group)
+    # What a floor is off its path is a part of how far crests are off the lifted one.
+    jitter = np.zeros(len(futures.jitter)) if crests.lift else futures.jitter * np.sqrt(crests.group)
     longer = crests.growing.draw_slopes(random, len(jitter))
     starts = growth_passages(futures, limit - HIGHEST * jitter - float(above.max()))
     times = np.full(len(starts), np.inf)
@@ -153,8 +169,8 @@ def passages(futures: Futures, crests: Crests, scale: float, limit: float) -> Fl
         heights = between(futures, rows, moments)
         off = jitter[rows, None] * random.standard_normal(heights.shape) + random.choice(above, heights.shape)
         # What grows varies by more.
-        heights += off * np.clip(1.0 + wider[rows, None] * (0.5 + moments), *STRETCH)
-        times[rows] = touching(moments, heights, lengths, crests.fall / scale, limit)
+        grown = np.clip(1.0 + wider[rows, None] * (0.5 + moments), *STRETCH)
+        times[rows] = touching(moments, heights + off * grown, lengths, crests.fall / scale * grown, limit)
         still = np.isinf(times[rows])
         ends = moments[still, -1] + random.choice(crests.lengths, int(still.sum()))
         rows = rows[still]
@@ -168,7 +184,9 @@ def lifted(
     if crests.lift is None:
         return futures, np.zeros(1), np.zeros(len(futures.heights))
     slopes = crests.lift.draw_slopes(random, len(futures.heights))
-    heights = futures.heights + slopes[:, None] / scale * (1.0 + futures.ahead - crests.lift.middle)
+    levels = crests.lift.level_error * random.standard_normal((len(slopes), 1))
+    heights = futures.heights + levels / scale
+    heights += slopes[:, None] / scale * (1.0 + futures.ahead - crests.lift.middle)
     return replace(futures, heights=heights), crests.lift.rest / scale, slopes / crests.lift.level
 
 
@@ -182,10 +200,11 @@ def first_ends(random: np.random.Generator, crests: Crests, starts: FloatArray) 
 
 
 def touching(
-    moments: FloatArray, heights: FloatArray, lengths: FloatArray, fall: float, limit: float
+    moments: FloatArray, heights: FloatArray, lengths: FloatArray, falls: FloatArray, limit: float
 ) -> FloatArray:
     """Within its tooth, the path is at the limit a little before the crest."""
     touched = heights >= limit
     first, rows = np.argmax(touched, axis=1), np.arange(len(heights))
-    before = np.clip((heights[rows, first] - limit) / max(fall, 1e-300), 0.0, 1.0) * lengths[rows, first]
+    over = (heights[rows, first] - limit) / np.maximum(falls[rows, first], 1e-300)
+    before = np.clip(over, 0.0, 1.0) * lengths[rows, first]
     return np.where(touched.any(axis=1), np.maximum(moments[rows, first] - before, 0.0), np.inf)

@@ -147,7 +147,7 @@ def of_path(
             kept = with_season(kept, repeats.season, len(path), scale.size)
         return first_passage.passages(kept, limit)
 
-    made = forecast_of(Reading(futures, len(path), scale, passages), limit)
+    made = forecast_of(PathFutures(futures, len(path), scale, passages), limit)
     return replace(made, season=repeats.length(futures, len(path)))
 
 
@@ -161,7 +161,7 @@ def of_crests(values: FloatArray, falls: IntArray, limit: float | None) -> Growt
     def passages(kept: first_passage.Futures, limit: float) -> FloatArray:
         return collector.passages(kept, crests, scale.size, limit)
 
-    return replace(forecast_of(Reading(futures, len(values), scale, passages), limit), crests=True)
+    return replace(forecast_of(PathFutures(futures, len(values), scale, passages), limit), crests=True)
 
 
 def of_staircase(staircase: Staircase, limit: float | None) -> GrowthForecast:
@@ -173,7 +173,7 @@ def of_staircase(staircase: Staircase, limit: float | None) -> GrowthForecast:
     places, heights = staircase.corners()
     scale = Scale.of(heights)
     futures = first_passage.draw_futures(explain_points(places, scale.down(heights)), scale.down(heights))
-    return forecast_of(Reading(futures, staircase.samples, scale, first_passage.passages), whole)
+    return forecast_of(PathFutures(futures, staircase.samples, scale, first_passage.passages), whole)
 
 
 def of_steady_pages(steady: SteadyPages, staircase: Staircase, limit: float | None) -> GrowthForecast:
@@ -210,7 +210,7 @@ class Scale:
 
 
 @dataclass(frozen=True)
-class Reading:
+class PathFutures:
     """Futures of one way to see a path, and how some of them touch a limit, in spans."""
 
     futures: first_passage.Futures
@@ -225,13 +225,13 @@ class Reading:
         return passage_of(self.samples * self.passages(first_passage.only(self.futures, kept), limit))
 
 
-def forecast_of(reading: Reading, limit: float | None) -> GrowthForecast:
-    futures = reading.futures
+def forecast_of(path: PathFutures, limit: float | None) -> GrowthForecast:
+    futures = path.futures
     up, down = futures.slopes > 0, futures.slopes < 0
     kept = up if up.sum() >= down.sum() else down
     slopes = futures.slopes[kept & ~futures.ends] if (kept & ~futures.ends).any() else futures.slopes[kept]
     low, likely, high = np.quantile(slopes, BOUNDS) if len(slopes) else (0.0, 0.0, 0.0)
-    per_sample = reading.scale.size / reading.samples
+    per_sample = path.scale.size / path.samples
     return GrowthForecast(
         rises=float(up.mean()),
         falls=float(down.mean()),
@@ -239,9 +239,9 @@ def forecast_of(reading: Reading, limit: float | None) -> GrowthForecast:
         slope=float(likely) * per_sample,
         slope_low=float(low) * per_sample,
         slope_high=float(high) * per_sample,
-        passage=reading.touch(up & ~futures.ends, limit),
-        level_off_passage=reading.touch(up & futures.ends, limit),
-        samples=reading.samples,
+        passage=path.touch(up & ~futures.ends, limit),
+        level_off_passage=path.touch(up & futures.ends, limit),
+        samples=path.samples,
     )
 
 
@@ -249,13 +249,13 @@ def passage_of(times: FloatArray) -> Passage:
     """
     Times from the end of the span on, which is half a sample after the newest one.
 
-    What is touched between two samples is seen with the next.
+    What is touched between two samples is seen with the next, half a sample later on average.
     """
     early, likely, late = np.quantile(times, BOUNDS, method="nearest")
     return Passage(
-        early=float(early) + 0.5 if early > 0 else 0.0,
-        likely=float(likely) + 0.5 if likely > 0 else 0.0,
-        late=float(late) + 1.5,
+        early=float(early) + 0.4 if early > 0 else 0.0,
+        likely=float(likely) + 1.0 if likely > 0 else 0.0,
+        late=float(late) + 1.1,
         reaches=float(np.isfinite(times).mean()),
     )
 

@@ -22,11 +22,13 @@ SAME_SIZE = 0.15
 # More corners than these are averaged in groups of neighbours.
 MOST_POINTS = 64
 
-# A limit that is a level of the staircase may be off by the meter's noise: deviations of a level, and pages at most.
+# A limit that is a level of the staircase may be off by the meter's noise:
+# deviations of a level, and pages at most.
 METER_DEVIATIONS = 4.0
 METER = 0.1
 
-# Gaps between pages that vary by more than this share of their mean are no staircase's: pages are taken at random.
+# Pages are taken at random where the gaps between them vary by more than this
+# share of their mean.
 UNEVEN = 0.3
 
 DRAWS = 600
