@@ -5,7 +5,7 @@ How often the cause of an incident is named, on generated nodes of 100 container
     python -m tools.eval_incidents --seeds 100-140 --fit  the constants of confidence.py
 
 The confidence was fitted on other seeds (100 and up) than those of the table (below 100). A node has an
-hour of history and an hour that is asked about, a cause of one of eight classes or none, and noise.
+hour of history and an hour that is asked about, a cause of one of nine classes or none, and noise.
 """
 
 import argparse

@@ -71,3 +71,15 @@ def test_lives_of_one_name_in_one_pod_are_one_container() -> None:
         2,
         "shop/api-7f9/api",
     )
+
+
+def test_lives_without_a_name_that_follow_one_another_in_a_pod_are_restarts_of_one() -> None:
+    """Two that were there together are two containers."""
+    first, second = (
+        make_named(letter * 64, "n1", "ml", "cache-7f9", "", at_ms, at_ms + 50)
+        for letter, at_ms in (("1", 0), ("2", 60))
+    )
+    beside = make_named("3" * 64, "n1", "ml", "cache-7f9", "", 20, 90)
+    (one,) = group_lives([second, first])
+    assert (one.lives, one.restarts) == ((first, second), 1)
+    assert [found.restarts for found in group_lives([first, second, beside])] == [0, 0, 0]

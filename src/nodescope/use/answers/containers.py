@@ -7,6 +7,7 @@ containers, its services stand in for them and are found in the same way.
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from math import isfinite
 
 from nodescope.base.errors import RequestRejected
@@ -164,14 +165,26 @@ class Container:
 
 
 def group_lives(lives: Iterable[Life]) -> list[Container]:
-    """Lives of one name in one pod belong together; a life without a name stands alone."""
+    """
+    Lives of one name in one pod belong together; a life without a name stands alone.
+
+    Where a pod's containers have no names, lives that follow one another are restarts of one.
+    """
     groups: dict[tuple[str, ...], list[Life]] = {}
     for life in lives:
-        names = (life.pod, life.container_name)
-        key = (life.node, life.namespace, *names) if all(names) else (life.node, life.id)
-        groups.setdefault(key, []).append(life)
+        key = (life.node, life.namespace, life.pod, life.container_name)
+        groups.setdefault(key if life.pod else (life.node, life.id), []).append(life)
+    for key, group in list(groups.items()):
+        if not key[-1] and overlaps(group):
+            groups |= {(life.node, life.id): [life] for life in groups.pop(key)}
     found = [Container(tuple(sorted(group, key=lambda life: life.first_ms))) for group in groups.values()]
     return sorted(found, key=lambda one: (one.node, one.newest.namespace, one.name))
+
+
+def overlaps(lives: Sequence[Life]) -> bool:
+    """Whether two of them were there at the same time."""
+    ordered = sorted(lives, key=lambda life: life.first_ms)
+    return any(after.first_ms <= before.last_ms for before, after in pairwise(ordered))
 
 
 def overlap_seconds(life: Life, span: TimeRange) -> float:
