@@ -7,7 +7,7 @@ from threading import Lock
 from typing import Generic, Protocol, TypeVar
 
 # A metric of 100 containers in minutes takes 4 MiB a day.
-MOST_BYTES = 20 * 2**20
+MOST_BYTES = 16 * 2**20
 
 
 class HasSize(Protocol):

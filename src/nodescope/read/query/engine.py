@@ -33,7 +33,7 @@ from nodescope.read.query.sql import SqlReader
 # An incident of an hour on a node with 100 containers takes some 15 MiB.
 SWEEP_BYTES = 18 * 2**20
 # A day of a container in samples takes 0.7 MiB a metric.
-ANSWER_BYTES = 12 * 2**20
+ANSWER_BYTES = 8 * 2**20
 
 
 @dataclass(slots=True)

@@ -230,7 +230,8 @@ class SeriesColumn:
         lasts = [one.growth[place].last for one in self.derivers]
         increase, elapsed = np.empty_like(value), np.empty_like(value)
         np.subtract(value[1:], value[:-1], out=increase[1:])
-        np.divide(np.diff(self.mono_ns), 1e9, out=elapsed[1:])
+        np.subtract(self.mono_ns[1:], self.mono_ns[:-1], out=elapsed[1:])
+        elapsed[1:] /= 1e9
         increase[starts] = value[starts] - [np.nan if last is None else last[0] for last in lasts]
         moments = self.mono_ns[starts].tolist()
         elapsed[starts] = [(at - (last[1] if last else at)) / 1e9 for last, at in zip(lasts, moments)]
@@ -238,9 +239,9 @@ class SeriesColumn:
             one.growth[place].last = (last, moment)
         good = (elapsed > 0) & (elapsed <= GAP_SECONDS)
         increase = judge_increase(increase, self.metrics[place])
-        if good.all():
-            return increase, elapsed
-        return np.where(good, increase, np.nan), np.where(good, elapsed, np.nan)
+        if not good.all():
+            increase[~good] = elapsed[~good] = np.nan
+        return increase, elapsed
 
     def _know(self, place: int, value: Floats) -> Floats:
         """Read in the same ticks: at each moment its own value."""
