@@ -12,6 +12,7 @@ from tests.use.scheduler.world import ENABLED, World, bind, loaded, used
 from nodescope.fpga.node_load import WINDOW_KEY
 from nodescope.fpga.state import KEY
 from nodescope.use.scheduler.load_times import BITSTREAMS, LEAST_LOAD_MS
+from nodescope.use.scheduler.placed_pods import UNSEEN
 from nodescope.use.scheduler.rating import BEST
 from nodescope.use.scheduler.wire import ExtenderCall, parse_call
 
@@ -172,7 +173,7 @@ def test_calls_about_pods_that_do_not_exist_move_nobody(world: World) -> None:
     world.node("b", used(1))
     quiet = world.scores("before")
     bind(world, "before", "a", phase="Succeeded")
-    for number in range(5000):
+    for number in range(UNSEEN + 200):
         world.extender.filter(invented(world, number))
         world.extender.prioritize(invented(world, number))
     assert world.placed.arriving("fpga") == {}

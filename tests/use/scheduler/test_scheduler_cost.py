@@ -12,9 +12,11 @@ from tests.use.scheduler.world import ENABLED, NOW_MS, World, bind, loaded, used
 from nodescope.fpga.node_load import WINDOW_KEY, NodeLoad, render_load
 from nodescope.fpga.state import KEY, render_state
 from nodescope.fpga.tracker import FpgaEvent, FpgaTracker
+from nodescope.use.scheduler.explain import DECISIONS, ROWS, THINNED, Decisions
 from nodescope.use.scheduler.freshness import judge_age
 from nodescope.use.scheduler.host_cost import derive_queue
-from nodescope.use.scheduler.rating import BEST, derive_score
+from nodescope.use.scheduler.pod_request import PodRequest
+from nodescope.use.scheduler.rating import BEST, NodeRating, derive_score
 from nodescope.use.scheduler.wire import parse_call
 
 
@@ -321,15 +323,22 @@ def test_a_node_that_the_watch_has_not_seen_passes_and_is_neutral(world: World) 
     assert world.scores_of(call) == {"known": BEST, "new": BEST - 119}
 
 
-def test_decisions_are_bounded_by_rows(world: World) -> None:
-    """A thousand nodes, a hundred pods: the oldest leave."""
-    for number in range(1000):
-        world.annotate(f"n{number}", {})
-    for number in range(25):
-        world.scores(f"p{number}")
-    keys = world.extender.decisions.keys()
-    assert keys[0] == "d/p24"
-    assert 10 <= len(keys) < 25
+def test_a_thousand_decisions_are_kept_and_the_older_ones_with_their_best_nodes() -> None:
+    """More would be memory without bounds: a decision has a row for every node."""
+    decisions = Decisions()
+    ratings = [NodeRating(f"n{number:03}", score=number) for number in range(100)]
+    for number in range(DECISIONS + 5):
+        pod = PodRequest("d", f"p{number}", f"u{number}", "fpga")
+        decisions.filtered(pod, "cost", 0, {f"r{other}": "another vendor" for other in range(50)})
+        decisions.scored(pod, "cost", 0, ratings)
+    keys = decisions.keys()
+    assert (keys[0], keys[-1], len(keys)) == (f"d/p{DECISIONS + 4}", "d/p5", DECISIONS)
+    newest, oldest = decisions.find(keys[0]), decisions.find(keys[-1])
+    assert newest is not None
+    assert oldest is not None
+    assert len(newest.ratings) == newest.rated == oldest.rated == 100
+    assert [one.score for one in oldest.ratings] == list(range(99, 99 - THINNED, -1))
+    assert decisions._rows == sum(one.rows for one in decisions._kept.values()) <= ROWS
 
 
 def test_a_version_1_annotation_is_dated_by_the_server(world: World) -> None:

@@ -33,14 +33,14 @@ from dataclasses import dataclass
 from functools import partial
 from statistics import median
 
-from nodescope.use.scheduler.fpga_cluster import SESSION_MS, SHARE, derive_cluster
+from nodescope.use.scheduler.fpga_cluster import SESSION_MS, SHARE, FpgaCluster, derive_cluster
 from nodescope.use.scheduler.freshness import judge_age
 from nodescope.use.scheduler.host_cost import FILLING, derive_queue
 from nodescope.use.scheduler.load_times import LEAST_LOAD_MS, LoadTimes
 from nodescope.use.scheduler.node import NO_STATE, AnnotatedNode, NodeFpga, is_measured
 from nodescope.use.scheduler.placed_pods import Arriving, PlacedPods
 from nodescope.use.scheduler.pod_request import PodRequest
-from nodescope.use.scheduler.rating import NodeRating, derive_score
+from nodescope.use.scheduler.rating import NodeRating, derive_scores
 
 # A guess, used until the first report.
 RECONFIGURATION_MS = 1000.0
@@ -73,9 +73,10 @@ def judge_cost(
     ratings = [NodeRating(node.name) for node in nodes]
     arriving = placed.arriving(pod.kind)
     if pod.kind == "fpga":
-        devices = FpgaPart(pod, nodes, placed, times, now_ms, arriving)
-        scale_ms, judge_device = devices.session_ms, devices.judge
-        unit_ms = min(DEVICE_UNIT_MS, scale_ms / UNITS_IN_A_SESSION)
+        cluster = derive_cluster(nodes, placed, now_ms)
+        devices = FpgaPart(pod, cluster, placed, times, now_ms, arriving)
+        scale_ms, judge_device = cluster.session_ms, devices.judge
+        unit_ms = derive_device_unit(scale_ms)
     else:
         scale_ms, judge_device = SESSION_MS, partial(judge_gpu, now_ms, arriving)
         unit_ms = HOST_UNIT_MS
@@ -87,6 +88,10 @@ def judge_cost(
     settle_costs(ratings, parts, scale_ms)
     settle_scores(ratings, unit_ms)
     return ratings
+
+
+def derive_device_unit(session_ms: float) -> float:
+    return min(DEVICE_UNIT_MS, session_ms / UNITS_IN_A_SESSION)
 
 
 def settle_costs(ratings: Sequence[NodeRating], parts: Sequence[Sequence[CostPart]], scale_ms: float) -> None:
@@ -117,8 +122,9 @@ def settle_costs(ratings: Sequence[NodeRating], parts: Sequence[Sequence[CostPar
 
 def settle_scores(ratings: Sequence[NodeRating], unit_ms: float) -> None:
     best_ms = min((rating.cost_ms or 0.0 for rating in ratings), default=0.0)
-    for rating in ratings:
-        rating.score = derive_score((rating.cost_ms or 0.0) - best_ms, unit_ms)
+    costs = [rating.cost_ms or 0.0 for rating in ratings]
+    for rating, score in zip(ratings, derive_scores(costs, unit_ms, best_ms)):
+        rating.score = score
 
 
 class FpgaPart:
@@ -127,19 +133,21 @@ class FpgaPart:
     def __init__(
         self,
         pod: PodRequest,
-        nodes: Sequence[AnnotatedNode],
+        cluster: FpgaCluster,
         placed: PlacedPods,
         times: LoadTimes,
         now_ms: int,
         arriving: Mapping[str, Arriving],
     ) -> None:
-        self._pod = pod
+        self.bitstream = pod.bitstream
+        self.now_ms = now_ms
         self._placed = placed
-        self._now_ms = now_ms
         self._arriving = arriving
         self._load_ms = times.find(pod.bitstream) or times.typical() or RECONFIGURATION_MS
-        self._cluster = derive_cluster(nodes, placed, now_ms)
-        self.session_ms = self._cluster.session_ms
+        self._cluster = cluster
+        self.session_ms = cluster.session_ms
+        self.cold_ms = self._load_ms if pod.bitstream else 0.0
+        """What a node costs that does not have the pod's bitstream."""
 
     def judge(self, node: AnnotatedNode, rating: NodeRating) -> CostPart:
         coming = self._arriving.get(node.name)
@@ -149,13 +157,13 @@ class FpgaPart:
             return self._unused(rating, pods)
         confidence, reason = 0.0, node.fpga_reason
         if node.fpga is not None:
-            confidence, reason = judge_age((self._now_ms - node.fpga.at_ms) / 1000)
+            confidence, reason = judge_age((self.now_ms - node.fpga.at_ms) / 1000)
         if reason:
             rating.reasons += (reason,)
         if node.fpga is None or not confidence:
             rating.terms["arriving"] = self._price(pods)
             return CostPart()
-        recent = self._cluster.recent[node.name]
+        recent = node.fpga.recent(self.now_ms)
         # Without past loads: they came of where pods were sent, and a node that has just loaded this
         # pod's bitstream would look busier by what it saves.
         busy = recent.usage_ms / node.fpga.window_ms
@@ -182,26 +190,30 @@ class FpgaPart:
 
     def _unused(self, rating: NodeRating, pods: float) -> CostPart:
         rating.reasons += ("no FPGA event yet, and its vendor's label says that it has a device: idle",)
-        load_ms = self._load_ms if self._pod.bitstream else 0.0
-        rating.terms["reconfiguration"] = load_ms
+        rating.terms["reconfiguration"] = self.cold_ms
         rating.terms["arriving"] = self._price(pods)
-        return CostPart(load_ms, 1.0)
+        return CostPart(self.cold_ms, 1.0)
 
     def _judge_bitstream(
         self, node: str, fpga: NodeFpga, coming: Arriving | None, rating: NodeRating
     ) -> float:
         """P(cold) * time; nothing for a pod that does not say which bitstream it needs."""
-        name = self._pod.bitstream
-        if not name:
+        if not self.bitstream:
             return 0.0
+        warm, load_ms = self.find_load(node, fpga, coming)
+        rating.facts["warm_ratio"], rating.facts["load_ms"] = warm, load_ms
+        return (1 - warm) * load_ms
+
+    def find_load(self, node: str, fpga: NodeFpga, coming: Arriving | None) -> tuple[float, float]:
+        """The chance that the pod's bitstream is loaded there, and how long loading it takes."""
+        name = self.bitstream
         there = fpga.bitstreams.get(name)
         warm = derive_warm(name, fpga, self._placed.sent(node))
         if coming and name in coming.bitstreams:
             warm = max(warm, KEPT_RATIO ** (len(coming.bitstreams) - 1))
-        known_ms = there.reconfiguration_ms if there and is_measured(there.reconfiguration_ms) else None
-        rating.facts["warm_ratio"] = warm
-        rating.facts["load_ms"] = self._load_ms if known_ms is None else max(LEAST_LOAD_MS, known_ms)
-        return (1 - warm) * rating.facts["load_ms"]
+        if there is None or not is_measured(there.reconfiguration_ms):
+            return warm, self._load_ms
+        return warm, max(LEAST_LOAD_MS, there.reconfiguration_ms)
 
 
 def derive_warm(name: str, fpga: NodeFpga, sent: Mapping[str, int]) -> float:

@@ -7,7 +7,7 @@ pod at a time, so every pod of the cluster waits for the time we take.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from nodescope.base.clock import Clock
@@ -19,10 +19,10 @@ from nodescope.use.scheduler.placed_pods import PlacedPods
 from nodescope.use.scheduler.pod_request import PLAIN, PodRequest
 from nodescope.use.scheduler.rank import judge_rank
 from nodescope.use.scheduler.rating import NodeRating
+from nodescope.use.scheduler.standing import LEAST_NODES, UNSEEN, StandingCosts
 from nodescope.use.scheduler.wire import ExtenderCall, render_filtered, render_scores
 
 POLICIES = ("cost", "rank")
-UNSEEN = "not seen by our watch of nodes yet"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +36,11 @@ class Extender:
     policy: str = "cost"
     is_watched: bool = True
     """Whether watches show nodes and pods; without them nodes are what callers send."""
+    standing: StandingCosts = field(init=False)
+
+    def __post_init__(self) -> None:
+        # Frozen: nothing but this is set after the start.
+        object.__setattr__(self, "standing", StandingCosts(self.nodes, self.placed))
 
     def filter(self, call: ExtenderCall) -> bytes:
         pod = call.pod
@@ -43,10 +48,10 @@ class Extender:
             return render_filtered(call, {})
         refused = self._refuse(call) if pod.vendor else {}
         self.decisions.filtered(pod, self.policy, self._now_ms(), refused)
-        left = [name for name in call.names if name not in refused]
-        if len(left) == 1:
+        if len(call.names) - len(refused) == 1:
             # kube-scheduler asks for no scores then: the pod goes there.
-            self.placed.note(pod, left[0])
+            (left,) = set(call.names) - set(refused)
+            self.placed.note(pod, left)
         return render_filtered(call, refused)
 
     def prioritize(self, call: ExtenderCall) -> bytes:
@@ -55,12 +60,22 @@ class Extender:
             return render_scores(call.names, [0] * len(call.names))
         # Asked again after a failed binding: the pod must not count against itself.
         self.placed.forget(pod.uid)
+        if self._is_large(call):
+            rated = self.standing.judge(pod, call.names, self._now_ms())
+            self.decisions.scored(pod, self.policy, self._now_ms(), rated.explained, len(call.names))
+            self.placed.note(pod, rated.best)
+            return render_scores(call.names, rated.scores)
         nodes = [self._find(name, call.nodes) for name in call.names]
         ratings = self._judge(pod, nodes)
         self.decisions.scored(pod, self.policy, self._now_ms(), ratings)
         best = min(ratings, key=lambda one: (-one.score, one.cost_ms or 0.0))
         self.placed.note(pod, best.node)
         return render_scores(call.names, [rating.score for rating in ratings])
+
+    def _is_large(self, call: ExtenderCall) -> bool:
+        """Whether there are so many nodes that not all are judged anew for every pod."""
+        is_usual = self.policy == "cost" and call.pod.kind == "fpga" and call.nodes is None
+        return is_usual and len(call.names) > LEAST_NODES
 
     def _judge(self, pod: PodRequest, nodes: list[AnnotatedNode]) -> list[NodeRating]:
         if self.policy == "rank" and pod.kind == "fpga":

@@ -6,7 +6,7 @@ reports in wrong units, or that lies, moves a median by one place at most.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from statistics import median
 
 from nodescope.use.scheduler.freshness import judge_age
@@ -32,8 +32,6 @@ class FpgaCluster:
     """Share of pods that run one session each; 0 where no session was reported."""
     share: float = SHARE
     """Share of its device that a pod keeps busy."""
-    recent: Mapping[str, Recent] = field(default_factory=dict)
-    """By node, the windows at this moment."""
 
 
 def derive_cluster(nodes: Sequence[AnnotatedNode], placed: PlacedPods, now_ms: int) -> FpgaCluster:
@@ -49,7 +47,6 @@ def derive_cluster(nodes: Sequence[AnnotatedNode], placed: PlacedPods, now_ms: i
         clamp(median(shares), SHARE_BOUNDS)
         if (shares := list(yield_shares(believed, recent, placed)))
         else SHARE,
-        recent,
     )
 
 

@@ -152,6 +152,10 @@ class PlacedPods:
         """The bitstreams of the pods bound to a node last -> when (wall ms)."""
         return self._sent.get(node, {})
 
+    def sent_to(self, bitstream: str) -> list[str]:
+        """The nodes that a pod with this bitstream was bound to lately; none for an empty name."""
+        return [node for node, sent in list(self._sent.items()) if bitstream in sent] if bitstream else []
+
     def settled(self, node: str) -> int:
         """FPGA pods of a node that its window shows."""
         return self._seen.settled_count[node]

@@ -1,0 +1,111 @@
+"""Large clusters: the same scores from standing costs as from judging every node."""
+
+import json
+import random
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.use.scheduler.world import ENABLED, World, bind, loaded, used
+
+from nodescope.fpga.node_load import WINDOW_KEY, NodeLoad, render_load
+from nodescope.fpga.state import KEY
+from nodescope.use.scheduler.cost import judge_cost
+from nodescope.use.scheduler.pod_request import PodRequest
+from nodescope.use.scheduler.standing import EXPLAINED, LEAST_NODES, RENEW_SECONDS
+from nodescope.use.scheduler.wire import parse_body
+
+NODES = LEAST_NODES + 30
+
+
+def fill(world: World, seed: int, kinds: Sequence[str]) -> None:
+    """Nodes of every kind: busy, idle, with bitstreams, broken, silent, loaded, and pods on their way."""
+    chance = random.Random(seed)
+    states = []
+    for number in range(8):
+        donor = World()
+        donor.node("x", loaded(f"b{number % 4}", 50 * number), *[used(100 + 40 * number)] * number)
+        node = donor.nodes.find("x")
+        assert node is not None
+        states.append(node.texts[0])
+    for number in range(NODES):
+        kind = chance.choice(kinds)
+        annotations = {KEY: chance.choice(states)} if kind == "states" else {}
+        if kind == "broken":
+            annotations[KEY] = "{"
+        if kind != "silent" and chance.random() < 0.7:
+            metrics = {"mean_cpu_util": chance.random(), "mean_mem_pressure": chance.random() / 9}
+            load = NodeLoad(world.clock.wall_ns() / 1e9, 20, chance.uniform(0, 10), metrics)
+            annotations[WINDOW_KEY] = render_load(load)
+        labels = {"fpga-scheduling.io/fpga-vendor": "amd"} if kind == "vendor" else {}
+        world.annotate(f"n{number:03}", {key: text for key, text in annotations.items() if text}, labels)
+    for number in range(12):
+        bind(world, f"old{number}", f"n{chance.randrange(NODES):03}", f"b{chance.randrange(6)}")
+
+
+@settings(max_examples=12)
+@given(
+    st.integers(0, 2**20),
+    st.lists(st.sampled_from(["states", "broken", "silent", "vendor"]), min_size=1, max_size=4),
+    st.sampled_from(["", "b1", "b5", "new"]),
+)
+def test_standing_costs_are_the_costs_of_every_node(seed: int, kinds: list[str], bitstream: str) -> None:
+    """forall clusters, pods: both ways give every node the same cost and score."""
+    world = World()
+    fill(world, seed, kinds)
+    pod = PodRequest("d", "p", "uid", "fpga", bitstream)
+    names = [f"n{number:03}" for number in range(NODES)]
+    now_ms = world.clock.wall_ns() // 10**6
+    rated = world.extender.standing.judge(pod, names, now_ms)
+    slow = judge_cost(
+        pod, [world.extender._find(name, None) for name in names], world.placed, world.nodes.times, now_ms
+    )
+    assert rated.costs == pytest.approx([one.cost_ms for one in slow])
+    assert rated.scores == [one.score for one in slow]
+    by_name = {one.node: one for one in slow}
+    for one in rated.explained:
+        twin = by_name[one.node]
+        assert (one.reasons, one.confidence) == (twin.reasons, twin.confidence)
+        assert one.all_terms() == pytest.approx(twin.all_terms())
+
+
+def test_a_pod_is_answered_and_explained_in_a_large_cluster() -> None:
+    world = World()
+    fill(world, 1, ["states"])
+    world.node("has", loaded("mine", 4000))
+    found = world.scores(bitstream="mine")
+    assert max(found, key=found.__getitem__) == "has"
+    assert set(world.placed.arriving("fpga")) >= {"has"}
+    decision = world.extender.decisions.find("d/p")
+    assert decision is not None
+    assert (decision.rated, len(decision.ratings)) == (NODES + 1, EXPLAINED)
+    assert decision.ratings[0].node == "has"
+
+
+def test_what_changed_is_known_after_some_seconds() -> None:
+    """A node that came since then counts as one that the watch has not seen."""
+    world = World()
+    fill(world, 2, ["states"])
+    world.scores("first", "b1")
+    world.node("new", loaded("b1", 10), *[used(1)])
+    world.clock.advance(round(RENEW_SECONDS * 1e9))
+    found = world.scores("second", "b1")
+    assert found["new"] > min(found.values())
+
+
+def test_names_are_parsed_once_and_never_found_in_a_text() -> None:
+    hidden = 'x"NodeNames":["evil"]}'
+    pod = {"metadata": {"name": "p", "annotations": {"a": hidden}, "labels": ENABLED}}
+    bodies: list[dict[str, Any]] = [
+        {"Pod": pod, "Nodes": None, "NodeNames": ["a", "b"]},
+        {"Pod": pod, "NodeNames": None, "Nodes": {"items": []}},
+        {"Pod": {**pod, "spec": {"NodeNames": ["inner"]}}, "Nodes": None},
+        {"NodeNames": ["a"], "Pod": pod},
+        {"Pod": pod, "NodeNames": []},
+    ]
+    for body in bodies:
+        for separators in ((",", ":"), (", ", ": ")):
+            text = json.dumps(body, separators=separators).encode()
+            assert parse_body(text) == body
