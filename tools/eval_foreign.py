@@ -125,7 +125,7 @@ def is_ready(client: httpx.Client) -> bool:
 
 
 @contextlib.contextmanager
-def test_bed() -> Iterator[httpx.Client]:
+def running_bed() -> Iterator[httpx.Client]:
     """The agent and its peers on pods that work, all scraped by one Prometheus."""
     with (
         tempfile.TemporaryDirectory(prefix="nodescope-foreign-") as name,
@@ -198,7 +198,7 @@ def main() -> int:
     queries = [query for query in read_lists(options.lists) if not query.list_name.startswith(options.skip)]
     if not queries:
         raise SystemExit(f"no lists in {options.lists}")
-    with test_bed() as client:
+    with running_bed() as client:
         asked = Answers(client)
         answered = {side: {query for query in queries if asked.answers(query, side)} for side in SIDES}
         sys.stdout.write("\n".join(render_table(queries, answered)) + "\n")
