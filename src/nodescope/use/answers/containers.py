@@ -172,11 +172,12 @@ def group_lives(lives: Iterable[Life]) -> list[Container]:
     """
     groups: dict[tuple[str, ...], list[Life]] = {}
     for life in lives:
-        key = (life.node, life.namespace, life.pod, life.container_name)
-        groups.setdefault(key if life.pod else (life.node, life.id), []).append(life)
+        named = (life.node, life.namespace, life.pod, life.container_name)
+        groups.setdefault(named if life.pod else (life.node, life.id), []).append(life)
     for key, group in list(groups.items()):
         if not key[-1] and overlaps(group):
-            groups |= {(life.node, life.id): [life] for life in groups.pop(key)}
+            del groups[key]
+            groups |= {(life.node, life.id): [life] for life in group}
     found = [Container(tuple(sorted(group, key=lambda life: life.first_ms))) for group in groups.values()]
     return sorted(found, key=lambda one: (one.node, one.newest.namespace, one.name))
 

@@ -196,7 +196,8 @@ def test_before_a_day_is_over_what_leaves_the_most_unused_is_named() -> None:
     total = render_total([advise(one) for one in (young, idle, bare)])
     assert total.startswith("Not yet: none of 3 containers was seen for a day, at most 60 min;")
     assert '"shop/oldshop" (container "app") leaves the most unused: it used at most 0.01 cores' in total
-    assert "(4 cores its limit)" in render_total([advise(bare), advise(bare)]), "no request is known: its limit"
+    # No request is known: its limit stands for it.
+    assert "(4 cores its limit)" in render_total([advise(bare), advise(bare)])
     free = replace(bare, cpu_limit=None, memory_limit=None)
     assert "unused" not in render_total([advise(free), advise(free)])
 
