@@ -22,7 +22,6 @@ from typing import Any
 from nodescope import __version__
 from nodescope.base.clock import Clock, SystemClock, read_boot_id
 from nodescope.base.errors import SettingsRejected
-from nodescope.base.log import Log
 from nodescope.base.perf_requests import PerfRequests
 from nodescope.base.settings import Settings
 from nodescope.base.settings_load import LoadedSettings, load_settings
@@ -61,8 +60,6 @@ from nodescope.publish.self_metrics import Obituaries, SelfMetrics, read_residen
 from nodescope.publish.textfile import TextfileFolder
 from nodescope.serve.allocator import give_back_memory
 from nodescope.serve.token import Token
-
-log = Log("wiring")
 
 # Left for connections (384 and the probes'), logs and what libraries open behind our back.
 SPARE_DESCRIPTORS = 512
@@ -145,9 +142,6 @@ def build_context(settings: Settings) -> Context:
     native, reason = load_native(settings.reader)
     if native is None and settings.reader == "native":
         raise SettingsRejected(f"reader = native: {reason}; accepted here: python, auto")
-    if native is None and settings.reader == "auto":
-        # Nothing is wrong: `nodescope sources` and /status name the reader.
-        log.info("files are read by plain Python", reason=reason)
     root = open_root(settings.root, native)
     return Context(
         root=root,

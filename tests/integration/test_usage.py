@@ -188,6 +188,7 @@ def test_our_variable_beats_the_seeds_on_a_running_agent() -> None:
     with running_agent("--log-level", "info", environment=environment) as agent:
         assert agent.get("/status").json()["node"] == "ours"
         assert "agent started" in agent.printed()
+        assert "reader=" in agent.printed()
 
 
 @pytest.mark.parametrize("command", ["up", "sample", "sources"])

@@ -8,6 +8,7 @@ from contextlib import ExitStack, suppress
 from functools import partial
 
 from nodescope.base.log import Log, set_up_logging
+from nodescope.collect.files.native import describe_reader
 from nodescope.commands.shared.options import add_settings, gather_flags
 from nodescope.serve.allocator import settle_allocator
 from nodescope.serve.server import answer_probes, build_server, open_socket, warn_if_open
@@ -62,7 +63,8 @@ def serve(parts: Parts) -> int:
         judge = partial(parts.agent.judge_probe, server.pulse)
         stack.enter_context(answer_probes(settings.probe_listen, judge))
         settle_process()
-        log.info("agent started", node=parts.node, listen=",".join(settings.listen))
+        reader = describe_reader(settings.reader)
+        log.info("agent started", node=parts.node, listen=",".join(settings.listen), reader=reader)
         asyncio.run(server.serve(sockets=sockets))
     log.info("agent stopped", ticks=parts.sampler.counters.ticks)
     return 0
