@@ -19,7 +19,7 @@ def notify(environment: Mapping[str, str], state: str) -> bool:
         return False
     # A name in the abstract namespace begins with a zero byte, which systemd writes as @.
     address = f"\0{address[1:]}" if address.startswith("@") else address
-    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as link:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as link:
         try:
             link.sendto(state.encode(), address)
         except OSError:
