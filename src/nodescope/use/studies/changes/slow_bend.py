@@ -98,6 +98,9 @@ def bend_in(searched: SearchedBlocks) -> SeriesChange | None:
     """The bend as a change of the slope of the whole series."""
     # Finer than the search's blocks: which noise it is shows in neighbouring samples.
     size = -(-len(searched.clean) // MOST_BLOCKS)
+    if searched.size == size:
+        # The noise has no memory, and the search has seen what there is.
+        return None
     bend = find_slow_bend(drawn_in(block_means(searched.clean, size)))
     if bend is None:
         return None
