@@ -40,7 +40,7 @@ CURVE_NATS = 1.0
 STEP_NATS = 3.0
 
 # In noise that wanders, bends come by chance with so many nats more.
-WANDERING_NATS = 1.5
+WANDERING_NATS = 3.0
 
 
 @dataclass(frozen=True)
