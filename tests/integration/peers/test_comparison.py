@@ -37,18 +37,18 @@ def test_unlimited_is_near_to_unlimited_only() -> None:
     assert not is_near([1.0], math.inf, is_counter=False)
 
 
-def test_devices_are_summed_where_ours_does_not_split_by_them() -> None:
+def test_series_are_summed_where_ours_does_not_split_by_a_label() -> None:
     text = (
-        "# TYPE container_fs_reads_bytes_total counter\n"
-        'container_fs_reads_bytes_total{device="/dev/vda",id="/a",image=""} 5 1700000000000\n'
-        'container_fs_reads_bytes_total{device="/dev/vdb",id="/a",image=""} 7 1700000000000\n'
+        "# TYPE container_cpu_usage_seconds_total counter\n"
+        'container_cpu_usage_seconds_total{id="/a",image="",part="one"} 5 1700000000000\n'
+        'container_cpu_usage_seconds_total{id="/a",image="",part="two"} 7 1700000000000\n'
         "node_load1 1\n"
     )
     mapped = parse_exposition(text).mapped(by_cgroup)
-    assert mapped.values == {("container_fs_reads_bytes_total", frozenset({("id", "/a")})): 12.0}
+    assert mapped.values == {("container_cpu_usage_seconds_total", frozenset({("id", "/a")})): 12.0}
 
 
 def test_a_name_nobody_explained_is_named() -> None:
-    assert gaps.unexplained("cadvisor", ["container_last_seen", "container_new_thing"]) == [
+    assert gaps.unexplained("cadvisor", ["container_health_state", "container_new_thing"]) == [
         "container_new_thing"
     ]

@@ -94,7 +94,7 @@ def test_a_file_that_is_cut_off_is_refused_by_name(catalog: Catalog, tmp_path: P
 def test_memory_is_given_back_after_many_rows(monkeypatch: pytest.MonkeyPatch, catalog: Catalog) -> None:
     given: list[int] = []
     monkeypatch.setattr(row_reader, "give_back_memory", lambda: given.append(1))
-    monkeypatch.setattr(row_reader, "ROWS_HELD", catalog.rows)
+    monkeypatch.setattr(row_reader, "ROWS_HELD", 10 * catalog.rows)
     engine = Engine()
     for points in (1, 2, 3):
         engine.query(catalog, "memory_limit_share", max_points=points)

@@ -166,7 +166,7 @@ def read_large(entry: FileEntry, wanted: Wanted, groups: Sequence[int], names: S
 # -- a small file -----------------------------------------------------------------------
 
 
-class Stretch(NamedTuple):
+class SeriesRows(NamedTuple):
     """Where a metric's series begin, its last row at the end, and the words that name each series."""
 
     starts: Integers
@@ -181,7 +181,7 @@ class SmallFile:
     later_ms: NDArray[Any]
     """Of each row, after the first moment."""
     value: Floats
-    stretches: Mapping[str, Stretch]
+    stretches: Mapping[str, SeriesRows]
 
     @property
     def size_bytes(self) -> int:
@@ -209,7 +209,7 @@ def read_small(entry: FileEntry, columns: Sequence[str]) -> SmallFile:
     for metric, some in groupby(cuts, lambda cut: cut[1][0] or ""):
         rows, labels = zip(*some)
         starts = np.array([*(one.start for one in rows), rows[-1].stop], np.int64)
-        stretches[metric] = Stretch(starts, [one[1:] for one in labels])
+        stretches[metric] = SeriesRows(starts, [one[1:] for one in labels])
     time_ms = unwrap(join_chunks(table.column("time")), 0)
     first_ms = int(time_ms.min())
     value = unwrap(join_chunks(table.column("value")), np.inf)

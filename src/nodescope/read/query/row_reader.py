@@ -35,7 +35,8 @@ SMALL_BYTES = 20 * 2**20
 # Threads are started when a question needs them, and end with the process.
 AHEAD = 2
 READERS = ThreadPoolExecutor(AHEAD, "read-ahead")
-# Of a file with more rows than these one is read ahead: an hour of 100 containers takes 6 MiB a metric, and twice while it is read.
+# Of files with more rows than these one is read ahead: an hour of 100 containers takes 6 MiB a metric,
+# and twice as much while it is read.
 ROWS_AHEAD = 300_000
 # A metric of 100 containers over four hours; giving back takes some milliseconds.
 ROWS_HELD = 1_500_000

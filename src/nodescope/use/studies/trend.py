@@ -85,6 +85,12 @@ class Rise:
         return float(self.stretch.times_at[self.growth.start])
 
     @property
+    def begins_at(self) -> float:
+        """When the growth began, as far as it can be told."""
+        last = len(self.stretch.times_at) - 1
+        return float(self.stretch.times_at[min(self.growth.start + self.growth.begins, last)])
+
+    @property
     def end_at(self) -> float:
         return float(self.stretch.times_at[-1])
 
@@ -177,7 +183,7 @@ def build_finding(rise: Rise) -> Finding:
     before, after = levels_of(rise)
     return Finding(
         kind=NAME,
-        start_at=rise.start_at,
+        start_at=rise.begins_at,
         end_at=rise.end_at,
         confidence=confidence_of(rise),
         magnitude=after - before,

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from nodescope.use.studies.forecast import collector, first_passage
-from nodescope.use.studies.forecast.evidence import explain, explain_points
+from nodescope.use.studies.forecast.evidence import Explanation, explain, explain_points
 from nodescope.use.studies.forecast.noise import GRIDS
 from nodescope.use.studies.forecast.pages import Staircase, SteadyPages, find_staircase, steady_pages
 from nodescope.use.studies.forecast.season import Season, find_season
@@ -89,6 +89,8 @@ class GrowthForecast:
     """The first sample that counts: after the newest restart."""
     former_peak: float | None = None
     """The highest value before it."""
+    begins: int = 0
+    """Samples after `start` at which the growth began."""
     crests: bool = False
     season: float | None = None
     """Samples of one cycle."""
@@ -148,7 +150,21 @@ def of_path(
         return first_passage.passages(kept, limit)
 
     made = forecast_of(PathFutures(futures, len(path), scale, passages), limit)
-    return replace(made, season=repeats.length(futures, len(path)))
+    begins = round(begin_of(explanations) * len(path))
+    return replace(made, season=repeats.length(futures, len(path)), begins=begins)
+
+
+def begin_of(explanations: list[Explanation]) -> float:
+    """The share of the span before the growth began; 0 unless most of what explains the path is flat before it."""
+    bends = sorted(
+        (one.shape.start, one.weight)
+        for one in explanations
+        if one.shape.kind == "bend" and len(one.shape.columns) == 1
+    )
+    weights = np.cumsum([weight for _, weight in bends])
+    if not bends or weights[-1] < 0.5 * sum(one.weight for one in explanations):
+        return 0.0
+    return bends[int(np.searchsorted(weights, weights[-1] / 2))][0]
 
 
 def of_crests(values: FloatArray, falls: IntArray, limit: float | None) -> GrowthForecast:
