@@ -79,7 +79,7 @@ def test_an_account_without_the_right_is_absent_with_the_remedy(plane: ControlPl
         )
         assert source["state"] == "absent"
         assert "get, list and watch on pods" in source["reason"]
-        assert agent.container(WEB.container("app"))["name_source"] == "logs"
+        assert agent.container(WEB.container("app"))["name_source"] == "bundle"
         notes = wait_for("so is the other one", lambda: agent.get("/status").json()["annotations"], 10)
         assert notes["keys"] == [KEY]
         assert notes["written"] == 0

@@ -41,6 +41,8 @@ def run(folder: Path, *words: str) -> str:
 
 def build_without_compiler(folder: Path) -> Path:
     """The wheel as it is made where CC fails, unpacked."""
+    uv = shutil.which("uv", path=f"{Path(sys.executable).parent}:{os.environ['PATH']}")
+    assert uv
     copy, wheels, target = folder / "copy", folder / "wheels", folder / "installed"
     copy.mkdir()
     for name in SOURCES:
@@ -49,12 +51,14 @@ def build_without_compiler(folder: Path) -> Path:
             shutil.copytree(source, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
         else:
             shutil.copy(source, copy / name)
-    words = ["wheel", "--quiet", "--no-deps", "--no-build-isolation", "--wheel-dir", str(wheels), str(copy)]
-    subprocess.run([sys.executable, "-m", "pip", *words], env={**os.environ, "CC": "/bin/false"}, check=True)
+    words = ["build", "--quiet", "--wheel", "--no-build-isolation", "--out-dir", str(wheels), str(copy)]
+    subprocess.run(
+        [uv, *words, "--python", sys.executable], env={**os.environ, "CC": "/bin/false"}, check=True
+    )
     (wheel,) = wheels.glob("*.whl")
     assert wheel.name.endswith("py3-none-any.whl")
-    words = ["install", "--quiet", "--no-deps", "--target", str(target), str(wheel)]
-    subprocess.run([sys.executable, "-m", "pip", *words], check=True)
+    words = ["pip", "install", "--quiet", "--no-deps", "--target", str(target), str(wheel)]
+    subprocess.run([uv, *words, "--python", sys.executable], check=True)
     return target
 
 

@@ -165,7 +165,11 @@ class ObjectWatch:
 
     def _list(self) -> None:
         pages = ListPages(self.client, self.path, self.query)
-        self.listener.replace(pages.items())
+        items = pages.items()
+        self.listener.replace(items)
+        # The version to watch from comes with the last page, whoever left off before it.
+        for _ in items:
+            pass
         self._version = pages.version
         self.state = replace(self.state, lists=self.state.lists + 1)
         self._current()
