@@ -106,7 +106,8 @@ def find_config(environment: Mapping[str, str], system: Path = SYSTEM_CONFIG) ->
     home = environment.get("HOME")
     own = environment.get("XDG_CONFIG_HOME") or (f"{home}/.config" if home else "")
     candidates = [Path(own) / "nodescope.toml"] if own else []
-    return next((path for path in (*candidates, system) if path.is_file()), None)
+    # A home that may not be entered, of whoever started us with fewer rights, has no file for us.
+    return next((path for path in (*candidates, system) if os.path.isfile(path)), None)
 
 
 def raise_descriptor_limit() -> int:

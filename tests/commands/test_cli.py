@@ -146,6 +146,17 @@ def test_the_settings_file_that_nobody_named_is_the_user_s_or_the_system_s(tmp_p
     assert (loaded.settings.ring_seconds, loaded.origins["ring_seconds"]) == (90, str(own))
 
 
+def test_a_home_that_may_not_be_entered_has_no_settings(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(path: object, **_: object) -> os.stat_result:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "stat", refuse)
+        assert find_config({"HOME": str(tmp_path)}, tmp_path / "system.toml") is None
+
+
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_a_script_for_each_shell(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("completion", shell) == 0
