@@ -11,7 +11,6 @@ a test chooses free ones by the chart's values.
 import base64
 import os
 import shutil
-import signal
 import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -19,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.cluster.control_plane import ControlPlane
-from tests.cluster.programs import NODESCOPE
+from tests.cluster.programs import NODESCOPE, end_program
 
 ACCOUNT = "run/secrets/kubernetes.io/serviceaccount"
 MOUNT = 'mount --bind "$0/etc" /etc && mount --bind "$0/run" /run && exec "$@"'
@@ -78,12 +77,7 @@ class Kubelet:
         try:
             yield process
         finally:
-            process.send_signal(signal.SIGTERM)
-            try:
-                process.wait(20)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+            end_program(process)
 
     def read_log(self, deployment: str) -> str:
         return (self._folder / f"{deployment}.log").read_text()

@@ -86,3 +86,9 @@ def find_container(name: str) -> str:
 def is_pod_folder(name: str) -> bool:
     """Whether a folder's own name marks a pod."""
     return _POD.fullmatch(name) is not None
+
+
+def find_group(pod: str, container_path: str) -> str:
+    """The pod's cgroup. A container that is in no pod stands for itself: its slice holds others."""
+    path, _, last = container_path.rpartition("/")
+    return container_path if pod in last or not path else path

@@ -27,6 +27,7 @@ from nodescope.base.errors import ParseError, SourceAbsent
 from nodescope.base.frame import Event
 from nodescope.base.metric import Metric
 from nodescope.base.text import clean_text
+from nodescope.collect.containers.cgroup_path import find_group
 from nodescope.collect.containers.live_containers import LiveContainer
 from nodescope.collect.files.batch import FileFault, ReadSegment, describe_fault
 from nodescope.collect.files.layout import DeviceRows, RowPlan, plan_rows
@@ -193,13 +194,10 @@ def name_interface(pod: str, labels: Labels, interface: str) -> Entity:
     named = dict(labels)
     device = clean_text(interface)
     shown = (("namespace", named["namespace"]), ("pod", named["pod"]), ("interface", device))
-    # A container that is in no pod stands for itself: its slice holds others.
-    path, _, last = named["id"].rpartition("/")
-    group = named["id"] if pod in last or not path else path
     return Entity(
         "pod",
         (pod, device),
-        (*shown, ("id", group)),
+        (*shown, ("id", find_group(pod, named["id"]))),
         (("pod_uid", pod),),
     )
 

@@ -19,9 +19,12 @@ from nodescope.base.block import Block, Table, make_block
 from nodescope.base.entity import Entity
 from nodescope.base.errors import SourceAbsent
 from nodescope.base.metric import Kind, Metric
+from nodescope.collect.containers.cgroup_path import find_group
 from nodescope.collect.containers.live_containers import LiveContainer
 from nodescope.collect.run.slow_source import to_number
 from nodescope.collect.run.source import CallDefaults, Context
+from nodescope.collect.sources.stack.netstat import parse_pairs
+from nodescope.collect.sources.stack.sockstat import parse_sockets
 
 FILES = ("snmp", "netstat", "sockstat")
 # Key of the file, kind, published name, sentence.
@@ -111,7 +114,6 @@ class PodTcpSource(CallDefaults):
         if not context.root.exists("proc/stat"):
             raise SourceAbsent("no /proc: this is not Linux")
         self._context = context
-        self._places: dict[str, tuple[str, ...]] = {}
 
     def read(self) -> Any:
         """[(pod, its container, {key: text})]."""
@@ -121,38 +123,17 @@ class PodTcpSource(CallDefaults):
         return [(pod, member, self._read_pod(pid)) for pod, (pid, member) in networks.items()]
 
     def _read_pod(self, pid: int) -> dict[str, str]:
-        texts = {name: self._context.root.read_text(f"proc/{pid}/net/{name}") or "" for name in FILES}
-        found = parse_sockets(texts["sockstat"])
-        for name in ("snmp", "netstat"):
-            found.update(self._parse_pairs(texts[name]))
-        return found
-
-    def _parse_pairs(self, text: str) -> dict[str, str]:
-        """Lines come in pairs; their names are the same for every pod, and are split once."""
-        found: dict[str, str] = {}
-        lines = text.split("\n")
-        for names, values in zip(lines[::2], lines[1::2]):
-            if names.startswith(("Tcp", "Udp:")):
-                keys = self._places.get(names)
-                if keys is None:
-                    protocol, _, rest = names.partition(":")
-                    keys = self._places[names] = tuple(f"{protocol}_{name}" for name in rest.split())
-                found.update(zip(keys, values.partition(":")[2].split()))
-        return found
+        texts = {name: self._context.root.read_text(f"proc/{pid}/net/{name}") for name in FILES}
+        return {
+            **parse_sockets(texts["sockstat"]),
+            **parse_pairs(texts["snmp"]),
+            **parse_pairs(texts["netstat"]),
+        }
 
     def parse(self, answer: Any, mono_ns: int) -> tuple[Block, ...]:
         rows = {name_pod(pod, member): list_values(texts) for pod, member, texts in answer if texts}
         kept = dict(list(rows.items())[: self._context.limit("pod")])
         return (make_block(TABLE, kept, mono_ns),)
-
-
-def parse_sockets(text: str) -> dict[str, str]:
-    found = {}
-    for line in text.split("\n"):
-        protocol, _, rest = line.partition(":")
-        words = rest.split()
-        found.update({f"{protocol}_{name}": value for name, value in zip(words[::2], words[1::2])})
-    return found
 
 
 def list_values(texts: Mapping[str, str]) -> list[float]:
@@ -161,8 +142,6 @@ def list_values(texts: Mapping[str, str]) -> list[float]:
 
 def name_pod(pod: str, member: LiveContainer) -> Entity:
     named = dict(member.entity.labels)
-    # A container that is in no pod stands for itself: its slice holds others.
-    path, _, last = named["id"].rpartition("/")
-    group = named["id"] if pod in last or not path else path
+    group = find_group(pod, named["id"])
     labels = (("namespace", named["namespace"]), ("pod", named["pod"]), ("id", group))
     return Entity("pod", (pod,), labels, (("pod_uid", pod),))
