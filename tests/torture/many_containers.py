@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.cgroups import Cgroups, pod_uid
+from tests.cgroups import Cgroups, pod_uid, remove_parents
 from tests.integration.agents import Agent, running_agent, wait_for
 from tests.torture.result import TortureRow, at_most
 
@@ -60,12 +60,13 @@ def run(scale: float = 1.0) -> list[TortureRow]:
 
 @contextlib.contextmanager
 def crowd(cgroups: Cgroups, count: int) -> Iterator[None]:
-    """Two containers a pod."""
+    """Two containers a pod; with its last container the kubelet removes the pod's cgroup, too."""
     uids = [pod_uid() for _ in range((count + 1) // 2)]
     groups = [cgroups.container(uids[number // 2]) for number in range(count)]
     yield
     for group in groups:
         cgroups.remove(group)
+    remove_parents(folder.parent for group in groups for folder in group.folders.values())
 
 
 def count_shown(agent: Agent) -> int:

@@ -25,7 +25,7 @@ that cannot be named without it (keep/check/log_records.py).
 import json
 import struct
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import count
 from typing import Any
@@ -151,9 +151,9 @@ class Encoder:
         return number, pack_record(TABLE, _NUMBER.pack(number) + json.dumps(asdict(table)).encode())
 
 
-def _story_to_json(frame: Frame) -> bytes:
-    outcomes = {name: [outcome.state, outcome.reason] for name, outcome in frame.outcomes.items()}
-    events = [
+def events_to_rows(events: Iterable[Event]) -> list[list[Any]]:
+    """For JSON."""
+    return [
         [
             event.kind,
             event.at_ns,
@@ -162,19 +162,26 @@ def _story_to_json(frame: Frame) -> bytes:
             list(map(list, event.labels)),
             dict(event.facts),
         ]
-        for event in frame.events
+        for event in events
     ]
-    return json.dumps({"outcomes": outcomes, "events": events}).encode()
+
+
+def events_from_rows(rows: Iterable[Sequence[Any]]) -> tuple[Event, ...]:
+    return tuple(
+        Event(kind, at_ns, scope, tuple(ids), _pairs(labels), facts)
+        for kind, at_ns, scope, ids, labels, facts in rows
+    )
+
+
+def _story_to_json(frame: Frame) -> bytes:
+    outcomes = {name: [outcome.state, outcome.reason] for name, outcome in frame.outcomes.items()}
+    return json.dumps({"outcomes": outcomes, "events": events_to_rows(frame.events)}).encode()
 
 
 def _story_from_json(data: Payload) -> tuple[dict[str, Outcome], tuple[Event, ...]]:
     story = json.loads(bytes(data))
     outcomes = {name: Outcome(state, reason) for name, (state, reason) in story["outcomes"].items()}
-    events = tuple(
-        Event(kind, at_ns, scope, tuple(ids), _pairs(labels), facts)
-        for kind, at_ns, scope, ids, labels, facts in story["events"]
-    )
-    return outcomes, events
+    return outcomes, events_from_rows(story["events"])
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from nodescope.base.block import Block, Table
 from nodescope.base.entity import Entity
 from nodescope.base.frame import ENDS, Frame
+from nodescope.hold.header import Header, pack_header
 
 # What a generation of entities costs beside its numbers: labels, tuples and
 # their strings, measured on containers with Kubernetes names.
@@ -72,8 +73,8 @@ class Ring:
         self.ring_bytes = ring_bytes
         self.interval_seconds = interval_seconds
         self._tracks: dict[str, RingTrack] = {}
-        # Frames without their blocks, and how many those were.
-        self._headers: deque[tuple[Frame, int]] = deque()
+        self._headers: deque[Header] = deque()
+        self._newest: Frame | None = None
         self._latest: dict[str, Moment] = {}
         self._ended: dict[tuple[str, ...], int] = {}
         self._lock = threading.Lock()
@@ -85,8 +86,8 @@ class Ring:
             self._note_ends(frame)
             for block in frame.blocks:
                 self._append(Moment(frame.sequence, frame.at_ns, frame.mono_ns, block))
-            bare = Frame(frame.sequence, frame.at_ns, frame.mono_ns, (), frame.outcomes, frame.events)
-            self._headers.append((bare, len(frame.blocks)))
+            self._newest = replace(frame, blocks=())
+            self._headers.append(pack_header(frame))
             self._expire(frame.mono_ns)
             self._shrink(frame.mono_ns)
             if frame.sequence % SHRUNK_TICKS == 0:
@@ -143,7 +144,7 @@ class Ring:
         # One interval more than promised: a counter's window starts with the
         # frame just before it.
         oldest_ns = now_mono_ns - round((self.ring_seconds + 1.5 * self.interval_seconds) * 1e9)
-        while self._headers and self._headers[0][0].mono_ns < oldest_ns:
+        while self._headers and self._headers[0].frame.mono_ns < oldest_ns:
             self._headers.popleft()
         for track in self._tracks.values():
             while len(track.moments) > 1 and track.moments[0].mono_ns < oldest_ns:
@@ -202,7 +203,7 @@ class Ring:
     def newest(self) -> Frame | None:
         """The last tick's header: times, outcomes, events."""
         with self._lock:
-            return self._headers[-1][0] if self._headers else None
+            return self._newest
 
     def latest(self) -> Mapping[str, Moment]:
         """The newest moment of every table, slow tables included."""
@@ -212,7 +213,12 @@ class Ring:
     def headers(self, after_mono_ns: int, until_mono_ns: int) -> list[Frame]:
         """Frames with time in (after, until]."""
         with self._lock:
-            return [frame for frame, _ in self._headers if after_mono_ns < frame.mono_ns <= until_mono_ns]
+            held = [one for one in self._headers if after_mono_ns < one.frame.mono_ns <= until_mono_ns]
+        return [header.unpack() for header in held]
+
+    def count_frames(self, after_mono_ns: int, until_mono_ns: int) -> int:
+        with self._lock:
+            return sum(after_mono_ns < one.frame.mono_ns <= until_mono_ns for one in self._headers)
 
     def moments(
         self, table: str, after_mono_ns: int, until_mono_ns: int
@@ -251,8 +257,8 @@ class Ring:
     def since(self, sequence: int) -> tuple[bool, list[Frame]]:
         """Whole frames newer than a sequence number; False when some have left already."""
         with self._lock:
-            complete = not self._headers or self._headers[0][0].sequence <= sequence + 1
-            wanted = [one for one in self._headers if one[0].sequence > sequence]
+            complete = not self._headers or self._headers[0].frame.sequence <= sequence + 1
+            wanted = [one for one in self._headers if one.frame.sequence > sequence]
             blocks: dict[int, list[Block]] = {}
             for track in self._tracks.values():
                 for moment in reversed(track.moments):
@@ -260,8 +266,8 @@ class Ring:
                         break
                     blocks.setdefault(moment.sequence, []).append(moment.block)
         frames = []
-        for frame, count in wanted:
-            mine = blocks.get(frame.sequence, [])
-            complete = complete and len(mine) == count
-            frames.append(replace(frame, blocks=tuple(mine)))
+        for header in wanted:
+            mine = blocks.get(header.frame.sequence, [])
+            complete = complete and len(mine) == header.block_count
+            frames.append(replace(header.unpack(), blocks=tuple(mine)))
         return complete, frames

@@ -54,16 +54,16 @@ def check_window(ring: Ring, seconds: float, scope: str) -> None:
         )
 
 
-def take_frames(ring: Ring, seconds: float, now_mono_ns: int) -> tuple[list[Frame], Frame]:
-    """The window's frames, and the newest of all; NothingYet when there are none."""
+def count_frames(ring: Ring, seconds: float, now_mono_ns: int) -> tuple[int, Frame]:
+    """How many frames the window has, and the newest of all; NothingYet when there are none."""
     newest = ring.newest()
     if newest is None:
         raise NothingYet("no sample yet: the first tick has not come round")
-    frames = ring.headers(now_mono_ns - round(seconds * 1e9), now_mono_ns)
-    if not frames:
+    count = ring.count_frames(now_mono_ns - round(seconds * 1e9), now_mono_ns)
+    if not count:
         age_seconds = (now_mono_ns - newest.mono_ns) / 1e9
         raise NothingYet(f"no sample in the last {seconds:g} s: the newest is {age_seconds:.1f} s old")
-    return frames, newest
+    return count, newest
 
 
 # -- features of the node ---------------------------------------------------
@@ -72,10 +72,10 @@ def take_frames(ring: Ring, seconds: float, now_mono_ns: int) -> tuple[list[Fram
 def take_node_window(ring: Ring, seconds: float, now_mono_ns: int) -> NodeWindow:
     """All features over (now - seconds, now]."""
     check_window(ring, seconds, "node")
-    frames, newest = take_frames(ring, seconds, now_mono_ns)
+    count, newest = count_frames(ring, seconds, now_mono_ns)
     after_ns = now_mono_ns - round(seconds * 1e9)
     window = NodeWindow(
-        seconds, len(frames), round(seconds / ring.interval_seconds), (now_mono_ns - newest.mono_ns) / 1e9
+        seconds, count, round(seconds / ring.interval_seconds), (now_mono_ns - newest.mono_ns) / 1e9
     )
     window.outcomes = newest.outcomes
     look = Look(ring, after_ns, now_mono_ns)
@@ -332,7 +332,7 @@ def take_scope_window(
 ) -> list[EntityWindow]:
     """Statistics of every entity of a scope that matches the filters."""
     check_window(ring, seconds, scope)
-    take_frames(ring, seconds, now_mono_ns)
+    count_frames(ring, seconds, now_mono_ns)
     check_words(ring, scope, filters, metric_names)
     after_ns = now_mono_ns - round(seconds * 1e9)
     found: dict[tuple[str, ...], EntityWindow] = {}
