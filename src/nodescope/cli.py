@@ -43,6 +43,7 @@ COMMANDS = {
     "ask": ("ask", "a question in plain words, answered from data folders, viewers, or a cluster"),
     "fleet": ("fleet", "a study or a question over many nodes and days"),
     "compare-peers": ("peers.compare_peers", "which series of node_exporter or cAdvisor the agent has"),
+    "push": ("peers.push", "what an agent measures, pushed to an OpenTelemetry collector (OTLP)"),
     "sample": ("sample", "one tick to stdout, then exit"),
     "service": ("system.service", "nodescope as a service of systemd: install, remove, status"),
     "completion": ("system.completion", "words at TAB for bash, zsh and fish"),

@@ -1,0 +1,1 @@
+"""OTLP: what an agent measures, pushed to an OpenTelemetry collector by a process of its own."""
