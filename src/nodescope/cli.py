@@ -36,7 +36,10 @@ COMMANDS = {
     "metrics": ("metrics", "what was measured, under plain and raw names"),
     "consolidate": ("consolidate", "merge small files, apply retention, copy finished files away"),
     "verify": ("verify", "read a whole archive or copy, and say what is lost"),
-    "export": ("export", "part of an archive as Parquet, CSV, or a page that opens offline"),
+    "export": (
+        "export",
+        "part of an archive as Parquet, CSV, a page that opens offline, or a Perfetto trace",
+    ),
     "top": ("top", "a live table of containers in the terminal"),
     "extender": ("extender", "kube-scheduler's extender: nodes scored by what they report"),
     "mcp": ("mcp", "answers for agents (MCP): over data folders, viewers, or a cluster"),

@@ -24,8 +24,9 @@ EXAMPLE = """example:
   nodescope export demo --out cpu.csv --metric cpu --container api --from -1h
   nodescope export demo --out all.parquet
   nodescope export demo --out incident.html --from -2h
+  nodescope export demo --out trace.pftrace --from -10m
 """
-FORMATS = (".parquet", ".csv", ".html")
+FORMATS = (".parquet", ".csv", ".html", ".pftrace")
 NO_DATA = "there is no data in this range"
 
 
@@ -33,13 +34,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EXAMPLE
     add_paths(parser)
     parser.add_argument(
-        "--out", type=Path, required=True, metavar="FILE", help="ends in .parquet, .csv or .html"
+        "--out", type=Path, required=True, metavar="FILE", help="ends in .parquet, .csv, .html or .pftrace"
     )
     parser.add_argument(
         "--metric",
         action="append",
         metavar="M",
         help="plain or raw name; may be repeated; all raw ones unless given",
+    )
+    parser.add_argument(
+        "--time-zero",
+        metavar="NS",
+        help="of a .pftrace: Unix time in ns that its times count from, as another trace has it; 0 unless given",
     )
     add_containers(parser)
     add_span(parser)
@@ -50,8 +56,12 @@ def run(options: argparse.Namespace) -> int:
         raise RequestRejected(
             f"--out {options.out} is not accepted; accepted: a name that ends in {' or '.join(FORMATS)}"
         )
+    if options.time_zero is not None and options.out.suffix != ".pftrace":
+        raise RequestRejected("--time-zero is of a .pftrace only")
     if options.out.suffix == ".html":
         return write_page(options)
+    if options.out.suffix == ".pftrace":
+        return write_trace(options)
     view = open_view(options.path)
     span = choose_span(view, options, options.path)
     lives = find_lives(view.lives(), options.container)
@@ -130,3 +140,41 @@ def write_page(options: argparse.Namespace) -> int:
         f"of up to {page.points} points, {page.findings} findings\n"
     )
     return 0
+
+
+def write_trace(options: argparse.Namespace) -> int:
+    """What Perfetto's viewer opens: counters, lives and events on one time axis."""
+    from nodescope.use.answers.refusal import Refused
+    from nodescope.use.trace.span_trace import SpanTrace, TraceRequest
+    from nodescope.use.trace.trace_file import TraceFile
+
+    zero_ns = parse_zero(options.time_zero)
+    view = open_view(options.path)
+    span = choose_span(view, options, options.path)
+    lives = find_lives(view.lives(), options.container)
+    temporary = options.out.with_name(options.out.name + ".tmp")
+    try:
+        with temporary.open("wb") as file:
+            asked = TraceRequest(span, options.metric or (), lives)
+            counts = SpanTrace(view, asked, TraceFile(file, zero_ns)).write()
+        if not counts.samples:
+            raise RequestRejected(NO_DATA)
+        temporary.replace(options.out)
+    except Refused as error:
+        raise RequestRejected(f"{error}; {error.hint}" if error.hint else str(error)) from error
+    finally:
+        temporary.unlink(missing_ok=True)
+    size = render_bytes(options.out.stat().st_size)
+    sys.stdout.write(
+        f"{options.out}: {size}, {counts.samples:,} samples and {counts.events:,} events on {counts.tracks:,} tracks; "
+        "open it at https://ui.perfetto.dev\n"
+    )
+    return 0
+
+
+def parse_zero(text: str | None) -> int:
+    if text is None:
+        return 0
+    if not text.isdigit() or len(text) > 19:
+        raise RequestRejected(f"--time-zero {text} is not accepted; accepted: Unix time in nanoseconds")
+    return int(text)
