@@ -13,6 +13,7 @@ from nodescope.cli import main
 from nodescope.keep.demo.archive import write_node
 from nodescope.keep.demo.story import DemoRequest
 from nodescope.read.files.catalog import read_catalog
+from nodescope.read.files.rollups import choose, find_rollups
 from nodescope.read.query.engine import Engine
 
 END_MS = 1_772_366_400_000
@@ -106,6 +107,10 @@ def test_what_is_planted_is_found_where_truth_says(tmp_path: Path) -> None:
         planted
     )
     catalog, engine = read_catalog([tmp_path / "d"]), Engine()
+    # Its hours have their minutes, as a consolidator leaves them.
+    hours, rollups = choose(catalog.entries, find_rollups([tmp_path / "d"], 0, 2**42))
+    assert rollups
+    assert {entry.path.name.split("-")[0] for entry in hours} == {"metrics"}
     one = planted["throttling"]
     from_ms, to_ms = round(one["from"] * 1000) + 1000, round(one["to"] * 1000) - 1000
     inside = engine.query(catalog, "cpu_throttled", one["container_ids"], from_ms, to_ms)

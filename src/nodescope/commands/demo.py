@@ -42,9 +42,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from nodescope.keep.demo.archive import render_truth, write_node
+    from nodescope.keep.demo.archive import add_minutes, render_truth, write_node
     from nodescope.keep.demo.fleet import plan_fleet
     from nodescope.keep.demo.story import DemoRequest
+    from nodescope.keep.folder import DataFolder
 
     set_up_logging("warning")
     check(options)
@@ -75,6 +76,7 @@ def run(options: argparse.Namespace) -> int:
 
         planters = plan_fleet(request) if options.nodes > 1 else None
         made = write_node(request, __version__, show, planters=planters)
+        add_minutes(DataFolder(folder))
         rows += made.rows
         planted += [{"node": node, **one} for one in made.truth]
         most.append({"node": node, **made.most})

@@ -1,12 +1,15 @@
 """Rows of our own files as Arrow reads them: those that DuckDB finds in the same file, kept within bounds."""
 
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import numpy as np
 import pytest
 
 from nodescope.base.errors import ArchiveRefused
+from nodescope.keep import parquet
 from nodescope.keep.demo.archive import write_node
 from nodescope.keep.demo.story import DemoRequest
 from nodescope.keep.disk import Disk
@@ -14,7 +17,7 @@ from nodescope.keep.folder import DataFolder
 from nodescope.keep.rollup import renew_rollups
 from nodescope.read.files.catalog import Catalog, read_catalog
 from nodescope.read.files.rollups import find_rollups
-from nodescope.read.query import row_reader
+from nodescope.read.query import metric_rows, row_reader
 from nodescope.read.query.engine import Engine
 from nodescope.read.query.fetch import Wanted
 from nodescope.read.query.metric_rows import CONTAINER, shorten_times
@@ -56,6 +59,34 @@ def test_the_rows_are_those_that_duckdb_finds(
             mine = list(zip(named.tolist(), rows.time_ms.tolist(), rows.value.tolist(), strict=True))
             wanted = ids if containers is None else containers
             assert mine == [row for row in ask_duckdb(entry.path, metric) if row[0] in wanted]
+
+
+@pytest.mark.parametrize("page_rows", [70, 900, 65_536])
+def test_one_container_is_read_page_by_page(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, page_rows: int
+) -> None:
+    """In a file whose row groups have one metric each: whichever page its rows begin and end on."""
+    monkeypatch.setattr(parquet, "ROW_GROUP_ROWS", 2000)
+    write_node(DemoRequest(tmp_path, 0.4, 6, 7, END_MS, "demo-1"), "0", lambda _: None)
+    monkeypatch.setattr(row_reader, "SMALL_ROWS", 0)
+    monkeypatch.setattr(metric_rows, "PAGE_ROWS", page_rows)
+    catalog = read_catalog([tmp_path])
+    entry = max(catalog.entries, key=lambda one: one.rows)
+    alone: list[str] = []
+    inner = metric_rows.read_one
+
+    def read_one(path: Path, groups: Sequence[int], container: str) -> Iterator[Any]:
+        alone.append(container)
+        return inner(path, groups, container)
+
+    monkeypatch.setattr(metric_rows, "read_one", read_one)
+    ids = [one.label("l_container_id") or "" for one in catalog.containers()]
+    for its_id in ids:
+        rows = RowReader().read(entry, Wanted(METRICS[1], [its_id], "container", *EVER))
+        mine = [(its_id, *row) for row in zip(rows.time_ms.tolist(), rows.value.tolist(), strict=True)]
+        assert mine == [row for row in ask_duckdb(entry.path, METRICS[1]) if row[0] == its_id]
+    # Of a container at the border of two metrics the whole row group is read.
+    assert len(alone) >= len(ids) - 1
 
 
 def ask_duckdb(path: Path, metric: str) -> list[tuple[str, int, float]]:

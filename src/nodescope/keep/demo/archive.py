@@ -24,6 +24,7 @@ from nodescope.keep.folder import (
 from nodescope.keep.label_columns import Identity
 from nodescope.keep.merge import join_series
 from nodescope.keep.parquet import SampleRows
+from nodescope.keep.rollup import renew_rollups
 from nodescope.keep.session import Session, render_time, write_session
 from nodescope.keep.sidecar import Sidecar
 
@@ -140,6 +141,11 @@ def write_node(
         rows += write_demo_file(disk, folder, request, node, span, number + 1)
         progress((span[1] - start_ms) / (request.end_ms - start_ms))
     return WrittenNode(rows, len(spans), node.truth, derive_most(node))
+
+
+def add_minutes(folder: DataFolder, disk: Disk | None = None) -> int:
+    """The rollups of its hours, which a consolidator writes in the same pass as the hours; how many."""
+    return sum(renew_rollups(disk or Disk(), folder, partition) for partition in folder.partitions())
 
 
 def derive_most(node: DemoNode) -> dict[str, Any]:

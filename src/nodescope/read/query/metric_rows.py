@@ -6,7 +6,7 @@ planned, and no word is compared. A small file has all metrics in one row group
 or two; it is read once for all of them.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
 from pathlib import Path
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from nodescope.base.block import Floats, Integers
 from nodescope.base.errors import ArchiveRefused
 from nodescope.keep.label_columns import IDENTITY, Identity
-from nodescope.keep.parquet import cut_rows, first_line, join_chunks, unwrap
+from nodescope.keep.parquet import PAGE_ROWS, cut_rows, first_line, join_chunks, unwrap
 from nodescope.read.files.listing import FileEntry
 from nodescope.read.files.row_groups import METRIC, RowGroup, read_row_groups
 from nodescope.read.query.fetch import SeriesNames, Wanted, identity_of
@@ -102,14 +102,21 @@ def find_stretch(column: pa.ChunkedArray, word: str) -> tuple[int, int]:
     """(first row, number of rows): a file is in order of its metrics, and a metric in order of its containers."""
     first, count, offset = 0, 0, 0
     for chunk in column.chunks:
-        words = chunk.dictionary.to_pylist()
-        code = words.index(word) if word in words else -1
-        places = np.flatnonzero(unwrap(chunk.indices, -1) == code)
-        if code >= 0 and len(places):
-            first = first if count else offset + int(places[0])
-            count += len(places)
+        place, number = find_word(chunk, word)
+        if number:
+            first = first if count else offset + place
+            count += number
         offset += len(chunk)
     return first, count
+
+
+def find_word(chunk: pa.DictionaryArray, word: str) -> tuple[int, int]:
+    """(first row, number of rows) of one chunk; (0, 0) where it does not have the word."""
+    words = chunk.dictionary.to_pylist()
+    if word not in words:
+        return 0, 0
+    places = np.flatnonzero(unwrap(chunk.indices, -1) == words.index(word))
+    return (int(places[0]), len(places)) if len(places) else (0, 0)
 
 
 def cut_table(table: pa.Table, names: SeriesNames) -> MetricRows:
@@ -153,14 +160,33 @@ def read_large(entry: FileEntry, wanted: Wanted, groups: Sequence[int], names: S
     """Of these row groups; all times, and all series of the metric."""
     known = groups_of(entry)
     is_mixed = any(known[number].metrics != (wanted.metric, wanted.metric) for number in groups)
+    only = wanted.containers if names.columns == [LABEL] else None
+    if only is not None and len(only) == 1 and not is_mixed:
+        pages = list(read_one(entry.path, groups, only[0]))
+        return cut_table(pa.Table.from_batches(pages).unify_dictionaries(), names) if pages else NO_ROWS
     words = [*names.columns, *([METRIC] if is_mixed else [])]
     table = read_groups(entry.path, groups, ["value"], words)
     if is_mixed:
         table = table.slice(*find_stretch(table.column(METRIC), wanted.metric))
-    only = wanted.containers if names.columns == [LABEL] else None
     if only is not None and len(only) == 1:
         table = table.slice(*find_stretch(table.column(LABEL), only[0]))
     return cut_table(table, names)
+
+
+def read_one(path: Path, groups: Sequence[int], container: str) -> Iterator[pa.RecordBatch]:
+    """One container's rows of one metric, page by page; what lies behind them is not unpacked."""
+    try:
+        file = pq.ParquetFile(path, read_dictionary=[LABEL], pre_buffer=False)
+        is_begun = False
+        for page in file.iter_batches(PAGE_ROWS, groups, ["time", "value", LABEL], use_threads=False):
+            first, count = find_word(page.column(LABEL), container)
+            if count:
+                yield page.slice(first, count)
+            is_begun = is_begun or count > 0
+            if is_begun and first + count < page.num_rows:
+                return
+    except (OSError, pa.ArrowException) as error:
+        raise ArchiveRefused(f"{path.name}: {first_line(error)}") from error
 
 
 # -- a small file -----------------------------------------------------------------------

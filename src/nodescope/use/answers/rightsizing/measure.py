@@ -89,7 +89,7 @@ def read_node(
     lives = [life for life in view.lives() if life.node == node.name]
     wanted = within_bounds(node, span)
     parts = [part for part in list_parts(lives, wanted) if ids is None or has_any(part, ids)]
-    looked = shorten(node, wanted, sum(len(part.lives) for part in parts))
+    looked = shorten(node, wanted, count_side_by_side(parts, wanted))
     here = [life for part in parts for life in part.lives if life.is_within(looked)]
     measured = measure(view, node, here, parts, looked, check)
     needs = [
@@ -122,11 +122,22 @@ def within_bounds(node: ServedNode, span: TimeRange) -> TimeRange:
     return TimeRange(max(span.from_ms, node.from_ms or 0, to_ms - SPAN_MOST_MS), to_ms)
 
 
-def shorten(node: ServedNode, span: TimeRange, series: int) -> TimeRange:
+def count_side_by_side(parts: Sequence[WorkloadLives], span: TimeRange) -> float:
+    """Containers that were there at a time, on average: short lives of a workload follow each other."""
+    lived_ms = (
+        min(life.last_ms, span.to_ms) - max(life.first_ms, span.from_ms)
+        for part in parts
+        for life in part.lives
+        if life.is_within(span)
+    )
+    return sum(lived_ms) / max(1, span.to_ms - span.from_ms)
+
+
+def shorten(node: ServedNode, span: TimeRange, series: float) -> TimeRange:
     """So much of the newest as can be read where rollups do not have it."""
     entries = node.catalog.select(span.from_ms, span.to_ms)
     files, _ = choose(entries, find_rollups(node.catalog.paths, span.from_ms, span.to_ms))
-    left_ms = 1000 * SAMPLES_MOST // max(1, series)
+    left_ms = round(1000 * SAMPLES_MOST / max(1.0, series))
     for file in sorted(files, key=lambda one: -one.to_ms):
         left_ms -= file.to_ms - file.from_ms
         if left_ms < 0:

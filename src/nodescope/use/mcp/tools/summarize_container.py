@@ -8,9 +8,9 @@ from nodescope.base.text import capitalise
 from nodescope.use.answers.containers import Container
 from nodescope.use.answers.deploys import COMPARED, tell_limits
 from nodescope.use.answers.events import ContainerEvent
-from nodescope.use.answers.levels import Levels
+from nodescope.use.answers.levels import Levels, MetricLevel
 from nodescope.use.answers.memory_limit import FILE, SHARED, MemoryUse, split_memory
-from nodescope.use.mcp.nodes.backend import Backend, ask_pairwise, run_study
+from nodescope.use.mcp.nodes.backend import Backend, ask_pairwise, read_levels, run_study
 from nodescope.use.mcp.nodes.fleet import Fleet
 from nodescope.use.mcp.protocol.answer import NextCall, ToolAnswer, ToolFinding
 from nodescope.use.mcp.protocol.argument import CONTAINER, FROM, NODE, TO, Values
@@ -60,6 +60,8 @@ class ContainerSummary:
 
     seen: ContainerSpan
     summaries: dict[str, list[StudyAnswer]]
+    beside: dict[str, tuple[MetricLevel, ...]]
+    """Of what is told only with the memory limit."""
     trends: list[StudyAnswer]
     events: list[ContainerEvent]
     leaks: list[ToolFinding]
@@ -73,6 +75,12 @@ class ContainerSummary:
         merged = {name: merge_figures(answers) for name, answers in self.summaries.items()}
         return {name: found for name, found in merged.items() if found}
 
+    def mean_beside(self, name: str) -> float | None:
+        """None where it was not measured."""
+        rows = self.beside.get(name, ())
+        total = sum(row.samples for row in rows)
+        return sum(row.mean * row.samples for row in rows) / total if total else None
+
     @property
     def trend(self) -> MergedAnswer:
         return merge_answers(self.trends)
@@ -81,17 +89,26 @@ class ContainerSummary:
 def summarize(backend: Backend, seen: ContainerSpan) -> ContainerSummary:
     ids, span = seen.ids, seen.span
     known = {row.name for row in backend.read_metrics()}
-    wanted = [name for name in (*METRICS, *BESIDE) if name in known]
-    answers = ask_pairwise(lambda name: run_study(backend, "summary", name, ids, span), wanted)
-    summaries = dict(zip(wanted, answers, strict=True))
-    missing = [name for name in METRICS if name not in known]
+    wanted = [name for name in METRICS if name in known]
+    asked = [("summary", name, ids) for name in wanted]
+    is_known = "memory" in known
+    if is_known:
+        # The longest of them: it begins among the first.
+        asked.insert(1, ("trend", "memory", ids[-1:]))
+    answers = ask_pairwise(lambda one: run_study(backend, *one, span), asked)
+    found = {one[:2]: answer for one, answer in zip(asked, answers, strict=True)}
     events = seen.read_events(backend)
-    sides = read_sides(backend, seen, [name for name in COMPARED if BY_PROCESS.get(name, name) in known])
-    if "memory" not in known:
-        return ContainerSummary(seen, summaries, [], events, [], missing, sides)
-    trend = run_study(backend, "trend", "memory", ids[-1:], span)
-    leaks = find_leaks(backend, seen.container, seen.lives, events, seen.newest_ms)
-    return ContainerSummary(seen, summaries, trend, events, leaks, missing, sides)
+    leaks = find_leaks(backend, seen.container, seen.lives, events, seen.newest_ms) if is_known else []
+    return ContainerSummary(
+        seen,
+        {name: found["summary", name] for name in wanted},
+        {name: read_levels(backend, name, span, ids).rows for name in BESIDE if name in known},
+        found.get(("trend", "memory"), []),
+        events,
+        leaks,
+        [name for name in METRICS if name not in known],
+        read_sides(backend, seen, [name for name in COMPARED if BY_PROCESS.get(name, name) in known]),
+    )
 
 
 def join_summaries(parts: Sequence[ContainerSummary]) -> ContainerSummary:
@@ -104,6 +121,7 @@ def join_summaries(parts: Sequence[ContainerSummary]) -> ContainerSummary:
     return ContainerSummary(
         join_spans([one.seen for one in parts]),
         {name: [answer for one in parts for answer in one.summaries.get(name, ())] for name in names},
+        {name: tuple(row for one in parts for row in one.beside.get(name, ())) for name in BESIDE},
         parts[-1].trends,
         [event for one in parts for event in one.events],
         [leak for one in parts for leak in one.leaks],
@@ -116,7 +134,7 @@ async def run(fleet: Fleet, values: Values) -> ToolAnswer:
     summary = join_summaries(await ask_container(fleet, values, summarize))
     container = summary.seen.container
     worries = find_worries(summary)
-    rows = [render_figures(name, figures) for name, figures in summary.figures.items() if name not in BESIDE]
+    rows = [render_figures(name, figures) for name, figures in summary.figures.items()]
     return ToolAnswer(
         headline=render_headline(summary, worries),
         status="found" if rows else "not_enough_data",
@@ -195,9 +213,8 @@ def read_memory_use(summary: ContainerSummary) -> MemoryUse | None:
     used, share = figures.get("memory"), figures.get("memory_limit_share")
     if used is None or share is None or not share.avg:
         return None
-    shared = next((figures[name].avg for name in SHARED if name in figures), None)
-    file = figures[FILE].avg if FILE in figures else None
-    return split_memory(used.avg, used.avg / share.avg, file, shared)
+    shared = next((mean for name in SHARED if (mean := summary.mean_beside(name)) is not None), None)
+    return split_memory(used.avg, used.avg / share.avg, summary.mean_beside(FILE), shared)
 
 
 def render_memory(summary: ContainerSummary, memory: MemoryUse) -> ToolFinding:
