@@ -3,6 +3,7 @@ How often the cause of an incident is named, on generated nodes of 100 container
 
     python -m tools.eval_incidents --seeds 0-20           the table
     python -m tools.eval_incidents --seeds 100-140 --fit  the constants of confidence.py
+    python -m tools.eval_incidents --seeds 0-2 --hours 10 a night: minutes first, then seconds
 
 The confidence was fitted on other seeds (100 and up) than those of the table (below 100). A node has an
 hour of history and an hour that is asked about, a cause of one of nine classes or none, and noise.
@@ -15,10 +16,14 @@ from dataclasses import dataclass
 
 import numpy as np
 from tools.incidents.direct import make_table
-from tools.incidents.stories import CLASSES, KINDS, Planted, generate
+from tools.incidents.long_nodes import explain_night
+from tools.incidents.stories import CLASSES, KINDS, Generated, Planted, generate
 
 from nodescope.use.answers.incidents.explain import find_incidents
 from nodescope.use.answers.incidents.incident import Incident
+
+# A longer span is looked at in minutes first.
+LONG_HOURS = 3.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +43,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Score the causes of incidents on generated nodes.")
     parser.add_argument("--seeds", default="0-5", help="from-to; the last is left out")
     parser.add_argument("--fit", action="store_true", help="print the constants of the confidence")
+    parser.add_argument("--hours", type=float, default=1.0, help="of the span that is asked about")
     parser.add_argument("--misses", action="store_true", help="print what was told instead")
     arguments = parser.parse_args()
     first, last = map(int, arguments.seeds.split("-"))
-    trials = list(run_trials(first, last))
+    trials = list(run_trials(first, last, arguments.hours))
     if arguments.fit:
         print_fit(trials)
         return 0
@@ -52,15 +58,19 @@ def main() -> int:
     return 0
 
 
-def run_trials(first: int, last: int) -> Iterator[Trial]:
+def run_trials(first: int, last: int, hours: float) -> Iterator[Trial]:
     for seed in range(first, last):
         for kind in KINDS:
             # As many quiet hours as there are causes, so that one in fifty can be seen.
             for number, cause in enumerate((*CLASSES, *[""] * len(CLASSES))):
-                node = generate(seed * 100 + number, kind, cause)
-                table, kills = make_table(node)
-                told, _ = find_incidents(table, kills, lambda row, signal: None)  # noqa: ARG005 - no history
+                node = generate(seed * 100 + number, kind, cause, hours=hours)
+                told = explain_night(node) if hours > LONG_HOURS else explain_hours(node)
                 yield Trial(seed, node.truth, tuple(told))
+
+
+def explain_hours(node: Generated) -> list[Incident]:
+    table, kills = make_table(node)
+    return find_incidents(table, kills, lambda row, signal: None)[0]  # noqa: ARG005 - no history
 
 
 def print_table(trials: list[Trial]) -> None:

@@ -49,6 +49,9 @@ CORE_METRICS = {
     name: Metric(f"cpu.{name}", "counter", f"Seconds: {name}.", unit="seconds", scale=0.01)
     for name in ("user", "iowait")
 }
+CORE_QUEUE = Metric(
+    "schedstat.waiting", "counter", "Time that tasks waited for the core.", unit="seconds", scale=1e-9
+)
 GPU_TIME = Metric("gpu.process.utilization", "gauge", "Share of the GPU's time.", unit="percent")
 
 
@@ -113,6 +116,7 @@ def list_node(node: Generated, start_ms: int) -> Iterator[Column]:
         its_core = describe_entity(Entity("cpu", (str(core),)), NODE, int(times[0]))
         yield CORE_METRICS["user"], its_core, times, np.cumsum(ones * 50)
         yield CORE_METRICS["iowait"], its_core, times, np.cumsum(np.rint(node.curves["io_wait"] * 100))
+        yield CORE_QUEUE, its_core, times, np.cumsum(np.rint(node.curves["run_queue"] * 1e9))
 
 
 def rows_of(wish: Wish, has_counters: bool) -> dict[Metric, Floats]:

@@ -42,6 +42,7 @@ def make_table(node: Generated) -> tuple[NodeTable, list[Kill]]:
     table.cores, table.memory_bytes = node.machine.cores, node.machine.memory_bytes
     table.available = np.asarray(node.curves["available"])
     table.io_wait = None if node.has_pressure else np.asarray(node.curves["io_wait"])
+    table.run_queue = None if node.has_pressure else np.asarray(node.curves["run_queue"])
     users = {
         place for place, (_, many) in enumerate(ordered) if any(wish.gpu is not None for wish, _ in many)
     }

@@ -122,6 +122,8 @@ def run_machine(
         "ipc": 1.4 / slow * noise(random, steps, 0.02),
         # A core is said to wait for a disk only while it has nothing else to do.
         "io_wait": waits[1] * np.clip(1 - cpu / machine.cores, 0, 1),
+        # Tasks that wait for each core; on a core with one task nobody does.
+        "run_queue": waits[0] * np.maximum(1.0, cpu / machine.cores),
     }
 
 

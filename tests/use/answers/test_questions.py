@@ -198,7 +198,7 @@ def test_a_container_is_named_by_its_name_alone() -> None:
         ("what happened 20 minutes ago", {"at": "-20m", "minutes": 15}),
         ("what went wrong at 2 pm", {"at": "14:00", "minutes": 15}),
         ("what broke yesterday at 14:05", {"at": "yesterday 14:05", "minutes": 15}),
-        ("what died last night", {"at": "02:00", "minutes": 180}),
+        ("what died last night", {"at": "02:00", "minutes": 300}),
         ("who used the most memory today", {"by": "memory", "from": "00:00"}),
     ],
 )

@@ -90,6 +90,7 @@ HALF_DAY = re.compile(r"\b(\d{1,2})(?::(\d{2}))?\s*(am|pm)\b")
 # Parts of a day as people say them: the middle of it, and from when on.
 PARTS_OF_DAY = {
     "last night": ("02:00", "-12h"),
+    "tonight": ("02:00", "-12h"),
     "overnight": ("02:00", "-12h"),
     "this morning": ("09:00", "06:00"),
     "at noon": ("12:00", "12:00"),
@@ -97,7 +98,8 @@ PARTS_OF_DAY = {
     "yesterday": ("-24h", "-24h"),
     "today": ("-3h", "00:00"),
 }
-WIDEST_MINUTES = 180
+# On both sides of the middle of a part of the day: a night is from 21:00 to 07:00.
+WIDEST_MINUTES = 300
 LAST = re.compile(r"(?:last|past|previous)\s+(?:(\d+|an?|few|couple of)\s+)?(min(?:ute)?|hour|day|h|d|m)s?\b")
 CLOCK = re.compile(r"\b(\d{1,2}:\d{2})\b")
 

@@ -136,6 +136,21 @@ def test_where_no_pressure_is_measured_the_cores_wait_for_the_disk_tells() -> No
     assert "disk" not in {one.resource for one in find_incidents(table, kills, no_history)[0]}
 
 
+def test_where_no_pressure_is_measured_the_run_queue_tells_of_the_cpu() -> None:
+    """cgroup v1, and everybody else used as much as before: named because tasks queued up, and only then."""
+    node = make_node("cpu")
+    node.has_pressure = False
+    table, kills = make_table(node)
+    taker = [row.name for row in table.rows].index(f"shop/{node.truth.workload}")
+    others = np.arange(len(table.rows)) != taker
+    table.signals["cpu"][others] = np.where(np.isfinite(table.signals["cpu"][others]), 0.2, np.nan)
+    assert table.run_queue is not None
+    told = [one for one in find_incidents(table, kills, no_history)[0] if one.kind == "taken"]
+    assert [one.resource for one in told] == ["cpu"]
+    table.run_queue = np.zeros_like(table.run_queue)
+    assert not [one for one in find_incidents(table, kills, no_history)[0] if one.kind == "taken"]
+
+
 def test_who_stands_still_lost_more_than_who_waits() -> None:
     """The same incident weighs more where `full` rose with `some`; a fall that nobody measured weighs nothing."""
     node = make_node("disk")

@@ -8,6 +8,7 @@ import pytest
 from tests.use.mcp.asking import asking
 from tests.use.viewer.asking import Asker
 from tools.incidents.archive import write_archive
+from tools.incidents.direct import make_table
 from tools.incidents.stories import Generated, generate
 
 from nodescope.base.clock import SystemClock
@@ -15,9 +16,10 @@ from nodescope.base.time_range import TimeRange
 from nodescope.cli import main
 from nodescope.read.query.file_sweep import Sought
 from nodescope.read.query.sweep import sweep_node
-from nodescope.use.answers.incidents.answer import list_incidents
+from nodescope.use.answers.incidents.answer import list_incidents, list_unseen
 from nodescope.use.answers.incidents.json_form import parse_incidents, render_incidents
 from nodescope.use.answers.incidents.sentence import render_incident
+from nodescope.use.answers.incidents.table import RUN_QUEUE, read_cores
 from nodescope.use.answers.snapshots import NodeFolders, View
 
 USAGE = "cgroup.v2.cpu.stat.usage_usec"
@@ -154,6 +156,26 @@ def test_the_command_refuses_in_one_line(
 def test_a_span_without_data_is_no_incident(view: View) -> None:
     (found,) = list_incidents(view, TimeRange(0, 1000))
     assert found.incidents == ()
+
+
+def test_where_containers_have_no_pressure_the_nodes_run_queue_is_read(tmp_path: Path) -> None:
+    """And the answer says that it does not tell who waited."""
+    played = generate(31, "quiet", "cpu", step_seconds=1.0, hours=0.25, containers=12, lead_hours=0.25)
+    played.has_pressure = False
+    write_archive(played, tmp_path, file_seconds=900)
+    view = NodeFolders([tmp_path], SystemClock()).view()
+    (node,) = view.nodes
+    span = span_of(view)
+    waited = read_cores(view, node, RUN_QUEUE, span, 5000, 180)
+    assert waited is not None
+    known = np.isfinite(waited)
+    there = np.asarray(played.curves["run_queue"])[-900:].reshape(180, 5).mean(axis=1)
+    assert waited[known][2:-2] == pytest.approx(there[known][2:-2], abs=0.25)
+    table, _ = make_table(played)
+    said = "which containers waited for a core: run-queue delay is recorded"
+    assert f"{said} of the node as a whole only" in list_unseen(table, node)
+    table.run_queue = None
+    assert f"{said} neither of containers nor of the node" in list_unseen(table, node)
 
 
 def test_gpu_time_is_read_by_workload(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from nodescope.use.answers.incidents.explain import find_incidents
 from nodescope.use.answers.incidents.gpu_use import add_gpu_use
 from nodescope.use.answers.incidents.happened import Kill
 from nodescope.use.answers.incidents.incident import Incident, IncidentList
+from nodescope.use.answers.incidents.long_span import confirm, glimpse
 from nodescope.use.answers.incidents.scene import History
 from nodescope.use.answers.incidents.signal import BY_NAME
 from nodescope.use.answers.incidents.table import Floats, NodeTable, WorkloadRow, read_table
@@ -32,10 +33,9 @@ STEP_LEAST_MS, STEPS_MOST = 5_000, 1080
 HISTORY_MS = 24 * 3_600_000
 MINUTE_MS = 60_000
 NOTED_MS = 5_000
-# Longer spans are looked at in minutes. What has no rollups is read sample by sample:
-# half a day takes some seconds.
+# Longer spans are looked at in minutes first, which rollups have, and then in seconds around what was found.
 LONG_MS = 3 * 3_600_000
-SPAN_MOST_MS = 12 * 3_600_000
+SPAN_MOST_MS = 24 * 3_600_000
 # By signal, the plain names that make it up.
 PLAIN_NAMES: Mapping[str, tuple[str, ...]] = {
     "cpu": ("cpu",),
@@ -56,27 +56,35 @@ def list_incidents(
     for node in view.nodes:
         check()
         if node.to_ms is not None:
-            one = explain_node(view, node, span, ids)
+            one = explain_node(view, node, span, ids, check)
             found += [one] if one else []
     return found
 
 
 def explain_node(
-    view: View, node: ServedNode, span: TimeRange, ids: Collection[str] | None
+    view: View,
+    node: ServedNode,
+    span: TimeRange,
+    ids: Collection[str] | None,
+    check: Callable[[], None] = lambda: None,
 ) -> IncidentList | None:
     asked, span = span, within_bounds(node, span)
     reach = lead_of(node, span)
+    step_ms = choose_step(reach)
     lives = list_lives(view, node)
     rows = [row for row in make_rows(lives) if any(life.is_within(reach) for life in row.lives)]
     focus = None if ids is None else find_row(rows, ids)
     if ids is not None and focus is None:
         return None
-    table = read_table(view, node, reach, span.from_ms, choose_step(reach), rows)
+    table = read_table(view, node, reach, span.from_ms, step_ms, rows)
     add_gpu_use(table, view, node, reach)
     table.cores, table.memory_bytes = count_cores(node), read_memory_total(view, node)
-    incidents, background = find_incidents(
-        table, list_kills(view, node, reach, rows), read_history(view, node, table), focus
-    )
+    kills = list_kills(view, node, reach, rows)
+    if step_ms < MINUTE_MS:
+        incidents, background = find_incidents(table, kills, read_history(view, node, table), focus)
+    else:
+        glimpsed, background = glimpse(table, kills, focus, check)
+        incidents = confirm(glimpsed, lambda part: look_closer(view, node, part, ids, check))
     incidents = [add_limit(view, node, table, one) for one in incidents]
     return IncidentList(
         node.name,
@@ -88,8 +96,16 @@ def explain_node(
         sum(1 for life in lives if life.is_within(span) and life.scope == "container"),
         "" if focus is None else rows[focus].name,
         tuple(background),
-        (*list_cut(node, asked, span), *list_unseen(table, node)),
+        (*list_cut(node, asked, span), *list_short(step_ms), *list_unseen(table, node)),
     )
+
+
+def look_closer(
+    view: View, node: ServedNode, span: TimeRange, ids: Collection[str] | None, check: Callable[[], None]
+) -> tuple[Incident, ...]:
+    check()
+    found = explain_node(view, node, span, ids, check)
+    return found.incidents if found else ()
 
 
 def list_lives(view: View, node: ServedNode) -> list[Life]:
@@ -118,6 +134,16 @@ def list_cut(node: ServedNode, asked: TimeRange, span: TimeRange) -> list[str]:
     ]
 
 
+def list_short(step_ms: int) -> list[str]:
+    """What is too short to be seen in minutes."""
+    if step_ms < MINUTE_MS:
+        return []
+    longest, shortest = render_seconds(LONG_MS / 1000), render_seconds(2 * step_ms / 1000)
+    return [
+        f"what lasted less than {shortest}: a span longer than {longest} is looked at in minutes first; a shorter span shows it"
+    ]
+
+
 def add_limit(view: View, node: ServedNode, table: NodeTable, one: Incident) -> Incident:
     """Which limit held it back."""
     if one.kind != "throttled" or one.cause is None:
@@ -138,10 +164,11 @@ def lead_of(node: ServedNode, span: TimeRange) -> TimeRange:
 
 
 def choose_step(reach: TimeRange) -> int:
-    """Whole seconds; of a long span whole minutes, which rollups have."""
+    """Whole seconds; of a long span minutes, which rollups have."""
     length_ms = reach.to_ms - reach.from_ms
-    unit_ms = MINUTE_MS if length_ms > LONG_MS else 1000
-    return max(STEP_LEAST_MS, -(-length_ms // STEPS_MOST // unit_ms) * unit_ms)
+    if length_ms > LONG_MS + LEAD_MOST_MS:
+        return MINUTE_MS
+    return max(STEP_LEAST_MS, -(-length_ms // STEPS_MOST // 1000) * 1000)
 
 
 def make_rows(lives: list[Life]) -> list[WorkloadRow]:
@@ -231,6 +258,13 @@ def list_unseen(table: NodeTable, node: ServedNode) -> list[str]:
     lacking = [BY_NAME[name].words for name in EXPECTED if name not in table.signals]
     if lacking:
         lines.append(f"not collected here: {', '.join(lacking)}")
+    if "pressure_cpu" not in table.signals:
+        known = (
+            "of the node as a whole only"
+            if table.run_queue is not None
+            else "neither of containers nor of the node"
+        )
+        lines.append(f"which containers waited for a core: run-queue delay is recorded {known}")
     if "cache_misses" not in table.signals:
         lines.append(
             "which container used the memory bandwidth: cache misses of single containers are counted on request only"

@@ -16,7 +16,7 @@ import numpy as np
 from nodescope.use.answers.incidents.loss import Departure, rises
 from nodescope.use.answers.incidents.shift import Shift, find_shifts
 from nodescope.use.answers.incidents.signal import FAMILY
-from nodescope.use.answers.incidents.table import NodeTable
+from nodescope.use.answers.incidents.table import Floats, NodeTable
 
 # A victim may seem to begin so much before its cause: both are known to a step or two.
 TOLERANCE_SECONDS = 20.0
@@ -37,6 +37,8 @@ DENSER = 0.15
 UNCOUNTED_LOSS = 0.4
 # Of the cores' time, the least that more was waited for disks.
 IO_WAIT_RISE = 0.05
+# On each core, the least number of tasks that waited more than before.
+QUEUE_RISE = 0.2
 # Of all cores, the least that somebody took then.
 LEAST_TAKEN = 0.05
 
@@ -105,24 +107,28 @@ def weigh(table: NodeTable, resource: str, taker: Departure, lacks: Sequence[Dep
 def is_uncounted(table: NodeTable, resource: str, taker: Departure) -> bool:
     """Nobody counts what each of the others lost, and it took enough that they must have."""
     if resource in ("disk", "disk_operations"):
-        return waits_more(table, taker)
+        return waits_more(table.io_wait, taker, IO_WAIT_RISE)
     if table.cores and taker.loss < LEAST_TAKEN:
         return False
+    if resource == "bandwidth":
+        return True
     is_blind = resource == "cpu" and "pressure_cpu" not in table.signals
-    return resource == "bandwidth" or (is_blind and fullness(table, taker) >= 1)
+    if is_blind and table.run_queue is not None:
+        return waits_more(table.run_queue, taker, QUEUE_RISE)
+    return is_blind and fullness(table, taker) >= 1
 
 
-def waits_more(table: NodeTable, taker: Departure) -> bool:
-    """Where no pressure is measured: the cores waited for a disk more than at other times."""
-    if table.io_wait is None:
+def waits_more(waited: Floats | None, taker: Departure, rise: float) -> bool:
+    """Where no pressure is measured: on the cores more was waited than at other times."""
+    if waited is None:
         return False
-    inside = np.zeros(len(table.io_wait), bool)
+    inside = np.zeros(len(waited), bool)
     inside[taker.shift.first : taker.shift.last] = True
-    known = np.isfinite(table.io_wait)
+    known = np.isfinite(waited)
     if not (known & inside).any() or not (known & ~inside).any():
         return False
-    then, else_ = (float(np.median(table.io_wait[known & part])) for part in (inside, ~inside))
-    return then - else_ >= IO_WAIT_RISE
+    then, else_ = (float(np.median(waited[known & part])) for part in (inside, ~inside))
+    return then - else_ >= rise
 
 
 def is_victim(table: NodeTable, resource: str, taker: Departure, lack: Departure) -> bool:

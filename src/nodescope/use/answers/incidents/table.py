@@ -21,8 +21,8 @@ from nodescope.use.answers.snapshots import ServedNode, View
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 MEMORY = ("memory.MemAvailable", "memory.MemTotal")
-IO_WAIT = "cpu.iowait"
-# A counter that was not read for longer has no rate between.
+IO_WAIT, RUN_QUEUE = "cpu.iowait", "schedstat.waiting"
+# A counter that was not read for longer, or for two steps where these are longer, has no rate between.
 GAP_SECONDS = 60.0
 
 
@@ -54,6 +54,8 @@ class NodeTable:
     """Share of the node's memory that is available."""
     io_wait: Floats | None = None
     """Share of the cores' time in which a task of theirs waited for a disk; read where no pressure tells more."""
+    run_queue: Floats | None = None
+    """Tasks that waited for a core, on each core; read where no pressure tells which containers waited."""
     gpus: dict[int, frozenset[str]] = field(default_factory=dict)
     """By row: the GPUs on which its processes ran."""
 
@@ -100,7 +102,9 @@ def read_table(
     table.bandwidth = read_bandwidth(view, node, span, step_ms, steps)
     table.available = read_available(view, node, span, step_ms, steps)
     if "pressure_io" not in table.signals:
-        table.io_wait = read_io_wait(view, node, span, step_ms, steps)
+        table.io_wait = read_cores(view, node, IO_WAIT, span, step_ms, steps)
+    if "pressure_cpu" not in table.signals:
+        table.run_queue = read_cores(view, node, RUN_QUEUE, span, step_ms, steps)
     return table
 
 
@@ -144,7 +148,7 @@ def make_curves(
     table: NodeTable, signal: Signal, samples: Thinned, rows: Integers, size: tuple[int, int], scale: float
 ) -> Floats:
     """One input of a signal, workload by workload."""
-    series, time_ms, value = samples if signal.form == "value" else derive_rates(samples)
+    series, time_ms, value = samples if signal.form == "value" else derive_rates(samples, table.step_seconds)
     row = rows[series]
     step = np.minimum((time_ms - table.start_ms) // table.step_ms, size[1] - 1)
     there = (row >= 0) & np.isfinite(value)
@@ -159,11 +163,12 @@ def make_curves(
     return np.where(count > 0, found, np.nan).reshape(size)
 
 
-def derive_rates(samples: Thinned) -> Thinned:
+def derive_rates(samples: Thinned, step_seconds: float) -> Thinned:
     """Of counters: the increase per second up to each sample that has one before it."""
     series, time_ms, value = samples
+    longest = max(GAP_SECONDS, 2 * step_seconds)
     elapsed, grown = np.diff(time_ms) / 1000, np.diff(value)
-    good = (series[1:] == series[:-1]) & (elapsed > 0) & (elapsed <= GAP_SECONDS) & (grown >= 0)
+    good = (series[1:] == series[:-1]) & (elapsed > 0) & (elapsed <= longest) & (grown >= 0)
     return Thinned(series[1:][good], time_ms[1:][good], grown[good] / elapsed[good])
 
 
@@ -195,16 +200,18 @@ def read_available(view: View, node: ServedNode, span: TimeRange, step_ms: int, 
     return found
 
 
-def read_io_wait(view: View, node: ServedNode, span: TimeRange, step_ms: int, steps: int) -> Floats | None:
-    """Mean over the cores; a counter that dips, as this one may, has no rate there."""
-    if IO_WAIT not in node.metrics:
+def read_cores(
+    view: View, node: ServedNode, metric: str, span: TimeRange, step_ms: int, steps: int
+) -> Floats | None:
+    """A counter's mean rate over the cores; one that dips, as I/O wait may, has no rate there."""
+    if metric not in node.metrics:
         return None
-    sweep = sweep_node(view.engine, node.catalog, node.tail, Sought([IO_WAIT], "cpu", span, step_ms))
-    if IO_WAIT not in sweep.samples:
+    sweep = sweep_node(view.engine, node.catalog, node.tail, Sought([metric], "cpu", span, step_ms))
+    if metric not in sweep.samples:
         return None
-    series, time_ms, rate = derive_rates(sweep.samples[IO_WAIT])
+    series, time_ms, rate = derive_rates(sweep.samples[metric], step_ms / 1000)
     step = np.minimum((time_ms - span.from_ms) // step_ms, steps - 1)
-    total = np.bincount(step, rate * node.metrics[IO_WAIT].scale, steps)
+    total = np.bincount(step, rate * node.metrics[metric].scale, steps)
     count = np.bincount(step, minlength=steps)
     return np.divide(total, count, out=np.full(steps, np.nan), where=count > 0) if len(series) else None
 

@@ -91,7 +91,7 @@ def suggest(parts: Sequence[NodeSummary]) -> NextCall:
         return NextCall("summarize_node", asked, "this node alone")
     if one.incidents:
         middle = render_iso((one.from_ms + one.to_ms) / 2)
-        minutes = min(180, max(1, round((one.to_ms - one.from_ms) / 120_000)))
+        minutes = min(720, max(1, round((one.to_ms - one.from_ms) / 120_000)))
         return NextCall(
             "explain_incident",
             {"at": middle, "minutes": minutes, "node": one.node},
