@@ -40,6 +40,36 @@ def test_who_used_the_most_is_said_in_the_same_words(
     assert len(told) == 3
 
 
+def test_who_is_there_is_said_in_the_same_words(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with asking(folder) as asker:
+        told = asker.ask("list_containers")["headline"]
+    with Viewer(folder) as viewer:
+        shown = viewer.json("/api/containers", metric="none", range="all")["sentence"]
+    assert main(["containers", str(folder)]) == 0
+    printed = capsys.readouterr().out.splitlines()[-1]
+    assert printed == shown == told == "13 containers on node n1, 4 of them running."
+
+
+def test_a_machine_without_containers_has_a_calm_answer(tmp_path: Path) -> None:
+    """And a name that no machine has is refused with the nearest one."""
+    write_played(tmp_path, [], 600)
+    with Viewer(tmp_path) as viewer:
+        ranked = viewer.json("/api/workloads", metric="cpu", range="1h")
+        listed = viewer.json("/api/containers", metric="none", range="1h")
+        refused = viewer.get("/api/workloads?metric=cpux&range=1h")
+    assert (ranked["workloads"], ranked["sentence"]) == ([], "No workload has a sample of cpu in this span.")
+    assert (listed["total"], listed["sentence"]) == (0, "No container was seen on node n1.")
+    assert refused.status_code == 404
+    assert refused.json()["hint"] == 'did you mean "cpu"?'
+
+
+def test_services_without_a_metric_are_no_error(folder: Path) -> None:
+    """Who is there has no GPU: a ranking by it is empty, not refused."""
+    with Viewer(folder) as viewer:
+        ranked = viewer.json("/api/workloads", metric="network_receive", range="1h")
+    assert (ranked["ranked"], ranked["workloads"]) == (0, [])
+
+
 def test_the_command_line_has_the_same_as_json(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["top", str(folder), "--by-workload", "--json"]) == 0
     rows = json.loads(capsys.readouterr().out)

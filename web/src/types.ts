@@ -71,6 +71,7 @@ export interface ContainersJson {
   unit: string;
   ranked_from: number;
   ranked_to: number;
+  sentence: string;
 }
 
 export interface CountedJson { name: string; count: number }
@@ -431,4 +432,5 @@ export interface WorkloadsJson {
   unit: string;
   from: number;
   to: number;
+  sentence: string;
 }

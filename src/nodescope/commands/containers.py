@@ -12,7 +12,13 @@ from nodescope.commands.shared.options import add_json, add_paths
 from nodescope.commands.text.terminal import render_table
 from nodescope.keep.label_columns import LABELS
 from nodescope.serve.json_text import render_json
-from nodescope.use.answers.containers import ContainerAmbiguous, ContainerUnknown, Life
+from nodescope.use.answers.containers import (
+    ContainerAmbiguous,
+    ContainerUnknown,
+    Life,
+    group_lives,
+    render_present,
+)
 from nodescope.use.answers.events import list_unmeasured
 from nodescope.use.answers.workloads import find_target
 
@@ -41,7 +47,8 @@ def run(options: argparse.Namespace) -> int:
     rows = [(*name_columns(one), render_moment(one.first_ms), render_moment(one.last_ms)) for one in found]
     rows += [(*name_columns(one), render_moment(end.at_ms), UNMEASURED) for one, end in short]
     head = ("container", "namespace", "pod", "name", "workload", "qos", "first seen", "last seen")
-    sys.stdout.write(render_table(head, rows))
+    newest_ms = {node.name: node.to_ms or 0 for node in view.nodes}
+    sys.stdout.write(f"{render_table(head, rows)}\n{render_present(group_lives(found), newest_ms)}\n")
     return 0
 
 

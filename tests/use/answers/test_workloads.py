@@ -7,7 +7,7 @@ from tests.use.answers.lives import make_named
 
 from nodescope.base.workload import UNSURE
 from nodescope.use.answers.containers import ContainerAmbiguous, ContainerUnknown, Life
-from nodescope.use.answers.workloads import find_target, group_workloads
+from nodescope.use.answers.workloads import find_target, group_workloads, name_apart
 
 
 def give(life: Life, **details: str) -> Life:
@@ -97,3 +97,13 @@ def test_what_the_api_said_of_one_pod_holds_for_its_workload() -> None:
     assert group_workloads([early])[0].workload.kind == UNSURE
     [both] = group_workloads([early, told])
     assert (both.workload.kind, both.workload.known_by) == ("DaemonSet", "api")
+
+
+def test_in_a_ranking_a_single_pod_has_its_workloads_name() -> None:
+    """Unless another namespace has a workload of that name: then the pod tells which one it is."""
+    alone = [one.full_name for one in name_apart(group_workloads([NEW, DATABASE]))]
+    assert alone == ["shop/catalog", "shop/db"]
+    same = name_apart(group_workloads([DATABASE, OTHER]))
+    assert [one.full_name for one in same] == ["shop/db-0/postgres", "stage/db-0/postgres"]
+    for one in same:
+        assert find_target([DATABASE, OTHER], one.full_name).lives == one.lives

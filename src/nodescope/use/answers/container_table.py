@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from nodescope.base.metric_names import PLAIN
 from nodescope.base.text import hint_nearest
 from nodescope.base.time_range import TimeRange
-from nodescope.use.answers.containers import Life
+from nodescope.use.answers.containers import GONE_MS, Life, group_lives, render_present
 from nodescope.use.answers.events import ends_by_id
 from nodescope.use.answers.limits import read_limits
 from nodescope.use.answers.metrics import resolve
@@ -16,8 +16,6 @@ from nodescope.use.answers.ranked.ranking import Figure, Order, rank
 from nodescope.use.answers.refusal import Refused, bad_request
 from nodescope.use.answers.snapshots import ServedNode, View
 
-# A container that missed so many seconds is gone: slow tables come every 30 s.
-GONE_MS = 35_000
 # Instead of a metric: only who there is, which costs no look at any sample.
 NO_METRIC = "none"
 SORTS = ("value", "mean", "last", "max", "name", "first_seen", "last_seen")
@@ -53,6 +51,8 @@ class ContainerTable:
     unit: str
     span: TimeRange
     """What was ranked: the end of the range, where all of it were too much work."""
+    sentence: str = ""
+    """How many there are, in the words of every way out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +119,8 @@ def list_containers(
         )
         for life in shown
     )
-    return ContainerTable(tuple(rows), len(there), metric, order.unit or fallback, order.span)
+    sentence = render_present(group_lives(there), newest_ms)
+    return ContainerTable(tuple(rows), len(there), metric, order.unit or fallback, order.span, sentence)
 
 
 def unit_of(nodes: Sequence[ServedNode], metric: str) -> str:

@@ -5,13 +5,14 @@ Each restart has an id of its own in the archive: one life. Where a node has no
 containers, its services stand in for them and are found in the same way.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import isfinite
 
 from nodescope.base.errors import RequestRejected
-from nodescope.base.text import nearest_name
+from nodescope.base.quantity import render_count
+from nodescope.base.text import clean_text, nearest_name
 from nodescope.base.time_range import TimeRange
 from nodescope.base.workload import Workload
 from nodescope.read.series_name import Subject, id_of, name_of, scope_of, workload_of
@@ -106,6 +107,10 @@ def make_life(subject: Subject, node: str, suffix: str = "") -> Life:
     return Life(id_of(subject, suffix), name_of(subject), node, subject)
 
 
+# A container that missed so many seconds is gone: slow tables come every 30 s.
+GONE_MS = 35_000
+
+
 @dataclass(frozen=True, slots=True)
 class Container:
     """One name in one pod, or in all pods of a workload, and its lives, oldest first."""
@@ -180,6 +185,19 @@ def group_lives(lives: Iterable[Life]) -> list[Container]:
             groups |= {(life.node, life.id): [life] for life in group}
     found = [Container(tuple(sorted(group, key=lambda life: life.first_ms))) for group in groups.values()]
     return sorted(found, key=lambda one: (one.node, one.newest.namespace, one.name))
+
+
+def render_present(containers: Sequence[Container], newest_ms: Mapping[str, int]) -> str:
+    """`100 containers on node demo-1, 99 of them running.`; by node its newest sample."""
+    if not containers:
+        return f"No container was seen on {render_nodes(list(newest_ms))}."
+    running = sum(one.last_ms >= newest_ms[one.node] - GONE_MS for one in containers)
+    where = render_nodes(sorted({one.node for one in containers}))
+    return f"{render_count(len(containers), 'container')} on {where}, {running} of them running."
+
+
+def render_nodes(names: Sequence[str]) -> str:
+    return f"node {clean_text(names[0])}" if len(names) == 1 else f"{len(names)} nodes"
 
 
 def overlaps(lives: Sequence[Life]) -> bool:

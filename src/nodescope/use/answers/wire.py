@@ -28,7 +28,7 @@ from nodescope.use.answers.metrics import MetricRow
 from nodescope.use.answers.overview import About, Overview, Tile
 from nodescope.use.answers.ranked.ranking import Figure
 from nodescope.use.answers.ranked.span_use import NodeSize
-from nodescope.use.answers.ranked.workload_ranking import RankedWorkload, add_ranked
+from nodescope.use.answers.ranked.workload_ranking import RankedWorkload, add_ranked, render_unranked
 from nodescope.use.answers.timeseries import AnswerSeries, Timeseries
 from nodescope.use.studies import Finding, StudyAnswer
 
@@ -209,6 +209,7 @@ def render_containers(table: ContainerTable) -> Json:
         "unit": table.unit,
         "ranked_from": seconds(table.span.from_ms),
         "ranked_to": seconds(table.span.to_ms),
+        "sentence": table.sentence,
     }
 
 
@@ -219,6 +220,7 @@ def parse_containers(content: Json) -> ContainerTable:
         str(content.get("metric") or ""),
         str(content.get("unit") or ""),
         TimeRange(milliseconds(content.get("ranked_from")), milliseconds(content.get("ranked_to"))),
+        str(content.get("sentence") or ""),
     )
 
 
@@ -298,6 +300,7 @@ def render_workloads(rows: Sequence[RankedWorkload], limit: int, metric: str, sp
         "unit": next((row.unit for row in rows), ""),
         "from": seconds(span.from_ms),
         "to": seconds(span.to_ms),
+        "sentence": rows[0].sentence if rows else render_unranked(metric),
     }
 
 

@@ -9,6 +9,7 @@ containers (`catalog/proxy`) and one life (an id) are the special cases.
 """
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
@@ -89,7 +90,7 @@ class WorkloadLives:
         return [life for life in self.lives if life.is_within(span)]
 
     def name_single(self) -> "WorkloadLives":
-        """One container in one pod is called by its own names, which tell its workload as well."""
+        """One container in one pod, called by its own names, which tell its workload as well."""
         only = self.containers[0]
         is_single = len(self.containers) == 1 and only.newest.pod
         return replace(self, part=only.name) if is_single else self
@@ -130,6 +131,12 @@ def group_workloads(lives: Iterable[Life]) -> list[WorkloadLives]:
         groups.setdefault((workload.namespace, workload.name), []).append((workload, one))
     found = [make_workload(members) for members in groups.values()]
     return sorted(join_families(found), key=lambda one: (one.full_name, one.workload.kind))
+
+
+def name_apart(groups: Sequence[WorkloadLives]) -> list[WorkloadLives]:
+    """Each by its workload's name; where two namespaces have the same, one with a single pod by that pod's."""
+    names = Counter(one.name for one in groups)
+    return [one.name_single() if names[one.name] > 1 else one for one in groups]
 
 
 def best_known(container: Container) -> Workload:

@@ -154,6 +154,8 @@ class ContainersJson(BaseModel):
     unit: str
     ranked_from: float
     ranked_to: float
+    sentence: str
+    """How many there are, and how many of them run."""
 
 
 class WorkloadJson(BaseModel):
@@ -190,6 +192,8 @@ class WorkloadsJson(BaseModel):
     unit: str
     from_: float = Field(alias="from")
     to: float
+    sentence: str
+    """The first of them; of none, why."""
 
 
 class GapJson(BaseModel):

@@ -3,16 +3,19 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from nodescope.base.errors import RequestRejected
+from nodescope.base.metric_names import PLAIN, find_plain
 from nodescope.base.quantity import is_share
 from nodescope.base.text import clean_text
 from nodescope.base.time_range import TimeRange
 from nodescope.use.answers.containers import Life
 from nodescope.use.answers.levels import Levels, derive_level
+from nodescope.use.answers.metrics import resolve
 from nodescope.use.answers.overview import know_size
 from nodescope.use.answers.ranked.span_use import SpanUse, add_up, render_kind, render_use
 from nodescope.use.answers.snapshots import NodeFolders, ServedNode, View
 from nodescope.use.answers.timeseries import FIGURES_MOST, TimeseriesRequest, read_timeseries
-from nodescope.use.answers.workloads import WorkloadLives, group_workloads
+from nodescope.use.answers.workloads import WorkloadLives, group_workloads, name_apart
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +43,25 @@ def render_ranked(kind: str, name: str, node: str, used: str) -> str:
     return f'{word}{" " if word else ""}"{clean_text(name)}" on {clean_text(node)}: {used}'
 
 
+def render_unranked(metric: str) -> str:
+    """Where no workload has the metric."""
+    return f"No workload has a sample of {clean_text(metric)} in this span."
+
+
 def rank_workloads(folders: NodeFolders, view: View, metric: str, span: TimeRange) -> list[RankedWorkload]:
-    """Of every node, the largest use over the span first."""
-    rows = [row for node in view.nodes for row in rank_node(folders, view, node, metric, span)]
+    """Of every node that has it, the largest use over the span first; refused where there is no such metric."""
+    there = [node for node in view.nodes if has_metric(node, metric)]
+    if not there and find_plain(metric) not in PLAIN:
+        resolve(view.nodes, metric)
+    rows = [row for node in there for row in rank_node(folders, view, node, metric, span)]
     return sorted(rows, key=lambda row: (-row.use.over_span, row.group.full_name, row.node))
+
+
+def has_metric(node: ServedNode, metric: str) -> bool:
+    try:
+        return bool(resolve([node], metric))
+    except RequestRejected:
+        return False
 
 
 def add_ranked(rows: Sequence[RankedWorkload]) -> tuple[float | None, float | None]:
@@ -63,10 +81,10 @@ def rank_node(
     by_id = {level.id: level for level in levels.rows}
     size = know_size(folders, view, node)
     found = []
-    for group in group_workloads(lives):
+    for group in name_apart(group_workloads(lives)):
         if use := add_up(group.lives, by_id, span, levels.unit):
             share = size.share(metric, levels.unit, use.over_span)
-            found.append(RankedWorkload(group.name_single(), node.name, use, levels.unit, share))
+            found.append(RankedWorkload(group, node.name, use, levels.unit, share))
     return found
 
 

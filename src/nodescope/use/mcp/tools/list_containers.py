@@ -3,7 +3,14 @@
 from collections.abc import Callable
 
 from nodescope.base.quantity import render_count, render_quantity
-from nodescope.use.answers.containers import Container, Life, group_lives, there_share
+from nodescope.use.answers.containers import (
+    GONE_MS,
+    Container,
+    Life,
+    group_lives,
+    render_present,
+    there_share,
+)
 from nodescope.use.answers.overview import About
 from nodescope.use.mcp.nodes.backend import Backend, read_levels
 from nodescope.use.mcp.nodes.fleet import Fleet
@@ -14,8 +21,6 @@ from nodescope.use.mcp.protocol.tool import Tool
 from nodescope.use.mcp.tools.shared.metric_name import choose_metric
 from nodescope.use.mcp.tools.shared.time_text import read_span, render_at
 
-# A container not seen for this long before the newest data has gone.
-GONE_MS = 5_000
 SORTS = ("last_seen", "name", "restarts", "cpu", "memory")
 
 NodeContainers = tuple[About, list[Life], dict[str, float], str]
@@ -51,7 +56,7 @@ async def run(fleet: Fleet, values: Values) -> ToolAnswer:
     rows = [render_row(one, abouts[one.node], means.get(one.newest.id), unit) for one in ordered]
     first = {"container": ordered[0].name, "node": ordered[0].node}
     return ToolAnswer(
-        headline=render_headline(matching, abouts, ordered)
+        headline=render_present(matching, {node: about.to_ms or 0 for node, about in abouts.items()})
         if sort != "restarts"
         else render_restarts(order(restarted, sort, means), len(matching)),
         findings=tuple(rows[:MOST_FINDINGS]),
@@ -120,13 +125,6 @@ def render_row(one: Container, about: About, mean: float | None, unit: str) -> T
             "image": image or None,
         },
     )
-
-
-def render_headline(matching: list[Container], abouts: dict[str, About], shown: list[Container]) -> str:
-    where = f"node {next(iter(abouts))}" if len(abouts) == 1 else f"{len(abouts)} nodes"
-    running = sum(one.last_ms >= (abouts[one.node].to_ms or 0) - GONE_MS for one in matching)
-    named = f"; the first {len(shown)} are named" if len(shown) < len(matching) else ""
-    return f"{len(matching)} containers on {where}, {running} of them running{named}."
 
 
 def render_restarts(restarted: list[Container], known: int) -> str:

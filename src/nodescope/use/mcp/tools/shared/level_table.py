@@ -7,7 +7,7 @@ from nodescope.base.time_range import TimeRange
 from nodescope.use.answers.containers import Life, group_lives, overlap_seconds
 from nodescope.use.answers.levels import Levels, MetricLevel
 from nodescope.use.answers.ranked.span_use import SpanUse, add_up
-from nodescope.use.answers.workloads import WorkloadLives, group_workloads
+from nodescope.use.answers.workloads import WorkloadLives, group_workloads, name_apart
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class LevelRow:
 def group_by(lives: Sequence[Life], by: str) -> list[WorkloadLives]:
     """`workload`, or one for each name in each pod."""
     if by == "workload":
-        return [one.name_single() for one in group_workloads(lives)]
+        return name_apart(group_workloads(lives))
     return [
         WorkloadLives(one.newest.workload, (one,), one.name if one.newest.pod else "")
         for one in group_lives(lives)
