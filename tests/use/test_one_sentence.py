@@ -47,7 +47,7 @@ def test_who_is_there_is_said_in_the_same_words(folder: Path, capsys: pytest.Cap
         shown = viewer.json("/api/containers", metric="none", range="all")["sentence"]
     assert main(["containers", str(folder)]) == 0
     printed = capsys.readouterr().out.splitlines()[-1]
-    assert printed == shown == told == "13 containers on node n1, 4 of them running."
+    assert printed == shown == told == "13 containers on node n1, 3 of them running."
 
 
 def test_a_machine_without_containers_has_a_calm_answer(tmp_path: Path) -> None:

@@ -61,7 +61,7 @@ export class FakeSource implements Source {
   filters = () => this.answer("filters", { namespaces: [], qos_classes: [], nodes: [], labels: {} });
   summary = () => this.answer("summary", { tiles: [], restarts: 0, oom_kills: 0 });
   events = () => this.answer("events", { events: [], truncated: false });
-  containers = ({ metric }: { metric: string }) => this.answer(`containers by ${metric}`, { containers: [], total: 0, truncated: false, metric, unit: "cores", ranked_from: 0, ranked_to: 1 });
+  containers = ({ metric }: { metric: string }) => this.answer(`containers by ${metric}`, { containers: [], total: 0, truncated: false, metric, unit: "cores", ranked_from: 0, ranked_to: 1, sentence: "" });
   timeseries = ({ metric }: { metric: string }) => this.answer(`timeseries ${metric}`, { ...answer({ a: [1, 2] }), metric });
   study = ({ metric }: { metric: string }) => this.answer(`study ${metric}`, { study: "all", results: [] });
 

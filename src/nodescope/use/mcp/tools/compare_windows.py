@@ -76,6 +76,8 @@ class WindowPair:
     after: WindowFigures
     restarts: int = 0
     """Between the beginning of the one window and the end of the other."""
+    title: str = ""
+    """What a sentence calls it; empty where that is `container`."""
     cause: str = ""
     """What came with it: `with a new image, web:2 instead of web:1 at ...`."""
 
@@ -233,7 +235,9 @@ def compare_container(container: Container, parts: Sequence[WindowPart]) -> Comp
     for metric in (*windows.metrics, *BY_PROCESS):
         before, after = (merge_window(container, parts, metric, name, span) for name, span in windows.named())
         if before and after:
-            pairs.append(WindowPair(container.node, container.name, metric, before, after, restarts, cause))
+            pairs.append(
+                WindowPair(container.node, container.name, metric, before, after, restarts, cause=cause)
+            )
     return Compared(windows, pairs)
 
 
@@ -307,9 +311,14 @@ def compare_node(backend: Backend, values: Values) -> Compared:
         )
         pairs += pair_rows(windows, metric, levels[0].unit, before, after)
         if metric in PRESENT:
-            only["a"] |= set(before) - set(after)
-            only["b"] |= set(after) - set(before)
+            only["a"] |= name_lone(before, after)
+            only["b"] |= name_lone(after, before)
     return Compared(windows, pairs, only)
+
+
+def name_lone(there: Rows, other: Rows) -> set[str]:
+    """Of those that the other window does not have; a single pod by its own name."""
+    return {row.group.name_single().full_name for name, row in there.items() if name not in other}
 
 
 def pair_rows(windows: Windows, metric: str, unit: str, before: Rows, after: Rows) -> Iterator[WindowPair]:
@@ -322,7 +331,8 @@ def pair_rows(windows: Windows, metric: str, unit: str, before: Rows, after: Row
             restarts = sum(max(0, len(one.within(windows.both)) - 1) for one in row.group.containers)
             figures = figures_of(row, unit), figures_of(after[name], unit)
             cause = find_cause(Container(row.group.lives), windows)
-            yield WindowPair(windows.node, row.group.name, metric, *figures, restarts, cause)
+            single = row.group.name_single().name
+            yield WindowPair(windows.node, single, metric, *figures, restarts, row.group.name, cause)
 
 
 def figures_of(row: LevelRow, unit: str) -> WindowFigures:
@@ -429,7 +439,7 @@ def render_sentence(pair: WindowPair) -> str:
     first, second, unit = pair.before.each.avg, pair.after.each.avg, pair.after.each.unit
     verb = "rose" if second > first else "fell" if second < first else "stayed"
     ratio = f" ({100 * (second - first) / abs(first):+.0f} %)" if first else ""
-    who = f'"{pair.container}"' if pair.container else f"all workloads of {pair.node}"
+    who = f'"{pair.title or pair.container}"' if pair.container else f"all workloads of {pair.node}"
     per = " per pod" if has_pods(pair) else ""
     times = "once" if pair.restarts == 1 else f"{pair.restarts} times"
     restarted = f"; it was restarted {times} meanwhile" if pair.restarts else ""

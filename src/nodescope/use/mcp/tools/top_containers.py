@@ -173,13 +173,19 @@ def describe_groups(rows: list[RankedRow], parts: Parts, values: Values, now_ms:
     where = f"on {top.node}" if len(parts) == 1 else f"on {top.node}, of {len(parts)} nodes"
     most = "least" if values["order"] == "ascending" else "most"
     headline = (
-        f'"{top.container}" ({top.namespace or "no namespace"}) {render_lead(metric, most)} {where}: '
+        f'"{top.title}" ({render_place(top)}) {render_lead(metric, most)} {where}: '
         f"{render_use(top.use, first.unit, top.share)}{top.note}. Of {render_count(len(rows), noun)}, in {span}."
     )
     why = "whether it changed or repeats; summarize_container for all metrics"
     study, span_asked = FOLLOW.get(metric, "changepoint"), keep_span(parts[top.node].data.span)
     next_call = suggest_study(top.container, study, metric, top.node, why, **span_asked)
     return replace(answer, headline=headline, status="found", next_call=next_call)
+
+
+def render_place(row: RankedRow) -> str:
+    """Its namespace; of a single pod its container, too."""
+    namespace = row.namespace or "no namespace"
+    return namespace if row.container == row.title else f"{namespace}, {row.container}"
 
 
 # What being first by a metric means, in words; the rest is "used".

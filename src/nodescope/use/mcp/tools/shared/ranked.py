@@ -30,7 +30,9 @@ class RankedRow:
     sorted_by: tuple[str, str]
     """Among equal means."""
     container: str | None = None
-    """As the next call names it."""
+    """As the next call names it: the container of a single pod by its own names."""
+    title: str = ""
+    """What a headline calls it; empty where that is `name`."""
     namespace: str = ""
     missing_share: float | None = None
     share: float | None = None
@@ -89,6 +91,7 @@ def rank_group(row: LevelRow, metric: str, unit: str, size: NodeSize) -> RankedR
         group.full_name,
         use,
         (group.full_name, newest.node),
+        group.name_single().name,
         group.name,
         newest.namespace,
         row.missing_share,
