@@ -248,6 +248,11 @@ KNOWN_BY: dict[str, tuple[set[str], str]] = {
     ),
     "use/answers/node_summary/summary.py": ({"filesystem"}, "how full the node's disks are"),
     "use/answers/overview.py": ({"memory"}, "the node's tile shows its memory"),
+    "use/push/convention.py": (
+        {"cpu", "disk", "filesystem", "machine", "memory", "network", "pod", "vmstat"},
+        "OpenTelemetry's names for them",
+    ),
+    "use/push/request.py": ({"cpu"}, "when the node booted: since when its counters count"),
 }
 
 

@@ -37,6 +37,8 @@ def gpu_files(instant: int) -> dict[str, str]:
         "calls/nvidia.json": json.dumps(nvidia_answer(instant), indent=1) + "\n",
         "calls/pod_resources.json": json.dumps(assignments(), indent=1) + "\n",
         **card_files(instant),
+        **intel_files(instant),
+        **client_files(instant),
     }
 
 
@@ -103,6 +105,11 @@ def readings(instant: int) -> dict[str, float]:
         "pcie_replays": 2,
         "encoder": 0,
         "decoder": 7,
+        "tensor_active": 42.5,
+        "sm_active": 88.5,
+        "sm_occupancy": 61.0,
+        "dram_active": 55.0,
+        "graphics_active": 96.0,
     }
 
 
@@ -147,3 +154,40 @@ def card_files(instant: int) -> dict[str, str]:
     files[f"{KFD}/proc/4343/sdma_29022"] = f"{250_000 + instant * 1000}\n"
     files[f"{KFD}/proc/4343/stats_29022/cu_occupancy"] = "48\n"
     return files
+
+
+def intel_files(instant: int) -> dict[str, str]:
+    """A card of xe that is awake for a quarter of the second between the instants."""
+    card = "sys/class/drm/card1"
+    gt = f"{card}/device/tile0/gt0"
+    return {
+        f"{card}/device/uevent": "DRIVER=xe\nPCI_ID=8086:E20B\nPCI_SLOT_NAME=0000:03:00.0\n",
+        f"{card}/device/vendor": "0x8086\n",
+        f"{card}/device/tile0/physical_vram_size_bytes": f"{12 * GIB}\n",
+        f"{gt}/gtidle/idle_residency_ms": f"{48_210 + instant * 750}\n",
+        f"{gt}/freq0/act_freq": "1950\n",
+        f"{card}/device/hwmon/hwmon4/energy1_input": f"{123_456_789 + instant * 40_000_000}\n",
+        f"{card}/device/hwmon/hwmon4/temp2_input": "52000\n",
+    }
+
+
+def client_files(instant: int) -> dict[str, str]:
+    """A process that has both cards open, the Intel one by two descriptors of one client."""
+    xe = (
+        "pos:\t0\ndrm-driver:\txe\ndrm-client-id:\t7\ndrm-pdev:\t0000:03:00.0\n"
+        f"drm-resident-vram0:\t{524_288} KiB\ndrm-cycles-rcs:\t{1000 + instant * 300}\n"
+        f"drm-total-cycles-rcs:\t{10_000 + instant * 1000}\n"
+    )
+    amd = (
+        "drm-driver:\tamdgpu\ndrm-client-id:\t42\ndrm-pdev:\t0000:0a:00.0\ndrm-memory-vram:\t1024 KiB\n"
+        f"drm-engine-gfx:\t{5_000_000_000 + instant * 250_053_360} ns\n"
+    )
+    return {
+        "proc/4545/fd/3": "-> /dev/null",
+        "proc/4545/fd/5": "-> /dev/dri/renderD129",
+        "proc/4545/fd/6": "-> /dev/dri/renderD129",
+        "proc/4545/fd/7": "-> /dev/dri/renderD128",
+        "proc/4545/fdinfo/5": xe,
+        "proc/4545/fdinfo/6": xe,
+        "proc/4545/fdinfo/7": amd,
+    }

@@ -220,6 +220,14 @@ class Settings:
     values, in its units and with its labels; the GPU tables double.
     """
 
+    amd_names: bool = False
+    """
+    Whether AMD GPUs are also published under the names of AMD's device-metrics-exporter.
+
+    For its dashboards, which ask for gpu_gfx_activity and gpu_used_vram. The same values, in
+    its units and with its labels; what its profiler counts (gpu_prof_*) is not among them.
+    """
+
     names: str = _bounded("compatible", choices=("compatible", "own"))
     """
     `own` puts nodescope_ before every container_ and node_ name that is not ours alone.

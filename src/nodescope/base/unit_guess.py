@@ -60,6 +60,8 @@ RULES = tuple(
         (r"container_device\.[rw]bytes", KernelUnit("bytes")),
         (r"interface\.speed", KernelUnit("bytes", 125_000.0)),
         (r"schedstat\.(running|waiting)", KernelUnit("seconds", 1e-9)),
+        (r"drm\.engine_busy", KernelUnit("seconds", 1e-9)),
+        (r"drm\.memory", KernelUnit("bytes")),
         (r"hwmon\.temp_(alarm|fault)|hwmon\.in_alarm", COUNT),
         (r"hwmon\.temp_\w+_alarm", KernelUnit("", 1e-3)),
         (r"hwmon\.temp_\w+", KernelUnit("celsius", 1e-3)),

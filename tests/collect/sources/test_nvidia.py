@@ -436,6 +436,46 @@ def test_dcgm_names_carry_its_units(open_source: Open, scenario: Scenario) -> No
     assert dict(block.entities[0].labels)["gpu"] == "0"
 
 
+COUNTERS = {
+    "all.gpm": 1,
+    "all.gpm.1": 96,
+    "all.gpm.2": 88.5,
+    "all.gpm.3": 61,
+    "all.gpm.5": 42.5,
+    "all.gpm.10": 55,
+}
+
+
+def test_counters_over_time_need_two_readings(open_source: Open, scenario: Scenario) -> None:
+    """Hopper and later (GPM): what DCGM calls profiling, without its privileges."""
+    scenario.say({**many_gpus(2), **COUNTERS, "gpu1.gpm": 0, "gpu0.gpm.10": "!4"})
+    source = open_source(dcgm_names=True)
+    assert math.isnan(cell(take(source)["nvidia"], 0, "tensor_active"))
+    blocks = take(source)
+    assert cell(blocks["nvidia"], 0, "tensor_active") == 42.5
+    assert cell(blocks["nvidia"], 0, "sm_occupancy") == 61
+    assert math.isnan(cell(blocks["nvidia"], 0, "dram_active")), "each has a return code of its own"
+    assert math.isnan(cell(blocks["nvidia"], 1, "tensor_active")), "an older GPU"
+    block = blocks["nvidia.dcgm"]
+    values = dict(zip([metric.published for metric in block.table.metrics], block.values[0]))
+    assert values["DCGM_FI_PROF_PIPE_TENSOR_ACTIVE"] == 0.425
+    assert values["DCGM_FI_PROF_SM_ACTIVE"] == 0.885
+
+
+def test_a_sample_that_cannot_be_taken_costs_the_counters_only(open_source: Open, scenario: Scenario) -> None:
+    scenario.say({**many_gpus(1), **COUNTERS})
+    source = open_source()
+    take(source)
+    take(source)
+    scenario.say({"all.gpm.sample": "!10"})
+    blocks = take(source)
+    assert cell(blocks["nvidia"], 0, "utilization") == 7
+    assert math.isnan(cell(blocks["nvidia"], 0, "tensor_active"))
+    scenario.say({"all.gpm.sample": "taken"})
+    assert math.isnan(cell(take(source)["nvidia"], 0, "tensor_active")), "nothing to compare with"
+    assert cell(take(source)["nvidia"], 0, "tensor_active") == 42.5
+
+
 def test_dcgm_has_the_newest_xid_and_none_of_a_gpu_that_tells_none() -> None:
     known = {"index": 0, "readings": {"xids": 3}, "xids": {"13": [2, 100.0], "79": [1, 90.0]}}
     silent = {"index": 1, "readings": {"up": 1}}

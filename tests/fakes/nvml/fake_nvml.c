@@ -460,3 +460,53 @@ int nvmlEventSetWait_v2(void *set, struct event *out, u32 timeout_ms)
     usleep(timeout_ms * 1000 < 20000 ? timeout_ms * 1000 : 20000);
     return TIMEOUT;
 }
+
+#ifndef OLD_DRIVER
+/*
+ * Counters over time (GPM, Hopper and later): "gpm = 1" where a GPU has them; "gpm.5 = 42.5" is what metric 5
+ * answers between any two samples, "gpm.sample = !10" a sample that cannot be taken.
+ */
+typedef struct { device *of; } sample;
+typedef struct {
+    u32 id; int result; double value;
+    struct { char *brief, *full, *unit; } info;
+} gpm_metric;
+typedef struct { u32 version, count; sample *first, *second; gpm_metric metrics[]; } gpm_question;
+
+int nvmlGpmQueryDeviceSupport(device *d, u32 *support)
+{
+    char value[TEXT];
+    support[1] = ask(d, "gpm", value) == SUCCESS && atoi(value);
+    return SUCCESS;
+}
+
+int nvmlGpmSampleAlloc(sample **out)
+{
+    *out = calloc(1, sizeof **out);
+    return SUCCESS;
+}
+
+int nvmlGpmSampleFree(sample *one) { free(one); return SUCCESS; }
+
+int nvmlGpmSampleGet(device *d, sample *one)
+{
+    char value[TEXT];
+    int answer = ask(d, "gpm.sample", value);
+    one->of = d;
+    return answer == UNSUPPORTED ? SUCCESS : answer;
+}
+
+int nvmlGpmMetricsGet(gpm_question *question)
+{
+    if (question->version != 1) return VERSION_MISMATCH;
+    if (!question->first->of || question->first->of != question->second->of) return INVALID;
+    for (u32 place = 0; place < question->count; place++) {
+        gpm_metric *metric = &question->metrics[place];
+        char key[64], value[TEXT];
+        snprintf(key, sizeof key, "gpm.%u", metric->id);
+        metric->result = ask(question->first->of, key, value);
+        if (metric->result == SUCCESS) metric->value = atof(value);
+    }
+    return SUCCESS;
+}
+#endif

@@ -22,9 +22,11 @@ from nodescope.collect.sources.container.device_source import ContainerDeviceSou
 from nodescope.collect.sources.container.source import ContainerSource
 from nodescope.collect.sources.cpufreq import CpufreqSource
 from nodescope.collect.sources.cpuidle import CpuidleSource
+from nodescope.collect.sources.drm.source import DrmSource
 from nodescope.collect.sources.filesystem import FilesystemSource
 from nodescope.collect.sources.fpga import FpgaSource
 from nodescope.collect.sources.host import HostSource
+from nodescope.collect.sources.intel.source import IntelSource
 from nodescope.collect.sources.kubernetes import KubernetesSource
 from nodescope.collect.sources.nvidia.source import NvidiaSource
 from nodescope.collect.sources.pcm.source import PcmSource
@@ -68,6 +70,8 @@ CALL_SOURCES: tuple[MakeCallSource, ...] = (
     CpuidleSource,
     NvidiaSource,
     AmdSource,
+    IntelSource,
+    DrmSource,
     PodResourcesSource,
     netstat.make,
     sockstat.make,

@@ -157,6 +157,7 @@ def parse_record(record: Mapping[str, Any]) -> dict[str, Any]:
         )
         if number is not None and number >= 0:
             readings[ours] = number
+    add_partitions(readings, section_of(record, "usage").get("gfx_busy_inst"))
     add_clocks(readings, section_of(record, "clock"))
     add_violations(readings, section_of(record, "throttle"))
     if "temperature_junction" in readings:
@@ -175,6 +176,22 @@ def parse_record(record: Mapping[str, Any]) -> dict[str, Any]:
 def fact(value: Any) -> str:
     word = clean_text(str(value if value is not None else ""))
     return "" if word.lower().startswith("n/a") else word
+
+
+def add_partitions(readings: dict[str, float], partitions: Any) -> None:
+    """`{"xcp_0": [{"value": 30, "unit": "%"}, "N/A"], ...}`; a split GPU has no activity as a whole, but their mean."""
+    if not isinstance(partitions, Mapping):
+        return
+    busy = {}
+    for name, units in partitions.items():
+        place = str(name).removeprefix("xcp_")
+        for unit, value in enumerate(units if isinstance(units, list) else [units]):
+            number = parse_value(value, "%")
+            if place.isdigit() and number is not None and 0 <= number <= 100:
+                busy[f"unit_busy.{int(place)}.{unit}"] = number
+    readings |= busy
+    if busy:
+        readings.setdefault("utilization", sum(busy.values()) / len(busy))
 
 
 def add_clocks(readings: dict[str, float], clocks: Mapping[str, Any]) -> None:

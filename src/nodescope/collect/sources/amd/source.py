@@ -20,6 +20,7 @@ from nodescope.base.clock import Clock, SystemClock
 from nodescope.base.errors import ParseError, SourceAbsent, SourceFailed
 from nodescope.base.text import clean_text
 from nodescope.collect.run.source import CallDefaults, Context
+from nodescope.collect.sources.amd.exporter_names import make_blocks
 from nodescope.collect.sources.amd.sysfs import KFD, read_cards
 from nodescope.collect.sources.amd.tools import fill_in, is_wanting, make_cards, read_tools
 from nodescope.collect.sources.gpu.metrics import GpuFamily
@@ -30,7 +31,7 @@ NO_CARD = "no AMD GPU: no card with amdgpu in /sys/class/drm, and neither rocm-s
 # A tool starts an interpreter: asked this often unless settings say otherwise.
 TOOL_SECONDS = 30.0
 # Facts of a card that is gone.
-KEPT = ("uuid", "index", "card", "pci_bus_id", "name", "serial", "vbios_version")
+KEPT = ("uuid", "index", "card", "pci_bus_id", "name", "serial", "vbios_version", "model")
 
 
 class AmdSource(CallDefaults):
@@ -127,7 +128,8 @@ class AmdSource(CallDefaults):
         self.note = "; ".join(words)
 
     def parse(self, answer: Any, mono_ns: int) -> tuple[Block, ...]:
-        return self._family.blocks(answer, mono_ns, dcgm=self._context.settings.dcgm_names)
+        blocks = self._family.blocks(answer, mono_ns, dcgm=self._context.settings.dcgm_names)
+        return (*blocks, *make_blocks(answer, mono_ns)) if self._context.settings.amd_names else blocks
 
 
 def read_driver(context: Context, told: str = "") -> str:

@@ -20,6 +20,7 @@ from typing import Any
 
 from nodescope.base.text import clean_text
 from nodescope.collect.files.roots import NodeRoot
+from nodescope.collect.sources.amd.gpu_metrics import read_gpu_metrics
 
 Values = dict[str, float]
 
@@ -129,6 +130,7 @@ def read_card(root: NodeRoot, name: str) -> dict[str, Any]:
         "name": clean_text(root.read_text(f"{device}/product_name") or uevent.get("PCI_ID", "")),
         "serial": clean_text(root.read_text(f"{device}/serial_number") or ""),
         "vbios_version": clean_text(root.read_text(f"{device}/vbios_version") or ""),
+        "model": clean_text(root.read_text(f"{device}/product_number") or ""),
         "readings": read_readings(root, device),
     }
 
@@ -138,7 +140,9 @@ def read_readings(root: NodeRoot, device: str) -> Values:
         return {"up": 1, "asleep": 1}
     try:
         values = {"up": 1.0, "asleep": 0.0} | read_files(root, device) | read_levels(root, device)
-        return values | read_hwmon(root, device) | read_link(root, device) | read_errors(root, device)
+        values |= read_hwmon(root, device) | read_link(root, device) | read_errors(root, device)
+        # The firmware's table has what no file of its own has.
+        return read_gpu_metrics(root, device) | values
     except Asleep:
         return {"up": 1, "asleep": 1}
 
@@ -174,15 +178,18 @@ def read_hwmon(root: NodeRoot, device: str) -> Values:
             label = root.read_text(f"{folder}/freq{place}_label") or ""
             add(values, FREQUENCIES.get(label), read_listed(root, folder, files, f"freq{place}_input"), 1)
         # Newer parts give the present power only, older ones only its mean.
-        for file in ("power1_input", "power1_average"):
-            add(values, "power", read_listed(root, folder, files, file), 1_000_000)
+        for file, key in (("power1_input", "power_now"), ("power1_average", "power_mean")):
+            for name in ("power", key):
+                add(values, name, read_listed(root, folder, files, file), 1_000_000)
         add(values, "power_limit", read_listed(root, folder, files, "power1_cap"), 1_000_000)
         add(values, "energy", read_listed(root, folder, files, "energy1_input"), 1_000_000)
         add(values, "fan_rpm", read_listed(root, folder, files, "fan1_input"), 1)
         full = read_listed(root, folder, files, "pwm1_max") or 255.0
         duty = read_listed(root, folder, files, "pwm1")
         add(values, "fan", None if duty is None else 100 * duty, full)
-    if "temperature" not in values and "temperature_junction" in values:
+    if "temperature" in values:
+        values["temperature_edge"] = values["temperature"]
+    elif "temperature_junction" in values:
         # MI300 has no edge sensor.
         values["temperature"] = values["temperature_junction"]
     return values
@@ -215,6 +222,10 @@ def read_link(root: NodeRoot, device: str) -> Values:
     speed = _SPEED.search(root.read_text(f"{device}/current_link_speed") or "")
     if speed and speed[1] in GENERATIONS:
         values["pcie_generation"] = float(GENERATIONS[speed[1]])
+        values["pcie_speed"] = float(speed[1])
+    most = _SPEED.search(root.read_text(f"{device}/max_link_speed") or "")
+    if most and most[1] in GENERATIONS:
+        values["pcie_max_speed"] = float(most[1])
     width = read_number(root, f"{device}/current_link_width")
     # 0 and 255 are the kernel's "unknown".
     if width and width < 255:

@@ -136,6 +136,11 @@ METRICS: tuple[Metric, ...] = (
     moved("nvlink", "receive"),
     row("encoder", "encoder_utilization_percent", "Share of time the video encoder was busy."),
     row("decoder", "decoder_utilization_percent", "Share of time the video decoder was busy."),
+    row("tensor_active", "tensor_utilization_percent", "Share of time in which tensor cores worked."),
+    row("sm_active", "sm_utilization_percent", "Share of the multiprocessors that were busy."),
+    row("sm_occupancy", "sm_occupancy_percent", "Warps that were active, of the most that could be."),
+    row("dram_active", "dram_utilization_percent", "Used share of the memory's bandwidth."),
+    row("graphics_active", "graphics_utilization_percent", "Share of time in which any engine worked."),
     row("fan", "fan_speed_percent", "Intended fan speed; may exceed 100."),
     row("fan_rpm", "fan_rpm", "Revolutions of the fan per minute."),
     row("performance_state", "performance_state", "P-state: 0 is the fastest, 15 the slowest."),
@@ -234,10 +239,19 @@ DCGM = (
         "Rows remapped for uncorrectable errors.",
     ),
     ("ROW_REMAP_FAILURE", "row_remap_failed", 1, 1, "Whether remapping of rows has failed."),
+    ("PROF_GR_ENGINE_ACTIVE", "graphics_active", 1, 100, "Ratio of time any engine was active."),
+    ("PROF_SM_ACTIVE", "sm_active", 1, 100, "Ratio of multiprocessors that were busy."),
+    ("PROF_SM_OCCUPANCY", "sm_occupancy", 1, 100, "Ratio of warps that were active."),
+    ("PROF_PIPE_TENSOR_ACTIVE", "tensor_active", 1, 100, "Ratio of cycles the tensor pipe was active."),
+    ("PROF_DRAM_ACTIVE", "dram_active", 1, 100, "Ratio of cycles the memory interface was active."),
 )
 DCGM_METRICS = tuple(
     Metric(
-        f"gpu.dcgm.{name}", "gauge", sentence, f"DCGM_FI_DEV_{name}", untyped=name == "PCIE_REPLAY_COUNTER"
+        f"gpu.dcgm.{name}",
+        "gauge",
+        sentence,
+        f"DCGM_FI_{name}" if name.startswith("PROF_") else f"DCGM_FI_DEV_{name}",
+        untyped=name == "PCIE_REPLAY_COUNTER",
     )
     for name, _, _, _, sentence in DCGM
 )

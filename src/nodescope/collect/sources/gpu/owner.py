@@ -6,10 +6,14 @@ namespace (hostPID); without it the pid is all that is known, and a pid of
 another namespace must not be taken for a neighbour's.
 """
 
+import re
+
 from nodescope.base.text import clean_text
 from nodescope.collect.run.source import Context
 
 Owner = dict[str, str]
+# slurmstepd's cgroups: /system.slice/slurmstepd.scope/job_123/step_0, in v1 /slurm/uid_0/job_123/step_0.
+JOB = re.compile(r"/slurm[^/]*(?:/uid_\d+)?/job_(\d+)(?:/|$)")
 
 
 def read_owner(context: Context, pid: int) -> Owner:
@@ -26,7 +30,10 @@ def read_owner(context: Context, pid: int) -> Owner:
 
 
 def read_pod(context: Context, pid: int) -> Owner:
+    """Or the job of Slurm that it belongs to."""
     for line in (context.root.read_text(f"proc/{pid}/cgroup") or "").splitlines():
+        if job := JOB.search(line):
+            return {"job_id": job[1]}
         cgroup, member = context.live_containers.identify(line.split(":", 2)[-1])
         if cgroup.container_id or cgroup.pod_uid:
             if member:

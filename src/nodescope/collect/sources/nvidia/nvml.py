@@ -201,6 +201,14 @@ PCIE_RATES = (
     plain("nvmlDeviceGetPcieThroughput", "pcie_transmit_rate", 0, times=1000),
     plain("nvmlDeviceGetPcieThroughput", "pcie_receive_rate", 1, times=1000),
 )
+# nvmlGpmMetricId_t -> our key; Hopper and later, in percent.
+GPM_METRICS = {
+    1: "graphics_active",
+    2: "sm_active",
+    3: "sm_occupancy",
+    5: "tensor_active",
+    10: "dram_active",
+}
 IDENTITY = {
     "name": "nvmlDeviceGetName",
     "serial": "nvmlDeviceGetSerial",
@@ -215,6 +223,8 @@ class Asker:
     binding: Any
     round_number: int = 0
     _unsupported: dict[tuple[str, str], int] = field(default_factory=dict)
+    _samples: dict[str, Any] = field(default_factory=dict)
+    """Of each GPU the last sample of its counters (GPM): two make a share of time."""
 
     def ask(self, uuid: str, key: str, question: Callable[..., Any], *subject: Any) -> Any:
         """The answer, or None where there is none; GpuLost when the whole GPU is gone."""
@@ -242,7 +252,30 @@ class Asker:
         if "pcie_transmit" not in values:
             for key, question in PCIE_RATES:
                 values |= self.ask(uuid, key, question, self.binding, handle) or {}
-        return values
+        return values | (self.ask(uuid, "gpm", self._ask_counters, uuid, handle) or {})
+
+    def _ask_counters(self, uuid: str, handle: Any) -> Values:
+        """Shares of the time since the last reading; the first has none to compare with."""
+        binding = self.binding
+        if not binding.nvmlGpmQueryDeviceSupport(handle).isSupportedDevice:
+            raise binding.NVMLError(NOT_SUPPORTED)
+        sample, before = binding.nvmlGpmSampleAlloc(), self._samples.pop(uuid, None)
+        self._samples[uuid] = sample
+        try:
+            binding.nvmlGpmSampleGet(handle, sample)
+            return compare_samples(binding, before, sample) if before is not None else {}
+        except binding.NVMLError:
+            # A sample that was not taken is nothing to compare with.
+            binding.nvmlGpmSampleFree(self._samples.pop(uuid))
+            raise
+        finally:
+            if before is not None:
+                binding.nvmlGpmSampleFree(before)
+
+    def forget_samples(self) -> None:
+        """Before NVML ends: what it gave is given back."""
+        while self._samples:
+            self.binding.nvmlGpmSampleFree(self._samples.popitem()[1])
 
     def identify(self, uuid: str, handle: Any) -> dict[str, str]:
         """Name, serial, VBIOS and place on the bus: what does not change."""
@@ -351,6 +384,22 @@ class Asker:
                 newest[sample.pid] = sample
         times = [since_us, *(sample.timeStamp for sample in newest.values())]
         return {pid: sample.smUtil for pid, sample in newest.items()}, max(times)
+
+
+def compare_samples(binding: Any, before: Any, sample: Any) -> Values:
+    """Each metric has a return code of its own."""
+    asked = binding.c_nvmlGpmMetricsGet_t()
+    asked.version = binding.NVML_GPM_METRICS_GET_VERSION
+    asked.numMetrics = len(GPM_METRICS)
+    asked.sample1, asked.sample2 = before, sample
+    for place, number in enumerate(GPM_METRICS):
+        asked.metrics[place].metricId = number
+    answer = binding.nvmlGpmMetricsGet(asked)
+    return {
+        key: answer.metrics[place].value
+        for place, key in enumerate(GPM_METRICS.values())
+        if answer.metrics[place].nvmlReturn == SUCCESS
+    }
 
 
 def add_process(found: dict[int, dict[str, Any]], entry: Any) -> None:

@@ -257,6 +257,7 @@ class NvidiaSource(CallDefaults):
         # A thread that still waits in NVML must not have it taken away.
         if (watch is None or watch.stop()) and asker is not None:
             try:
+                asker.forget_samples()
                 asker.binding.nvmlShutdown()
             except asker.binding.NVMLError:
                 pass

@@ -1,0 +1,1 @@
+"""Who uses a GPU, as the kernel's graphics drivers count it."""
