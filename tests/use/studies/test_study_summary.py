@@ -8,7 +8,7 @@ import pytest
 from bench import studies_sets as sets
 from tests.use.studies.pictures import PICTURES, Seen
 
-from nodescope.use.studies import STUDIES, Series, changepoint, summary
+from nodescope.use.studies import STUDIES, Series, changepoint, run_study, summary
 from nodescope.use.studies.finding import Finding, StudyAnswer, found
 from nodescope.use.studies.glance import sight
 from nodescope.use.studies.series import FloatArray
@@ -157,3 +157,15 @@ def test_throttling_is_saturation_without_a_limit() -> None:
         metric="cpu_throttled",
     )
     assert "above 10 %" in summary.study(throttled).sentence
+
+
+def test_figures_are_those_of_the_summary_without_its_picture() -> None:
+    """Who compares two windows needs no picture, which is most of the work."""
+    times_at = np.arange(600.0)
+    for values in (np.random.default_rng(5).normal(10.0, 1.0, 600), np.linspace(0.0, 50.0, 600)):
+        series = Series(times_at, values, unit="cores", limit=60.0, metric="cpu", container="web", node="n1")
+        (whole,), (light,) = (run_study(name, series, [series]).findings for name in ("summary", "figures"))
+        assert {**light.measures, "trend": whole.measures["trend"]} == whole.measures
+        assert "trend" not in light.measures
+        assert whole.sentence.startswith(light.sentence.rstrip("."))
+    assert run_study("figures", Series(times_at[:0], times_at[:0]), []).status == "not_enough_data"

@@ -31,6 +31,7 @@ from nodescope.use.studies import (
     changepoint,
     correlation,
     run_study,
+    summary,
     trend,
 )
 from nodescope.use.studies.answer_memo import AnswerMemo, digest
@@ -82,7 +83,7 @@ def run_studies(
 
     `check` is called between two studies, and may raise: nobody waits any more.
     """
-    if study not in (*STUDIES, ALL):
+    if study not in (*STUDIES, ALL, summary.FIGURES):
         raise not_found(f'no study "{study[:60]}"; there are: {", ".join([*STUDIES, ALL])}')
     if study == anomaly.NAME and is_several(metric):
         return [answer for answer, _ in study_together(view, metric, lives, span, check)]

@@ -25,7 +25,7 @@ from nodescope.use.answers.overview import About
 from nodescope.use.answers.rightsizing.need import NodeNeeds
 from nodescope.use.answers.scanning.scan import NodeScan
 from nodescope.use.answers.timeseries import Timeseries
-from nodescope.use.studies import StudyAnswer, correlation
+from nodescope.use.studies import StudyAnswer, correlation, summary
 
 # What of a device's labels an answer shows: what it is, and what tells it apart.
 DEVICE_LABELS = ("uuid", "gpu_index", "name", "modelName", "vendor", "device", "pci_bus_id")
@@ -118,6 +118,12 @@ def run_study(
     for some in parts_of(ids, STUDIES_MOST):
         answers += backend.run_studies(name, metric, some, span)
     return [one for one in answers if name != correlation.NAME or one.series["id"] == ids[0]]
+
+
+def summarize_lives(backend: Backend, metric: str, ids: Sequence[str], span: TimeRange) -> list[StudyAnswer]:
+    """The newest, which is the last, as a picture with its figures; of those before it figures alone."""
+    newest = run_study(backend, summary.NAME, metric, ids[-1:], span)
+    return [*newest, *(run_study(backend, summary.FIGURES, metric, ids[:-1], span) if ids[:-1] else [])]
 
 
 Item = TypeVar("Item")

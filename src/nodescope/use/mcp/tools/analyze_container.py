@@ -13,7 +13,7 @@ from nodescope.use.answers.events import ContainerEvent
 from nodescope.use.answers.findings import ALL, is_several
 from nodescope.use.answers.incidents.incident import Incident
 from nodescope.use.answers.power import render_power
-from nodescope.use.mcp.nodes.backend import Backend, run_study
+from nodescope.use.mcp.nodes.backend import Backend, run_study, summarize_lives
 from nodescope.use.mcp.nodes.fleet import Fleet
 from nodescope.use.mcp.protocol.answer import Fact, NextCall, ToolAnswer, ToolFinding
 from nodescope.use.mcp.protocol.argument import CONTAINER, FROM, NODE, TO, Argument, Values
@@ -46,6 +46,7 @@ from nodescope.use.mcp.tools.shared.takeover import (
 from nodescope.use.mcp.tools.shared.takeover import render_changes as render_takeovers
 from nodescope.use.mcp.tools.shared.time_text import extent_of, render_before
 from nodescope.use.studies import STUDIES, Finding, StudyAnswer, anomaly
+from nodescope.use.studies.summary import FIGURES
 
 # What a study is most often about.
 USUAL_METRIC = {"periodicity": "cpu", "anomaly": "cpu", "correlation": "cpu"}
@@ -139,7 +140,7 @@ def is_new_height(backend: Backend, finding: Finding, studied: Studied, longer: 
     """A rise of the last hours is news where it leads above all that was there before: a wave does not."""
     seen = longer.seen
     before = TimeRange(seen.span.from_ms, studied.seen.span.from_ms)
-    figures = merge_figures(run_study(backend, "summary", studied.metric, seen.ids, before))
+    figures = merge_figures(run_study(backend, FIGURES, studied.metric, seen.ids, before))
     return figures is None or (finding.after or 0.0) > (figures.max or 0.0)
 
 
@@ -167,7 +168,7 @@ def study(backend: Backend, seen: ContainerSpan, values: Values, oldest_ms: int)
     ids = seen.ids[::-1] if name == "correlation" else seen.ids
     answers = run_study(backend, name, metric.name, ids, seen.span)
     is_summary = name == "summary"
-    summaries = answers if is_summary else run_study(backend, "summary", metric.name, seen.ids, seen.span)
+    summaries = answers if is_summary else summarize_lives(backend, metric.name, seen.ids, seen.span)
     sides = read_sides(backend, seen, (metric.name,)) if name == "changepoint" else {}
     causes = find_causes(backend, seen, name)
     events = seen.read_events(backend)

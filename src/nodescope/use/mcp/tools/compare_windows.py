@@ -33,6 +33,7 @@ from nodescope.use.mcp.tools.shared.time_text import (
     render_iso,
 )
 from nodescope.use.studies import StudyAnswer
+from nodescope.use.studies.summary import FIGURES
 
 METRICS = ("cpu", "memory", *SHARES, "disk_write", "cpu_limit", "memory_limit")
 HOUR_MS = 3_600_000
@@ -214,7 +215,7 @@ def summarize_windows(backend: Backend, container: Container, values: Values) ->
             continue
         ids = [life.id for life in lives]
         for metric in part.windows.metrics:
-            part.summaries[metric, name] = run_study(backend, "summary", metric, ids, span)
+            part.summaries[metric, name] = run_study(backend, FIGURES, metric, ids, span)
         for metric in (one for one, raw in BY_PROCESS.items() if raw in known):
             part.gpus[metric, name] = read_gpu_levels(backend, metric, span, lives)
     return part

@@ -10,7 +10,7 @@ from nodescope.use.answers.deploys import COMPARED, tell_limits
 from nodescope.use.answers.events import ContainerEvent
 from nodescope.use.answers.levels import Levels, MetricLevel
 from nodescope.use.answers.memory_limit import FILE, SHARED, MemoryUse, split_memory
-from nodescope.use.mcp.nodes.backend import Backend, ask_pairwise, read_levels, run_study
+from nodescope.use.mcp.nodes.backend import Backend, ask_pairwise, read_levels, run_study, summarize_lives
 from nodescope.use.mcp.nodes.fleet import Fleet
 from nodescope.use.mcp.protocol.answer import NextCall, ToolAnswer, ToolFinding
 from nodescope.use.mcp.protocol.argument import CONTAINER, FROM, NODE, TO, Values
@@ -90,20 +90,23 @@ def summarize(backend: Backend, seen: ContainerSpan) -> ContainerSummary:
     ids, span = seen.ids, seen.span
     known = {row.name for row in backend.read_metrics()}
     wanted = [name for name in METRICS if name in known]
-    asked = [("summary", name, ids) for name in wanted]
     is_known = "memory" in known
-    if is_known:
-        # The longest of them: it begins among the first.
-        asked.insert(1, ("trend", "memory", ids[-1:]))
-    answers = ask_pairwise(lambda one: run_study(backend, *one, span), asked)
-    found = {one[:2]: answer for one, answer in zip(asked, answers, strict=True)}
+    # The trend takes longest: it begins among the first.
+    asked = ["trend", *wanted] if is_known else wanted
+
+    def ask(name: str) -> list[StudyAnswer]:
+        if name == "trend":
+            return run_study(backend, "trend", "memory", ids[-1:], span)
+        return summarize_lives(backend, name, ids, span)
+
+    found = dict(zip(asked, ask_pairwise(ask, asked), strict=True))
     events = seen.read_events(backend)
     leaks = find_leaks(backend, seen.container, seen.lives, events, seen.newest_ms) if is_known else []
     return ContainerSummary(
         seen,
-        {name: found["summary", name] for name in wanted},
+        {name: found[name] for name in wanted},
         {name: read_levels(backend, name, span, ids).rows for name in BESIDE if name in known},
-        found.get(("trend", "memory"), []),
+        found.get("trend", []),
         events,
         leaks,
         [name for name in METRICS if name not in known],

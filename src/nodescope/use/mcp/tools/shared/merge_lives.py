@@ -145,7 +145,8 @@ def merge_figures(answers: Sequence[StudyAnswer]) -> Figures | None:
         for row, samples in rows
     )
     # A backend answers in an order of its own: the newest life is the one that ends last.
-    newest = max((row for row, _ in rows), key=lambda row: row.end_at)
+    # Its picture is that of the life that was looked at.
+    newest = max((row for row, _ in rows), key=lambda row: ("trend" in row.measures, row.end_at))
     return Figures(
         average,
         total,
