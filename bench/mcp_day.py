@@ -110,7 +110,8 @@ def measure_phase(folder: Path, phase: str, rounds: int) -> list[Row]:
         memory = max(memory, ask_all(folder, cold, warm))
     raw = float(np.median(anchor))
     rows = [row for tool in cold for row in render_tool(tool, phase, cold[tool], warm[tool], raw)]
-    goal, many = Goal(MEMORY_BYTES, "ours"), f"{len(anchor)} servers"
+    goal = None if phase == "bare" else Goal(MEMORY_BYTES, "ours")
+    many = f"{len(anchor)} servers"
     what = f"MCP server, most memory in all tools, {phase}"
     return [*rows, Row(what, memory, "resident", goal=goal, remark=many)]
 
