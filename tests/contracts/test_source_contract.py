@@ -243,8 +243,8 @@ KNOWN_BY: dict[str, tuple[set[str], str]] = {
     "publish/derived.py": ({"cpu", "memory", "pressure"}, "the health score"),
     "use/answers/incidents/signal.py": ({"pod"}, "the signals that an incident is looked for in"),
     "use/answers/incidents/table.py": (
-        {"cpu", "memory"},
-        "how large the node is, against what was taken; whether its cores waited for disks",
+        {"cpu", "memory", "schedstat"},
+        "how large the node is, against what was taken; whether its cores waited for disks, and tasks for its cores",
     ),
     "use/answers/node_summary/summary.py": ({"filesystem"}, "how full the node's disks are"),
     "use/answers/overview.py": ({"memory"}, "the node's tile shows its memory"),

@@ -143,7 +143,9 @@ def test_where_no_pressure_is_measured_the_run_queue_tells_of_the_cpu() -> None:
     table, kills = make_table(node)
     taker = [row.name for row in table.rows].index(f"shop/{node.truth.workload}")
     others = np.arange(len(table.rows)) != taker
-    table.signals["cpu"][others] = np.where(np.isfinite(table.signals["cpu"][others]), 0.2, np.nan)
+    used = table.signals["cpu"][others]
+    before = np.nanmedian(used[:, : node.truth.onset], axis=1, keepdims=True)
+    table.signals["cpu"][others] = np.where(np.isfinite(used), np.nan_to_num(before), np.nan)
     assert table.run_queue is not None
     told = [one for one in find_incidents(table, kills, no_history)[0] if one.kind == "taken"]
     assert [one.resource for one in told] == ["cpu"]

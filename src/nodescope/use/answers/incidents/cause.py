@@ -38,7 +38,7 @@ UNCOUNTED_LOSS = 0.4
 # Of the cores' time, the least that more was waited for disks.
 IO_WAIT_RISE = 0.05
 # On each core, the least number of tasks that waited more than before.
-QUEUE_RISE = 0.2
+QUEUE_RISE = 0.1
 # Of all cores, the least that somebody took then.
 LEAST_TAKEN = 0.05
 
