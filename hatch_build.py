@@ -4,16 +4,21 @@ Builds the native reader when there is a compiler; without one, nodescope is pla
 NODESCOPE_BUILD_NATIVE=no leaves it out on purpose; =yes makes a failure to build it an error. The
 viewer's page is part of the sources (tools/web builds it), so that a wheel never lacks it.
 
+CC may have flags. A compiler for another machine (`zig cc -target aarch64-linux-musl`) needs that machine's
+name as well, for the wheel's own: NODESCOPE_WHEEL_PLATFORM=linux_aarch64.
+
 NODESCOPE_REPOSITORY=https://github.com/OWNER/NAME, which a release sets, makes the links of the
 package's description absolute and names the project's addresses.
 """
 
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
 import sysconfig
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +37,7 @@ def build_native(folder: Path) -> str:
     if not compiler:
         return "no C compiler"
     command = [
-        compiler,
+        *shlex.split(compiler),
         "-O2",
         "-shared",
         "-fPIC",
@@ -49,6 +54,12 @@ def build_native(folder: Path) -> str:
     if done.returncode == 0:
         return ""
     return (done.stderr.strip().splitlines() or ["the compiler failed"])[0]
+
+
+def name_platform(environment: Mapping[str, str]) -> str:
+    """As wheels name it: this machine, or the one that the compiler builds for."""
+    here = sysconfig.get_platform().replace("-", "_").replace(".", "_")
+    return environment.get("NODESCOPE_WHEEL_PLATFORM") or here
 
 
 LINK = re.compile(r"\]\((?!https?:|#|mailto:)([^)\s]+)\)")
@@ -107,6 +118,5 @@ class NativeHook(BuildHookInterface):  # type: ignore[type-arg]
             sys.stderr.write(f"nodescope without its native reader: {reason}\n")
             return
         build_data["pure_python"] = False
-        platform = sysconfig.get_platform().replace("-", "_").replace(".", "_")
-        build_data["tag"] = f"cp311-abi3-{platform}"
+        build_data["tag"] = f"cp311-abi3-{name_platform(os.environ)}"
         build_data["artifacts"].append(LIBRARY)

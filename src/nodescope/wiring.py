@@ -306,7 +306,12 @@ def choose_data(settings: Settings, environment: Mapping[str, str]) -> Path:
     if settings.data:
         return settings.data
     state = environment.get("XDG_STATE_HOME")
-    return (Path(state) if state else Path.home() / ".local" / "state") / "nodescope"
+    try:
+        return (Path(state) if state else Path.home() / ".local" / "state") / "nodescope"
+    except RuntimeError as error:
+        raise SettingsRejected(
+            "this user has no home folder to keep data in; name one: --data DIR"
+        ) from error
 
 
 def connect_archive(parts: Parts, environment: Mapping[str, str]) -> None:

@@ -1,7 +1,9 @@
 """The page that is committed is the one that its sources give, and every package carries it."""
 
 import os
+import runpy
 import subprocess
+import sysconfig
 from pathlib import Path
 
 import pytest
@@ -60,3 +62,11 @@ def test_every_package_has_the_page_and_the_page_to_take_away(
     folder = STATIC.relative_to(ROOT)
     assert {f"{folder}/index.html", f"{folder}/export.html"} <= files
     assert {f"{folder}/assets/{file.name}" for file in (STATIC / "assets").iterdir()} <= files
+
+
+def test_a_wheel_is_named_by_the_machine_that_it_is_built_for() -> None:
+    """`zig cc -target ...` builds for another; the name is all that installers look at."""
+    module = runpy.run_path(str(ROOT / "hatch_build.py"))
+    name = module["name_platform"]
+    assert name({"NODESCOPE_WHEEL_PLATFORM": "linux_aarch64"}) == "linux_aarch64"
+    assert name({}) == sysconfig.get_platform().replace("-", "_").replace(".", "_")

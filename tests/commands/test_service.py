@@ -6,8 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from nodescope.base.errors import SettingsRejected
+from nodescope.base.settings_load import load_settings
 from nodescope.cli import main
 from nodescope.commands.system.service import PLACE, START, UNIT, render_unit
+from nodescope.commands.up import shorten_home
+from nodescope.wiring import choose_data
 
 # `systemd-analyze security`, times ten: 3.0.
 EXPOSURE = 30
@@ -42,6 +46,29 @@ def test_status_of_what_is_not_installed_is_one_clear_line(
         f"nodescope service: not installed: {tmp_path / PLACE} is not there; sudo nodescope service install\n"
     )
     assert main(["service", "--prefix", str(tmp_path), "status", "--port", "1"]) == 2
+
+
+@pytest.mark.parametrize("action", ["install", "remove"])
+def test_who_may_not_is_told_who_may(
+    action: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    assert main(["service", action]) == 1
+    assert capsys.readouterr().err == (
+        f"nodescope service: only root may {action} a service: sudo nodescope service {action}\n"
+    )
+
+
+def test_a_user_of_systemd_s_making_has_no_home(monkeypatch: pytest.MonkeyPatch) -> None:
+    """DynamicUser without libnss-systemd: neither HOME nor an entry among the users."""
+
+    def refuse() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(Path, "home", refuse)
+    assert shorten_home(Path("/var/lib/nodescope")) == "/var/lib/nodescope"
+    with pytest.raises(SettingsRejected, match="no home folder to keep data in; name one: --data DIR"):
+        choose_data(load_settings({}, {}, {}).settings, {})
 
 
 def test_only_a_host_of_ones_own_opens_the_unit_to_the_network() -> None:

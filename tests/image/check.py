@@ -10,8 +10,6 @@ inside, with the image's curl.
 """
 
 import re
-import shutil
-import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -20,6 +18,7 @@ from tempfile import TemporaryDirectory
 
 from tests.cgroups import Cgroups, container_id
 from tests.image import storage
+from tests.image.engine import install_missing
 
 from nodescope.base.errors import NodescopeError
 
@@ -32,6 +31,8 @@ NETWORK = {
     for way in ("receive", "transmit")
     for what in ("bytes", "packets", "errors", "packets_dropped")
 }
+# Counters of the pod's own TCP need the host's process numbers, and no capability.
+POD_TCP = "container_network_tcp_", "container_network_udp_"
 READY_SECONDS = 90
 # Every source has had its turn by then.
 SLOW_SECONDS = 35
@@ -101,24 +102,26 @@ def check(data: str, container: str) -> bool:
         results.append(
             verify("not privileged, root read-only", good=inside.split() == ["false", "true"], told=inside)
         )
-        held = podman("exec", NAME, "grep", "CapEff", "/proc/1/status", check=False) or ""
         results.append(
             verify("probes answer", good='"live": true' in fetch("/healthz").replace('":t', '": t'))
         )
         results += check_page()
-        health = podman("healthcheck", "run", NAME, check=False)
-        results.append(verify("HEALTHCHECK passes", good="unhealthy" not in health, told=health or held))
+        # The command's own exit code; an image without a check fails here as well.
+        health = storage.run("podman", "healthcheck", "run", NAME)
+        results.append(verify("HEALTHCHECK passes", good=health.returncode == 0, told=health.stderr))
     with running(data, "--pid=host"):
         results.append(verify_lost("SYS_PTRACE", full, PSS | NETWORK, container))
         results.append(verify("/status says why", good="CAP_SYS_PTRACE" in fetch("/status")))
     with running(data, "--cap-add=SYS_PTRACE"):
-        results.append(verify_lost("hostPID", full, PSS | NETWORK, container))
+        tcp = {name for name in full if name.startswith(POD_TCP)}
+        results.append(verify_lost("hostPID", full, PSS | NETWORK | tcp, container))
     return all(results)
 
 
 def check_page() -> list[bool]:
     """A viewer beside the agent: the page with all its files, and what its buttons ask for."""
-    podman("exec", "-d", NAME, "nodescope", "viewer", "/data", "--agent", "http://127.0.0.1:9100")
+    viewer = ("nodescope", "viewer", "/data", "--agent", "http://127.0.0.1:9100", "--probe-listen=")
+    podman("exec", "-d", NAME, *viewer)
     deadline = time.monotonic() + READY_SECONDS
     while "ok" not in ask_viewer("/api/health") and time.monotonic() < deadline:
         time.sleep(1)
@@ -169,9 +172,7 @@ def own(names: set[str]) -> set[str]:
 
 
 def main() -> int:
-    for tool in ("podman", "runc"):
-        if not shutil.which(tool):
-            subprocess.run(["apt-get", "install", "-y", "-qq", "--no-install-recommends", tool], check=True)
+    install_missing()
     with Cgroups() as cgroups, TemporaryDirectory() as data:
         identifier = container_id()
         container = cgroups.container(identifier=identifier)

@@ -302,9 +302,10 @@ UNSAID = ("pcm", "host")
 
 
 def shorten_home(path: Path) -> str:
+    """As people write it; a user of systemd's own making has no home (RuntimeError)."""
     try:
         return f"~/{path.relative_to(Path.home())}"
-    except ValueError:
+    except (ValueError, RuntimeError):
         return str(path)
 
 

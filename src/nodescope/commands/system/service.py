@@ -47,6 +47,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def install(prefix: Path, flags: Sequence[str]) -> int:
+    need_root(prefix, "install")
     place = prefix / PLACE
     place.parent.mkdir(parents=True, exist_ok=True)
     place.write_text(render_unit(UNIT.read_text(), find_program(), flags))
@@ -66,6 +67,7 @@ def install(prefix: Path, flags: Sequence[str]) -> int:
 
 def remove(prefix: Path, flags: Sequence[str]) -> int:
     del flags
+    need_root(prefix, "remove")
     place = prefix / PLACE
     if not place.exists():
         raise NodescopeError(f"{place} is not there: nothing to remove")
@@ -119,7 +121,12 @@ def render_unit(text: str, program: str, flags: Sequence[str]) -> str:
 
 
 def is_running(prefix: Path) -> bool:
-    return prefix == Path("/") and (prefix / RUNNING).is_dir() and os.geteuid() == 0
+    return prefix == Path("/") and (prefix / RUNNING).is_dir()
+
+
+def need_root(prefix: Path, action: str) -> None:
+    if prefix == Path("/") and os.geteuid():
+        raise NodescopeError(f"only root may {action} a service: sudo nodescope service {action}")
 
 
 def call_systemd(*words: str) -> None:
