@@ -4,7 +4,7 @@ SHELL := /bin/bash
 PY := .venv/bin/python
 ARGS ?=
 
-.PHONY: help setup run test ahead lint fast real bench docs dashboards golden capture lock clean test-vm test-image fuzz eval-studies exam soak web manifests cluster-demo
+.PHONY: help setup run test ahead lint fast real bench docs picture dashboards golden capture lock clean test-vm test-image fuzz eval-studies exam soak web manifests cluster-demo
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -53,6 +53,9 @@ bench: setup ## every figure we claim, in one table
 docs: setup ## renew the generated pages and the web page's types
 	@$(PY) -m tools.generate_docs
 	@$(PY) -m tools.generate_types
+
+picture: setup ## renew README's moving picture from the demo's page
+	@$(PY) -m tools.moving_picture
 
 dashboards: setup ## renew deploy/grafana from tools/dashboards
 	@$(PY) -m tools.generate_dashboards

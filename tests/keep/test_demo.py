@@ -106,6 +106,9 @@ def test_what_is_planted_is_found_where_truth_says(tmp_path: Path) -> None:
     assert {"leak", "oom_kill", "throttling", "cron_spikes", "deploy_step", "crash_loop", "gpu_job"} == set(
         planted
     )
+    # As studies print times, beside seconds for programs.
+    assert planted["leak"]["when"].startswith("2026-03-01 11:24:00 UTC to 2026-03-01 ")
+    assert planted["oom_kill"]["when"].endswith(" UTC")
     catalog, engine = read_catalog([tmp_path / "d"]), Engine()
     # Its hours have their minutes, as a consolidator leaves them.
     hours, rollups = choose(catalog.entries, find_rollups([tmp_path / "d"], 0, 2**42))

@@ -128,7 +128,8 @@ def test_a_name_that_was_not_allowed_is_refused(server: str) -> None:
     """DNS rebinding: a page in a browser that made its name point here."""
     headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
     body = b'{"jsonrpc":"2.0","id":1,"method":"ping"}'
-    assert fetch(server, {**headers, "Host": "evil.example"}, body)[0] == 421
+    status, told = fetch(server, {**headers, "Host": "evil.example"}, body)
+    assert (status, told["hint"]) == (421, "start it with --allow-host NAME")
     assert fetch(server, {**headers, "Origin": "http://evil.example"}, body)[0] == 403
 
 

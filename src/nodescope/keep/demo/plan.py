@@ -12,6 +12,7 @@ from nodescope.keep.demo.story import (
     add_service,
     hexadecimal,
     make_life,
+    moment_of,
     note_truth,
     seeded_random,
     span_of,
@@ -95,7 +96,7 @@ def plant_leak(request: DemoRequest, node: DemoNode, share: float = 0.7) -> None
     slope = (story.limit_bytes - story.base_bytes) / ((oom_ms - request.start_ms) / 1000)
     facts = {**span_of(request.start_ms, oom_ms), "slope_per_second": slope, "limit": story.limit_bytes}
     note_truth(node, "leak", [first, second], "memory", **facts)
-    note_truth(node, "oom_kill", [first], "oom_kills", at=(oom_ms - 1000) / 1000, limit=story.limit_bytes)
+    note_truth(node, "oom_kill", [first], "oom_kills", **moment_of(oom_ms - 1000), limit=story.limit_bytes)
 
 
 def plant_throttling(request: DemoRequest, node: DemoNode) -> None:
@@ -129,7 +130,7 @@ def plant_deploy(request: DemoRequest, node: DemoNode) -> None:
     story = DemoStory("api", "shop", "deploy", 1024 * MIB, math.inf, 0.3, 210 * MIB, 2.0)
     life = add_service(request, node, story)
     step = {"before": story.base_bytes, "after": story.base_bytes + DEPLOY_BYTES, "magnitude": DEPLOY_BYTES}
-    note_truth(node, "deploy_step", [life], "memory", at=deploy_moment(request) / 1000, **step)
+    note_truth(node, "deploy_step", [life], "memory", **moment_of(deploy_moment(request)), **step)
 
 
 def deploy_moment(request: DemoRequest) -> int:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from nodescope.base.block import Floats, Integers
 from nodescope.base.entity import Entity
+from nodescope.base.time_range import render_moment
 from nodescope.keep.folder import MS_PER_HOUR
 
 MIB = 2.0**20
@@ -160,9 +161,14 @@ def add_service(request: DemoRequest, node: DemoNode, story: DemoStory) -> DemoL
     return life
 
 
-def span_of(from_ms: int, to_ms: int) -> dict[str, float]:
-    """As truth.json has it."""
-    return {"from": from_ms / 1000, "to": to_ms / 1000}
+def span_of(from_ms: int, to_ms: int) -> dict[str, Any]:
+    """As truth.json has it: for programs, and as studies print times."""
+    when = f"{render_moment(from_ms)} to {render_moment(to_ms)}"
+    return {"from": from_ms / 1000, "to": to_ms / 1000, "when": when}
+
+
+def moment_of(at_ms: int) -> dict[str, Any]:
+    return {"at": at_ms / 1000, "when": render_moment(at_ms)}
 
 
 def note_truth(node: DemoNode, kind: str, lives: Sequence[DemoLife], metric_name: str, **facts: Any) -> None:

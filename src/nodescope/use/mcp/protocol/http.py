@@ -20,7 +20,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from nodescope import __version__
 from nodescope.base.text import clean_text
 from nodescope.serve.connections import Connections
-from nodescope.serve.gate import PROBES, Admits, Gate
+from nodescope.serve.gate import PROBES, Admits, Gate, parse_host
 from nodescope.serve.json_response import make_error, make_json
 from nodescope.serve.probes import LoopPulse
 from nodescope.serve.turns import Turns, answer_in_turn
@@ -36,6 +36,7 @@ READY_SECONDS = 2.0
 # Calls being answered at once, by turns of the addresses that ask; each asks up to sixteen nodes.
 CALLS_MOST = 16
 WAIT_SECONDS = 30.0
+HINTS = {421: "start it with --allow-host NAME"}
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 
 
@@ -117,12 +118,16 @@ def build_app(
         else:
             await app(scope, receive, send)
 
-    # Origins are checked by the SDK, which knows those that may call from a browser.
+    # Origins are checked by the SDK, which knows those that may call from a browser. It refuses a Host in three
+    # words; ours says what would help.
     gate = Gate(RequestBody(take_turn), admits, same_origin=False)
+    names = frozenset(parse_host(name).lower() for name in hosts)
+    named = Gate(gate, hosts=names, hints=HINTS, same_origin=False, server="MCP server")
 
     async def refuse_unknown(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or scope["path"] in PATHS:
-            await gate(scope, receive, send)
+            # A probe comes under any name.
+            await (named if scope.get("path") == "/mcp" else gate)(scope, receive, send)
             return
         detail = f"no {clean_text(scope['path'], 80)}; there are: /mcp /healthz /readyz"
         await make_error(404, "not found", detail, "the MCP endpoint is /mcp")(scope, receive, send)
