@@ -13,7 +13,11 @@ HEADING = re.compile(r"^#+ +(.+)$", re.MULTILINE)
 
 @dataclass(frozen=True)
 class Block:
-    """A fenced block; `sh no-run: reason` is one that cannot be run here, and why."""
+    """
+    A fenced block; `sh no-run: reason` is one that cannot be run here, and why.
+
+    `sh cluster` is run with kubectl and helm on a real API server.
+    """
 
     page: Path
     line: int
@@ -23,7 +27,11 @@ class Block:
 
     @property
     def runs(self) -> bool:
-        return not self.about.strip().startswith("no-run")
+        return not self.about.strip().startswith("no-run") and not self.needs_cluster
+
+    @property
+    def needs_cluster(self) -> bool:
+        return self.about.strip() == "cluster"
 
     def __str__(self) -> str:
         return f"{self.page.relative_to(ROOT)}:{self.line}"
