@@ -11,12 +11,17 @@ LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 HEADING = re.compile(r"^#+ +(.+)$", re.MULTILINE)
 
 
+# Words after `sh` for blocks that a test of their own runs.
+PLACES = frozenset({"cluster", "serves", "agent"})
+
+
 @dataclass(frozen=True)
 class Block:
     """
     A fenced block; `sh no-run: reason` is one that cannot be run here, and why.
 
-    `sh cluster` is run with kubectl and helm on a real API server.
+    `sh cluster` is run with kubectl and helm on a real API server; `sh serves` has commands that serve until
+    Ctrl-C, `sh agent` those that ask an agent on its own port (tests/docs/serving.py).
     """
 
     page: Path
@@ -27,11 +32,12 @@ class Block:
 
     @property
     def runs(self) -> bool:
-        return not self.about.strip().startswith("no-run") and not self.needs_cluster
+        return self.about.strip() not in PLACES and not self.about.strip().startswith("no-run")
 
     @property
-    def needs_cluster(self) -> bool:
-        return self.about.strip() == "cluster"
+    def place(self) -> str:
+        """Where it runs: PLACES, or empty."""
+        return self.about.strip() if self.about.strip() in PLACES else ""
 
     def __str__(self) -> str:
         return f"{self.page.relative_to(ROOT)}:{self.line}"

@@ -25,5 +25,5 @@ def test_a_block_of_commands_says_so() -> None:
 def test_a_command_that_is_not_run_has_its_reason() -> None:
     for page in list_pages():
         for block in list_blocks(page):
-            if block.language in SHELLS and not (block.runs or block.needs_cluster):
+            if block.language in SHELLS and not (block.runs or block.place):
                 assert re.fullmatch(r" *no-run: \S.+", block.about), f"{block}: no-run has no reason"

@@ -27,7 +27,7 @@ BEFORE = {
 
 
 def list_cluster_blocks(page: Path) -> list[Block]:
-    return [block for block in list_blocks(page) if block.language == "sh" and block.needs_cluster]
+    return [block for block in list_blocks(page) if block.language == "sh" and block.place == "cluster"]
 
 
 PAGES = [page for page in list_pages() if list_cluster_blocks(page)]

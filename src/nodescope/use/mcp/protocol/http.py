@@ -118,9 +118,9 @@ def build_app(
         else:
             await app(scope, receive, send)
 
-    # Origins are checked by the SDK, which knows those that may call from a browser. It refuses a Host in three
-    # words; ours says what would help.
+    # Origins are checked by the SDK, which knows those that may call from a browser.
     gate = Gate(RequestBody(take_turn), admits, same_origin=False)
+    # The SDK refuses a name in three words; this says what would help.
     names = frozenset(parse_host(name).lower() for name in hosts)
     named = Gate(gate, hosts=names, hints=HINTS, same_origin=False, server="MCP server")
 
