@@ -1,5 +1,5 @@
 """
-A new user on a machine with Debian 12, Python, git and make: `make run`, then the page.
+A new user on a machine with Debian 12 or 13, Python, git and make: `make run` or a package, then the page.
 
 The seconds are printed and not asserted; a busy machine takes longer. What is fetched and what
 lies on disk afterwards does not depend on the machine.
@@ -7,10 +7,13 @@ lies on disk afterwards does not depend on the machine.
 
 import os
 import shutil
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
-from tests.bare.machine import BareMachine
-from tests.bare.trial import WAYS, check_bare, give_sources, open_browser, try_way
+from tests.bare.machine import ROOT, BareMachine
+from tests.bare.trial import WAYS, check_bare, give_packages, give_sources, open_browser, try_way
 
 pytestmark = pytest.mark.real
 
@@ -18,19 +21,45 @@ FETCHED_MEBIBYTES = 130
 DISK_MEBIBYTES = 450
 
 
-@pytest.fixture
-def machine() -> BareMachine:
+def make_machine(suite: str) -> BareMachine:
     missing = [tool for tool in ("unshare", "debootstrap") if not shutil.which(tool)]
     if os.geteuid() or missing:
         reason = "needs root" if os.geteuid() else f"needs {missing[0]}; remedy: apt-get install debootstrap"
         if os.environ.get("CI") == "true":
             pytest.fail(reason)
         pytest.skip(f"a minimal Debian root {reason}")
-    return BareMachine("bookworm")
+    return BareMachine(suite)
 
 
-def test_make_run_gives_a_new_user_the_page(machine: BareMachine, capsys: pytest.CaptureFixture[str]) -> None:
-    with open_browser() as browser, machine:
+@pytest.fixture(scope="module")
+def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The source archive, and the wheel without C that is built from it."""
+    folder = tmp_path_factory.mktemp("packages")
+    build = [sys.executable, "-m", "hatchling", "build", "-d", str(folder / "dist"), "-t"]
+    subprocess.run([*build, "sdist"], cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
+    [archive] = (folder / "dist").glob("*.tar.gz")
+    shutil.unpack_archive(archive, folder, filter="data")
+    [sources] = folder.glob("nodescope-*")
+    plain = {**os.environ, "NODESCOPE_BUILD_NATIVE": "no"}
+    subprocess.run([*build, "wheel"], cwd=sources, env=plain, check=True, stdout=subprocess.DEVNULL)
+    return folder / "dist"
+
+
+@pytest.mark.parametrize("way", ["pip", "uv", "pipx", "sdist"])
+def test_a_package_gives_a_new_user_the_page(
+    way: str, packages: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with open_browser() as browser, make_machine("trixie") as machine:
+        check_bare(machine)
+        give_packages(machine, packages)
+        trial = try_way(machine, "trixie", WAYS[way], browser)
+    with capsys.disabled():
+        print(f"\n{trial}")
+    assert trial.fetched_mebibytes <= FETCHED_MEBIBYTES
+
+
+def test_make_run_gives_a_new_user_the_page(capsys: pytest.CaptureFixture[str]) -> None:
+    with open_browser() as browser, make_machine("bookworm") as machine:
         check_bare(machine)
         give_sources(machine)
         trial = try_way(machine, "bookworm", WAYS["clone"], browser)
