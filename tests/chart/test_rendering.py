@@ -98,6 +98,7 @@ def test_the_policy_names_the_release_s_own_account() -> None:
         ("kubernetes.annotate={gpu}", "annotate"),
         ("agent.ports.metrics=99999", "metrics"),
         ("consolidator.copyTo=ftp://x", "copyTo"),
+        ("push.to=collector:4318", "/push/to"),
         ("data.hostPath=relative", "hostPath"),
         ("extender.tls.from=nobody", "from"),
         ("scheduler.schedulerName=default-scheduler", "schedulerName"),
@@ -140,6 +141,45 @@ def test_every_argument_is_one_that_the_command_takes(values: tuple[str, ...]) -
             assert not rest, container["name"]
             seen.add(options.command)
     assert {"agent", "viewer", "consolidate"} <= seen
+
+
+PUSH = (
+    "push.to=http://collector.monitoring:4318",
+    "push.headersSecret=otlp",
+    "security.tokenSecret=t",
+    "cluster=c1",
+)
+
+
+def test_a_pusher_is_a_container_of_its_own_without_any_right() -> None:
+    (spec,) = [
+        one for name, one in pod_specs(*PUSH).items() if "push" in [c["name"] for c in one["containers"]]
+    ]
+    (container,) = [one for one in spec["containers"] if one["name"] == "push"]
+    options, rest = build_parser().parse_known_args(container["args"])
+    assert (options.command, rest, options.cluster) == ("push", [], "c1")
+    assert options.to == "http://collector.monitoring:4318"
+    mounts = {one["mountPath"]: one["name"] for one in container["volumeMounts"]}
+    assert mounts[str(options.headers_file.parent)] == "push-headers"
+    assert mounts[str(options.agent_token_file.parent)] == "token"
+    assert {one["name"] for one in spec["volumes"]} >= set(mounts.values())
+    assert container["securityContext"]["capabilities"] == {"drop": ["ALL"]}
+    assert container["securityContext"]["runAsNonRoot"] is True
+    assert not any("push" in [c["name"] for c in one["containers"]] for one in pod_specs().values())
+
+
+def test_a_pusher_is_refused_where_it_could_not_read_the_agent() -> None:
+    done = run_helm(
+        "template",
+        "nodescope",
+        str(CHART),
+        "--kube-version",
+        "1.35.0",
+        "--set",
+        f"{PUSH[0]},security.tlsSecret=x",
+    )
+    assert done.returncode != 0
+    assert "push.to reads the agent over 127.0.0.1" in done.stderr
 
 
 def test_every_host_path_and_capability_has_its_reason() -> None:
