@@ -45,7 +45,7 @@ def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "dist"
 
 
-@pytest.mark.parametrize("way", ["pip", "uv", "pipx", "sdist"])
+@pytest.mark.parametrize("way", ["pip", "uv", "uvx", "pipx", "sdist"])
 def test_a_package_gives_a_new_user_the_page(
     way: str, packages: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -69,6 +69,12 @@ WAYS = {
             (HOME,),
         ),
         Way(
+            "uvx",
+            "true",
+            f"/given/uv tool run -q --from $(echo {WHEEL}) nodescope up {PORTS}",
+            (HOME,),
+        ),
+        Way(
             "pipx",
             f"{VENV} && {PIP} $(echo /given/pip-*.whl) pipx uv",
             f"PATH={HOME}/v/bin:$PATH pipx install -q --backend uv {WHEEL} && {HOME}/.local/bin/nodescope up {PORTS}",
