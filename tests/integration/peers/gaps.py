@@ -82,7 +82,7 @@ GAPS: tuple[Gap, ...] = (
     Gap(
         "node_exporter",
         "special hardware and file systems",
-        r"node_(infiniband|fibrechannel|zfs|xfs|btrfs|bcache|bcachefs|nfs|nfsd"
+        r"node_(fibrechannel|zfs|xfs|btrfs|bcache|bcachefs|nfs|nfsd"
         r"|tape|watchdog|pci|drm|nvme|cpu_vulnerabilities|dmmultipath)_.+",
         "most nodes do not have them; use node_exporter for them",
     ),

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.real
 
 # Names that are compared, as a whole.
 FAMILIES = re.compile(
-    r"node_(netstat|sockstat|softnet|nf_conntrack|udp_queues|network|bonding|hwmon|cooling_device|thermal_zone"
+    r"node_(netstat|sockstat|softnet|nf_conntrack|udp_queues|network|bonding|infiniband|hwmon|cooling_device|thermal_zone"
     r"|cpu_(core|package)_throttles|edac|md|schedstat|entropy|kernel_hung_tasks|processes_max)_?.*"
 )
 # What its own flags or versions make different from what a default node_exporter publishes.

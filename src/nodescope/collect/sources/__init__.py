@@ -38,7 +38,7 @@ from nodescope.collect.sources.process.source import ProcessSource
 from nodescope.collect.sources.rapl import RaplSource
 from nodescope.collect.sources.resctrl import ResctrlSource
 from nodescope.collect.sources.smaps_rollup import SmapsRollupSource
-from nodescope.collect.sources.stack import bonding, netstat, nf_conntrack, sockets, sockstat, softnet
+from nodescope.collect.sources.stack import bonding, infiniband, netstat, nf_conntrack, sockets, sockstat, softnet
 from nodescope.collect.sources.stack.interface import InterfaceSource
 from nodescope.collect.sources.stack.pod_tcp import PodTcpSource
 
@@ -80,6 +80,7 @@ CALL_SOURCES: tuple[MakeCallSource, ...] = (
     sockets.make,
     InterfaceSource,
     bonding.make,
+    infiniband.make,
     timex.make,
     sys_kernel.make,
     hwmon.make,
