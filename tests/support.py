@@ -106,7 +106,8 @@ class FixtureNode:
         self.root = self.folder / "root"
         self.root.mkdir()
         self.show("t0")
-        self.parts = build_parts_at(self.root, self.clock, node=self.name, reader=self.reader)
+        asked = self.description.get("settings", {})
+        self.parts = build_parts_at(self.root, self.clock, node=self.name, reader=self.reader, **asked)
 
     def show(self, instant: str) -> None:
         """Make the root look like an instant: new, removed and changed files."""

@@ -63,7 +63,7 @@ WITHOUT_UNIT = {
     "container_memory_kernel_usage",
 }
 # Counters whose well-known name has no _total.
-WITHOUT_TOTAL = re.compile(r"node_(vmstat|netstat)_\w+|container_memory_failcnt")
+WITHOUT_TOTAL = re.compile(r"container_hugetlb_failcnt|node_(vmstat|netstat)_\w+|container_memory_failcnt")
 SUFFIXES = {"seconds": "_seconds", "bytes": "_bytes", "ratio": "_ratio", "watts": "_watts"}
 
 Runs = dict[str, tuple[Frame, Frame, list[FileFault]]]

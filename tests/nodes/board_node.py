@@ -7,17 +7,21 @@ from tests.nodes.node import Node
 from tests.nodes.plain_nodes import make_bare
 from tests.nodes.proc_text import Machine
 
+from nodescope.collect.sources.stack.infiniband import PARTS
+
 NET = "sys/class/net"
 HWMON = "sys/devices/platform/coretemp.0/hwmon/hwmon0"
 MC = "sys/devices/system/edac/mc/mc0"
 THERMAL = "sys/class/thermal"
 CPU = "sys/devices/system/cpu"
+RDMA = "sys/class/infiniband"
 
 
 def make_board() -> Node:
     return replace(
         make_bare(),
         name="board",
+        settings={"systemd": "dbus"},
         machine=Machine(cores=2, left_out=frozenset({"proc/diskstats", "proc/mounts", "proc/1/mounts"})),
         alter=lambda instant, files: files.update(board_files(instant)),
     )
@@ -32,6 +36,8 @@ def board_files(instant: int) -> dict[str, str]:
         **sensor_files(),
         **kernel_files(instant),
         **array_files(instant),
+        **adapter_files(instant),
+        **unit_files(),
     }
 
 
@@ -255,6 +261,53 @@ def kernel_files(instant: int) -> dict[str, str]:
         "proc/sys/kernel/random/entropy_avail": "256\n",
         "proc/sys/kernel/random/poolsize": "256\n",
     }
+
+
+def adapter_files(instant: int) -> dict[str, str]:
+    """Every counter that we know, on one port of one adapter; the second port's state cannot be read as a number."""
+    here = f"{RDMA}/mlx5_0"
+    port = f"{here}/ports/1"
+    counters = {
+        f"{port}/{part}/{file}": f"{number + 100 * instant}\n"
+        for part, files in PARTS.items()
+        if part
+        for number, file in enumerate(files, 1)
+    }
+    return {
+        **counters,
+        f"{here}/board_id": "MT_0000000359\n",
+        f"{here}/fw_ver": "20.31.1014\n",
+        f"{here}/hca_type": "MT4123\n",
+        f"{port}/state": "4: ACTIVE\n",
+        f"{port}/phys_state": "5: LinkUp\n",
+        f"{port}/rate": "100 Gb/sec (4X EDR)\n",
+        f"{here}/ports/2/state": "DOWN\n",
+        f"{here}/ports/2/counters/port_rcv_data": "N/A (no PMA)\n",
+    }
+
+
+def unit_files() -> dict[str, str]:
+    """What systemd answers over D-Bus; `services` is the node whose units are told by their cgroups."""
+    most = 2**64 - 1
+    sshd = {"type": "notify", "restarts": 0, "tasks": 1, "most_tasks": 4915, "started": 1_689_990_000.5}
+    agent = {"type": "simple", "restarts": 7, "tasks": most, "most_tasks": most, "started": 0}
+    asked = {
+        "units": [
+            {"name": "sshd.service", "state": "active", **sshd},
+            {"name": "backup.service", "state": "failed", **agent},
+            {
+                "name": "backup.timer",
+                "state": "active",
+                "triggered": 1_689_995_000.0,
+                "started": 1_689_990_001.0,
+            },
+            {"name": "sshd.socket", "state": "inactive", "accepted": 12, "connections": 1, "refused": 3},
+        ],
+        "states": ["active", "active", "failed", "inactive", "inactive"],
+        "state": "degraded",
+        "version": "252.39-1~deb12u2",
+    }
+    return {"calls/systemd.json": json.dumps(asked, indent=1) + "\n"}
 
 
 def array_files(instant: int) -> dict[str, str]:

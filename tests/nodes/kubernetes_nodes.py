@@ -53,6 +53,7 @@ def make_cgroup2_systemd() -> Node:
     return Node(
         "cgroup2-systemd",
         "2",
+        settings={"cgroup_levels": True},
         groups=groups,
         later_groups=(*staying, arriving),
         processes=all_processes((*groups, arriving)),
@@ -137,7 +138,7 @@ def make_kind_host() -> Node:
 
 
 def make_cgroup1() -> Node:
-    """v1 controllers with cpu,cpuacct together: Docker and kubepods, an older kernel."""
+    """v1 controllers with cpu,cpuacct together: Docker and kubepods, an older kernel, two NUMA nodes, huge pages."""
     machine = Machine(
         kernel="5.10.0-28-amd64",
         has_irq_pressure=False,
@@ -158,7 +159,33 @@ def make_cgroup1() -> Node:
         processes=all_processes(groups),
         tree=cgroup1_tree,
         container_logs=(WEB.log_file("app"), DATABASE.log_file("postgres")),
+        alter=lambda _, files: files.update(page_files(f"{WEB.cgroupfs_folder()}/{WEB.container('app')}")),
     )
+
+
+def page_files(container: str) -> dict[str, str]:
+    """Where the memory of a container lies on a machine with two NUMA nodes and huge pages of 2 MB."""
+    numa = "".join(
+        f"{start}{kind}={low + high} N0={low} N1={high}\n"
+        for start in ("", "hierarchical_")
+        for kind, low, high in (
+            ("total", 900, 40),
+            ("file", 300, 10),
+            ("anon", 600, 30),
+            ("unevictable", 0, 0),
+        )
+    )
+    used = {"usage_in_bytes": 4 * MIB, "max_usage_in_bytes": 6 * MIB, "failcnt": 2, "limit_in_bytes": 8 * MIB}
+    return {
+        "sys/devices/system/node/node0/cpulist": "0-1\n",
+        "sys/devices/system/node/node1/cpulist": "2-3\n",
+        "sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages": "64\n",
+        f"sys/fs/cgroup/memory/{container}/memory.numa_stat": numa,
+        **{
+            f"sys/fs/cgroup/hugetlb/{container}/hugetlb.2MB.{name}": f"{value}\n"
+            for name, value in used.items()
+        },
+    }
 
 
 def make_hybrid() -> Node:

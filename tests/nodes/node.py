@@ -58,6 +58,8 @@ class Node:
     later_at: float = ELAPSED_NS / 1e9
     """Seconds since t0 that the counters of t1 have run."""
     page_bytes: int = 4096
+    settings: Mapping[str, str | bool] = field(default_factory=dict)
+    """Where the agent must be asked for what the node has."""
     is_percent: bool = False
     """File names are percent-encoded: not every file system can hold them as they are."""
 
@@ -141,6 +143,8 @@ def render_description(node: Node) -> str:
     ]
     if node.is_percent:
         rows.append('names = "percent"')
+    if node.settings:
+        rows += ["[settings]", *(f"{key} = {json.dumps(value)}" for key, value in node.settings.items())]
     return "\n".join(rows) + "\n"
 
 

@@ -54,9 +54,10 @@ class Entity:
 
     def attribute(self, name: str) -> str | None:
         """A label or detail by name; None when this entity has none."""
-        for key, value in (*self.labels, *self.details):
-            if key == name:
-                return value
+        for pairs in (self.labels, self.details):
+            for key, value in pairs:
+                if key == name:
+                    return value
         return None
 
 

@@ -118,6 +118,15 @@ class Settings:
     never empty.
     """
 
+    cgroup_levels: bool = False
+    """
+    Whether the root cgroup, its slices and each pod as a whole are published, as cAdvisor does.
+
+    For dashboards that ask for id="/" or for pods. Their series have the names of
+    containers' and an empty label container: a query that adds up containers
+    must leave them out.
+    """
+
     kubelet_cgroup_root: str = ""
     """
     The cgroup below which kubelet keeps its pods, as its --cgroup-root says.
@@ -234,6 +243,15 @@ class Settings:
 
     For clusters that keep scraping kubelet and node_exporter and must not
     count twice.
+    """
+
+    systemd: str = _bounded("cgroups", choices=("cgroups", "dbus", "never"))
+    """
+    Where units of systemd are read: from cgroups, or from systemd itself over D-Bus.
+
+    Cgroups show which services run, since when and with how many tasks. dbus also
+    tells which have failed, restarts, sockets and timers; it needs the host's
+    /run/dbus/system_bus_socket.
     """
 
     textfile_directory: str = ""

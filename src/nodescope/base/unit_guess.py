@@ -58,6 +58,10 @@ RULES = tuple(
             KernelUnit("bytes"),
         ),
         (r"container_device\.[rw]bytes", KernelUnit("bytes")),
+        (r"container_page\.hugetlb_(max_)?usage", KernelUnit("bytes")),
+        (r"infiniband\.port_(rcv|xmit)_data(_64)?", KernelUnit("bytes", 4.0)),
+        (r"infiniband\.rate", KernelUnit("bytes", 125_000_000.0)),
+        (r"infiniband\.lifespan", KernelUnit("seconds", 1e-3)),
         (r"interface\.speed", KernelUnit("bytes", 125_000.0)),
         (r"schedstat\.(running|waiting)", KernelUnit("seconds", 1e-9)),
         (r"drm\.engine_busy", KernelUnit("seconds", 1e-9)),
@@ -85,6 +89,8 @@ DECLARED = {
 
 def unit_of(name: str) -> KernelUnit:
     """A name that no rule has is taken as it is: a count, or in its base unit already."""
-    if name in DECLARED:
-        return DECLARED[name]
+    # Pods and slices have the numbers of containers, under names of their own.
+    declared = DECLARED.get(name.replace("level.", "cgroup.", 1) if name.startswith("level.") else name)
+    if declared is not None:
+        return declared
     return next((unit for pattern, unit in RULES if pattern.fullmatch(name)), COUNT)

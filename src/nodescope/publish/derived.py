@@ -5,6 +5,7 @@ What is kept is raw; these are for dashboards that ask by name.
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 
@@ -67,15 +68,28 @@ STARTED = Metric(
 CONTAINER_TABLE = Table(
     "derived.container", "container", ("container", "service"), (WORKING_SET, LAST_SEEN, STARTED)
 )
+LEVELS = "container_level"
+USAGE = Metric(
+    "derived.memory_usage",
+    "gauge",
+    "Memory in use, page cache included.",
+    "container_memory_usage_bytes",
+    unit="bytes",
+)
+LEVEL_TABLE = Table(
+    "derived.level", LEVELS, ("pod", "device"), (USAGE, replace(WORKING_SET, plain=None), LAST_SEEN, STARTED)
+)
 # Usage and inactive page cache of v2, then of v1.
 WORKING_SET_INPUTS = tuple(zip(list_raw_names("memory.current"), list_raw_names("memory.stat.inactive_file")))
+LEVEL_INPUTS = ("memory.current", "memory.stat.inactive_file", "memory.stat.anon", "memory.stat.file")
 GPU_COLUMN = "gpu.utilization"
 
 
 def derive_edge(ring: Ring, latest: Mapping[str, Moment]) -> list[Block]:
     """The derived blocks of a tick."""
     newest = ring.newest()
-    blocks = (derive_node(ring, latest), newest and derive_containers(latest, newest.at_ns))
+    at_ns = newest.at_ns if newest else 0
+    blocks = (derive_node(ring, latest), derive_containers(latest, at_ns), derive_levels(latest))
     return [block for block in blocks if block]
 
 
@@ -139,6 +153,30 @@ def derive_containers(latest: Mapping[str, Moment], at_ns: int) -> Block | None:
     seen = np.full(len(block.entities), float(at_ns // 10**9))
     columns = (derive_working_set(latest, block), seen, read_starts(block.entities))
     return Block(CONTAINER_TABLE, block.entities, np.column_stack(columns), block.mono_ns)
+
+
+def derive_levels(latest: Mapping[str, Moment]) -> Block | None:
+    """The same of pods and slices. The root of v2 has no memory.current: it is what is in use by anybody."""
+    moment = latest.get(LEVELS)
+    if moment is None:
+        return None
+    block = moment.block
+    used, idle, anonymous, cached = (pick_level(block, name) for name in LEVEL_INPUTS)
+    missing = np.where(np.isnan(used), anonymous + cached, np.nan)
+    working = np.maximum(np.where(np.isnan(used), missing, used) - idle, 0.0)
+    seen = np.full(len(used), float(moment.at_ns // 10**9))
+    columns = (missing, working, seen, read_starts(block.entities))
+    return Block(LEVEL_TABLE, block.entities, np.column_stack(columns), block.mono_ns)
+
+
+def pick_level(block: Block, v2_name: str) -> Values:
+    """A number of either version of cgroups, by its name in v2."""
+    result = np.full(len(block.entities), np.nan)
+    for name in list_raw_names(v2_name):
+        column = block.table.columns.get(name.replace("cgroup.", "level.", 1))
+        if column is not None:
+            result = np.where(np.isnan(result), block.values[:, column], result)
+    return result
 
 
 def read_starts(entities: tuple[Entity, ...]) -> Values:

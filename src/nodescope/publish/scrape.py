@@ -67,7 +67,9 @@ class Scrape:
         wanted = expand_sources(sources, tuple(outcomes))
         blocks = self._select(wanted, outcomes)
         if count_cells(blocks) <= self.large_cells:
-            yield self._render_once(wanted, openmetrics=openmetrics)
+            yield self._render_once(
+                wanted, blocks, newest.sequence if newest else -1, openmetrics=openmetrics
+            )
             yield self._render_own(sources, outcomes, blocks, openmetrics=openmetrics)
             return
         with self._lock:
@@ -90,15 +92,15 @@ class Scrape:
         """The exposition of now; RequestRejected for a source we do not know."""
         return b"".join(self.read(sources, openmetrics=openmetrics)).decode()
 
-    def _render_once(self, wanted: tuple[str, ...], *, openmetrics: bool) -> bytes:
-        """Once per tick and flavour."""
-        newest = self.ring.newest()
+    def _render_once(
+        self, wanted: tuple[str, ...], blocks: list[Block], sequence: int, *, openmetrics: bool
+    ) -> bytes:
+        """Once per tick and flavour, from the blocks of that tick."""
         with self._lock:
             prepared = self._prepare(openmetrics, wanted)
-            if newest is not None and prepared.sequence != newest.sequence:
-                blocks = self._select(wanted, newest.outcomes)
+            if prepared.sequence < sequence:
                 prepared.body = prepared.exposition.render(blocks).encode("utf-8", "replace")
-                prepared.sequence = newest.sequence
+                prepared.sequence = sequence
             prepared.idle = 0
             return prepared.body
 

@@ -7,11 +7,12 @@ absent or failed; a counter that never moved is 0, because then it is.
 
 import resource
 import sys
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from nodescope import __version__
+from nodescope.base.block import Block
 from nodescope.base.clock import process_cpu_seconds
 from nodescope.base.frame import ENDS, Event, Frame, Outcome
 from nodescope.base.log import LIMIT
@@ -129,8 +130,8 @@ class SelfMetrics:
     def _count_series(self) -> dict[str, int]:
         counts = {"node": 0, "container": 0}
         for moment in self.ring.latest().values():
-            for entity in moment.block.entities:
-                counts[entity.scope] = counts.get(entity.scope, 0) + len(moment.block.table.metrics)
+            for scope, rows in count_rows(moment.block).items():
+                counts[scope] = counts.get(scope, 0) + rows * len(moment.block.table.metrics)
         return counts
 
     def _container_families(self) -> Iterable[MetricFamily]:
@@ -189,6 +190,14 @@ class SelfMetrics:
         if self.user_labels:
             tags = (("", self.user_labels, 1.0),)
             yield MetricFamily("nodescope_labels_info", "Tags given with --label; always 1.", tags)
+
+
+def count_rows(block: Block) -> Counter[str]:
+    """Rows by scope; only a table of several scopes is looked at row by row."""
+    scopes = block.table.scopes
+    if len(scopes) == 1:
+        return Counter({scopes[0]: len(block.entities)})
+    return Counter(entity.scope for entity in block.entities)
 
 
 # Value of `known` -> how the container source counts it.

@@ -77,7 +77,9 @@ GAPS: tuple[Gap, ...] = (
         "node_exporter",
         "systemd",
         r"node_systemd_.+",
-        "off by default in node_exporter; whether a unit has failed is told by D-Bus alone, not by cgroups",
+        "off by default in node_exporter; services that run are published where systemd is, their failures and restarts "
+        'with `systemd = "dbus"`',
+        elsewhere=True,
     ),
     Gap(
         "node_exporter",

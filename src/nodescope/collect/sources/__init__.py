@@ -19,6 +19,8 @@ from nodescope.collect.sources.board import (
     timex,
 )
 from nodescope.collect.sources.container.device_source import ContainerDeviceSource
+from nodescope.collect.sources.container.level_source import ContainerLevelSource
+from nodescope.collect.sources.container.page_source import ContainerPageSource
 from nodescope.collect.sources.container.source import ContainerSource
 from nodescope.collect.sources.cpufreq import CpufreqSource
 from nodescope.collect.sources.cpuidle import CpuidleSource
@@ -38,9 +40,18 @@ from nodescope.collect.sources.process.source import ProcessSource
 from nodescope.collect.sources.rapl import RaplSource
 from nodescope.collect.sources.resctrl import ResctrlSource
 from nodescope.collect.sources.smaps_rollup import SmapsRollupSource
-from nodescope.collect.sources.stack import bonding, infiniband, netstat, nf_conntrack, sockets, sockstat, softnet
+from nodescope.collect.sources.stack import (
+    bonding,
+    infiniband,
+    netstat,
+    nf_conntrack,
+    sockets,
+    sockstat,
+    softnet,
+)
 from nodescope.collect.sources.stack.interface import InterfaceSource
 from nodescope.collect.sources.stack.pod_tcp import PodTcpSource
+from nodescope.collect.sources.systemd.source import SystemdSource
 
 BATCH_SOURCES: tuple[MakeBatchSource, ...] = (
     cpu.make,
@@ -54,6 +65,7 @@ BATCH_SOURCES: tuple[MakeBatchSource, ...] = (
     PodSource,
     ProcessSource,
     schedstat.make,
+    ContainerLevelSource,
 )
 CALL_SOURCES: tuple[MakeCallSource, ...] = (
     FilesystemSource,
@@ -90,5 +102,7 @@ CALL_SOURCES: tuple[MakeCallSource, ...] = (
     md.make,
     machine.make,
     ContainerDeviceSource,
+    ContainerPageSource,
     PodTcpSource,
+    SystemdSource,
 )

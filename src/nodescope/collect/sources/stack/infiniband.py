@@ -99,9 +99,15 @@ LEGACY = {
 # The same of `hw_counters`, which drivers of RoCE have.
 HARDWARE = {
     "lifespan": ("lifespan_seconds", "Time within which two readings may give the same values."),
-    "duplicate_request": ("duplicate_requests_packets_total", "Requests received that were carried out before."),
+    "duplicate_request": (
+        "duplicate_requests_packets_total",
+        "Requests received that were carried out before.",
+    ),
     "implied_nak_seq_err": ("implied_nak_seq_errors_total", "Answers that skipped a packet."),
-    "local_ack_timeout_err": ("local_ack_timeout_errors_total", "Times that an acknowledgement did not come."),
+    "local_ack_timeout_err": (
+        "local_ack_timeout_errors_total",
+        "Times that an acknowledgement did not come.",
+    ),
     "np_cnp_sent": ("np_cnp_packets_sent_total", "Congestion notifications sent."),
     "np_ecn_marked_roce_packets": (
         "np_ecn_marked_roce_packets_received_total",
@@ -126,7 +132,10 @@ HARDWARE = {
         "Answers that the receiver was not ready.",
     ),
     "roce_adp_retrans": ("roce_adp_retransmits_total", "Adaptive retransmissions."),
-    "roce_adp_retrans_to": ("roce_adp_retransmits_timeout_total", "Adaptive retransmissions after a timeout."),
+    "roce_adp_retrans_to": (
+        "roce_adp_retransmits_timeout_total",
+        "Adaptive retransmissions after a timeout.",
+    ),
     "roce_slow_restart": ("roce_slow_restart_used_total", "Times that slow restart was used."),
     "roce_slow_restart_cnps": (
         "roce_slow_restart_cnps_total",
@@ -134,7 +143,10 @@ HARDWARE = {
     ),
     "roce_slow_restart_trans": ("roce_slow_restart_total", "Times that slow restart began."),
     "rp_cnp_handled": ("rp_cnp_packets_handled_total", "Congestion notifications that were obeyed."),
-    "rp_cnp_ignored": ("rp_cnp_ignored_packets_received_total", "Congestion notifications that were ignored."),
+    "rp_cnp_ignored": (
+        "rp_cnp_ignored_packets_received_total",
+        "Congestion notifications that were ignored.",
+    ),
     "rx_atomic_requests": ("rx_atomic_requests_total", "Atomic requests received."),
     "rx_dct_connect": ("rx_dct_connect_requests_total", "Requests for a dynamic connection received."),
     "rx_icrc_encapsulated": ("rx_icrc_encapsulated_errors_total", "Packets with a wrong checksum."),
@@ -172,7 +184,9 @@ DEVICES = Table(
     "infiniband",
     ("device",),
     (),
-    Info("node_infiniband_info", "What an adapter is; always 1.", ("board_id", "firmware_version", "hca_type")),
+    Info(
+        "node_infiniband_info", "What an adapter is; always 1.", ("board_id", "firmware_version", "hca_type")
+    ),
 )
 
 
