@@ -31,6 +31,7 @@ BENCHES = {
     "fleet": "a fleet's studies a second, workers, bytes fetched, catalog, copy, what is found",
     "viewer": "the viewer's answers over a day of 100 containers, beside DuckDB alone",
     "agent": "the agent's CPU and memory at 1 Hz beside the peers",
+    "beside": "the agent's CPU beside that of an earlier commit (--against), both at once",
     "pod": "the whole pod at 100 containers: CPU, memory, disk, beside its limits and the peers",
     "growth": "what a container costs on nodes with 10 to 1,000 of them, and at the limit of descriptors",
     "lateness": "how late a tick starts while a scrape loop runs",
@@ -50,7 +51,7 @@ def main() -> int:
     arguments = _parser().parse_args()
     # Cgroups are removed on the way out; a plain SIGTERM would skip that.
     signal.signal(signal.SIGTERM, _leave)
-    options = Options(tuple(arguments.containers), arguments.seconds, arguments.rounds)
+    options = Options(tuple(arguments.containers), arguments.seconds, arguments.rounds, arguments.against)
     rows: list[Row] = []
     if arguments.prepare:
         for name in arguments.names or BENCHES:
@@ -90,6 +91,9 @@ def _parser() -> argparse.ArgumentParser:
         "--seconds", type=float, default=default.seconds, help="length of each run of `agent` and `pod`"
     )
     parser.add_argument("--rounds", type=int, default=default.rounds, help="turns of the short benches")
+    parser.add_argument(
+        "--against", default=default.against, metavar="COMMIT", help="whose agent `beside` compares with"
+    )
     parser.add_argument("--containers", type=int, nargs="+", default=default.containers, metavar="N")
     return parser
 

@@ -22,6 +22,8 @@ class Options:
     """How long the agent and each peer run in the bench `agent`."""
     rounds: int = 60
     """How often ours and the anchor take turns in the short benches."""
+    against: str = "HEAD"
+    """The commit whose agent runs beside this tree's in the bench `beside`."""
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ import pytest
 import yaml
 from tests.integration.conftest import need_tool
 from tests.integration.peers.recipe import read_endpoint
+from tests.samples import find_samples
 from tests.support import FixtureNode
 
 NODES = ("board", "cgroup2-systemd")
@@ -89,6 +90,56 @@ ALERTS = (
         f'node_filesystem_avail_bytes{{{NODE},fstype!="",mountpoint="/"}} / node_filesystem_size_bytes{{{NODE}}} * 100 < 3'
         f" and node_filesystem_readonly{{{NODE}}} == 0",
         (('node_filesystem_avail_bytes{device="/dev/nvme0n1p1"', "1000x60"),),
+    ),
+    Alert(
+        "NodeFilesystemSpaceFillingUp",
+        f'node_filesystem_avail_bytes{{{NODE},fstype!="",mountpoint="/"}} / node_filesystem_size_bytes{{{NODE}}} * 100 < 40'
+        f' and predict_linear(node_filesystem_avail_bytes{{{NODE},fstype!="",mountpoint="/"}}[6h], 24*60*60) < 0'
+        f" and node_filesystem_readonly{{{NODE}}} == 0",
+        (('node_filesystem_avail_bytes{device="/dev/nvme0n1p1"', "20000000000-200000000x60"),),
+    ),
+    Alert(
+        "NodeFilesystemAlmostOutOfFiles",
+        f'node_filesystem_files_free{{{NODE},fstype!="",mountpoint="/"}} / node_filesystem_files{{{NODE}}} * 100 < 5'
+        f" and node_filesystem_readonly{{{NODE}}} == 0",
+        (('node_filesystem_files_free{device="/dev/nvme0n1p1"', "100x60"),),
+    ),
+    Alert(
+        "NodeFilesystemFilesFillingUp",
+        f'node_filesystem_files_free{{{NODE},fstype!="",mountpoint="/"}} / node_filesystem_files{{{NODE}}} * 100 < 40'
+        f' and predict_linear(node_filesystem_files_free{{{NODE},fstype!="",mountpoint="/"}}[6h], 24*60*60) < 0'
+        f" and node_filesystem_readonly{{{NODE}}} == 0",
+        (('node_filesystem_files_free{device="/dev/nvme0n1p1"', "1000000-10000x60"),),
+    ),
+    Alert(
+        "NodeNetworkTransmitErrs",
+        f"rate(node_network_transmit_errs_total{{{NODE}}}[2m]) / rate(node_network_transmit_packets_total{{{NODE}}}[2m]) > 0.01",
+        (("node_network_transmit_errs_total", "0+5x60"), ("node_network_transmit_packets_total", "0+100x60")),
+    ),
+    Alert(
+        "NodeCPUHighUsage",
+        f'sum without (mode) (avg without (cpu) (rate(node_cpu_seconds_total{{{NODE},mode!~"idle|iowait"}}[2m]))) * 100 > 90',
+        tuple((f'node_cpu_seconds_total{{cpu="{core}",mode="user"', "0+60x60") for core in range(4)),
+    ),
+    Alert(
+        "NodeMemoryHighUtilization",
+        f"100 - (node_memory_MemAvailable_bytes{{{NODE}}} / node_memory_MemTotal_bytes{{{NODE}}} * 100) > 90",
+        (("node_memory_MemAvailable_bytes", "1000000x60"),),
+    ),
+    Alert(
+        "NodeDiskIOSaturation",
+        f'rate(node_disk_io_time_weighted_seconds_total{{{NODE},device=~"nvme.+|sd.+"}}[5m]) > 10',
+        (("node_disk_io_time_weighted_seconds_total", "0+1200x60"),),
+    ),
+    Alert(
+        "NodeSystemdServiceFailed",
+        f'node_systemd_unit_state{{{NODE},state="failed"}} == 1',
+        (('node_systemd_unit_state{name="backup.service",type="simple",state="failed"}', "1x60"),),
+    ),
+    Alert(
+        "NodeSystemdServiceCrashlooping",
+        f"increase(node_systemd_service_restart_total{{{NODE}}}[5m]) > 2",
+        (('node_systemd_service_restart_total{name="backup.service"}', "0+1x60"),),
     ),
     Alert(
         "NodeMemoryMajorPagesFaults",
@@ -172,6 +223,15 @@ def ask_promtool(folder: Path, alert: Alert, series: list[dict[str, str]]) -> st
         check=False,
     )
     return done.stdout + done.stderr
+
+
+def test_every_alert_about_nodes_and_containers_is_tested() -> None:
+    """Of the mixins' rules, as the lists of other people's queries have them."""
+    lists = find_samples("foreign")
+    rules = "".join(path.read_text() for path in sorted(lists.glob("*-rules.txt")))
+    named = set(re.findall(r"^alert (\w+)\t(?=.*(?:node|container)_)", rules, re.MULTILINE))
+    assert len(named) > 20
+    assert named <= {alert.name for alert in ALERTS}
 
 
 @pytest.mark.real

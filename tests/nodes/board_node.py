@@ -294,7 +294,7 @@ def unit_files() -> dict[str, str]:
     asked = {
         "units": [
             {"name": "sshd.service", "state": "active", **sshd},
-            {"name": "backup.service", "state": "failed", **agent},
+            {"name": "backup.service", "state": "activating", **agent},
             {
                 "name": "backup.timer",
                 "state": "active",
@@ -303,8 +303,8 @@ def unit_files() -> dict[str, str]:
             },
             {"name": "sshd.socket", "state": "inactive", "accepted": 12, "connections": 1, "refused": 3},
         ],
-        "states": ["active", "active", "failed", "inactive", "inactive"],
-        "state": "degraded",
+        "states": ["active", "active", "activating", "inactive", "inactive"],
+        "state": "running",
         "version": "252.39-1~deb12u2",
     }
     return {"calls/systemd.json": json.dumps(asked, indent=1) + "\n"}

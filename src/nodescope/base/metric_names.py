@@ -109,6 +109,42 @@ POD = (
 CONTAINERS_POD = tuple(
     (name, raw, words.replace("the pod", "the container's pod")) for name, raw, words in POD
 )
+# Plain name, unit, how it is derived, what is counted, the kernel's words for it.
+TCP: tuple[tuple[str, str, Form, str, tuple[str, ...]], ...] = (
+    ("tcp_retransmits", "segments/s", "rate", "TCP segments sent again per second", ("Tcp_RetransSegs",)),
+    (
+        "tcp_retransmit_share",
+        "ratio",
+        "part",
+        "TCP segments sent again, of those sent",
+        ("Tcp_RetransSegs", "Tcp_OutSegs"),
+    ),
+    (
+        "tcp_resets",
+        "connections/s",
+        "rate",
+        "TCP connections that were reset per second",
+        ("Tcp_EstabResets",),
+    ),
+    (
+        "tcp_refused",
+        "connections/s",
+        "rate",
+        "TCP connections refused per second because a queue was full",
+        ("TcpExt_ListenOverflows",),
+    ),
+    ("tcp_connections", "count", "value", "TCP connections that are established", ("Tcp_CurrEstab",)),
+)
+
+
+def tcp_rows(source: str, whose: str, **place: str) -> tuple[Plain, ...]:
+    """What a network namespace counts: that of a pod, or the node's own."""
+    return tuple(
+        row(name, unit, form, f"{words}, {whose}.", *(f"{source}.{key}" for key in keys), **place)
+        for name, unit, form, words, keys in TCP
+    )
+
+
 USAGE, QUOTA, PERIOD = "cpu.stat.usage_usec", "cpu.max.quota", "cpu.max.period"
 THROTTLED, PERIODS = "cpu.stat.nr_throttled", "cpu.stat.nr_periods"
 MEMORY, LIMIT, INACTIVE = "memory.current", "memory.max", "memory.stat.inactive_file"
@@ -144,6 +180,7 @@ ROWS = (
     *pressure_rows(""),
     *flow_rows(BLOCK_DEVICES),
     *flow_rows(CONTAINERS_POD, of="pod"),
+    *tcp_rows("pod_tcp", "by the container's pod", of="pod"),
     row("oom_kills", "count", "value", "Processes killed for memory.", "memory.events.oom_kill"),
     row("processes", "count", "value", "Processes that run in it.", "container.processes"),
     row("threads", "count", "value", "Threads that run in it.", "pids.current"),
@@ -162,6 +199,8 @@ SCOPED_ROWS = (
     *flow_rows(NETWORK, scope="node", of="network"),
     *flow_rows(NETWORK, scope="network"),
     *flow_rows(POD, scope="pod", of="pod"),
+    *tcp_rows("pod_tcp", "by the pod", scope="pod", of="pod"),
+    *tcp_rows("netstat", "by the node itself", scope="node"),
     row("memory", "bytes", "left", "Memory that is not available.", TOTAL, AVAILABLE, scope="node"),
     row("memory_limit", "bytes", "value", "Memory of the node.", TOTAL, scope="node"),
     row(
@@ -237,6 +276,17 @@ SYNONYMS = {
     "disk_read": "disk_reads read reads disk_read_bytes container_fs_reads_bytes_total",
     "network_receive": "network net rx traffic network_rx network_in ingress network_bytes",
     "network_transmit": "tx network_tx network_out egress",
+    "tcp_retransmits": (
+        "retransmits retransmit retransmissions retransmission retransmitted tcp_retransmissions tcp_retransmit "
+        "container_network_tcp_retransmitted_segments_total"
+    ),
+    "tcp_retransmit_share": "retransmit_rate retransmit_ratio retransmission_rate packet_loss",
+    "tcp_resets": "resets reset tcp_reset connection_resets container_network_tcp_reset_connections_total",
+    "tcp_refused": (
+        "listen_overflows listen_overflow refused_connections refused syn_drops backlog "
+        "container_network_tcp_listen_overflows_total"
+    ),
+    "tcp_connections": "connections tcp established container_network_tcp_established_connections",
     "threads": "pids thread pid",
     "gpu_utilization": "gpu gpu_util gpu_usage gpu_utilisation gpu_load",
     "gpu_memory": "vram gpu_mem gpu_memory_used",

@@ -10,7 +10,7 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -121,8 +121,13 @@ def peer_running(name: Peer) -> Iterator[Server]:
 
 
 @contextlib.contextmanager
-def program_running(name: str, command: Sequence[str], port: int) -> Iterator[Server]:
-    with tempfile.TemporaryFile() as log, subprocess.Popen(command, stdout=log, stderr=log) as process:
+def program_running(
+    name: str, command: Sequence[str], port: int, environment: Mapping[str, str] | None = None
+) -> Iterator[Server]:
+    with (
+        tempfile.TemporaryFile() as log,
+        subprocess.Popen(command, stdout=log, stderr=log, env=environment) as process,
+    ):
         try:
             server = Server(name, port, process.pid)
             _wait_ready(server, process, log)

@@ -36,14 +36,20 @@ def engine() -> Engine:
 @pytest.fixture(scope="module", params=["cgroup1", "cgroup2-systemd", "hybrid"])
 def fixture(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Catalog]:
     """What the agent archives of a captured node's two instants."""
-    place = tmp_path_factory.mktemp(request.param)
-    node = FixtureNode(request.param, place)
+    return request.param, archive_node(request.param, tmp_path_factory.mktemp(request.param))
+
+
+def archive_node(name: str, place: Path) -> Catalog:
+    node = FixtureNode(name, place)
+    # The pods' networks are known from the first tick on: those are asked at the next.
+    node.tick()
+    node.clock.advance(SECOND_NS)
     node.run()
     folder = DataFolder(place / "data")
     write_log(folder, node.parts.ring.since(-1)[1])
     node.close()
     convert_all(Disk(), folder)
-    return request.param, read_catalog([folder.path])
+    return read_catalog([folder.path])
 
 
 @pytest.mark.parametrize("name", CGROUP_NAMES)
@@ -78,7 +84,21 @@ def test_a_nodes_cpu_is_what_its_window_says(engine: Engine, fixture: tuple[str,
     assert cores.subject.label("l_node_name") == "n1"
 
 
-@pytest.mark.parametrize("key", [key for key in SCOPED if not key[1].startswith("gpu") and key[0] != "gpu"])
+STACK = [key for key in SCOPED if key[0] == "node" and key[1].startswith("tcp_")]
+FILES = [key for key in SCOPED if not key[1].startswith("gpu") and key[0] != "gpu" and key not in STACK]
+
+
+def test_tcp_of_the_node_itself_is_what_its_network_stack_counts(engine: Engine, tmp_path: Path) -> None:
+    """Twelve segments more are sent again at the second instant, of 500 that are sent."""
+    catalog = archive_node("board", tmp_path)
+    answers = {name: engine.query(catalog, name, scope=scope).lines for scope, name in STACK}
+    assert all(len(lines) == 1 for lines in answers.values()), answers
+    assert answers["tcp_retransmits"][0].points.mean[-1] == pytest.approx(12, rel=0.01)
+    assert answers["tcp_retransmit_share"][0].points.mean[-1] == pytest.approx(12 / 500, rel=0.01)
+    assert answers["tcp_connections"][0].points.mean[-1] == 2
+
+
+@pytest.mark.parametrize("key", FILES)
 def test_a_scoped_name_has_series_of_that_scope(
     engine: Engine, fixture: tuple[str, Catalog], key: tuple[str, str]
 ) -> None:

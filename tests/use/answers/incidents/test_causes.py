@@ -10,6 +10,7 @@ from tools.incidents.stories import CLASSES, KINDS, Generated, generate
 from nodescope.use.answers.incidents.explain import find_incidents
 from nodescope.use.answers.incidents.incident import Incident
 from nodescope.use.answers.incidents.sentence import render_incident
+from nodescope.use.answers.incidents.table import spread_back
 
 # None of the seeds on which the score or its confidence was fitted or is reported.
 SEED = 7_000
@@ -173,3 +174,37 @@ def test_a_fall_on_another_gpu_is_not_the_takers_doing() -> None:
     assert find_incidents(table, kills, no_history)[0][0].resource == "GPU"
     table.gpus[taker] = frozenset({"GPU-other"})
     assert "GPU" not in {one.resource for one in find_incidents(table, kills, no_history)[0]}
+
+
+@pytest.mark.parametrize(
+    ("cause", "signal", "high"), [("network", "tcp_retransmits", 80.0), ("cpu", "tcp_refused", 30.0)]
+)
+def test_a_pod_that_sends_again_or_refuses_connections_is_a_victim(
+    cause: str, signal: str, high: float
+) -> None:
+    """Whom the kernel counts segments sent again, or connections that nobody accepted, lacks what another took."""
+    node = make_node(cause)
+    table, kills = make_table(node)
+    names = [row.name for row in table.rows]
+    taker = names.index(f"shop/{node.truth.workload}")
+    before = find_incidents(table, kills, no_history)[0][0]
+    known = {one.workload for one in (*before.causes, *before.victims)}
+    hurt = next(place for place, name in enumerate(names) if name not in known)
+    curve = np.zeros((len(names), table.steps))
+    curve[hurt, node.truth.onset : node.truth.onset + 60] = high
+    table.signals[signal] = curve
+    first = find_incidents(table, kills, no_history)[0][0]
+    assert first.causes[0].workload == names[taker]
+    assert signal not in {one.metric for one in before.victims}
+    assert (names[hurt], signal) in {(one.workload, one.metric) for one in first.victims}
+    assert (first.weight or 0) > (before.weight or 0)
+
+
+def test_what_is_read_every_half_minute_holds_for_the_time_since_the_reading_before() -> None:
+    """Otherwise five of six steps would be missing, and a pod would count as hardly there."""
+    nothing = float("nan")
+    curves = np.array([[nothing] * 5 + [6.0] + [nothing] * 5 + [9.0] + [nothing] * 8])
+    spread = spread_back(curves, 6)[0]
+    assert spread[:12].tolist() == [6.0] * 6 + [9.0] * 6
+    assert np.isnan(spread[12:]).all(), "nothing is known yet of the time after the last reading"
+    assert np.array_equal(spread_back(curves, 0), curves, equal_nan=True)

@@ -35,6 +35,8 @@ class Signal:
     scope: str = "container"
     falls: bool = False
     """Whether less of it is the loss."""
+    pace_seconds: float = 0.0
+    """How often it is read, where that is seldom: a rate holds for the whole time since the reading before."""
 
     def raw_names(self) -> tuple[tuple[str, ...], ...]:
         return tuple(list_raw_names(one) if one in BY_V2_NAME else (one,) for one in self.inputs)
@@ -97,19 +99,42 @@ LACKED = (
         falls=True,
     ),
     *(stand_still(what) for what in ("cpu", "memory", "io")),
+    Signal(
+        "tcp_retransmits",
+        "TCP segments sent again",
+        "segments/s",
+        "rate",
+        ("pod_tcp.Tcp_RetransSegs",),
+        5.0,
+        500.0,
+        scope="pod",
+        pace_seconds=30.0,
+    ),
+    Signal(
+        "tcp_refused",
+        "refused connections",
+        "connections/s",
+        "rate",
+        ("pod_tcp.TcpExt_ListenOverflows",),
+        1.0,
+        50.0,
+        scope="pod",
+        pace_seconds=30.0,
+    ),
 )
 BY_NAME = {one.name: one for one in (*TAKEN, *LACKED)}
 NODE_BANDWIDTH = ("pcm.memory", "pcm.memory.seconds")
 # By what is taken: what others then lack of it. Memory that is taken away is read from the disk again.
 FAMILY = {
-    "cpu": ("pressure_cpu", "pressure_cpu_full", "cpu"),
+    # Who does not get to a core cannot accept connections: its queue overflows.
+    "cpu": ("pressure_cpu", "pressure_cpu_full", "cpu", "tcp_refused"),
     "memory_anon": (
         *("oom_kill", "pressure_memory", "pressure_memory_full", "major_faults", "memory_file"),
         *("pressure_io", "pressure_io_full"),
     ),
     "disk": ("pressure_io", "pressure_io_full", "disk"),
     "disk_operations": ("pressure_io", "pressure_io_full", "disk"),
-    "network": ("network",),
+    "network": ("network", "tcp_retransmits", "tcp_refused"),
     "gpu": ("gpu",),
     "cache_misses": ("instructions_per_cycle",),
     "bandwidth": ("instructions_per_cycle", "node_bandwidth"),

@@ -160,7 +160,16 @@ def make_curves(
     else:
         found = np.full(total, -np.inf)
         np.maximum.at(found, place, value[there] * scale)
-    return np.where(count > 0, found, np.nan).reshape(size)
+    curves: Floats = np.where(count > 0, found, np.nan).reshape(size)
+    return spread_back(curves, round(signal.pace_seconds * 1000 / table.step_ms))
+
+
+def spread_back(curves: Floats, steps: int) -> Floats:
+    """What is read seldom holds for the steps since the reading before, `steps` of them at the most."""
+    for _ in range(steps - 1):
+        later = np.column_stack([curves[:, 1:], np.full(len(curves), np.nan)])
+        curves = np.where(np.isnan(curves), later, curves)
+    return curves
 
 
 def derive_rates(samples: Thinned, step_seconds: float) -> Thinned:
