@@ -9,11 +9,10 @@ anywhere in between.
 
 import itertools
 import math
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from prometheus_client.parser import text_string_to_metric_families
+from nodescope.serve.prometheus_parse import parse_text
 
 Series = tuple[str, frozenset[tuple[str, str]]]
 
@@ -22,6 +21,8 @@ Series = tuple[str, frozenset[tuple[str, str]]]
 COUNTER_STEP_SECONDS = 0.011
 # Gauges that ours showed unchanged may still have moved between two ticks.
 GAUGE_SHARE = 0.02
+# node_exporter has some thousand series on a large machine, cAdvisor a hundred a container.
+MOST_SERIES = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -53,21 +54,14 @@ class Snapshot:
         return Snapshot(values, self.kinds)
 
 
-# The parser adds _total to a counter that lacks it, as OpenMetrics wants it;
-# cAdvisor's container_memory_failcnt must keep its name to be found.
-_BARE_COUNTER = re.compile(r"^(# TYPE \S+(?<!_total)) counter$", re.MULTILINE)
-
-
 def parse_exposition(text: str) -> Snapshot:
-    """An empty label is the same as none, as Prometheus has it."""
-    text = _BARE_COUNTER.sub(r"\1 untyped", text)
+    """By the parser of `nodescope compare-peers`. An empty label is the same as none, as Prometheus has it."""
     values: dict[Series, float] = {}
     kinds: dict[str, str] = {}
-    for family in text_string_to_metric_families(text):
-        for sample in family.samples:
-            labels = frozenset((name, value) for name, value in sample.labels.items() if value)
-            values[sample.name, labels] = sample.value
-            kinds[sample.name] = family.type
+    for family in parse_text(text, has_timestamps=True, most=MOST_SERIES).values():
+        for name, labels, value in family.samples:
+            values[name, frozenset((key, word) for key, word in labels if word)] = value
+            kinds[name] = family.metric_type
     return Snapshot(values, kinds)
 
 

@@ -87,6 +87,11 @@ class CallRunner:
         if self._is_streaming and self._thread.is_alive():
             self._thread.join(timeout=CLOSE_SECONDS)
 
+    def has_news(self, mono_ns: int) -> bool:
+        """Whether there may be more to take than the outcome that was taken last: most ticks, there is not."""
+        is_due = self._due_mono_ns is not None and mono_ns >= self._due_mono_ns
+        return self._fresh or is_due or self._asked_mono_ns is not None
+
     def take(self) -> CallResult:
         """The newest answer, once; afterwards only its outcome until the next."""
         if self._due_mono_ns is not None and self._clock.mono_ns() >= self._due_mono_ns:

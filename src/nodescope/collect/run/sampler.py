@@ -253,7 +253,10 @@ class Sampler:
 
     def _take_calls(self) -> list[Block]:
         blocks: list[Block] = []
+        mono_ns = self._clock.mono_ns()
         for caller in self._callers:
+            if caller.name in self.outcomes and not caller.has_news(mono_ns):
+                continue
             taken = caller.take()
             blocks.extend(taken.blocks)
             self.outcomes[caller.name] = taken.outcome
