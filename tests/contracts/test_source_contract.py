@@ -223,7 +223,18 @@ COMMON_WORDS = {
 # Modules that know simple sources, which sources, and why. Whoever adds a source adds nothing here.
 KNOWN_BY: dict[str, tuple[set[str], str]] = {
     "base/metric_names.py": (
-        {"cpu", "disk", "memory", "network", "pod", "pressure", "smaps_rollup", "vmstat"},
+        {
+            "cpu",
+            "disk",
+            "memory",
+            "netstat",
+            "network",
+            "pod",
+            "pod_tcp",
+            "pressure",
+            "smaps_rollup",
+            "vmstat",
+        },
         "plain names are made of raw ones",
     ),
     "collect/run/budget.py": ({"cpu"}, "what is slowed last"),
@@ -241,7 +252,7 @@ KNOWN_BY: dict[str, tuple[set[str], str]] = {
     ),
     "keep/demo/samples.py": ({"cpu", "memory"}, "the demo writes an archive of them"),
     "publish/derived.py": ({"cpu", "memory", "pressure"}, "the health score"),
-    "use/answers/incidents/signal.py": ({"pod"}, "the signals that an incident is looked for in"),
+    "use/answers/incidents/signal.py": ({"pod", "pod_tcp"}, "the signals that an incident is looked for in"),
     "use/answers/incidents/table.py": (
         {"cpu", "memory", "schedstat"},
         "how large the node is, against what was taken; whether its cores waited for disks, and tasks for its cores",

@@ -258,8 +258,7 @@ class Exposition:
             memory.recall(id(entities), partial(render_entities, entities))
             for entities in (block.entities for block in blocks)
         ]
-        divisors: list[float] = []
-        factors: list[float] = []
+        counts: list[int] = []
         place = 0
         for family in families:
             start = len(plan.prefixes)
@@ -272,15 +271,15 @@ class Exposition:
                     partial(prefix_lines, family.name, source.metric, rendered[source.block], kept),
                 )
                 plan.prefixes += lines
-                factors += [source.factor] * len(lines)
-                divisors += [source.divisor] * len(lines)
+                counts.append(len(lines))
             if len(plan.prefixes) > start:
                 plan.headers[start] = "\n" + family.header.rstrip("\n")
                 plan.prefixes[start] = plan.headers[start] + plan.prefixes[start]
             elif family.infos:
                 plan.tail += self._render_infos(family, blocks)
-        plan.factors = np.array(factors)
-        plan.divisors = np.array(divisors)
+        sources = [source for family in families for source in family.sources.values()]
+        plan.factors = np.repeat([source.factor for source in sources], counts)
+        plan.divisors = np.repeat([source.divisor for source in sources], counts)
         memory.settle()
         return plan
 

@@ -8,6 +8,7 @@ agent samples are assembled by `publish.exposition` from the same pieces.
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from nodescope.base.self_counters import Histogram
@@ -75,7 +76,7 @@ def render_families(families: Iterable[MetricFamily], *, openmetrics: bool) -> s
     for family in families:
         lines.append(render_header(family.name, family.metric_type, family.help, openmetrics=openmetrics))
         lines += [
-            f"{family.name}{suffix}{render_labels(labels)} {render_value(value)}\n"
+            f"{family.name}{suffix}{recall_labels(labels)} {render_value(value)}\n"
             for suffix, labels, value in family.samples
         ]
     return "".join(lines)
@@ -92,6 +93,12 @@ def render_header(name: str, metric_type: str, sentence: str, *, openmetrics: bo
 def render_labels(pairs: Iterable[tuple[str, str]]) -> str:
     inside = ",".join(f'{name}="{escape_label(value)}"' for name, value in pairs)
     return f"{{{inside}}}" if inside else ""
+
+
+@lru_cache(maxsize=2048)
+def recall_labels(labels: Labels) -> str:
+    """The same for what is rendered at every scrape, such as the names of our sources."""
+    return render_labels(labels)
 
 
 def escape_label(value: str) -> str:

@@ -192,7 +192,11 @@ Names and labels are equal, with these differences:
   publishes `container_pressure_*` as 0; nodescope reads it.
 - Figures that change slowly or only dashboards ask for are read every 10 to 120 s and
   not at each scrape: the network stack every 10 s, I/O by device every 30 s, sensors,
-  interfaces and TCP of pods every 30 s, sockets by state every 120 s.
+  interfaces, RDMA and TCP of pods every 30 s, systemd's units every 60 s, sockets by
+  state every 120 s.
+- The root cgroup, slices and pods as a whole are published with `cgroup_levels`, every 30 s.
+- Pages by NUMA node and huge pages of containers are published on machines that have more
+  than one NUMA node, or huge pages set aside.
 - `node_scrape_collector_*` has our sources under the label `collector`, and
   `node_exporter_build_info` has nodescope's version.
 

@@ -97,4 +97,4 @@ def parse(found: Mapping[str, Any]) -> tuple[Rows, ...]:
     return ({Entity("device", ("machine",), labels): values},)
 
 
-make = SlowSource("machine", (TABLE,), read, parse, "no /proc/meminfo: this is not Linux")
+make = SlowSource("machine", (TABLE,), read, parse, "no /proc/meminfo: this is not Linux", pace_seconds=300.0)

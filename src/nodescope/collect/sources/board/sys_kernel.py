@@ -61,4 +61,11 @@ def parse(texts: Mapping[str, str]) -> tuple[Rows, ...]:
     return ({NODE: [to_number(texts.get(key)) for key, *_ in COLUMNS]},)
 
 
-make = SlowSource("sys_kernel", (TABLE,), read, parse, "no pid_max in /proc/sys/kernel: this is not Linux")
+make = SlowSource(
+    "sys_kernel",
+    (TABLE,),
+    read,
+    parse,
+    "no pid_max in /proc/sys/kernel: this is not Linux",
+    pace_seconds=60.0,
+)

@@ -9,7 +9,8 @@ Docs    https://docs.kernel.org/admin-guide/cgroup-v2.html#io-interface-files
 
 The sums over all devices are read every tick by the source `container` and kept
 in the archive. Dashboards filter by device: these are read every 30 s. A container
-whose first file says what it said before has done nothing since, and is left as it was.
+whose first file says what it said before has done nothing since, and is left as it was; where the
+cgroup at the top stands still, no container below it is asked.
 """
 
 from collections.abc import Callable, Mapping
@@ -97,20 +98,31 @@ class ContainerDeviceSource(CallDefaults):
         self._files = ("io.stat",) if is_v2 else tuple(V1_FILES)
         self._known: dict[str, tuple[str, ...]] = {}
         """What the files of each container said last."""
+        self._tops: dict[str, str] = {}
+        """The same of the cgroups at the top, which count all that happens below them."""
         self._parse: Callable[[Mapping[str, str]], Found] = parse_v2 if is_v2 else parse_v1
 
     def read(self) -> Any:
         """The containers with their texts, and the names of the devices."""
-        found = {member.path: self._read_member(member) for member in self._context.live_containers.members}
+        members = self._context.live_containers.members
+        tops = {name: self._read_first(name) for name in {find_top(member) for member in members}}
+        still = {name for name, text in tops.items() if text and text == self._tops.get(name)}
+        found = {member.path: self._read_member(member, find_top(member) in still) for member in members}
         self._known = {path: texts for path, (_, texts) in found.items()}
+        self._tops = tops
         return list(found.values()), self._context.root.read_text("proc/diskstats") or ""
 
-    def _read_member(self, member: LiveContainer) -> tuple[Entity, tuple[str, ...]]:
-        read, folder = self._context.root.read_text, self._hierarchy.full(member.path)
-        first = read(f"{folder}/{self._files[0]}") or ""
+    def _read_first(self, path: str) -> str:
+        return self._context.root.read_text(f"{self._hierarchy.full(path)}/{self._files[0]}") or ""
+
+    def _read_member(self, member: LiveContainer, is_still: bool) -> tuple[Entity, tuple[str, ...]]:
         known = self._known.get(member.path)
+        if known and is_still:
+            return member.entity, known
+        first = self._read_first(member.path)
         if known and known[0] == first:
             return member.entity, known
+        read, folder = self._context.root.read_text, self._hierarchy.full(member.path)
         return member.entity, (first, *(read(f"{folder}/{name}") or "" for name in self._files[1:]))
 
     def parse(self, answer: Any, mono_ns: int) -> tuple[Block, ...]:
@@ -124,6 +136,11 @@ class ContainerDeviceSource(CallDefaults):
         }
         kept = dict(list(rows.items())[: self._context.limit("device")])
         return (make_block(TABLE, kept, mono_ns),)
+
+
+def find_top(member: LiveContainer) -> str:
+    """kubepods.slice of a pod's container: while its file stands still, so do those of all below it."""
+    return member.path.partition("/")[0]
 
 
 def find_controller(hierarchies: tuple[Hierarchy, ...]) -> Hierarchy:
