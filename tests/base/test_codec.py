@@ -170,10 +170,16 @@ def test_a_kind_of_record_that_we_do_not_know_is_passed_over() -> None:
 def test_outcomes_that_stand_as_before_are_the_same_bytes_and_changes_are_not_missed() -> None:
     """They are written anew when one changed, and with every event."""
     encoder, decoder = Encoder(), Decoder()
-    outcomes = [{"cpu": Outcome("ok")}, {"cpu": Outcome("ok", cost_seconds=1.0)}, {"cpu": Outcome("failed", "why")}, {}]
+    outcomes = [
+        {"cpu": Outcome("ok")},
+        {"cpu": Outcome("ok", cost_seconds=1.0)},
+        {"cpu": Outcome("failed", "why")},
+        {},
+    ]
     frames = [Frame(number, number, number, (), one) for number, one in enumerate(outcomes)]
     data = encoder.hello() + b"".join(encoder.encode(frame) for frame in frames)
     read = [
-        {name: (one.state, one.reason) for name, one in frame.outcomes.items()} for frame in decoder.decode(data)
+        {name: (one.state, one.reason) for name, one in frame.outcomes.items()}
+        for frame in decoder.decode(data)
     ]
     assert read == [{"cpu": ("ok", "")}, {"cpu": ("ok", "")}, {"cpu": ("failed", "why")}, {}]
