@@ -7,7 +7,7 @@ ones (13 KB with managed fields and statuses), made when they are asked for.
 
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -45,7 +45,7 @@ def make_pod(number: int) -> dict[str, Any]:
     }
 
 
-def answer(path: str, query: dict[str, list[str]], pods: int) -> dict[str, Any]:
+def answer_pods(path: str, query: dict[str, list[str]], pods: int) -> dict[str, Any]:
     if not path.endswith("/pods"):
         return {"metadata": {"resourceVersion": "1"}, "items": []}
     start, limit = int(query.get("continue", ["0"])[0]), int(query["limit"][0])
@@ -55,8 +55,12 @@ def answer(path: str, query: dict[str, list[str]], pods: int) -> dict[str, Any]:
     return {"metadata": {"resourceVersion": "1", **more}, "items": items}
 
 
+Answer = Callable[[str, dict[str, list[str]], int], dict[str, Any]]
+"""By path, query and the number of pods."""
+
+
 @contextmanager
-def play_api_server(pods: int) -> Iterator[int]:
+def play_api_server(pods: int, answer: Answer = answer_pods) -> Iterator[int]:
     """Its port. Watches are held open and silent."""
     leave = threading.Event()
 

@@ -42,6 +42,7 @@ COMMANDS = {
     ),
     "top": ("top", "a live table of containers in the terminal"),
     "extender": ("extender", "kube-scheduler's extender: nodes scored by what they report"),
+    "adapter": ("cluster.adapter", "metrics of pods for HPA and KEDA, from the agents' last seconds"),
     "mcp": ("mcp", "answers for agents (MCP): over data folders, viewers, or a cluster"),
     "ask": ("ask", "a question in plain words, answered from data folders, viewers, or a cluster"),
     "fleet": ("fleet", "a study or a question over many nodes and days"),

@@ -58,6 +58,7 @@ def test_the_defaults_ask_for_no_cluster_wide_right() -> None:
         ("kubernetes.names=true", "agent"),
         ("kubernetes.annotate={fpga}", "agent"),
         ("extender.enabled=true", "extender"),
+        ("adapter.enabled=true", "adapter"),
     ],
 )
 def test_a_feature_that_needs_a_cluster_role_says_so(value: str, component: str) -> None:
@@ -307,6 +308,7 @@ def test_pods_may_talk_to_what_they_need() -> None:
     assert 6443 in everything["nodescope-agent-out"]
     assert 8888 in everything["nodescope-scheduler-out"]
     assert 8050 in everything["nodescope-mcp-out"]
+    assert 9100 in everything["nodescope-adapter-out"]
     assert not ports("networkPolicy.egress=false")
 
 
@@ -369,6 +371,50 @@ def test_certificates_come_from_where_the_values_say(source: str, secrets: int, 
     specs = pod_specs("extender.enabled=true", f"extender.tls.from={source}")
     arguments = specs["nodescope-extender"]["containers"][0]["args"]
     assert ("--verbs-tls=/etc/nodescope/verbs" in arguments) == (source != "off")
+
+
+@pytest.mark.parametrize(
+    ("source", "secrets", "certificates"), [("helm", 1, 0), ("certManager", 0, 2), ("secret", 0, 0)]
+)
+def test_the_api_server_knows_who_signed_the_adapter_s_certificate(
+    source: str, secrets: int, certificates: int
+) -> None:
+    own = ("adapter.tls.secret=mine", "adapter.tls.caBundle=Zm9v") if source == "secret" else ()
+    things = render("adapter.enabled=true", "adapter.external=true", f"adapter.tls.from={source}", *own)
+    assert len(of_kind(things, "Secret")) == secrets
+    assert len(of_kind(things, "Certificate")) == certificates
+    services = of_kind(things, "APIService")
+    assert len(services) == 2
+    for service in services:
+        injected = "cert-manager.io/inject-ca-from" in service["metadata"].get("annotations", {})
+        assert injected == (source == "certManager")
+        assert bool(service["spec"].get("caBundle")) != injected
+        assert not service["spec"].get("insecureSkipTLSVerify")
+
+
+def test_a_certificate_of_one_s_own_needs_its_authority() -> None:
+    values = "adapter.enabled=true,adapter.tls.from=secret"
+    done = run_helm("template", "x", str(CHART), "--kube-version", "1.35.0", "--set", values)
+    assert done.returncode
+    assert "adapter.tls.caBundle" in done.stderr
+
+
+def test_external_metrics_are_left_to_others_unless_asked_for() -> None:
+    """KEDA serves them; a second registration would take them away from it."""
+    (service,) = of_kind(render("adapter.enabled=true"), "APIService")
+    assert service["spec"]["group"] == "custom.metrics.k8s.io"
+
+
+def test_agents_are_open_to_the_adapter_alone() -> None:
+    (policy,) = [
+        thing
+        for thing in of_kind(render("adapter.enabled=true"), "NetworkPolicy")
+        if thing["metadata"]["name"] == "nodescope-windows"
+    ]
+    (rule,) = policy["spec"]["ingress"]
+    (peer,) = rule["from"]
+    assert peer["podSelector"]["matchLabels"]["app.kubernetes.io/component"] == "adapter"
+    assert [port["port"] for port in rule["ports"]] == [9100]
 
 
 def test_a_frozen_extender_is_restarted_within_ten_seconds() -> None:

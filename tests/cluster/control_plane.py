@@ -7,13 +7,13 @@ and ends with the test. The programs come from `make cluster-tools`.
 """
 
 import hashlib
-import json
 import os
 import shutil
 import socket
 import subprocess
+import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
@@ -23,7 +23,7 @@ import yaml
 
 from nodescope.base.errors import NodescopeError
 from nodescope.kube.account import KubeAccount, find_account
-from nodescope.kube.client import WHOLE, Client
+from nodescope.kube.client import Client
 
 HERE = Path(__file__).parent
 SCHEDULER = HERE.parents[1] / "deploy" / "scheduler"
@@ -50,16 +50,13 @@ AGENT_RULES = [
 
 
 class PlaneClient(Client):
-    """A client that creates, too, and closes its connection at the end of a with."""
+    """A client that closes its connection at the end of a with."""
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-    def create(self, path: str, content: Mapping[str, Any]) -> dict[str, Any]:
-        return self._ask("POST", path, None, json.dumps(content).encode(), WHOLE)
 
 
 def tools_folder() -> Path:
@@ -198,8 +195,8 @@ class ControlPlane:
         """A kubeconfig of one of the users."""
         # A token of an account is longer than a file's name may be.
         path = self.folder / f"{hashlib.sha256(token.encode()).hexdigest()[:16]}.kubeconfig"
-        # Renamed into place: a program that is just starting reads it while the next test asks for it.
-        whole = path.with_suffix(".new")
+        # Renamed into place: a program that is just starting reads it while the next test, or a thread, asks for it.
+        whole = path.with_suffix(f".new-{threading.get_ident()}")
         whole.write_text(
             "apiVersion: v1\nkind: Config\ncurrent-context: test\n"
             "contexts: [{name: test, context: {cluster: test, user: test}}]\n"
@@ -259,10 +256,13 @@ class ControlPlane:
 
     def kubectl(self, *words: str | Path, user: str = ADMIN) -> str:
         """What kubectl prints; AssertionError with its words when it fails."""
-        command = [self.tools / "kubectl", f"--kubeconfig={self.kubeconfig(user)}", *words]
-        made = subprocess.run(command, capture_output=True, text=True, check=False)
+        made = self.run_kubectl(*words, user=user)
         assert made.returncode == 0, made.stderr
         return made.stdout
+
+    def run_kubectl(self, *words: str | Path, user: str = ADMIN) -> "subprocess.CompletedProcess[str]":
+        command = [self.tools / "kubectl", f"--kubeconfig={self.kubeconfig(user)}", *words]
+        return subprocess.run(command, capture_output=True, text=True, check=False)
 
     def annotate(self, node: str, **annotations: str | None) -> None:
         """Keys are given as key_of_the_annotation, or whole in a dict."""

@@ -98,6 +98,16 @@ seccompProfile: {type: RuntimeDefault}
 {{ .Values.extender.tls.clientSecret | default (printf "%s-scheduler-tls" (include "nodescope.name" .)) }}
 {{- end }}
 
+{{/* The certificate that the API server sees of the adapter. */}}
+{{- define "nodescope.adapterSecret" -}}
+{{ .Values.adapter.tls.secret | default (printf "%s-adapter-tls" (include "nodescope.name" .)) }}
+{{- end }}
+
+{{/* The pods of this release's agents, as a query writes it. */}}
+{{- define "nodescope.agentLabels" -}}
+app.kubernetes.io/name=nodescope,app.kubernetes.io/instance={{ .Release.Name }},app.kubernetes.io/component=agent
+{{- end }}
+
 {{/* Where pods reach the extender; a scheduler in the node's network has no names of Services, and uses the address. */}}
 {{- define "nodescope.extenderHost" -}}
 {{ include "nodescope.name" . }}-extender.{{ .Release.Namespace }}.svc

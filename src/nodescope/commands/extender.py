@@ -14,6 +14,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from starlette.types import ASGIApp
+
 from nodescope.base.clock import SystemClock
 from nodescope.base.errors import SettingsRejected
 from nodescope.base.log import Log, set_up_logging
@@ -195,7 +197,7 @@ def serve(
     readiness = partial(judge_readiness, watches)
     build_app = partial(ExtenderApp, extender, counters, readiness, render_metrics)
     app = build_app(connections, QUESTIONS_ONLY if guarded else EVERYTHING)
-    server = build_server(build_gate(app, settings), settings, connections)
+    server = build_server(build_gate_for(app, settings, "extender", LISTEN), settings, connections)
     server.pulse.longest_seconds = HUNG_SECONDS
     with ExitStack() as stack, suppress(KeyboardInterrupt):
         warn_if_open(settings.listen, settings)
@@ -221,14 +223,16 @@ def serve(
     return 0
 
 
-def build_gate(app: ExtenderApp, settings: Settings) -> Gate:
+def build_gate_for(app: ASGIApp, settings: Settings, server: str, usual: str) -> Gate:
+    """`usual`: the address that it has unless it is told otherwise."""
+    port = usual.rpartition(":")[2]
     return Gate(
         app,
         Token(settings.token_file).admits if settings.token_file else None,
         hosts=name_hosts(settings.listen, settings.allow_host),
         any_address=not listens_locally(settings.listen),
-        hints={421: "start it with --allow-host NAME, or --listen 0.0.0.0:8888"},
-        server="extender",
+        hints={421: f"start it with --allow-host NAME, or --listen 0.0.0.0:{port}"},
+        server=server,
     )
 
 

@@ -37,6 +37,8 @@ class NodeWindow:
     samples: int
     expected: int
     newest_seconds: float
+    statistics: Sequence[str] = NODE_STATISTICS
+    """The mean first."""
     metrics: dict[str, float] = field(default_factory=dict)
     samples_of: dict[str, int] = field(default_factory=dict)
     missing: dict[str, str] = field(default_factory=dict)
@@ -69,17 +71,23 @@ def count_frames(ring: Ring, seconds: float, now_mono_ns: int) -> tuple[int, Fra
 # -- features of the node ---------------------------------------------------
 
 
-def take_node_window(ring: Ring, seconds: float, now_mono_ns: int) -> NodeWindow:
-    """All features over (now - seconds, now]."""
+def take_node_window(
+    ring: Ring,
+    seconds: float,
+    now_mono_ns: int,
+    statistics: Sequence[str] = NODE_STATISTICS,
+    features: Sequence[Feature] = FEATURES,
+) -> NodeWindow:
+    """Features over (now - seconds, now]: all of them unless some are named."""
     check_window(ring, seconds, "node")
     count, newest = count_frames(ring, seconds, now_mono_ns)
     after_ns = now_mono_ns - round(seconds * 1e9)
-    window = NodeWindow(
-        seconds, count, round(seconds / ring.interval_seconds), (now_mono_ns - newest.mono_ns) / 1e9
-    )
+    expected = round(seconds / ring.interval_seconds)
+    newest_seconds = (now_mono_ns - newest.mono_ns) / 1e9
+    window = NodeWindow(seconds, count, expected, newest_seconds, statistics)
     window.outcomes = newest.outcomes
     look = Look(ring, after_ns, now_mono_ns)
-    for feature in FEATURES:
+    for feature in features:
         add_feature(window, feature.name, feature, look)
     return window
 
@@ -177,7 +185,7 @@ class FeatureValues:
 def add_statistics(window: NodeWindow, name: str, source: str, taken: FeatureValues) -> None:
     window.sources[name] = source
     window.metrics[f"mean_{name}"] = taken.mean
-    for statistic in NODE_STATISTICS[1:]:
+    for statistic in window.statistics[1:]:
         value = STATISTICS[statistic](taken.values)
         if value is not None:
             window.metrics[f"{statistic}_{name}"] = value

@@ -55,6 +55,10 @@ class Client:
         """Merge: only the keys in `change` are touched, null deletes, nothing conflicts."""
         return self._ask("PATCH", path, query, json.dumps(change).encode(), MERGE_PATCH)
 
+    def create(self, path: str, content: Mapping[str, Any]) -> dict[str, Any]:
+        """POST an object, such as a review of somebody's access; what the server made of it."""
+        return self._ask("POST", path, None, json.dumps(content).encode(), WHOLE)
+
     def stream(self, path: str, query: Mapping[str, str], silence_seconds: float) -> Iterator[dict[str, Any]]:
         """A watch: one object a line, until the server ends it. Returns when the server has agreed."""
         with self._reach():

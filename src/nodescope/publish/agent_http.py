@@ -40,6 +40,7 @@ from nodescope.publish.agent_json import (
 )
 from nodescope.publish.fpga_intake import BODY_BYTES, BODY_SECONDS, parse_event
 from nodescope.publish.live import Live
+from nodescope.publish.pods_json import answer_pods, check_pods_form, render_lines
 from nodescope.publish.scrape import Scrape, accepts_gzip, compress_pieces, prefers_openmetrics
 from nodescope.publish.self_metrics import SelfMetrics
 from nodescope.serve.body import read_body
@@ -133,6 +134,14 @@ class Agent:
         )
         return make_json(content)
 
+    def pods(self, request: Request) -> Response:
+        seconds = parse_window_seconds(request.query_params.get("seconds", "20"), self.ring, "container")
+        form = check_pods_form(request.query_params.get("form", "json"))
+        answer = answer_pods(self.ring, self.clock, self.node, seconds)
+        return (
+            make_json(answer) if form == "json" else Response(render_lines(answer), media_type="text/plain")
+        )
+
     def _request_perf(self, scope: str, patterns: list[str]) -> None:
         """Hardware counters of containers are read on request, and for a minute from then."""
         if patterns and scope not in ("container", "service"):
@@ -192,6 +201,7 @@ class Agent:
             "/metrics?window_seconds=20     the node's last seconds, for a scheduler",
             "  &cores=3,4,5&names=thesis    single cores, and the names of the original model",
             "/window?scope=container        any scope, any statistics",
+            "/pods                          every pod's last seconds, for an autoscaler",
             "/status                        every source: ok, absent or failed, and why",
             "/healthz /readyz               probes",
             "POST /fpga/events              a report of FPGA usage",
@@ -213,6 +223,7 @@ def build_app(agent: Agent, token: Token | None) -> ASGIApp:
     routes = [
         Route("/metrics", agent.metrics),
         Route("/window", agent.window),
+        Route("/pods", agent.pods),
         *(Route(path, agent.health) for path in ("/healthz", "/health", "/readyz")),
         Route("/status", agent.status),
         Route("/live", agent.live),

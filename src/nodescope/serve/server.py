@@ -41,6 +41,10 @@ STOP_SECONDS = 3
 # For a handshake, and for a request: some round trips on a busy machine.
 BEGIN_SECONDS = 1.0
 
+# In the scope of a request: the name in the certificate that the client showed and whose authority
+# is one of ours; None where it showed none.
+PEER_KEY = "nodescope.peer"
+
 # In the order in which connections give way to others.
 ANSWERED, SHAKING, RECEIVING, IDLE, STALLED, CLOSING = range(6)
 
@@ -62,6 +66,7 @@ class BoundedProtocol(H11Protocol):
     _is_full = False
     _is_held_back = False
     _is_ended = False
+    _peer: str | None = None
 
     def __init__(self, address: str, connections: Connections, **given: Any) -> None:
         super().__init__(**given)
@@ -161,6 +166,7 @@ class BoundedProtocol(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         listening = Listening(self._hear_full, self._hear_unread, self._hear_stall)
         self._joined = JoinedTransport(transport, self.loop, self._raw, listening)
+        self._peer = name_peer(transport.get_extra_info("peercert"))
         super().connection_made(self._joined)  # type: ignore[arg-type]
         self._watch_request()
 
@@ -184,6 +190,7 @@ class BoundedProtocol(H11Protocol):
         super().handle_events()
         if self.scope is not None:
             self.scope[REQUESTER_KEY] = self._requester  # type: ignore[literal-required]
+            self.scope[PEER_KEY] = self._peer  # type: ignore[literal-required]
 
     def on_response_complete(self) -> None:
         self._joined.flush()
@@ -230,6 +237,14 @@ class BoundedProtocol(H11Protocol):
         self._unset_keepalive_if_required()
         self.cycle = None  # type: ignore[assignment]
         self._raw = None
+
+
+def name_peer(certificate: dict[str, Any] | None) -> str | None:
+    """The common name of a client's certificate, as ssl.getpeercert tells it; None where there is none."""
+    if not certificate:
+        return None
+    names = [value for part in certificate.get("subject", ()) for key, value in part if key == "commonName"]
+    return str(names[0]) if names else ""
 
 
 def is_all_taken(transport: asyncio.Transport) -> bool:

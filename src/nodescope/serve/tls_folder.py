@@ -22,28 +22,36 @@ NAMES = ("tls.crt", "tls.key", "ca.crt")
 
 @dataclass(frozen=True, slots=True)
 class TlsFolder:
-    """tls.crt, tls.key and ca.crt in one folder."""
+    """tls.crt, tls.key and, where clients must show certificates, ca.crt in one folder."""
 
     folder: Path
+    has_authority: bool = True
+    """Whether ca.crt is the authority of clients; else it is not looked at."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return NAMES if self.has_authority else NAMES[:2]
 
     def guard(self, settings: Settings) -> Settings:
-        """The same settings for a server that only clients with a certificate may ask."""
-        for name in NAMES:
+        """The same settings for a server with this certificate, which asks clients for theirs."""
+        for name in self.names:
             if not (self.folder / name).is_file():
                 raise SettingsRejected(
-                    f"{self.folder}: no {name} in it; accepted: a folder with {', '.join(NAMES)}"
+                    f"{self.folder}: no {name} in it; accepted: a folder with {', '.join(self.names)}"
                 )
         certificate, key, authority = (self.folder / name for name in NAMES)
-        return replace(settings, tls_cert=certificate, tls_key=key, tls_client_ca=authority, token_file=None)
+        clients = authority if self.has_authority else None
+        return replace(settings, tls_cert=certificate, tls_key=key, tls_client_ca=clients, token_file=None)
 
     def read_version(self) -> tuple[int, ...]:
-        return tuple((self.folder / name).stat().st_mtime_ns for name in NAMES)
+        return tuple((self.folder / name).stat().st_mtime_ns for name in self.names)
 
     def load(self, context: ssl.SSLContext) -> None:
         """For connections that are made from now on; an authority that was known stays known."""
         certificate, key, authority = (self.folder / name for name in NAMES)
         context.load_cert_chain(certificate, key)
-        context.load_verify_locations(authority)
+        if self.has_authority:
+            context.load_verify_locations(authority)
 
     async def keep_loaded(self, context: ssl.SSLContext, look_seconds: float = LOOK_SECONDS) -> None:
         """Until it is cancelled."""

@@ -1,0 +1,1 @@
+"""Windows of whole pods: what an autoscaler asks for."""

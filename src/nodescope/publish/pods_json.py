@@ -1,0 +1,85 @@
+"""
+GET /pods: the last seconds of every pod of this node, and of the node, for an autoscaler.
+
+    {"node": "worker-1", "window_seconds": 20, "newest_seconds": 0.4, "timestamp": 1690000000.1,
+     "statistics": ["mean", "p95", "max"],
+     "pods": [{"uid": "...", "namespace": "shop", "pod": "web-1", "metrics": {"cpu": [0.41, 0.66, 0.7]}}],
+     "metrics": {"cpu_util": [0.2, 0.3, 0.35]}}
+
+What was not measured is not there. With form=lines the first line is the same
+without its pods, and each pod follows on a line of its own, behind its uid: who
+needs two pods of a hundred reads two lines.
+
+    0a1b2c3d-... {"cpu":[0.41,0.66,0.7]}
+"""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from nodescope.base.clock import Clock
+from nodescope.base.errors import RequestRejected
+from nodescope.hold.feature import FEATURES
+from nodescope.hold.pods.node_contention import take_node_contention
+from nodescope.hold.pods.pod_window import PodWindow, take_pod_windows
+from nodescope.hold.pods.spread import STATISTICS
+from nodescope.hold.ring import Ring
+from nodescope.hold.window import take_node_window
+from nodescope.publish.agent_json import shorten
+
+# Of the node, what an autoscaler may want beside its pods' own.
+NODE_FEATURES = tuple(
+    feature
+    for feature in FEATURES
+    if feature.name
+    in ("cpu_util", "mem_util", "mem_pressure", "io_pressure", "mem_bw", "mem_bw_util", "gpu_util")
+)
+# A node runs some hundred.
+PODS = 5000
+FORMS = ("json", "lines")
+
+
+def answer_pods(ring: Ring, clock: Clock, node: str, seconds: float) -> dict[str, Any]:
+    now_mono_ns = clock.mono_ns()
+    window = take_node_window(ring, seconds, now_mono_ns, STATISTICS, NODE_FEATURES)
+    metrics = {
+        name: [window.metrics[f"{statistic}_{name}"] for statistic in STATISTICS] for name in window.sources
+    }
+    if waited := take_node_contention(ring, seconds, now_mono_ns):
+        metrics["cpu_contention"] = waited.render()
+    return {
+        "node": node,
+        "window_seconds": shorten(seconds),
+        "newest_seconds": window.newest_seconds,
+        "timestamp": clock.wall_ns() / 1e9,
+        "statistics": list(STATISTICS),
+        "pods": [describe_pod(one) for one in take_pod_windows(ring, seconds, now_mono_ns)[:PODS]],
+        "metrics": metrics,
+        "missing": window.missing,
+    }
+
+
+def describe_pod(window: PodWindow) -> dict[str, Any]:
+    metrics = {name: spread.render() for name, spread in window.metrics.items()}
+    about = window.identity
+    return {"uid": about.uid, "namespace": about.namespace, "pod": about.pod, "metrics": metrics}
+
+
+def check_pods_form(form: str) -> str:
+    if form not in FORMS:
+        raise RequestRejected(f"form={form[:40]!r} is not accepted; accepted: {', '.join(FORMS)}")
+    return form
+
+
+def render_lines(answer: Mapping[str, Any]) -> bytes:
+    head = {key: value for key, value in answer.items() if key not in ("pods", "missing")}
+    lines = [render_compact(head)]
+    # A uid is digits and dashes; whatever else a cgroup's name may say is no pod of the API server.
+    lines += [
+        f"{pod['uid']} {render_compact(pod['metrics'])}" for pod in answer["pods"] if " " not in pod["uid"]
+    ]
+    return "\n".join(lines).encode()
+
+
+def render_compact(content: object) -> str:
+    return json.dumps(content, separators=(",", ":"))

@@ -1,0 +1,1 @@
+"""Custom and external metrics of Kubernetes from the windows of agents."""
