@@ -2,16 +2,17 @@
 
 import json
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
-from tests.support import TurnableClock
+from tests.support import FixtureNode, TurnableClock
 
 from nodescope.base.errors import KubernetesAway, KubernetesRefused
 from nodescope.fpga.node_load import NodeLoad
 from nodescope.fpga.state import KEY, STATE_BYTES
 from nodescope.fpga.tracker import FpgaEvent, FpgaTracker
 from nodescope.publish.annotation import AnnotationCounters, Annotator
-from nodescope.publish.annotation_content import build_fpga_content, build_window_content, differs
+from nodescope.publish.annotation_content import build_fpga_content, build_window_content, differs, read_load
 
 SECOND = 1_000_000_000
 
@@ -206,3 +207,13 @@ def test_both_notes_go_out_in_one_write() -> None:
     scene.run(15)
     assert set(scene.node.annotations) == {KEY, "nodescope.io/window"}
     assert scene.annotator.counters.written == 2
+
+
+def test_the_window_says_how_many_cpus_there_are_and_what_is_left_of_pressure(tmp_path: Path) -> None:
+    """From a fixture node, through the agent's own ring."""
+    node = FixtureNode("cgroup2-systemd", tmp_path)
+    node.run()
+    found = read_load(node.parts.ring, node.clock)
+    assert found is not None
+    assert found.metrics["cpus"] >= 1
+    assert found.metrics["mean_cpu_contention"] <= found.metrics["mean_cpu_pressure"] + 1e-9

@@ -16,6 +16,8 @@ from nodescope.base.log import Log
 from nodescope.fpga.node_load import WINDOW_KEY, WINDOW_SECONDS, NodeLoad, render_load
 from nodescope.fpga.state import KEY, derive_buckets, is_material, parse_state, render_state
 from nodescope.fpga.tracker import FpgaReading, FpgaTracker
+from nodescope.hold.feature import CPU_UTIL
+from nodescope.hold.pods.node_contention import take_node_contention
 from nodescope.hold.ring import Ring
 from nodescope.hold.window import take_node_window
 from nodescope.publish.derived import derive_node
@@ -28,7 +30,7 @@ WINDOW_STATISTICS = ("mean", "p95")
 MATERIAL_SHARE = 0.1
 MATERIAL_HEALTH = 1.0
 # Features that are shares; the others (GB/s, watts) follow them.
-SHARES = ("_util", "_pressure", "cache_miss", "c0_residency")
+SHARES = ("_util", "_pressure", "_contention", "cache_miss", "c0_residency")
 
 
 @dataclass(slots=True)
@@ -96,8 +98,19 @@ def read_load(ring: Ring, clock: Clock) -> NodeLoad | None:
     block = derive_node(ring, ring.latest())
     health = None if block is None else float(block.values[0, 1])
     kept = {key: value for key, value in window.metrics.items() if key.startswith(WINDOW_STATISTICS)}
+    if waited := take_node_contention(ring, WINDOW_SECONDS, clock.mono_ns()):
+        kept |= {"mean_cpu_contention": waited.mean, "p95_cpu_contention": waited.p95}
+    if cpus := count_cpus(ring):
+        kept["cpus"] = float(cpus)
     known = None if health is None or math.isnan(health) else health
     return NodeLoad(clock.wall_ns() / 1e9, window.samples, known, kept)
+
+
+def count_cpus(ring: Ring) -> int:
+    """Those that are online; 0 before the first sample."""
+    (way,) = CPU_UTIL.ways
+    newest = ring.latest().get(way.table)
+    return len(newest.block.entities) if newest else 0
 
 
 def differs(before: NodeLoad | None, after: NodeLoad) -> bool:

@@ -29,13 +29,13 @@ of its host is noisy.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from statistics import median
 
 from nodescope.use.scheduler.fpga_cluster import SESSION_MS, SHARE, FpgaCluster, derive_cluster
 from nodescope.use.scheduler.freshness import judge_age
-from nodescope.use.scheduler.host_cost import FILLING, derive_queue
+from nodescope.use.scheduler.host_cost import FILLING, derive_queue, derive_typical
 from nodescope.use.scheduler.load_times import LEAST_LOAD_MS, LoadTimes
 from nodescope.use.scheduler.node import NO_STATE, AnnotatedNode, NodeFpga, is_measured
 from nodescope.use.scheduler.placed_pods import Arriving, PlacedPods
@@ -50,7 +50,7 @@ DEVICE_UNIT_MS = 10.0
 HOST_UNIT_MS = 200.0
 # How far a node of which nothing is known is behind the best, in sessions.
 UNKNOWN_RATIO = 1 / 9
-# CPU share assumed for a `balance` pod; a guess.
+# CPU share assumed for a `balance` pod that requests nothing, or of which it is not known; a guess.
 BALANCE_SHARE = 0.05
 # Chance that a bitstream is still loaded after another one came, which may be
 # in another region of the device; a guess that bench/scheduler_replay supports.
@@ -80,8 +80,10 @@ def judge_cost(
     else:
         scale_ms, judge_device = SESSION_MS, partial(judge_gpu, now_ms, arriving)
         unit_ms = HOST_UNIT_MS
-    on_host = arriving if pod.kind == "balance" else {}
-    parts = [[judge_host(node, rating, scale_ms, now_ms, on_host)] for node, rating in zip(nodes, ratings)]
+    host = HostPart(scale_ms, now_ms, derive_typical(list_believed(nodes, now_ms)))
+    if pod.kind == "balance":
+        host.arriving, host.cores = arriving, pod.cores
+    parts = [[host.judge(node, rating)] for node, rating in zip(nodes, ratings)]
     if pod.kind != "balance":
         for node, rating, row in zip(nodes, ratings, parts):
             row.append(judge_device(node, rating))
@@ -260,21 +262,54 @@ def judge_gpu(
     return CostPart(quiet_ms + rating.terms["gpu_memory"], confidence)
 
 
-def judge_host(
-    node: AnnotatedNode, rating: NodeRating, work_ms: float, now_ms: int, arriving: Mapping[str, Arriving]
-) -> CostPart:
+def list_believed(nodes: Sequence[AnnotatedNode], now_ms: int) -> list[Mapping[str, float]]:
+    """What the hosts cost of which a window is not stale."""
+    return [
+        node.host
+        for node in nodes
+        if node.load is not None and judge_age(now_ms / 1000 - node.load.at_seconds)[0]
+    ]
+
+
+@dataclass(slots=True)
+class HostPart:
     """The host's part of the cost: what its last 20 s cost everybody on it."""
-    coming = arriving.get(node.name)
-    if coming:
-        rating.facts["in_flight"] = round(coming.pods, 3)
-        busy = min(1.0, node.load.metrics.get("mean_cpu_util", 0.0)) if node.load else 0.0
-        more = derive_queue(busy + coming.pods * BALANCE_SHARE) - derive_queue(busy)
-        rating.terms["arriving"] = work_ms * FILLING["cpu_util"] * more
-    if node.load is None:
-        rating.reasons += (node.load_reason,)
-        return CostPart()
-    confidence, reason = judge_age(now_ms / 1000 - node.load.at_seconds)
-    if reason:
-        rating.reasons += (f"load: {reason}",)
-    rating.host, rating.work_ms = node.host, work_ms
-    return CostPart(work_ms * node.host_lost, confidence)
+
+    work_ms: float
+    now_ms: int
+    typical: Mapping[str, float]
+    """By cause: what counts where it was not measured."""
+    arriving: Mapping[str, Arriving] = field(default_factory=dict)
+    cores: float = 0.0
+    """That the pod itself asks for; 0 where that is not known."""
+
+    def judge(self, node: AnnotatedNode, rating: NodeRating) -> CostPart:
+        own = self._judge_use(node, rating)
+        if node.load is None:
+            rating.reasons += (node.load_reason,)
+            return CostPart()
+        confidence, reason = judge_age(self.now_ms / 1000 - node.load.at_seconds)
+        if reason:
+            rating.reasons += (f"load: {reason}",)
+        rating.host, rating.work_ms = node.host, self.work_ms
+        lost = node.host_lost
+        if missing := self.typical.keys() - node.host.keys():
+            rating.host = {**node.host, **{name: self.typical[name] for name in missing}}
+            rating.reasons += (f"{', '.join(sorted(missing))}: not measured, taken as the others' median",)
+            lost = sum(rating.host.values())
+        return CostPart(self.work_ms * lost + own, confidence)
+
+    def _judge_use(self, node: AnnotatedNode, rating: NodeRating) -> float:
+        """What the pod itself adds to the node, in ms; what comes before it is noted as arriving."""
+        coming = self.arriving.get(node.name)
+        metrics = node.load.metrics if node.load else {}
+        busy, cpus = min(1.0, metrics.get("mean_cpu_util", 0.0)), metrics.get("cpus", 0.0)
+        price = self.work_ms * FILLING["cpu_util"]
+        own = min(1.0, self.cores / cpus) if cpus >= 1 else 0.0
+        if coming:
+            rating.facts["in_flight"] = round(coming.pods, 3)
+            ahead = coming.share(cpus, BALANCE_SHARE)
+            rating.terms["arriving"] = price * (derive_queue(busy + own + ahead) - derive_queue(busy + own))
+        if own:
+            rating.terms["own"] = price * (derive_queue(busy + own) - derive_queue(busy))
+        return rating.terms.get("own", 0.0)

@@ -90,7 +90,17 @@ class Arriving:
 
     pods: float = 0.0
     """Each by its weight."""
+    cores: float = 0.0
+    """That those of them ask for who say so, by weight."""
+    unsized: float = 0.0
+    """The others, by weight."""
     bitstreams: set[str] = field(default_factory=set)
+
+    def share(self, cpus: float, usual: float) -> float:
+        """Of a node with so many CPUs; a pod that asks for nothing, or a node of unknown size: the usual share."""
+        if cpus < 1:
+            return self.pods * usual
+        return self.cores / cpus + self.unsized * usual
 
 
 class PlacedPods:
@@ -134,7 +144,10 @@ class PlacedPods:
             for entry in chain(self._seen.bound.values(), self._expected.values()):
                 if entry.pod.kind == kind:
                     one = found.setdefault(entry.node, Arriving())
-                    one.pods += entry.weight(now_mono_ns)
+                    weight = entry.weight(now_mono_ns)
+                    one.pods += weight
+                    one.cores += weight * entry.pod.cores
+                    one.unsized += 0.0 if entry.pod.cores else weight
                     if entry.pod.bitstream:
                         one.bitstreams.add(entry.pod.bitstream)
         return found

@@ -13,11 +13,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from nodescope.base.errors import RequestRejected
+from nodescope.kube.resource_quantity import parse_resource
 
 ENABLED = ("fpga-scheduling.io/enabled", "fpga-scheduling.io/fpga-enabled")
 BITSTREAM = "fpga-scheduling.io/bitstream-identifier"
 VENDOR = "fpga-scheduling.io/fpga-vendor"
 BALANCE = "nodescope.io/balance"
+# More than any machine has.
+MOST_CORES = 10_000.0
 KINDS = ("fpga", "gpu", "balance")
 PLAIN = "plain"
 
@@ -32,6 +35,8 @@ class PodRequest:
     kind: str = PLAIN
     bitstream: str = ""
     vendor: str = ""
+    cores: float = 0.0
+    """What a `balance` pod requests; 0 where it requests nothing."""
 
     @property
     def key(self) -> str:
@@ -54,8 +59,20 @@ def parse_pod_request(pod: object) -> PodRequest:
         return PodRequest(namespace, name, uid, "fpga", bitstream, vendor)
     if any(is_gpu(resource) for resource in read_resources(pod)):
         return PodRequest(namespace, name, uid, "gpu")
-    kind = "balance" if labels.get(BALANCE) == "true" else PLAIN
-    return PodRequest(namespace, name, uid, kind)
+    if labels.get(BALANCE) == "true":
+        return PodRequest(namespace, name, uid, "balance", cores=add_cores(pod))
+    return PodRequest(namespace, name, uid)
+
+
+def add_cores(pod: Mapping[str, Any]) -> float:
+    """Its containers' requests for CPU; a limit stands for a request that is not there, as in the API server."""
+    total = 0.0
+    containers = read_mapping(pod, "spec").get("containers")
+    for container in containers if isinstance(containers, list) else ():
+        wanted = read_mapping(container, "resources") if isinstance(container, Mapping) else {}
+        requests, limits = read_mapping(wanted, "requests"), read_mapping(wanted, "limits")
+        total += parse_resource(requests.get("cpu", limits.get("cpu", "0"))) or 0.0
+    return min(total, MOST_CORES)
 
 
 def read_mapping(holder: Mapping[str, Any], key: str) -> Mapping[str, Any]:

@@ -17,10 +17,12 @@ from nodescope.use.scheduler.cost import (
     UNKNOWN_RATIO,
     CostPart,
     FpgaPart,
+    HostPart,
     derive_device_unit,
-    judge_host,
+    list_believed,
 )
 from nodescope.use.scheduler.fpga_cluster import FpgaCluster, derive_cluster
+from nodescope.use.scheduler.host_cost import derive_typical
 from nodescope.use.scheduler.node import AnnotatedNode
 from nodescope.use.scheduler.nodes import Nodes
 from nodescope.use.scheduler.placed_pods import Arriving, PlacedPods
@@ -73,6 +75,8 @@ class StandingCosts:
     _holders: dict[str, list[str]] = field(default_factory=dict)
     """Bitstream -> nodes that report it."""
     _unseen: StandingNode = field(default_factory=StandingNode)
+    _typical: Mapping[str, float] = field(default_factory=dict)
+    """What a cause costs where it was not measured."""
 
     def judge(self, pod: PodRequest, names: Sequence[str], now_ms: int) -> RatedNodes:
         self._renew(now_ms)
@@ -97,7 +101,9 @@ class StandingCosts:
         nodes = self.nodes.all()
         cluster = derive_cluster(nodes, self.placed, now_ms)
         part = FpgaPart(NOBODY, cluster, self.placed, self.nodes.times, now_ms, {})
-        hosts = [judge_host(node, NodeRating(node.name), cluster.session_ms, now_ms, {}) for node in nodes]
+        self._typical = derive_typical(list_believed(nodes, now_ms))
+        host_part = HostPart(cluster.session_ms, now_ms, self._typical)
+        hosts = [host_part.judge(node, NodeRating(node.name)) for node in nodes]
         known_ms = [host.cost_ms for host in hosts if host.confidence]
         middle_ms = median(known_ms) if known_ms else 0.0
         rows: dict[str, StandingNode] = {}
@@ -154,7 +160,7 @@ class StandingCosts:
 
     def _explain(self, part: FpgaPart, name: str, cost_ms: float, score: int) -> NodeRating:
         node, rating = self._find(name), NodeRating(name)
-        judge_host(node, rating, self._cluster.session_ms, part.now_ms, {})
+        HostPart(self._cluster.session_ms, part.now_ms, self._typical).judge(node, rating)
         rating.confidence = part.judge(node, rating).confidence
         rating.cost_ms, rating.score = cost_ms, score
         return rating
