@@ -417,6 +417,20 @@ def test_agents_are_open_to_the_adapter_alone() -> None:
     assert [port["port"] for port in rule["ports"]] == [9100]
 
 
+@pytest.mark.parametrize("replicas", [1, 2])
+def test_replicas_of_the_extender_know_each_other(replicas: int) -> None:
+    values = ("extender.enabled=true", f"extender.replicas={replicas}")
+    arguments = pod_specs(*values)["nodescope-extender"]["containers"][0]["args"]
+    told = [one for one in arguments if one.startswith("--peers=")]
+    services = {one["metadata"]["name"]: one["spec"] for one in of_kind(render(*values), "Service")}
+    if replicas == 1:
+        assert not told
+        assert "nodescope-extender-peers" not in services
+        return
+    assert told == ["--peers=nodescope-extender-peers.nodescope.svc:8890"]
+    assert services["nodescope-extender-peers"]["clusterIP"] == "None"
+
+
 def test_a_frozen_extender_is_restarted_within_ten_seconds() -> None:
     """Three failures in a row, each after a loop that hung for 3 s or no answer for 2 s."""
     (container,) = pod_specs("extender.enabled=true")["nodescope-extender"]["containers"]

@@ -29,12 +29,20 @@ from nodescope.serve.connections import Connections, build_families
 from nodescope.serve.gate import Gate, listens_locally, name_hosts
 from nodescope.serve.probes import LoopPulse
 from nodescope.serve.prometheus_text import render_families
-from nodescope.serve.server import Server, answer_probes, build_server, open_socket, warn_if_open
+from nodescope.serve.server import (
+    Server,
+    answer_probes,
+    build_server,
+    open_socket,
+    parse_address,
+    warn_if_open,
+)
 from nodescope.serve.tls_folder import TlsFolder
 from nodescope.serve.token import Token
 from nodescope.use.scheduler.explain import Decisions
 from nodescope.use.scheduler.extender import POLICIES, Extender
 from nodescope.use.scheduler.nodes import Nodes
+from nodescope.use.scheduler.peers import Peers
 from nodescope.use.scheduler.placed_pods import PlacedPods
 from nodescope.use.scheduler.self_metrics import ExtenderCounters, derive_families
 from nodescope.use.scheduler.server import EVERYTHING, QUESTIONS_ONLY, VERBS_ONLY, ExtenderApp
@@ -91,6 +99,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="tls.crt, tls.key and the clients' ca.crt of --verbs-listen, as a Secret mounts them",
     )
     parser.add_argument(
+        "--peers",
+        action="append",
+        metavar="HOST:PORT",
+        help="a name whose addresses are all replicas, this one among them; may be repeated: /explain asks each for its decision",
+    )
+    parser.add_argument(
         "--policy",
         metavar="NAME",
         help="cost: expected time lost (default); rank: the original plugin's 1-2-2",
@@ -124,7 +138,24 @@ def run(options: argparse.Namespace) -> int:
     guarded = (
         GuardedVerbs(options.verbs_listen, TlsFolder(options.verbs_tls)) if options.verbs_listen else None
     )
-    return serve(settings, access.account, policy, guarded)
+    peers = build_peers(options.peers, settings) if options.peers else None
+    return serve(settings, access.account, policy, guarded, peers)
+
+
+def build_peers(addresses: Sequence[str], settings: Settings) -> Peers:
+    """Replicas share one certificate, which has no address in it: it is compared itself."""
+    names = tuple(parse_address(address) for address in addresses)
+    if settings.tls_cert is None:
+        return Peers(names)
+    try:
+        context = ssl.create_default_context(cafile=str(settings.tls_cert))
+    except (OSError, ssl.SSLError) as error:
+        raise SettingsRejected(f"tls_cert = {settings.tls_cert}: {error}") from error
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+    context.check_hostname = False
+    if settings.tls_client_ca and settings.tls_key:
+        context.load_cert_chain(settings.tls_cert, settings.tls_key)
+    return Peers(names, context)
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +212,11 @@ def judge_probe(
 
 
 def serve(
-    settings: Settings, account: KubeAccount | None, policy: str, guarded: GuardedVerbs | None = None
+    settings: Settings,
+    account: KubeAccount | None,
+    policy: str,
+    guarded: GuardedVerbs | None = None,
+    peers: Peers | None = None,
 ) -> int:
     clock = SystemClock()
     nodes, counters = Nodes(clock), ExtenderCounters()
@@ -196,7 +231,7 @@ def serve(
     extender = Extender(nodes, placed, Decisions(), clock, policy, account is not None)
     readiness = partial(judge_readiness, watches)
     build_app = partial(ExtenderApp, extender, counters, readiness, render_metrics)
-    app = build_app(connections, QUESTIONS_ONLY if guarded else EVERYTHING)
+    app = build_app(connections, QUESTIONS_ONLY if guarded else EVERYTHING, peers)
     server = build_server(build_gate_for(app, settings, "extender", LISTEN), settings, connections)
     server.pulse.longest_seconds = HUNG_SECONDS
     with ExitStack() as stack, suppress(KeyboardInterrupt):

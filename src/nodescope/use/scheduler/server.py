@@ -2,7 +2,7 @@
 The extender's HTTP: two verbs for kube-scheduler, the rest for people and probes.
 
     POST /filter /prioritize   extender/v1; the same under any prefix such as /scheduler
-    GET  /explain?pod=NS/NAME  why each node was scored as it was
+    GET  /explain?pod=NS/NAME  why each node was scored as it was; by whichever replica decided it
     GET  /metrics /healthz /readyz
 
 kube-scheduler can show a certificate and no token, people have tokens: where the
@@ -12,6 +12,7 @@ Plain ASGI: a cluster's scheduling waits for every call, and a router between
 would be half of what it costs. Bodies are bounded; one is parsed at a time.
 """
 
+import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from urllib.parse import parse_qs
@@ -30,6 +31,7 @@ from nodescope.serve.prometheus_text import TEXT
 from nodescope.serve.turns import Turns, answer_in_turn
 from nodescope.use.scheduler.explain import describe_decision
 from nodescope.use.scheduler.extender import Extender
+from nodescope.use.scheduler.peers import HERE, Peers
 from nodescope.use.scheduler.self_metrics import ExtenderCounters
 from nodescope.use.scheduler.wire import parse_call
 
@@ -74,6 +76,8 @@ class ExtenderApp:
     connections: Connections = field(default_factory=Connections)
     """Of the server in front."""
     _takes: str = EVERYTHING
+    peers: Peers | None = None
+    """The replicas, where there are others."""
     _bodies: HeldBytes = field(default_factory=lambda: HeldBytes(BODIES_BYTES, BODIES_BYTES_EACH))
     _turns: Turns = field(init=False)
 
@@ -93,10 +97,24 @@ class ExtenderApp:
             return
 
         async def answer(scope: Scope, receive: Receive, send: Send) -> None:
-            await self._answer(scope, body)(scope, receive, send)
+            response = self._answer(scope, body)
+            if scope["path"] == "/explain" and self.peers is not None:
+                response = await self._ask_peers(scope, response, self.peers)
+            await response(scope, receive, send)
 
         # Behind the reading of the body: a slow sender holds no turn.
         await answer_in_turn(self._turns, answer, scope, receive, send)
+
+    async def _ask_peers(self, scope: Scope, own: Response, peers: Peers) -> Response:
+        """The newest decision of all replicas; ours where no other has one, or where a replica asks."""
+        query = parse_qs(scope.get("query_string", b"").decode("latin-1"))
+        pod = query.get("pod", [""])[0]
+        if own.status_code not in (200, 404) or not pod or HERE in query:
+            return own
+        authorization = dict(scope["headers"]).get(b"authorization", b"").decode("latin-1")
+        told = await asyncio.to_thread(peers.explain, pod, authorization)
+        newest = max(told, key=lambda one: float(one["at"]), default=None)
+        return own if newest is None else make_json(newest)
 
     async def _read(self, scope: Scope, receive: Receive) -> bytes:
         verb = scope["path"].rpartition("/")[2]
