@@ -17,6 +17,7 @@ from nodescope.base.quantity import (
     render_count,
     render_quantity,
     render_seconds,
+    render_seconds_range,
     render_slope,
 )
 
@@ -92,10 +93,27 @@ def test_bytes_as_people_read_them(count: float, text: str) -> None:
         (200_000, "2.31 days"),
         (300_000, "3.47 days"),
         (-45, "-45 s"),
+        (172_799, "2 days"),
+        (172_000, "47.8 h"),
+        (119.7, "2 min"),
     ],
 )
 def test_seconds_as_people_read_them(seconds: float, text: str) -> None:
     assert render_seconds(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("ends", "text"),
+    [
+        ((2400, 3300, 2800), "40 to 55 min"),
+        ((172_000, 180_000, 173_000), "1.99 to 2.08 days"),
+        ((90, 10_800, 3600), "90 s to 3 h"),
+        ((0, 3, 2), "0 to 3 s"),
+        ((3599, 3602, 3600), "give or take 2 s"),
+    ],
+)
+def test_both_ends_of_a_range_are_in_one_unit(ends: tuple[float, float, float], text: str) -> None:
+    assert render_seconds_range(*ends) == text
 
 
 @pytest.mark.parametrize(

@@ -42,6 +42,8 @@ DURATION_UNITS = (
     (1e-3, "ms", 1e-3),
     (1e-9, "us", 1e-6),
 )
+# Ends of a range are written in one unit unless one is more than so many times the other.
+FAR_APART = 10.0
 # 1h30m, 2 h 5 min: several parts, each with a unit.
 _PART = re.compile(r"[0-9]*\.?[0-9]+\s*[a-z]+")
 _SPOKEN = re.compile(rf"\s*{_PART.pattern}(?:\s*{_PART.pattern})+\s*")
@@ -92,9 +94,31 @@ def render_bytes(count: float) -> str:
 
 def render_seconds(seconds: float) -> str:
     """3.2 ms, 0.5 s, 45 s, 12 min, 3.5 h, 2.1 days."""
-    fitting = (unit for unit in DURATION_UNITS if abs(seconds) >= unit[0])
-    _, word, unit_seconds = next(fitting, (0.0, "s", 1.0))
+    word, unit_seconds = duration_unit(seconds)
     return f"{render_number(seconds / unit_seconds)} {word}"
+
+
+def duration_unit(seconds: float) -> tuple[str, float]:
+    """By the three figures that are shown, so that two days less a second are not 48 h."""
+    shown = abs(float(f"{seconds:.3g}"))
+    fitting = (unit for unit in DURATION_UNITS if shown >= unit[0])
+    _, word, unit_seconds = next(fitting, (0.0, "s", 1.0))
+    return word, unit_seconds
+
+
+def render_seconds_range(low: float, high: float, likely: float) -> str:
+    """
+    40 to 55 min: both ends in the unit of what lies between them, 90 s to 3 h where they are far apart.
+
+    A margin around it where both ends read the same.
+    """
+    word, unit_seconds = duration_unit(likely)
+    ends = [render_number(end / unit_seconds) for end in (low, high)]
+    if ends[0] == ends[1]:
+        return f"give or take {render_seconds(max(likely - low, high - likely))}"
+    if low > 0 and high > FAR_APART * low:
+        return f"{render_seconds(low)} to {render_seconds(high)}"
+    return f"{ends[0]} to {ends[1]} {word}"
 
 
 def is_share(unit: str) -> bool:

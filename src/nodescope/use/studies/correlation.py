@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nodescope.base.quantity import render_seconds
+from nodescope.base.quantity import render_seconds, render_seconds_range
 from nodescope.base.text import capitalise
 from nodescope.base.time_range import render_time
 from nodescope.use.studies.finding import Finding, Measure, StudyAnswer, found, not_enough
@@ -200,9 +200,6 @@ def render_lag(told: Told) -> str:
     if low == high == 0:
         return "at the same time"
     near, far = sorted((abs(low), abs(high)))
-    between = render_seconds(far) if near == far else f"{render_bound(near)} to {render_seconds(far)}"
+    is_one = render_seconds(near) == render_seconds(far)
+    between = render_seconds(far) if is_one else render_seconds_range(near, far, far)
     return f"{between} {'earlier' if high > 0 else 'later'}"
-
-
-def render_bound(seconds: float) -> str:
-    return render_seconds(seconds) if seconds else "0"

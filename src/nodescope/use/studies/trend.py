@@ -5,7 +5,7 @@ from typing import Literal
 
 import numpy as np
 
-from nodescope.base.quantity import render_quantity, render_seconds, render_slope
+from nodescope.base.quantity import render_quantity, render_seconds, render_seconds_range, render_slope
 from nodescope.base.text import capitalise
 from nodescope.base.time_range import render_time
 from nodescope.use.studies.finding import Finding, Measure, StudyAnswer, found, not_enough
@@ -296,7 +296,7 @@ def render_cautions(rise: Rise) -> str:
         said.append(f"It may level off{render_slower(rise)}.")
     if "may be a part of the day's course" in rise.cautions and rise.verdict == "leak":
         seen = render_seconds(rise.end_at - rise.start_at)
-        said.append(f"Only {seen} were seen: a daily rise is not excluded.")
+        said.append(f"Only {seen} were seen, so a daily rise is not excluded.")
     return "".join(f" {text}" for text in said)
 
 
@@ -310,10 +310,8 @@ def render_slower(rise: Rise) -> str:
 
 
 def bounds_of(forecast: Forecast) -> str:
-    """From when to when; a margin where both ends are written alike."""
+    """From when to when."""
     low, likely = forecast.low or 0.0, forecast.likely or 0.0
     if forecast.high is None:
-        return f"{render_seconds(low)} to open"
-    if render_seconds(low) == render_seconds(forecast.high):
-        return f"give or take {render_seconds(max(likely - low, forecast.high - likely))}"
-    return f"{render_seconds(low)} to {render_seconds(forecast.high)}"
+        return f"{render_seconds(low)} at the earliest, the latest is open"
+    return render_seconds_range(low, forecast.high, likely)
