@@ -12,7 +12,7 @@ from bench import studies_sets as sets
 from nodescope.use.studies import Series, StudyAnswer, changepoint
 from nodescope.use.studies.changes.slow_bend import find_slow_bend
 from nodescope.use.studies.maths.change_search import find_changes
-from nodescope.use.studies.maths.confidence import changepoint_confidence
+from nodescope.use.studies.maths.confidence import bend_confidence, changepoint_confidence
 from nodescope.use.studies.maths.event_rate import find_rate_changes
 from nodescope.use.studies.maths.noise_rival import rival_gains, sine_transform, variances_of
 from nodescope.use.studies.maths.piecewise_fit import RunningSums, log_evidence, log_gamma
@@ -87,10 +87,10 @@ def is_bend_told(values: FloatArray, series: MakeSeries, near: int) -> bool:
 
 
 def test_a_slope_that_begins_within_noise_that_remembers_is_told(series: MakeSeries) -> None:
-    """An optimal detector finds and places eight of ten; of ten such series at least five here, and of noise alone one."""
+    """An optimal detector finds and places eight of ten; of ten such series at least seven here, and of noise alone one."""
     random = np.random.default_rng(48)
     cases = [change_sets.slope_begins(random, 1200, 0.9) for _ in range(10)]
-    assert sum(is_bend_told(case.values, series, case.changes[0]) for case in cases) >= 5
+    assert sum(is_bend_told(case.values, series, case.changes[0]) for case in cases) >= 7
     calm = [sets.autoregressive(random, 1200, 0.9) for _ in range(10)]
     sure = [
         one for values in calm for one in changepoint.study(series(values)).findings if one.confidence >= 0.5
@@ -103,7 +103,8 @@ def test_what_is_no_bend_is_not_told_as_one(shape: str) -> None:
     share = np.linspace(0, 1, 600)
     values = {"line": 5 * share, "curve": 20 * share**2, "step": np.where(share < 0.5, 0.0, 5.0)}[shape]
     bend = find_slow_bend(values + np.random.default_rng(49).standard_normal(600))
-    assert bend is None or bend.gain < 2
+    assert bend is not None
+    assert bend_confidence(bend.gain, 0) < 0.5
 
 
 def test_a_bend_is_placed_where_two_lines_meet() -> None:

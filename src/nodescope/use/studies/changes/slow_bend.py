@@ -3,9 +3,9 @@ Where a level began to rise or fall, or a slope ended, so slowly that noise with
 
 The search (change_search.py) assumes independent noise and makes a staircase of such a
 rise; weighed against noise that remembers, no step of it is left. So one bend of the
-whole series, flat on one side, competes here with a level, a line and a curve, each in every kind
-of noise of noise_rival.py, by likelihood. A bend has few places that differ: one moved by a
-tenth of the series explains almost the same, so that the choice of its place costs little.
+whole series, flat on one side, competes here with a level, a line, a curve and a step, each in every
+kind of noise of noise_rival.py. Neither the noise nor the place is known, and none is chosen: each
+form counts by its mean likelihood over all of them.
 """
 
 from dataclasses import dataclass, replace
@@ -35,20 +35,20 @@ STEPS_TRIED = 60
 # In units of the noise: from here on a change counts as one of the slope.
 LEAST_BEND = 2.5
 
-# A curve or a step that explains more by so many nats is none: it has a parameter more, or more places.
-CURVE_NATS = 1.0
-STEP_NATS = 3.0
+# What each form has to be better by, in nats, beside one coefficient: a level has none, a curve
+# has two and is rare, and of a step the search would have told.
+LEVEL_NATS, CURVE_NATS, STEP_NATS = -2.0, 4.0, 2.0
 
-# In noise that wanders, bends come by chance with so many nats more.
-WANDERING_NATS = 3.0
+# In noise that wanders bends come by chance: what is taken off where all of the likelihood is of such noise.
+WANDERING_NATS = 1.0
 
 
 @dataclass(frozen=True)
 class SlowBend:
     """
-    Before the value at this place.
+    Before the value at this place, in the middle of what is likely.
 
-    gain is in nats, against the best of a level and a line; less where the noise is one that wanders.
+    gain is in nats, against the best of the other forms.
     """
 
     place: int
@@ -120,30 +120,43 @@ def bend_in(searched: SearchedBlocks) -> SeriesChange | None:
 
 
 def find_slow_bend(values: FloatArray) -> SlowBend | None:
-    """The best bend, if no level, line, curve or step explains the values as well."""
+    """The likeliest place of a bend, and how much better bends explain the values than the best other form."""
     if len(values) < FEWEST_VALUES:
         return None
     shapes = shapes_of(len(values) - 1)
     moves = sine_transform(np.diff(values))
-    whole = weighted((moves * moves)[None], shapes.precisions)[0]
+    whole = weighted((moves * moves)[None], shapes.precisions)
     toward = weighted(shapes.rows * moves, shapes.precisions)
     explained = toward**2 / np.maximum(shapes.energies, 1e-300)
 
     def likelihoods(removed: FloatArray) -> FloatArray:
-        """In each kind of noise."""
+        """By shape and kind of noise."""
         left = np.maximum(whole - removed, 1e-12)
         return np.asarray(shapes.constants - len(moves) / 2 * np.log(left))
 
-    at_bends = likelihoods(explained[2 : 2 + 2 * len(PLACES)])
-    place, kind = np.unravel_index(int(np.argmax(at_bends)), at_bends.shape)
-    bent = float(at_bends[place, kind])
-    straight = float(np.max(likelihoods(np.stack((explained[0], np.zeros(len(whole)))))))
-    curved = float(np.max(likelihoods(explained[0] + curve_beside_line(shapes, toward))))
-    stepped = float(np.max(likelihoods(explained[2 + 2 * len(PLACES) :])))
-    if bent <= max(straight, curved - CURVE_NATS, stepped - STEP_NATS):
-        return None
-    gain = bent - straight - (WANDERING_NATS if kinds_that_wander()[kind] else 0.0)
-    return SlowBend(round(float(PLACES[place % len(PLACES)]) * len(values)), gain)
+    bends, steps = np.split(likelihoods(explained[2:]), [2 * len(PLACES)])
+    others = (
+        log_mean(likelihoods(np.zeros_like(whole))) - LEVEL_NATS,
+        log_mean(likelihoods(explained[:1])),
+        log_mean(likelihoods(explained[:1] + curve_beside_line(shapes, toward))) - CURVE_NATS,
+        log_mean(steps) - STEP_NATS,
+    )
+    shares = np.exp(bends - bends.max())
+    wandering = float(shares[:, kinds_that_wander()].sum() / shares.sum())
+    gain = log_mean(bends) - max(others) - WANDERING_NATS * wandering
+    return SlowBend(round(likely_place(shares.sum(axis=1)) * len(values)), gain)
+
+
+def log_mean(likelihoods: FloatArray) -> float:
+    """Logarithm of the mean of what these are the logarithms of."""
+    highest = float(likelihoods.max())
+    return highest + float(np.log(np.mean(np.exp(likelihoods - highest))))
+
+
+def likely_place(shares: FloatArray) -> float:
+    """The median of the places of all bends, those that begin and those that end, as a share of the series."""
+    both = np.cumsum(shares.reshape(2, -1).sum(axis=0))
+    return float(np.interp(0.5 * both[-1], both, PLACES))
 
 
 def curve_beside_line(shapes: Shapes, toward: FloatArray) -> FloatArray:

@@ -26,10 +26,11 @@ HALF_RECURRENCES = 1.5
 RECURRENCE_POWER = 1.6
 MOST_RECURRENCES = 8
 
-# For a slow bend of the whole series (changes/slow_bend.py): its nats alone. It is shown from 1.7
-# nats on, which noise without a bend has in at most one series of five, most kinds in one of ten.
-BEND_OFFSET = -1.19
-BEND_PER_NAT = 0.7
+# For a slow bend of the whole series (changes/slow_bend.py): its nats alone. It is shown from half a
+# nat below the others on, which noise without a bend has in one series of a hundred, a part of a
+# day's course in one of four.
+BEND_OFFSET = 0.4
+BEND_PER_NAT = 0.85
 BEND_NATS = (-4.0, 5.0)
 
 # For a change of pace (event_rate.py): its nats alone.
