@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from nodescope.use.studies import Finding, Series, trend
-from nodescope.use.studies.forecast.growth_forecast import bucket_heights
+from nodescope.use.studies.forecast.growth_forecast import bucket_heights, passage_of
 from nodescope.use.studies.forecast.pages import find_staircase, steady_pages
 
 MakeSeries = Callable[..., Series]
@@ -144,3 +144,11 @@ def test_a_bucket_is_a_mean_that_outliers_hardly_move() -> None:
     wild = values.copy()
     wild[random.integers(0, 3601, 60)] = 1e9
     assert np.abs(bucket_heights(wild, 128) - heights).max() < 1.0
+
+
+def test_a_time_to_the_limit_is_that_of_the_sample_that_shows_it() -> None:
+    """Times begin half a sample after the newest one: what is touched 0.2 later is seen with the first sample to come."""
+    passage = passage_of(np.array([0.2, 0.2, 0.7, 9.4, np.inf]))
+    assert (passage.early, passage.likely, passage.late) == (1.0, 2.0, np.inf)
+    assert passage.reaches == 0.8
+    assert passage_of(np.zeros(3)).late == 0.0

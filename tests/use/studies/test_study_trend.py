@@ -110,12 +110,13 @@ def test_a_sample_a_minute_needs_twenty_of_them(series: MakeSeries) -> None:
         (Forecast(3600.0, 3000.0, 4200.0), "50 to 70 min"),
         (Forecast(172_799.0, 150_000.0, 200_000.0), "1.74 to 2.31 days"),
         (Forecast(3600.0, 3599.0, 3602.0), "give or take 2 s"),
+        (Forecast(3600.0, 3600.0, 3600.0), "give or take 5 s"),
         (Forecast(3600.0, 3000.0, None), "50 min at the earliest, the latest is open"),
         (Forecast(3600.0, None, 4200.0), "0 to 70 min"),
     ],
 )
 def test_two_ends_that_read_the_same_are_a_margin(forecast: Forecast, words: str) -> None:
-    assert bounds_of(forecast) == words
+    assert bounds_of(forecast, 5.0) == words
 
 
 def test_a_rise_that_ended_at_its_limit_is_no_forecast(series: MakeSeries) -> None:

@@ -285,7 +285,7 @@ def render_forecast(rise: Rise) -> str:
     if forecast.likely < AT_LIMIT_SECONDS:
         return f", up to its limit at {reached}"
     crest = "its crests are" if rise.growth.crests or rise.growth.season else "it is"
-    return f"; {crest} expected at its limit in about {render_seconds(forecast.likely)}, at {reached} (90 %: {bounds_of(forecast)})"
+    return f"; {crest} expected at its limit in about {render_seconds(forecast.likely)}, at {reached} (90 %: {bounds_of(forecast, rise.stretch.interval_seconds)})"
 
 
 def render_cautions(rise: Rise) -> str:
@@ -309,9 +309,11 @@ def render_slower(rise: Rise) -> str:
     return f", then its limit is expected in about {render_seconds(slower.likely)}"
 
 
-def bounds_of(forecast: Forecast) -> str:
-    """From when to when."""
+def bounds_of(forecast: Forecast, interval_seconds: float) -> str:
+    """From when to when; of whole samples, so that one sample alone is uncertain by their distance."""
     low, likely = forecast.low or 0.0, forecast.likely or 0.0
     if forecast.high is None:
         return f"{render_seconds(low)} at the earliest, the latest is open"
+    if forecast.high == low:
+        return f"give or take {render_seconds(interval_seconds)}"
     return render_seconds_range(low, forecast.high, likely)

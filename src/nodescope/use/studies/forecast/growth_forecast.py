@@ -263,16 +263,14 @@ def forecast_of(path: PathFutures, limit: float | None) -> GrowthForecast:
 
 def passage_of(times: FloatArray) -> Passage:
     """
-    Times from the end of the span on, which is half a sample after the newest one.
+    Of times from the end of the span on, which is half a sample after the newest one.
 
-    What is touched between two samples is seen with the next, half a sample later on average.
+    What is touched between two samples is seen with the next: the bounds are those of whole samples.
     """
-    early, likely, late = np.quantile(times, BOUNDS, method="nearest")
+    seen = np.where(times > 0, np.ceil(times + 0.5), 0.0)
+    early, likely, late = np.quantile(seen, BOUNDS, method="nearest")
     return Passage(
-        early=float(early) + 0.4 if early > 0 else 0.0,
-        likely=float(likely) + 1.0 if likely > 0 else 0.0,
-        late=float(late) + 1.1,
-        reaches=float(np.isfinite(times).mean()),
+        early=float(early), likely=float(likely), late=float(late), reaches=float(np.isfinite(times).mean())
     )
 
 

@@ -20,7 +20,7 @@ SUDDEN_SHARE = 0.02
 # A fall that is worth naming takes a quarter of what the path covers apart from its growth.
 FALL_SHARE = 0.25
 
-# Three falls are a collector's; one or two are restarts.
+# Four falls are a collector's; fewer are restarts.
 COLLECTOR_FALLS = 4
 
 

@@ -28,7 +28,7 @@ MOST_RECURRENCES = 8
 
 # For a slow bend of the whole series (changes/slow_bend.py): its nats alone. It is shown from half a
 # nat below the others on, which noise without a bend has in one series of a hundred, a part of a
-# day's course in one of four.
+# day's course in two of nine.
 BEND_OFFSET = 0.4
 BEND_PER_NAT = 0.85
 BEND_NATS = (-4.0, 5.0)
