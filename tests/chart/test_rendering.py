@@ -36,6 +36,7 @@ def test_lint_finds_nothing() -> None:
 
 
 def test_the_plain_manifests_are_what_the_chart_renders(tmp_path: Path) -> None:
+    find_program("helm")
     done = subprocess.run(
         [ROOT / "tools/render-manifests", tmp_path], capture_output=True, text=True, check=False
     )
@@ -198,10 +199,11 @@ def test_every_host_path_and_capability_has_its_reason() -> None:
 
 
 def test_kubeconform_is_clean_and_would_not_be_with_a_misspelt_field(tmp_path: Path) -> None:
+    kubeconform = find_program("kubeconform")
     schemas = write_schemas(tmp_path)
     kinds = "PodMonitor,ServiceMonitor,PrometheusRule"
     command = [
-        find_program("kubeconform"),
+        kubeconform,
         "-summary",
         "-output=json",
         f"-skip={kinds}",
