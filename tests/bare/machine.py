@@ -128,7 +128,12 @@ class BareMachine:
 
     @staticmethod
     def end(process: "subprocess.Popen[bytes]") -> None:
-        process.send_signal(signal.SIGKILL)
+        """Its first process takes all others along; a change of the user made it forget whose child it is."""
+        if process.poll() is None:
+            children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+            for child in children:
+                os.kill(int(child), signal.SIGKILL)
+            process.kill()
         process.wait(30)
 
     @staticmethod
