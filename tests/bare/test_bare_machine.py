@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from tests.bare.machine import ROOT, BareMachine
 from tests.bare.trial import WAYS, check_bare, give_packages, give_sources, open_browser, try_way
+from tests.integration.agents import wait_for
 
 pytestmark = pytest.mark.real
 
@@ -72,3 +73,16 @@ def test_make_run_gives_a_new_user_the_page(capsys: pytest.CaptureFixture[str]) 
         print(f"\n{trial}")
     assert trial.fetched_mebibytes <= FETCHED_MEBIBYTES
     assert trial.disk_mebibytes <= DISK_MEBIBYTES
+
+
+def test_what_runs_on_a_bare_machine_ends_with_it() -> None:
+    with make_machine("bookworm") as machine:
+        output = machine.work / "output"
+        with output.open("wb") as sink:
+            process = machine.start("echo started; exec sleep 4321", sink)
+        machine.await_line(process, output, "started", 60)
+        [first] = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+        machine.end(process)
+        # Not there, or ended and not yet taken note of.
+        status = Path(f"/proc/{first}/stat")
+        wait_for(lambda: not status.exists() or status.read_text().split()[2] == "Z", "its end")
