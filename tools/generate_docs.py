@@ -72,8 +72,9 @@ def list_nodes() -> list[Path]:
 
 
 def read_node(node: Path) -> Iterator[Block]:
-    """Two ticks, so that call sources know the containers of the first."""
-    loaded = load_settings({"root": str(node / "t0"), "reader": "python"}, {}, {})
+    """Two ticks, so that call sources know the containers of the first; with what is off by default."""
+    everything = {"root": str(node / "t0"), "reader": "python", "cgroup_levels": "true"}
+    loaded = load_settings(everything, {}, {})
     context = build_context(loaded.settings)
     clock = SystemClock()
     batch, calls = choose_sources(loaded.settings)

@@ -85,8 +85,10 @@ def test_a_node_without_containers_has_its_services(
     write_log(folder, [frame_at(number, services) for number in range(5)])
     convert_all(Disk(), folder)
     assert main(["containers", str(folder.path)]) == 0
-    _, *rows = capsys.readouterr().out.splitlines()
+    table, sentence = capsys.readouterr().out.split("\n\n")
+    _, *rows = table.splitlines()
     assert [row.split()[:4] for row in rows] == [["-", "-", "-", one.ids[0]] for one in services]
+    assert sentence.startswith("2 services on node ")
     for more, count in ([], 15), (["--metric", "memory"], 5):
         out = tmp_path / "x.parquet"
         words = ["export", str(folder.path), "--out", str(out), "--container", services[1].ids[0], *more]

@@ -17,6 +17,8 @@ TEXT = "text/plain; version=0.0.4; charset=utf-8"
 OPENMETRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 # Beyond 2^53 a float64 is no longer exact to the unit, and int() would pretend.
 EXACT = 2.0**53
+# What nodescope says about itself has at most so many.
+OWN_LABELS = 2
 
 Labels = tuple[tuple[str, str], ...]
 Sample = tuple[str, Labels, float]
@@ -76,7 +78,7 @@ def render_families(families: Iterable[MetricFamily], *, openmetrics: bool) -> s
     for family in families:
         lines.append(render_header(family.name, family.metric_type, family.help, openmetrics=openmetrics))
         lines += [
-            f"{family.name}{suffix}{recall_labels(labels)} {render_value(value)}\n"
+            f"{family.name}{suffix}{choose_labels(labels)} {render_value(value)}\n"
             for suffix, labels, value in family.samples
         ]
     return "".join(lines)
@@ -93,6 +95,11 @@ def render_header(name: str, metric_type: str, sentence: str, *, openmetrics: bo
 def render_labels(pairs: Iterable[tuple[str, str]]) -> str:
     inside = ",".join(f'{name}="{escape_label(value)}"' for name, value in pairs)
     return f"{{{inside}}}" if inside else ""
+
+
+def choose_labels(labels: Labels) -> str:
+    # More labels are those of a container that ended: its name is not kept.
+    return recall_labels(labels) if len(labels) <= OWN_LABELS else render_labels(labels)
 
 
 @lru_cache(maxsize=2048)

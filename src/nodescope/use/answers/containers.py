@@ -193,7 +193,9 @@ def render_present(containers: Sequence[Container], newest_ms: Mapping[str, int]
         return f"No container was seen on {render_nodes(list(newest_ms))}."
     running = sum(one.last_ms >= newest_ms[one.node] - GONE_MS for one in containers)
     where = render_nodes(sorted({one.node for one in containers}))
-    return f"{render_count(len(containers), 'container')} on {where}, {running} of them running."
+    # Where a node has no containers, its services stand in for them.
+    noun = "service" if all(one.newest.scope == "service" for one in containers) else "container"
+    return f"{render_count(len(containers), noun)} on {where}, {running} of them running."
 
 
 def render_nodes(names: Sequence[str]) -> str:
