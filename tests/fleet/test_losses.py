@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.fleet.conftest import Fleet, start_dask
@@ -36,7 +37,16 @@ def test_a_worker_killed_in_the_middle_changes_nothing(fleet: Fleet, tmp_path: P
             assert len(client.nthreads()) == 2
     finally:
         running.close()
-    assert found == expected
+    assert round_off(found) == round_off(expected)
+
+
+def round_off(value: Any) -> Any:
+    """Sums of another process may differ in their last bit: where an array lies decides how it is added up."""
+    if isinstance(value, dict):
+        return {key: round_off(one) for key, one in value.items()}
+    if isinstance(value, list):
+        return [round_off(one) for one in value]
+    return float(f"{value:.9g}") if isinstance(value, float) else value
 
 
 @pytest.mark.skipif(not shutil.which("setpriv"), reason="needs setpriv: apt-get install util-linux")
