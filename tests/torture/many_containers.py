@@ -20,7 +20,7 @@ SETTLE_SECONDS = 125.0
 STAY_SECONDS = 90.0
 SCRAPE_SECONDS = 10.0
 BACK_SECONDS = 60.0
-# Of what they had cost at the most. Python's small objects leave holes: a few that stay hold 1 MiB each (decision 1126).
+# Of what they had cost between scrapes. Python's small objects leave holes: a few that stay hold 1 MiB each (decision 1126).
 KEPT_RATIO = 0.5
 
 
@@ -47,14 +47,16 @@ def run(scale: float = 1.0) -> list[TortureRow]:
             pass
         back = read_mib(agent.pid, "VmRSS")
     seconds = time.monotonic() - gone
-    kept = (back - before) / max(1.0, most - before)
+    kept = (back - before) / max(1.0, there - before)
     remark = (
         f"{before:.0f} MiB before, {there:.0f} with {count}, {most:.0f} while scraped, "
         f"{back:.0f} after {seconds:.0f} s"
     )
     return [
         at_most(f"{count} containers", "resident memory at its most, MiB", most, LIMIT_MIB, remark),
-        at_most(f"{count} containers", "share of that kept a minute after", kept, KEPT_RATIO, remark),
+        at_most(
+            f"{count} containers", "share of what they cost kept a minute after", kept, KEPT_RATIO, remark
+        ),
     ]
 
 
