@@ -9,7 +9,7 @@ from tools.incidents.stories import Generated
 from nodescope.base.time_range import TimeRange
 from nodescope.use.answers.incidents.explain import find_incidents
 from nodescope.use.answers.incidents.incident import Incident
-from nodescope.use.answers.incidents.long_span import confirm, cut, glimpse
+from nodescope.use.answers.incidents.long_span import confirm, cut_steps, glimpse
 from nodescope.use.answers.incidents.shift import average_steps
 from nodescope.use.answers.incidents.table import NodeTable
 
@@ -53,13 +53,4 @@ def cut_span(table: NodeTable, span: TimeRange) -> NodeTable:
     start = max(0, (span.from_ms - LEAD_MS - table.start_ms) // table.step_ms)
     begin = max(start, (span.from_ms - table.start_ms) // table.step_ms)
     where = slice(start, min(table.steps, (span.to_ms - table.start_ms) // table.step_ms))
-    return replace(
-        table,
-        start_ms=table.time_of(start),
-        begin=begin - start,
-        signals={name: values[:, where] for name, values in table.signals.items()},
-        bandwidth=cut(table.bandwidth, where),
-        available=cut(table.available, where),
-        io_wait=cut(table.io_wait, where),
-        run_queue=cut(table.run_queue, where),
-    )
+    return cut_steps(table, where, begin)

@@ -7,27 +7,31 @@ import os
 import signal
 import socket
 import ssl
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from starlette.types import ASGIApp
-
 from nodescope.base.clock import SystemClock
 from nodescope.base.errors import SettingsRejected
 from nodescope.base.log import Log, set_up_logging
 from nodescope.base.settings import Settings
-from nodescope.commands.shared.options import gather_flags, name_option
+from nodescope.commands.shared.cluster_server import (
+    LIVING,
+    add_server_options,
+    build_gate_for,
+    judge_probe,
+    wait_for_all,
+)
+from nodescope.commands.shared.options import gather_flags
 from nodescope.kube.account import KubeAccount
 from nodescope.kube.client import Client
 from nodescope.kube.watch import ObjectWatch
 from nodescope.serve.allocator import settle_allocator
 from nodescope.serve.connections import Connections, build_families
-from nodescope.serve.gate import Gate, listens_locally, name_hosts
-from nodescope.serve.probes import LoopPulse
+from nodescope.serve.gate import Gate
 from nodescope.serve.prometheus_text import render_families
 from nodescope.serve.server import (
     Server,
@@ -38,7 +42,6 @@ from nodescope.serve.server import (
     warn_if_open,
 )
 from nodescope.serve.tls_folder import TlsFolder
-from nodescope.serve.token import Token
 from nodescope.use.scheduler.explain import Decisions
 from nodescope.use.scheduler.extender import POLICIES, Extender
 from nodescope.use.scheduler.nodes import Nodes
@@ -56,8 +59,6 @@ kube-scheduler's side: deploy/scheduler/config.yaml
 LISTEN = "127.0.0.1:8888"
 # kube-scheduler waits for a hung extender, pod by pod: its liveness fails sooner than an agent's.
 HUNG_SECONDS = 3.0
-# Without the pods that have ended.
-LIVING = {"fieldSelector": "status.phase!=Succeeded,status.phase!=Failed"}
 # The settings that an extender uses.
 OPTIONS = {
     "kubeconfig": "a kubeconfig; without it the pod's own account",
@@ -73,13 +74,7 @@ log = Log("extender")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EXAMPLE
-    parser.add_argument("--config", type=Path, metavar="FILE", help="a TOML file with settings")
-    parser.add_argument(
-        "--listen",
-        action="append",
-        metavar="HOST:PORT",
-        help=f"where to listen; may be repeated (default {LISTEN})",
-    )
+    add_server_options(parser, LISTEN, "where to listen", OPTIONS)
     parser.add_argument("--port", type=int, metavar="N", help="short for --listen 127.0.0.1:N")
     parser.add_argument(
         "--allow-host",
@@ -116,8 +111,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         const="false",
         help="no watches: kube-scheduler must send whole nodes (nodeCacheCapable: false)",
     )
-    for name, line in OPTIONS.items():
-        parser.add_argument(name_option(name), dest=name, metavar="VALUE", help=line)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -204,13 +197,6 @@ def judge_readiness(watches: dict[str, ObjectWatch]) -> str:
     return "; ".join(waiting)
 
 
-def judge_probe(
-    pulse: LoopPulse, readiness: Callable[[], str], path: str
-) -> tuple[bool, Mapping[str, object]]:
-    reason = pulse.describe() or (readiness() if path == "/readyz" else "")
-    return not reason, {"live": not pulse.describe(), "reason": reason or "ok"}
-
-
 def serve(
     settings: Settings,
     account: KubeAccount | None,
@@ -256,21 +242,3 @@ def serve(
         asyncio.run(wait_for_all(listening))
     log.info("extender stopped", requests=sum(counters.requests.values()))
     return 0
-
-
-def build_gate_for(app: ASGIApp, settings: Settings, server: str, usual: str) -> Gate:
-    """`usual`: the address that it has unless it is told otherwise."""
-    port = usual.rpartition(":")[2]
-    return Gate(
-        app,
-        Token(settings.token_file).admits if settings.token_file else None,
-        hosts=name_hosts(settings.listen, settings.allow_host),
-        any_address=not listens_locally(settings.listen),
-        hints={421: f"start it with --allow-host NAME, or --listen 0.0.0.0:{port}"},
-        server=server,
-    )
-
-
-async def wait_for_all(listening: Sequence[Coroutine[Any, Any, None]]) -> None:
-    """A signal ends the server that began last, which hands it on to the one before."""
-    await asyncio.gather(*listening)

@@ -20,8 +20,14 @@ from nodescope.base.errors import (
 )
 from nodescope.base.log import Log, set_up_logging
 from nodescope.base.settings import Settings
-from nodescope.commands.extender import build_gate_for, judge_probe, wait_for_all
-from nodescope.commands.shared.options import gather_flags, name_option
+from nodescope.commands.shared.cluster_server import (
+    LIVING,
+    add_server_options,
+    build_gate_for,
+    judge_probe,
+    wait_for_all,
+)
+from nodescope.commands.shared.options import gather_flags
 from nodescope.kube.account import KubeAccount
 from nodescope.kube.client import Client
 from nodescope.kube.pod_table import WITH_METADATA, PodTableClient
@@ -51,8 +57,6 @@ LISTEN = "127.0.0.1:8892"
 API_LISTEN = "127.0.0.1:8893"
 AGENTS = "app.kubernetes.io/name=nodescope,app.kubernetes.io/component=agent"
 AGENT_PORT = 9100
-# Pods that have ended use nothing.
-LIVING = {"fieldSelector": "status.phase!=Succeeded,status.phase!=Failed", **WITH_METADATA}
 # How the API server names its callers may change with an upgrade of the cluster.
 PROXY_SECONDS = 60.0
 PROXY_AGAIN_SECONDS = 2.0
@@ -68,13 +72,7 @@ log = Log("adapter")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EXAMPLE
-    parser.add_argument("--config", type=Path, metavar="FILE", help="a TOML file with settings")
-    parser.add_argument(
-        "--listen",
-        action="append",
-        metavar="HOST:PORT",
-        help=f"where /metrics and probes are answered; may be repeated (default {LISTEN})",
-    )
+    add_server_options(parser, LISTEN, "where /metrics and probes are answered", OPTIONS)
     parser.add_argument(
         "--api-listen",
         default=API_LISTEN,
@@ -110,8 +108,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FOLDER",
         help="tls.crt and tls.key to show to agents that ask for a certificate",
     )
-    for name, line in OPTIONS.items():
-        parser.add_argument(name_option(name), dest=name, metavar="VALUE", help=line)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -186,7 +182,7 @@ def build_agent_tls(authority: Path | None, own: Path | None) -> ssl.SSLContext 
 def serve(settings: Settings, account: KubeAccount, options: argparse.Namespace) -> int:
     clock = SystemClock()
     index = PodIndex(options.agents, options.agents_namespace)
-    watch = ObjectWatch(PodTableClient(account), "/api/v1/pods", LIVING, index, clock)
+    watch = ObjectWatch(PodTableClient(account), "/api/v1/pods", {**LIVING, **WITH_METADATA}, index, clock)
     fleet = AgentFleet(
         index,
         options.agent_port,

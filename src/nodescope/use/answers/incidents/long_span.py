@@ -49,11 +49,16 @@ def cut_table(table: NodeTable, first: int) -> NodeTable:
     start = max(0, first - LEAD_MS // table.step_ms)
     where = slice(start, min(table.steps, first + PART_MS // table.step_ms))
     end_ms = table.time_of(where.stop)
+    part = cut_steps(table, where, first)
+    return replace(part, rows=[row_until(row, end_ms) for row in table.rows])
+
+
+def cut_steps(table: NodeTable, where: slice, begin: int) -> NodeTable:
+    """These steps alone; the span that is asked about begins at step `begin` of the whole."""
     return replace(
         table,
-        rows=[row_until(row, end_ms) for row in table.rows],
-        start_ms=table.time_of(start),
-        begin=first - start,
+        start_ms=table.time_of(where.start),
+        begin=begin - where.start,
         signals={name: values[:, where] for name, values in table.signals.items()},
         bandwidth=cut(table.bandwidth, where),
         available=cut(table.available, where),
