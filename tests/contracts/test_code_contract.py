@@ -24,7 +24,8 @@ MAY_IMPORT = {
     "collect": {"base", "fpga", "kube", "serve"},
     "hold": {"base"},
     "keep": {"base", "hold"},
-    "publish": {"base", "fpga", "hold", "kube", "serve"},
+    "watch": {"base", "hold", "keep"},
+    "publish": {"base", "fpga", "hold", "kube", "serve", "watch"},
     "read": {"base", "keep", "serve"},
     "use": {"base", "fpga", "read", "kube", "serve"},
 }

@@ -8,6 +8,7 @@ The layout of a data folder, and the names of its files.
     DATA/wal/<run>-<n>.log            a closed segment that is not Parquet yet
     DATA/wal/<run>-<n>.damaged        a segment of which something could not be read
     DATA/clock.json                   the time that retention counts by
+    DATA/findings.json                what the watcher found, learned and was told
     DATA/wal/converter.lock           held by the process that turns segments into Parquet
     DATA/dt=YYYY-MM-DD/identifier=<id>/metrics-<UTC>.parquet      + .containers
     DATA/dt=.../identifier=.../consolidated-<UTC>-<UTC>.parquet   + .containers
