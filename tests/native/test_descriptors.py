@@ -44,10 +44,11 @@ def agent(tmp_path: Path) -> Iterator[Server]:
 
 
 def read_reopened(agent: Server, *, wanted: bool) -> dict[str, Any] | None:
-    """/status once something was opened again, if that is to be expected."""
+    """/status once processes were read, and something was opened again if that is to be expected."""
     with urllib.request.urlopen(f"http://127.0.0.1:{agent.port}/status", timeout=20) as answer:
         status: dict[str, Any] = json.load(answer)
-    return status if status["files"]["reopened"] or not wanted else None
+    was_read = "process" in status["sources"]
+    return status if was_read and (status["files"]["reopened"] or not wanted) else None
 
 
 @pytest.mark.real
