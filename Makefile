@@ -100,11 +100,12 @@ store-tools: ## fetch the servers of S3, Google Cloud Storage and Azure that the
 
 COMPILE := .venv/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-annotate --no-header
 
-lock: setup ## renew the lock files: everything, what runs, what builds the wheel, uv
+lock: setup ## renew the lock files: everything, what runs, what builds the wheel, installers, where files lie
 	@$(COMPILE) --group dev pyproject.toml -o requirements.lock
 	@$(COMPILE) -c requirements.lock pyproject.toml -o requirements.run.lock
 	@$(COMPILE) -c requirements.lock --group build -o requirements.build.lock
-	@echo uv | $(COMPILE) - -o requirements.uv.lock
+	@printf 'pip\nuv\n' | $(COMPILE) - -o requirements.installers.lock
+	@$(PY) -m tools.list_run_files
 
 changelog: setup ## renew CHANGELOG.md from changes/
 	@$(PY) -m tools.changelog
