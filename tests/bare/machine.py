@@ -141,8 +141,10 @@ class BareMachine:
         """git refuses a repository of another user."""
         subprocess.run(["chown", "-R", str(VISITOR), str(folder)], check=True)
 
-    def measure_mebibytes(self, *paths: str) -> int:
+    def measure_bytes(self, *paths: str) -> int:
         """On disk, files with several names counted once."""
         places = [str(self.work / "upper" / path.lstrip("/")) for path in paths]
-        told = subprocess.run(["du", "-scm", *places], check=True, text=True, stdout=subprocess.PIPE).stdout
+        told = subprocess.run(
+            ["du", "-sc", "--block-size=1", *places], check=True, text=True, stdout=subprocess.PIPE
+        ).stdout
         return int(told.splitlines()[-1].split()[0])

@@ -4,7 +4,7 @@ From a bare machine to the page: what a new user does, measured.
     python -m tests.bare.trial                        make run in a clone, on Debian 12
     python -m tests.bare.trial --suite trixie clone pip uv pipx sdist     with dist/ from make release-check
 
-Each way prints seconds, MiB fetched and MiB on disk. The page is opened from outside, with chromium.
+Each way prints seconds, MB fetched and MB on disk (millions of bytes). The page is opened from outside, with chromium.
 """
 
 import argparse
@@ -97,16 +97,20 @@ class Trial:
     suite: str
     way: str
     seconds: float
-    fetched_mebibytes: float
-    lists_mebibytes: float
+    files_megabytes: float
+    lists_megabytes: float
     """The index's lists of files: a sixth of it where the index compresses them."""
-    disk_mebibytes: int
+    disk_megabytes: float
+
+    @property
+    def fetched_megabytes(self) -> float:
+        return self.files_megabytes + self.lists_megabytes
 
     def __str__(self) -> str:
         return (
             f"{self.suite} {self.way}: {self.seconds:.0f} s to the page, "
-            f"{self.fetched_mebibytes:.0f} MiB fetched and {self.lists_mebibytes:.0f} MiB of the index's lists, "
-            f"{self.disk_mebibytes} MiB on disk"
+            f"{self.fetched_megabytes:.0f} MB fetched ({self.lists_megabytes:.0f} of them the index's lists), "
+            f"{self.disk_megabytes:.0f} MB on disk"
         )
 
 
@@ -155,15 +159,9 @@ def try_way(machine: BareMachine, suite: str, way: Way, browser: Browser) -> Tri
         machine.end(process)
     fetched = machine.proxy.await_quiet() - before
     # The index names the files, another host has them.
-    packages = max(fetched.values(), default=0)
-    return Trial(
-        suite,
-        way.name,
-        seconds,
-        packages / 2**20,
-        (fetched.total() - packages) / 2**20,
-        machine.measure_mebibytes(*way.places),
-    )
+    files = max(fetched.values(), default=0)
+    lists = fetched.total() - files
+    return Trial(suite, way.name, seconds, files / 1e6, lists / 1e6, machine.measure_bytes(*way.places) / 1e6)
 
 
 def see_a_chart_move(browser: Browser, address: str) -> None:

@@ -108,7 +108,7 @@ def read_address(address: str, tell_size: Callable[[float], None] = lambda _: No
         except (urllib.error.URLError, http.client.HTTPException, OSError) as error:
             if pause_seconds is None or isinstance(error, urllib.error.HTTPError):
                 reason = getattr(error, "reason", error)
-                raise give_up(f"{address}: {reason}; another package index is set by PIP_INDEX_URL")
+                raise give_up(f"{address}: {reason}; another package index is set by PIP_INDEX_URL") from None
             time.sleep(pause_seconds)
     raise AssertionError
 
