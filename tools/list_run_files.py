@@ -3,7 +3,7 @@ Writes requirements.run.files: where the wheels of the run lock lie on the publi
 
     python -m tools.list_run_files
 
-`make lock` calls it. Wheels of CPython 3.11 to 3.14 for Linux and macOS; another machine is set up with
+`make lock` calls it. Wheels of CPython 3.11 to 3.14 for Linux with glibc and for macOS; another machine is set up with
 uv, which reads the index's lists. The file has no checksums: those of the lock files count.
 """
 
@@ -24,7 +24,8 @@ from tools.set_up.index import (
 from tools.set_up.with_pip import FILES, RUN_FILES, RunFile, name_release
 
 PYTHONS = ("cp311", "cp312", "cp313", "cp314")
-SYSTEMS = ("manylinux", "musllinux", "macosx")
+# duckdb has no wheel for musl: with uv it is compiled there.
+SYSTEMS = ("manylinux", "macosx")
 PROCESSORS = ("x86_64", "aarch64", "arm64", "universal2")
 HEAD = "# Written by `make lock`: where the wheels of requirements.run.lock lie on the public index, and their bytes.\n"
 FETCHERS = 8

@@ -1,20 +1,37 @@
 """What a machine with Python alone is told and given by tools/setup."""
 
+import hashlib
+import http.server
 import os
 import subprocess
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tools.set_up import (
+from packaging import markers, tags
+from tools.list_run_files import is_for_us
+from tools.set_up import with_pip
+from tools.set_up.index import (
     INDEX,
-    UV_LOCK,
-    Machine,
-    choose_wheel,
+    INSTALLERS_LOCK,
+    RUN_LOCKS,
     list_locked,
     make_environment,
     read_checksums,
     read_pip_conf,
 )
+from tools.set_up.progress import Progress
+from tools.set_up.with_pip import (
+    RunFile,
+    choose_file,
+    fetch_file,
+    find_address,
+    list_wanted,
+    name_release,
+    read_run_files,
+)
+from tools.set_up.with_uv import Machine, choose_wheel
 
 ROOT = Path(__file__).resolve().parents[2]
 # What tools/setup calls besides Python.
@@ -62,9 +79,9 @@ def make_clone_without_state(folder: Path) -> Path:
     """The files that tools/setup reads, and no .venv."""
     clone = folder / "clone"
     (clone / "tools").mkdir(parents=True)
-    for name in ("tools/setup", "tools/set_up.py", "native", "src", "pyproject.toml", "hatch_build.py"):
+    for name in ("tools/setup", "tools/set_up", "native", "src", "pyproject.toml", "hatch_build.py"):
         (clone / name).symlink_to(ROOT / name)
-    for lock in ROOT.glob("requirements*.lock"):
+    for lock in ROOT.glob("requirements*"):
         (clone / lock.name).symlink_to(lock)
     return clone
 
@@ -114,11 +131,176 @@ def test_all_lock_files_name_the_same_versions() -> None:
     run = list_locked(ROOT / "requirements.run.lock") | list_locked(ROOT / "requirements.build.lock")
     assert len(run) > 20
     assert run <= everything
-    assert len(list_locked(ROOT / UV_LOCK)) == 1
+    assert {name for name, _ in list_locked(ROOT / INSTALLERS_LOCK)} == {"pip", "uv"}
 
 
 def test_lock_files_have_checksums_and_no_address() -> None:
     for lock in ROOT.glob("requirements*.lock"):
-        text = lock.read_text()
-        assert "://" not in text
+        assert "://" not in lock.read_text()
         assert len(read_checksums(lock)) >= len(list_locked(lock))
+
+
+# -- what runs is fetched without the index's lists ------------------------------------
+
+# With pip's own wheel.
+FETCHED_BYTES = 128_000_000
+MACHINES = [
+    (python, platform)
+    for python in ((3, 11), (3, 12), (3, 13), (3, 14))
+    for platform in ("manylinux_2_36_x86_64", "manylinux_2_36_aarch64", "macosx_15_0_arm64")
+]
+
+
+def rank_tags(python: tuple[int, int], platform: str) -> dict[tags.Tag, int]:
+    """As a machine of that kind has them; every older C library's wheels fit, too."""
+    family, major, minor, processor = platform.split("_", 3)
+    if family == "macosx":
+        platforms = list(tags.mac_platforms((int(major), int(minor)), processor))
+    else:
+        platforms = [f"{family}_{major}_{lower}_{processor}" for lower in range(int(minor), -1, -1)]
+        platforms += [f"{family}{year}_{processor}" for year in (2014, 2010, 1)]
+    both = [
+        *tags.cpython_tags(python, platforms=platforms),
+        *tags.compatible_tags(python, platforms=platforms),
+    ]
+    return {tag: rank for rank, tag in enumerate(both)}
+
+
+@pytest.mark.parametrize(("python", "platform"), MACHINES)
+def test_every_package_that_runs_has_a_listed_file(python: tuple[int, int], platform: str) -> None:
+    """Where this fails: make lock."""
+    files, ranks = read_run_files(), rank_tags(python, platform)
+    full = ".".join(str(part) for part in python) + ".0"
+    environment = {
+        "python_full_version": full,
+        "python_version": full[:-2],
+        "sys_platform": "darwin" if "macosx" in platform else "linux",
+    }
+    wanted = [
+        name_release(name, version)
+        for lock in RUN_LOCKS
+        for name, version, marker in with_pip.LOCKED.findall((ROOT / lock).read_text())
+        if not marker or markers.Marker(marker).evaluate(environment)
+    ]
+    assert len(wanted) > 50
+    chosen = {release: choose_file(files, release, ranks, tags) for release in wanted}
+    assert [release for release, file in chosen.items() if file is None] == []
+    assert sum(file.size_bytes for file in chosen.values() if file) < FETCHED_BYTES
+
+
+def test_the_best_wheel_is_taken_and_a_strange_one_is_not() -> None:
+    ranks = rank_tags((3, 12), "manylinux_2_36_x86_64")
+    names = (
+        "aa/x_y-1.0-cp312-cp312-manylinux_2_17_x86_64.whl",
+        "bb/x_y-1.0-cp312-cp312-manylinux_2_28_x86_64.whl",
+        "cc/x_y-1.0-py3-none-any.whl",
+        "dd/x_y-1.0-cp311-cp311-manylinux_2_28_x86_64.whl",
+        "ee/x_y-1.1-cp312-cp312-manylinux_2_28_x86_64.whl",
+    )
+    files = [RunFile(name, 1) for name in names]
+    assert choose_file(files, "x_y-1.0", ranks, tags) == files[1]
+    assert choose_file(files[3:4], "x_y-1.0", ranks, tags) is None
+
+
+def test_markers_of_a_lock_file_count(tmp_path: Path) -> None:
+    lock = tmp_path / "lock"
+    lock.write_text(
+        "a-b==1.0 \\\n    --hash=sha256:00\nc==2 ; sys_platform == 'emscripten' \\\n    --hash=sha256:00\nd==3 \\\n"
+    )
+    assert list(list_wanted([lock], markers)) == ["a_b-1.0", "d-3"]
+
+
+@pytest.mark.parametrize(
+    ("name", "wanted"),
+    [
+        ("a-1-py3-none-any.whl", True),
+        ("a-1-cp311-abi3-manylinux_2_28_aarch64.whl", True),
+        ("a-1-cp311-abi3-musllinux_1_2_aarch64.whl", False),
+        ("a-1-cp313-cp313-macosx_11_0_arm64.whl", True),
+        ("a-1-cp313-cp313t-manylinux_2_28_x86_64.whl", False),
+        ("a-1-cp310-cp310-manylinux_2_28_x86_64.whl", False),
+        ("a-1-cp313-cp313-win_amd64.whl", False),
+        ("a-1-cp313-cp313-manylinux_2_28_ppc64le.whl", False),
+        ("a-1.tar.gz", False),
+    ],
+)
+def test_files_are_listed_for_machines_that_make_run_meets(name: str, *, wanted: bool) -> None:
+    assert is_for_us(name) is wanted
+
+
+class Mirror(http.server.BaseHTTPRequestHandler):
+    """A package index with one wheel."""
+
+    def do_GET(self) -> None:
+        body = b'<a href="../../files/x_y-1.0-py3-none-any.whl#sha256=00">x</a>'
+        if self.path.endswith(".whl"):
+            body = b"the wheel"
+        elif not self.path.startswith("/simple/x-y/"):
+            self.send_error(404, "no such package")
+            return
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *words: object) -> None:
+        pass
+
+
+@pytest.fixture
+def mirror() -> Iterator[str]:
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Mirror)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_address[1]}/simple"
+    server.shutdown()
+    server.server_close()
+
+
+FILE = RunFile("12/34/abc/x_y-1.0-py3-none-any.whl", 9)
+
+
+def test_another_index_is_asked_where_the_file_lies(mirror: str) -> None:
+    assert find_address(mirror, FILE) == f"{mirror.removesuffix('simple')}files/{FILE.name}"
+    assert find_address(INDEX, FILE) == f"{with_pip.FILES}/{FILE.place}"
+
+
+def test_an_index_without_the_file_is_told_in_one_line(
+    mirror: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        find_address(mirror, RunFile("12/34/abc/x_y-2.0-py3-none-any.whl", 9))
+    assert "/simple/x-y/ has no x_y-2.0-py3-none-any.whl" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        find_address(mirror, RunFile("12/34/abc/z-2.0-py3-none-any.whl", 9))
+    told = capsys.readouterr().err
+    assert "/simple/z/: no such package" in told
+    assert told.count("\n") == 1
+
+
+def test_a_file_is_believed_by_its_checksum_only(
+    mirror: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(with_pip, "WHEELS", tmp_path)
+    with pytest.raises(SystemExit):
+        fetch_file(mirror, FILE, {"0" * 64}, Progress())
+    assert "is not the file of the lock file (checksum); not used" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+    right = hashlib.sha256(b"the wheel").hexdigest()
+    assert fetch_file(mirror, FILE, {right}, Progress()).read_bytes() == b"the wheel"
+
+
+def test_progress_names_the_largest_that_are_to_come(capsys: pytest.CaptureFixture[str]) -> None:
+    progress = Progress()
+    for name, mebibytes in (("a", 5.0), ("b", 50.0), ("c", 2.0), ("d", 0.1), ("e", 0.2)):
+        progress.begin(name, mebibytes)
+    progress.begin("b", 50.0)
+    for name in ("c", "d", "a", "b", "e"):
+        progress.end(name)
+    told = [line.strip() for line in capsys.readouterr().err.splitlines()]
+    assert told[:3] == ["fetching a (5 MiB)", "fetching b (50 MiB)", "fetching c (2 MiB)"]
+    assert told[3:] == [
+        "2 of 57 MiB fetched; b, a, e, ... to come",
+        "7 of 57 MiB fetched; b, e to come",
+        "57 of 57 MiB fetched; e to come",
+        "57 of 57 MiB fetched",
+    ]
