@@ -28,6 +28,7 @@ READY_SECONDS = 600.0
 # Every Linux machine has these.
 PANELS = "panels=node:cpu.load_1m,node:memory.MemAvailable"
 WHEEL, SOURCES = "/given/dist/*-none-any.whl", "/given/dist/*.tar.gz"
+NATIVE_WHEEL = "/given/dist/*manylinux*_$(uname -m).whl"
 # What is not on the machine, so that nothing of it can help.
 LACKING = ("cc", "gcc", "node", "npm", "go", "sudo", "pip", "pip3", "uv", "pipx")
 
@@ -66,6 +67,14 @@ WAYS = {
             "uv",
             "true",
             f"/given/uv tool install -q {WHEEL} && {HOME}/.local/bin/nodescope up {PORTS}",
+            (HOME,),
+        ),
+        Way(
+            "native",
+            "true",
+            f"/given/uv tool install -q {NATIVE_WHEEL}"
+            f" && {HOME}/.local/share/uv/tools/nodescope/bin/python -c 'import nodescope._native'"
+            f" && {HOME}/.local/bin/nodescope up {PORTS}",
             (HOME,),
         ),
         Way(
