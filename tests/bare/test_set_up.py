@@ -11,11 +11,13 @@ from pathlib import Path
 import pytest
 from packaging import markers, tags
 from tools.list_run_files import is_for_us
-from tools.set_up import with_pip
+from tools.set_up import with_pip, with_uv
+from tools.set_up.__main__ import main as set_up_main
 from tools.set_up.index import (
     INDEX,
     INSTALLERS_LOCK,
     RUN_LOCKS,
+    FetchFailed,
     list_locked,
     make_environment,
     read_checksums,
@@ -23,12 +25,15 @@ from tools.set_up.index import (
 )
 from tools.set_up.progress import Progress
 from tools.set_up.with_pip import (
+    Index,
     RunFile,
     choose_file,
     fetch_file,
     find_address,
+    find_index,
     list_wanted,
     name_release,
+    read_file,
     read_run_files,
 )
 from tools.set_up.with_uv import Machine, choose_wheel
@@ -228,14 +233,25 @@ def test_files_are_listed_for_machines_that_make_run_meets(name: str, *, wanted:
     assert is_for_us(name) is wanted
 
 
+PLACE = "12/34/abc/x_y-1.0-py3-none-any.whl"
+FILE = RunFile(PLACE, 9)
+
+
 class Mirror(http.server.BaseHTTPRequestHandler):
-    """A package index with one wheel."""
+    """A package index with one wheel, by the public index's places and by its own."""
+
+    gone: frozenset[str] = frozenset()
 
     def do_GET(self) -> None:
-        body = b'<a href="../../files/x_y-1.0-py3-none-any.whl#sha256=00">x</a>'
-        if self.path.endswith(".whl"):
-            body = b"the wheel"
-        elif not self.path.startswith("/simple/x-y/"):
+        pages = {
+            "/simple/x-y/": f'<a href="../../files/{FILE.name}#sha256=00">x</a>',
+            "/public/x-y/": f'<a href="../../packages/{PLACE}#sha256=00">x</a>',
+            "/moved/x-y/": f'<a href="/packages/{PLACE}">x</a><a href="../../files/{FILE.name}">x</a>',
+            f"/files/{FILE.name}": "the wheel",
+            f"/packages/{PLACE}": "the wheel",
+        }
+        body = pages.get(self.path, "").encode()
+        if not body or self.path in self.gone:
             self.send_error(404, "no such package")
             return
         self.send_response(200)
@@ -251,42 +267,64 @@ class Mirror(http.server.BaseHTTPRequestHandler):
 def mirror() -> Iterator[str]:
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Mirror)
     threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_address[1]}/simple"
+    yield f"http://127.0.0.1:{server.server_address[1]}"
     server.shutdown()
     server.server_close()
 
 
-FILE = RunFile("12/34/abc/x_y-1.0-py3-none-any.whl", 9)
+def test_the_list_of_a_known_file_tells_the_folder_of_all(mirror: str) -> None:
+    assert find_index(f"{mirror}/public", FILE) == Index(f"{mirror}/public", f"{mirror}/packages")
 
 
-def test_another_index_is_asked_where_the_file_lies(mirror: str) -> None:
-    assert find_address(mirror, FILE) == f"{mirror.removesuffix('simple')}files/{FILE.name}"
-    assert find_address(INDEX, FILE) == f"{with_pip.FILES}/{FILE.place}"
+def test_an_index_with_another_order_is_asked_where_the_file_lies(mirror: str) -> None:
+    index = find_index(f"{mirror}/simple", FILE)
+    assert index.folder is None
+    assert find_address(index, FILE) == f"{mirror}/files/{FILE.name}"
 
 
-def test_an_index_without_the_file_is_told_in_one_line(
-    mirror: str, capsys: pytest.CaptureFixture[str]
+def test_a_file_that_is_not_in_its_place_is_looked_up(mirror: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    right = {hashlib.sha256(b"the wheel").hexdigest()}
+    index = Index(f"{mirror}/simple", f"{mirror}/packages")
+    assert read_file(index, FILE, right, Progress()) == b"the wheel"
+    monkeypatch.setattr(Mirror, "gone", frozenset([f"/packages/{PLACE}"]))
+    assert read_file(index, FILE, right, Progress()) == b"the wheel"
+    monkeypatch.setattr(Mirror, "gone", frozenset([f"/packages/{PLACE}", f"/files/{FILE.name}"]))
+    with pytest.raises(FetchFailed, match="no such package"):
+        read_file(index, FILE, right, Progress())
+
+
+def test_an_index_without_the_file_is_told_in_one_line(mirror: str) -> None:
+    index = Index(f"{mirror}/simple", None)
+    with pytest.raises(FetchFailed, match=r"/simple/x-y/ has no x_y-2.0-py3-none-any.whl; [^\n]+$"):
+        find_address(index, RunFile("12/34/abc/x_y-2.0-py3-none-any.whl", 9))
+    with pytest.raises(FetchFailed, match=r"/simple/z/: no such package; [^\n]+$"):
+        find_address(index, RunFile("12/34/abc/z-2.0-py3-none-any.whl", 9))
+
+
+def test_set_up_ends_with_the_line(
+    mirror: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    monkeypatch.setenv("UV_DEFAULT_INDEX", f"{mirror}/empty")
+    monkeypatch.setattr(with_uv, "find_uv", lambda: None)
+    monkeypatch.setattr(with_pip, "WHEELS", tmp_path / "wheels")
+    monkeypatch.setattr(with_pip, "is_made", lambda: True)
     with pytest.raises(SystemExit):
-        find_address(mirror, RunFile("12/34/abc/x_y-2.0-py3-none-any.whl", 9))
-    assert "/simple/x-y/ has no x_y-2.0-py3-none-any.whl" in capsys.readouterr().err
-    with pytest.raises(SystemExit):
-        find_address(mirror, RunFile("12/34/abc/z-2.0-py3-none-any.whl", 9))
-    told = capsys.readouterr().err
-    assert "/simple/z/: no such package" in told
-    assert told.count("\n") == 1
+        set_up_main("run")
+    told = capsys.readouterr().err.splitlines()
+    assert len(told) == 2
+    assert "/empty/pip/: no such package; another package index is set by PIP_INDEX_URL" in told[1]
 
 
 def test_a_file_is_believed_by_its_checksum_only(
-    mirror: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    mirror: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(with_pip, "WHEELS", tmp_path)
-    with pytest.raises(SystemExit):
-        fetch_file(mirror, FILE, {"0" * 64}, Progress())
-    assert "is not the file of the lock file (checksum); not used" in capsys.readouterr().err
+    index = Index(f"{mirror}/simple", None)
+    with pytest.raises(FetchFailed, match=r"is not the file of the lock file \(checksum\); not used"):
+        fetch_file(index, FILE, {"0" * 64}, Progress())
     assert list(tmp_path.iterdir()) == []
     right = hashlib.sha256(b"the wheel").hexdigest()
-    assert fetch_file(mirror, FILE, {right}, Progress()).read_bytes() == b"the wheel"
+    assert fetch_file(index, FILE, {right}, Progress()).read_bytes() == b"the wheel"
 
 
 def test_progress_names_the_largest_that_are_to_come(capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,8 +13,8 @@ import sys
 import time
 
 from tools.set_up import with_pip, with_uv
-from tools.set_up.index import ROOT, RUN_LOCKS, list_locked, make_environment, read_pip_conf
-from tools.set_up.progress import Progress, say
+from tools.set_up.index import ROOT, RUN_LOCKS, FetchFailed, list_locked, make_environment, read_pip_conf
+from tools.set_up.progress import Progress, give_up, say
 
 # What each kind of set-up installs. The second has all of the first.
 LOCKS = {"run": RUN_LOCKS, "dev": ("requirements.lock",)}
@@ -28,9 +28,12 @@ def main(kind: str) -> int:
     say(f"setting up .venv with Python {platform.python_version()} (once): {packages} packages")
     progress = Progress()
     uv = with_uv.find_uv()
-    with_little = kind == "run" and uv is None and with_pip.set_up(environment, progress)
-    if not with_little:
-        with_uv.set_up(uv, kind, locks, environment, progress)
+    try:
+        with_little = kind == "run" and uv is None and with_pip.set_up(environment, progress)
+        if not with_little:
+            with_uv.set_up(uv, kind, locks, environment, progress)
+    except FetchFailed as failure:
+        raise give_up(str(failure)) from None
     say(f"set up in {time.monotonic() - began:.0f} s: {tell_fetched(progress)}")
     return 0
 

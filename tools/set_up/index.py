@@ -21,7 +21,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
-from tools.set_up.progress import MIB, Progress, give_up
+from tools.set_up.progress import MIB, Progress
 
 ROOT = Path(__file__).resolve().parents[2]
 VENV = ROOT / ".venv"
@@ -33,6 +33,10 @@ FETCH_SECONDS = 60
 PIECE_BYTES = MIB
 # Between attempts.
 PAUSES_SECONDS = (0.5, 2.0)
+
+
+class FetchFailed(Exception):
+    """A file could not be had from an address; one line."""
 
 
 def list_locked(lock: Path) -> set[tuple[str, str]]:
@@ -99,7 +103,7 @@ def read_page(address: str) -> str:
 
 
 def read_address(address: str, tell_size: Callable[[float], None] = lambda _: None) -> bytes:
-    """Gives up with one line after a few attempts."""
+    """FetchFailed after a few attempts."""
     for pause_seconds in (*PAUSES_SECONDS, None):
         try:
             with open_address(address) as answer:
@@ -108,7 +112,9 @@ def read_address(address: str, tell_size: Callable[[float], None] = lambda _: No
         except (urllib.error.URLError, http.client.HTTPException, OSError) as error:
             if pause_seconds is None or isinstance(error, urllib.error.HTTPError):
                 reason = getattr(error, "reason", error)
-                raise give_up(f"{address}: {reason}; another package index is set by PIP_INDEX_URL") from None
+                raise FetchFailed(
+                    f"{address}: {reason}; another package index is set by PIP_INDEX_URL"
+                ) from None
             time.sleep(pause_seconds)
     raise AssertionError
 
@@ -117,6 +123,6 @@ def read_wheel(address: str, name: str, checksums: set[str], progress: Progress)
     """Only what a lock file names."""
     wheel = read_address(address, lambda mebibytes: progress.begin(name, mebibytes))
     if hashlib.sha256(wheel).hexdigest() not in checksums:
-        raise give_up(f"{address} is not the file of the lock file (checksum); not used")
+        raise FetchFailed(f"{address} is not the file of the lock file (checksum); not used")
     progress.end(name)
     return wheel

@@ -2,8 +2,9 @@
 Installs what runs, with little to fetch: pip's wheel and the wheels that fit this machine, nothing else.
 
 An index's lists of files are 20 MB for these packages, and uv is 18 MB. So requirements.run.files has
-where each file lies on the public index; another index is asked for its lists. Files are
-fetched side by side, believed by the checksums of the lock files, and installed by pip from its wheel.
+where each file lies below the index's folder of files, which the list of pip's own files tells; an index
+with another order is asked for its lists. Files are fetched side by side, believed by the checksums of
+the lock files, and installed by pip from its wheel.
 """
 
 import importlib
@@ -18,21 +19,20 @@ from pathlib import Path
 from typing import Any
 
 from tools.set_up.index import (
-    INDEX,
     INSTALLERS_LOCK,
     ROOT,
     RUN_LOCKS,
     VENV,
+    FetchFailed,
     is_made,
     list_files,
     name_file,
     read_checksums,
     read_wheel,
 )
-from tools.set_up.progress import MIB, Progress, give_up, say
+from tools.set_up.progress import MIB, Progress, say
 
 RUN_FILES = ROOT / "requirements.run.files"
-FILES = "https://files.pythonhosted.org/packages"
 WHEELS = VENV / ".wheels"
 FETCHERS = 8
 LOCKED = re.compile(r"^([a-z0-9_.-]+)==([^ \\]+)(?: *; *([^\\]+?))? *\\?$", re.MULTILINE)
@@ -40,7 +40,7 @@ LOCKED = re.compile(r"^([a-z0-9_.-]+)==([^ \\]+)(?: *; *([^\\]+?))? *\\?$", re.M
 
 @dataclass(frozen=True)
 class RunFile:
-    """A wheel, where it lies below the public index's folder of files, and its size."""
+    """A wheel, where it lies below the index's folder of files, and its size."""
 
     place: str
     size_bytes: int
@@ -87,8 +87,9 @@ def make_venv() -> bool:
 
 def fetch_and_install(environment: dict[str, str], progress: Progress) -> bool:
     files = read_run_files()
-    index = environment["UV_DEFAULT_INDEX"]
-    [pip] = fetch(index, [file for file in files if file.package == "pip"], progress)
+    pip_file = next(file for file in files if file.package == "pip")
+    index = find_index(environment["UV_DEFAULT_INDEX"], pip_file)
+    [pip] = fetch(index, [pip_file], progress)
     chosen = choose_files(files, pip)
     if chosen is None:
         return False
@@ -156,7 +157,23 @@ def rank_file(file: RunFile, ranks: dict[Any, int], tags: Any) -> list[int]:
 # -- their way here ----------------------------------------------------------------------
 
 
-def fetch(index: str, files: Sequence[RunFile], progress: Progress) -> list[Path]:
+@dataclass(frozen=True)
+class Index:
+    """Who serves the files."""
+
+    lists: str
+    folder: str | None
+    """Where the places of requirements.run.files begin; None where this index has another order."""
+
+
+def find_index(lists: str, known: RunFile) -> Index:
+    """Its folder of files, by the list that has a file whose place is known."""
+    ends = f"/{known.place}"
+    whole = (address for address in list_files(f"{lists}/{known.package}/") if address.endswith(ends))
+    return Index(lists, next((address.removesuffix(ends) for address in whole), None))
+
+
+def fetch(index: Index, files: Sequence[RunFile], progress: Progress) -> list[Path]:
     """Side by side, the largest first."""
     checksums = set().union(*(read_checksums(ROOT / lock) for lock in (*RUN_LOCKS, INSTALLERS_LOCK)))
     largest_first = sorted(files, key=lambda file: -file.size_bytes)
@@ -166,20 +183,28 @@ def fetch(index: str, files: Sequence[RunFile], progress: Progress) -> list[Path
         return list(pool.map(lambda file: fetch_file(index, file, checksums, progress), largest_first))
 
 
-def fetch_file(index: str, file: RunFile, checksums: set[str], progress: Progress) -> Path:
+def fetch_file(index: Index, file: RunFile, checksums: set[str], progress: Progress) -> Path:
     path = WHEELS / file.name
-    path.write_bytes(read_wheel(find_address(index, file), file.package, checksums, progress))
+    path.write_bytes(read_file(index, file, checksums, progress))
     return path
 
 
-def find_address(index: str, file: RunFile) -> str:
-    if index == INDEX:
-        return f"{FILES}/{file.place}"
-    page = f"{index}/{file.package}/"
+def read_file(index: Index, file: RunFile, checksums: set[str], progress: Progress) -> bytes:
+    """From its place; where it is not there, from where the index's list says."""
+    if index.folder:
+        try:
+            return read_wheel(f"{index.folder}/{file.place}", file.package, checksums, progress)
+        except FetchFailed:
+            pass
+    return read_wheel(find_address(index, file), file.package, checksums, progress)
+
+
+def find_address(index: Index, file: RunFile) -> str:
+    page = f"{index.lists}/{file.package}/"
     for address in list_files(page):
         if name_file(address) == file.name:
             return address
-    raise give_up(f"{page} has no {file.name}; another package index is set by PIP_INDEX_URL")
+    raise FetchFailed(f"{page} has no {file.name}; another package index is set by PIP_INDEX_URL")
 
 
 def install(pip: Path, environment: dict[str, str], *words: str) -> None:
