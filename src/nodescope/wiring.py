@@ -24,7 +24,7 @@ from nodescope.base.clock import Clock, SystemClock, read_boot_id
 from nodescope.base.errors import SettingsRejected
 from nodescope.base.perf_requests import PerfRequests
 from nodescope.base.settings import Settings
-from nodescope.base.settings_load import LoadedSettings, load_settings
+from nodescope.base.settings_load import LoadedSettings, choose_data
 from nodescope.base.text import hint_nearest
 from nodescope.base.workload import find_workload
 from nodescope.collect.containers.cgroup_path import parse_cgroup_path
@@ -65,8 +65,6 @@ from nodescope.serve.token import Token
 SPARE_DESCRIPTORS = 512
 # Objects made before the collector looks for cycles; Python's own is 700.
 COLLECT_OBJECTS = 10_000
-# Read where no other settings file is named.
-SYSTEM_CONFIG = Path("/etc/nodescope.toml")
 # What may be written to this node's annotations.
 ANNOTATIONS = ("fpga", "window")
 # CAP_* numbers of linux/capability.h, with what each gives us.
@@ -78,36 +76,6 @@ CAPABILITIES = {
     "CAP_PERFMON": (38, "hardware counters"),
     "CAP_SYSLOG": (34, "the kernel's log"),
 }
-
-
-def read_settings(
-    flags: Mapping[str, object],
-    config: Path | None,
-    environment: Mapping[str, str],
-    defaults: Mapping[str, Any] | None = None,
-) -> LoadedSettings:
-    """Settings from flags, environment and the TOML file: the one that is named, or the usual one if it is there."""
-    path = config or find_config(environment)
-    toml: dict[str, Any] = {}
-    if path:
-        try:
-            toml = tomllib.loads(path.read_text())
-        except OSError as error:
-            raise SettingsRejected(f"{path}: {error.strerror}") from error
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise SettingsRejected(f"{path}: not TOML: {error}") from error
-    return load_settings(flags, environment, toml, str(path), defaults)
-
-
-def find_config(environment: Mapping[str, str], system: Path = SYSTEM_CONFIG) -> Path | None:
-    """The settings file that nobody named on the command line: the environment's, the user's, the system's."""
-    if environment.get("NODESCOPE_CONFIG"):
-        return Path(environment["NODESCOPE_CONFIG"])
-    home = environment.get("HOME")
-    own = environment.get("XDG_CONFIG_HOME") or (f"{home}/.config" if home else "")
-    candidates = [Path(own) / "nodescope.toml"] if own else []
-    # A home that may not be entered, of whoever started us with fewer rights, has no file for us.
-    return next((path for path in (*candidates, system) if os.path.isfile(path)), None)
 
 
 def raise_descriptor_limit() -> int:
@@ -299,19 +267,6 @@ def build_memory_budget(settings: Settings, ring: Ring, scrape: Scrape, context:
     return MemoryBudget(
         ring, settings.memory_bytes, read_resident, give_back, lambda: len(live.members), live.limit
     )
-
-
-def choose_data(settings: Settings, environment: Mapping[str, str]) -> Path:
-    """The data folder: as set, else where the XDG rules put a program's state."""
-    if settings.data:
-        return settings.data
-    state = environment.get("XDG_STATE_HOME")
-    try:
-        return (Path(state) if state else Path.home() / ".local" / "state") / "nodescope"
-    except RuntimeError as error:
-        raise SettingsRejected(
-            "this user has no home folder to keep data in; name one: --data DIR"
-        ) from error
 
 
 def connect_archive(parts: Parts, environment: Mapping[str, str]) -> None:

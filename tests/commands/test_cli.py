@@ -11,11 +11,10 @@ from pathlib import Path
 import pytest
 
 from nodescope.base.settings import FIELDS
-from nodescope.base.settings_load import load_settings
+from nodescope.base.settings_load import find_config, load_settings, read_settings
 from nodescope.cli import COMMANDS, build_parser, main
 from nodescope.commands.shared.meanings import read_first_sentence
 from nodescope.commands.shared.options import gather_flags
-from nodescope.wiring import find_config, read_settings
 
 
 def run(*words: str) -> int:

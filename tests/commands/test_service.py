@@ -7,11 +7,10 @@ from pathlib import Path
 import pytest
 
 from nodescope.base.errors import SettingsRejected
-from nodescope.base.settings_load import load_settings
+from nodescope.base.settings_load import choose_data, load_settings
 from nodescope.cli import main
 from nodescope.commands.system.service import PLACE, START, UNIT, render_unit
 from nodescope.commands.up import shorten_home
-from nodescope.wiring import choose_data
 
 # `systemd-analyze security`, times ten: 3.0.
 EXPOSURE = 30

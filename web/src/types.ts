@@ -119,7 +119,7 @@ export interface FindingJson {
 
 export interface GapJson { from: number; to: number; reason: string }
 
-export interface HealthJson { status: "ok"; version: string }
+export interface HealthJson { status: "ok"; version: string; answers: "resting" | "starting" | "ready" }
 
 /** What one workload took or lacked, before and while it lasted. */
 export interface IncidentChangeJson {

@@ -6,7 +6,9 @@ we do not know, or a value that does not fit, is refused by name. The world
 (arguments, environment, the file's content) is handed in.
 """
 
+import os
 import re
+import tomllib
 import types
 import typing
 from collections.abc import Callable, Mapping
@@ -20,10 +22,12 @@ from nodescope.base.settings import FIELDS, Settings
 from nodescope.base.text import hint_nearest
 
 PREFIX = "NODESCOPE_"
+# Read where no other settings file is named.
+SYSTEM_CONFIG = Path("/etc/nodescope.toml")
 
 # Environment variables with our prefix that are not settings of the agent:
-# where the settings file is, and what the project's own tests read.
-NOT_SETTINGS = frozenset({"CONFIG", "SAMPLES", "RENEW_GOLDEN"})
+# where the settings file is, what a resting process hands on to itself, and what the project's own tests read.
+NOT_SETTINGS = frozenset({"CONFIG", "KEPT", "SAMPLES", "RENEW_GOLDEN"})
 
 # Variables that the kubelet makes of every Service of a namespace unless a pod says
 # enableServiceLinks: false; of a Service called nodescope-mcp they have our prefix.
@@ -204,3 +208,46 @@ def load_settings(
             chosen["listen"] = (*listen, extra)
             origins["listen"] = f"{origins['listen']} and EXPORTER_PORT"
     return LoadedSettings(Settings(**chosen), origins)
+
+
+def read_settings(
+    flags: Mapping[str, object],
+    config: Path | None,
+    environment: Mapping[str, str],
+    defaults: Mapping[str, Any] | None = None,
+) -> LoadedSettings:
+    """Settings from flags, environment and the TOML file: the one that is named, or the usual one if it is there."""
+    path = config or find_config(environment)
+    toml: dict[str, Any] = {}
+    if path:
+        try:
+            toml = tomllib.loads(path.read_text())
+        except OSError as error:
+            raise SettingsRejected(f"{path}: {error.strerror}") from error
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise SettingsRejected(f"{path}: not TOML: {error}") from error
+    return load_settings(flags, environment, toml, str(path), defaults)
+
+
+def find_config(environment: Mapping[str, str], system: Path = SYSTEM_CONFIG) -> Path | None:
+    """The settings file that nobody named on the command line: the environment's, the user's, the system's."""
+    if environment.get("NODESCOPE_CONFIG"):
+        return Path(environment["NODESCOPE_CONFIG"])
+    home = environment.get("HOME")
+    own = environment.get("XDG_CONFIG_HOME") or (f"{home}/.config" if home else "")
+    candidates = [Path(own) / "nodescope.toml"] if own else []
+    # A home that may not be entered, of whoever started us with fewer rights, has no file for us.
+    return next((path for path in (*candidates, system) if os.path.isfile(path)), None)
+
+
+def choose_data(settings: Settings, environment: Mapping[str, str]) -> Path:
+    """The data folder: as set, else where the XDG rules put a program's state."""
+    if settings.data:
+        return settings.data
+    state = environment.get("XDG_STATE_HOME")
+    try:
+        return (Path(state) if state else Path.home() / ".local" / "state") / "nodescope"
+    except RuntimeError as error:
+        raise SettingsRejected(
+            "this user has no home folder to keep data in; name one: --data DIR"
+        ) from error

@@ -8,18 +8,12 @@ from contextlib import ExitStack, suppress
 from functools import partial
 
 from nodescope.base.log import Log, set_up_logging
+from nodescope.base.settings_load import read_settings
 from nodescope.collect.files.native import describe_reader
 from nodescope.commands.shared.options import add_settings, gather_flags
 from nodescope.serve.allocator import settle_allocator
 from nodescope.serve.server import answer_probes, build_server, open_socket, warn_if_open
-from nodescope.wiring import (
-    Parts,
-    build_agent_app,
-    build_parts,
-    connect_archive,
-    read_settings,
-    settle_process,
-)
+from nodescope.wiring import Parts, build_agent_app, build_parts, connect_archive, settle_process
 
 EXAMPLE = """example:
   nodescope agent --listen 0.0.0.0:9100 --token-file /etc/nodescope/token

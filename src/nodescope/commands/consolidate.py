@@ -12,11 +12,11 @@ from nodescope.base.errors import ArchiveBusy, RequestRejected
 from nodescope.base.log import Log, set_up_logging
 from nodescope.base.quantity import render_bytes
 from nodescope.base.settings import Settings
+from nodescope.base.settings_load import choose_data, read_settings
 from nodescope.keep.disk import Disk, make_folders, read_json
 from nodescope.keep.folder import DataFolder
 from nodescope.keep.lock import FolderLock
 from nodescope.keep.retention import build_limits
-from nodescope.wiring import choose_data, read_settings
 
 if TYPE_CHECKING:
     # Arrow is loaded when the command runs, not when its options are parsed.

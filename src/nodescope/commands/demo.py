@@ -9,12 +9,12 @@ from nodescope import __version__
 from nodescope.base.clock import SystemClock
 from nodescope.base.errors import RequestRejected
 from nodescope.base.log import set_up_logging
+from nodescope.base.settings_load import choose_data, read_settings
 from nodescope.base.time_range import parse_moment
 from nodescope.commands.shared.options import add_address, read_guards
 from nodescope.commands.shared.ports import VIEWER_PORT, claim
 from nodescope.commands.text.progress import clear_progress, show_progress
 from nodescope.commands.viewer import serve
-from nodescope.wiring import choose_data, read_settings
 
 EXAMPLE = """example:
   nodescope demo --nodes 3 --hours 2

@@ -18,6 +18,7 @@ from nodescope.base.clock import SystemClock
 from nodescope.base.errors import SettingsRejected
 from nodescope.base.log import Log, set_up_logging
 from nodescope.base.settings import Settings
+from nodescope.base.settings_load import read_settings
 from nodescope.commands.shared.cluster_server import (
     LIVING,
     add_server_options,
@@ -49,7 +50,7 @@ from nodescope.use.scheduler.peers import Peers
 from nodescope.use.scheduler.placed_pods import PlacedPods
 from nodescope.use.scheduler.self_metrics import ExtenderCounters, derive_families
 from nodescope.use.scheduler.server import EVERYTHING, QUESTIONS_ONLY, VERBS_ONLY, ExtenderApp
-from nodescope.wiring import find_access, read_settings, settle_process
+from nodescope.wiring import find_access, settle_process
 
 EXAMPLE = """example:
   nodescope extender --kubeconfig ~/.kube/config

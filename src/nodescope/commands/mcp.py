@@ -17,14 +17,14 @@ from nodescope.base.errors import SettingsRejected
 from nodescope.base.log import set_up_logging
 from nodescope.base.quantity import parse_seconds
 from nodescope.base.settings import Settings
-from nodescope.base.settings_load import LoadedSettings
+from nodescope.base.settings_load import LoadedSettings, choose_data
 from nodescope.commands.shared.one_heap import share_one_heap
 from nodescope.commands.shared.options import add_address, read_guards, read_quantity
 from nodescope.serve.connections import Connections
 from nodescope.serve.server import answer_probes, open_socket, warn_if_open
 from nodescope.serve.server import build_server as build_http
 from nodescope.serve.token import Token
-from nodescope.wiring import choose_data, find_access
+from nodescope.wiring import find_access
 
 if TYPE_CHECKING:
     from nodescope.use.mcp.nodes.fleet import Fleet, NodeDirectory

@@ -6,10 +6,11 @@ import os
 import sys
 
 from nodescope.base.log import set_up_logging
+from nodescope.base.settings_load import read_settings
 from nodescope.collect.run.call_runner import NOT_ASKED
 from nodescope.commands.shared.options import add_settings, gather_flags
 from nodescope.serve.json_text import render_json
-from nodescope.wiring import Parts, build_parts, read_settings
+from nodescope.wiring import Parts, build_parts
 
 # pcm programs every core before its first row: some seconds on a large machine.
 PATIENCE_SECONDS = 6.0

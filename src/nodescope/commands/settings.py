@@ -6,11 +6,11 @@ import os
 import sys
 
 from nodescope.base.quantity import render_bytes, render_seconds
+from nodescope.base.settings_load import read_settings
 from nodescope.commands.shared.meanings import read_first_sentence
 from nodescope.commands.shared.options import add_json, add_settings, gather_flags
 from nodescope.commands.text.terminal import render_table
 from nodescope.serve.json_text import render_json
-from nodescope.wiring import read_settings
 
 EXAMPLE = """example:
   NODESCOPE_RING_SECONDS=5m nodescope settings

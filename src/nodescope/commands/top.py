@@ -16,11 +16,11 @@ from urllib.parse import urlencode
 from nodescope.base.clock import SystemClock
 from nodescope.base.errors import HttpFailed, NodescopeError, RequestRejected
 from nodescope.base.quantity import parse_seconds, render_count, render_seconds
+from nodescope.base.settings_load import choose_data, read_settings
 from nodescope.base.text import clean_text
 from nodescope.base.time_range import render_moment
 from nodescope.commands.text.top_table import FIGURES, TopRow, render_rows
 from nodescope.serve.http_client import HttpClient, parse_endpoint
-from nodescope.wiring import choose_data, read_settings
 
 if TYPE_CHECKING:
     from nodescope.use.answers.container_table import ContainerTable

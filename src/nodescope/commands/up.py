@@ -19,7 +19,7 @@ from nodescope import __version__
 from nodescope.base.errors import HttpFailed
 from nodescope.base.log import set_up_logging
 from nodescope.base.quantity import render_bytes
-from nodescope.base.settings_load import LoadedSettings
+from nodescope.base.settings_load import LoadedSettings, choose_data, read_settings
 from nodescope.collect.files.roots import open_root
 from nodescope.collect.sources.container.cgroup_tree import find_hierarchies
 from nodescope.commands.shared.children import Child, Children
@@ -38,7 +38,6 @@ from nodescope.keep.disk import make_folders
 from nodescope.serve.gate import is_local
 from nodescope.serve.http_client import HttpClient, parse_endpoint
 from nodescope.serve.server import open_socket, parse_address
-from nodescope.wiring import choose_data, read_settings
 
 EXAMPLE = """example:
   nodescope up

@@ -1,39 +1,72 @@
-"""nodescope viewer: the web page and its API over data folders, files, and an agent's live tail."""
+"""
+nodescope viewer: the web page and its API over data folders, files, and an agent's live tail.
+
+A page that nobody looks at costs the memory of a small server. What answers
+questions is loaded for the first of them; after some minutes without one the
+process runs its program anew, which gives that memory back.
+"""
 
 import argparse
 import asyncio
 import os
 import signal
+import socket
 import ssl
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from starlette.types import ASGIApp
 
 from nodescope import __version__
 from nodescope.base.clock import SystemClock
 from nodescope.base.errors import SettingsRejected
 from nodescope.base.log import set_up_logging
+from nodescope.base.quantity import parse_seconds
 from nodescope.base.settings import Settings
+from nodescope.base.settings_load import choose_data
+from nodescope.commands.shared.exec_anew import (
+    STOP_SIGNALS,
+    exec_anew,
+    find_own_words,
+    hear_signals,
+    hold_signals,
+    take_kept,
+)
 from nodescope.commands.shared.one_heap import share_one_heap
-from nodescope.commands.shared.options import add_address, read_guards
+from nodescope.commands.shared.options import add_address, read_guards, read_quantity
 from nodescope.commands.shared.ports import VIEWER_PORT
-from nodescope.serve.gate import is_local
+from nodescope.read.files.given_paths import check_given
+from nodescope.serve.connections import Connections
+from nodescope.serve.gate import Gate, is_local
 from nodescope.serve.probes import judge_by_pulse
-from nodescope.serve.server import answer_probes, build_server, open_socket, warn_if_open
+from nodescope.serve.server import (
+    Server,
+    adopt_socket,
+    answer_probes,
+    build_server,
+    open_socket,
+    warn_if_open,
+)
 from nodescope.serve.token import Token
-from nodescope.wiring import choose_data
+from nodescope.use.viewer.front import Front, guard
 
 if TYPE_CHECKING:
-    # Arrow is loaded when the command runs, after it was told where its memory comes from.
-    from nodescope.read.live.follow import AgentFeed
+    # Arrow and FastAPI are loaded for the first question.
+    from nodescope.use.viewer.request import Viewer
 
 EXAMPLE = """example:
   nodescope viewer ~/.local/state/nodescope --agent http://127.0.0.1:9100
   nodescope viewer demo
   nodescope viewer metrics-20260101T000000Z.parquet
 """
+# A page that is open asks all the time; who comes back after this waits a second.
+REST = "5m"
+# Somebody who is connected may be about to ask.
+LOOK_SECONDS = 1.0
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -48,6 +81,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--agent", metavar="URL", help="an agent whose live tail is shown, http://HOST:9100")
     parser.add_argument("--agent-token-file", type=Path, metavar="FILE", help="the agent's token")
     parser.add_argument("--agent-ca", type=Path, metavar="FILE", help="who signed the agent's certificate")
+    parser.add_argument(
+        "--rest",
+        default=REST,
+        metavar="T",
+        help=f"give memory back after so long without a question; {REST} unless given, 0 for never",
+    )
     add_address(parser, VIEWER_PORT)
 
 
@@ -57,55 +96,155 @@ def run(options: argparse.Namespace) -> int:
     set_up_logging(settings.log_level)
     # An agent alone is enough to look at: its ring holds the last minutes.
     paths = options.path or ([] if options.agent else [choose_data(settings, os.environ)])
-    return serve(options, settings, paths)
+    rest_seconds = read_quantity(options, "rest", parse_seconds, "30s, 5m, or 0 for never")
+    return serve(options, settings, paths, rest_seconds)
 
 
-def serve(options: argparse.Namespace, settings: Settings, paths: Sequence[Path]) -> int:
+@dataclass(frozen=True, slots=True)
+class AgentPlace:
+    """The agent whose newest frames are shown."""
+
+    address: str
+    token: str
+    tls: ssl.SSLContext | None
+
+
+@dataclass(slots=True)
+class Answering:
+    """What answers questions: named at the start, loaded for the first of them."""
+
+    paths: Sequence[Path]
+    agent: AgentPlace | None = None
+    connections: Connections = field(default_factory=Connections)
+    is_stopping: bool = False
+    _viewer: "Viewer | None" = None
+
+    def load(self) -> ASGIApp:
+        from nodescope.read.live.follow import AgentFeed
+        from nodescope.use.answers.snapshots import NodeFolders
+        from nodescope.use.viewer.app import build_api
+        from nodescope.use.viewer.request import Viewer
+
+        feed = AgentFeed(self.agent.address, self.agent.token, self.agent.tls) if self.agent else None
+        folders = NodeFolders(self.paths, SystemClock(), feed)
+        self._viewer = Viewer(folders, connections=self.connections, stopping=self.is_stopping)
+        return build_api(self._viewer)
+
+    def stop(self) -> None:
+        """Open live tails end by themselves; the server then stops at once."""
+        self.is_stopping = True
+        if self._viewer:
+            self._viewer.stopping = True
+
+
+@dataclass(frozen=True, slots=True)
+class Listeners:
+    """Of the page and, where the settings say so, of probes."""
+
+    page: socket.socket
+    probes: socket.socket | None
+
+    def duplicate(self) -> dict[str, int]:
+        """For the next program: the server closes its own when it ends."""
+        named = {"page": self.page, "probes": self.probes}
+        return {name: os.dup(one.fileno()) for name, one in named.items() if one}
+
+
+@dataclass(slots=True)
+class Rest:
+    """Ends the server once nobody has asked for some time; 0 for never."""
+
+    front: Front
+    server: Server
+    listeners: Listeners
+    seconds: float
+    kept: dict[str, int] = field(default_factory=dict)
+    """What the next program of this process goes on with; empty unless there is to be one."""
+
+    async def wait(self) -> None:
+        await self.front.woken.wait()
+        while left := self._left_seconds():  # noqa: ASYNC110 - time passes, nothing tells
+            await asyncio.sleep(left)
+        self.kept = self.listeners.duplicate()
+        self.server.stop_accepting()
+        self.server.should_exit = True
+
+    def _left_seconds(self) -> float:
+        """Until it is worth a look again; 0 when nobody has asked for so long, and nobody is connected."""
+        connections = self.server.connections
+        least = LOOK_SECONDS if len(connections.served) + len(connections.waiting) else 0.0
+        return max(least, self.seconds - self.front.idle_seconds())
+
+
+def serve(
+    options: argparse.Namespace, settings: Settings, paths: Sequence[Path], rest_seconds: float = 0.0
+) -> int:
     """Answers until it is stopped; prints the address once it listens."""
-    from nodescope.use.answers.snapshots import NodeFolders
-    from nodescope.use.viewer.app import build_app
-    from nodescope.use.viewer.request import Viewer
-
-    token = Token(settings.token_file) if settings.token_file else None
-    viewer = Viewer(NodeFolders(paths, SystemClock(), make_feed(options)))
-    host = f"[{options.host}]" if ":" in options.host else options.host
-    app = build_app(
-        viewer,
-        token.admits if token else None,
-        only_local=is_local(options.host),
-        hosts=tuple(options.allow_host),
-    )
-    server = build_server(app, settings, viewer.connections)
-    warn_if_open((f"{host}:{options.port}",), settings)
-    listener = open_socket(f"{host}:{options.port}", "--port")
-    scheme = "https" if settings.tls_cert else "http"
-    address = f"{scheme}://{host}:{listener.getsockname()[1]}"
+    kept = take_kept()
+    if not kept:
+        check_given(paths)
+    answering = Answering(paths, find_agent(options))
+    front = Front(answering.load)
+    server = build_server(guard_front(front, options, settings), settings, answering.connections)
+    listeners = open_listeners(options, settings, kept)
+    rest = Rest(front, server, listeners, rest_seconds)
 
     def leave(number: int, frame: object) -> None:
-        # Open live tails end by themselves; the server then stops at once.
-        viewer.stopping = True
+        answering.stop()
         server.handle_exit(number, None)
         del frame
 
     async def main() -> None:
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in STOP_SIGNALS:
             signal.signal(number, leave)
-        sys.stdout.write(f"nodescope {__version__} viewer  {address}\n")
-        sys.stdout.flush()
-        with answer_probes(settings.probe_listen, partial(judge_by_pulse, server.pulse)):
-            await server._serve(sockets=[listener])  # noqa: SLF001 - serve() would take the signals from us
+        hear_signals()
+        waiting = asyncio.create_task(rest.wait()) if rest.seconds else None
+        judge = partial(judge_by_pulse, server.pulse)
+        with answer_probes(settings.probe_listen, judge, listeners.probes):
+            await server._serve(sockets=[listeners.page])  # noqa: SLF001 - serve() would take the signals from us
+        if waiting:
+            waiting.cancel()
 
     try:
         asyncio.run(main())
     except KeyboardInterrupt:
-        pass
+        answering.stop()
     finally:
-        viewer.stopping = True
-        listener.close()
+        listeners.page.close()
+    if rest.kept:
+        hold_signals()
+        if not answering.is_stopping:
+            exec_anew(find_own_words(), rest.kept, rest.kept.values())
     return 0
 
 
-def make_feed(options: argparse.Namespace) -> "AgentFeed | None":
+def guard_front(front: Front, options: argparse.Namespace, settings: Settings) -> Gate:
+    token = Token(settings.token_file) if settings.token_file else None
+    return guard(
+        front,
+        token.admits if token else None,
+        only_local=is_local(options.host),
+        hosts=tuple(options.allow_host),
+    )
+
+
+def open_listeners(options: argparse.Namespace, settings: Settings, kept: Mapping[str, Any]) -> Listeners:
+    """Those of the program before this one; told once where they are."""
+    host = f"[{options.host}]" if ":" in options.host else options.host
+    page = adopt_socket(kept.get("page")) or open_socket(f"{host}:{options.port}", "--port")
+    probes = adopt_socket(kept.get("probes"))
+    if probes is None and settings.probe_listen:
+        probes = open_socket(settings.probe_listen)
+    if not kept:
+        warn_if_open((f"{host}:{options.port}",), settings)
+        scheme = "https" if settings.tls_cert else "http"
+        address = f"{scheme}://{host}:{page.getsockname()[1]}"
+        sys.stdout.write(f"nodescope {__version__} viewer  {address}\n")
+        sys.stdout.flush()
+    return Listeners(page, probes)
+
+
+def find_agent(options: argparse.Namespace) -> AgentPlace | None:
     if not getattr(options, "agent", None):
         if getattr(options, "agent_token_file", None) or getattr(options, "agent_ca", None):
             raise SettingsRejected("--agent-token-file and --agent-ca go with --agent URL")
@@ -118,6 +257,4 @@ def make_feed(options: argparse.Namespace) -> "AgentFeed | None":
         tls = ssl.create_default_context(cafile=str(options.agent_ca)) if options.agent_ca else None
     except OSError as error:
         raise SettingsRejected(f"--agent-token-file or --agent-ca: {error.strerror or error}") from error
-    from nodescope.read.live.follow import AgentFeed
-
-    return AgentFeed(address.rstrip("/"), token, tls)
+    return AgentPlace(address.rstrip("/"), token, tls)

@@ -295,6 +295,19 @@ def open_socket(address: str, flag: str = "--port or --listen") -> socket.socket
     return listener
 
 
+def adopt_socket(descriptor: object) -> socket.socket | None:
+    """A listener that an earlier program of this process opened; None where there is none."""
+    if not isinstance(descriptor, int):
+        return None
+    try:
+        listener = socket.socket(fileno=descriptor)
+    except OSError:
+        return None
+    listener.set_inheritable(False)
+    listener.setblocking(False)
+    return listener
+
+
 def warn_if_open(addresses: Sequence[str], settings: Settings) -> None:
     """Said at the start: whoever reaches the port may ask."""
     reachable = [address for address in addresses if not is_local(parse_address(address)[0])]
@@ -306,12 +319,16 @@ def warn_if_open(addresses: Sequence[str], settings: Settings) -> None:
 
 
 @contextmanager
-def answer_probes(address: str, judge: Judge) -> Iterator[None]:
-    """While the context lasts, probes are answered on a listener of their own; on none where the address is empty."""
+def answer_probes(address: str, judge: Judge, listener: socket.socket | None = None) -> Iterator[None]:
+    """
+    While the context lasts, probes are answered on a listener of their own; on none where the address is empty.
+
+    listener: one that listens on the address already.
+    """
     if not address:
         yield
         return
-    with ProbeListener(open_socket(address), judge):
+    with ProbeListener(listener or open_socket(address), judge):
         yield
 
 
@@ -373,6 +390,11 @@ class Server(uvicorn.Server):
         # It has what uvicorn asks of a server of asyncio's: to be closed.
         self.servers = [acceptor]  # type: ignore[list-item]
         self.started = True
+
+    def stop_accepting(self) -> None:
+        """Who connects from now on waits in the kernel's queue."""
+        for acceptor in self.servers:
+            acceptor.close()
 
     async def main_loop(self) -> None:
         self._leave = asyncio.Event()

@@ -20,6 +20,7 @@ from nodescope.base.errors import (
 )
 from nodescope.base.log import Log, set_up_logging
 from nodescope.base.settings import Settings
+from nodescope.base.settings_load import read_settings
 from nodescope.commands.shared.cluster_server import (
     LIVING,
     add_server_options,
@@ -47,7 +48,7 @@ from nodescope.use.adapter.pages import AdapterPages
 from nodescope.use.adapter.pod_index import PodIndex
 from nodescope.use.adapter.reports import AGENT_SECONDS, WINDOW_SECONDS, Reports
 from nodescope.use.adapter.self_metrics import AdapterCounters, derive_adapter_families
-from nodescope.wiring import find_access, read_settings, settle_process
+from nodescope.wiring import find_access, settle_process
 
 EXAMPLE = """example:
   nodescope adapter --api-listen 0.0.0.0:6443 --api-tls /etc/nodescope/api

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from nodescope.base.errors import SettingsRejected
 from nodescope.base.settings import FIELDS
-from nodescope.base.settings_load import LoadedSettings
+from nodescope.base.settings_load import LoadedSettings, read_settings
 from nodescope.base.time_range import parse_moment
 from nodescope.commands.shared.meanings import SETTING
 
@@ -93,9 +93,6 @@ def add_address(parser: argparse.ArgumentParser, port: int) -> None:
 
 def read_guards(options: argparse.Namespace, *more: str) -> LoadedSettings:
     """Token and TLS as the agent has them, from flags, environment and TOML; more names further options."""
-    # Everything that an agent is made of: commands that serve nothing start without it.
-    from nodescope.wiring import read_settings
-
     flags = {name: getattr(options, name) for name in (*GUARDS, *more) if getattr(options, name, None)}
     if getattr(options, "probe_listen", None) is not None:
         flags["probe_listen"] = options.probe_listen

@@ -13,10 +13,10 @@ from functools import cached_property
 from pathlib import Path
 
 from nodescope.base.clock import Clock
-from nodescope.base.errors import RequestRejected
 from nodescope.base.metric import Metric
 from nodescope.base.time_range import TimeRange
 from nodescope.read.files.catalog import Catalog
+from nodescope.read.files.given_paths import check_given
 from nodescope.read.files.listing import FileEntry, FileListing, Refusal, list_files
 from nodescope.read.live.follow import AgentFeed, FrameStream, LogFeed, join_streams, last_sights, make_tail
 from nodescope.read.live.tail import LiveTail
@@ -197,9 +197,7 @@ class NodeFolders:
     """Data folders, files and an agent; looked at again when a snapshot is wanted."""
 
     def __init__(self, paths: Sequence[Path], clock: Clock, agent: AgentFeed | None = None) -> None:
-        for path in paths:
-            if not path.exists():
-                raise RequestRejected(f"no such file or folder: {path}")
+        check_given(paths)
         self._paths = tuple(paths)
         self._clock = clock
         self.agent = agent

@@ -2,23 +2,20 @@
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
-from starlette.middleware.gzip import GZipMiddleware
 from starlette.responses import Response
 
 from nodescope import __version__
 from nodescope.base.errors import NodescopeError, NothingYet
 from nodescope.base.text import clean_text, nearest_name
 from nodescope.serve.gate import Admits, Gate
+from nodescope.serve.json_response import make_error
 from nodescope.use.answers.refusal import Refused
 from nodescope.use.viewer import routes_charts, routes_facts, routes_streams, shapes
-from nodescope.use.viewer.gate import COOKIE, HEADERS, HINTS, QUERY_CHARACTERS, holds_data, make_error
-from nodescope.use.viewer.page import serve_page
+from nodescope.use.viewer.front import Front, guard
+from nodescope.use.viewer.gate import refuse_method
 from nodescope.use.viewer.request import Responses, Viewer
 
-COMPRESS_BYTES = 1024
-COMPRESS_LEVEL = 4
 ROUTERS = (routes_facts.router, routes_charts.router, routes_streams.router)
 
 REFUSALS: Responses = {
@@ -39,18 +36,8 @@ REFUSALS: Responses = {
 def build_app(
     viewer: Viewer, admits: Admits | None = None, *, only_local: bool = True, hosts: tuple[str, ...] = ()
 ) -> Gate:
-    return Gate(
-        build_api(viewer),
-        admits,
-        QUERY_CHARACTERS,
-        needs_token=holds_data,
-        hosts=frozenset(name.lower() for name in hosts) if only_local else None,
-        cookie=COOKIE,
-        headers=HEADERS,
-        hints=HINTS,
-        server="viewer",
-        make_refusal=make_error,
-    )
+    """The whole viewer; what answers questions is there from the beginning."""
+    return guard(Front(lambda: build_api(viewer), viewer.static), admits, only_local=only_local, hosts=hosts)
 
 
 def build_api(viewer: Viewer) -> FastAPI:
@@ -62,18 +49,10 @@ def build_api(viewer: Viewer) -> FastAPI:
         redoc_url=None,
         responses=REFUSALS,
     )
-    api.add_middleware(GZipMiddleware, minimum_size=COMPRESS_BYTES, compresslevel=COMPRESS_LEVEL)
     api.state.viewer = viewer
     for router in ROUTERS:
         api.include_router(router)
     add_refusals(api)
-
-    @api.get("/{path:path}", include_in_schema=False)
-    async def page(path: str) -> Response:
-        if path.startswith("api/") or path == "api":
-            raise HTTPException(404)
-        return await run_in_threadpool(serve_page, path, viewer.static)
-
     return api
 
 
@@ -106,9 +85,4 @@ def add_refusals(api: FastAPI) -> None:
             paths = " ".join(name for name in known if name.startswith("/api/"))
             hint = f"did you mean {near}?" if near else ""
             return make_error(404, "not found", f"no {clean_text(path, 80)}; there are: {paths}", hint)
-        return make_error(
-            error.status_code,
-            "refused",
-            f"{request.method} is not accepted here; accepted: GET",
-            headers={"Allow": "GET"} if error.status_code == 405 else None,
-        )
+        return refuse_method(request.method)

@@ -1,9 +1,9 @@
 """The viewer's gate: on loopback only loopback names, a cookie for browsers, a policy that loads nothing from elsewhere."""
 
-from functools import partial
+from starlette.responses import Response
 
-from nodescope.serve import json_response
-from nodescope.use.answers.wire import render_json
+from nodescope.base.text import clean_text
+from nodescope.serve.json_response import make_error
 
 QUERY_CHARACTERS = 8192
 PROBES = frozenset({"/api/health", "/healthz", "/readyz"})
@@ -28,9 +28,17 @@ HINTS = {
     421: "start it with --allow-host NAME, or --host 0.0.0.0",
 }
 
-make_error = partial(json_response.make_error, render=render_json)
+
+def is_question(path: str) -> bool:
+    """Answered from data, or about the answers; all else is files of the page and probes."""
+    return path not in PROBES and (path.startswith("/api/") or path in ("/api", "/openapi.json"))
 
 
 def holds_data(path: str) -> bool:
     """Data need the token; the page itself holds none, and so does its health."""
     return path not in PROBES and (path.startswith("/api/") or path == "/openapi.json")
+
+
+def refuse_method(method: str) -> Response:
+    detail = f"{clean_text(method, 20)} is not accepted here; accepted: GET"
+    return make_error(405, "refused", detail, headers={"Allow": "GET"})

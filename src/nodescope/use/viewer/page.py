@@ -6,7 +6,7 @@ from pathlib import Path
 from starlette.responses import FileResponse, HTMLResponse, Response
 
 from nodescope.base.text import clean_text
-from nodescope.use.viewer.gate import make_error
+from nodescope.serve.json_response import make_error
 
 STATIC = Path(__file__).parent / "static"
 # Built files carry a hash in their name: what has the name never changes.

@@ -20,6 +20,7 @@ from starlette.responses import Response
 from nodescope import __version__
 from nodescope.base.time_range import TimeRange
 from nodescope.serve.connections import Connections
+from nodescope.serve.json_response import make_error
 from nodescope.serve.turns import RequesterLeft, TurnMissed, Turns
 from nodescope.use.answers.containers import Life
 from nodescope.use.answers.refusal import too_much
@@ -27,7 +28,6 @@ from nodescope.use.answers.snapshots import NodeFolders, View
 from nodescope.use.answers.timeseries import SERIES_MOST
 from nodescope.use.answers.wire import Json, render_json
 from nodescope.use.viewer.disconnect import LEFT_STATUS, CallerLeft, Connection
-from nodescope.use.viewer.gate import make_error
 from nodescope.use.viewer.page import STATIC
 from nodescope.use.viewer.question import choose_lives, choose_nodes, parse_span, split_words
 

@@ -19,6 +19,7 @@ from nodescope.use.answers.timeseries import SERIES_MOST
 from nodescope.use.answers.wire import Json, render_metrics, seconds
 from nodescope.use.studies import STUDIES
 from nodescope.use.viewer import shapes
+from nodescope.use.viewer.front import make_health
 from nodescope.use.viewer.live import status_of
 from nodescope.use.viewer.question import POINTS_MOST
 from nodescope.use.viewer.request import NodeName, Served, Viewer, make_json, work
@@ -32,10 +33,9 @@ router = APIRouter()
 
 
 @router.get("/api/health", response_model=shapes.HealthJson)
-@router.get("/healthz", include_in_schema=False)
-@router.get("/readyz", include_in_schema=False)
 async def health() -> Response:
-    return make_json({"status": "ok", "version": __version__})
+    """Of the document; the front answers it, also while nothing of this is loaded."""
+    return make_health("ready")
 
 
 @router.get("/api/instance", response_model=shapes.InstanceJson)

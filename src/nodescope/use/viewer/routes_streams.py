@@ -9,6 +9,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
+from nodescope.serve.json_response import make_error
 from nodescope.serve.turns import TurnMissed
 from nodescope.use.answers.containers import Life
 from nodescope.use.answers.metrics import resolve
@@ -16,7 +17,6 @@ from nodescope.use.answers.refusal import bad_request, too_much
 from nodescope.use.answers.timeseries import SERIES_MOST
 from nodescope.use.viewer import shapes
 from nodescope.use.viewer.export_data import Extract, stream_extract
-from nodescope.use.viewer.gate import make_error
 from nodescope.use.viewer.live import LISTENERS_MOST, METRICS_MOST, LiveListener, stream
 from nodescope.use.viewer.offline_page import make_page
 from nodescope.use.viewer.question import choose_lives, split_words

@@ -24,6 +24,7 @@ class ErrorJson(BaseModel):
 class HealthJson(BaseModel):
     status: Literal["ok"]
     version: str
+    answers: Literal["resting", "starting", "ready"]
 
 
 class LimitsJson(BaseModel):
