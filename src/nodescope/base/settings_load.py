@@ -25,8 +25,8 @@ PREFIX = "NODESCOPE_"
 # Read where no other settings file is named.
 SYSTEM_CONFIG = Path("/etc/nodescope.toml")
 
-# Environment variables with our prefix that are not settings of the agent:
-# where the settings file is, what a resting process hands on to itself, and what the project's own tests read.
+# Environment variables with our prefix that are not settings of the agent: where the settings file is,
+# what a resting process hands on to itself, and what the project's own tests read.
 NOT_SETTINGS = frozenset({"CONFIG", "KEPT", "SAMPLES", "RENEW_GOLDEN"})
 
 # Variables that the kubelet makes of every Service of a namespace unless a pod says

@@ -1,20 +1,28 @@
-"""nodescope consolidate: merge small files, apply retention, copy finished files away."""
+"""
+nodescope consolidate: merge small files, apply retention, copy finished files away.
+
+Between two passes only a small sleeper is left of the process, with its id and its lock.
+"""
 
 import argparse
 import os
 import sys
 import threading
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from nodescope.base.clock import SystemClock, read_boot_id
-from nodescope.base.errors import ArchiveBusy, RequestRejected
+from nodescope.base.errors import ArchiveBusy, RequestRejected, SettingsRejected
 from nodescope.base.log import Log, set_up_logging
-from nodescope.base.quantity import render_bytes
+from nodescope.base.quantity import parse_seconds, render_bytes
 from nodescope.base.settings import Settings
 from nodescope.base.settings_load import choose_data, read_settings
+from nodescope.commands.shared.asleep import __file__ as asleep_file
+from nodescope.commands.shared.exec_anew import exec_anew, find_own_words, take_kept
+from nodescope.commands.shared.options import read_quantity
 from nodescope.keep.disk import Disk, make_folders, read_json
-from nodescope.keep.folder import DataFolder
+from nodescope.keep.folder import CLOSED, DataFolder
 from nodescope.keep.lock import FolderLock
 from nodescope.keep.retention import build_limits
 
@@ -22,7 +30,7 @@ if TYPE_CHECKING:
     # Arrow is loaded when the command runs, not when its options are parsed.
     from nodescope.keep.consolidator import Report
     from nodescope.keep.copy.copier import Copied, Copier
-    from nodescope.keep.housekeeping import PassReport
+    from nodescope.keep.housekeeping import Housekeeping, PassReport
 
 EXAMPLE = """example:
   nodescope consolidate --data ~/.local/state/nodescope --once
@@ -31,7 +39,11 @@ EXAMPLE = """example:
   nodescope consolidate --set-up-store --copy-to file:///mnt/archive --once
 """
 # fgm's own pace.
-PASS_SECONDS = 300.0
+EVERY = "5m"
+# Without a closed segment of the log: retention by age, a day that is over, checksums.
+LONGEST_SECONDS = 3600.0
+EVERY_SECONDS_LEAST = 1.0
+EVERY_ACCEPTED = "1s or more, such as 90s or 5m"
 # Someone else's conversion of a segment is over within this.
 WAIT_SECONDS = 60.0
 log = Log("consolidate")
@@ -42,6 +54,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--config", type=Path, metavar="FILE", help="a TOML file with settings")
     parser.add_argument("--data", type=Path, metavar="DIR", help="the data folder")
     parser.add_argument("--once", action="store_true", help="one pass, then exit")
+    parser.add_argument(
+        "--every", default=EVERY, metavar="T", help=f"the time between two passes; {EVERY} unless given"
+    )
     parser.add_argument("--dry-run", action="store_true", help="say what would be merged, change nothing")
     parser.add_argument(
         "--copy-to", metavar="URL", help="copy finished files there (s3://, gs://, abfs://, file://)"
@@ -77,9 +92,28 @@ def run(options: argparse.Namespace) -> int:
     if options.dry_run:
         return show_plan(folder)
     make_folders(folder.wal)
+    every_seconds = read_every(options)
+    kept = take_kept()
     with FolderLock(folder.converter_lock) as lock:
-        take(lock)
-        return work(options, folder, loaded.settings)
+        if not lock.adopt(kept.get("lock")):
+            take(lock)
+        keeper = build_keeper(options, folder, loaded.settings, kept)
+        report = keeper.run_pass(
+            everything=options.once, copy_seconds=None if options.once else every_seconds
+        )
+        sys.stdout.write(f"{describe(report.merged, report.copied)}\n")
+        sys.stdout.flush()
+        if options.once:
+            refuse_failures(folder, report)
+            return 0
+        return rest(lock, folder, keeper, report, every_seconds)
+
+
+def read_every(options: argparse.Namespace) -> float:
+    seconds = read_quantity(options, "every", parse_seconds, EVERY_ACCEPTED)
+    if seconds < EVERY_SECONDS_LEAST:
+        raise SettingsRejected(f"--every {options.every} is not accepted; accepted: {EVERY_ACCEPTED}")
+    return seconds
 
 
 def take(lock: FolderLock) -> None:
@@ -111,25 +145,40 @@ def show_plan(folder: DataFolder) -> int:
     return 0
 
 
-def work(options: argparse.Namespace, folder: DataFolder, settings: Settings) -> int:
+def build_keeper(
+    options: argparse.Namespace, folder: DataFolder, settings: Settings, kept: Mapping[str, Any]
+) -> "Housekeeping":
+    """kept: how far the pass before this one came, and when the store is to be looked at again."""
     from nodescope.keep.consolidator import FILES_LEAST, Consolidator
     from nodescope.keep.housekeeping import Housekeeping
 
     clock = SystemClock()
-    stop = threading.Event()
     consolidator = Consolidator(Disk(), folder, 2 if options.once else FILES_LEAST)
-    copier = open_copier(folder, settings, clock, once=options.once, set_up=options.set_up_store)
+    consolidator.healer.scrubbed = str(kept.get("scrubbed", ""))
+    # Marked once, by somebody who saw it mounted: not again at every pass.
+    set_up = options.set_up_store and not kept
+    copier = open_copier(folder, settings, clock, once=options.once, set_up=set_up)
+    if copier:
+        copier.verify_ns = kept.get("verify_ns")
     limits = None if options.no_retention else build_limits(settings)
-    keeper = Housekeeping(consolidator, clock, read_boot_id(), copier, limits)
-    while True:
-        seconds = None if options.once else PASS_SECONDS
-        report = keeper.run_pass(everything=options.once, copy_seconds=seconds)
-        sys.stdout.write(f"{describe(report.merged, report.copied)}\n")
-        sys.stdout.flush()
-        if options.once:
-            refuse_failures(folder, report)
-        if options.once or clock.wait_until(clock.mono_ns() + round(PASS_SECONDS * 1e9), stop):
-            return 0
+    return Housekeeping(consolidator, clock, read_boot_id(), copier, limits)
+
+
+def rest(
+    lock: FolderLock, folder: DataFolder, keeper: "Housekeeping", report: "PassReport", every_seconds: float
+) -> NoReturn:
+    """Until the next pass this process is asleep.py, with the lock and without Arrow."""
+    copier = keeper.copier
+    is_behind = bool(report.failures or (report.copied and report.copied.waiting))
+    longest = every_seconds if is_behind else max(every_seconds, LONGEST_SECONDS)
+    kept = {
+        "lock": lock.descriptor,
+        "scrubbed": keeper.consolidator.healer.scrubbed,
+        "verify_ns": copier.verify_ns if copier else None,
+    }
+    asleep = [sys.executable, "-I", "-S", asleep_file, f"{every_seconds:g}", f"{longest:g}"]
+    words = [*asleep, str(folder.wal), CLOSED, *find_own_words()]
+    exec_anew(words, kept, [lock.descriptor] if lock.descriptor is not None else [])
 
 
 def refuse_failures(folder: DataFolder, report: "PassReport") -> None:

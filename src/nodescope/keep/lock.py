@@ -43,6 +43,27 @@ class FolderLock:
         self._descriptor = descriptor
         return True
 
+    def adopt(self, descriptor: object) -> bool:
+        """Whether this descriptor, of an earlier program of this process, holds the lock of our path."""
+        if not isinstance(descriptor, int):
+            return False
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if not leads_to(self.path, descriptor):
+                # The folder was replaced meanwhile.
+                os.close(descriptor)
+                return False
+        except OSError:
+            return False
+        os.set_inheritable(descriptor, False)
+        self._descriptor = descriptor
+        return True
+
+    @property
+    def descriptor(self) -> int | None:
+        """What the next program of this process holds it by."""
+        return self._descriptor
+
     def is_held_here(self) -> bool:
         """Whether we hold it, and the path still leads to the file we hold."""
         return self._descriptor is not None and leads_to(self.path, self._descriptor)

@@ -45,17 +45,18 @@ class Healer:
     folder: DataFolder
     lost: dict[str, str] = field(default_factory=dict)
     """Set aside since the last look, or not readable: name and reason."""
-    _scrubbed: str = ""
+    scrubbed: str = ""
+    """The file that the last look ended with."""
 
     # -- looking for damage ------------------------------------------------------
 
     def scrub(self, budget_bytes: int = SCRUB_BYTES) -> None:
         """Reads on where the last pass ended; from the first file again after the last."""
         files = sorted([*self.folder.files(), *self.folder.rollup.files()], key=lambda one: str(one.path))
-        later = [file for file in files if str(file.path) > self._scrubbed]
+        later = [file for file in files if str(file.path) > self.scrubbed]
         for file in later or files:
             # One at least: a file may be larger than all of a pass.
-            self._scrubbed = str(file.path)
+            self.scrubbed = str(file.path)
             budget_bytes -= size_of(file.path)
             self.examine(file)
             if budget_bytes <= 0:

@@ -111,7 +111,7 @@ class Copier:
     clock: Clock
     copied_files: CopiedFiles = field(init=False)
     status: Status = field(init=False)
-    _verify_ns: int | None = field(init=False, default=None)
+    verify_ns: int | None = field(init=False, default=None)
     """When the store is asked next; None: at once."""
 
     def __post_init__(self) -> None:
@@ -175,7 +175,7 @@ class Copier:
     def _verify(self) -> None:
         """A copied file that the store no longer has is forgotten, and so it is sent again."""
         now_ns = self.clock.mono_ns()
-        if self._verify_ns is not None and now_ns < self._verify_ns:
+        if self.verify_ns is not None and now_ns < self.verify_ns:
             return
         try:
             vanished = self._find_vanished()
@@ -183,7 +183,7 @@ class Copier:
             # Not known is not gone; asked again with the next pass.
             self._note_failure("the store could not be asked for what it has", error)
             return
-        self._verify_ns = now_ns + VERIFY_SECONDS * 1_000_000_000
+        self.verify_ns = now_ns + VERIFY_SECONDS * 1_000_000_000
         for name in vanished:
             del self.copied_files.files[name]
         if vanished:
