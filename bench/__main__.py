@@ -32,7 +32,7 @@ BENCHES = {
     "viewer": "the viewer's answers over a day of 100 containers, beside DuckDB alone",
     "agent": "the agent's CPU and memory at 1 Hz beside the peers",
     "beside": "the agent's CPU beside that of an earlier commit (--against), both at once",
-    "pod": "the whole pod at 100 containers: CPU, memory, disk, beside its limits and the peers",
+    "pod": "the whole pod at 100 containers: CPU, memory, disk, beside its limits, the peers and --against",
     "growth": "what a container costs on nodes with 10 to 1,000 of them, and at the limit of descriptors",
     "lateness": "how late a tick starts while a scrape loop runs",
     "viewer_page": "the viewer's page in chromium: first paint, zoom",
@@ -93,7 +93,10 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--rounds", type=int, default=default.rounds, help="turns of the short benches")
     parser.add_argument(
-        "--against", default=default.against, metavar="COMMIT", help="whose agent `beside` compares with"
+        "--against",
+        default=default.against,
+        metavar="COMMIT",
+        help="whose agent `beside`, and whose pod `pod` compares with",
     )
     parser.add_argument("--containers", type=int, nargs="+", default=default.containers, metavar="N")
     return parser

@@ -23,7 +23,7 @@ class Options:
     rounds: int = 60
     """How often ours and the anchor take turns in the short benches."""
     against: str = "HEAD"
-    """The commit whose agent runs beside this tree's in the bench `beside`."""
+    """The commit whose agent runs beside this tree's in the bench `beside`; `pod` measures one only where it is named."""
 
 
 @dataclass(frozen=True)

@@ -118,7 +118,7 @@ def test_other_machines_need_the_token_that_is_printed() -> None:
         assert len(token) >= 32
         assert httpx.get(f"{address}/api/instance").status_code == 401
         headers = {"Authorization": f"Bearer {token}"}
-        assert httpx.get(f"{address}/api/instance", headers=headers).status_code == 200
+        assert httpx.get(f"{address}/api/instance", headers=headers, timeout=SLOW_SECONDS).status_code == 200
         with httpx.Client(base_url=address, follow_redirects=True) as browser:
             assert browser.get(f"/?token={token}").status_code == 200
             assert browser.get("/api/instance").status_code == 200

@@ -206,7 +206,7 @@ def test_up_brings_all_three_restarts_what_dies_and_ends_with_all() -> None:
             lambda: up.printed() if "Ctrl-C" in up.printed() else None, "a banner", SLOW_SECONDS
         )
         address = next(word for line in banner.splitlines() if "viewer" in line for word in line.split()[1:])
-        assert httpx.get(f"{address}/api/instance").json()["live"] is True
+        assert httpx.get(f"{address}/api/instance", timeout=SLOW_SECONDS).json()["live"] is True
         family = wait_for(
             lambda: found if len(found := children_of(up.pid)) == 3 else None, "three children", SLOW_SECONDS
         )
@@ -296,7 +296,7 @@ def test_demo_writes_an_archive_and_opens_the_viewer_on_it(tmp_path: Path) -> No
         assert "truth.json" in lines[0]
         assert f"http://127.0.0.1:{port}" in lines[1]
         wait_for(lambda: answers(f"http://127.0.0.1:{port}"), "the page", SLOW_SECONDS)
-        found = httpx.get(f"http://127.0.0.1:{port}/api/instance").json()
+        found = httpx.get(f"http://127.0.0.1:{port}/api/instance", timeout=SLOW_SECONDS).json()
         assert found["nodes"] == ["demo-1"]
     finally:
         started = time.monotonic()
@@ -324,7 +324,9 @@ def test_a_viewer_with_a_token_and_tls_is_closed(tmp_path: Path) -> None:
     )
     try:
         with httpx.Client(
-            base_url=f"https://127.0.0.1:{port}", verify=ssl.create_default_context(cafile=str(cert))
+            base_url=f"https://127.0.0.1:{port}",
+            verify=ssl.create_default_context(cafile=str(cert)),
+            timeout=SLOW_SECONDS,
         ) as client:
             wait_for(lambda: is_up(Viewer(process, client)), "a viewer that answers", SLOW_SECONDS)
             assert client.get("/api/instance").status_code == 401
