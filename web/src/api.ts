@@ -2,7 +2,7 @@
 
 import type { Span } from "./time";
 import type {
-  ContainersJson, ErrorJson, EventsJson, FiltersJson, InstanceJson, LivePointsJson, LiveStatusJson, MetricJson, MetricsJson, RightsizeJson, StudiesJson, StudyJson, StudyRowJson, SummaryJson, TimeseriesJson,
+  ContainersJson, ErrorJson, EventsJson, FiltersJson, HealthJson, InstanceJson, LivePointsJson, LiveStatusJson, MetricJson, MetricsJson, RightsizeJson, StudiesJson, StudyJson, StudyRowJson, SummaryJson, TimeseriesJson,
 } from "./types";
 
 export const DEADLINE_MS = 15_000;
@@ -51,6 +51,8 @@ export interface LiveListener {
 /** Where the answers come from: the viewer's API, or a file that has them in itself. */
 export interface Source {
   readonly offline: boolean;
+  /** Whether what answers is being loaded first, as after a rest of the viewer. */
+  isStarting(): Promise<boolean>;
   instance(signal?: AbortSignal): Promise<InstanceJson>;
   summary(span: Span, signal?: AbortSignal): Promise<SummaryJson>;
   metrics(signal?: AbortSignal): Promise<MetricJson[]>;
@@ -95,6 +97,7 @@ export class Server implements Source {
   /** The node that is looked at; empty for all. */
   constructor(private readonly node: () => string) {}
 
+  isStarting = async () => (await this.get<HealthJson>("/api/health", {})).answers !== "ready";
   instance = (signal?: AbortSignal) => this.get<InstanceJson>("/api/instance", {}, signal);
   summary = (span: Span, signal?: AbortSignal) => this.get<SummaryJson>("/api/summary", spanParams(span), signal);
   metrics = async (signal?: AbortSignal) => (await this.get<MetricsJson>("/api/metrics", {}, signal)).metrics;

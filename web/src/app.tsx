@@ -58,7 +58,7 @@ function Waiting({ model }: { model: Model }) {
     <main id="main" class="whole" tabIndex={-1}>
       {trouble
         ? <Trouble trouble={trouble} retry={() => model.data.requests.retry(model.data.instance)} />
-        : <p class="state" role="status">Asking the viewer what it has{since(model.data.instance.loadingSince)}</p>}
+        : <p class="state" role="status">{model.data.starting ? "The viewer has rested and is starting" : "Asking the viewer what it has"}{since(model.data.instance.loadingSince)}</p>}
     </main>
   );
 }

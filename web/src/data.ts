@@ -31,6 +31,8 @@ export class Data {
   /** Requested while its sheet is open. */
   readonly sizes = emptySlot<RightsizeJson>();
   studies: StudyRowJson[] = [];
+  /** The first answer takes a second longer: the viewer has rested. */
+  starting = false;
   readonly opened = new Signal<InstanceJson>();
   /** The series that are drawn may be others: the live stream must follow. */
   readonly seriesChanged = new Signal<void>();
@@ -67,6 +69,13 @@ export class Data {
       this.refresh();
     });
     this.requests.load("filters", `filters ${node}`, this.filters, (signal) => this.source.filters(signal));
+    void this.lookForStart();
+  }
+
+  private async lookForStart(): Promise<void> {
+    // Where nothing answers, the other requests tell it.
+    this.starting = await this.source.isStarting().catch(() => false);
+    this.changed.send();
   }
 
   private async requestInstance(signal: AbortSignal): Promise<InstanceJson> {

@@ -53,6 +53,7 @@ export class OfflineSource implements Source {
 
   constructor(private readonly answers: OfflineAnswers) {}
 
+  isStarting = () => Promise.resolve(false);
   instance = () => Promise.resolve({ ...this.answers.instance, live: false });
   summary = () => Promise.resolve(this.answers.summary);
   filters = () => Promise.resolve(this.answers.filters);

@@ -42,6 +42,25 @@ describe("the first view", () => {
   });
 });
 
+describe("a viewer that has rested", () => {
+  it("is said to be starting while its first answer is waited for", async () => {
+    const { model, source } = makeModel(METRICS);
+    source.starting = true;
+    source.instance = () => new Promise(() => undefined);
+    model.start();
+    await settled();
+    expect(model.data.starting).toBe(true);
+  });
+
+  it("is not, where nobody says whether it is", async () => {
+    const { model, source } = makeModel(METRICS);
+    source.isStarting = () => Promise.reject(new Failure("no", "", "", true));
+    model.start();
+    await settled();
+    expect(model.data.starting).toBe(false);
+  });
+});
+
 describe("the address", () => {
   it("gets a step for a change, and none where nothing changed", () => {
     const { model, page } = makeModel(METRICS);

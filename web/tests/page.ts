@@ -43,6 +43,7 @@ export class FakeSource implements Source {
   requested: string[] = [];
   listeners: LiveListener[] = [];
   closed = 0;
+  starting = false;
   sizes: RightsizeJson = { sentence: "All fit.", advice: [], patch: "", nodes: [] };
 
   constructor(
@@ -55,6 +56,7 @@ export class FakeSource implements Source {
     return Promise.resolve(value);
   }
 
+  isStarting = () => Promise.resolve(this.starting);
   instance = () => this.answer("instance", { ...INSTANCE, ...this.instanceOf });
   metrics = () => this.answer("metrics", this.known);
   studies = () => this.answer("studies", []);
