@@ -82,9 +82,15 @@ class Parser(argparse.ArgumentParser):
         if message.startswith("unrecognized arguments: "):
             wrong = message.removeprefix("unrecognized arguments: ").split()[0]
             known = [option for action in self._actions for option in action.option_strings]
-            message = f"no option {wrong}{hint_nearest(wrong.partition('=')[0], known)} ({self.prog} --help lists all)"
+            message = f"no option {wrong}{hint_option(wrong.partition('=')[0], known)} ({self.prog} --help lists all)"
         sys.stderr.write(f"{self.prog}: {message}\n")
         raise SystemExit(2)
+
+
+def hint_option(wrong: str, known: Sequence[str]) -> str:
+    """A setting's name has its unit (ring_seconds), its option has not (--ring)."""
+    whole = max((option for option in known if wrong.startswith(f"{option}-")), key=len, default=wrong)
+    return hint_nearest(whole, known)
 
 
 def build_parser(only: str | None = None) -> Parser:

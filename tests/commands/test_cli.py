@@ -38,6 +38,7 @@ def test_every_command_has_help_with_an_example(capsys: pytest.CaptureFixture[st
     [
         (("sorces",), 'no command "sorces"; did you mean "sources"?'),
         (("settings", "--ring-secnds=3"), "no option --ring-secnds=3"),
+        (("settings", "--ring-seconds=3"), 'no option --ring-seconds=3; did you mean "--ring"?'),
         (("settings", "--ring", "1s"), "ring_seconds = '1s' is not accepted"),
         (("settings", "--names", "mine"), "one of compatible, own"),
         (("settings", "--config", "/nowhere/at/all.toml"), "/nowhere/at/all.toml"),
@@ -50,6 +51,27 @@ def test_wrong_usage_is_one_clear_line_and_exit_code_2(
     shown = capsys.readouterr()
     assert shown.out == ""
     assert line in shown.err
+    assert shown.err.count("\n") == 1
+
+
+READERS = (
+    *(("containers",), ("metrics",), ("study", "trend"), ("incidents",), ("rightsize",), ("top", "--once")),
+    *(("viewer",), ("mcp", "--stdio"), ("ask", "who uses the most memory?"), ("verify",)),
+    ("export", "--out", "x.csv"),
+)
+
+
+@pytest.mark.parametrize("words", READERS, ids=lambda words: words[0])
+def test_a_folder_that_is_not_there_is_a_failure_of_one_line(
+    tmp_path: Path, words: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Exit code 1 from every command; 2 is for words that are wrong wherever they are said."""
+    missing = tmp_path / "missing"
+    assert run(*words, str(missing)) == 1
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert shown.err.startswith(f"nodescope {words[0]}: ")
+    assert str(missing) in shown.err
     assert shown.err.count("\n") == 1
 
 

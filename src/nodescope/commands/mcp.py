@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from nodescope import __version__
 from nodescope.base.clock import SystemClock
-from nodescope.base.errors import SettingsRejected
+from nodescope.base.errors import RequestRejected, SettingsRejected
 from nodescope.base.log import set_up_logging
 from nodescope.base.quantity import parse_seconds
 from nodescope.base.settings import Settings
@@ -131,7 +131,7 @@ def build_local(paths: list[Path]) -> "NodeDirectory":
 
     for path in paths:
         if not path.exists():
-            raise SettingsRejected(
+            raise RequestRejected(
                 f"no such file or folder: {path}; nodescope demo --no-serve writes one to try"
             )
     folders = LocalFolders(paths, SystemClock())
