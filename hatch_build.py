@@ -25,7 +25,7 @@ from typing import Any
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 from hatchling.metadata.plugin.interface import MetadataHookInterface
 
-SOURCES = ("native/module.c", "native/parse.c")
+SOURCES = ("native/module.c", "native/parse.c", "native/arenas.c")
 # abi3: one build for Python 3.11 and every later version.
 LIBRARY = "src/nodescope/_native.abi3.so"
 PAGES = ("src/nodescope/use/viewer/static/index.html", "src/nodescope/use/viewer/static/export.html")

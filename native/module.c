@@ -4,6 +4,7 @@
  *   make_layouts(list of (kind, keys, places, unlimited_from)) -> capsule
  *   read_grid(capsule, program, values, status) -> number of files that were not read
  *   list_pids(descriptor of /proc) -> int32 in bytes
+ *   watch_arenas() -> whether Python's heap is known; give_back_pools() -> bytes; see arenas.c
  *
  * program   one entry a file: int32 descriptor, int32 layout, int64 first cell, see struct entry
  * values    writable float64 cells, NaN where nothing will be written
@@ -27,6 +28,7 @@
 #include <sys/syscall.h>
 #endif
 
+#include "arenas.h"
 #include "parse.h"
 
 /*
@@ -441,11 +443,25 @@ static PyObject *parse_bytes(PyObject *module, PyObject *args)
     return result;
 }
 
+static PyObject *watch_heap(PyObject *module, PyObject *none)
+{
+    (void)module, (void)none;
+    return PyBool_FromLong(watch_arenas());
+}
+
+static PyObject *give_back_heap(PyObject *module, PyObject *none)
+{
+    (void)module, (void)none;
+    return PyLong_FromSize_t(give_back_pools());
+}
+
 static PyMethodDef METHODS[] = {
     {"make_layouts", make_layouts, METH_O, "Layouts of a segment, as a capsule."},
     {"read_grid", read_grid, METH_VARARGS, "Read and parse all files of a segment."},
     {"list_pids", list_pids, METH_O, "The numbers among the names in an open folder, as int32."},
     {"parse_bytes", parse_bytes, METH_VARARGS, "Parse bytes with the first layout; None when unsure."},
+    {"watch_arenas", watch_heap, METH_NOARGS, "Remember Python's arenas from now on; False where they are not known."},
+    {"give_back_pools", give_back_heap, METH_NOARGS, "Unused pages of Python's heap to the kernel; how many bytes."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -1,11 +1,14 @@
 """
-The C library's allocator: told to keep less, and to give back what is free.
+The allocators of the C library and of Python: told to keep less, and to give back what is free.
 
-Elsewhere than with glibc (musl, macOS) there is nothing to tell, and these do nothing.
+glibc has the large blocks, Python's own heap the objects of up to 512 bytes (`native/arenas.c`). Elsewhere (musl,
+macOS, without our extension, a version of Python that it does not know) these do nothing.
 """
 
 import ctypes
 import functools
+from importlib import import_module
+from typing import Protocol, cast
 
 # mallopt(3), malloc.h.
 M_MMAP_THRESHOLD = -3
@@ -24,9 +27,30 @@ def find_libc() -> ctypes.CDLL | None:
     return libc if hasattr(libc, "malloc_trim") and hasattr(libc, "mallopt") else None
 
 
+class PythonHeap(Protocol):
+    """Of our extension."""
+
+    def watch_arenas(self) -> bool: ...
+
+    def give_back_pools(self) -> int: ...
+
+
+@functools.cache
+def find_heap() -> PythonHeap | None:
+    try:
+        module = import_module("nodescope._native")
+    except ImportError:
+        return None
+    # A library left over from an older version has no such functions.
+    return cast("PythonHeap", module) if hasattr(module, "give_back_pools") else None
+
+
 def settle_allocator() -> None:
     """At the start of a long-lived process, before its threads."""
     share_one_arena()
+    heap = find_heap()
+    if heap:
+        heap.watch_arenas()
     libc = find_libc()
     if libc:
         libc.mallopt(M_MMAP_THRESHOLD, MAPPED_BYTES)
@@ -40,7 +64,10 @@ def share_one_arena() -> None:
 
 
 def give_back_memory() -> None:
-    """Free memory goes back to the kernel; some ms on a large heap."""
+    """Free memory goes back to the kernel; some ms on a large heap. Python's heap: if it was settled at the start."""
+    heap = find_heap()
+    if heap:
+        heap.give_back_pools()
     libc = find_libc()
     if libc:
         libc.malloc_trim(0)
