@@ -148,7 +148,9 @@ def test_only_versions_that_were_looked_at_are_touched() -> None:
 
 
 def test_another_allocator_is_left_alone() -> None:
-    assert run("x = fill(100_000); del x; print(heap.give_back_pools())", PYTHONMALLOC="malloc").strip() == "0"
+    assert (
+        run("x = fill(100_000); del x; print(heap.give_back_pools())", PYTHONMALLOC="malloc").strip() == "0"
+    )
 
 
 @pytest.mark.parametrize("module", [None, ModuleType("nodescope._native")], ids=["none", "an older one"])

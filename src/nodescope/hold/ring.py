@@ -12,9 +12,10 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from nodescope.base.block import Block, Table
+from nodescope.base.block import Block, Integers, Table
 from nodescope.base.entity import Entity
-from nodescope.base.frame import ENDS, Frame
+from nodescope.base.frame import Frame
+from nodescope.hold.ended import Ended, hash_keys
 from nodescope.hold.header import Header, pack_header
 
 # What a generation of entities costs beside its numbers: labels, tuples and
@@ -23,8 +24,6 @@ ENTITY_BYTES = 1200
 BLOCK_BYTES = 200
 # Scopes whose entities end by an event.
 ENDING_SCOPES = frozenset({"container", "service"})
-# The slowest source answers within a minute of having looked.
-ENDED_SECONDS = 120
 # A table that lost most of its rows is kept for so long at its former size:
 # longer than the windows that schedulers ask for.
 SHRUNK_SECONDS = 30
@@ -52,6 +51,8 @@ class RingTrack:
     moments: deque[Moment] = field(default_factory=deque)
     used_bytes: int = 0
     newest_entities: tuple[Entity, ...] = ()
+    hashes: Integers | None = None
+    """Of the keys of these; made while somebody has ended of late."""
     cut_mono_ns: int | None = None
     """When bytes, not age, last made a moment leave."""
     cut_span_ns: int = 0
@@ -76,7 +77,7 @@ class Ring:
         self._headers: deque[Header] = deque()
         self._newest: Frame | None = None
         self._latest: dict[str, Moment] = {}
-        self._ended: dict[tuple[str, ...], int] = {}
+        self._ended = Ended()
         self._lock = threading.Lock()
 
     # -- writing ----------------------------------------------------------
@@ -87,7 +88,7 @@ class Ring:
             for block in frame.blocks:
                 self._append(Moment(frame.sequence, frame.at_ns, frame.mono_ns, block))
             self._newest = replace(frame, blocks=())
-            self._headers.append(pack_header(frame))
+            self._headers.append(pack_header(frame, self._headers[-1] if self._headers else None))
             self._expire(frame.mono_ns)
             self._shrink(frame.mono_ns)
             if frame.sequence % SHRUNK_TICKS == 0:
@@ -101,30 +102,31 @@ class Ring:
             track = self._tracks[table.name] = RingTrack(table)
         track.moments.append(moment)
         track.used_bytes += self._cost(moment, track.newest_entities)
-        track.newest_entities = moment.block.entities
+        if track.newest_entities is not moment.block.entities:
+            track.newest_entities, track.hashes = moment.block.entities, None
         self._latest[table.name] = self._living(moment)
 
     def _note_ends(self, frame: Frame) -> None:
         """Who ended is not shown as living by a table that is read less often."""
-        ended = {
-            Entity(event.scope, event.ids).key: frame.mono_ns for event in frame.events if event.kind in ENDS
-        }
-        if ended:
-            self._ended.update(ended)
+        if self._ended.note(frame.events, frame.mono_ns):
             self._latest = {name: self._living(moment) for name, moment in self._latest.items()}
-        if self._ended and next(iter(self._ended.values())) < frame.mono_ns - ENDED_SECONDS * 1e9:
-            self._ended = {
-                key: at for key, at in self._ended.items() if at >= frame.mono_ns - ENDED_SECONDS * 1e9
-            }
+        self._ended.expire(frame.mono_ns)
 
     def _living(self, moment: Moment) -> Moment:
         block = moment.block
         if not self._ended or not ENDING_SCOPES.intersection(block.table.scopes):
             return moment
-        alive = [number for number, entity in enumerate(block.entities) if entity.key not in self._ended]
-        if len(alive) == len(block.entities):
-            return moment
-        return pick_rows(moment, alive)
+        alive = self._ended.find_living(self._hash(block))
+        return moment if alive is None else pick_rows(moment, alive.tolist())
+
+    def _hash(self, block: Block) -> Integers:
+        """Once for a set of entities, however many ticks it stays."""
+        track = self._tracks[block.table.name]
+        if track.newest_entities is not block.entities:
+            return hash_keys(block.entities)
+        if track.hashes is None:
+            track.hashes = hash_keys(block.entities)
+        return track.hashes
 
     @staticmethod
     def _cost(moment: Moment, neighbours: tuple[Entity, ...]) -> int:

@@ -26,6 +26,7 @@ from nodescope.base.clock import thread_cpu_ns
 from nodescope.base.entity import Entity
 from nodescope.base.errors import ParseError
 from nodescope.base.text import clean_text
+from nodescope.collect.files.fit import fit
 from nodescope.collect.files.layout import NAN, DeviceRows, GridLayout, Parser, plan_rows
 from nodescope.collect.files.native import Native, NativeGrid
 from nodescope.collect.files.roots import FILE_BYTES, Descriptors, NodeRoot
@@ -218,6 +219,7 @@ class FileGrid:
         self._open_faults.pop(entity, None)
         for entry in self._rows.pop(entity, ()):
             self._descriptors.close(self.table.name, entry.descriptor)
+        self._rows = fit(self._rows)
 
     def replace(self, old: Entity, new: Entity) -> None:
         """The same thing with other labels: its descriptors stay."""

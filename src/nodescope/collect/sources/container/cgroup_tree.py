@@ -13,6 +13,7 @@ from sys import intern
 
 from nodescope.collect.containers.cgroup_path import is_container_folder
 from nodescope.collect.containers.standing import is_boundary
+from nodescope.collect.files.fit import fit
 from nodescope.collect.files.roots import NodeRoot
 
 BASE = "sys/fs/cgroup"
@@ -81,6 +82,8 @@ class Tree:
             if tenant:
                 self._uncount(tenant)
             waiting += [below for name in names if self.has(below := join(gone, name))]
+        self.children, self.tenants = fit(self.children), fit(self.tenants)
+        self.containers, self.services = fit(self.containers), fit(self.services)
 
     def _uncount(self, tenant: str) -> None:
         self.counts[tenant] -= 1

@@ -13,6 +13,8 @@ import struct
 from collections.abc import Iterator
 from typing import Generic, TypeVar
 
+from nodescope.collect.files.fit import fit
+
 IN_MODIFY = 0x0002
 IN_CREATE = 0x0100
 IN_DELETE = 0x0200
@@ -60,6 +62,7 @@ class CgroupWatch(Generic[Meaning]):
 
     def remove(self, number: int) -> None:
         self._meanings.pop(number, None)
+        self._meanings = fit(self._meanings)
         self._libc.inotify_rm_watch(self.descriptor, number)
 
     def wait(self) -> bool:

@@ -18,6 +18,7 @@ from nodescope.base.errors import ParseError
 from nodescope.base.metric import Metric
 from nodescope.base.text import clean_text
 from nodescope.collect.files.batch import PATH_CHARACTERS, FileFault, FileGrid
+from nodescope.collect.files.fit import fit
 from nodescope.collect.files.layout import Pids, parse_pids
 from nodescope.collect.files.roots import Descriptors, NodeRoot
 from nodescope.collect.sources.container.cgroup_tree import (
@@ -122,6 +123,7 @@ class ContainerPids:
         self._nested -= max(0, len(folders) - 1)
         self._cut.discard(entity)
         self._pids.pop(entity, None)
+        self._folders, self._pids = fit(self._folders), fit(self._pids)
 
     def replace(self, old: Entity, new: Entity) -> None:
         self._folders[new] = self._folders.pop(old)

@@ -21,6 +21,7 @@ from nodescope.base.log import Log
 from nodescope.base.self_counters import ContainerCounters
 from nodescope.collect.containers.cgroup_path import is_container_folder
 from nodescope.collect.containers.standing import is_boundary
+from nodescope.collect.files.fit import fit
 from nodescope.collect.files.roots import NodeRoot
 from nodescope.collect.sources.container.births import Birth, Births
 from nodescope.collect.sources.container.cgroup_tree import (
@@ -209,6 +210,7 @@ class Discovery:
         with self._watch_lock:
             for path in watches.keys() - tree.children.keys():
                 self._forget(watches, path)
+            watches = self._folder_watches[hierarchy] = fit(watches)
             fresh = sorted(tree.children.keys() - watches.keys())
             for path in fresh:
                 if not self._watch_folder(hierarchy, path):
@@ -224,6 +226,7 @@ class Discovery:
         with self._watch_lock:
             for path in set(self._event_watches) - tree.containers:
                 self._forget(self._event_watches, path)
+            self._event_watches = fit(self._event_watches)
             for path in tree.containers - set(self._event_watches):
                 if not self._watch_end(hierarchy, path):
                     break

@@ -36,6 +36,7 @@ from nodescope.collect.containers.live_containers import LiveContainer
 from nodescope.collect.containers.names import UNNAMED, Name
 from nodescope.collect.containers.standing import Standing, judge_path
 from nodescope.collect.files.batch import FileGrid, ReadSegment
+from nodescope.collect.files.fit import fit
 from nodescope.collect.run.source import Context, Tick
 from nodescope.collect.sources.container.births import Birth
 from nodescope.collect.sources.container.cgroup_tree import DEPTH, TENANT_FOLDERS, TENANTS_FOLDERS
@@ -210,6 +211,7 @@ class ContainerSource:
 
     def _apply(self, wanted: Mapping[str, frozenset[str]], ended: Iterable[str], tick: Tick) -> list[Event]:
         events = [self._end_life(self._lives.pop(path), tick) for path in ended]
+        self._lives = fit(self._lives)
         reopened = False
         for path, hierarchies in wanted.items():
             life = self._lives.get(path)
