@@ -20,7 +20,7 @@ SETTLE_SECONDS = 125.0
 STAY_SECONDS = 90.0
 SCRAPE_SECONDS = 10.0
 BACK_SECONDS = 60.0
-# Of what they had cost between scrapes. Python's small objects leave holes: a few that stay hold 1 MiB each (decision 1126).
+# Of what they had cost between scrapes. Python's small objects leave holes: those that stay hold a page each (decision 1127).
 KEPT_RATIO = 0.5
 
 
