@@ -15,7 +15,16 @@ import nodescope.keep
 
 KEPT = Path("artifacts/bench")
 # What decides the bytes of an archive.
-WRITERS = ("convert.py", "demo/*.py", "merge.py", "parquet.py", "rollup.py", "label_columns.py", "sidecar.py")
+WRITERS = (
+    "consolidator.py",
+    "convert.py",
+    "demo/*.py",
+    "label_columns.py",
+    "merge.py",
+    "parquet.py",
+    "rollup.py",
+    "sidecar.py",
+)
 
 
 def prepare_input(name: str, make: Callable[[Path], object], kept: Path = KEPT) -> Path:

@@ -11,9 +11,12 @@ from nodescope.keep.convert import convert_all
 from nodescope.keep.disk import Disk
 from nodescope.keep.folder import DataFolder
 from nodescope.read.files.catalog import read_catalog
+from nodescope.read.files.rollups import choose, find_rollups, reach
 from nodescope.read.query.engine import Engine, QueryResult
 
 LATER_MS = 1_772_366_340_000 + 90 * 86_400_000
+# 12:00, in frames after the first, and in milliseconds.
+NOON, NOON_MS = 60, 1_772_366_400_000
 SAME = frame_at(0).blocks[0].entities
 
 
@@ -67,3 +70,25 @@ def test_no_segment_is_rolled_up_twice(folder: DataFolder) -> None:
     Consolidator(Disk(), folder).run_pass(LATER_MS)
     assert [file.path.name for file in folder.rollup.files()] == before
     assert len(before) == 1
+
+
+def test_rollups_of_hours_stand_for_the_file_that_the_hours_became(tmp_path: Path) -> None:
+    """A question about one of the hours reads its minutes, not the samples of the whole file."""
+    folder = DataFolder(tmp_path)
+    for hour in (0, 1):
+        for half in (0, 1):
+            first = NOON + 3600 * hour + 60 * half
+            many = [frame_at(number, SAME) for number in range(first, first + 60)]
+            write_log(folder, many, segment=2 * hour + half + 1)
+        convert_all(Disk(), folder)
+        Consolidator(Disk(), folder).run_pass(NOON_MS + (hour + 1) * 3_600_000 + 400_000)
+    Consolidator(Disk(), folder).run_pass(LATER_MS)
+    (entry,), paths = read_catalog([folder.path]).entries, [folder.path]
+    span = NOON_MS, NOON_MS + 600_000
+    assert len(list(folder.rollup.files())) == 2
+    assert reach([entry], *span) == (NOON_MS, entry.to_ms)
+    files, minutes = choose([entry], find_rollups(paths, *reach([entry], *span)), *span)
+    assert (files, [one.from_ms for one in minutes]) == ([], [NOON_MS])
+    # Where the other hour has lost its rollup, the file is read, and no minute beside it.
+    max(folder.rollup.files(), key=lambda file: file.from_ms).path.unlink()
+    assert choose([entry], find_rollups(paths, *reach([entry], *span)), *span) == ([entry], [])

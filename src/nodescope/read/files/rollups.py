@@ -75,12 +75,25 @@ def shares(one: Segments, other: Segments) -> bool:
     )
 
 
-def choose(entries: Sequence[FileEntry], rollups: Sequence[Rollup]) -> tuple[list[FileEntry], list[Rollup]]:
-    """(files to read, rollups to read): every segment once."""
+def reach(entries: Sequence[FileEntry], from_ms: int, to_ms: int) -> tuple[int, int]:
+    """
+    From the first to the last moment of files that have some of the range.
+
+    Rollups stand for a file only where they have all of it: those of its other hours must be known, too.
+    """
+    starts, ends = [entry.from_ms for entry in entries], [entry.to_ms for entry in entries]
+    return min([from_ms, *starts]), max([to_ms, *ends])
+
+
+def choose(
+    entries: Sequence[FileEntry], rollups: Sequence[Rollup], from_ms: int, to_ms: int
+) -> tuple[list[FileEntry], list[Rollup]]:
+    """(files to read, rollups to read): every segment of the range once."""
     read = [entry.sidecar.head.segments for entry in uncovered(entries, rollups) if entry.sidecar]
     used = [rollup for rollup in rollups if not any(shares(rollup.segments, one) for one in read)]
+    near = [rollup for rollup in used if rollup.from_ms <= to_ms and rollup.to_ms + MINUTE_MS >= from_ms]
     # What only the rejected ones had covered must be read after all.
-    return uncovered(entries, used), used
+    return uncovered(entries, used), near
 
 
 def uncovered(entries: Sequence[FileEntry], rollups: Sequence[Rollup]) -> list[FileEntry]:

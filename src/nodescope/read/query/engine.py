@@ -17,7 +17,7 @@ from nodescope.keep.label_columns import Identity, Subject
 from nodescope.keep.rollup import MINUTE_MS
 from nodescope.read.files.catalog import Catalog
 from nodescope.read.files.listing import FileEntry
-from nodescope.read.files.rollups import Rollup, find_rollups
+from nodescope.read.files.rollups import Rollup, find_rollups, reach
 from nodescope.read.live.tail import LiveTail
 from nodescope.read.query.bucket import BucketGrid, Points, make_grid
 from nodescope.read.query.derived_cache import DerivedCache
@@ -105,9 +105,9 @@ class Engine:
         grid = make_grid(from_ms, to_ms, max_points)
         answer = QueryResult(resolved, from_ms, to_ms, grid.width_ms, [])
         rollups = []
-        if grid.width_ms >= MINUTE_MS:
-            rollups = find_rollups(catalog.paths, from_ms, to_ms, answer.refused)
         near = catalog.select(from_ms - LEAD_MS, to_ms)
+        if grid.width_ms >= MINUTE_MS:
+            rollups = find_rollups(catalog.paths, *reach(near, from_ms, to_ms), answer.refused)
         versions = name_versions(near, rollups, tail, to_ms)
         asked = None if containers is None else tuple(containers)
         key = (versions, metric, asked, from_ms, to_ms, max_points, rate, scope)

@@ -91,7 +91,7 @@ class NodeQuery:
             if entry.from_ms <= self.grid.to_ms and entry.to_ms >= from_ms and self._has(entry)
         ]
         scopes = list_scopes(entries, self.inputs[0].name)
-        entries, rollups = choose(entries, rollups)
+        entries, rollups = choose(entries, rollups, self.grid.from_ms, self.grid.to_ms)
         if rollups:
             self._read_rollups(rollups, scopes)
         entries = self._leave_damaged(entries)

@@ -11,8 +11,9 @@ thinned one by one as they are read, so that memory follows the answer.
     series, time_ms, value = sweep.samples["cgroup.v2.memory.current"]
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -22,7 +23,7 @@ from nodescope.keep.label_columns import IDENTITY, LABELS
 from nodescope.keep.rollup import MINUTE_MS
 from nodescope.read.files.catalog import Catalog
 from nodescope.read.files.listing import FileEntry
-from nodescope.read.files.rollups import Rollup, choose, find_rollups
+from nodescope.read.files.rollups import Rollup, choose, find_rollups, reach
 from nodescope.read.live.tail import LiveTail
 from nodescope.read.query.engine import Engine
 from nodescope.read.query.fetch import Wanted, fetch_samples
@@ -52,19 +53,19 @@ class Sweep:
 
 def sweep_node(engine: Engine, catalog: Catalog, tail: LiveTail | None, sought: Sought) -> Sweep:
     """Of one node; a file that cannot be read is left out, as a file that is not there."""
-    entries = catalog.select(sought.span.from_ms, sought.span.to_ms)
+    span = sought.span.from_ms, sought.span.to_ms
+    entries = catalog.select(*span)
     names = Names(list_words(entries, sought.scope))
     minutes: list[Rollup] = []
     if sought.step_ms >= MINUTE_MS:
-        found = find_rollups(catalog.paths, sought.span.from_ms, sought.span.to_ms)
-        entries, minutes = choose(entries, found)
+        entries, minutes = choose(entries, find_rollups(catalog.paths, *reach(entries, *span)), *span)
     ours = leave_damaged([entry for entry in entries if entry.is_local])
     others = [entry for entry in entries if not entry.is_local]
     samples = {}
+    closed = read_closed(engine, ours, minutes, sought, names)
     for metric in sought.metrics:
         pieces = [
-            *read_files(engine, ours, sought, metric, names),
-            *read_rollups(engine, minutes, sought, metric, names),
+            *next(closed),
             *read_others(engine.sql, others, sought, metric, names),
             *read_tail(tail, sought, metric, names),
         ]
@@ -79,45 +80,59 @@ def leave_damaged(entries: Sequence[FileEntry]) -> list[FileEntry]:
     return [entry for entry, damage in checked if not damage]
 
 
-def read_files(
-    engine: Engine, entries: Sequence[FileEntry], sought: Sought, metric: str, names: "Names"
-) -> Iterator[Thinned]:
-    """File by file; what was read of one is kept."""
+class Piece(NamedTuple):
+    """One metric in one file: what is read at once."""
 
-    def sweep(entry: FileEntry) -> FileSweep | None:
-        return keep_sweep(
-            engine, entry, sought, metric, lambda: sweep_file(engine.reader, entry, sought, metric)
-        )
-
-    mine = [entry for entry in entries if has_metric(entry, sought.scope, metric)]
-    for found in read_ahead(sweep, mine):
-        if found is not None:
-            yield take_span(found, sought.span, names)
+    metric: str
+    file: FileEntry | Rollup
 
 
-def read_rollups(
-    engine: Engine, rollups: Sequence[Rollup], sought: Sought, metric: str, names: "Names"
-) -> Iterator[Thinned]:
-    """The minutes that begin in the span."""
-    span = TimeRange(sought.span.from_ms + LAST_MS, sought.span.to_ms + LAST_MS)
+def read_closed(
+    engine: Engine, entries: Sequence[FileEntry], rollups: Sequence[Rollup], sought: Sought, names: "Names"
+) -> Iterator[list[Thinned]]:
+    """
+    Of each metric in turn its pieces; what was read of a file is kept.
 
-    def sweep(rollup: Rollup) -> FileSweep | None:
-        return keep_sweep(engine, rollup, sought, metric, lambda: sweep_rollup(rollup, sought, metric))
+    All metrics are one queue: of a day in one file two are read at a time.
+    """
+    queue = [
+        [
+            *(Piece(metric, one) for one in entries if has_metric(one, sought.scope, metric)),
+            *(Piece(metric, one) for one in rollups),
+        ]
+        for metric in sought.metrics
+    ]
+    coming = read_ahead(
+        lambda piece: keep_sweep(engine, piece, sought), (piece for pieces in queue for piece in pieces)
+    )
+    for pieces in queue:
+        found = [(piece, next(coming)) for piece in pieces]
+        yield [
+            take_span(one, span_of(piece.file, sought.span), names)
+            for piece, one in found
+            if one is not None and len(one.words)
+        ]
 
-    for found in read_ahead(sweep, rollups):
-        if found is not None and len(found.words):
-            yield take_span(found, span, names)
+
+def span_of(file: FileEntry | Rollup, span: TimeRange) -> TimeRange:
+    """Of a rollup the minutes that begin in the span; each has its time at its end."""
+    if isinstance(file, FileEntry):
+        return span
+    return TimeRange(span.from_ms + LAST_MS, span.to_ms + LAST_MS)
 
 
-def keep_sweep(
-    engine: Engine, file: FileEntry | Rollup, sought: Sought, metric: str, make: Callable[[], FileSweep]
-) -> FileSweep | None:
+def keep_sweep(engine: Engine, piece: Piece, sought: Sought) -> FileSweep | None:
     """None where the file cannot be read."""
+    metric, file = piece
     try:
         key = name_sweep(file, sought, metric)
         found = engine.sweeps.get(key)
         if found is None:
-            found = make()
+            found = (
+                sweep_rollup(file, sought, metric)
+                if isinstance(file, Rollup)
+                else sweep_file(engine.reader, file, sought, metric)
+            )
             engine.sweeps.put(key, found)
     except (NodescopeError, OSError):
         return None

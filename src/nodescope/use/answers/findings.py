@@ -135,8 +135,10 @@ def look_at_newest(answer: StudyAnswer, series: Series) -> StudyAnswer:
         from_at = end_at - share * seconds
         if share * seconds < NEWEST_SECONDS:
             continue
-        found = trend.study(cut_series(series, from_at))
-        kept = [one for one in found.findings if is_news(one, series.values[series.times_at < from_at])]
+        newest, bar = cut_series(series, from_at), bar_of_news(series.values[series.times_at < from_at])
+        if bar is None or not (newest.values > bar).any():
+            continue
+        kept = [one for one in trend.study(newest).findings if is_news(one, bar)]
         if kept:
             return replace(answer, status="found", sentence=kept[0].sentence, findings=tuple(kept))
     return answer
@@ -147,12 +149,17 @@ def cut_series(series: Series, from_at: float) -> Series:
     return replace(series, times_at=series.times_at[kept], values=series.values[kept])
 
 
-def is_news(finding: Finding, before: FloatArray) -> bool:
+def bar_of_news(before: FloatArray) -> float | None:
+    """What a rise must lead above; None where nothing was before it."""
     before = before[np.isfinite(before)]
-    if not len(before) or finding.measures.get("verdict") not in ("leak", "rising"):
-        return False
+    if not len(before):
+        return None
     usual = float(np.subtract(*np.quantile(before, (0.95, 0.05))))
-    return (finding.after or 0.0) > float(before.max()) + NEWS_SHARE * usual
+    return float(before.max()) + NEWS_SHARE * usual
+
+
+def is_news(finding: Finding, bar: float) -> bool:
+    return finding.measures.get("verdict") in ("leak", "rising") and (finding.after or 0.0) > bar
 
 
 def read_histories(view: View, request: TimeseriesRequest) -> dict[str, Series]:

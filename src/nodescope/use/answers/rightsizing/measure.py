@@ -16,7 +16,7 @@ from nodescope.base.cgroup_metrics import list_raw_names
 from nodescope.base.errors import RequestRejected
 from nodescope.base.text import clean_name
 from nodescope.base.time_range import TimeRange
-from nodescope.read.files.rollups import choose, find_rollups
+from nodescope.read.files.rollups import choose, find_rollups, reach
 from nodescope.read.query.file_sweep import Sought
 from nodescope.read.query.sweep import sweep_node
 from nodescope.use.answers.containers import Life
@@ -135,8 +135,9 @@ def count_side_by_side(parts: Sequence[WorkloadLives], span: TimeRange) -> float
 
 def shorten(node: ServedNode, span: TimeRange, series: float) -> TimeRange:
     """So much of the newest as can be read where rollups do not have it."""
-    entries = node.catalog.select(span.from_ms, span.to_ms)
-    files, _ = choose(entries, find_rollups(node.catalog.paths, span.from_ms, span.to_ms))
+    ends = span.from_ms, span.to_ms
+    entries = node.catalog.select(*ends)
+    files, _ = choose(entries, find_rollups(node.catalog.paths, *reach(entries, *ends)), *ends)
     left_ms = round(1000 * SAMPLES_MOST / max(1.0, series))
     for file in sorted(files, key=lambda one: -one.to_ms):
         left_ms -= file.to_ms - file.from_ms
