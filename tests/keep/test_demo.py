@@ -111,7 +111,7 @@ def test_what_is_planted_is_found_where_truth_says(tmp_path: Path) -> None:
     assert planted["oom_kill"]["when"].endswith(" UTC")
     catalog, engine = read_catalog([tmp_path / "d"]), Engine()
     # Its hours have their minutes, as a consolidator leaves them.
-    hours, rollups = choose(catalog.entries, find_rollups([tmp_path / "d"], 0, 2**42))
+    hours, rollups = choose(catalog.entries, find_rollups([tmp_path / "d"], 0, 2**42), 0, 2**42)
     assert rollups
     assert {entry.path.name.split("-")[0] for entry in hours} == {"metrics"}
     one = planted["throttling"]

@@ -11,6 +11,7 @@ from tests.use.played_node import END_MS, Played, write_played
 from tests.use.viewer.asking import Asker as Viewer
 
 from nodescope.cli import main
+from nodescope.commands.shared.comparing import build_compare
 
 CONTAINERS = [
     Played("catalog-66b6c48dd5-bcdf2", "app", 0, 600, 0.4),
@@ -48,6 +49,48 @@ def test_who_is_there_is_said_in_the_same_words(folder: Path, capsys: pytest.Cap
     assert main(["containers", str(folder)]) == 0
     printed = capsys.readouterr().out.splitlines()[-1]
     assert printed == shown == told == "13 containers on node n1, 3 of them running."
+
+
+@pytest.mark.parametrize("container", ["", "catalog"])
+def test_a_comparison_is_said_in_the_same_words(
+    folder: Path, container: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of two spans that were named, and around the last deploy where none was."""
+    named = {"container": container} if container else {}
+    middle, end = END_MS - 300_000, END_MS - 1000
+    windows = {"a_from": 2 * middle - end, "a_to": middle, "b_from": middle, "b_to": end}
+    with asking(folder) as asker:
+        told = asker.ask("compare_windows", **named, **{name: str(at) for name, at in windows.items()})
+        usual = asker.ask("compare_windows", **named)
+    with comparing(folder) as viewer:
+        shown = viewer.json("/api/compare", **named, **{"from": middle / 1000, "to": end / 1000})
+        plain = viewer.json("/api/compare", **named)
+    question = (
+        f"did the deploy of {container} make it worse" if container else "what changed after the deploy"
+    )
+    assert main(["ask", question, str(folder)]) == 0
+    printed = capsys.readouterr().out.splitlines()[0]
+    assert shown["sentence"] == told["headline"]
+    assert [one["sentence"] for one in shown["differences"]] == [one["sentence"] for one in told["findings"]]
+    assert printed == plain["sentence"] == usual["headline"]
+
+
+def comparing(folder: Path) -> Viewer:
+    """A viewer as the command starts it."""
+    viewer = Viewer(folder)
+    viewer.viewer.compare = build_compare(viewer.viewer.folders)
+    return viewer
+
+
+def test_a_comparison_of_nothing_is_refused_with_what_there_is(folder: Path) -> None:
+    with comparing(folder) as viewer:
+        refused = viewer.get("/api/compare?container=catalogue")
+        early = viewer.get("/api/compare?from=100&to=200")
+    with Viewer(folder) as bare:
+        assert bare.get("/api/compare").status_code == 404
+    assert refused.status_code == early.status_code == 400
+    assert "catalog" in refused.json()["detail"]
+    assert "has no data from" in early.json()["detail"]
 
 
 def test_a_machine_without_containers_has_a_calm_answer(tmp_path: Path) -> None:

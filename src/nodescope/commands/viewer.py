@@ -120,6 +120,7 @@ class Answering:
     _viewer: "Viewer | None" = None
 
     def load(self) -> ASGIApp:
+        from nodescope.commands.shared.comparing import build_compare
         from nodescope.read.live.follow import AgentFeed
         from nodescope.use.answers.snapshots import NodeFolders
         from nodescope.use.viewer.app import build_api
@@ -127,7 +128,12 @@ class Answering:
 
         feed = AgentFeed(self.agent.address, self.agent.token, self.agent.tls) if self.agent else None
         folders = NodeFolders(self.paths, SystemClock(), feed)
-        self._viewer = Viewer(folders, connections=self.connections, stopping=self.is_stopping)
+        self._viewer = Viewer(
+            folders,
+            connections=self.connections,
+            stopping=self.is_stopping,
+            compare=build_compare(folders),
+        )
         return build_api(self._viewer)
 
     def stop(self) -> None:

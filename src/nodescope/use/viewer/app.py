@@ -11,12 +11,12 @@ from nodescope.base.text import clean_text, nearest_name
 from nodescope.serve.gate import Admits, Gate
 from nodescope.serve.json_response import make_error
 from nodescope.use.answers.refusal import Refused
-from nodescope.use.viewer import routes_charts, routes_facts, routes_streams, shapes
+from nodescope.use.viewer import routes_charts, routes_compare, routes_facts, routes_streams, shapes
 from nodescope.use.viewer.front import Front, guard
 from nodescope.use.viewer.gate import refuse_method
 from nodescope.use.viewer.request import Responses, Viewer
 
-ROUTERS = (routes_facts.router, routes_charts.router, routes_streams.router)
+ROUTERS = (routes_facts.router, routes_charts.router, routes_compare.router, routes_streams.router)
 
 REFUSALS: Responses = {
     status: {"model": shapes.ErrorJson, "description": words}

@@ -56,12 +56,18 @@ Responses = dict[int | str, dict[str, Any]]
 NOT_MODIFIED: Responses = {304: {"description": "as you have it"}}
 
 
+Compare = Callable[[str, str, tuple[TimeRange, TimeRange] | None], Json]
+"""Of a node and a container (empty: all of them), what differs between two spans; None: around the last deploy."""
+
+
 @dataclass(slots=True)
 class Viewer:
     """What the handlers answer from."""
 
     folders: NodeFolders
     static: Path = STATIC
+    compare: Compare | None = None
+    """The same function that agents ask; who starts the viewer connects it."""
     memory_totals: dict[str, tuple[str, float]] = field(default_factory=dict)
     """By node: the newest file when it was read, and bytes."""
     listeners: int = 0

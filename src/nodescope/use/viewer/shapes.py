@@ -182,6 +182,27 @@ class WorkloadJson(BaseModel):
     sentence: str
 
 
+class DifferenceJson(BaseModel):
+    """One figure in both spans."""
+
+    sentence: str
+    node: str | None
+    container: str | None
+    """Null of the total of a node."""
+    metric: str | None
+    unit: str | None
+    before: float | None
+    after: float | None
+
+
+class ComparisonJson(BaseModel):
+    sentence: str
+    differences: list[DifferenceJson]
+    """The largest first, at most twelve."""
+    looked_at: str
+    not_looked_at: list[str]
+
+
 class WorkloadsJson(BaseModel):
     workloads: list[WorkloadJson]
     ranked: int

@@ -10,6 +10,7 @@ from tools.incidents.stories import CLASSES, KINDS, Generated, generate
 from nodescope.use.answers.incidents.explain import find_incidents
 from nodescope.use.answers.incidents.incident import Incident
 from nodescope.use.answers.incidents.sentence import render_incident
+from nodescope.use.answers.incidents.signal import BY_NAME, LACKED
 from nodescope.use.answers.incidents.table import spread_back
 
 # None of the seeds on which the score or its confidence was fitted or is reported.
@@ -52,6 +53,21 @@ def test_the_true_cause_comes_first(cause: str) -> None:
 def test_noise_is_no_incident(kind: str) -> None:
     """Jobs by the clock, a crash loop that was there before and hundreds of short jobs are not told."""
     assert told_of(make_node("", kind)) == []
+
+
+@pytest.mark.parametrize(("rise", "is_told"), [(0.03, True), (0.008, False)])
+def test_a_slight_loss_is_explained_to_who_asks_about_it(rise: float, is_told: bool) -> None:
+    """3 % more waiting is no news of a node; asked about that container, the one that took the CPU is named."""
+    node = make_node("cpu")
+    victim = next(one for one in told_of(node)[0].victims if one.metric == "pressure_cpu")
+    table, kills = make_table(node)
+    place = [row.name for row in table.rows].index(victim.workload)
+    for name, signal in BY_NAME.items():
+        if signal in LACKED and name in table.signals:
+            table.signals[name] = table.signals[name] * (rise / ((victim.after or 0) - (victim.before or 0)))
+    found, _ = find_incidents(table, kills, no_history, place)
+    taken = [one.cause.workload for one in found if one.kind == "taken" and one.cause]
+    assert taken == ([f"shop/{node.truth.workload}"] if is_told else [])
 
 
 def test_victims_stand_below_their_cause() -> None:

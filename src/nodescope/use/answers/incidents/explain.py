@@ -13,6 +13,7 @@ from nodescope.use.answers.incidents.cause import (
 )
 from nodescope.use.answers.incidents.happened import Kill
 from nodescope.use.answers.incidents.incident import Change, Incident
+from nodescope.use.answers.incidents.loss import Departure, find_slight
 from nodescope.use.answers.incidents.own import (
     DEPLOY_SECONDS,
     explain_changes,
@@ -31,8 +32,9 @@ MOST_VICTIMS = 5
 # Below this score nobody was hurt enough to speak of: on generated nodes without a cause
 # no higher score was seen in 98 of 100 hours.
 LEAST_SCORE = 0.12
-# Who asks about one container has a reason to: what it alone lost counts from less on.
-LEAST_SCORE_ASKED = 0.03
+# Who asks about one container has a reason to: what it did to others counts from less on, and what it
+# alone lost from less still.
+LEAST_SCORE_DID, LEAST_SCORE_LOST = 0.03, 0.012
 # What is left without a cause is told from this sum of losses on.
 UNEXPLAINED_LOSS = 0.6
 # Candidates whose history is read: it costs a question to the archive each.
@@ -73,7 +75,7 @@ def first_of_each(found: Iterable[Incident]) -> list[Incident]:
 
 
 def explain_taken(scene: Scene, focus: int | None) -> list[Incident]:
-    lacks = scene.lacks if focus is None else [one for one in scene.lacks if one.row == focus]
+    lacks = scene.lacks if focus is None else lacks_of(scene, focus)
     candidates = find_candidates(scene.table, scene.takers, lacks)
     if focus is not None:
         # What it did to others is of interest, too.
@@ -84,8 +86,20 @@ def explain_taken(scene: Scene, focus: int | None) -> list[Incident]:
     candidates.sort(key=lambda one: -one.score)
     looked_up = [discount(scene, one) for one in candidates[:MOST_LOOKED_UP]]
     chosen = explain_away([*looked_up, *candidates[MOST_LOOKED_UP:]], MOST_INCIDENTS)
-    least = LEAST_SCORE if focus is None else LEAST_SCORE_ASKED
-    return [make_taken(scene, one) for one in chosen if one.score >= least]
+    return [make_taken(scene, one) for one in chosen if one.score >= least_score(one, focus)]
+
+
+def least_score(one: Candidate, focus: int | None) -> float:
+    if focus is None:
+        return LEAST_SCORE
+    return LEAST_SCORE_DID if one.taker.row == focus else LEAST_SCORE_LOST
+
+
+def lacks_of(scene: Scene, row: int) -> list[Departure]:
+    """Of the workload that was asked about, slight ones as well."""
+    known = [one for one in scene.lacks if one.row == row]
+    seen = {one.signal for one in known}
+    return [*known, *(one for one in find_slight(scene.table, row) if one.signal not in seen)]
 
 
 def discount(scene: Scene, one: Candidate) -> Candidate:

@@ -1,7 +1,7 @@
 """Who took what, and who lacked what: departures of every workload from its level, with their sizes."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -19,6 +19,8 @@ NETWORK_REST = 2 * 2.0**20
 GPU_REST = 0.05
 # Where the kernel does not tell who waits (cgroup v1), less use is the sign of it.
 SUBSTITUTES = {"pressure_cpu": "cpu", "pressure_io": "disk"}
+# Of a workload that was asked about, this part of the least change counts: who asks has a reason to.
+ASKED_REST = 0.4
 # A departure that began so long before the span belongs to it: the span is where people looked.
 EARLY_SECONDS = 60.0
 
@@ -53,8 +55,19 @@ def find_lacks(table: NodeTable) -> list[Departure]:
     return sorted(found, key=lambda one: -one.loss)
 
 
-def find_lack(table: NodeTable, signal: Signal) -> list[Departure]:
-    values = table.signals.get(signal.name)
+def find_slight(table: NodeTable, row: int) -> list[Departure]:
+    """What one workload lacks, slight losses as well."""
+    found = []
+    for signal in LACKED:
+        values = table.signals.get(signal.name)
+        if values is not None:
+            alone = np.where(np.arange(len(values))[:, None] == row, values, np.nan)
+            found += find_lack(table, replace(signal, rest=ASKED_REST * signal.rest), alone)
+    return found
+
+
+def find_lack(table: NodeTable, signal: Signal, values: Floats | None = None) -> list[Departure]:
+    values = table.signals.get(signal.name) if values is None else values
     if values is None:
         return []
     shifts = find_shifts(

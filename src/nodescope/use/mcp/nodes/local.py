@@ -37,9 +37,9 @@ NAMELESS = "unnamed"
 class LocalFolders(NodeDirectory):
     """Nodes of data folders on this machine, found anew as folders fill."""
 
-    def __init__(self, paths: Sequence[Path], clock: Clock) -> None:
+    def __init__(self, paths: Sequence[Path], clock: Clock, folders: NodeFolders | None = None) -> None:
         self._paths = tuple(paths)
-        self.folders = NodeFolders(paths, clock)
+        self.folders = folders or NodeFolders(paths, clock)
 
     def entries(self) -> Mapping[str, NodeEntry]:
         names = [name_of(node) for node in self.folders.snapshot().nodes]
