@@ -76,3 +76,18 @@ def test_events_are_on_the_axis_and_zoom(view: Watched) -> None:
     expect(mark).to_have_attribute("title", re.compile("memory"))
     mark.click()
     view.await_window("to - from < 600")
+
+
+def test_the_page_compares_and_counts_in_the_words_of_its_api(view: Watched) -> None:
+    """The same sentences as the command line and agents have."""
+    page = view.open("range=10m&panels=cpu")
+    span = page.locator(".chart").first
+    expect(span).to_have_attribute("data-to", re.compile(r"\d"))
+    page.keyboard.press("s")
+    with page.expect_response(lambda answer: "/api/compare" in answer.url) as asked:
+        page.get_by_role("button", name="compare with the same time before").click()
+    told = page.locator(".compared [role=status]")
+    expect(told).to_have_text(asked.value.json()["sentence"])
+    expect(told).to_contain_text("figures of the workloads of")
+    listed = page.request.get(f"{page.url.split('#')[0]}api/containers?metric=none&range=10m").json()
+    expect(page.get_by_text(listed["sentence"])).to_be_visible()

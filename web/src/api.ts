@@ -2,7 +2,7 @@
 
 import type { Span } from "./time";
 import type {
-  ContainersJson, ErrorJson, EventsJson, FiltersJson, HealthJson, InstanceJson, LivePointsJson, LiveStatusJson, MetricJson, MetricsJson, RightsizeJson, StudiesJson, StudyJson, StudyRowJson, SummaryJson, TimeseriesJson,
+  ComparisonJson, ContainersJson, ErrorJson, EventsJson, FiltersJson, HealthJson, InstanceJson, LivePointsJson, LiveStatusJson, MetricJson, MetricsJson, RightsizeJson, StudiesJson, StudyJson, StudyRowJson, SummaryJson, TimeseriesJson,
 } from "./types";
 
 export const DEADLINE_MS = 15_000;
@@ -64,6 +64,8 @@ export interface Source {
   events(span: Span, signal?: AbortSignal): Promise<EventsJson>;
   /** Of the last seven days: less says little about what fits. */
   rightsize(signal?: AbortSignal): Promise<RightsizeJson>;
+  /** A range beside as long a one before it, of one workload or (empty) of all. */
+  compare(span: Span, workload: string, signal?: AbortSignal): Promise<ComparisonJson>;
   /** Opens the live stream; returns what closes it. */
   live(query: { metrics: string[]; containers: string[] }, listener: LiveListener): () => void;
 }
@@ -104,6 +106,7 @@ export class Server implements Source {
   filters = (signal?: AbortSignal) => this.get<FiltersJson>("/api/filters", {}, signal);
   studies = async (signal?: AbortSignal) => (await this.get<StudiesJson>("/api/studies", {}, signal)).studies;
   events = (span: Span, signal?: AbortSignal) => this.get<EventsJson>("/api/events", spanParams(span), signal);
+  compare = (span: Span, workload: string, signal?: AbortSignal) => this.get<ComparisonJson>("/api/compare", { container: workload, ...spanParams(span) }, signal, 4 * DEADLINE_MS);
   rightsize = (signal?: AbortSignal) => this.get<RightsizeJson>("/api/rightsize", { range: "1w" }, signal, 4 * DEADLINE_MS);
 
   containers({ qos, span, ...rest }: ContainerQuery, signal?: AbortSignal): Promise<ContainersJson> {

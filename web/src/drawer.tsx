@@ -1,5 +1,6 @@
 /** The drawer of findings: one sentence and a confidence each; a click shows the finding in its panel. */
 
+import { Compared } from "./compared";
 import { kindWord, limitAt, type FindingRow } from "./findings";
 import { brief, confidence, plain, shorten, words } from "./format";
 import type { Model } from "./model";
@@ -24,6 +25,7 @@ export function Drawer({ model }: { model: Model }) {
       <p class="faint question">{model.data.studies.find((study) => study.id === model.view.study)?.help ?? "Every study, on every series that is drawn."}</p>
       <p class="faint" role="status">{busy ? `studying ${words(busy.choice.metric)} ...` : all.length === 0 && !trouble ? nothing(model) : ""}</p>
       {trouble?.studies.trouble && <Trouble small trouble={trouble.studies.trouble} retry={() => model.data.requests.retry(trouble.studies)} />}
+      <Compared model={model} />
       <ol class="found">
         {all.slice(0, 100).map((found) => <Row key={`${found.panel} ${found.key} ${found.finding.to}`} model={model} found={found} />)}
       </ol>

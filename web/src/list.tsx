@@ -38,6 +38,7 @@ export function ContainerList({ model }: { model: Model }) {
         <Filter label="QoS" value={view.qos} all={model.data.filters.value?.qos_classes ?? []} choose={(qos) => model.address.change({ qos })} />
         <LabelFilter model={model} />
       </div>
+      {value?.sentence && <p class="faint">{plain(value.sentence)}</p>}
       {trouble && <Trouble small trouble={trouble} retry={() => model.data.requests.retry(model.data.containers)} />}
       {value && rows.length === 0 && <NoRows model={model} total={all.length} />}
       <ul class="containers">

@@ -3,7 +3,7 @@
 import { Failure, type ContainerQuery, type SeriesQuery, type Source, type StudyQuery } from "./api";
 import { places, type Value } from "./series";
 import type { Span } from "./time";
-import type { ContainersJson, EventsJson, FiltersJson, InstanceJson, MetricJson, MetricsJson, RightsizeJson, StudiesJson, StudyJson, SummaryJson, TimeseriesJson } from "./types";
+import type { ComparisonJson, ContainersJson, EventsJson, FiltersJson, InstanceJson, MetricJson, MetricsJson, RightsizeJson, StudiesJson, StudyJson, SummaryJson, TimeseriesJson } from "./types";
 
 /** What use/viewer/offline_page.py writes into #nodescope-data. */
 export interface OfflineAnswers {
@@ -60,6 +60,7 @@ export class OfflineSource implements Source {
   studies = () => Promise.resolve(this.answers.studies.studies);
   events = () => Promise.resolve(this.answers.events);
   live = () => () => undefined;
+  compare = (): Promise<ComparisonJson> => Promise.reject(new Failure("this file does not compare", "it has one range", "Open the data folder with nodescope viewer.", false));
   rightsize = (): Promise<RightsizeJson> => Promise.reject(new Failure("this file does not carry right-sizing", "it has a few hours of a few containers", "Run nodescope rightsize on the data folder.", false));
 
   metrics(): Promise<MetricJson[]> {

@@ -24,6 +24,7 @@ describe("the file's own downsampling", () => {
 
   it("right-sizing is not carried either, and it says where it is", async () => {
     const source = new OfflineSource({} as unknown as OfflineAnswers);
+    await expect(source.compare()).rejects.toMatchObject({ title: "this file does not compare", again: false });
     await expect(source.rightsize()).rejects.toMatchObject({ title: "this file does not carry right-sizing", again: false });
   });
 });

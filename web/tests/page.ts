@@ -67,6 +67,7 @@ export class FakeSource implements Source {
   timeseries = ({ metric }: { metric: string }) => this.answer(`timeseries ${metric}`, { ...answer({ a: [1, 2] }), metric });
   study = ({ metric }: { metric: string }) => this.answer(`study ${metric}`, { study: "all", results: [] });
 
+  compare = () => this.answer("compare", { sentence: "It rose.", differences: [], looked_at: "", not_looked_at: [] });
   rightsize = () => this.answer("rightsize", this.sizes);
 
   live(_: unknown, listener: LiveListener): () => void {

@@ -155,6 +155,7 @@ def test_studies_of_anything_have_an_answer_or_a_reason(
 def test_the_document_names_every_path(asker: Asker) -> None:
     """What the contract promises is in the document, each with its refusals."""
     assert {path.removeprefix("/api/") for path in PATHS} == {
+        "compare",
         "containers",
         "events",
         "export",
