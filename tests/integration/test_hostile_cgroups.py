@@ -193,6 +193,7 @@ def test_over_its_memory_budget_the_agent_shortens_its_ring_and_says_so(cgroups:
 # -- all of it ----------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("cgroups")
 def test_the_fuzzer_alters_nobody_and_no_tick_is_missed() -> None:
     """The short form of the torture's row."""
     rows = cgroup_fuzzer.run(scale=0.01, seconds=90)
