@@ -29,7 +29,7 @@ Floats = NDArray[np.float64]
 NODES, CORES, MEMORY_GIB, PEAK_GBPS = 20, 32.0, 128.0, 120.0
 HOURS_BEFORE, HOURS_MEASURED = 24.0, 12.0
 KINDS = ("services", "batch", "mixed")
-# What a core waits for, relative to its speed, does not grow for ever: a queue has an end.
+# Latency does not grow for ever: a memory controller's queue has an end, at some four times the idle latency.
 FULLEST = 0.95
 
 
@@ -90,7 +90,7 @@ class Shape:
 
 SHAPES = {
     "services": Shape(
-        30, (3.0, 12.0), (0.3, 3.0), (0.25, 1.1), (0.3, 0.9), 0.35, (6.0, 11.0), (0.3, 2.0), (0.5, 2.0), 0.42
+        30, (3.0, 12.0), (0.3, 3.0), (0.4, 1.2), (0.3, 0.9), 0.35, (6.0, 11.0), (0.3, 2.0), (0.5, 2.0), 0.42
     ),
     "batch": Shape(
         24, (0.5, 3.0), (1.0, 6.0), (0.7, 1.3), (0.0, 0.1), 0.3, (4.0, 8.0), (0.5, 2.5), (0.1, 0.6), 0.42
@@ -193,7 +193,7 @@ class Strain:
 def strain(wanted_cores: Floats, wanted_gbps: Floats) -> Strain:
     wanted, bus = wanted_cores / CORES, wanted_gbps / PEAK_GBPS
     capped = np.minimum(bus, FULLEST)
-    queue = 0.15 * capped / (1 - capped) + np.maximum(bus - FULLEST, 0) * 0.15 / (1 - FULLEST) ** 2
+    queue = 0.15 * capped / (1 - capped) + np.maximum(bus - 1.0, 0)
     return Strain(wanted, np.minimum(wanted, 1.0) ** 8, np.maximum(wanted, 1.0), bus, queue)
 
 

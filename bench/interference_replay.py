@@ -6,8 +6,9 @@ The traces of bench/interference.py, placed by five schedulers, each on a cluste
                1.5 times the request of pods that were just bound
     today      the extender without profiles: windows alone
     profiles   the extender with what workloads used
-    oracle     knows what every pod will want and how much it suffers, and puts each pod where all
-               pods together lose least until it ends; no scheduler can know that
+    oracle     knows what every pod will want at every hour and how much it suffers, and puts each
+               pod where all pods together lose least, if who leaves is replaced by his like; no
+               scheduler can know that
 
 Only machines and time are simulated. What nodes measure goes through the agent's own tracker
 of workloads and its annotations, written when the annotator would, and the real extender scores;
@@ -194,7 +195,11 @@ class TargetLoadPacking(Scheduler):
 
 
 class Oracle(Scheduler):
-    """All pods together lose least."""
+    """All pods together lose least, whatever was requested."""
+
+    def fits(self, number: int) -> NDArray[np.bool_]:
+        del number
+        return np.ones(NODES, bool)
 
     def score(self, number: int, at_seconds: float) -> Floats:
         cluster, behaviour = self.cluster, self.cluster.behaviour
@@ -203,8 +208,7 @@ class Oracle(Scheduler):
         there = np.flatnonzero((cluster.node >= 0) & (cluster.ends > at_seconds))
         lost = np.zeros(NODES)
         for moment in np.linspace(at_seconds, max(end, at_seconds + 60), ORACLE_MOMENTS):
-            stays = there[cluster.ends[there] > moment]
-            lost += self._add(moment, stays, mine, cluster.factors[number : number + 1], behaviour)
+            lost += self._add(moment, there, mine, cluster.factors[number : number + 1], behaviour)
         return -lost
 
     def _add(self, moment: float, stays: Integers, mine: Integers, factor: Floats, behaviour: Any) -> Floats:
@@ -242,15 +246,16 @@ class ExtenderScheduler(Scheduler):
         self.measures_bus = [number < pcm * NODES for number in range(NODES)]
         self.trackers = [WorkloadTracker() for _ in self.names] if has_profiles else []
         self.written: list[NodeLoad | None] = [None] * NODES
-        self.texts: dict[int, dict[str, str]] = {}
-        """Written and not yet read by the extender."""
+        self.unread: set[int] = set()
+        """Nodes whose annotations were written, and are rendered when the extender next needs them."""
         self.noise = np.random.default_rng([seed, 2])
 
     def score(self, number: int, at_seconds: float) -> Floats:
         self._turn(at_seconds)
-        for node, annotations in self.texts.items():
-            self.nodes.change({"metadata": {"name": self.names[node], "annotations": annotations}})
-        self.texts = {}
+        for node in self.unread:
+            about = {"name": self.names[node], "annotations": self._render(node)}
+            self.nodes.change({"metadata": about})
+        self.unread = set()
         pod = parse_pod_request(self._render_pod(number, ""))
         self.extender.prioritize(ExtenderCall(pod, self.names))
         decision = self.extender.decisions.find(pod.key)
@@ -299,10 +304,15 @@ class ExtenderScheduler(Scheduler):
         if before is not None and load.at_seconds - before.at_seconds < 60 and not differs(before, load):
             return
         self.written[node] = load
+        self.unread.add(node)
+
+    def _render(self, node: int) -> dict[str, str]:
+        load = self.written[node]
+        assert load is not None
         annotations = {WINDOW_KEY: render_load(load)}
         if self.trackers and (told := self.trackers[node].read()):
             annotations[WORKLOADS_KEY] = render_workloads(told)
-        self.texts[node] = annotations
+        return annotations
 
     def _sample_workloads(self) -> list[dict[str, WorkloadSample]]:
         """What cgroups of the pods would show."""
