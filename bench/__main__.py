@@ -44,6 +44,7 @@ BENCHES = {
     "pod_list": "the extender's memory while it lists 50,000 pods",
     "adapter": "metrics for autoscalers: answers, dead agents, memory at 50,000 pods, cost, load step to scale-up",
     "scheduler_cpu": "the extender's CPU for one FPGA pod at 5,000 nodes",
+    "scheduler_interference": "pods that slow each other down, placed by profiles, by requests, and by who knows all",
     "scheduler": "the extender: pods/s, both verbs at 1,000 nodes, a replay against 1-2-2",
 }
 

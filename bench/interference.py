@@ -108,7 +108,8 @@ def make_trace(kind: str, seed: int, hours: float = HOURS_BEFORE + HOURS_MEASURE
     popularity = 1 / np.arange(1, len(applications) + 1) ** 0.5
     chance.shuffle(popularity)
     popularity /= popularity.sum()
-    lives = np.exp(chance.uniform(*np.log(shape.life_hours), len(applications)))
+    shortest, longest = np.log(shape.life_hours)
+    lives = np.exp(chance.uniform(shortest, longest, len(applications)))
     # Arrivals an hour so that the mean use is as the shape says.
     per_arrival = sum(p * life * one.cores for p, life, one in zip(popularity, lives, applications))
     rate = shape.busy * NODES * CORES / per_arrival

@@ -42,6 +42,7 @@ from nodescope.fpga.node_load import WINDOW_KEY, NodeLoad, render_load
 from nodescope.fpga.node_workloads import WORKLOADS_KEY, render_workloads
 from nodescope.hold.pods.workload_tracker import NodeSample, WorkloadSample, WorkloadTracker
 from nodescope.publish.annotation_content import differs
+from nodescope.publish.workload_content import RenewedWorkloads
 from nodescope.use.scheduler.explain import Decisions
 from nodescope.use.scheduler.extender import Extender
 from nodescope.use.scheduler.nodes import Nodes
@@ -66,6 +67,11 @@ class Slowdown:
 
     mean: float
     p95: float
+
+
+def add_by_node(node: Integers, values: Floats) -> Floats:
+    found: Floats = np.bincount(node, values, NODES).astype(np.float64)
+    return found
 
 
 class Cluster:
@@ -107,7 +113,7 @@ class Cluster:
         calm = self.behaviour.want(numbers, self.factors[alive], at_seconds)
         wanted = calm * np.exp(self.behaviour.noise[numbers] * self.noise[alive])
         moved = wanted * self.behaviour.bandwidth[numbers]
-        self.state = strain(np.bincount(node, wanted, NODES), np.bincount(node, moved, NODES))
+        self.state = strain(add_by_node(node, wanted), add_by_node(node, moved))
         self.running, self.got = alive, wanted / self.state.stretch[node]
         if at_seconds >= HOURS_BEFORE * 3600:
             self.slow[alive] += slow_down(self.state, node, self.behaviour, numbers)
@@ -154,7 +160,8 @@ class Scheduler:
         cores = np.minimum((self.cluster.requested + application.request) / CORES, 1.0)
         memory = np.minimum((self.cluster.requested_gib + application.memory_gib) / MEMORY_GIB, 1.0)
         least = np.floor(((1 - cores) + (1 - memory)) * 50)
-        return least + np.floor((1 - np.abs(cores - memory) / 2) * 100)
+        found: Floats = least + np.floor((1 - np.abs(cores - memory) / 2) * 100)
+        return found
 
     def look(self, at_seconds: float) -> None:
         """After every tick."""
@@ -185,13 +192,15 @@ class TargetLoadPacking(Scheduler):
         self.fresh.append((self.at_seconds, node, TLP_MULTIPLIER * self._application(number).request))
 
     def score(self, number: int, at_seconds: float) -> Floats:
+        del at_seconds
         used = np.mean(self.seen, axis=0) * CORES if self.seen else np.zeros(NODES)
         for _, node, cores in self.fresh:
             used[node] += cores
         share = (used + TLP_MULTIPLIER * self._application(number).request) / CORES * 100
         rising = (100 - TLP_TARGET) * share / TLP_TARGET + TLP_TARGET
         falling = TLP_TARGET * (100 - share) / (100 - TLP_TARGET)
-        return np.round(np.where(share <= TLP_TARGET, rising, np.maximum(falling, 0.0)))
+        found: Floats = np.round(np.where(share <= TLP_TARGET, rising, np.maximum(falling, 0.0)))
+        return found
 
 
 class Oracle(Scheduler):
@@ -216,13 +225,13 @@ class Oracle(Scheduler):
         node, numbers = self.cluster.node[stays], self.cluster.numbers[stays]
         wanted = behaviour.want(numbers, self.cluster.factors[stays], moment)
         own = behaviour.want(mine, factor, moment)[0]
-        cores = np.bincount(node, wanted, NODES)
-        moved = np.bincount(node, wanted * behaviour.bandwidth[numbers], NODES)
+        cores = add_by_node(node, wanted)
+        moved = add_by_node(node, wanted * behaviour.bandwidth[numbers])
         before = strain(cores, moved)
         after = strain(cores + own, moved + own * behaviour.bandwidth[mine[0]])
         counts = np.bincount(node, minlength=NODES)
-        impatience = np.bincount(node, behaviour.impatience[numbers], NODES)
-        bound = np.bincount(node, behaviour.memory_bound[numbers], NODES)
+        impatience = add_by_node(node, behaviour.impatience[numbers])
+        bound = add_by_node(node, behaviour.memory_bound[numbers])
 
         def total(state: Strain, more: bool) -> Floats:
             pods = counts + more
@@ -245,6 +254,7 @@ class ExtenderScheduler(Scheduler):
         self.names = tuple(f"node-{number:02}" for number in range(NODES))
         self.measures_bus = [number < pcm * NODES for number in range(NODES)]
         self.trackers = [WorkloadTracker() for _ in self.names] if has_profiles else []
+        self.told = [RenewedWorkloads(tracker) for tracker in self.trackers]
         self.written: list[NodeLoad | None] = [None] * NODES
         self.unread: set[int] = set()
         """Nodes whose annotations were written, and are rendered when the extender next needs them."""
@@ -261,7 +271,8 @@ class ExtenderScheduler(Scheduler):
         decision = self.extender.decisions.find(pod.key)
         assert decision is not None
         scores = {one.node: one.score for one in decision.ratings}
-        return self.score_requests(number) + EXTENDER_FACTOR * np.array([scores[name] for name in self.names])
+        own = EXTENDER_FACTOR * np.array([float(scores[name]) for name in self.names])
+        return np.asarray(self.score_requests(number) + own)
 
     def bound(self, number: int, node: int) -> None:
         self.placed.change(self._render_pod(number, self.names[node]))
@@ -310,7 +321,7 @@ class ExtenderScheduler(Scheduler):
         load = self.written[node]
         assert load is not None
         annotations = {WINDOW_KEY: render_load(load)}
-        if self.trackers and (told := self.trackers[node].read()):
+        if self.trackers and (told := self.told[node].renew()):
             annotations[WORKLOADS_KEY] = render_workloads(told)
         return annotations
 

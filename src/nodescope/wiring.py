@@ -58,6 +58,7 @@ from nodescope.publish.live import Live
 from nodescope.publish.scrape import Scrape
 from nodescope.publish.self_metrics import Obituaries, SelfMetrics, read_resident_bytes
 from nodescope.publish.textfile import TextfileFolder
+from nodescope.publish.workload_content import build_workloads_content
 from nodescope.serve.allocator import give_back_memory
 from nodescope.serve.token import Token
 
@@ -66,7 +67,7 @@ SPARE_DESCRIPTORS = 512
 # Objects made before the collector looks for cycles; Python's own is 700.
 COLLECT_OBJECTS = 10_000
 # What may be written to this node's annotations.
-ANNOTATIONS = ("fpga", "window")
+ANNOTATIONS = ("fpga", "window", "workloads")
 # CAP_* numbers of linux/capability.h, with what each gives us.
 CAPABILITIES = {
     "CAP_DAC_READ_SEARCH": (2, "files of other users when not root"),
@@ -242,6 +243,7 @@ def build_parts(
     contents: dict[str, AnnotationContent[Any]] = {
         "fpga": build_fpga_content(fpga),
         "window": build_window_content(partial(read_load, ring, clock)),
+        "workloads": build_workloads_content(ring, clock),
     }
     annotator = None
     if access.account and settings.annotate:

@@ -21,6 +21,7 @@ from tests.support import NODES
 from nodescope.base.clock import SystemClock
 from nodescope.base.errors import KubernetesRefused
 from nodescope.fpga.node_load import WINDOW_KEY, NodeLoad, render_load
+from nodescope.fpga.node_workloads import WORKLOADS_KEY
 from nodescope.fpga.state import KEY, render_state
 from nodescope.fpga.tracker import FpgaEvent, FpgaTracker
 from nodescope.use.scheduler.rating import BEST
@@ -368,8 +369,9 @@ def test_the_policy_lets_an_agent_touch_its_own_node_and_our_keys_only(cluster: 
             wait_for("the policy is in force", lambda: "own node" in annotate("yours", KEY), 30)
             assert annotate("mine", KEY) == ""
             assert annotate("mine", WINDOW_KEY) == ""
+            assert annotate("mine", WORKLOADS_KEY) == ""
             assert "this one is on mine" in annotate("yours", KEY)
-            assert "nodescope.io/window only" in annotate("mine", "human")
+            assert "nodescope.io/workloads only" in annotate("mine", "human")
             assert "not spec, labels" in patch("mine", {"metadata": {"labels": {"a": "b"}}})
             assert "not spec, labels" in patch("mine", {"spec": {"unschedulable": True}})
             assert "not spec, labels" in patch("mine", {"metadata": {"finalizers": ["a.b/c"]}})

@@ -9,10 +9,12 @@ from tests.support import FixtureNode, TurnableClock
 
 from nodescope.base.errors import KubernetesAway, KubernetesRefused
 from nodescope.fpga.node_load import NodeLoad
+from nodescope.fpga.node_workloads import parse_workloads
 from nodescope.fpga.state import KEY, STATE_BYTES
 from nodescope.fpga.tracker import FpgaEvent, FpgaTracker
 from nodescope.publish.annotation import AnnotationCounters, Annotator
 from nodescope.publish.annotation_content import build_fpga_content, build_window_content, differs, read_load
+from nodescope.publish.workload_content import build_workloads_content
 
 SECOND = 1_000_000_000
 
@@ -217,3 +219,19 @@ def test_the_window_says_how_many_cpus_there_are_and_what_is_left_of_pressure(tm
     assert found is not None
     assert found.metrics["cpus"] >= 1
     assert found.metrics["mean_cpu_contention"] <= found.metrics["mean_cpu_pressure"] + 1e-9
+
+
+def test_workloads_are_learned_from_the_ring_and_written_seldom(tmp_path: Path) -> None:
+    """From a fixture node, through the agent's own ring and the content's own pace."""
+    node = FixtureNode("cgroup2-systemd", tmp_path)
+    node.run()
+    content = build_workloads_content(node.parts.ring, node.clock)
+    text = content.look()
+    assert text is not None
+    found = parse_workloads(text).uses
+    assert found
+    assert all(use.pods >= 1 and use.cores >= 0 and use.bandwidth is None for use in found.values())
+    assert content.is_material()
+    content.settle()
+    assert content.look() == text
+    assert not content.is_material()

@@ -389,10 +389,11 @@ class Settings:
 
     annotate: tuple[str, ...] = ("fpga",)
     """
-    What is written to this node's annotations: fpga, window, both or nothing.
+    What is written to this node's annotations: fpga, window, workloads, or nothing.
 
     fpga is written from the first FPGA event on; window (20 s means and p95,
     health) always. On material change, at most every 10 s, at least every 60 s.
+    workloads (what one pod of each uses, by name) is renewed every 5 minutes.
     """
 
 

@@ -10,7 +10,8 @@ from nodescope.collect.containers.cgroup_path import CgroupName
 from nodescope.collect.containers.live_containers import LiveContainer, LiveContainers
 from nodescope.collect.containers.names import ContainerNames
 from nodescope.collect.files.roots import NodeRoot
-from nodescope.collect.sources.kubernetes import PodNames, parse_owner
+from nodescope.collect.sources.kubernetes import PodNames
+from nodescope.kube.pod_owner import parse_owner
 
 ID = "3f" * 32
 

@@ -30,6 +30,7 @@ from nodescope.collect.containers.live_containers import LiveContainers
 from nodescope.collect.containers.names import ContainerNames, Name
 from nodescope.collect.run.source import CallDefaults, Context
 from nodescope.kube.client import Client
+from nodescope.kube.pod_owner import parse_owner
 from nodescope.kube.resource_quantity import parse_resource
 from nodescope.kube.watch import ObjectWatch, WatchState
 
@@ -38,8 +39,6 @@ CONTAINERS = ("containers", "initContainers", "ephemeralContainers")
 # Labels of one pod in an archive's column: what a person would still read.
 LABEL_CHARACTERS = 1024
 REASON_CHARACTERS, ID_CHARACTERS = 40, 12
-# What makes ReplicaSets, and the label in which it puts the hash that ends their names.
-TEMPLATE_HASHES = {"Deployment": "pod-template-hash", "Rollout": "rollouts-pod-template-hash"}
 REMEDY = "give its account get, list and watch on pods (a ClusterRole and its binding), or turn it off with --no-kubernetes"
 
 
@@ -110,19 +109,6 @@ def parse_pod(item: Mapping[str, Any]) -> Name:
         owner=clean_text(parse_owner(about.get("ownerReferences") or [], labels)),
         labels=clean_text(shown, LABEL_CHARACTERS),
     )
-
-
-def parse_owner(owners: Iterable[Mapping[str, Any]], labels: Mapping[str, Any]) -> str:
-    """The controller, as Kind/name; a ReplicaSet is told as the Deployment (or Rollout) whose hash it ends in."""
-    for owner in owners:
-        if owner.get("controller"):
-            kind, name = str(owner.get("kind")), str(owner.get("name"))
-            for above, label in TEMPLATE_HASHES.items():
-                ending = f"-{labels.get(label)}"
-                if kind == "ReplicaSet" and label in labels and name.endswith(ending):
-                    return f"{above}/{name.removesuffix(ending)}"
-            return f"{kind}/{name}"
-    return ""
 
 
 def parse_containers(item: Mapping[str, Any], pod: Name) -> Iterator[tuple[str, Name]]:

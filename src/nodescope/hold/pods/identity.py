@@ -1,7 +1,7 @@
 """Which rows of a table are of which pod."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -16,6 +16,8 @@ class PodIdentity:
     uid: str
     namespace: str = ""
     pod: str = ""
+    workload: str = field(default="", compare=False)
+    """namespace/name; empty where it is not known."""
 
 
 def identify(entity: Entity) -> PodIdentity | None:
@@ -23,7 +25,9 @@ def identify(entity: Entity) -> PodIdentity | None:
     uid = entity.attribute("pod_uid")
     if not uid:
         return None
-    return PodIdentity(uid, entity.attribute("namespace") or "", entity.attribute("pod") or "")
+    namespace, workload = entity.attribute("namespace") or "", entity.attribute("workload") or ""
+    full_name = f"{namespace}/{workload}" if namespace and workload else workload
+    return PodIdentity(uid, namespace, entity.attribute("pod") or "", full_name)
 
 
 @dataclass(frozen=True, slots=True)

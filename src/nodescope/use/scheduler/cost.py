@@ -12,7 +12,8 @@ median of the nodes' means):
                       last 20 s, and health
 
 A GPU pod waits for the GPUs in place of the FPGA; a `balance` pod has the host
-part alone. S is one second for both.
+part alone, with what it adds to the node itself (profile/placement). S is one
+second for both.
 
 A missing value is replaced by the median of the other nodes, by confidence:
 term = c * own + (1 - c) * median. So a node without an annotation,
@@ -29,17 +30,27 @@ of its host is noisy.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from statistics import median
 
-from nodescope.use.scheduler.fpga_cluster import SESSION_MS, SHARE, FpgaCluster, derive_cluster
+from nodescope.base.workload.pod_use import HOURS
+from nodescope.use.scheduler.fpga_cluster import SESSION_MS, FpgaCluster, derive_cluster
 from nodescope.use.scheduler.freshness import judge_age
 from nodescope.use.scheduler.host_cost import FILLING, derive_queue, derive_typical
 from nodescope.use.scheduler.load_times import LEAST_LOAD_MS, LoadTimes
 from nodescope.use.scheduler.node import NO_STATE, AnnotatedNode, NodeFpga, is_measured
 from nodescope.use.scheduler.placed_pods import Arriving, PlacedPods
 from nodescope.use.scheduler.pod_request import PodRequest
+from nodescope.use.scheduler.profile.placement import (
+    BUS,
+    ClusterUse,
+    Placement,
+    derive_cluster_use,
+    derive_demand,
+    size_pod,
+)
+from nodescope.use.scheduler.profile.workload_profiles import WorkloadProfiles
 from nodescope.use.scheduler.rating import NodeRating, derive_scores
 
 # A guess, used until the first report.
@@ -50,8 +61,6 @@ DEVICE_UNIT_MS = 10.0
 HOST_UNIT_MS = 200.0
 # How far a node of which nothing is known is behind the best, in sessions.
 UNKNOWN_RATIO = 1 / 9
-# CPU share assumed for a `balance` pod that requests nothing, or of which it is not known; a guess.
-BALANCE_SHARE = 0.05
 # Chance that a bitstream is still loaded after another one came, which may be
 # in another region of the device; a guess that bench/scheduler_replay supports.
 KEPT_RATIO = 0.7
@@ -67,11 +76,19 @@ class CostPart:
 
 
 def judge_cost(
-    pod: PodRequest, nodes: Sequence[AnnotatedNode], placed: PlacedPods, times: LoadTimes, now_ms: int
+    pod: PodRequest,
+    nodes: Sequence[AnnotatedNode],
+    placed: PlacedPods,
+    times: LoadTimes,
+    now_ms: int,
+    profiles: WorkloadProfiles | None = None,
 ) -> list[NodeRating]:
     """A rating for every node, in the order given."""
     ratings = [NodeRating(node.name) for node in nodes]
-    arriving = placed.arriving(pod.kind)
+    profiles = profiles or WorkloadProfiles()
+    usual = derive_cluster_use(nodes, now_ms) if pod.kind == "balance" else ClusterUse()
+    hour = now_ms // 3_600_000 % HOURS
+    arriving = placed.arriving(pod.kind, partial(size_pod, profiles, usual.per_core, hour))
     if pod.kind == "fpga":
         cluster = derive_cluster(nodes, placed, now_ms)
         devices = FpgaPart(pod, cluster, placed, times, now_ms, arriving)
@@ -82,7 +99,8 @@ def judge_cost(
         unit_ms = HOST_UNIT_MS
     host = HostPart(scale_ms, now_ms, derive_typical(list_believed(nodes, now_ms)))
     if pod.kind == "balance":
-        host.arriving, host.cores = arriving, pod.cores
+        demand = derive_demand(pod, profiles, usual.per_core, hour)
+        host.placement = Placement(scale_ms, hour, demand, arriving, usual)
     parts = [[host.judge(node, rating)] for node, rating in zip(nodes, ratings)]
     if pod.kind != "balance":
         for node, rating, row in zip(nodes, ratings, parts):
@@ -242,7 +260,7 @@ def judge_gpu(
     """The device's part of the cost, for GPU pods: how full the GPUs are."""
     coming = arriving.get(node.name)
     pods = coming.pods if coming else 0.0
-    ahead = pods * SHARE
+    ahead = coming.gpus if coming else 0.0
     rating.facts["in_flight"] = round(pods, 3)
     busy = node.load.metrics.get("mean_gpu_util") if node.load else None
     if node.load is None or busy is None:
@@ -279,12 +297,11 @@ class HostPart:
     now_ms: int
     typical: Mapping[str, float]
     """By cause: what counts where it was not measured."""
-    arriving: Mapping[str, Arriving] = field(default_factory=dict)
-    cores: float = 0.0
-    """That the pod itself asks for; 0 where that is not known."""
+    placement: Placement | None = None
+    """Of `balance` pods: what they add themselves."""
 
     def judge(self, node: AnnotatedNode, rating: NodeRating) -> CostPart:
-        own = self._judge_use(node, rating)
+        own = self.placement.judge(node, rating) if self.placement else 0.0
         if node.load is None:
             rating.reasons += (node.load_reason,)
             return CostPart()
@@ -293,23 +310,20 @@ class HostPart:
             rating.reasons += (f"load: {reason}",)
         rating.host, rating.work_ms = node.host, self.work_ms
         lost = node.host_lost
-        if missing := self.typical.keys() - node.host.keys():
-            rating.host = {**node.host, **{name: self.typical[name] for name in missing}}
-            rating.reasons += (f"{', '.join(sorted(missing))}: not measured, taken as the others' median",)
+        if self.typical.keys() - node.host.keys():
+            rating.host = self._complete(node, rating)
             lost = sum(rating.host.values())
         return CostPart(self.work_ms * lost + own, confidence)
 
-    def _judge_use(self, node: AnnotatedNode, rating: NodeRating) -> float:
-        """What the pod itself adds to the node, in ms; what comes before it is noted as arriving."""
-        coming = self.arriving.get(node.name)
-        metrics = node.load.metrics if node.load else {}
-        busy, cpus = min(1.0, metrics.get("mean_cpu_util", 0.0)), metrics.get("cpus", 0.0)
-        price = self.work_ms * FILLING["cpu_util"]
-        own = min(1.0, self.cores / cpus) if cpus >= 1 else 0.0
-        if coming:
-            rating.facts["in_flight"] = round(coming.pods, 3)
-            ahead = coming.share(cpus, BALANCE_SHARE)
-            rating.terms["arriving"] = price * (derive_queue(busy + own + ahead) - derive_queue(busy + own))
-        if own:
-            rating.terms["own"] = price * (derive_queue(busy + own) - derive_queue(busy))
-        return rating.terms.get("own", 0.0)
+    def _complete(self, node: AnnotatedNode, rating: NodeRating) -> Mapping[str, float]:
+        """With what was not measured: by the node's pods where they are known, else as the others have it."""
+        missing = self.typical.keys() - node.host.keys()
+        found = {**node.host, **{name: self.typical[name] for name in missing}}
+        bus = self.placement.estimate_bus(node) if self.placement and BUS in missing else None
+        if bus is not None:
+            found[BUS] = FILLING[BUS] * derive_queue(bus)
+            rating.reasons += (f"{BUS}: not measured, estimated from what its pods use",)
+            missing -= {BUS}
+        if missing:
+            rating.reasons += (f"{', '.join(sorted(missing))}: not measured, taken as the others' median",)
+        return found

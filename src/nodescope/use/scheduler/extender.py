@@ -80,7 +80,7 @@ class Extender:
     def _judge(self, pod: PodRequest, nodes: list[AnnotatedNode]) -> list[NodeRating]:
         if self.policy == "rank" and pod.kind == "fpga":
             return judge_rank(pod, nodes, self._now_ms())
-        return judge_cost(pod, nodes, self.placed, self.nodes.times, self._now_ms())
+        return judge_cost(pod, nodes, self.placed, self.nodes.times, self._now_ms(), self.nodes.profiles)
 
     def _refuse(self, call: ExtenderCall) -> dict[str, str]:
         """Nodes of another vendor; one without the label may have any."""

@@ -11,14 +11,13 @@ from statistics import median
 
 from nodescope.use.scheduler.freshness import judge_age
 from nodescope.use.scheduler.node import AnnotatedNode, Recent
-from nodescope.use.scheduler.placed_pods import PlacedPods
+from nodescope.use.scheduler.placed_pods import SHARE, PlacedPods
 
 # Guess, used until the first report; and what is believed of reports.
 SESSION_MS = 1000.0
 SESSION_BOUNDS_MS = (1.0, 3_600_000.0)
 # Share of its device that a pod which was just placed will keep busy: a guess,
 # until it is learned from pods that run, and then within these bounds.
-SHARE = 0.25
 SHARE_BOUNDS = (0.05, 0.5)
 
 

@@ -15,11 +15,14 @@ from itertools import accumulate
 from typing import Any, NamedTuple
 
 from nodescope.base.errors import ParseError
+from nodescope.base.workload.pod_use import NodeWorkloads
 from nodescope.fpga.node_load import WINDOW_KEY, NodeLoad, parse_load
+from nodescope.fpga.node_workloads import WORKLOADS_KEY, parse_workloads
 from nodescope.fpga.state import KEY, FpgaState, derive_buckets, parse_state
 from nodescope.fpga.tracker import Bitstream
 from nodescope.use.scheduler.host_cost import derive_host
 from nodescope.use.scheduler.pod_request import VENDOR, read_mapping, read_text
+from nodescope.use.scheduler.profile.node_outlook import NodeOutlook
 
 NO_STATE = f"no annotation {KEY}: no FPGA event was ever reported there"
 NO_LOAD = f"no annotation {WINDOW_KEY}: its agent does not run with --annotate window"
@@ -69,8 +72,12 @@ class AnnotatedNode:
     """What the load costs, by cause: shares of a unit of work."""
     host_lost: float = 0.0
     """Their sum."""
-    texts: tuple[str | None, str | None] = field(default=(None, None), compare=False)
-    """The annotations as they were parsed."""
+    workloads: NodeWorkloads | None = field(default=None, compare=False)
+    """As they were parsed, until somebody has made the outlook of them."""
+    outlook: NodeOutlook | None = None
+    """What its pods will use; None where its agent does not tell, or is not believed."""
+    texts: tuple[str | None, str | None, int] = field(default=(None, None, 0), compare=False)
+    """The annotations as they were parsed; of the workloads, which are long, a hash."""
 
 
 def derive_from_each_on(values: list[float]) -> list[float]:
@@ -106,7 +113,8 @@ def parse_node(item: Mapping[str, Any], now_ms: int, before: AnnotatedNode | Non
     """A Node, or its metadata alone; annotations that did not change since `before` are not parsed again."""
     about = read_mapping(item, "metadata")
     annotations = read_mapping(about, "annotations")
-    texts = (annotations.get(KEY), annotations.get(WINDOW_KEY))
+    told = annotations.get(WORKLOADS_KEY)
+    texts = (annotations.get(KEY), annotations.get(WINDOW_KEY), hash(told) if isinstance(told, str) else 0)
     name, vendor = read_text(about, "name"), read_text(read_mapping(about, "labels"), VENDOR)
     if before is not None and before.texts == texts:
         is_same = (before.name, before.vendor) == (name, vendor)
@@ -116,7 +124,20 @@ def parse_node(item: Mapping[str, Any], now_ms: int, before: AnnotatedNode | Non
         fpga = keep_loaded(fpga, before.fpga)
     load, load_reason = parse_window(texts[1])
     host = derive_host(load) if load else {}
-    return AnnotatedNode(name, vendor, fpga, fpga_reason, load, load_reason, host, sum(host.values()), texts)
+    is_known = before is not None and before.texts[2] == texts[2]
+    return AnnotatedNode(
+        name,
+        vendor,
+        fpga,
+        fpga_reason,
+        load,
+        load_reason,
+        host,
+        sum(host.values()),
+        None if is_known else parse_uses(told),
+        before.outlook if before is not None and is_known else None,
+        texts,
+    )
 
 
 def parse_fpga(text: object, about: Mapping[str, Any], now_ms: int) -> tuple[NodeFpga | None, str]:
@@ -141,6 +162,14 @@ def parse_window(text: object) -> tuple[NodeLoad | None, str]:
         return parse_load(text), ""
     except ParseError as error:
         return None, f"annotation not understood: {error}"
+
+
+def parse_uses(text: object) -> NodeWorkloads | None:
+    """None where it is not told, or makes no sense: it is then as if it were not told."""
+    try:
+        return parse_workloads(text) if isinstance(text, str) else None
+    except ParseError:
+        return None
 
 
 def read_written_ms(about: Mapping[str, Any]) -> int | None:

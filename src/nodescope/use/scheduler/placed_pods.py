@@ -21,7 +21,7 @@ from the watch: there is no leader.
 
 import threading
 from collections import Counter, OrderedDict, deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, TypeVar
@@ -43,6 +43,8 @@ ENTRIES = 20_000
 # Answers about pods that the watch has not shown yet; it is milliseconds behind at most.
 UNSEEN = 1000
 ENDED = ("Succeeded", "Failed")
+# Of a device, for a pod of which nothing is known; a guess.
+SHARE = 0.25
 
 Value = TypeVar("Value")
 
@@ -84,6 +86,21 @@ class SeenPods:
             del self.lately_count[node]
 
 
+@dataclass(frozen=True, slots=True)
+class PodSize:
+    """What one pod takes of its node."""
+
+    cores: float = 0.0
+    """0 where it is not known."""
+    bandwidth: float = 0.0
+    gpu: float = SHARE
+
+
+def size_by_request(pod: PodRequest) -> PodSize:
+    """As far as the pod itself says."""
+    return PodSize(pod.cores)
+
+
 @dataclass(slots=True)
 class Arriving:
     """What is on its way to one node."""
@@ -94,7 +111,20 @@ class Arriving:
     """That those of them ask for who say so, by weight."""
     unsized: float = 0.0
     """The others, by weight."""
+    bandwidth: float = 0.0
+    """GB/s, as far as it is known of their workloads, by weight."""
+    gpus: float = 0.0
+    """Of a GPU, by weight."""
     bitstreams: set[str] = field(default_factory=set)
+
+    def add(self, pod: PodRequest, size: PodSize, weight: float) -> None:
+        self.pods += weight
+        self.cores += weight * size.cores
+        self.unsized += 0.0 if size.cores else weight
+        self.bandwidth += weight * size.bandwidth
+        self.gpus += weight * size.gpu
+        if pod.bitstream:
+            self.bitstreams.add(pod.bitstream)
 
     def share(self, cpus: float, usual: float) -> float:
         """Of a node with so many CPUs; a pod that asks for nothing, or a node of unknown size: the usual share."""
@@ -135,8 +165,10 @@ class PlacedPods:
             else:
                 put_bounded(self._unseen, pod.uid, entry, UNSEEN)
 
-    def arriving(self, kind: str) -> dict[str, Arriving]:
-        """By node: the pods of a kind that no window shows yet."""
+    def arriving(
+        self, kind: str, size: Callable[[PodRequest], PodSize] = size_by_request
+    ) -> dict[str, Arriving]:
+        """By node: the pods of a kind that no window shows yet, each by its size."""
         now_mono_ns = self._clock.mono_ns()
         found: dict[str, Arriving] = {}
         with self._lock:
@@ -144,12 +176,7 @@ class PlacedPods:
             for entry in chain(self._seen.bound.values(), self._expected.values()):
                 if entry.pod.kind == kind:
                     one = found.setdefault(entry.node, Arriving())
-                    weight = entry.weight(now_mono_ns)
-                    one.pods += weight
-                    one.cores += weight * entry.pod.cores
-                    one.unsized += 0.0 if entry.pod.cores else weight
-                    if entry.pod.bitstream:
-                        one.bitstreams.add(entry.pod.bitstream)
+                    one.add(entry.pod, size(entry.pod), entry.weight(now_mono_ns))
         return found
 
     def forget(self, uid: str) -> None:

@@ -13,6 +13,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from nodescope.base.errors import RequestRejected
+from nodescope.base.text import clean_text
+from nodescope.base.workload import find_workload
+from nodescope.kube.pod_owner import parse_owner
 from nodescope.kube.resource_quantity import parse_resource
 
 ENABLED = ("fpga-scheduling.io/enabled", "fpga-scheduling.io/fpga-enabled")
@@ -37,6 +40,8 @@ class PodRequest:
     vendor: str = ""
     cores: float = 0.0
     """What a `balance` pod requests; 0 where it requests nothing."""
+    workload: str = ""
+    """Whose pods use what this one will: namespace/name; of `gpu` and `balance` pods."""
 
     @property
     def key(self) -> str:
@@ -58,10 +63,23 @@ def parse_pod_request(pod: object) -> PodRequest:
         bitstream, vendor = read_text(labels, BITSTREAM), read_text(labels, VENDOR)
         return PodRequest(namespace, name, uid, "fpga", bitstream, vendor)
     if any(is_gpu(resource) for resource in read_resources(pod)):
-        return PodRequest(namespace, name, uid, "gpu")
+        return PodRequest(namespace, name, uid, "gpu", workload=name_workload(about))
     if labels.get(BALANCE) == "true":
-        return PodRequest(namespace, name, uid, "balance", cores=add_cores(pod))
+        workload = name_workload(about)
+        return PodRequest(namespace, name, uid, "balance", cores=add_cores(pod), workload=workload)
     return PodRequest(namespace, name, uid)
+
+
+def name_workload(about: Mapping[str, Any]) -> str:
+    """As an agent names it: by the API's word, else by the pod's name."""
+    owners = about.get("ownerReferences")
+    told = [one for one in owners if isinstance(one, Mapping)] if isinstance(owners, list) else []
+    owner = clean_text(parse_owner(told, read_mapping(about, "labels")))
+    namespace, pod = (
+        clean_text(read_text(about, "namespace") or "default"),
+        clean_text(read_text(about, "name")),
+    )
+    return find_workload(namespace=namespace, pod=pod, owner=owner).full_name
 
 
 def add_cores(pod: Mapping[str, Any]) -> float:
