@@ -57,6 +57,10 @@ from nodescope.keep.sidecar import merge_segments, read_sidecar
 MINUTE_MS = 60_000
 # Eleven numbers a row and fourteen labels: some 10 MiB while it is made.
 ROW_GROUP_ROWS = 65_536
+# A question is about one metric: where so many rows are together, the next metric begins a row group.
+# An hour of 100 containers has 6,000 rows of each. Every row group has its own words: half as many rows
+# make rollups 20 % larger, these 10 %.
+ROW_GROUP_LEAST = 10_000
 NUMBERS = ("min", "max", "mean", "last")
 RATES = ("rate_min", "rate_mean", "rate_max")
 # A counter's growth over a longer gap is known, but not when it happened.
@@ -165,6 +169,9 @@ def tabulate_source(source: MergeSource) -> Iterator[pa.Table]:
         places = np.searchsorted(ticks.time_ms, time_ms)
         mono_ns = ticks.mono_ns[np.minimum(places, len(ticks.mono_ns) - 1)]
         summary = summarize(metrics[name], time_ms, mono_ns, value)
+        if rows >= ROW_GROUP_LEAST and name != pending[-1][0].name:
+            yield tabulate(pending, codes)
+            pending, rows = [], 0
         pending.append((metrics[name], ranks[identity], summary))
         rows += len(summary[0])
         if rows >= ROW_GROUP_ROWS:

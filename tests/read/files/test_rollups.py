@@ -3,9 +3,11 @@
 from pathlib import Path
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 from tests.keep.frames import A, frame_at, write_log
 
+from nodescope.keep import rollup
 from nodescope.keep.consolidator import Consolidator
 from nodescope.keep.convert import convert_all
 from nodescope.keep.disk import Disk
@@ -92,3 +94,21 @@ def test_rollups_of_hours_stand_for_the_file_that_the_hours_became(tmp_path: Pat
     # Where the other hour has lost its rollup, the file is read, and no minute beside it.
     max(folder.rollup.files(), key=lambda file: file.from_ms).path.unlink()
     assert choose([entry], find_rollups(paths, *reach([entry], *span)), *span) == ([entry], [])
+
+
+def test_a_row_group_of_a_rollup_ends_with_a_metric(
+    folder: DataFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where enough rows are together, the next metric begins another; the rows are the same."""
+    (file,) = folder.rollup.files()
+    together = pq.read_table(file.path)
+    assert pq.read_metadata(file.path).num_row_groups == 1
+    file.path.unlink()
+    monkeypatch.setattr(rollup, "ROW_GROUP_LEAST", 60)
+    Consolidator(Disk(), folder).run_pass(LATER_MS)
+    apart = pq.ParquetFile(file.path)
+    groups = (apart.read_row_group(number) for number in range(apart.metadata.num_row_groups))
+    metrics = [set(group.column("metric_name").to_pylist()) for group in groups]
+    # Twenty minutes of two containers are too few rows for a row group of their own.
+    assert [len(one) for one in metrics] == [2, 2]
+    assert apart.read().to_pylist() == together.to_pylist()

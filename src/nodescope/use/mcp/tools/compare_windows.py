@@ -1,6 +1,6 @@
 """What is different between two spans of time, of one container or of a node's containers?"""
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import erf
 
@@ -11,7 +11,7 @@ from nodescope.use.answers.containers import Container, Life
 from nodescope.use.answers.deploys import RUNS, find_takeovers
 from nodescope.use.answers.levels import Levels, MetricLevel
 from nodescope.use.answers.ranked.span_use import add_up
-from nodescope.use.mcp.nodes.backend import Backend, read_levels, run_study
+from nodescope.use.mcp.nodes.backend import Backend, ask_pairwise, read_levels, run_study
 from nodescope.use.mcp.nodes.fleet import Fleet
 from nodescope.use.mcp.protocol.answer import MOST_FINDINGS, NextCall, ToolAnswer, ToolFinding
 from nodescope.use.mcp.protocol.argument import NODE, Argument, Values
@@ -301,16 +301,24 @@ def compare_node(backend: Backend, values: Values) -> Compared:
     pairs: list[WindowPair] = []
     only: dict[str, set[str]] = {"a": set(), "b": set()}
     spans = windows.first.span, windows.second.span
-    for metric in windows.metrics:
+    causes = {
+        group.full_name: cause for group in groups if (cause := find_cause(Container(group.lives), windows))
+    }
+
+    def read(metric: str) -> list[Levels] | None:
         try:
-            levels = [read_levels(backend, metric, span) for span in spans]
+            return [read_levels(backend, metric, span) for span in spans]
         except RequestRejected:
+            return None
+
+    for metric, levels in zip(windows.metrics, ask_pairwise(read, windows.metrics), strict=True):
+        if levels is None:
             continue
         before, after = (
             {row.group.full_name: row for row in join_levels(groups, one, span)}
             for one, span in zip(levels, spans, strict=True)
         )
-        pairs += pair_rows(windows, metric, levels[0].unit, before, after)
+        pairs += pair_rows(windows, metric, levels[0].unit, before, after, causes)
         if metric in PRESENT:
             only["a"] |= name_lone(before, after)
             only["b"] |= name_lone(after, before)
@@ -322,7 +330,9 @@ def name_lone(there: Rows, other: Rows) -> set[str]:
     return {row.group.name_single().full_name for name, row in there.items() if name not in other}
 
 
-def pair_rows(windows: Windows, metric: str, unit: str, before: Rows, after: Rows) -> Iterator[WindowPair]:
+def pair_rows(
+    windows: Windows, metric: str, unit: str, before: Rows, after: Rows, causes: Mapping[str, str]
+) -> Iterator[WindowPair]:
     """All workloads together, where adding them up makes sense; then each that is in both windows."""
     if metric in PRESENT and before and after:
         totals = total(before.values(), unit), total(after.values(), unit)
@@ -331,8 +341,7 @@ def pair_rows(windows: Windows, metric: str, unit: str, before: Rows, after: Row
         if name in after:
             restarts = sum(max(0, len(one.within(windows.both)) - 1) for one in row.group.containers)
             figures = figures_of(row, unit), figures_of(after[name], unit)
-            cause = find_cause(Container(row.group.lives), windows)
-            single = row.group.name_single().name
+            single, cause = row.group.name_single().name, causes.get(name, "")
             yield WindowPair(windows.node, single, metric, *figures, restarts, row.group.name, cause)
 
 
