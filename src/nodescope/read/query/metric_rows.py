@@ -171,32 +171,42 @@ def read_large(entry: FileEntry, wanted: Wanted, groups: Sequence[int], names: S
     known = groups_of(entry)
     is_mixed = any(known[number].metrics != (wanted.metric, wanted.metric) for number in groups)
     only = wanted.containers if names.columns == [LABEL] else None
-    if only is not None and len(only) == 1 and not is_mixed:
-        pages = list(read_one(entry.path, groups, only[0]))
+    if only is not None and len(only) == 1:
+        pages = list(read_one(entry.path, groups, only[0], wanted.metric if is_mixed else ""))
         return cut_table(pa.Table.from_batches(pages).unify_dictionaries(), names) if pages else NO_ROWS
     words = [*names.columns, *([METRIC] if is_mixed else [])]
     table = read_groups(entry.path, groups, ["value"], words)
     if is_mixed:
         table = table.slice(*find_stretch(table.column(METRIC), wanted.metric))
-    if only is not None and len(only) == 1:
-        table = table.slice(*find_stretch(table.column(LABEL), only[0]))
     return cut_table(table, names)
 
 
-def read_one(path: Path, groups: Sequence[int], container: str) -> Iterator[pa.RecordBatch]:
-    """One container's rows of one metric, page by page; what lies behind them is not unpacked."""
+def read_one(path: Path, groups: Sequence[int], container: str, metric: str = "") -> Iterator[pa.RecordBatch]:
+    """
+    One container's rows of one metric, page by page; what lies behind them is not unpacked.
+
+    The metric is named where the row groups have others as well.
+    """
+    words = [LABEL, METRIC] if metric else [LABEL]
     try:
-        file = pq.ParquetFile(path, read_dictionary=[LABEL], pre_buffer=False)
+        file = pq.ParquetFile(path, read_dictionary=words, pre_buffer=False)
         is_begun = False
-        for page in file.iter_batches(PAGE_ROWS, groups, ["time", "value", LABEL], use_threads=False):
-            first, count = find_word(page.column(LABEL), container)
-            if count:
-                yield page.slice(first, count)
-            is_begun = is_begun or count > 0
-            if is_begun and first + count < page.num_rows:
+        for page in file.iter_batches(PAGE_ROWS, groups, ["time", "value", *words], use_threads=False):
+            start, stop = find_rows(page, container, metric)
+            if stop > start:
+                yield page.slice(start, stop - start)
+            is_begun = is_begun or stop > start
+            if is_begun and stop < page.num_rows:
                 return
     except (OSError, pa.ArrowException) as error:
         raise ArchiveRefused(f"{path.name}: {first_line(error)}") from error
+
+
+def find_rows(page: pa.RecordBatch, container: str, metric: str) -> tuple[int, int]:
+    """(first row, the one behind the last) of one container, and of one metric where it is named; (0, 0) of none."""
+    offset, count = find_word(page.column(METRIC), metric) if metric else (0, page.num_rows)
+    first, number = find_word(page.column(LABEL).slice(offset, count), container)
+    return (offset + first, offset + first + number) if number else (0, 0)
 
 
 # -- a small file -----------------------------------------------------------------------

@@ -9,6 +9,7 @@ interpreter while they work.
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextvars import copy_context
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
@@ -52,6 +53,18 @@ def read_ahead(make: Callable[[Item], Made], items: Iterable[Item]) -> Iterator[
         made = coming.popleft().result()
         coming.extend(READERS.submit(make, one) for one in islice(left, 1))
         yield made
+
+
+def ask_pairwise(ask: Callable[[Item], Made], items: Sequence[Item]) -> list[Made]:
+    """
+    What is answered about each, in order; two are asked at a time, so that one is read while one is studied.
+
+    On threads of their own: what they ask waits for those that read ahead.
+    """
+    with ThreadPoolExecutor(2, "ask") as pool:
+        # The mark of the call goes along (use/mcp/nodes/stop.py).
+        coming = [pool.submit(copy_context().run, ask, item) for item in items]
+        return [one.result() for one in coming]
 
 
 @dataclass(slots=True)

@@ -18,6 +18,7 @@ from nodescope.base.text import clean_name
 from nodescope.base.time_range import TimeRange
 from nodescope.read.files.rollups import choose, find_rollups, reach
 from nodescope.read.query.file_sweep import Sought
+from nodescope.read.query.row_reader import ask_pairwise
 from nodescope.read.query.sweep import sweep_node
 from nodescope.use.answers.containers import Life
 from nodescope.use.answers.events import read_happenings
@@ -165,9 +166,8 @@ def measure(
     check: Callable[[], None],
 ) -> Measured:
     ids = [life.id for life in lives]
-    cpu = read_minutes(view, node, "cpu", ids, span)
-    check()
-    anon = read_minutes(view, node, "memory_anon", ids, span)
+    metrics = ("cpu", "memory_anon")
+    cpu, anon = ask_pairwise(lambda metric: read_minutes(view, node, metric, ids, span), metrics)
     check()
     kept = read_kept(view, node, span) if ids else {}
     check()
@@ -352,13 +352,16 @@ def add_seconds(
     )
     sized = [place for place in order if needs[place].seen_seconds >= ENOUGH_SECONDS][:EXACT_MOST]
     found = list(needs)
-    for place in sized:
+
+    def look(place: int) -> list[float | None]:
         check()
-        minutes = measured.busiest[found[place].key]
-        seconds = [read_seconds(view, node, one.id, one.time_ms) for one in minutes]
+        minutes = measured.busiest[needs[place].key]
+        return [read_seconds(view, node, one.id, one.time_ms) for one in minutes]
+
+    for place, seconds in zip(sized, ask_pairwise(look, sized), strict=True):
         known = [one for one in seconds if one is not None]
         if known and len(known) == len(seconds):
-            found[place] = replace(found[place], cpu_busy=max(known), is_cpu_exact=True)
+            found[place] = replace(needs[place], cpu_busy=max(known), is_cpu_exact=True)
     return found
 
 

@@ -5,9 +5,7 @@ Both give the dataclasses of use/answers. Text that came from tenants (pod
 names, images, labels) is cleaned where it enters.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextvars import copy_context
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Protocol, TypeVar
 
@@ -127,15 +125,6 @@ def summarize_lives(backend: Backend, metric: str, ids: Sequence[str], span: Tim
 
 
 Item = TypeVar("Item")
-Made = TypeVar("Made")
-
-
-def ask_pairwise(ask: Callable[[Item], Made], items: Sequence[Item]) -> list[Made]:
-    """What is answered about each, in order; two are asked at a time, so that one is read while one is studied."""
-    with ThreadPoolExecutor(2, "ask") as pool:
-        # The mark of the call goes along (stop.py).
-        coming = [pool.submit(copy_context().run, ask, item) for item in items]
-        return [one.result() for one in coming]
 
 
 def parts_of(items: Sequence[Item], size: int) -> Iterator[Sequence[Item]]:

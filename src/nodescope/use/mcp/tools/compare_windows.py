@@ -7,11 +7,12 @@ from math import erf
 from nodescope.base.errors import RequestRejected
 from nodescope.base.quantity import is_share, render_count, render_quantity
 from nodescope.base.time_range import TimeRange, render_moment
+from nodescope.read.query.row_reader import ask_pairwise
 from nodescope.use.answers.containers import Container, Life
 from nodescope.use.answers.deploys import RUNS, find_takeovers
 from nodescope.use.answers.levels import Levels, MetricLevel
 from nodescope.use.answers.ranked.span_use import add_up
-from nodescope.use.mcp.nodes.backend import Backend, ask_pairwise, read_levels, run_study
+from nodescope.use.mcp.nodes.backend import Backend, read_levels, run_study
 from nodescope.use.mcp.nodes.fleet import Fleet
 from nodescope.use.mcp.protocol.answer import MOST_FINDINGS, NextCall, ToolAnswer, ToolFinding
 from nodescope.use.mcp.protocol.argument import NODE, Argument, Values

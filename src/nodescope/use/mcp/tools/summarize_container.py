@@ -5,12 +5,13 @@ from dataclasses import dataclass, replace
 
 from nodescope.base.quantity import render_count, render_quantity
 from nodescope.base.text import capitalise
+from nodescope.read.query.row_reader import ask_pairwise
 from nodescope.use.answers.containers import Container
 from nodescope.use.answers.deploys import COMPARED, tell_limits
 from nodescope.use.answers.events import ContainerEvent
 from nodescope.use.answers.levels import Levels, MetricLevel
 from nodescope.use.answers.memory_limit import FILE, SHARED, MemoryUse, split_memory
-from nodescope.use.mcp.nodes.backend import Backend, ask_pairwise, read_levels, run_study, summarize_lives
+from nodescope.use.mcp.nodes.backend import Backend, read_levels, run_study, summarize_lives
 from nodescope.use.mcp.nodes.fleet import Fleet
 from nodescope.use.mcp.protocol.answer import NextCall, ToolAnswer, ToolFinding
 from nodescope.use.mcp.protocol.argument import CONTAINER, FROM, NODE, TO, Values

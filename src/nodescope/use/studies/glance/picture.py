@@ -31,11 +31,11 @@ from nodescope.use.studies.series import FloatArray, Series, ordered
 # Fewer samples are told by their figures alone.
 FEWEST_SAMPLES = 20
 
-# Four hours of seconds. Longer series are looked at in means: a slope and a level are the same in them, and
-# a day costs 0.1 s, not 0.35 s. Periods are looked for in all samples where the spectrum shows one.
-MOST_SAMPLES = 14_400
+# Four hours of seconds. Longer series are looked at in so many means: a slope and a level are the same in them,
+# and a day costs 0.1 s, not 0.35 s. Periods are looked for in all samples where the spectrum shows one.
+MOST_SAMPLES, MEANS = 14_400, 7200
 # Anomalies only keep it from saying "stable" here, and cost the most.
-MOST_SAMPLES_ANOMALY = 7200
+MEANS_ANOMALY = 3600
 
 # A spread of more than a tenth of the level is volatile: samples two spreads
 # away differ by a fifth.
@@ -92,14 +92,14 @@ class Glance:
 
     @cached_property
     def unusual(self) -> StudyAnswer:
-        return anomaly.study(self._thin(MOST_SAMPLES_ANOMALY))
+        return anomaly.study(self._thin(MEANS_ANOMALY))
 
     @cached_property
     def thinned(self) -> Series:
-        return self._thin(MOST_SAMPLES)
+        return self._thin(MEANS)
 
     def _thin(self, most: int) -> Series:
-        """Means of neighbouring samples, of a series that has more; a counter stays as it is."""
+        """Means of neighbouring samples, where it is long; a counter stays as it is."""
         size = -(-len(self.series.values) // most)
         if len(self.series.values) <= MOST_SAMPLES or self.series.kind == "counter":
             return self.series

@@ -5,7 +5,7 @@ from contextvars import copy_context
 import pytest
 
 from nodescope.base.errors import RequestRejected
-from nodescope.use.mcp.nodes.backend import ask_pairwise
+from nodescope.read.query.row_reader import ask_pairwise
 from nodescope.use.mcp.nodes.stop import CallStopped, check_stopped, stopping_work
 
 
