@@ -25,6 +25,7 @@ from tests.web.browsing import need_chromium, watching
 
 # A busy machine, and an index that is far away.
 READY_SECONDS = 600.0
+PATIENCE_MS = 300_000
 # Every Linux machine has these.
 PANELS = "panels=node:cpu.load_1m,node:memory.MemAvailable"
 WHEEL, SOURCES = "/given/dist/*-none-any.whl", "/given/dist/*.tar.gz"
@@ -177,14 +178,14 @@ def see_a_chart_move(browser: Browser, address: str) -> None:
     """The page follows the agent: its time axis moves on, with a line drawn in every panel."""
     with watching(browser, address) as view:
         page = view.open(PANELS)
-        expect(page.locator(".live.on")).to_contain_text("behind")
+        expect(page.locator(".live.on")).to_contain_text("behind", timeout=PATIENCE_MS)
         view.await_window("to > given", view.window()[1] + 2)
 
 
 def export_the_page(address: str, browser: Browser) -> None:
     """The button that needs the second build of the page."""
     context = browser.new_context()
-    answer = context.request.get(f"{address}/api/export?format=html&minutes=5")
+    answer = context.request.get(f"{address}/api/export?format=html&minutes=5", timeout=PATIENCE_MS)
     assert answer.status == 200, answer.text()[:400]
     assert "nodescope-data" in answer.text()
     context.close()
