@@ -41,6 +41,7 @@ BENCHES = {
     "incidents": "the incidents of an hour on a node with 100 containers and 500 short jobs",
     "mcp_day": "every MCP tool on a day of 100 containers, before and after consolidation",
     "intake": "the agent's CPU at 1,000 FPGA events a second, beside a bare server of the same stack",
+    "hertz": "ten samples a second beside one: CPU, memory, ring, writes, archive, missed ticks",
     "pod_list": "the extender's memory while it lists 50,000 pods",
     "adapter": "metrics for autoscalers: answers, dead agents, memory at 50,000 pods, cost, load step to scale-up",
     "scheduler_cpu": "the extender's CPU for one FPGA pod at 5,000 nodes",

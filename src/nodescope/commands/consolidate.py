@@ -42,8 +42,9 @@ EXAMPLE = """example:
 EVERY = "5m"
 # Without a closed segment of the log: retention by age, a day that is over, checksums.
 LONGEST_SECONDS = 3600.0
-EVERY_SECONDS_LEAST = 1.0
-EVERY_ACCEPTED = "1s or more, such as 90s or 5m"
+# The viewer shows twelve minutes of what is still in the log.
+EVERY_SECONDS_LEAST, EVERY_SECONDS_MOST = 1.0, 600.0
+EVERY_ACCEPTED = "1s to 10m, such as 90s or 5m"
 # Someone else's conversion of a segment is over within this.
 WAIT_SECONDS = 60.0
 log = Log("consolidate")
@@ -111,7 +112,7 @@ def run(options: argparse.Namespace) -> int:
 
 def read_every(options: argparse.Namespace) -> float:
     seconds = read_quantity(options, "every", parse_seconds, EVERY_ACCEPTED)
-    if seconds < EVERY_SECONDS_LEAST:
+    if not EVERY_SECONDS_LEAST <= seconds <= EVERY_SECONDS_MOST:
         raise SettingsRejected(f"--every {options.every} is not accepted; accepted: {EVERY_ACCEPTED}")
     return seconds
 

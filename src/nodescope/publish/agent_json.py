@@ -129,20 +129,21 @@ class AgentHealth:
 
 
 def judge_health(status: SamplerStatus, now_mono_ns: int) -> AgentHealth:
-    """Live while the loop comes round within ten intervals; ready within three of a sample."""
+    """Live while the loop comes round within ten intervals; ready within three of a sample; of short ones in 10 and 3 s."""
     loop_ns, newest_ns = status.counters.loop_mono_ns, status.counters.newest_mono_ns
     loop_seconds = None if loop_ns is None else (now_mono_ns - loop_ns) / 1e9
     newest_seconds = None if newest_ns is None else (now_mono_ns - newest_ns) / 1e9
     interval_seconds = status.interval_seconds
-    # Ten intervals, at least ten seconds: a machine under heavy load is slow, not dead.
+    # At least so many seconds: a machine under heavy load is slow, not dead.
+    fresh_seconds = max(3.0, 3 * interval_seconds)
     live = loop_seconds is None or loop_seconds < max(10.0, 10 * interval_seconds)
-    ready = newest_seconds is not None and newest_seconds < 3 * interval_seconds
+    ready = newest_seconds is not None and newest_seconds < fresh_seconds
     if newest_seconds is None:
         reason = "no sample yet: the first tick has not come round"
     elif not live:
         reason = f"the sampling loop has not come round for {loop_seconds:.1f} s"
     elif not ready:
-        reason = f"the newest sample is {newest_seconds:.1f} s old; fresh is below {3 * interval_seconds:g} s"
+        reason = f"the newest sample is {newest_seconds:.1f} s old; fresh is below {fresh_seconds:g} s"
     else:
         reason = "ok"
     return AgentHealth(live, ready, reason, loop_seconds, newest_seconds)

@@ -1,10 +1,11 @@
 """The CPU budget: kept whenever it can be, and given back when there is room."""
 
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.strategies import examples
 
-from nodescope.collect.run.budget import COMFORT_RATIO, DECIDE_TICKS, SETTLE_TICKS, Budget
+from nodescope.collect.run.budget import COMFORT_RATIO, DECIDE_TICKS, SETTLE_TICKS, Budget, count_per_second
 from nodescope.collect.run.source import TIERS
 
 COSTS = st.dictionaries(
@@ -112,3 +113,27 @@ def test_what_people_came_for_is_slowed_last() -> None:
 def test_every_table_is_due_at_the_first_tick() -> None:
     budget, _ = make({"cpu": (1, 0.0), "container.limits": (5, 0.0), "pod": (30, 0.0)})
     assert all(budget.is_due(table, 0) for table in budget.paces)
+
+
+def test_of_ticks_below_a_second_slow_tables_keep_their_seconds() -> None:
+    """The limits of containers change no faster because CPU is read ten times a second."""
+    budget = Budget(0.05, count_per_second(0.1))
+    for table, tier in (("container", 1), ("container.limits", 5), ("filesystem", 30)):
+        budget.register(table, tier)
+    due = {table: [tick for tick in range(601) if budget.is_due(table, tick)] for table in budget.paces}
+    assert due["container"] == list(range(601))
+    assert due["container.limits"] == list(range(0, 601, 50))
+    assert due["filesystem"] == [0, 300, 600]
+
+
+def test_of_ticks_below_a_second_the_first_step_is_a_second() -> None:
+    """From ten times a second to every fifth second would be a long way."""
+    budget = Budget(0.005, count_per_second(0.1))
+    budget.register("process.all", 1)
+    run(budget, {"process.all": 0.01}, 0, 51)
+    assert budget.slowed() == {"process.all": 10}
+
+
+@pytest.mark.parametrize(("seconds", "ticks"), [(0.1, 10), (0.5, 2), (1.0, 1), (10.0, 1), (60.0, 1)])
+def test_a_tick_of_a_second_or_more_counts_as_one(seconds: float, ticks: int) -> None:
+    assert count_per_second(seconds) == ticks

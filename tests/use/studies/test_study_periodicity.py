@@ -26,6 +26,12 @@ def test_a_sine_is_found_at_its_own_period(series: MakeSeries, period: float) ->
     assert periods(periodicity.study(series(values)))[0] == pytest.approx(period, rel=0.02)
 
 
+def test_ten_samples_a_second_show_periods_below_a_second(series: MakeSeries) -> None:
+    random = np.random.default_rng(4)
+    values = np.cos(2 * np.pi * np.arange(1200) / 7) + 0.2 * random.standard_normal(1200)
+    assert periods(periodicity.study(series(values, step=0.1)))[0] == pytest.approx(0.7, rel=0.02)
+
+
 @pytest.mark.parametrize(
     ("count", "period", "width"),
     [(2520, 300.0, 20), (2520, 60.0, 5), (3600, 60.0, 1), (3600, 97.3, 8), (3600, 600.0, 30)],

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from nodescope.collect.run.source import TIERS
 
 # Decisions every five readings of the fastest tier: one slow reading (a
-# preempted virtual machine) is not a trend.
+# preempted virtual machine) is not a trend. Of ticks below a second, as many as are in five seconds.
 DECIDE_TICKS = 5
 # A table that was just moved stays for this long, so that it does not flap.
 SETTLE_TICKS = 30
@@ -47,10 +47,23 @@ class Budget:
 
     budget_seconds: float
     """CPU seconds per tick that all tables together may cost."""
+    per_second: int = 1
+    """Ticks in a second; 1 where a tick is longer."""
     paces: dict[str, TablePace] = field(default_factory=dict)
 
+    @property
+    def tiers(self) -> list[int]:
+        """Ticks between two readings: of a tenth of a second 1, 10, 50 and 300."""
+        return sorted({1, *(tier * self.per_second for tier in TIERS)})
+
     def register(self, table: str, tier: int) -> None:
-        self.paces.setdefault(table, TablePace(tier, tier, table in ESSENTIAL))
+        """What is not read at every tick changes slowly, however short a tick is."""
+        ticks = tier * self.per_second if tier > 1 else 1
+        self.paces.setdefault(table, TablePace(ticks, ticks, table in ESSENTIAL, moved_at_tick=-self._settle))
+
+    @property
+    def _settle(self) -> int:
+        return SETTLE_TICKS * self.per_second
 
     def is_due(self, table: str, tick: int) -> bool:
         """Every table at the first tick, so that a first look is complete."""
@@ -69,14 +82,14 @@ class Budget:
 
     def adjust(self, tick: int) -> tuple[str, int] | None:
         """Move at most one table; its name and new period, or None."""
-        if tick == 0 or tick % DECIDE_TICKS:
+        if tick == 0 or tick % (DECIDE_TICKS * self.per_second):
             return None
         if self.load_seconds > self.budget_seconds:
             return self._slow_down(tick)
         return self._speed_up(tick)
 
     def _slow_down(self, tick: int) -> tuple[str, int] | None:
-        able = [(pace.load, name) for name, pace in self.paces.items() if pace.tier < TIERS[-1]]
+        able = [(pace.load, name) for name, pace in self.paces.items() if pace.tier < self.tiers[-1]]
         if not able:
             return None
         # Something that costs a twentieth of the budget is worth slowing
@@ -87,17 +100,17 @@ class Budget:
             if not self.paces[name].essential and load > self.budget_seconds / 20
         ]
         _, name = max(others or able)
-        return self._move(name, min(tier for tier in TIERS if tier > self.paces[name].tier), tick)
+        return self._move(name, min(tier for tier in self.tiers if tier > self.paces[name].tier), tick)
 
     def _speed_up(self, tick: int) -> tuple[str, int] | None:
         slowed = [
             (pace.load, name)
             for name, pace in self.paces.items()
-            if pace.tier > pace.first_tier and tick - pace.moved_at_tick >= SETTLE_TICKS
+            if pace.tier > pace.first_tier and tick - pace.moved_at_tick >= self._settle
         ]
         for _, name in sorted(slowed):
             pace = self.paces[name]
-            faster = max(tier for tier in TIERS if tier < pace.tier)
+            faster = max(tier for tier in self.tiers if tier < pace.tier)
             after = self.load_seconds - pace.load + pace.cost_seconds / faster
             if after <= COMFORT_RATIO * self.budget_seconds:
                 return self._move(name, faster, tick)
@@ -111,3 +124,7 @@ class Budget:
     def slowed(self) -> dict[str, int]:
         """Tables that are read less often than they ask for, with their period."""
         return {name: pace.tier for name, pace in self.paces.items() if pace.tier > pace.first_tier}
+
+
+def count_per_second(interval_seconds: float) -> int:
+    return max(1, round(1 / interval_seconds))

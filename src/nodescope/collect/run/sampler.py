@@ -21,7 +21,7 @@ from nodescope.base.log import Log
 from nodescope.base.self_counters import SamplerCounters
 from nodescope.base.status import SamplerStatus, TableStatus
 from nodescope.collect.files.batch import FileFault, ReadSegment, read_segments
-from nodescope.collect.run.budget import Budget
+from nodescope.collect.run.budget import Budget, count_per_second
 from nodescope.collect.run.call_runner import NOT_ASKED, CallRunner
 from nodescope.collect.run.guard import check_all, run_guarded
 from nodescope.collect.run.source import BatchSource, Context, MakeBatchSource, Tick
@@ -82,7 +82,10 @@ class Sampler:
     ) -> None:
         self.counters = SamplerCounters(containers=context.container_counters)
         self.interval_ns = round(context.settings.interval_seconds * 1e9)
-        self.budget = Budget(context.settings.budget_ratio * context.settings.interval_seconds)
+        interval_seconds = context.settings.interval_seconds
+        self.budget = Budget(
+            context.settings.budget_ratio * interval_seconds, count_per_second(interval_seconds)
+        )
         self.outcomes: dict[str, Outcome] = {}
         self.faults: dict[str, list[FileFault]] = {}
         self._slots = [SourceSlot(make) for make in batch_sources]

@@ -33,7 +33,8 @@ from nodescope.collect.files.roots import Descriptors, NodeRoot
 from nodescope.fpga.tracker import FpgaTracker
 from nodescope.kube.account import Access
 
-# How often a table is read, in ticks: every one, every fifth, every thirtieth.
+# How often a table is read, in ticks: every one, every fifth, every thirtieth. Where a tick is shorter than
+# a second, the slow ones are 5 and 30 s all the same (budget.py).
 TIERS = (1, 5, 30)
 
 

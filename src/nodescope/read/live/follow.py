@@ -30,8 +30,10 @@ log = Log("read")
 SILENCE_SECONDS = 2.0
 # For a whole answer; the largest takes some seconds.
 ANSWER_SECONDS = 20.0
-# An agent's ring holds two minutes; conversion may take as long again.
-FRAMES_MOST = 300
+# An agent's ring holds two minutes; until its log becomes Parquet more may come.
+AGENT_SECONDS = 300.0
+# A consolidator comes every ten minutes at the latest, and an open segment is 90 s long.
+LOG_SECONDS = 720.0
 # Two minutes of 5,000 containers are some 400 MB; nothing of ours is larger.
 ANSWER_BYTES = 512 * 2**20
 # An agent sends a MiB at once: the whole ring of a large node is some hundred answers.
@@ -45,14 +47,20 @@ class FrameStream:
 
     node: str
     frames: dict[int, Frame] = field(default_factory=dict)
+    seconds: float = LOG_SECONDS
+    """How far back from the newest; ten frames or one may be in each."""
 
     def add(self, frames: Iterable[Frame]) -> None:
         self.frames.update({frame.sequence: frame for frame in frames})
-        for number in sorted(self.frames)[:-FRAMES_MOST]:
-            del self.frames[number]
+        self.frames = self._since(self.seconds)
 
-    def newest(self, number: int) -> "FrameStream":
-        return FrameStream(self.node, {key: self.frames[key] for key in sorted(self.frames)[-number:]})
+    def newest(self, seconds: float) -> "FrameStream":
+        return FrameStream(self.node, self._since(seconds), self.seconds)
+
+    def _since(self, seconds: float) -> dict[int, Frame]:
+        newest_ns = max((frame.mono_ns for frame in self.frames.values()), default=0)
+        oldest_ns = newest_ns - round(seconds * 1e9)
+        return {number: frame for number, frame in self.frames.items() if frame.mono_ns > oldest_ns}
 
 
 Streams = dict[str, FrameStream]
@@ -159,7 +167,7 @@ class AgentFeed:
         run, node = str(decoder.hello.get("run", "")), str(decoder.hello.get("node", ""))
         if run not in self._streams:
             # Another run: the agent was started again; its log has the rest.
-            self._streams = {run: FrameStream(node)}
+            self._streams = {run: FrameStream(node, seconds=AGENT_SECONDS)}
         self._streams[run].add(self._same_sets(frame) for frame in frames)
         return more and bool(frames)
 

@@ -30,7 +30,7 @@ LOOK_NS = 1_000_000_000
 LIST_NS = 3_000_000_000
 # Live means that a sample came within this: three ticks, and a busy machine's breath.
 LIVE_MS = 5_000
-RECENT_FRAMES = 60
+RECENT_SECONDS = 60
 NO_FILES = Catalog((), ())
 # How a data folder looks from outside.
 MARKS = ("session.json", "wal", "rollup")
@@ -51,7 +51,7 @@ class ServedNode:
     def recent(self) -> LiveTail:
         """The last minute of the feeds alone, whether or not the archive has it by now."""
         return make_tail(
-            {run: stream.newest(RECENT_FRAMES) for run, stream in self.streams.items()}, NO_FILES
+            {run: stream.newest(RECENT_SECONDS) for run, stream in self.streams.items()}, NO_FILES
         )
 
     @property
