@@ -75,7 +75,8 @@ class Settings:
     """
     The length of a tick.
 
-    Halving it doubles the agent's CPU time and the archive's size.
+    Halving it doubles the agent's CPU time and the archive's size. Below a second, only what is
+    read at every tick is read more often; raise budget_ratio with it.
     """
 
     ring_seconds: float = _bounded(120.0, least=30.0, most=3600.0)
