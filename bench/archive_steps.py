@@ -52,11 +52,12 @@ class Tally:
 
 def cut_capture(capture: Path, data: Path, segments: int | None = None) -> dict[str, float]:
     """The recording as closed segments of 90 ticks."""
-    from nodescope.base.codec import Decoder, Encoder
+    from nodescope.base.codec import Decoder
+    from nodescope.keep.packed.log_encoder import LogEncoder
 
     wal = data / "wal"
     wal.mkdir(parents=True)
-    encoder = Encoder()
+    encoder = LogEncoder()
     parts: list[bytes] = []
     number = ticks = log_bytes = containers = 0
     first_ns = last_ns = 0
@@ -72,7 +73,7 @@ def cut_capture(capture: Path, data: Path, segments: int | None = None) -> dict[
 
     for frame in Decoder().decode(capture.read_bytes()):
         if not parts:
-            encoder = Encoder()
+            encoder = LogEncoder()
             parts = [encoder.hello(run="bench", segment=number, node="bench")]
         parts.append(encoder.encode(frame))
         first_ns, last_ns = first_ns or frame.mono_ns, frame.mono_ns

@@ -17,6 +17,7 @@ from nodescope.base.frame import OK, Event, Frame
 from nodescope.base.metric import Metric
 from nodescope.keep.disk import Disk, Operation
 from nodescope.keep.folder import DataFolder
+from nodescope.keep.packed.log_encoder import LogEncoder
 
 if TYPE_CHECKING:
     from nodescope.read.files.catalog import Catalog
@@ -79,8 +80,23 @@ def write_log(
     folder: DataFolder, many: Sequence[Frame], run: str = "run1", segment: int = 1, **facts: object
 ) -> Path:
     """A closed segment, as an agent leaves it."""
+    return write_segment(LogEncoder(), folder, many, run, segment, **facts)
+
+
+def write_plain_log(folder: DataFolder, many: Sequence[Frame]) -> Path:
+    """One of version 2, as an agent left it before logs were packed."""
+    return write_segment(Encoder(), folder, many, "run1", 1)
+
+
+def write_segment(
+    encoder: Encoder | LogEncoder,
+    folder: DataFolder,
+    many: Sequence[Frame],
+    run: str,
+    segment: int,
+    **facts: object,
+) -> Path:
     folder.wal.mkdir(parents=True, exist_ok=True)
-    encoder = Encoder()
     parts = [encoder.hello(**{"run": run, "segment": segment, "node": "n1", "identifier": "n1", **facts})]
     parts += [encoder.encode(frame) for frame in many]
     path = folder.wal / f"{run}-{segment:06d}.log"

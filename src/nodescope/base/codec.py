@@ -1,5 +1,5 @@
 """
-The one binary form of frames: the live tail and the write-ahead log share it.
+The one binary form of frames: what the live tail sends, and what the write-ahead log packs (keep/packed).
 
 A stream is a sequence of records, all integers little-endian:
 
@@ -13,6 +13,7 @@ A stream is a sequence of records, all integers little-endian:
     kind 4  table        u32 table, then JSON: its name, source, scopes, metrics
     kind 5  set          u32 set, u32 table, u32 first new entity, u32 rows, rows * u32 entity,
                          then JSON: the new entities, numbered from the first on
+    kinds 6 to 8         in a log only: the same, packed (keep/packed/log_encoder.py)
 
 A set is sent before the first frame that uses it, and again only when a set
 of entities changed; then only entities that the stream has not named yet are
@@ -27,6 +28,7 @@ import struct
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import lru_cache
 from itertools import count
 from typing import Any
 
@@ -41,9 +43,10 @@ from nodescope.base.metric import Metric
 FORMAT = "nodescope-frames"
 VERSION = 2
 HELLO, FRAME, TABLE, SET = 1, 3, 4, 5
+DEFINITIONS, FIRST_FRAME, NEXT_FRAME = 6, 7, 8
 RECORD = struct.Struct("<IIB")
 _FRAME = struct.Struct("<QqqI")
-_BLOCK = struct.Struct("<IqII")
+BLOCK = struct.Struct("<IqII")
 _NUMBER = struct.Struct("<I")
 _SET = struct.Struct("<IIII")
 _FLOAT = np.dtype("<f8")
@@ -88,6 +91,12 @@ def metric_from_json(row: Mapping[str, Any]) -> Metric:
     return Metric(**{"help": "", **known})
 
 
+@lru_cache(maxsize=128)
+def _table_to_json(table: Table) -> bytes:
+    """Each segment of a log begins with the same ones."""
+    return json.dumps(asdict(table)).encode()
+
+
 def _table_from_json(value: dict[str, Any]) -> Table:
     metrics = tuple(map(metric_from_json, value["metrics"]))
     info = value.get("info")
@@ -100,33 +109,38 @@ def _table_from_json(value: dict[str, Any]) -> Table:
 class Encoder:
     """Frames to bytes; remembers what the stream has named."""
 
-    _sets: dict[str, tuple[int, Table, tuple[Entity, ...]]] = field(default_factory=dict)
+    version: int = VERSION
+    _sets: dict[str, tuple[int, Table, tuple[Entity, ...], list[int]]] = field(default_factory=dict)
     _tables: dict[str, tuple[int, Table]] = field(default_factory=dict)
     _entities: dict[Entity, int] = field(default_factory=dict)
+    _numbers: dict[int, int] = field(default_factory=dict)
+    """By id(): to hash what an entity is of costs more than all else that a changed set does."""
+    _seen: list[Entity] = field(default_factory=list)
+    """Held, so that no other object gets one of these ids."""
     _set_numbers: Iterator[int] = field(default_factory=count)
     _table_numbers: Iterator[int] = field(default_factory=count)
     _story: tuple[list[tuple[str, ...]] | None, bytes] = (None, b"")
     """The outcomes of the newest frame without events, and what they are as bytes: most ticks have the same."""
 
     def hello(self, **facts: Any) -> bytes:
-        return pack_record(HELLO, json.dumps({"format": FORMAT, "version": VERSION, **facts}).encode())
+        return pack_record(HELLO, json.dumps({"format": FORMAT, "version": self.version, **facts}).encode())
 
     def encode(self, frame: Frame) -> bytes:
         """The frame's record, behind the tables and sets it needs."""
         records: list[Payload] = []
         body: list[Payload] = [_FRAME.pack(frame.sequence, frame.at_ns, frame.mono_ns, len(frame.blocks))]
         for block in frame.blocks:
-            number, definition = self._define(block)
+            number, definition = self.define(block)
             records.append(definition)
             rows, columns = block.values.shape
             body += [
-                _BLOCK.pack(number, block.mono_ns, rows, columns),
+                BLOCK.pack(number, block.mono_ns, rows, columns),
                 np.ascontiguousarray(block.values, _FLOAT).data,
             ]
-        body.append(self._tell(frame))
+        body.append(self.tell(frame))
         return b"".join([*records, *_pack_parts(FRAME, body)])
 
-    def _tell(self, frame: Frame) -> bytes:
+    def tell(self, frame: Frame) -> bytes:
         if frame.events:
             return _story_to_json(frame)
         told: list[tuple[str, ...]] = [
@@ -136,23 +150,36 @@ class Encoder:
             self._story = told, _story_to_json(frame)
         return self._story[1]
 
-    def _define(self, block: Block) -> tuple[int, bytes]:
+    def define(self, block: Block) -> tuple[int, bytes]:
         known = self._sets.get(block.table.name)
         if known and known[1] is block.table and known[2] is block.entities:
             return known[0], b""
         table, record = self._define_table(block.table)
         number = next(self._set_numbers)
-        self._sets[block.table.name] = (number, block.table, block.entities)
         first = len(self._entities)
         fresh: list[list[Any]] = []
-        places = []
+        places: list[int] = []
+        self._sets[block.table.name] = (number, block.table, block.entities, places)
         for entity in block.entities:
-            place = self._entities.setdefault(entity, len(self._entities))
-            if place == first + len(fresh):
-                fresh.append(_entity_to_json(entity))
+            place = self._numbers.get(id(entity))
+            if place is None:
+                place = self._name(entity)
+                if place == first + len(fresh):
+                    fresh.append(_entity_to_json(entity))
             places.append(place)
         head = _SET.pack(number, table, first, len(places)) + np.array(places, "<u4").tobytes()
         return number, record + pack_record(SET, head + json.dumps(fresh).encode())
+
+    def _name(self, entity: Entity) -> int:
+        """The number of an entity, which another object may have been as well."""
+        place = self._entities.setdefault(entity, len(self._entities))
+        self._numbers[id(entity)] = place
+        self._seen.append(entity)
+        return place
+
+    def places(self, table: str) -> list[int]:
+        """The entities of a table's newest set, by number."""
+        return self._sets[table][3]
 
     def _define_table(self, table: Table) -> tuple[int, bytes]:
         known = self._tables.get(table.name)
@@ -160,7 +187,7 @@ class Encoder:
             return known[0], b""
         number = next(self._table_numbers)
         self._tables[table.name] = (number, table)
-        return number, pack_record(TABLE, _NUMBER.pack(number) + json.dumps(asdict(table)).encode())
+        return number, pack_record(TABLE, _NUMBER.pack(number) + _table_to_json(table))
 
 
 def events_to_rows(events: Iterable[Event]) -> list[list[Any]]:
@@ -250,10 +277,8 @@ class Decoder:
             raise ArchiveRefused(f"frames of version {self.hello['version']}; this build reads {VERSION}")
 
     def _learn_set(self, payload: Payload) -> None:
-        number, table, first, rows = _SET.unpack_from(payload)
-        end = _SET.size + rows * 4
-        places = np.frombuffer(payload, "<u4", rows, _SET.size).tolist()
-        text = bytes(payload[end:])
+        number, table, first, places = parse_set(payload)
+        text = bytes(payload[_SET.size + len(places) * 4 :])
         fresh = json.loads(text) if text != _NOBODY else []
         if first != len(self._entities) and not self.lost:
             raise ValueError(f"a set begins at entity {first}; {len(self._entities)} are known")
@@ -278,8 +303,8 @@ class Decoder:
         offset = _FRAME.size
         blocks = []
         for _ in range(number_of_blocks):
-            number, block_mono_ns, rows, columns = _BLOCK.unpack_from(payload, offset)
-            offset += _BLOCK.size
+            number, block_mono_ns, rows, columns = BLOCK.unpack_from(payload, offset)
+            offset += BLOCK.size
             values = np.ndarray((rows, columns), _FLOAT, payload, offset)
             offset += rows * columns * 8
             if self.lost and number not in self._sets:
@@ -294,6 +319,12 @@ class Decoder:
         if data != self._story[0]:
             self._story = (data, _story_from_json(data))
         return self._story[1]
+
+
+def parse_set(payload: Payload) -> tuple[int, int, int, list[int]]:
+    """(set, table, first new entity, entities)."""
+    number, table, first, rows = _SET.unpack_from(payload)
+    return number, table, first, np.frombuffer(payload, "<u4", rows, _SET.size).tolist()
 
 
 def read_record(data: Payload, offset: int) -> tuple[int, Payload]:

@@ -1,7 +1,7 @@
 """
-The write-ahead log: one append-only file a segment, in the codec of the live tail.
+The write-ahead log: one append-only file a segment, packed as it goes.
 
-    wal/<run>-<n>.open    being written: hello, definitions, frames (base/codec.py)
+    wal/<run>-<n>.open    being written: hello, definitions, frames (packed/log_encoder.py)
     wal/<run>-<n>.log     closed: waits to become Parquet
 
 Each segment begins with a hello that says run, number, node, identifier and
@@ -14,10 +14,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from nodescope.base.codec import Encoder
 from nodescope.base.frame import Frame
 from nodescope.keep.disk import Disk, Output
 from nodescope.keep.folder import CLOSED, OPEN, DataFolder, render_day, segment_name
+from nodescope.keep.packed.log_encoder import LogEncoder
 
 # The wall clock may be slewed by 500 us a second; a second between two ticks
 # is a step.
@@ -30,7 +30,7 @@ class LogWriter:
 
     disk: Disk
     output: Output
-    encoder: Encoder
+    encoder: LogEncoder
     first: Frame
     last: Frame
     size: int = 0
@@ -41,7 +41,7 @@ class LogWriter:
         cls, disk: Disk, folder: DataFolder, number: int, facts: Mapping[str, Any], frame: Frame
     ) -> "LogWriter":
         path = folder.wal / (segment_name(str(facts["run"]), number) + OPEN)
-        encoder = Encoder()
+        encoder = LogEncoder()
         output = disk.create(path)
         writer = cls(disk, output, encoder, frame, frame)
         try:

@@ -1,9 +1,9 @@
 """
 A closed segment of the log, sorted for writing: by day, by metric, by series, by time.
 
-The log is mapped, not read: a frame's numbers stay in the file until the
-metric they belong to is gathered. So memory follows one slab of columns and
-the number of series, not the number of samples.
+Frames of a large node are unpacked to a file and mapped: their numbers stay
+there until the metric they belong to is gathered. So memory follows one slab
+of columns and the number of series, not the number of samples.
 """
 
 import fnmatch
@@ -11,6 +11,7 @@ import mmap
 import os
 import struct
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -24,9 +25,10 @@ from nodescope.base.entity import Entity
 from nodescope.base.errors import ArchiveRefused, ArchiveTruncated
 from nodescope.base.frame import Frame
 from nodescope.base.metric import Metric
-from nodescope.keep.check.log_records import iterate_whole_records
 from nodescope.keep.folder import MS_PER_DAY, render_day
 from nodescope.keep.label_columns import Identity, Subject, describe_entity, identify_entity, learn_subject
+from nodescope.keep.packed.log_unpacker import LogUnpacker
+from nodescope.keep.packed.spool import Spool
 from nodescope.keep.parquet import SampleRows
 from nodescope.keep.sidecar import Ticks
 
@@ -68,7 +70,7 @@ def read_segment(path: Path) -> LogSegment:
     with path.open("rb") as file:
         if not path.stat().st_size:
             return LogSegment({}, (), "empty", 0)
-        return parse_segment_data(map_log(file.fileno()))
+        return parse_segment_data(map_log(file.fileno()), path.parent)
 
 
 def map_log(descriptor: int) -> memoryview | bytes:
@@ -101,12 +103,14 @@ def read_around(descriptor: int, first: OSError) -> bytes:
     return b"".join(blocks)
 
 
-def parse_segment_data(data: memoryview | bytes) -> LogSegment:
+def parse_segment_data(data: memoryview | bytes, place: Path) -> LogSegment:
+    """Frames that memory should not hold all at once are held in a file without a name, in the given folder."""
     decoder = Decoder()
     frames: list[Frame] = []
     damage, left_bytes = "", 0
     try:
-        frames.extend(decoder.decode(data, iterate_whole_records))
+        with closing(Spool(place)) as spool:
+            frames.extend(decoder.decode(data, LogUnpacker(spool.keep).iterate))
     except ArchiveTruncated as error:
         damage, left_bytes = str(error), len(data) - error.offset
     except (KeyError, ValueError, TypeError, struct.error, RecursionError) as error:

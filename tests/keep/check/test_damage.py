@@ -8,7 +8,15 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 import zstandard
-from tests.keep.frames import CURRENT, archived_times, container, frame_at, frames, write_log
+from tests.keep.frames import (
+    CURRENT,
+    archived_times,
+    container,
+    frame_at,
+    frames,
+    write_log,
+    write_plain_log,
+)
 from tests.torture import bit_flips
 
 from nodescope.base.codec import FRAME, SET, iterate_records
@@ -214,8 +222,8 @@ def split_log(data: bytes) -> list[tuple[int, int, int]]:
 
 
 def test_any_damaged_record_costs_itself_alone(tmp_path: Path) -> None:
-    """Forall frames: spoiled anywhere, all others are there; where only its length is, so is it."""
-    data = write_log(DataFolder(tmp_path), frames(8)).read_bytes()
+    """Forall frames of version 2: spoiled anywhere, all others are there; where only its length is, so is it."""
+    data = write_plain_log(DataFolder(tmp_path), frames(8)).read_bytes()
     for kind, start, end in split_log(data):
         if kind != FRAME:
             continue
@@ -224,7 +232,7 @@ def test_any_damaged_record_costs_itself_alone(tmp_path: Path) -> None:
         for place, left in ((0, 8), (5, 7), (8, 7), (40, 7)):
             damaged = bytearray(data)
             damaged[start + place : start + place + 3] = b"\x5a\xa5\x5a"
-            segment = parse_segment_data(bytes(damaged))
+            segment = parse_segment_data(bytes(damaged), tmp_path)
             if is_last and place == 0:
                 assert (len(segment.frames), segment.damage != "") == (7, True)
             else:
@@ -233,10 +241,10 @@ def test_any_damaged_record_costs_itself_alone(tmp_path: Path) -> None:
 
 def test_without_a_definition_the_rest_of_a_frame_is_kept(tmp_path: Path) -> None:
     """A spoiled set: rows of the entities that it named are lost, other tables are not."""
-    data = bytearray(write_log(DataFolder(tmp_path), frames(8)).read_bytes())
+    data = bytearray(write_plain_log(DataFolder(tmp_path), frames(8)).read_bytes())
     _, start, end = next(record for record in split_log(bytes(data)) if record[0] == SET)
     data[start + 40 : start + 60] = b"\0" * 20
-    segment = parse_segment_data(bytes(data))
+    segment = parse_segment_data(bytes(data), tmp_path)
     assert end > start
     assert len(segment.frames) == 8
     assert len(segment.lost) == 1
@@ -244,10 +252,10 @@ def test_without_a_definition_the_rest_of_a_frame_is_kept(tmp_path: Path) -> Non
 
 
 def test_any_flipped_bit_of_a_definition_is_turned_back(tmp_path: Path) -> None:
-    data = write_log(DataFolder(tmp_path), frames(3)).read_bytes()
+    data = write_plain_log(DataFolder(tmp_path), frames(3)).read_bytes()
     for kind, start, end in split_log(data):
         for place in range(start, end) if kind != FRAME else ():
             damaged = bytearray(data)
             damaged[place] ^= 1 << place % 8
-            segment = parse_segment_data(bytes(damaged))
+            segment = parse_segment_data(bytes(damaged), tmp_path)
             assert [len(frame.blocks) for frame in segment.frames] == [2, 2, 2], (kind, place - start)

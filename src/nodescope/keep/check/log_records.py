@@ -5,18 +5,23 @@ Behind a damaged record the next whole one is looked for: where its length says
 that it ends, then with each bit of that length turned, then byte by byte. A
 record counts only when its checksum fits.
 
-A frame that is damaged is left out. Records that name tables and entities are
-needed by all later frames; where one flipped bit explains the damage, they are
-corrected. Their JSON must then be JSON, which a wrong correction would not be.
+Where one flipped bit explains the damage, a record is corrected, if something
+besides its checksum proves the result: the JSON of a definition must be JSON,
+and a packed record has a second checksum. A plain frame (of `/live`, and of
+logs of version 2) has none; it is left out.
 """
 
 import json
+import zlib
 
 import numpy as np
 
 from nodescope.base.codec import (
+    DEFINITIONS,
+    FIRST_FRAME,
     FRAME,
     HELLO,
+    NEXT_FRAME,
     RECORD,
     SET,
     TABLE,
@@ -28,11 +33,20 @@ from nodescope.base.codec import (
 from nodescope.base.errors import ArchiveTruncated
 from nodescope.base.log import Log
 from nodescope.keep.check.bit_repair import find_flipped_bit, flip_bit
+from nodescope.keep.packed.log_encoder import CHAIN_HEAD
 
 log = Log("log")
-NAMES = {HELLO: "hello", FRAME: "frame", TABLE: "table", SET: "set"}
+NAMES = {
+    HELLO: "hello",
+    FRAME: "frame",
+    TABLE: "table",
+    SET: "set",
+    DEFINITIONS: "definitions",
+    FIRST_FRAME: "frame",
+    NEXT_FRAME: "frame",
+}
 # The least that each kind has: shorter ones are chance.
-LEAST_BYTES = {HELLO: 20, FRAME: 28, TABLE: 20, SET: 18}
+LEAST_BYTES = {HELLO: 20, FRAME: 28, TABLE: 20, SET: 18, DEFINITIONS: 18, FIRST_FRAME: 18, NEXT_FRAME: 18}
 # Checked at most while looking for the next record, as a multiple of the log.
 WORK_MOST = 16
 # Where the JSON of a definition begins.
@@ -129,13 +143,29 @@ def mend(data: Payload, offset: int, following: int) -> tuple[int, Payload] | No
     if found is None:
         return None
     turned = flip_bit(message, *found)
-    return (turned[0], turned[1:]) if is_definition(turned) else None
+    return (turned[0], turned[1:]) if is_proven(turned) else None
 
 
-def is_definition(message: bytes) -> bool:
+def is_proven(message: bytes) -> bool:
+    """By something besides the checksum of all records."""
     kind, payload = message[0], message[1:]
-    if kind not in (HELLO, TABLE, SET):
+    if kind in (FIRST_FRAME, NEXT_FRAME):
+        return bool(zlib.adler32(payload[CHAIN_HEAD.size :]) == CHAIN_HEAD.unpack_from(payload)[0])
+    if kind == DEFINITIONS:
+        return is_unpacked(payload)
+    return kind in (HELLO, TABLE, SET) and has_json(kind, payload)
+
+
+def is_unpacked(payload: bytes) -> bool:
+    """A zlib stream ends with a checksum of its own."""
+    try:
+        zlib.decompress(payload)
+    except zlib.error:
         return False
+    return True
+
+
+def has_json(kind: int, payload: bytes) -> bool:
     start = JSON_START.get(kind)
     if start is None:
         start = 16 + 4 * int.from_bytes(payload[12:16], "little")

@@ -18,9 +18,9 @@ from nodescope.base.entity import Entity
 from nodescope.base.errors import ArchiveRefused, ArchiveTruncated, HttpFailed
 from nodescope.base.frame import Frame
 from nodescope.base.log import Log
-from nodescope.keep.check.log_records import iterate_whole_records
 from nodescope.keep.folder import DataFolder
 from nodescope.keep.label_columns import Identity, identify_entity
+from nodescope.keep.packed.log_unpacker import LogUnpacker
 from nodescope.read.files.catalog import Catalog
 from nodescope.read.live.tail import LiveTail, build_tail, newest_by_run
 from nodescope.serve.http_client import HttpClient, parse_endpoint
@@ -71,6 +71,7 @@ class Followed:
     """A log file and how far it was read."""
 
     decoder: Decoder = field(default_factory=Decoder)
+    unpacker: LogUnpacker = field(default_factory=LogUnpacker)
     offset: int = 0
     frames: list[Frame] = field(default_factory=list)
 
@@ -113,12 +114,11 @@ def follow(path: Path, followed: Followed) -> None:
         size = file.seek(0, 2)
         if size <= followed.offset:
             return
-        # Mapped, not read: a frame's numbers stay in the page cache.
         mapped = memoryview(mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ))
     rest = mapped[followed.offset :]
     known = len(followed.decoder.lost)
     try:
-        followed.frames.extend(followed.decoder.decode(rest, iterate_whole_records))
+        followed.frames.extend(followed.decoder.decode(rest, followed.unpacker.iterate))
         followed.offset = size
     except ArchiveTruncated as error:
         followed.offset += error.offset
