@@ -28,6 +28,7 @@ BENCHES = {
     "processes": "480 processes against psutil",
     "exposition": "12,000 series as text against prometheus_client",
     "archive": "bytes per sample, cost of writing, time to answer, merging",
+    "writes": "what the archive of 100 containers writes to its disk, by part; what it keeps of it",
     "fleet": "a fleet's studies a second, workers, bytes fetched, catalog, copy, what is found",
     "viewer": "the viewer's answers over a day of 100 containers, beside DuckDB alone",
     "agent": "the agent's CPU and memory at 1 Hz beside the peers",

@@ -23,6 +23,7 @@ from tests.torture import (
     kills,
     many_containers,
     pauses,
+    power_cuts,
     short_lives,
 )
 from tests.torture.result import TortureRow, render_table
@@ -31,6 +32,7 @@ TRIALS: dict[str, Callable[[float], list[TortureRow]]] = {
     "bit_flips": bit_flips.run,
     "fault_grid": fault_grid.run,
     "kills": kills.run,
+    "power_cuts": power_cuts.run,
     "clock_steps": clock_steps.run,
     "pauses": pauses.run,
     "short_lives": short_lives.run,

@@ -34,6 +34,7 @@ from nodescope.keep.file_writer import publish
 from nodescope.keep.folder import PARQUET, SIDECAR, free_path, remove_files, render_stamp
 from nodescope.keep.label_columns import IDENTITY, LABELS, Identity, Subject, identify, learn_subject
 from nodescope.keep.parquet import (
+    MERGED_LEVEL,
     ROW_GROUP_ROWS,
     SampleRows,
     create_archive,
@@ -268,7 +269,7 @@ def write_merged(
 ) -> FileSum | None:
     ranks = {subject.identity: place for place, subject in enumerate(sidecar.subjects)}
     metrics = {metric.name: metric for metric in sidecar.metrics}
-    with create_archive(disk, temporary, sidecar.subjects, footer) as writer:
+    with create_archive(disk, temporary, sidecar.subjects, footer, MERGED_LEVEL) as writer:
         for rows in gather_rows(merge_runs(sources), ranks, metrics):
             writer.add(rows)
     return writer.sum

@@ -6,7 +6,7 @@ metrics where they are small and part of one where it is large, so that the
 statistics of metric_name and l_container_id tell a reader what to skip.
 Strings are dictionaries of what the row group really has. Numbers are plain:
 under ZSTD, neighbouring values and repeating times pack better than through a
-dictionary, and every reader knows it (docs/decisions/0101).
+dictionary, and every reader knows it (docs/decisions/0101 and 0108).
 
 The footer's key `nodescope` is JSON: version, run and segments, what the file
 replaces. It says enough to sort out a folder whose sidecars were lost.
@@ -38,8 +38,13 @@ VERSION = 1
 # Large enough that a row group's own metadata is below 1 %, small enough that
 # one decoded in a k-way merge of 40 files stays within 4 MiB each.
 ROW_GROUP_ROWS = 262_144
-# Arrow's own 20,000 rows a page make the page index a seventh of a file.
-PAGE_ROWS = 65_536
+# As many as a row group. Series repeat the same times, but a page is compressed alone: of five hours it
+# holds fourteen series, and with 65,536 rows it would hold three (docs/decisions/0108).
+PAGE_ROWS = 262_144
+# Arrow ends a page at this many bytes, too; the rows above are what should end it.
+PAGE_BYTES = 4 * 2**20
+# A fresh file is merged within the hour; a merged one is read for weeks.
+FRESH_LEVEL, MERGED_LEVEL = 3, 9
 # Where the least and the largest value tell a reader what to skip. Rows are
 # sorted by metric and series; the other labels are spread over a row group,
 # and their statistics cost a third of all writing.
@@ -48,9 +53,10 @@ STATISTICS = ("time", "metric_name", "value", "l_container_id", "l_scope")
 BLOOM_RATIO = 0.01
 
 TEXT = pa.dictionary(pa.int32(), pa.string())
+MOMENT = pa.timestamp("ms", tz="UTC")
 SCHEMA = pa.schema(
     [
-        pa.field("time", pa.timestamp("ms", tz="UTC"), nullable=False),
+        pa.field("time", MOMENT, nullable=False),
         pa.field("metric_name", TEXT, nullable=False),
         pa.field("value", pa.float64()),
         *(pa.field(name, TEXT) for name in LABELS[:5]),
@@ -60,13 +66,14 @@ SCHEMA = pa.schema(
 )
 
 
-def open_writer(output: SummingOutput, schema: pa.Schema, **options: Any) -> pq.ParquetWriter:
+def open_writer(output: SummingOutput, schema: pa.Schema, level: int, **options: Any) -> pq.ParquetWriter:
     return pq.ParquetWriter(
         output,
         schema,
         compression="zstd",
-        compression_level=3,
+        compression_level=level,
         use_dictionary=[field.name for field in schema if field.type == TEXT],
+        data_page_size=PAGE_BYTES,
         write_page_index=True,
         write_page_checksum=True,
         store_schema=False,
@@ -102,6 +109,7 @@ class ArchiveWriter:
     output: SummingOutput
     subjects: Sequence[Subject]
     footer: Mapping[str, Any]
+    level: int = FRESH_LEVEL
     rows: int = 0
     sum: FileSum | None = None
     """Of the whole file, when it is closed."""
@@ -117,6 +125,7 @@ class ArchiveWriter:
         self._writer = open_writer(
             self.output,
             SCHEMA,
+            self.level,
             max_rows_per_page=PAGE_ROWS,
             write_statistics=list(STATISTICS),
             bloom_filter_options={"l_container_id": {"ndv": max(1, containers), "fpp": BLOOM_RATIO}},
@@ -168,11 +177,11 @@ class ArchiveWriter:
 
 @contextmanager
 def create_archive(
-    disk: Disk, path: Path, subjects: Sequence[Subject], footer: Mapping[str, Any]
+    disk: Disk, path: Path, subjects: Sequence[Subject], footer: Mapping[str, Any], level: int = FRESH_LEVEL
 ) -> Iterator[ArchiveWriter]:
     """A file on disk when the block ends; without its footer where it ends in an error."""
     with disk.removing_half(path), disk.create(path) as output:
-        writer = ArchiveWriter(SummingOutput(output), subjects, footer)
+        writer = ArchiveWriter(SummingOutput(output), subjects, footer, level)
         try:
             yield writer
             writer.close()

@@ -40,6 +40,7 @@ from nodescope.keep.folder import (
 from nodescope.keep.label_columns import LABELS
 from nodescope.keep.merge import MergeSource, merge_runs, open_source
 from nodescope.keep.parquet import (
+    MERGED_LEVEL,
     TEXT,
     VERSION,
     abandon_writer,
@@ -131,7 +132,7 @@ def write_rollup(disk: Disk, folder: Path, source: MergeSource) -> Path:
     footer = {"kind": "minute", "node": head.node, "segments": head.segments, "replaces": []}
     with disk.removing_half(temporary), disk.create(temporary) as output:
         summing = SummingOutput(output)
-        writer = open_writer(summing, SCHEMA)
+        writer = open_writer(summing, SCHEMA, MERGED_LEVEL)
         try:
             for table in tabulate_source(source):
                 writer.write_table(table)

@@ -20,11 +20,13 @@ from numpy.typing import NDArray
 from nodescope.base.block import Floats, Integers
 from nodescope.base.errors import ArchiveRefused
 from nodescope.keep.label_columns import IDENTITY, Identity
-from nodescope.keep.parquet import PAGE_ROWS, cut_rows, first_line, join_chunks, unwrap
+from nodescope.keep.parquet import cut_rows, first_line, join_chunks, unwrap
 from nodescope.read.files.listing import FileEntry
 from nodescope.read.files.row_groups import METRIC, RowGroup, read_row_groups
 from nodescope.read.query.fetch import SeriesNames, Wanted, identity_of
 
+# Decoded at once; a page of a file may have more.
+PAGE_ROWS = 65_536
 LABEL = "l_container_id"
 SCOPE, CONTAINER = IDENTITY.index("l_scope"), IDENTITY.index(LABEL)
 # A file with more rows has row groups of one or two metrics each.
