@@ -33,6 +33,7 @@ from nodescope.collect.containers.names import ContainerNames
 from nodescope.collect.files.native import describe_reader, load_native
 from nodescope.collect.files.roots import Descriptors, open_root
 from nodescope.collect.run.call_runner import CallRunner
+from nodescope.collect.run.guard import run_guarded
 from nodescope.collect.run.sampler import Sampler
 from nodescope.collect.run.source import Context, MakeBatchSource, MakeCallSource
 from nodescope.collect.sources import BATCH_SOURCES, CALL_SOURCES
@@ -61,6 +62,8 @@ from nodescope.publish.textfile import TextfileFolder
 from nodescope.publish.workload_content import build_workloads_content
 from nodescope.serve.allocator import give_back_memory
 from nodescope.serve.token import Token
+from nodescope.watch.finding_store import FILE_NAME, FindingStore
+from nodescope.watch.watcher import Watcher
 
 # Left for connections (384 and the probes'), logs and what libraries open behind our back.
 SPARE_DESCRIPTORS = 512
@@ -188,6 +191,8 @@ class Parts:
     archiver: Archiver | None = None
     annotator: Annotator | None = None
     """Writes this node's annotations, where there is an account that may."""
+    watcher: Watcher | None = None
+    """Looks for what is wrong, unless settings say not to."""
 
 
 def parse_label(text: str) -> tuple[str, str]:
@@ -224,6 +229,10 @@ def build_parts(
     memory = build_memory_budget(settings, ring, scrape, context)
     sampler.connect(memory)
     own.memory = memory.status
+    watcher = None
+    if settings.watch:
+        watcher = Watcher(ring, FindingStore(node), clock, run_guarded, sampler.told.append)
+        own.watcher = watcher
     run_id = uuid.uuid4().hex[:12]
     live = Live(ring, run_id, node)
     agent = Agent(
@@ -239,6 +248,7 @@ def build_parts(
         describe_reader(settings.reader),
         fpga,
         perf,
+        watcher,
     )
     contents: dict[str, AnnotationContent[Any]] = {
         "fpga": build_fpga_content(fpga),
@@ -249,7 +259,20 @@ def build_parts(
     if access.account and settings.annotate:
         chosen = [contents[word] for word in settings.annotate]
         annotator = Annotator(Client(access.account), node, chosen, clock, own.annotation)
-    return Parts(node, loaded, clock, context, ring, sampler, own, scrape, agent, run_id, annotator=annotator)
+    return Parts(
+        node,
+        loaded,
+        clock,
+        context,
+        ring,
+        sampler,
+        own,
+        scrape,
+        agent,
+        run_id,
+        annotator=annotator,
+        watcher=watcher,
+    )
 
 
 def build_memory_budget(settings: Settings, ring: Ring, scrape: Scrape, context: Context) -> MemoryBudget:
@@ -302,6 +325,8 @@ def connect_archive(parts: Parts, environment: Mapping[str, str]) -> None:
     parts.archiver = archiver
     parts.sampler.connect(archiver)
     parts.own.archive = archiver.status
+    if parts.watcher:
+        parts.watcher.store.path = folder.path / FILE_NAME
 
 
 def build_agent_app(parts: Parts) -> Any:

@@ -31,18 +31,20 @@ LEAK = Sighting(
 
 
 def test_a_finding_is_born_confirmed_updated_and_resolved_with_one_id() -> None:
-    """Four moments, four revisions, one identity; its beginning is never moved forward."""
+    """Four moments, four revisions, one identity; its beginning is fixed once somebody was told."""
     store = FindingStore("node-a")
     born = store.see(LEAK, 1000.0)
     confirmed = store.see(replace(LEAK, is_sure=True, onset=950.0), 1010.0)
-    updated = store.see(replace(LEAK, is_sure=True, time_to_limit_seconds=600.0), 1010.0 + UPDATE_SECONDS)
+    updated = store.see(
+        replace(LEAK, is_sure=True, onset=990.0, time_to_limit_seconds=600.0), 1010.0 + UPDATE_SECONDS
+    )
     resolved = store.resolve(LEAK.key, 2000.0)
     told = [born, confirmed, updated, resolved]
     assert [one.state for one in told if one] == ["born", "confirmed", "updated", "resolved"]
     assert len({one.id for one in told if one}) == 1
     assert [one.revision for one in store.changes(0)] == [1, 2, 3, 4]
     assert resolved is not None
-    assert (resolved.onset, resolved.confirmed, resolved.ended) == (900.0, 1010.0, 2000.0)
+    assert (resolved.onset, resolved.confirmed, resolved.ended) == (950.0, 1010.0, 2000.0)
     assert store.current() == []
 
 

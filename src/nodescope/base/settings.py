@@ -397,5 +397,13 @@ class Settings:
     workloads (what one pod of each uses, by name) is renewed every 5 minutes.
     """
 
+    watch: bool = True
+    """
+    Whether the agent looks for what is wrong on its node, every ten seconds, and tells it as findings.
+
+    It takes at most 0.3 % of a core and 24 MiB at 100 containers. Findings are
+    on /findings and /metrics, in the archive, and in findings.json of the data folder.
+    """
+
 
 FIELDS = {item.name: item for item in dataclasses.fields(Settings)}

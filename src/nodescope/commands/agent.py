@@ -51,6 +51,9 @@ def serve(parts: Parts) -> int:
         signal.signal(signal.SIGTERM, signal.default_int_handler)
         stack.callback(parts.sampler.stop)
         parts.sampler.start()
+        if parts.watcher:
+            stack.callback(parts.watcher.stop)
+            parts.watcher.start()
         if parts.annotator:
             stack.callback(parts.annotator.stop)
             parts.annotator.start()

@@ -8,7 +8,7 @@ wrong, what is accepted and, where there is one, the nearest name.
 
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from itertools import chain, islice
 from typing import Any
@@ -38,6 +38,15 @@ from nodescope.publish.agent_json import (
     judge_health,
     parse_window_seconds,
 )
+from nodescope.publish.findings_json import (
+    EVENT_STREAM,
+    FindingStream,
+    StreamPlaces,
+    answer_findings,
+    find_watcher,
+    parse_feedback,
+    wants_stream,
+)
 from nodescope.publish.fpga_intake import BODY_BYTES, BODY_SECONDS, parse_event
 from nodescope.publish.live import Live
 from nodescope.publish.pods_json import answer_pods, check_pods_form, render_lines
@@ -52,6 +61,7 @@ from nodescope.serve.prometheus_text import OPENMETRICS, TEXT
 from nodescope.serve.server import parse_address
 from nodescope.serve.token import Token
 from nodescope.serve.turns import Turns, answer_in_turn
+from nodescope.watch.watcher import Watcher
 
 INTAKE_PATHS = frozenset({"/", "/fpga/events"})
 OK_START = {
@@ -96,6 +106,8 @@ class Agent:
     """How files are read, in words."""
     fpga: FpgaTracker
     perf_requests: PerfRequests
+    watcher: Watcher | None = None
+    listeners: StreamPlaces = field(default_factory=StreamPlaces)
 
     def metrics(self, request: Request) -> Response:
         given = next((name for name in WINDOW_PARAMETERS if name in request.query_params), None)
@@ -177,6 +189,7 @@ class Agent:
         content["memory"] = asdict(self.own.memory()) if self.own.memory else None
         content["annotations"] = asdict(self.own.annotation) if self.own.annotation.keys else None
         content["reader"] = self.reader
+        content["watcher"] = asdict(self.watcher.status) if self.watcher else None
         content["connections"] = self.own.connections.describe()
         return make_json(content)
 
@@ -192,6 +205,22 @@ class Agent:
             headers["Nodescope-Written"] = str(self.own.archive().written_sequence)
         return Response(tail.body, media_type="application/vnd.nodescope.frames", headers=headers)
 
+    async def findings(self, request: Request) -> Response:
+        """JSON; or, for who accepts it, server-sent events of every change from now on."""
+        watcher = find_watcher(self.watcher)
+        if EVENT_STREAM in request.headers.get("accept", ""):
+            return FindingStream(watcher.store, request.headers.get("last-event-id", ""), self.listeners)
+        return make_json(answer_findings(watcher, self.node))
+
+    async def judge_finding(self, request: Request) -> Response:
+        """What a person says about a finding: {"id": ..., "verdict": "not_a_problem"}."""
+        watcher = find_watcher(self.watcher)
+        identity, verdict = parse_feedback(
+            await read_body(request.scope, request.receive, BODY_BYTES, BODY_SECONDS)
+        )
+        finding = watcher.store.judge(identity, verdict, self.clock.wall_ns() / 1e9)
+        return make_json(finding.to_json())
+
     async def index(self, request: Request) -> Response:
         del request
         lines = [
@@ -202,6 +231,7 @@ class Agent:
             "  &cores=3,4,5&names=thesis    single cores, and the names of the original model",
             "/window?scope=container        any scope, any statistics",
             "/pods                          every pod's last seconds, for an autoscaler",
+            "/findings                      what is wrong on this node; also as server-sent events",
             "/status                        every source: ok, absent or failed, and why",
             "/healthz /readyz               probes",
             "POST /fpga/events              a report of FPGA usage",
@@ -227,6 +257,8 @@ def build_app(agent: Agent, token: Token | None) -> ASGIApp:
         *(Route(path, agent.health) for path in ("/healthz", "/health", "/readyz")),
         Route("/status", agent.status),
         Route("/live", agent.live),
+        Route("/findings", agent.findings),
+        Route("/findings", agent.judge_finding, methods=["POST"]),
         Route("/fpga/events", intake, methods=["POST"]),
         Route("/", agent.index),
         Route("/", intake, methods=["POST"]),
@@ -306,12 +338,13 @@ class AgentApp:
         started = stopwatch_seconds()
         gate = self._events.gate if self._events.is_asked(scope) else self._gate
         await gate(scope, receive, send)
-        if scope["type"] == "http":
+        # How long somebody listens is no latency.
+        if scope["type"] == "http" and not wants_stream(scope):
             path = scope["path"] if scope["path"] in self._known else "other"
             self._own.observe_request(path, stopwatch_seconds() - started)
 
     async def _choose(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or scope["path"] in PROBES:
+        if scope["type"] != "http" or scope["path"] in PROBES or wants_stream(scope):
             await self._app(scope, receive, send)
         elif scope["method"] == "POST" and scope["path"] in INTAKE_PATHS:
             # Events may come a thousand a second: finding their route would cost more than they do.

@@ -20,6 +20,7 @@ from nodescope.base.self_counters import Histogram, SamplerCounters
 from nodescope.base.status import ArchiveStatus, MemoryStatus
 from nodescope.hold.ring import Ring
 from nodescope.publish.annotation import AnnotationCounters
+from nodescope.publish.finding_metrics import build_finding_families
 from nodescope.serve.connections import Connections, build_families
 from nodescope.serve.prometheus_text import (
     Labels,
@@ -29,6 +30,7 @@ from nodescope.serve.prometheus_text import (
     build_labelled,
     build_single,
 )
+from nodescope.watch.watcher import Watcher
 
 # From a probe (some 100 us) up to a window over thousands of containers.
 LATENCY_BOUNDS_SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
@@ -68,6 +70,8 @@ class SelfMetrics:
     archive: Callable[[], ArchiveStatus] | None = None
     """Set where samples are kept on disk."""
     memory: Callable[[], MemoryStatus] | None = None
+    watcher: Watcher | None = None
+    """Set where something looks for what is wrong."""
 
     def observe_request(self, path: str, seconds: float) -> None:
         self.latency.setdefault(path, Histogram(LATENCY_BOUNDS_SECONDS)).observe(seconds)
@@ -82,6 +86,7 @@ class SelfMetrics:
             *self._cost_families(),
             *build_families(self.connections),
             *(archive_families(self.archive()) if self.archive else ()),
+            *(build_finding_families(self.watcher) if self.watcher else ()),
             *self._info_families(),
         ]
 

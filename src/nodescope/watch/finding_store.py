@@ -104,6 +104,10 @@ class FindingStore:
             self._news.wait_for(lambda: self.revision > after, timeout=seconds)
         return self.changes(after)
 
+    def is_confirmed(self, key: str) -> bool:
+        with self._news:
+            return key in self._open and self._open[key].is_confirmed
+
     # -- the life of a finding ------------------------------------------------------
 
     def see(self, sighting: Sighting, now: float) -> NodeFinding | None:
@@ -127,11 +131,15 @@ class FindingStore:
         if len(self._open) >= OPEN_MOST:
             self.refused += 1
             return None
+        if not sighting.is_sure and self._find_earlier(sighting.key, now):
+            # A suspicion alone does not bring back what is over.
+            return None
         state = "confirmed" if sighting.is_sure else "born"
         confirmed = now if sighting.is_sure else None
         self._counts[sighting.key] = sighting.count
-        earlier = self._take_earlier(sighting.key, now)
+        earlier = self._find_earlier(sighting.key, now)
         if earlier:
+            self._resolved.remove(earlier)
             again = self._refresh(replace(earlier, times=earlier.times + 1, ended=None), sighting)
             return self._tell(replace(again, state=state, confirmed=earlier.confirmed or confirmed), now)
         finding = NodeFinding(
@@ -149,20 +157,26 @@ class FindingStore:
         )
         return self._tell(self._refresh(finding, sighting), now)
 
-    def _take_earlier(self, key: str, now: float) -> NodeFinding | None:
-        """A finding of this key that ended a moment ago: it goes on."""
-        for one in self._resolved:
-            if one.key == key and one.ended is not None and 0 <= now - one.ended <= REOPEN_SECONDS:
-                self._resolved.remove(one)
-                return one
-        return None
+    def _find_earlier(self, key: str, now: float) -> NodeFinding | None:
+        """A finding of this key of which somebody was told, and that ended a moment ago: it goes on."""
+        return next(
+            (
+                one
+                for one in self._resolved
+                if one.key == key
+                and one.confirmed is not None
+                and one.ended is not None
+                and 0 <= now - one.ended <= REOPEN_SECONDS
+            ),
+            None,
+        )
 
     def _refresh(self, finding: NodeFinding, sighting: Sighting) -> NodeFinding:
-        """What is seen now, on the same finding; its beginning may turn out to be earlier, never later."""
+        """What is seen now, on the same finding; its beginning is fixed once somebody was told."""
         return replace(
             finding,
             severity=sighting.severity,
-            onset=min(finding.onset, sighting.onset),
+            onset=sighting.onset if finding.confirmed is None else finding.onset,
             sentence=sighting.sentence,
             advice=sighting.advice,
             cause=sighting.cause,

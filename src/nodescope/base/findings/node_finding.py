@@ -69,7 +69,7 @@ class NodeFinding:
     """The container's name; the life that is meant is in container_id."""
     container_id: str = ""
     device: str = ""
-    """A mount point or a GPU, where the finding is about one."""
+    """A mount point, a GPU, or the resource that a neighbour takes: cpu, io, memory."""
     cause: str = ""
     """The workload that took what others lack, or the reason in words."""
     victims: tuple[str, ...] = ()

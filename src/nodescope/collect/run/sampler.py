@@ -8,6 +8,7 @@ hand it to the sinks.
 """
 
 import threading
+from collections import deque
 from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Protocol
@@ -32,6 +33,8 @@ log = Log("sampler")
 REOPEN_TICKS = 60
 # Faults that say "nothing to read here", not "reading went wrong".
 QUIET = frozenset({"gone", "not_offered"})
+# Events of others that wait for the next tick; the oldest leave.
+TOLD_MOST = 1000
 
 
 class Sink(Protocol):
@@ -87,6 +90,8 @@ class Sampler:
             context.settings.budget_ratio * interval_seconds, count_per_second(interval_seconds)
         )
         self.outcomes: dict[str, Outcome] = {}
+        self.told: deque[Event] = deque(maxlen=TOLD_MOST)
+        """Events of other threads: the next frame takes them along."""
         self.faults: dict[str, list[FileFault]] = {}
         self._slots = [SourceSlot(make) for make in batch_sources]
         self._callers = list(callers)
@@ -161,6 +166,8 @@ class Sampler:
         tick = Tick(self._number, self._clock.wall_ns(), self._clock.mono_ns())
         self.counters.loop_mono_ns = tick.mono_ns
         events = self._refresh(tick)
+        while self.told:
+            events.append(self.told.popleft())
         due = self._due(tick.number)
         read_segments([segment for _, segment in due])
         blocks = self._gather(due)

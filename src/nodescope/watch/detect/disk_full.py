@@ -1,0 +1,90 @@
+"""A file system that is full or will be: pods are evicted, and whoever writes fails."""
+
+from dataclasses import dataclass, field
+
+from nodescope.base.quantity import render_bytes, render_seconds
+from nodescope.watch.ladder import WIDTHS, Ladder
+from nodescope.watch.look import DiskLook, NodeLook
+from nodescope.watch.moving import Held
+from nodescope.watch.rise import Rise, find_rise
+from nodescope.watch.sighting import FindingSubject, Sighting
+
+# Of the file system; kubelet evicts at 10 % free by default, and 15 % for images.
+FULL_SHARE, OFF_SHARE = 0.95, 0.92
+# A rise is told from here on, or when the end is near.
+RISE_SHARE = 0.7
+FAR_RATIO = 2.0
+FAR_SECONDS = 12 * 3600.0
+LEAST_SHARE = 0.005
+QUIET_SECONDS = 900.0
+
+
+@dataclass(slots=True)
+class DiskPath:
+    ladder: Ladder = field(default_factory=Ladder)
+    rises: dict[int, Rise] = field(default_factory=dict)
+    held: Held = field(default_factory=lambda: Held(FULL_SHARE, OFF_SHARE))
+
+
+@dataclass(slots=True)
+class FullDisks:
+    quiet_seconds: float = QUIET_SECONDS
+    _paths: dict[str, DiskPath] = field(default_factory=dict)
+
+    def look(self, look: NodeLook) -> list[Sighting]:
+        there = {one.mountpoint for one in look.disks}
+        self._paths = {name: path for name, path in self._paths.items() if name in there}
+        found = [self._follow(one, look.at) for one in look.disks]
+        return [one for one in found if one]
+
+    def _follow(self, one: DiskLook, now: float) -> Sighting | None:
+        path = self._paths.setdefault(one.mountpoint, DiskPath())
+        used = one.size - one.available
+        for level in path.ladder.add(now, used):
+            rise = find_rise(path.ladder.levels[level], WIDTHS[level], LEAST_SHARE * one.size)
+            path.rises.pop(level, None)
+            if rise:
+                path.rises[level] = rise
+        since = path.held.add(used / one.size, now)
+        rise = choose_rise(path, one.size)
+        if since is None and rise is None:
+            return None
+        return describe_disk(one, since, rise, now)
+
+
+def choose_rise(path: DiskPath, size: float) -> Rise | None:
+    return max(
+        path.rises.values(), key=lambda rise: rise.span_seconds / (rise.seconds_to(size) + 1.0), default=None
+    )
+
+
+def is_filling(one: DiskLook, rise: Rise | None) -> bool:
+    if rise is None:
+        return False
+    left = rise.seconds_to(one.size)
+    is_high = 1 - one.available / one.size >= RISE_SHARE
+    return left <= min(FAR_RATIO * rise.span_seconds, FAR_SECONDS) and (is_high or left <= 1800)
+
+
+def describe_disk(one: DiskLook, since: float | None, rise: Rise | None, now: float) -> Sighting:
+    share = 1 - one.available / one.size
+    left = rise.seconds_to(one.size) if rise else None
+    state = f"{one.mountpoint} is {share:.0%} full, {render_bytes(one.available)} are left"
+    path = f", and is full in {render_seconds(left)} at this pace" if left is not None else ""
+    return Sighting(
+        "disk_full",
+        "kill",
+        FindingSubject(device=one.mountpoint),
+        min(since if since is not None else now, rise.since if rise else now),
+        f"{state}{path}: pods are evicted and writes fail then.",
+        is_sure=since is not None or is_filling(one, rise),
+        advice="nodescope metrics filesystem",
+        cause=one.mountpoint,
+        time_to_limit_seconds=left,
+        evidence={
+            "used_share": round(share, 4),
+            "available_bytes": one.available,
+            "size_bytes": one.size,
+            "rise_bytes_per_second": rise.per_second if rise else None,
+        },
+    )

@@ -1,0 +1,182 @@
+"""
+A container whose memory rises steadily towards its limit, told before it is killed.
+
+Page cache does not count: the kernel gives it back. Somebody is told as soon
+as the rise has lasted for half as long as it will take from now to the limit:
+a third of the way of a straight rise. Earlier, anything that fills its heap
+looks the same. A rise that began with its container is told when it is near the
+limit, unless the workload was killed before: most of those level off. What a
+workload held before without being killed is no news.
+"""
+
+from dataclasses import dataclass, field
+from math import inf, isfinite
+
+from nodescope.base.frame import OOM_EXIT
+from nodescope.base.quantity import render_bytes, render_seconds, render_slope
+from nodescope.base.time_range import render_time
+from nodescope.watch.ladder import WIDTHS, Ladder
+from nodescope.watch.look import ContainerLook, NodeLook, describe_subject
+from nodescope.watch.rise import Rise, find_rise
+from nodescope.watch.sighting import Sighting
+
+# Less than this share of the limit, or so many bytes, is no growth.
+LEAST_SHARE = 0.02
+LEAST_BYTES = 8 * 2**20
+# Told when the limit is at most so many times as far away as the rise has lasted.
+FAR_RATIO = 2.0
+# A kill that is further away than this is worth knowing, and no reason to get up.
+SOON_SECONDS = 6 * 3600.0
+# A rise of less than five minutes is told only where the limit is near.
+LEAST_SECONDS = 300.0
+NEAR_SHARE = 0.85
+# A rise that begins so soon after its container has begun with it.
+START_SECONDS = 600.0
+# It was as high before and fell again: a heap that is collected.
+RECORD_SHARE = 0.03
+# Workloads of which it is known how much they hold.
+KNOWN_MOST = 1000
+# A rise that stopped is looked at for so long before it is over.
+QUIET_SECONDS = 600.0
+
+
+@dataclass(slots=True)
+class MemoryPath:
+    """One container's memory so far."""
+
+    first: float
+    place: str
+    """Its workload, as all replicas and lives of it have it."""
+    ladder: Ladder = field(default_factory=Ladder)
+    rises: dict[int, Rise] = field(default_factory=dict)
+    """By level of the ladder: the rise that was found when its last bucket was completed."""
+    seen: float = 0.0
+
+
+@dataclass(slots=True)
+class Leaks:
+    quiet_seconds: float = QUIET_SECONDS
+    known: dict[str, float] = field(default_factory=dict)
+    """By workload: the most that a container of it held in the end, and was not killed for."""
+    killed: dict[str, float] = field(default_factory=dict)
+    """By workload: when it was last killed for memory."""
+    _paths: dict[tuple[str, ...], MemoryPath] = field(default_factory=dict)
+
+    def look(self, look: NodeLook) -> list[Sighting]:
+        found: dict[str, Sighting] = {}
+        for one in look.containers:
+            sighting = self._follow(one, look) if isfinite(one.held) else None
+            # Of ten replicas the one that is killed first stands for all.
+            if sighting and is_sooner(sighting, found.get(sighting.key)):
+                found[sighting.key] = sighting
+        self._forget(look)
+        return list(found.values())
+
+    def _forget(self, look: NodeLook) -> None:
+        """Containers that ended; what they held is known unless they were killed, or rose to the end."""
+        killed = {event.ids[0] for event in look.events if event.kind == OOM_EXIT and event.ids}
+        for key, path in list(self._paths.items()):
+            if path.seen == look.at:
+                continue
+            del self._paths[key]
+            if killed.intersection(key):
+                self.killed[path.place] = look.at
+            elif not path.rises:
+                most = max(path.ladder.highest_before(inf), self.known.get(path.place, 0.0))
+                self.known[path.place] = most
+        for kept in (self.known, self.killed):
+            while len(kept) > KNOWN_MOST:
+                del kept[next(iter(kept))]
+
+    def _follow(self, one: ContainerLook, look: NodeLook) -> Sighting | None:
+        path = self._paths.get(one.key)
+        if path is None:
+            path = self._paths[one.key] = MemoryPath(look.at, name_place(one))
+        path.seen = look.at
+        limit = bound_limit(one, look)
+        for level in path.ladder.add(look.at, one.held):
+            rise = find_rise(path.ladder.levels[level], WIDTHS[level], least_growth(limit))
+            path.rises.pop(level, None)
+            if rise:
+                path.rises[level] = rise
+        rise = choose_rise(path, limit)
+        if rise is None:
+            return None
+        record = max(path.ladder.highest_before(rise.since), self.known.get(path.place, 0.0))
+        is_sure = is_leak(one, path, rise, limit, record, is_known=path.place in self.killed)
+        return describe_leak(one, rise, limit, is_sure=is_sure)
+
+
+def least_growth(limit: float) -> float:
+    return max(LEAST_BYTES, LEAST_SHARE * limit) if isfinite(limit) else LEAST_BYTES
+
+
+def bound_limit(one: ContainerLook, look: NodeLook) -> float:
+    """Its own limit, or what the node has left."""
+    left = one.held + look.available_bytes if isfinite(look.available_bytes) else inf
+    own = one.limit if one.limit > 0 else inf
+    return min(own, left)
+
+
+def choose_rise(path: MemoryPath, limit: float) -> Rise | None:
+    """Of the levels that see one, the rise that has lasted longest for what it still has to go."""
+    if not isfinite(limit):
+        return None
+    return max(
+        path.rises.values(), key=lambda rise: rise.span_seconds / (rise.seconds_to(limit) + 1.0), default=None
+    )
+
+
+def is_sooner(one: Sighting, other: Sighting | None) -> bool:
+    if other is None or one.is_sure != other.is_sure:
+        return other is None or one.is_sure
+    return (one.time_to_limit_seconds or 0.0) < (other.time_to_limit_seconds or 0.0)
+
+
+def is_leak(
+    one: ContainerLook, path: MemoryPath, rise: Rise, limit: float, record: float, *, is_known: bool
+) -> bool:
+    """Whether somebody should be told."""
+    is_far = rise.seconds_to(limit) > FAR_RATIO * rise.span_seconds
+    if is_far or rise.high - record < RECORD_SHARE * limit or rise.ends_at < limit:
+        return False
+    if one.held >= NEAR_SHARE * limit:
+        return True
+    began_with_it = rise.since - path.first < START_SECONDS
+    return rise.span_seconds >= LEAST_SECONDS and (is_known or not began_with_it)
+
+
+def name_place(one: ContainerLook) -> str:
+    subject = describe_subject(one.entity)
+    return f"{subject.namespace}|{subject.workload}|{subject.container}"
+
+
+def describe_leak(one: ContainerLook, rise: Rise, limit: float, *, is_sure: bool) -> Sighting:
+    subject = describe_subject(one.entity)
+    left = rise.seconds_to(limit)
+    is_own = one.limit <= limit
+    bound = f"its limit of {render_bytes(limit)}" if is_own else "all that the node has left"
+    sentence = (
+        f"{subject.name} holds {render_bytes(one.held)} and rises by {render_slope(rise.per_second, 'bytes')} since "
+        f"{render_time(rise.since)}: it reaches {bound} in {render_seconds(left)} and is killed then."
+    )
+    evidence = {
+        "held_bytes": one.held,
+        "limit_bytes": limit,
+        "rise_bytes_per_second": rise.per_second,
+        "rise_seconds": rise.span_seconds,
+        "highest_bytes": rise.high,
+        "is_own_limit": is_own,
+    }
+    return Sighting(
+        "memory_leak",
+        "kill" if left <= SOON_SECONDS else "curious",
+        subject,
+        rise.since,
+        sentence,
+        is_sure,
+        f"nodescope study trend --metric memory --container {subject.container or subject.workload}",
+        cause=subject.name,
+        time_to_limit_seconds=left,
+        evidence=evidence,
+    )

@@ -1,0 +1,93 @@
+"""
+A workload that its own CPU quota holds back so often that its users wait.
+
+A quota that runs out now and then hurts nobody. It does when a quarter of
+all periods is cut over minutes and the container's tasks wait in that time.
+A job has no users: it is told as curious.
+"""
+
+from dataclasses import dataclass, field
+from math import isfinite, isnan
+
+from nodescope.base.quantity import render_number
+from nodescope.base.time_range import render_time
+from nodescope.watch.look import ContainerLook, NodeLook, describe_subject
+from nodescope.watch.moving import Held, MovingMean
+from nodescope.watch.sighting import Sighting
+
+MEAN_SECONDS = 120.0
+ON_SHARE, OFF_SHARE = 0.25, 0.10
+LEAST_WAIT = 0.05
+SURE_SECONDS = 240.0
+QUIET_SECONDS = 600.0
+JOBS = frozenset({"Job", "CronJob", "Jobs"})
+
+
+@dataclass(slots=True)
+class QuotaPath:
+    """How often one container's quota ran out lately."""
+
+    share: MovingMean = field(default_factory=lambda: MovingMean(MEAN_SECONDS, 0.0))
+    wait: MovingMean = field(default_factory=lambda: MovingMean(MEAN_SECONDS))
+    held: Held = field(default_factory=lambda: Held(ON_SHARE, OFF_SHARE))
+    seen: float = 0.0
+
+
+@dataclass(slots=True)
+class Throttling:
+    quiet_seconds: float = QUIET_SECONDS
+    _paths: dict[tuple[str, ...], QuotaPath] = field(default_factory=dict)
+
+    def look(self, look: NodeLook) -> list[Sighting]:
+        found: dict[str, Sighting] = {}
+        for one in look.containers:
+            sighting = self._follow(one, look)
+            if sighting and is_worse(sighting, found.get(sighting.key)):
+                found[sighting.key] = sighting
+        self._paths = {key: path for key, path in self._paths.items() if path.seen == look.at}
+        return list(found.values())
+
+    def _follow(self, one: ContainerLook, look: NodeLook) -> Sighting | None:
+        path = self._paths.get(one.key)
+        # Most containers are never throttled and cost nothing here.
+        if path is None and not one.throttled > 0:
+            return None
+        path = self._paths.setdefault(one.key, QuotaPath())
+        path.seen = look.at
+        share = path.share.add(one.throttled, look.seconds)
+        wait = path.wait.add(one.wait_cpu, look.seconds)
+        since = path.held.add(share, look.at)
+        if since is None or wait < LEAST_WAIT:
+            return None
+        return describe_throttled(one, share, wait, since, look.at)
+
+
+def is_worse(one: Sighting, other: Sighting | None) -> bool:
+    return other is None or float(one.evidence["throttled_share"] or 0) > float(
+        other.evidence["throttled_share"] or 0
+    )
+
+
+def describe_throttled(one: ContainerLook, share: float, wait: float, since: float, now: float) -> Sighting:
+    subject = describe_subject(one.entity)
+    quota = f" of {render_number(one.quota)} cores" if isfinite(one.quota) else ""
+    waits = "" if isnan(wait) else f" and its tasks wait {wait:.0%} of the time"
+    is_job = (one.entity.attribute("workload_kind") or "") in JOBS
+    return Sighting(
+        "cpu_throttling",
+        "curious" if is_job else "hurt",
+        subject,
+        since,
+        f"{subject.name} is held back by its CPU limit{quota} in {share:.0%} of all periods since "
+        f"{render_time(since)}{waits}.",
+        is_sure=now - since >= SURE_SECONDS and share >= ON_SHARE,
+        advice=f"nodescope rightsize --container {subject.container or subject.workload}",
+        cause="its own CPU limit",
+        victims=(subject.name,),
+        evidence={
+            "throttled_share": round(share, 4),
+            "wait_share": wait,
+            "limit_cores": one.quota,
+            "used_cores": one.cpu,
+        },
+    )
