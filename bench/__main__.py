@@ -45,6 +45,7 @@ BENCHES = {
     "hertz": "ten samples a second beside one: CPU, memory, ring, writes, archive, missed ticks",
     "pod_list": "the extender's memory while it lists 50,000 pods",
     "adapter": "metrics for autoscalers: answers, dead agents, memory at 50,000 pods, cost, load step to scale-up",
+    "watcher": "what the watcher finds on generated nodes, when, and what it tells without need",
     "scheduler_cpu": "the extender's CPU for one FPGA pod at 5,000 nodes",
     "scheduler_interference": "pods that slow each other down, placed by profiles, by requests, and by who knows all",
     "scheduler": "the extender: pods/s, both verbs at 1,000 nodes, a replay against 1-2-2",

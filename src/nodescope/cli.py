@@ -41,6 +41,7 @@ COMMANDS = {
         "part of an archive as Parquet, CSV, a page that opens offline, or a Perfetto trace",
     ),
     "top": ("top", "a live table of containers in the terminal"),
+    "watch": ("findings.watch", "what is wrong on a node, as it happens; say what is not a problem"),
     "extender": ("extender", "kube-scheduler's extender: nodes scored by what they report"),
     "adapter": ("cluster.adapter", "metrics of pods for HPA and KEDA, from the agents' last seconds"),
     "mcp": ("mcp", "answers for agents (MCP): over data folders, viewers, or a cluster"),
