@@ -25,6 +25,7 @@ from nodescope.base.self_counters import SamplerCounters
 from nodescope.base.settings import FIELDS
 from nodescope.base.settings_load import PREFIX, SEED_NAMES, load_settings
 from nodescope.collect.run.call_runner import CallRunner
+from nodescope.collect.run.guard import run_guarded
 from nodescope.collect.run.sampler import Sampler
 from nodescope.collect.run.source import FileSource, MakeBatchSource, MakeCallSource
 from nodescope.collect.sources import BATCH_SOURCES, CALL_SOURCES
@@ -35,6 +36,9 @@ from nodescope.hold.ring import Ring
 from nodescope.publish import derived, health_score
 from nodescope.publish.self_metrics import Obituaries, SelfMetrics
 from nodescope.serve.prometheus_text import MetricFamily
+from nodescope.watch.finding_store import FindingStore
+from nodescope.watch.sighting import FindingSubject, Sighting
+from nodescope.watch.watcher import Watcher
 from nodescope.wiring import build_context, choose_sources
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -140,7 +144,11 @@ def gather_own() -> list[MetricFamily]:
     facts = dict.fromkeys(("cpu_seconds", "memory_peak_bytes", "oom_kills", "lifetime_seconds"), 1.0)
     obituaries.accept(Frame(0, 0, 0, (), {}, (Event("exit", 0, "container", ("x",), (), facts),)))
     counters = SamplerCounters(newest_mono_ns=0)
-    return SelfMetrics(counters, ring, obituaries, (("your_key", "your value"),)).families({"cpu": OK}, 0)
+    own = SelfMetrics(counters, ring, obituaries, (("your_key", "your value"),))
+    own.watcher = Watcher(ring, FindingStore(""), SystemClock(), run_guarded, [].append)
+    leak = Sighting("memory_leak", "kill", FindingSubject(), 0.0, "", is_sure=True, time_to_limit_seconds=1.0)
+    own.watcher.store.see(leak, 0.0)
+    return own.families({"cpu": OK}, 0)
 
 
 def render_cell(text: str) -> str:

@@ -20,6 +20,7 @@ SWITCHES = {
     "kubernetes": "--no-kubernetes",
     "pss": "--no-pss",
     "pcm_per_core": "--no-pcm-per-core",
+    "watch": "--no-watch",
 }
 
 # Who may ask, for every server: flags of the same names.
