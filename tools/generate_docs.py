@@ -145,7 +145,7 @@ def gather_own() -> list[MetricFamily]:
     obituaries.accept(Frame(0, 0, 0, (), {}, (Event("exit", 0, "container", ("x",), (), facts),)))
     counters = SamplerCounters(newest_mono_ns=0)
     own = SelfMetrics(counters, ring, obituaries, (("your_key", "your value"),))
-    own.watcher = Watcher(ring, FindingStore(""), SystemClock(), run_guarded, [].append)
+    own.watcher = Watcher(ring, FindingStore(""), SystemClock(), run_guarded, print)
     leak = Sighting("memory_leak", "kill", FindingSubject(), 0.0, "", is_sure=True, time_to_limit_seconds=1.0)
     own.watcher.store.see(leak, 0.0)
     return own.families({"cpu": OK}, 0)

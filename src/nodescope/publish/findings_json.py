@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 from typing import Any
 
@@ -88,7 +88,7 @@ def parse_last_id(text: str, newest: int) -> int:
     return min(int(text), newest) if text.isascii() and text.isdigit() and len(text) < 16 else -1
 
 
-async def listen(store: FindingStore, last: int) -> AsyncIterator[bytes]:
+async def listen(store: FindingStore, last: int) -> AsyncGenerator[bytes]:
     """Open findings first, unless the listener says where it was; then every change."""
     yield b"retry: 2000\n\n"
     if last < 0:
