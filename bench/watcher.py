@@ -67,7 +67,12 @@ class Score:
                 # One that was never told was told at its end.
                 share = 1.0 if at is None else (at - planted.begins) / (planted.ends - planted.begins)
                 self.leads.append(min(1.0, share))
-        self.false_pages += list_false(f"{name} {seed}", told, trial)
+        false = list_false(f"{name} {seed}", told, trial)
+        self.false_pages += false
+        missed = [one for one in self.missed if one.startswith(f"{name} {seed} ")]
+        print(
+            f"{name} {seed}: missed {missed or 'none'}, false {false or 'none'}", file=sys.stderr, flush=True
+        )
 
 
 def find_first(told: Sequence[NodeFinding], kind: str, who: str) -> NodeFinding | None:
