@@ -78,7 +78,7 @@ def test_a_restarted_agent_goes_on_with_the_hours_that_it_wrote() -> None:
 @examples(25)
 @given(st.integers(0, 10**6))
 def test_bandwidth_is_divided_among_those_who_use_it(seed: int) -> None:
-    """forall loads that change by themselves: within a tenth of what each core of a workload really moves."""
+    """forall loads that change by themselves: within a tenth, or 0.25, of what each core of a workload really moves."""
     truth = {"heavy": 8.0, "light": 0.5, "middle": 3.0}
     split, chance = BandwidthSplit(), random.Random(seed)
     for _ in range(400):
@@ -86,7 +86,7 @@ def test_bandwidth_is_divided_among_those_who_use_it(seed: int) -> None:
         moved = sum(truth[name] * used for name, used in cores.items())
         split.observe({**cores, "": 0.0}, moved * chance.gauss(1, 0.02))
     found = split.solve()
-    assert found == {name: pytest.approx(factor, rel=0.1, abs=0.1) for name, factor in truth.items()}
+    assert found == {name: pytest.approx(factor, rel=0.1, abs=0.25) for name, factor in truth.items()}
 
 
 def test_workloads_that_are_always_busy_together_share_what_they_move() -> None:
