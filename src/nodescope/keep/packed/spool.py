@@ -13,7 +13,8 @@ from pathlib import Path
 
 from nodescope.base.codec import Payload
 
-# Five minutes of 100 containers are 15 MiB; beside a slab of columns it is within the 64 MiB of a converter.
+# Five minutes of 100 containers are 15 MiB. Beside a slab of columns it is within the 64 MiB of a
+# converter.
 MEMORY_BYTES = 32 * 2**20
 # Mapped at once: a descriptor each.
 FILE_BYTES = 64 * 2**20
