@@ -31,7 +31,7 @@ from nodescope.use.studies.series import FloatArray, Series, ordered
 # Fewer samples are told by their figures alone.
 FEWEST_SAMPLES = 20
 
-# Four hours of seconds. Longer series are looked at in so many means: a slope and a level are the same in them,
+# Four hours of seconds. Longer series are looked at in so many means: slope and level are the same in them,
 # and a day costs 0.1 s, not 0.35 s. Periods are looked for in all samples where the spectrum shows one.
 MOST_SAMPLES, MEANS = 14_400, 7200
 # Anomalies only keep it from saying "stable" here, and cost the most.
