@@ -27,7 +27,7 @@ LEAST_RISE = 3.0
 
 
 @dataclass(frozen=True, slots=True)
-class Rise:
+class SteadyRise:
     """A steady rise, up to now."""
 
     since: float
@@ -44,7 +44,7 @@ class Rise:
         return max(0.0, (limit - self.high) / self.per_second)
 
 
-def find_rise(buckets: Sequence[Bucket], width: float, least_growth: float) -> Rise | None:
+def find_rise(buckets: Sequence[Bucket], width: float, least_growth: float) -> SteadyRise | None:
     """The longest rise that goes on now; None where there is none, or it has grown by less than so much."""
     if len(buckets) < LEAST_BUCKETS:
         return None
@@ -61,7 +61,7 @@ def find_rise(buckets: Sequence[Bucket], width: float, least_growth: float) -> R
     return None
 
 
-def judge_rise(buckets: Sequence[Bucket], order: Floats, width: float) -> Rise | None:
+def judge_rise(buckets: Sequence[Bucket], order: Floats, width: float) -> SteadyRise | None:
     count = len(buckets)
     if np.triu(order, 1).sum() < LEAST_ORDER * count * (count - 1) / 2:
         return None
@@ -79,7 +79,7 @@ def judge_rise(buckets: Sequence[Bucket], order: Floats, width: float) -> Rise |
     # What was level before the rise is not a part of it.
     since = max(float(times[0]), float(times[-1]) - grown / half)
     ends_at = high + extrapolate(first, half, float(times[-1] - times[middle]))
-    return Rise(since, float(times[-1]) + width - since, half, float(lows[-1]), high, grown, ends_at)
+    return SteadyRise(since, float(times[-1]) + width - since, half, float(lows[-1]), high, grown, ends_at)
 
 
 def extrapolate(first: float, second: float, seconds: float) -> float:

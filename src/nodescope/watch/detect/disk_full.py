@@ -6,7 +6,7 @@ from nodescope.base.quantity import render_bytes, render_seconds
 from nodescope.watch.ladder import WIDTHS, Ladder
 from nodescope.watch.look import DiskLook, NodeLook
 from nodescope.watch.moving import Held
-from nodescope.watch.rise import Rise, find_rise
+from nodescope.watch.rise import SteadyRise, find_rise
 from nodescope.watch.sighting import FindingSubject, Sighting
 
 # Of the file system; kubelet evicts at 10 % free by default, and 15 % for images.
@@ -22,7 +22,7 @@ QUIET_SECONDS = 900.0
 @dataclass(slots=True)
 class DiskPath:
     ladder: Ladder = field(default_factory=Ladder)
-    rises: dict[int, Rise] = field(default_factory=dict)
+    rises: dict[int, SteadyRise] = field(default_factory=dict)
     held: Held = field(default_factory=lambda: Held(FULL_SHARE, OFF_SHARE))
 
 
@@ -52,13 +52,13 @@ class FullDisks:
         return describe_disk(one, since, rise, now)
 
 
-def choose_rise(path: DiskPath, size: float) -> Rise | None:
+def choose_rise(path: DiskPath, size: float) -> SteadyRise | None:
     return max(
         path.rises.values(), key=lambda rise: rise.span_seconds / (rise.seconds_to(size) + 1.0), default=None
     )
 
 
-def is_filling(one: DiskLook, rise: Rise | None) -> bool:
+def is_filling(one: DiskLook, rise: SteadyRise | None) -> bool:
     if rise is None:
         return False
     left = rise.seconds_to(one.size)
@@ -66,7 +66,7 @@ def is_filling(one: DiskLook, rise: Rise | None) -> bool:
     return left <= min(FAR_RATIO * rise.span_seconds, FAR_SECONDS) and (is_high or left <= 1800)
 
 
-def describe_disk(one: DiskLook, since: float | None, rise: Rise | None, now: float) -> Sighting:
+def describe_disk(one: DiskLook, since: float | None, rise: SteadyRise | None, now: float) -> Sighting:
     share = 1 - one.available / one.size
     left = rise.seconds_to(one.size) if rise else None
     state = f"{one.mountpoint} is {share:.0%} full, {render_bytes(one.available)} are left"

@@ -17,7 +17,7 @@ from nodescope.base.quantity import render_bytes, render_seconds, render_slope
 from nodescope.base.time_range import render_time
 from nodescope.watch.ladder import WIDTHS, Ladder
 from nodescope.watch.look import ContainerLook, NodeLook, describe_subject
-from nodescope.watch.rise import Rise, find_rise
+from nodescope.watch.rise import SteadyRise, find_rise
 from nodescope.watch.sighting import Sighting
 
 # Less than this share of the limit, or so many bytes, is no growth.
@@ -48,7 +48,7 @@ class MemoryPath:
     place: str
     """Its workload, as all replicas and lives of it have it."""
     ladder: Ladder = field(default_factory=Ladder)
-    rises: dict[int, Rise] = field(default_factory=dict)
+    rises: dict[int, SteadyRise] = field(default_factory=dict)
     """By level of the ladder: the rise that was found when its last bucket was completed."""
     seen: float = 0.0
 
@@ -118,7 +118,7 @@ def bound_limit(one: ContainerLook, look: NodeLook) -> float:
     return min(own, left)
 
 
-def choose_rise(path: MemoryPath, limit: float) -> Rise | None:
+def choose_rise(path: MemoryPath, limit: float) -> SteadyRise | None:
     """Of the levels that see one, the rise that has lasted longest for what it still has to go."""
     if not isfinite(limit):
         return None
@@ -134,7 +134,7 @@ def is_sooner(one: Sighting, other: Sighting | None) -> bool:
 
 
 def is_leak(
-    one: ContainerLook, path: MemoryPath, rise: Rise, limit: float, record: float, *, is_known: bool
+    one: ContainerLook, path: MemoryPath, rise: SteadyRise, limit: float, record: float, *, is_known: bool
 ) -> bool:
     """Whether somebody should be told."""
     is_far = rise.seconds_to(limit) > FAR_RATIO * rise.span_seconds
@@ -151,7 +151,7 @@ def name_place(one: ContainerLook) -> str:
     return f"{subject.namespace}|{subject.workload}|{subject.container}"
 
 
-def describe_leak(one: ContainerLook, rise: Rise, limit: float, *, is_sure: bool) -> Sighting:
+def describe_leak(one: ContainerLook, rise: SteadyRise, limit: float, *, is_sure: bool) -> Sighting:
     subject = describe_subject(one.entity)
     left = rise.seconds_to(limit)
     is_own = one.limit <= limit
