@@ -264,6 +264,10 @@ KNOWN_BY: dict[str, tuple[set[str], str]] = {
         "OpenTelemetry's names for them",
     ),
     "use/push/request.py": ({"cpu"}, "when the node booted: since when its counters count"),
+    "watch/look.py": (
+        {"cpu", "filesystem", "memory", "pressure"},
+        "what a node has and who waits on it: the watcher looks at every tick, without the plain names' table",
+    ),
 }
 
 
