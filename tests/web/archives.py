@@ -18,8 +18,8 @@ LONG = "n" * 1024
 HOSTILE = (SCRIPT, IMAGE, RIGHT_TO_LEFT, LONG, '"; DROP TABLE pods; --', "=cmd()|x")
 
 
-def write_demo(folder: Path, hours: float = 1.0, containers: int = 10) -> Path:
-    write_node(DemoRequest(folder, hours, containers, 7, END_MS, "demo-1"), "0", lambda _: None)
+def write_demo(folder: Path, hours: float = 1.0, containers: int = 10, node: str = "demo-1") -> Path:
+    write_node(DemoRequest(folder, hours, containers, 7, END_MS, node), "0", lambda _: None)
     return folder
 
 

@@ -103,6 +103,9 @@ class Watched:
         """Open, and wait until every panel has drawn."""
         self.page.goto(f"{self.url}/#{hash_}" if hash_ else f"{self.url}/")
         named = parse_qs(hash_).get("panels", [""])[0]
+        if not hash_:
+            # An archive goes to its worst incident.
+            self.page.locator(".card.chosen").wait_for()
         self.await_panels(len(named.split(",")) if named else 1 if "dashboard" in hash_ else 3)
         return self.page
 

@@ -49,7 +49,7 @@ def test_a_file_opens_from_disk_with_the_network_cut(browser: Browser, file: Pat
         assert "from" in view.words()
         # The studies are in it, too.
         page.keyboard.press("f")
-        page.locator(".study", has_text="trend").click()
+        page.locator(".study[data-study=trend]").click()
         page.locator(".finding", has_text="up to its limit").first.click()
         expect(page.locator(".finding.chosen")).to_have_count(1)
         view.picture("export-offline")

@@ -20,7 +20,7 @@ def own(demo_folder: Path, tmp_path: Path) -> Iterator[Running]:
         yield viewer
 
 
-def test_a_server_that_hangs_is_named_and_tried_again(browser: Browser, own: Running) -> None:
+def test_a_server_that_is_busy_is_waited_for_and_not_asked_twice(browser: Browser, own: Running) -> None:
     with watching(browser, own.url, calm=False) as view:
         view.page.clock.install()
         page = view.open("range=all&panels=cpu")
@@ -28,11 +28,16 @@ def test_a_server_that_hangs_is_named_and_tried_again(browser: Browser, own: Run
         try:
             page.keyboard.press("+")
             page.clock.run_for(1000)
-            page.clock.run_for(20_000)
-            expect(page.locator(".plot .trouble")).to_contain_text("no answer within 15 s")
-            expect(page.locator(".plot .trouble")).to_contain_text("tried again in")
+            asked = view.asked.count("/api/timeseries")
+            page.clock.run_for(40_000)
+            expect(page.locator(".plot .corner")).to_contain_text("on their way, 4")
+            expect(page.locator(".plot .trouble")).to_have_count(0)
             expect(page.locator(".chart canvas")).to_be_visible()
+            assert view.asked.count("/api/timeseries") == asked, "the same was asked for again"
             view.picture("hangs")
+            page.clock.run_for(100_000)
+            expect(page.locator(".plot .trouble")).to_contain_text("no answer within 120 s")
+            expect(page.locator(".plot .trouble")).to_contain_text("tried again in")
         finally:
             os.kill(own.process.pid, signal.SIGCONT)
         page.locator(".plot .retry").click()

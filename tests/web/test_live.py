@@ -28,8 +28,9 @@ def test_the_tail_advances_pauses_and_goes_on(browser: Browser, everything: tupl
         page = view.open(PANELS)
         expect(page.locator(".live.on")).to_contain_text("behind")
         first = view.window()
+        assert first[1] - first[0] < 600, "a young agent is not one pixel of fifteen minutes"
         second = view.await_window("to > given", first[1] + 2)
-        assert second[1] - second[0] == pytest.approx(first[1] - first[0])
+        assert second[1] - second[0] >= first[1] - first[0]
         view.picture("live")
 
         page.keyboard.press("l")

@@ -126,6 +126,7 @@ def test_320_pixels_are_enough(browser: Browser, demo: Running) -> None:
         page.locator("dialog .row").first.tap()
         page.get_by_role("button", name="close (Esc)").tap()
         expect(page.locator(".panel").first.locator(".line")).to_have_count(1)
+        page.get_by_role("button", name="menu").tap()
         page.locator(".findings-opener").tap()
         expect(page.locator(".drawer")).to_be_visible()
         view.no_sideways()

@@ -11,10 +11,10 @@ export class Address {
   constructor(private readonly page: Window) {}
 
   /** The view that the address names, and the dashboard beside it, if any. */
-  read(): { dashboard: string; variables: Record<string, string> } {
-    const { view, dashboard, rest } = decode(this.page.location.hash);
+  read(): { dashboard: string; variables: Record<string, string>; refused: string } {
+    const { view, dashboard, rest, refused } = decode(this.page.location.hash);
     this.view = view;
-    return { dashboard, variables: rest };
+    return { dashboard, variables: rest, refused };
   }
 
   /** With push, the view before this one is a step back in the browser's history. */

@@ -1,11 +1,13 @@
 /** The answers that the page needs, and the requests to the viewer: same origin, a deadline on every request. */
 
+import { CARDS_AT_MOST } from "./incidents";
 import type { Span } from "./time";
 import type {
-  ComparisonJson, ContainersJson, ErrorJson, EventsJson, FiltersJson, HealthJson, InstanceJson, LivePointsJson, LiveStatusJson, MetricJson, MetricsJson, RightsizeJson, StudiesJson, StudyJson, StudyRowJson, SummaryJson, TimeseriesJson,
+  ComparisonJson, ContainersJson, ErrorJson, EventsJson, FiltersJson, HealthJson, IncidentsJson, InstanceJson, LivePointsJson, LiveStatusJson, MetricJson, MetricsJson, RightsizeJson, StudiesJson, StudyJson, StudyRowJson, SummaryJson, TimeseriesJson,
 } from "./types";
 
-export const DEADLINE_MS = 15_000;
+/** A busy server is waited for: to ask again would only add to its work. */
+export const DEADLINE_MS = 120_000;
 
 /** What failed, why, and what to do where the server says it. */
 export class Failure extends Error {
@@ -20,12 +22,18 @@ export class Failure extends Error {
   }
 }
 
-export interface ContainerQuery {
-  metric: string;
+/** Which containers; an empty word lets all pass. */
+export interface ContainerFilter {
   namespace: string;
   qos: string;
   labels: string;
   search: string;
+}
+
+export const NO_FILTER: ContainerFilter = { namespace: "", qos: "", labels: "", search: "" };
+
+export interface ContainerQuery extends ContainerFilter {
+  metric: string;
   span: Span;
   limit: number;
 }
@@ -34,11 +42,13 @@ export interface SeriesQuery {
   metric: string;
   scope: string;
   containers: string[];
+  /** Among whom the busiest are sought where no container is named. */
+  filter: ContainerFilter;
   span: Span;
   points: number;
 }
 
-export interface StudyQuery extends Omit<SeriesQuery, "points"> {
+export interface StudyQuery extends Omit<SeriesQuery, "points" | "filter"> {
   study: string;
 }
 
@@ -54,14 +64,15 @@ export interface Source {
   /** Whether what answers is being loaded first, as after a rest of the viewer. */
   isStarting(): Promise<boolean>;
   instance(signal?: AbortSignal): Promise<InstanceJson>;
-  summary(span: Span, signal?: AbortSignal): Promise<SummaryJson>;
+  summary(span: Span, filter: ContainerFilter, signal?: AbortSignal): Promise<SummaryJson>;
   metrics(signal?: AbortSignal): Promise<MetricJson[]>;
   filters(signal?: AbortSignal): Promise<FiltersJson>;
   containers(query: ContainerQuery, signal?: AbortSignal): Promise<ContainersJson>;
   timeseries(query: SeriesQuery, signal?: AbortSignal): Promise<TimeseriesJson>;
   studies(signal?: AbortSignal): Promise<StudyRowJson[]>;
   study(query: StudyQuery, signal?: AbortSignal): Promise<StudyJson>;
-  events(span: Span, signal?: AbortSignal): Promise<EventsJson>;
+  events(span: Span, filter: ContainerFilter, signal?: AbortSignal): Promise<EventsJson>;
+  incidents(span: Span, signal?: AbortSignal): Promise<IncidentsJson>;
   /** Of the last seven days: less says little about what fits. */
   rightsize(signal?: AbortSignal): Promise<RightsizeJson>;
   /** A range beside as long a one before it, of one workload or (empty) of all. */
@@ -82,8 +93,12 @@ function spanParams(span: Span): Params {
   return { from: span.from.toFixed(3), to: span.to.toFixed(3) };
 }
 
+function filterParams({ namespace, qos, labels, search }: ContainerFilter): Params {
+  return { namespace, qos_class: qos, labels, search };
+}
+
 /** Containers are what the server assumes: their scope is left out. */
-export function seriesParams({ metric, scope, containers, span }: Omit<SeriesQuery, "points">): Params {
+export function seriesParams({ metric, scope, containers, span }: Omit<SeriesQuery, "points" | "filter">): Params {
   const ofContainers = scope === "" || scope === "container";
   return {
     metric,
@@ -101,24 +116,27 @@ export class Server implements Source {
 
   isStarting = async () => (await this.get<HealthJson>("/api/health", {})).answers !== "ready";
   instance = (signal?: AbortSignal) => this.get<InstanceJson>("/api/instance", {}, signal);
-  summary = (span: Span, signal?: AbortSignal) => this.get<SummaryJson>("/api/summary", spanParams(span), signal);
+  summary = (span: Span, filter: ContainerFilter, signal?: AbortSignal) => this.get<SummaryJson>("/api/summary", { ...filterParams(filter), ...spanParams(span) }, signal);
   metrics = async (signal?: AbortSignal) => (await this.get<MetricsJson>("/api/metrics", {}, signal)).metrics;
   filters = (signal?: AbortSignal) => this.get<FiltersJson>("/api/filters", {}, signal);
   studies = async (signal?: AbortSignal) => (await this.get<StudiesJson>("/api/studies", {}, signal)).studies;
-  events = (span: Span, signal?: AbortSignal) => this.get<EventsJson>("/api/events", spanParams(span), signal);
-  compare = (span: Span, workload: string, signal?: AbortSignal) => this.get<ComparisonJson>("/api/compare", { container: workload, ...spanParams(span) }, signal, 4 * DEADLINE_MS);
-  rightsize = (signal?: AbortSignal) => this.get<RightsizeJson>("/api/rightsize", { range: "1w" }, signal, 4 * DEADLINE_MS);
+  events = (span: Span, filter: ContainerFilter, signal?: AbortSignal) => this.get<EventsJson>("/api/events", { ...filterParams(filter), ...spanParams(span) }, signal);
+  incidents = (span: Span, signal?: AbortSignal) => this.get<IncidentsJson>("/api/incidents", { most: CARDS_AT_MOST, ...spanParams(span) }, signal);
+  compare = (span: Span, workload: string, signal?: AbortSignal) => this.get<ComparisonJson>("/api/compare", { container: workload, ...spanParams(span) }, signal);
+  rightsize = (signal?: AbortSignal) => this.get<RightsizeJson>("/api/rightsize", { range: "1w" }, signal);
 
-  containers({ qos, span, ...rest }: ContainerQuery, signal?: AbortSignal): Promise<ContainersJson> {
-    return this.get("/api/containers", { ...rest, qos_class: qos, ...spanParams(span) }, signal);
+  containers(query: ContainerQuery, signal?: AbortSignal): Promise<ContainersJson> {
+    const { metric, limit, span } = query;
+    return this.get("/api/containers", { metric, limit, lives: "joined", ...filterParams(query), ...spanParams(span) }, signal);
   }
 
   timeseries(query: SeriesQuery, signal?: AbortSignal): Promise<TimeseriesJson> {
-    return this.get("/api/timeseries", { ...seriesParams(query), max_points: query.points }, signal);
+    const filter = query.containers.length || query.scope ? {} : filterParams(query.filter);
+    return this.get("/api/timeseries", { ...seriesParams(query), ...filter, lives: "joined", max_points: query.points }, signal);
   }
 
   study(query: StudyQuery, signal?: AbortSignal): Promise<StudyJson> {
-    return this.get(`/api/study/${encodeURIComponent(query.study)}`, seriesParams(query), signal, 4 * DEADLINE_MS);
+    return this.get(`/api/study/${encodeURIComponent(query.study)}`, seriesParams(query), signal);
   }
 
   live({ metrics, containers }: { metrics: string[]; containers: string[] }, listener: LiveListener): () => void {
@@ -134,9 +152,9 @@ export class Server implements Source {
     return query ? `${path}?${query}` : path;
   }
 
-  private async get<T>(path: string, params: Params, signal?: AbortSignal, deadline = DEADLINE_MS): Promise<T> {
+  private async get<T>(path: string, params: Params, signal?: AbortSignal): Promise<T> {
     const stop = new AbortController();
-    const timer = setTimeout(() => stop.abort("late"), deadline);
+    const timer = setTimeout(() => stop.abort("late"), DEADLINE_MS);
     const cancel = (): void => stop.abort("cancelled");
     signal?.addEventListener("abort", cancel, { once: true });
     if (signal?.aborted) cancel();
@@ -147,7 +165,7 @@ export class Server implements Source {
     } catch (error) {
       if (error instanceof Failure || stop.signal.reason === "cancelled") throw error;
       if (stop.signal.reason === "late") {
-        throw new Failure(`${path} did not answer`, `no answer within ${deadline / 1000} s`, "The server may be busy or gone.", true);
+        throw new Failure(`${path} did not answer`, `no answer within ${DEADLINE_MS / 1000} s`, "The server may be busy or gone.", true);
       }
       throw new Failure(`${path} could not be reached`, "the connection failed", "Is the viewer still running?", true);
     } finally {

@@ -2,6 +2,7 @@
 
 import { useEffect } from "preact/hooks";
 import { Drawer } from "./drawer";
+import { IncidentStrip } from "./incident-strip";
 import { Lane } from "./lane";
 import { ContainerList } from "./list";
 import type { Model } from "./model";
@@ -57,7 +58,7 @@ function Waiting({ model }: { model: Model }) {
   return (
     <main id="main" class="whole" tabIndex={-1}>
       {trouble
-        ? <Trouble trouble={trouble} retry={() => model.data.requests.retry(model.data.instance)} />
+        ? <Trouble trouble={trouble} retry={() => model.data.requests.retry(model.data.instance)} way={model.view.node ? { words: "show all nodes", go: () => model.address.change({ node: "", containers: [] }) } : null} />
         : <p class="state" role="status">{model.data.starting ? "The viewer has rested and is starting" : "Asking the viewer what it has"}{since(model.data.instance.loadingSince)}</p>}
     </main>
   );
@@ -74,6 +75,7 @@ function Body({ model }: { model: Model }) {
   return (
     <div class={`body ${view.drawer ? "with-drawer" : ""}`}>
       <Tiles model={model} />
+      <IncidentStrip model={model} />
       <aside class="side" aria-label="containers"><ContainerList model={model} /></aside>
       <main id="main" class="main" tabIndex={-1} aria-label="panels">
         <Lane model={model} />

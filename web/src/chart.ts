@@ -44,7 +44,8 @@ export class Chart {
       return;
     }
     this.look = readLook();
-    const shown = answer.series.map((series) => [series.id, this.model.selection.isShown(series), this.model.panels.palette.inkOf(series)]);
+    const isShown = this.model.selection.shownIn(answer);
+    const shown = answer.series.map((series) => [series.id, isShown(series), this.model.panels.palette.inkOf(series)]);
     const shape = JSON.stringify([shown, answer.unit, this.look.dark, this.model.view.utc]);
     const data = [answer.time, ...answer.series.map((series) => series.mean)] as uPlot.AlignedData;
     if (!this.plot || shape !== this.shape) {
@@ -109,7 +110,7 @@ export class Chart {
     const chosen = model.panels.chosenFinding;
     return {
       answer,
-      shown: answer.series.filter((series) => model.selection.isShown(series)),
+      shown: answer.series.filter(model.selection.shownIn(answer)),
       colour: (series) => stroke(model.panels.palette.inkOf(series), look.dark),
       found: panel.findings,
       chosen: chosen?.panel === panel.key ? chosen : null,
@@ -126,12 +127,13 @@ export class Chart {
   private limits(): [number, number] {
     const drawn = this.drawn();
     if (!drawn) return [0, 1];
-    const found = bounds(drawn.answer, (series) => this.model.selection.isShown(series), this.model.time.span);
+    const found = bounds(drawn.answer, this.model.selection.shownIn(drawn.answer), this.model.time.span);
     return axisRange(found, limitShown(drawn));
   }
 
   private options(series: SeriesJson[], unit: string): uPlot.Options {
     const { model, look } = this;
+    const isShown = model.selection.shownIn(this.panel.slot.value);
     const axis = { stroke: look.faint, font: FONT, grid: { stroke: look.grid, width: 1 }, ticks: { show: false } };
     return {
       width: Math.max(this.host.clientWidth, 50),
@@ -177,7 +179,7 @@ export class Chart {
           const ink = model.panels.palette.inkOf(one);
           return {
             label: one.id,
-            show: model.selection.isShown(one),
+            show: isShown(one),
             stroke: stroke(ink, look.dark),
             width: 1.5,
             dash: ink.dash,

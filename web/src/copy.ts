@@ -6,7 +6,7 @@ import { renderMoment, type Span } from "./time";
 export interface PanelQuery {
   metric: string;
   scope: string;
-  containers: { id: string; pod: string; container: string; namespace: string }[];
+  containers: { id: string; lives: string[]; pod: string; container: string; namespace: string }[];
   span: Span;
   origin: string;
 }
@@ -67,12 +67,12 @@ export function python(query: PanelQuery): string {
 }
 
 export function duckdb(query: PanelQuery): string {
-  const ids = query.containers.map((one) => `'${one.id.replaceAll("'", "''")}'`);
+  const ids = query.containers.flatMap((one) => one.lives).map((id) => `'${id.replaceAll("'", "''")}'`);
   return [
-    "-- in the data folder; raw values as the kernel gave them",
-    "SELECT time, l_pod_name, l_container_name, metric_name, value_float, value_int",
-    "FROM read_parquet('**/*.parquet', hive_partitioning = true, union_by_name = true)",
-    `WHERE time BETWEEN TIMESTAMP '${stamp(query.span.from)}' AND TIMESTAMP '${stamp(query.span.to)}'`,
+    "-- in the data folder; every metric of these containers, raw values as the kernel gave them",
+    "SELECT time, l_pod_name, l_container_name, metric_name, value",
+    "FROM read_parquet('dt=*/identifier=*/*.parquet', hive_partitioning = true, union_by_name = true)",
+    `WHERE time BETWEEN TIMESTAMPTZ '${stamp(query.span.from)}+00' AND TIMESTAMPTZ '${stamp(query.span.to)}+00'`,
     ...(ids.length ? [`  AND l_container_id IN (${ids.join(", ")})`] : []),
     "ORDER BY time;",
   ].join("\n");

@@ -1,13 +1,14 @@
 /** The data of the page: which answers the view needs, and when they are requested. */
 
-import type { Source } from "./api";
+import type { ContainerFilter, Source } from "./api";
 import type { Address } from "./address";
 import { collect } from "./findings";
 import type { Panel, Panels } from "./panels";
 import { emptySlot, Requests, type Slot } from "./requests";
+import { isOf } from "./series";
 import { Signal } from "./signal";
 import type { Timers } from "./timers";
-import type { ContainersJson, EventsJson, FiltersJson, InstanceJson, RightsizeJson, StudyRowJson, SummaryJson, TimeseriesJson } from "./types";
+import type { ContainersJson, EventsJson, FiltersJson, IncidentsJson, InstanceJson, RightsizeJson, StudyRowJson, SummaryJson, TimeseriesJson } from "./types";
 import { round, type TimeWindow } from "./time-window";
 
 /** For this long the first panel has the server for itself. */
@@ -20,6 +21,11 @@ const OVERVIEW_SECONDS = 300;
 const OVERVIEW_POINTS = 300;
 const CONTAINERS_AT_MOST = 300;
 const STUDIED_AT_MOST = 16;
+/** Typing comes in bursts: what depends on the text is requested this long after the last letter. */
+const TYPED_MILLISECONDS = 300;
+const INCIDENT_SECONDS = 300;
+/** Of a live node; an archive is looked at as a whole. */
+const INCIDENTS_LIVE_SECONDS = 3 * 3600;
 
 export class Data {
   readonly instance = emptySlot<InstanceJson>();
@@ -28,6 +34,7 @@ export class Data {
   readonly events = emptySlot<EventsJson>();
   readonly overview = emptySlot<TimeseriesJson>();
   readonly filters = emptySlot<FiltersJson>();
+  readonly incidents = emptySlot<IncidentsJson>();
   /** Requested while its sheet is open. */
   readonly sizes = emptySlot<RightsizeJson>();
   studies: StudyRowJson[] = [];
@@ -36,10 +43,13 @@ export class Data {
   readonly opened = new Signal<InstanceJson>();
   /** The series that are drawn may be others: the live stream must follow. */
   readonly seriesChanged = new Signal<void>();
+  readonly incidentsCame = new Signal<IncidentsJson>();
   /** Of the plotting area, in pixels. */
   width: number;
   private requestedWidth: number;
   private begun = false;
+  /** The text of the filter that answers were requested with. */
+  private typed: string | null = null;
   readonly requests: Requests;
 
   constructor(
@@ -121,8 +131,10 @@ export class Data {
       return;
     }
     this.loadLists();
-    this.loadOverview();
     this.loadSizes();
+    // What costs more waits for what somebody reads first.
+    if (this.isAnswered) this.loadOverview();
+    if (this.isAnswered && this.overview.key && !this.overview.loadingSince) this.loadIncidents();
     if (!this.time.isLive) this.seriesChanged.send();
   }
 
@@ -133,6 +145,30 @@ export class Data {
     this.refresh();
   }
 
+  /** Whether panels, tiles, list and events have their answers. */
+  private get isAnswered(): boolean {
+    const slots: Slot<unknown>[] = [...this.panels.list.map((panel) => panel.slot), this.containers, this.summary, this.events];
+    return slots.every((slot) => slot.key && !slot.loadingSince);
+  }
+
+  /** The filter as it is requested: a text that is being typed is not. */
+  private get filter(): ContainerFilter {
+    const { namespace, qos, labels, search } = this.address.view;
+    this.typed ??= search;
+    if (this.typed !== search) {
+      this.timers.soon("typed", TYPED_MILLISECONDS, () => {
+        this.typed = this.address.view.search;
+        this.refresh();
+      });
+    }
+    return { namespace, qos, labels, search: this.typed };
+  }
+
+  get isFiltered(): boolean {
+    const { namespace, qos, labels, search } = this.address.view;
+    return Boolean(namespace || qos || labels || search);
+  }
+
   /** Part of a key: live answers are renewed by the clock, fixed ones by their own range. */
   private when(seconds: number): string {
     const { range, span, newest, isLive } = this.time;
@@ -140,27 +176,53 @@ export class Data {
   }
 
   private loadPanel(panel: Panel, points: number): void {
-    const { node, containers } = this.address.view;
-    const query = { ...panel.choice, containers, span: this.time.span, points };
-    const key = JSON.stringify([node, containers, points, this.when(REFRESH_SECONDS)]);
+    const { node } = this.address.view;
+    const { filter } = this;
+    const containers = this.containersOf(panel);
+    const query = { ...panel.choice, containers, filter, span: this.time.span, points };
+    const key = JSON.stringify([node, containers, filter, points, this.when(REFRESH_SECONDS)]);
     this.requests.load(`panel ${panel.key}`, key, panel.slot, (signal) => this.source.timeseries(query, signal), () => {
-      panel.version += 1;
-      this.panels.giveColours(panel);
+      this.panels.giveColours();
       this.begin();
+      this.goOn();
       this.timers.soon("listen", 100, () => this.seriesChanged.send());
       this.timers.soon("studies", this.time.isLive ? 50 : 350, () => this.study());
     });
   }
 
+  /** Those that were chosen; a panel that lacks the one that is shown alone asks for it. */
+  private containersOf(panel: Panel): string[] {
+    const { containers, only } = this.address.view;
+    if (panel.alone !== only) {
+      const isThere = panel.slot.value?.series.some((series) => isOf(series, only)) ?? false;
+      panel.alone = only && !isThere && panel.slot.value && !panel.choice.scope && !only.includes(":") ? only : "";
+    }
+    return panel.alone ? [panel.alone] : containers;
+  }
+
   private loadLists(): void {
-    const { node, namespace, qos, labels } = this.address.view;
+    const { node } = this.address.view;
     const { span } = this.time;
+    const { filter } = this;
     const metric = this.panels.sort;
     const when = this.when(REFRESH_SECONDS);
-    const query = { metric, namespace, qos, labels, search: "", span, limit: CONTAINERS_AT_MOST };
-    this.requests.load("containers", JSON.stringify([node, metric, namespace, qos, labels, when]), this.containers, (signal) => this.source.containers(query, signal));
-    this.requests.load("summary", `${node} ${when}`, this.summary, (signal) => this.source.summary(span, signal));
-    this.requests.load("events", `${node} ${when}`, this.events, (signal) => this.source.events(span, signal));
+    const query = { metric, ...filter, span, limit: CONTAINERS_AT_MOST };
+    const then = (): void => this.goOn();
+    this.requests.load("containers", JSON.stringify([node, metric, filter, when]), this.containers, (signal) => this.source.containers(query, signal), then);
+    this.requests.load("summary", JSON.stringify([node, filter, when]), this.summary, (signal) => this.source.summary(span, filter, signal), then);
+    this.requests.load("events", JSON.stringify([node, filter, when]), this.events, (signal) => this.source.events(span, filter, signal), then);
+  }
+
+  /** Of everything there is, whatever is looked at: the cards stay while somebody zooms. */
+  private loadIncidents(): void {
+    const { node } = this.address.view;
+    const { bounds, live } = this.time;
+    const span = live ? { from: Math.max(bounds.from, bounds.to - INCIDENTS_LIVE_SECONDS), to: bounds.to } : bounds;
+    const key = live ? `${node} live ${Math.floor(bounds.to / INCIDENT_SECONDS)}` : `${node} ${round(span.from)} ${round(span.to)}`;
+    this.requests.load("incidents", key, this.incidents, (signal) => this.source.incidents(span, signal), (value) => {
+      this.incidentsCame.send(value);
+      this.studySoon();
+    });
   }
 
   /** The first panel's metric over everything there is. */
@@ -168,10 +230,11 @@ export class Data {
     const [first] = this.panels.list;
     if (!first) return;
     const { node, containers } = this.address.view;
+    const { filter } = this;
     const span = this.time.bounds;
-    const query = { ...first.choice, containers, span, points: OVERVIEW_POINTS };
-    const key = JSON.stringify([node, first.key, containers, round(span.from), Math.floor(span.to / OVERVIEW_SECONDS)]);
-    this.requests.load("overview", key, this.overview, (signal) => this.source.timeseries(query, signal));
+    const query = { ...first.choice, containers, filter, span, points: OVERVIEW_POINTS };
+    const key = JSON.stringify([node, first.key, containers, filter, round(span.from), Math.floor(span.to / OVERVIEW_SECONDS)]);
+    this.requests.load("overview", key, this.overview, (signal) => this.source.timeseries(query, signal), () => this.goOn());
   }
 
   private loadSizes(): void {
@@ -180,16 +243,18 @@ export class Data {
     this.requests.load("sizes", `${node} ${Math.floor(this.time.newest / SIZES_SECONDS)}`, this.sizes, (signal) => this.source.rightsize(signal));
   }
 
-  /** One panel after the other, when all are drawn: a study costs more than a picture. */
+  /** One panel after the other, when all else is there: a study costs more than a picture. */
   private study(): void {
     const { node, study } = this.address.view;
+    if (!this.isAnswered || this.incidents.loadingSince) return;
     for (const panel of this.panels.list) {
       const answer = panel.slot.value;
       if (!answer || panel.slot.loadingSince) continue;
-      const ids = answer.scope === "container" || panel.choice.scope === "" ? answer.series.map((series) => series.id) : [];
+      const isOfContainers = answer.scope === "container" || panel.choice.scope === "";
+      const ids = isOfContainers ? studied(answer) : [];
       const key = JSON.stringify([study, node, ids, this.when(STUDY_SECONDS)]);
       if (panel.studies.key === key) continue;
-      const query = { ...panel.choice, study, containers: ids.slice(0, STUDIED_AT_MOST), span: this.time.span };
+      const query = { ...panel.choice, study, containers: ids, span: this.time.span };
       this.requests.load(`study ${panel.key}`, key, panel.studies, (signal) => this.source.study(query, signal), (value) => {
         panel.findings = collect(panel.key, value, panel.slot.value);
         panel.version += 1;
@@ -199,9 +264,24 @@ export class Data {
     }
   }
 
+  /** An answer came: what waited for it is requested. */
+  private goOn(): void {
+    this.timers.soon("go on", 0, () => {
+      this.refresh();
+      this.studySoon();
+    });
+  }
+
   studySoon(): void {
     this.timers.soon("studies", 10, () => this.study());
   }
+}
+
+/** Lives are studied one by one: the two newest of each container, as many as one request takes. */
+function studied(answer: TimeseriesJson): string[] {
+  const lives = answer.series.map((series) => (series.lives.length ? series.lives : [series.id]));
+  const newest = lives.flatMap((one) => one.slice(-1));
+  return [...newest, ...lives.flatMap((one) => one.slice(-2, -1))].slice(0, STUDIED_AT_MOST);
 }
 
 function roundWidth(pixels: number): number {

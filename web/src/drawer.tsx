@@ -1,11 +1,11 @@
 /** The drawer of findings: one sentence and a confidence each; a click shows the finding in its panel. */
 
 import { Compared } from "./compared";
-import { kindWord, limitAt, type FindingRow } from "./findings";
+import { kindWord, limitAt, studyWord, type FindingRow } from "./findings";
 import { brief, confidence, plain, shorten, words } from "./format";
 import type { Model } from "./model";
 import { Trouble } from "./states";
-import { clock } from "./time";
+import { clock, tellTimes } from "./time";
 
 export function Drawer({ model }: { model: Model }) {
   const all = model.view.study === "summary" ? model.panels.allFindings : model.panels.findings;
@@ -19,7 +19,7 @@ export function Drawer({ model }: { model: Model }) {
       </header>
       <div class="studies" role="group" aria-label="studies">
         {[{ id: "all", title: "all", help: "Every study of a single series." }, ...model.data.studies].map((study) => (
-          <button key={study.id} type="button" class="study" aria-pressed={model.view.study === study.id} title={study.help} onClick={() => { model.address.change({ study: study.id, drawer: "findings" }); model.data.studySoon(); }}>{study.title.toLowerCase()}</button>
+          <button key={study.id} type="button" class="study" data-study={study.id} aria-pressed={model.view.study === study.id} title={study.help} onClick={() => { model.address.change({ study: study.id, drawer: "findings" }); model.data.studySoon(); }}>{studyWord(study.id)}</button>
         ))}
       </div>
       <p class="faint question">{model.data.studies.find((study) => study.id === model.view.study)?.help ?? "Every study, on every series that is drawn."}</p>
@@ -45,8 +45,8 @@ function Row({ model, found }: { model: Model; found: FindingRow }) {
   return (
     <li>
       <button type="button" class={`finding ${finding.kind} ${limitAt(finding) === null ? "" : "ends"} ${chosen ? "chosen" : ""}`} aria-pressed={chosen} onClick={() => model.panels.chooseFinding(found)}>
-        <span class="head"><span class="kind">{kindWord(finding.kind)}</span> <bdi>{plain(shorten(brief(found.name), 44))}</bdi></span>
-        <span class="text">{plain(finding.sentence)}</span>
+        <span class="head"><span class="kind">{kindWord(finding.kind)}</span> <bdi>{plain(shorten(brief(found.name), 44))}</bdi>{model.many && <span class="faint"> {plain(shorten(found.node, 20))}</span>}</span>
+        <span class="text">{plain(tellTimes(finding.sentence, model.view.utc, finding.to))}</span>
         <span class="faint foot">{words(found.metric)} · {confidence(finding.confidence)} · {clock(finding.at ?? finding.from, model.view.utc)}</span>
       </button>
     </li>

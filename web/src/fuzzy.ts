@@ -1,5 +1,7 @@
 /** Fuzzy search: all letters in order; consecutive letters, starts of words and early hits score more. */
 
+/** A text that occurs as it is scores at least this much. */
+const WHOLE_SCORE = 800;
 const BREAKS = new Set(["/", "-", "_", ".", " ", ":"]);
 
 /** The score of a text; null when it does not match. */
@@ -10,7 +12,7 @@ export function match(query: string, text: string): number | null {
   const whole = lower.indexOf(wanted);
   if (whole >= 0) {
     const starts = whole === 0 || BREAKS.has(lower[whole - 1] ?? "");
-    return 1000 + (starts ? 200 : 0) - Math.min(whole, 100) - Math.min(text.length, 100) / 10;
+    return WHOLE_SCORE + 200 + (starts ? 200 : 0) - Math.min(whole, 100) - Math.min(text.length, 100) / 10;
   }
   let score = 0;
   let first = -1;
@@ -23,15 +25,17 @@ export function match(query: string, text: string): number | null {
     if (first < 0) first = place;
     last = place;
   }
-  return score - (last - first) / 4;
+  return Math.min(score - (last - first) / 4, WHOLE_SCORE - 1);
 }
 
 /** The best first; items of equal score keep their order. */
 export function search<T>(query: string, items: readonly T[], text: (item: T) => string): T[] {
   if (!query.trim()) return [...items];
-  return items
-    .map((item, order) => ({ item, order, score: match(query, text(item)) }))
-    .filter((row) => row.score !== null)
+  const rows = items.map((item, order) => ({ item, order, score: match(query, text(item)) }));
+  // Letters in their order only where nobody has the text as it is.
+  const least = rows.some((row) => (row.score ?? 0) >= WHOLE_SCORE) ? WHOLE_SCORE : -Infinity;
+  return rows
+    .filter((row) => row.score !== null && row.score >= least)
     .sort((a, b) => (b.score ?? 0) - (a.score ?? 0) || a.order - b.order)
     .map((row) => row.item);
 }

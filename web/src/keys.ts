@@ -98,7 +98,7 @@ function escape(model: Model): void {
     return;
   }
   if (model.sheet) model.openSheet("");
-  else if (model.selection.isolated) model.selection.isolate(model.selection.isolated);
+  else if (model.view.only) model.selection.showAll();
   else if (model.view.finding) {
     model.address.change({ finding: "" }, false);
     model.panels.redraw();

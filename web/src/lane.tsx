@@ -4,7 +4,7 @@ import { AXIS_PIXELS, RIGHT_PIXELS } from "./chart";
 import { brief, plain, shorten } from "./format";
 import type { Model } from "./model";
 import { useSignal } from "./signal";
-import { clock, moment, zone, type Span } from "./time";
+import { clock, moment, tellTimes, zone, type Span } from "./time";
 import type { EventJson } from "./types";
 
 export const SIGNS: Record<string, string> = { start: "▲", exit: "▽", oom: "✖", restart: "↻" };
@@ -99,14 +99,14 @@ export function Lane({ model }: { model: Model }) {
   );
 }
 
-function Mark({ model, bunch: { at, share, events, named, left } }: { model: Model; bunch: Bunch }) {
+function Mark({ model, bunch: { share, events, named, left } }: { model: Model; bunch: Bunch }) {
   const [worst] = events;
   if (!worst) return null;
   const more = events.length - 1;
-  const title = events.slice(0, 6).map((event) => plain(event.sentence)).join("\n") + (more > 5 ? `\nand ${more - 5} more` : "");
-  const zoomTo = (): void => model.time.goTo({ from: Math.min(at, ...events.map((event) => event.at)) - 150, to: Math.max(at, ...events.map((event) => event.at)) + 150 });
+  const title = events.slice(0, 6).map((event) => plain(tellTimes(event.sentence, model.view.utc, model.time.span.to))).join("\n") + (more > 5 ? `\nand ${more - 5} more` : "");
+  const zoomTo = (): void => model.openEvent(worst, events);
   return (
-    <button type="button" class={`mark ${worst.kind} ${left ? "left" : ""}`} style={{ left: `${share * 100}%` }} title={title} aria-label={title} onClick={zoomTo}>
+    <button type="button" class={`mark ${worst.kind} ${left ? "left" : ""}`} style={{ left: `${share * 100}%` }} title={title} aria-label={named ? `${plain(shorten(brief(worst.name), NAME_LETTERS))}${more > 0 ? ` +${more}` : ""}: ${title}` : title} onClick={zoomTo}>
       <span aria-hidden="true">{SIGNS[worst.kind] ?? "•"}</span>
       {named && <><bdi class="mark-name">{plain(shorten(brief(worst.name), NAME_LETTERS))}</bdi>{more > 0 && <span class="mark-more">+{more}</span>}</>}
     </button>

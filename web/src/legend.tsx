@@ -5,9 +5,11 @@ import { colourKey } from "./colour";
 import { brief, exact, plain, quantity, shorten } from "./format";
 import type { Model } from "./model";
 import type { Panel } from "./panels";
-import { gapAt, nearest, newestReadings, oneEach, readings, type Reading } from "./series";
+import { gapAt, nearest, newestAt, newestReadings, oneEach, readings, type Reading } from "./series";
 import { useSignal } from "./signal";
 import { isDark, stroke } from "./theme";
+import { clock, duration, minute } from "./time";
+import type { TimeseriesJson } from "./types";
 
 export function Legend({ model, panel, chart }: { model: Model; panel: Panel; chart: () => Chart | null }) {
   useSignal(model.time.cursorMoved);
@@ -15,13 +17,21 @@ export function Legend({ model, panel, chart }: { model: Model; panel: Panel; ch
   const answer = panel.slot.value;
   if (!answer) return <div class="legend" />;
   const place = at === null ? -1 : nearest(answer.time, at);
-  const rows = oneEach(place < 0 ? newestReadings(answer, model.time.span) : readings(answer, place), (series) => colourKey(series));
+  const rows = oneEach(place < 0 ? newestReadings(answer, model.time.span) : readings(answer, place), (series) => `${series.node} ${colourKey(series)}`);
   return (
     <ul class="legend" aria-label="legend" onPointerLeave={() => chart()?.accent(null)}>
-      {rows.map((row) => <Line key={colourKey(row.series)} model={model} row={row} unit={answer.unit} at={at} chart={chart} dash={model.panels.palette.inkOf(row.series).dash.length > 0} />)}
+      <li class="caption faint">{caption(model, answer, place < 0 ? newestAt(answer, rows) : (answer.time[place] ?? null))}</li>
+      {rows.map((row) => <Line key={`${row.series.node} ${colourKey(row.series)}`} model={model} panel={panel} row={row} unit={answer.unit} at={at} chart={chart} dash={model.panels.palette.inkOf(row.series).dash.length > 0} />)}
       {answer.missing.map((one) => <li key={one.id} class="faint missing"><bdi>{plain(shorten(one.id, 14))}</bdi>: {one.reason}</li>)}
     </ul>
   );
+}
+
+/** What the values are: of which moment, and the mean of how long. */
+function caption(model: Model, answer: TimeseriesJson, at: number | null): string {
+  if (at === null) return "no value here";
+  const { bucket_seconds: bucket } = answer;
+  return `at ${clock(at, model.view.utc)}${bucket > 1.5 ? `, mean of ${duration(bucket)}` : ""}`;
 }
 
 /** The id of a series whose name may occur twice: a GPU's uuid. */
@@ -30,20 +40,20 @@ function identity(series: Reading["series"]): string {
   return uuid ? `\n${plain(uuid)}` : "";
 }
 
-function Line({ model, row, unit, at, chart, dash }: { model: Model; row: Reading; unit: string; at: number | null; chart: () => Chart | null; dash: boolean }) {
+function Line({ model, panel, row, unit, at, chart, dash }: { model: Model; panel: Panel; row: Reading; unit: string; at: number | null; chart: () => Chart | null; dash: boolean }) {
   const { series } = row;
   const colour = stroke(model.panels.palette.inkOf(series), isDark(model.view.theme));
   const gone = row.value === null && at !== null ? gapAt(series, at) : "";
   const spread = row.low !== null && row.high !== null && row.high > row.low ? `\n${quantity(row.low, unit)} to ${quantity(row.high, unit)}` : "";
   const limit = series.limit !== null ? `\nlimit ${quantity(series.limit, unit)}` : "";
-  const shown = model.selection.isShown(series);
+  const shown = model.selection.shownIn(panel.slot.value)(series);
   return (
     <li>
       <button type="button" class={`line ${shown ? "" : "off"}`} aria-pressed={shown} title={`${plain(series.name)}${identity(series)}\n${exact(row.value, unit)}${spread}${limit}\nclick: alone; Shift-click: hide`}
-        onPointerEnter={() => chart()?.accent(series.id)} onClick={(event) => (event.shiftKey ? model.selection.toggleSeries(series.id) : model.selection.isolate(colourKey(series)))}>
+        onPointerEnter={() => chart()?.accent(series.id)} onClick={(event) => (event.shiftKey ? model.selection.toggleSeries(series) : model.selection.isolate(series))}>
         <span class={`key ${dash ? "dashed" : ""}`} style={{ borderTopColor: colour }} aria-hidden="true" />
-        <bdi class="name">{plain(shorten(brief(series.name), 40))}</bdi>
-        <span class={row.value === null ? "value faint" : "value"}>{row.value === null ? gone || "no sample" : quantity(row.value, unit)}</span>
+        <bdi class="name">{plain(shorten(brief(series.name), 40))}{model.many && <span class="faint"> {plain(shorten(series.node, 16))}</span>}</bdi>
+        <span class={row.value === null ? "value faint" : "value"}>{row.value === null ? gone || (row.endedAt ? `ended ${minute(row.endedAt, model.view.utc)}` : "no sample") : quantity(row.value, unit)}</span>
       </button>
     </li>
   );

@@ -1,16 +1,13 @@
 /** The list of containers, the largest first, with its filters; a click chooses which are drawn. */
 
-import { useMemo } from "preact/hooks";
 import { colourKey } from "./colour";
 import { isEvent, limitAt, type FindingRow } from "./findings";
 import { brief, exact, plain, quantity, shorten, words } from "./format";
-import { search } from "./fuzzy";
 import type { Model } from "./model";
-import { newestRuns } from "./selection";
 import { Spark } from "./spark";
 import { Trouble } from "./states";
 import { isDark, stroke } from "./theme";
-import { clock } from "./time";
+import { minute } from "./time";
 import type { ContainerJson, CountedJson } from "./types";
 import { groupRows, type WorkloadRow } from "./workloads";
 
@@ -19,8 +16,7 @@ const ROWS = 150;
 export function ContainerList({ model }: { model: Model }) {
   const { view } = model;
   const { value, trouble } = model.data.containers;
-  const all = useMemo(() => newestRuns(value?.containers ?? []), [value]);
-  const rows = useMemo(() => search(view.search, all, (row) => `${row.name} ${row.namespace ?? ""} ${row.short_id} ${row.workload} ${Object.values(row.labels).join(" ")}`), [view.search, all]);
+  const rows = value?.containers ?? [];
   return (
     <>
       <div class="list-head">
@@ -32,21 +28,22 @@ export function ContainerList({ model }: { model: Model }) {
         {view.containers.length > 0 && <button type="button" class="plain" onClick={() => model.selection.clear()}>the busiest again</button>}
       </div>
       <div class="filters">
-        <input id="filter" type="search" aria-label="filter containers" placeholder="filter, fuzzy (c)" value={view.search} maxLength={200} autocomplete="off" spellcheck={false}
+        <input id="filter" type="search" aria-label="filter containers" placeholder="filter by name (c)" value={view.search} maxLength={200} autocomplete="off" spellcheck={false}
           onInput={(event) => model.address.change({ search: event.currentTarget.value }, false)} onKeyDown={(event) => { if (event.key === "ArrowDown" || event.key === "Enter") { event.preventDefault(); step(event.currentTarget, 1); } }} />
         <Filter label="namespace" value={view.namespace} all={model.data.filters.value?.namespaces ?? []} choose={(namespace) => model.address.change({ namespace })} />
         <Filter label="QoS" value={view.qos} all={model.data.filters.value?.qos_classes ?? []} choose={(qos) => model.address.change({ qos })} />
         <LabelFilter model={model} />
       </div>
       {value?.sentence && <p class="faint">{plain(value.sentence)}</p>}
+      {value && <p class="faint what-list">{words(value.metric)}: mean of the range{value.ranked_from > model.time.span.from + 60 ? ` from ${minute(value.ranked_from, view.utc)} on` : ""}</p>}
       {trouble && <Trouble small trouble={trouble} retry={() => model.data.requests.retry(model.data.containers)} />}
-      {value && rows.length === 0 && <NoRows model={model} total={all.length} />}
+      {value && rows.length === 0 && <NoRows model={model} />}
       <ul class="containers">
         {view.grouped
           ? groupRows(rows, value?.unit ?? "").slice(0, ROWS).map((group) => <GroupRow key={group.key} model={model} group={group} unit={value?.unit ?? ""} />)
           : rows.slice(0, ROWS).map((row) => <Row key={row.id} model={model} row={row} unit={value?.unit ?? ""} />)}
       </ul>
-      {value && (value.total > value.containers.length || rows.length > ROWS) && <p class="faint more">{Math.min(rows.length, ROWS)} of {value.total} shown; filter to see the others</p>}
+      {value && value.total > Math.min(rows.length, ROWS) && <p class="faint more">{Math.min(rows.length, ROWS)} of {value.total} containers shown; filter to see the others</p>}
     </>
   );
 }
@@ -72,12 +69,12 @@ function LabelFilter({ model }: { model: Model }) {
   return <Filter label="label" value={model.view.labels} all={labels} choose={(value) => model.address.change({ labels: value })} />;
 }
 
-function NoRows({ model, total }: { model: Model; total: number }) {
+function NoRows({ model }: { model: Model }) {
   const narrowed = model.view.search || model.view.namespace || model.view.qos || model.view.labels;
   return (
     <div class="state small">
       {narrowed
-        ? <><p>No container matches{model.view.search && <> “{shorten(model.view.search, 40)}”</>}{total > 0 && `; ${total} do without the text`}.</p>
+        ? <><p>No container matches{model.view.search && <> “{shorten(model.view.search, 40)}”</>} in this range.</p>
           <button type="button" onClick={() => model.address.change({ search: "", namespace: "", qos: "", labels: "" })}>clear the filters</button></>
         : <p>No container was seen in this range. Choose a longer one, or press 0.</p>}
     </div>
@@ -91,17 +88,17 @@ function step(from: HTMLElement, by: number): void {
 }
 
 function Row({ model, row, unit }: { model: Model; row: ContainerJson; unit: string }) {
-  const chosen = model.view.containers.includes(row.short_id);
+  const chosen = model.selection.isChosen(row);
   const drawn = model.panels.list.some((panel) => panel.slot.value?.series.some((series) => colourKey(series) === colourKey(row)));
   const colour = drawn ? stroke(model.panels.palette.inkOf(row), isDark(model.view.theme)) : undefined;
   const note = noteOf(model, row);
   return (
     <li>
-      <button type="button" class={`row ${chosen ? "chosen" : ""} ${row.state}`} aria-pressed={chosen} title={`${plain(row.name)}\n${row.short_id}\n${exact(row.over_span, unit)} over the range, ${exact(row.value, unit)} while there`}
+      <button type="button" class={`row ${chosen ? "chosen" : ""} ${row.state}`} aria-pressed={chosen} title={`${plain(row.name)}${model.many ? ` on ${plain(row.node)}` : ""}\n${row.short_id}\n${exact(row.over_span, unit)} mean of the range, ${exact(row.value, unit)} while there\n${row.lives.length > 1 ? `${row.lives.length} lives in this range` : "one life in this range"}`}
         onClick={() => model.toggleContainer(row)} onKeyDown={(event) => { const by = { ArrowDown: 1, ArrowUp: -1 }[event.key]; if (by) { event.preventDefault(); event.stopPropagation(); step(event.currentTarget, by); } }}>
         <span class="swatch" style={{ background: colour ?? "transparent" }} aria-hidden="true" />
-        <bdi class="name">{plain(shorten(brief(row.name), 56))}</bdi>
-        <span class="value">{quantity(row.over_span, unit)}</span>
+        <bdi class="name">{plain(shorten(brief(row.name), 56))}{model.many && <span class="faint"> {plain(shorten(row.node, 24))}</span>}</bdi>
+        <span class={`value ${row.state === "running" ? "" : "faint"}`}>{quantity(row.over_span, unit)}</span>
         <span class="under">{note && <em class={note.harm ? "harm" : ""}>{note.text} </em>}<bdi>{plain(shorten(row.namespace ?? (row.id.startsWith("service:") ? "service" : "no namespace"), 24))}</bdi> {row.qos_class ?? ""}</span>
         <Spark values={row.spark} {...(colour ? { colour } : {})} />
       </button>
@@ -111,7 +108,7 @@ function Row({ model, row, unit }: { model: Model; row: ContainerJson; unit: str
 
 /** All pods of a workload in one row; a click draws them together. */
 function GroupRow({ model, group, unit }: { model: Model; group: WorkloadRow; unit: string }) {
-  const chosen = group.rows.some((row) => model.view.containers.includes(row.short_id));
+  const chosen = group.rows.some((row) => model.selection.isChosen(row));
   const pods = `${group.pods} pod${group.pods === 1 ? "" : "s"}`;
   return (
     <li>
@@ -132,13 +129,17 @@ interface Note {
   harm: boolean;
 }
 
+/** What happened to it in the range, and whether it is still there. */
 function noteOf(model: Model, row: ContainerJson): Note | null {
-  const killed = model.data.containers.value?.containers.some((one) => one.name === row.name && one.namespace === row.namespace && one.state === "oom_killed");
-  if (killed) return { text: row.state === "oom_killed" ? "OOM killed" : "OOM killed, runs again", harm: true };
-  const found = model.panels.findings.find((one: FindingRow) => one.name === row.name && isEvent(one) && one.finding.kind === "trend" && limitAt(one.finding) !== null);
+  const { utc } = model.view;
+  const parts: string[] = [];
+  if (row.kills) parts.push(row.state === "oom_killed" ? "OOM killed" : "OOM killed, runs again");
+  if (row.kills > 1) parts.push(`${row.kills} kills`);
+  if (row.restarts) parts.push(`${row.restarts} restart${row.restarts === 1 ? "" : "s"}`);
+  if (row.state === "exited") parts.push(`ended ${minute(row.last_seen, utc)}`);
+  const found = model.panels.findings.find((one: FindingRow) => one.name === row.name && one.node === row.node && isEvent(one) && one.finding.kind === "trend" && limitAt(one.finding) !== null);
   const reaches = found ? limitAt(found.finding) : null;
-  if (reaches !== null && row.state === "running") return { text: `limit at ${clock(reaches, model.view.utc).slice(0, 5)}`, harm: true };
-  if (row.state === "exited") return { text: "exited", harm: false };
-  if (row.restarts) return { text: `${row.restarts} restart${row.restarts === 1 ? "" : "s"}`, harm: true };
-  return null;
+  if (reaches !== null && row.state === "running" && !row.kills) parts.push(`limit at ${minute(reaches, utc)}`);
+  if (parts.length === 0) return null;
+  return { text: parts.join(", "), harm: row.kills > 0 || row.restarts > 0 || reaches !== null };
 }

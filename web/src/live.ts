@@ -20,7 +20,8 @@ export class Live {
   /** What the open stream carries; empty when none is open. */
   private key = "";
   private close: () => void = () => undefined;
-  private lastPoint = 0;
+  /** When the stream was last heard of. */
+  private heard = 0;
 
   constructor(
     private readonly source: Source,
@@ -56,6 +57,9 @@ export class Live {
       points: (points) => this.takePoints(points),
       status: (status) => {
         this.lag = status.lag_seconds ?? this.lag;
+        this.heard = now();
+        // Time goes on by the newest sample of anybody: those that are drawn may all be gone.
+        this.advance(status.live ? (status.at ?? 0) : 0);
         this.set(status.live ? "live" : "lost", status.reason);
       },
       lost: () => this.set("lost", "the connection to the viewer broke; trying again"),
@@ -64,8 +68,8 @@ export class Live {
 
   /** True where the state must be drawn again: the age of the newest sample grows. */
   check(): boolean {
-    if (this.state === "live" && this.time.isLive && this.lastPoint && now() - this.lastPoint > SILENT_SECONDS) {
-      this.set("lost", `no sample came for ${SILENT_SECONDS} s`);
+    if (this.state === "live" && this.time.isLive && this.heard && now() - this.heard > SILENT_SECONDS) {
+      this.set("lost", `the viewer said nothing for ${SILENT_SECONDS} s`);
     }
     return this.state === "lost";
   }
@@ -78,14 +82,19 @@ export class Live {
 
   private takePoints(points: LivePointsJson): void {
     this.lag = points.lag_seconds;
-    this.lastPoint = now();
-    this.time.newest = Math.max(this.time.newest, points.at);
+    this.heard = now();
     const keepFrom = this.time.span.from - 5;
     for (const panel of this.panels.list) {
       const values = points.panels[panel.choice.metric];
       if (values && panel.slot.value && append(panel.slot.value, points.at, values, keepFrom)) panel.version += 1;
     }
-    if (this.time.isLive) this.time.sendMoved();
+    this.advance(points.at);
     this.set("live", "");
+  }
+
+  private advance(at: number): void {
+    if (at <= this.time.newest) return;
+    this.time.newest = at;
+    if (this.time.isLive) this.time.sendMoved();
   }
 }

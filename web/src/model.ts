@@ -2,19 +2,25 @@
 
 import { Address } from "./address";
 import type { Source } from "./api";
-import { loadPalette } from "./colour";
+import { Palette, sharedStore } from "./colour";
 import { readDashboard } from "./dashboard";
+import { cardsOf, viewOf } from "./incidents";
 import { Data } from "./data";
 import { Live } from "./live";
 import { Panels } from "./panels";
 import { Selection } from "./selection";
+import type { Telling } from "./sentence";
 import { Signal } from "./signal";
 import { Timers } from "./timers";
-import type { ContainerJson } from "./types";
-import type { LinkedSheet, View } from "./view";
+import type { ContainerJson, EventJson, IncidentJson, TimeseriesJson } from "./types";
+import { EMPTY, encode, type LinkedSheet, type View } from "./view";
 import { TimeWindow } from "./time-window";
 
 const NOTICE_MILLISECONDS = 12_000;
+/** Around an event that a click goes to. */
+const EVENT_SECONDS = 150;
+const BEFORE_KILL_SECONDS = 420;
+const AFTER_KILL_SECONDS = 150;
 
 export class Model {
   /** Something is to be drawn again; windows and cursors have signals of their own. */
@@ -30,6 +36,8 @@ export class Model {
   sheet: "" | "help" | "export" | "picker" | "list" = "";
   /** The picker changes the focused panel instead of adding one. */
   replacing = false;
+  /** Whether the tools of a narrow screen are shown. */
+  menu = false;
   private readonly timers: Timers;
 
   constructor(
@@ -40,8 +48,8 @@ export class Model {
     this.timers = new Timers(page);
     this.address = new Address(page);
     this.time = new TimeWindow(this.address, this.timers, source.offline);
-    this.selection = new Selection(this.address, this.changed, say);
-    this.panels = new Panels(this.address, this.time, loadPalette(page), page, say);
+    this.selection = new Selection(this.address, say);
+    this.panels = new Panels(this.address, this.time, new Palette(sharedStore(page)), say);
     this.data = new Data(source, this.address, this.time, this.panels, this.timers, this.changed, page);
     this.live = new Live(source, this.address, this.time, this.panels, () => this.data.refresh());
     this.address.changed.on((before) => {
@@ -51,6 +59,7 @@ export class Model {
     });
     this.data.opened.on((instance) => this.live.begin(instance));
     this.data.seriesChanged.on(() => this.live.listen());
+    this.data.incidentsCame.on(() => this.openWorst());
   }
 
   get view(): View {
@@ -63,7 +72,8 @@ export class Model {
   }
 
   start(): void {
-    const { dashboard, variables } = this.address.read();
+    const { dashboard, variables, refused } = this.address.read();
+    if (refused) this.say(refused, true);
     if (dashboard) this.useDashboard(dashboard, variables);
     this.page.addEventListener("popstate", () => this.address.follow());
     this.page.addEventListener("hashchange", () => this.address.follow());
@@ -89,8 +99,47 @@ export class Model {
     else this.say("There is no agent behind this page: it shows an archive.");
   }
 
+  toggleMenu(): void {
+    this.menu = !this.menu;
+    this.changed.send();
+  }
+
   toggleContainer(row: ContainerJson): void {
-    this.selection.toggle(row, this.data.containers.value?.containers ?? [], this.time.span);
+    this.selection.toggle(row);
+  }
+
+  /** Whether names need their node beside them. */
+  get many(): boolean {
+    return !this.view.node && (this.data.instance.value?.nodes.length ?? 0) > 1;
+  }
+
+  tellingOf(answer: TimeseriesJson): Telling {
+    return { shown: this.selection.shownIn(answer), span: this.time.span, utc: this.view.utc, many: this.many };
+  }
+
+  openIncident(incident: IncidentJson, push = true): void {
+    this.address.change(viewOf(incident, this.panels.metrics, this.time.bounds, this.many), push);
+    this.time.sendMoved();
+  }
+
+  /** Of a kill: what led to it and the life after it, with the limit; of anything else: the moment. */
+  openEvent(worst: EventJson, bunch: readonly EventJson[]): void {
+    if (worst.kind !== "oom") {
+      const times = bunch.map((event) => event.at);
+      this.time.goTo({ from: Math.min(...times) - EVENT_SECONDS, to: Math.max(...times) + EVENT_SECONDS });
+      return;
+    }
+    const memory = this.panels.metrics.find((metric) => metric.name === "memory" && metric.scope === "container");
+    const span = { from: worst.at - BEFORE_KILL_SECONDS, to: worst.at + AFTER_KILL_SECONDS };
+    this.time.goTo(span, { containers: [worst.container.slice(0, 12)], only: "", hidden: [], ...(memory ? this.panels.with(memory) : {}) });
+  }
+
+  /** An archive opens on its worst incident, unless somebody chose something meanwhile. */
+  private openWorst(): void {
+    const { theme, utc, node } = this.view;
+    const isUntouched = encode(this.view) === encode({ ...EMPTY, theme, utc, node });
+    const [worst] = cardsOf(this.data.incidents.value);
+    if (worst && isUntouched && !this.time.live && !this.source.offline) this.openIncident(worst, false);
   }
 
   say(text: string, harm = false): void {

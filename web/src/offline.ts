@@ -1,9 +1,10 @@
 /** Answers without a server: export.html has them in itself. */
 
+import { match } from "./fuzzy";
 import { Failure, type ContainerQuery, type SeriesQuery, type Source, type StudyQuery } from "./api";
-import { places, type Value } from "./series";
+import { isOf, places, type Value } from "./series";
 import type { Span } from "./time";
-import type { ComparisonJson, ContainersJson, EventsJson, FiltersJson, InstanceJson, MetricJson, MetricsJson, RightsizeJson, StudiesJson, StudyJson, SummaryJson, TimeseriesJson } from "./types";
+import type { ComparisonJson, ContainersJson, EventsJson, FiltersJson, IncidentsJson, InstanceJson, MetricJson, MetricsJson, RightsizeJson, StudiesJson, StudyJson, SummaryJson, TimeseriesJson } from "./types";
 
 /** What use/viewer/offline_page.py writes into #nodescope-data. */
 export interface OfflineAnswers {
@@ -16,6 +17,7 @@ export interface OfflineAnswers {
   studies: StudiesJson;
   timeseries: TimeseriesJson[];
   findings: StudyJson[];
+  incidents: IncidentsJson;
 }
 
 export function readOfflineAnswers(page: Document): OfflineAnswers | null {
@@ -59,6 +61,7 @@ export class OfflineSource implements Source {
   filters = () => Promise.resolve(this.answers.filters);
   studies = () => Promise.resolve(this.answers.studies.studies);
   events = () => Promise.resolve(this.answers.events);
+  incidents = () => Promise.resolve(this.answers.incidents);
   live = () => () => undefined;
   compare = (): Promise<ComparisonJson> => Promise.reject(new Failure("this file does not compare", "it has one range", "Open the data folder with nodescope viewer.", false));
   rightsize = (): Promise<RightsizeJson> => Promise.reject(new Failure("this file does not carry right-sizing", "it has a few hours of a few containers", "Run nodescope rightsize on the data folder.", false));
@@ -70,7 +73,7 @@ export class OfflineSource implements Source {
 
   containers(query: ContainerQuery): Promise<ContainersJson> {
     const kept = this.answers.containers.containers.filter(
-      (row) => (!query.namespace || row.namespace === query.namespace) && (!query.qos || row.qos_class === query.qos),
+      (row) => (!query.namespace || row.namespace === query.namespace) && (!query.qos || row.qos_class === query.qos) && match(query.search, row.name) !== null,
     );
     return Promise.resolve({ ...this.answers.containers, containers: kept, total: kept.length });
   }
@@ -82,7 +85,7 @@ export class OfflineSource implements Source {
       return Promise.reject(new Failure(`this file does not carry ${query.metric}`, `it carries ${known}`, "", false));
     }
     const wanted = query.containers;
-    const series = wanted.length ? answer.series.filter((each) => wanted.some((id) => each.id.startsWith(id))) : answer.series;
+    const series = wanted.length ? answer.series.filter((each) => wanted.some((id) => isOf(each, id))) : answer.series;
     return Promise.resolve(rebucket({ ...answer, series }, query.span, query.points));
   }
 

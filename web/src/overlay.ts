@@ -24,7 +24,7 @@ export function drawGround(plot: uPlot, drawn: Drawn): void {
   inside(plot, (pen) => {
     drawGaps(plot, pen, drawn);
     drawPeriods(plot, pen, drawn);
-    for (const series of drawn.shown) drawBand(plot, pen, drawn.answer, series, drawn.colour(series));
+    for (const series of drawn.shown) drawBand(plot, pen, drawn.answer, series, drawn.colour(series), bandAlpha(drawn.shown.length));
   });
 }
 
@@ -66,10 +66,15 @@ function ratio(): number {
   return window.devicePixelRatio || 1;
 }
 
-function drawBand(plot: uPlot, pen: Pen, answer: TimeseriesJson, series: SeriesJson, colour: string): void {
+/** The more bands lie over each other, the fainter each is: the lines stay readable. */
+function bandAlpha(bands: number): number {
+  return bands <= 2 ? 0.18 : bands <= 4 ? 0.1 : 0.05;
+}
+
+function drawBand(plot: uPlot, pen: Pen, answer: TimeseriesJson, series: SeriesJson, colour: string, alpha: number): void {
   const [first, last] = places(answer.time, { from: plot.scales["x"]?.min ?? 0, to: plot.scales["x"]?.max ?? 0 });
   pen.fillStyle = colour;
-  pen.globalAlpha = 0.18;
+  pen.globalAlpha = alpha;
   let run: number[] = [];
   const flush = (): void => {
     if (run.length > 1) {

@@ -29,11 +29,11 @@ export function PanelView({ model, panel, index }: { model: Model; panel: Panel;
       chart.current = null;
     };
   }, [model, panel]);
-  useEffect(() => chart.current?.draw(panel), [panel, panel.version, model.view.utc, model.view.theme, model.view.hidden, model.selection.isolated, model.view.finding]);
+  useEffect(() => chart.current?.draw(panel), [panel, panel.version, model.view.utc, model.view.theme, model.view.hidden, model.view.only, model.view.finding]);
 
   const { slot, choice } = panel;
   const metric = model.panels.metricOf(choice);
-  const said = slot.value ? plain(sentence(slot.value, panel.findings, (series) => model.selection.isShown(series), model.time.span, model.view.utc)) : "";
+  const said = slot.value ? plain(sentence(slot.value, panel.findings, model.tellingOf(slot.value))) : "";
   const focused = model.view.focus === index;
   return (
     <section class={`panel ${focused ? "focused" : ""}`} aria-label={`panel ${index + 1}: ${words(choice.metric)}`} onPointerDown={() => { if (!focused) model.panels.focus(index); }}>
@@ -61,17 +61,24 @@ function titleOf(metric: string, scope: string): string {
 
 function PanelState({ model, panel }: { model: Model; panel: Panel }) {
   const { slot } = panel;
-  if (slot.trouble) return <Trouble small={slot.value !== null} trouble={slot.trouble} retry={() => model.data.requests.retry(slot)} />;
+  if (slot.trouble) return <Trouble small={slot.value !== null} trouble={slot.trouble} retry={() => model.data.requests.retry(slot)} way={wayOn(model)} />;
   const waits = slot.loadingSince ? now() - slot.loadingSince : 0;
   if (!slot.value) return <p class="state loading" role="status">{waits >= 2 ? `still waiting for ${panel.choice.metric}, ${Math.floor(waits)} s ...` : `loading ${panel.choice.metric} ...`}</p>;
+  if (slot.value.refused.length && hasValues(slot.value)) return <p class="corner damaged" title={slot.value.refused.join("\n")}>{slot.value.refused.length === 1 ? "a file" : `${slot.value.refused.length} files`} of this range cannot be read: {shorten(slot.value.refused[0] ?? "", 120)}</p>;
   if (waits >= 2) return <p class="corner" role="status">finer data are on their way, {Math.floor(waits)} s ...</p>;
   if (!hasValues(slot.value)) return <Nothing model={model} answer={slot.value} />;
   return null;
 }
 
+/** A link to a container that is gone leads on to those that are there. */
+function wayOn(model: Model): { words: string; go: () => void } | null {
+  if (model.view.containers.length === 0 && !model.view.only) return null;
+  return { words: "show the busiest", go: () => model.selection.clear() };
+}
+
 /** Why the chart is empty. */
 function Nothing({ model, answer }: { model: Model; answer: TimeseriesJson }) {
-  const reason = answer.missing[0]?.reason ?? answer.series.flatMap((series) => series.gaps)[0]?.reason;
+  const reason = answer.refused[0] ?? answer.missing[0]?.reason ?? answer.series.flatMap((series) => series.gaps)[0]?.reason;
   return (
     <div class="state small">
       <p>No sample of {shorten(words(answer.metric), 60)} in this range{reason ? `: ${reason}` : ""}.</p>

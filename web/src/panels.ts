@@ -1,11 +1,11 @@
 /** The panels: which metrics are drawn, in which order and colours, and what the studies found in them. */
 
 import type { Address } from "./address";
-import { savePalette, type Palette } from "./colour";
-import { isEvent, spanOf, urgency, type FindingRow } from "./findings";
+import type { Palette } from "./colour";
+import { byUrgency, isEvent, spanOf, type FindingRow } from "./findings";
 import { emptySlot, type Slot } from "./requests";
 import type { MetricJson, StudyJson, TimeseriesJson } from "./types";
-import { panelKey, PANELS_AT_MOST, type PanelChoice } from "./view";
+import { panelKey, PANELS_AT_MOST, type PanelChoice, type View } from "./view";
 import type { TimeWindow } from "./time-window";
 
 export interface Panel {
@@ -14,6 +14,8 @@ export interface Panel {
   slot: Slot<TimeseriesJson>;
   studies: Slot<StudyJson>;
   findings: FindingRow[];
+  /** The container that is shown alone, where the panel had to ask for it; empty otherwise. */
+  alone: string;
   /** Counts changes of the columns, for the chart. */
   version: number;
 }
@@ -36,18 +38,13 @@ export class Panels {
   list: Panel[] = [];
   /** All metrics there are, in the server's order. */
   metrics: MetricJson[] = [];
-  /** Whether every panel has answered once, so that its series keep their colours. */
-  private coloured: boolean;
 
   constructor(
     private readonly address: Address,
     private readonly time: TimeWindow,
     readonly palette: Palette,
-    private readonly page: Window,
     private readonly say: (text: string, harm?: boolean) => void,
-  ) {
-    this.coloured = palette.entries().length > 0;
-  }
+  ) {}
 
   get focused(): Panel | undefined {
     return this.list[this.address.view.focus] ?? this.list[0];
@@ -65,7 +62,7 @@ export class Panels {
       const panel = had.get(key);
       had.delete(key);
       if (panel) return Object.assign(panel, { choice });
-      return { choice, key, slot: emptySlot<TimeseriesJson>(), studies: emptySlot<StudyJson>(), findings: [], version: 0 };
+      return { choice, key, slot: emptySlot<TimeseriesJson>(), studies: emptySlot<StudyJson>(), findings: [], alone: "", version: 0 };
     });
     return [...had.keys()];
   }
@@ -81,6 +78,14 @@ export class Panels {
       const remove = `Remove one first (x removes panel ${this.address.view.focus + 1}), then add ${metric.name}.`;
       this.say(`Five panels are the most: more than that and none can be read. ${remove}`, true);
     } else this.address.change({ panels: [...choices, choice], focus: choices.length });
+  }
+
+  /** The view with this metric among the panels and in focus: in the place of the focused one where there is no room. */
+  with(metric: MetricJson): Partial<View> {
+    const choices = this.choices;
+    const there = choices.findIndex((one) => panelKey(one) === panelKey(choiceOf(metric)));
+    if (there >= 0) return { focus: there };
+    return { panels: [choiceOf(metric), ...choices].slice(0, PANELS_AT_MOST), focus: 0 };
   }
 
   replace(index: number, metric: MetricJson): void {
@@ -133,7 +138,7 @@ export class Panels {
 
   /** The most urgent first, without summaries. */
   get findings(): FindingRow[] {
-    return this.allFindings.filter(isEvent).sort((a, b) => urgency(b) - urgency(a));
+    return this.allFindings.filter(isEvent).sort(byUrgency);
   }
 
   get chosenFinding(): FindingRow | null {
@@ -154,17 +159,10 @@ export class Panels {
     this.time.sendMoved();
   }
 
-  /** Answers come in any order; until every panel has one, colours are given again in the order of the panels. */
-  giveColours(panel: Panel): void {
-    if (!this.coloured) {
-      this.palette.clear();
-      for (const one of this.list) one.version += 1;
-    }
-    for (const one of this.coloured ? [panel] : this.list) {
-      for (const series of one.slot.value?.series ?? []) this.palette.inkOf(series);
-    }
-    this.coloured ||= this.list.every((one) => one.slot.value ?? one.slot.trouble);
-    savePalette(this.palette, this.page);
+  /** Dashes tell apart what has one colour: they follow from all series that are drawn. */
+  giveColours(): void {
+    this.palette.arrange(this.list.flatMap((panel) => panel.slot.value?.series ?? []));
+    for (const one of this.list) one.version += 1;
   }
 }
 

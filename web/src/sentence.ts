@@ -2,33 +2,57 @@
 
 import { matters, type FindingRow } from "./findings";
 import { brief, quantity, shorten } from "./format";
-import { bounds, newestReadings, oneEach, places } from "./series";
-import { clock, zone, type Span } from "./time";
+import { bounds, newestAt, newestReadings, oneEach, places } from "./series";
+import { minute, tellTimes, within, zone, type Span } from "./time";
 import type { SeriesJson, TimeseriesJson } from "./types";
 
 const ADDS_UP = new Set(["cores", "bytes", "bytes/s", "millicores", "watts", "count"]);
 
-export function sentence(answer: TimeseriesJson, found: FindingRow[], shown: (series: SeriesJson) => boolean, span: Span, utc: boolean): string {
-  const first = found.find((one) => matters(one) && answer.series.some((series) => series.id === one.id && shown(series)));
-  if (first) return `${shorten(brief(first.name), 48)}: ${first.finding.sentence}`;
-  return describe(answer, shown, span, utc);
+/** How a sentence is told. */
+export interface Telling {
+  shown: (series: SeriesJson) => boolean;
+  span: Span;
+  utc: boolean;
+  /** Names have their node beside them. */
+  many: boolean;
 }
 
-export function describe(answer: TimeseriesJson, shown: (series: SeriesJson) => boolean, span: Span, utc: boolean): string {
-  const rows = oneEach(newestReadings(answer, span), (series) => series.name).filter((row) => shown(row.series) && row.value !== null);
+export function sentence(answer: TimeseriesJson, found: FindingRow[], telling: Telling): string {
+  const first = found.find((one) => matters(one) && isWithin(one, telling.span) && answer.series.some((series) => series.id === one.id && telling.shown(series)));
+  if (first) return `${nameOf(first, telling)}: ${tellTimes(first.finding.sentence, telling.utc, telling.span.to)}`;
+  return describe(answer, telling);
+}
+
+/** A finding about a time that is not shown says nothing about the picture. */
+function isWithin(found: FindingRow, { from, to }: Span): boolean {
+  const { at } = found.finding;
+  if (at !== null) return at >= from && at <= to;
+  return found.finding.from <= to && found.finding.to >= from;
+}
+
+function nameOf(one: { name: string; node: string }, { many }: Telling): string {
+  return `${shorten(brief(one.name), 48)}${many ? ` on ${shorten(one.node, 24)}` : ""}`;
+}
+
+export function describe(answer: TimeseriesJson, telling: Telling): string {
+  const { shown, span, utc } = telling;
+  const drawn = oneEach(newestReadings(answer, span), (series) => `${series.node} ${series.name}`).filter((row) => shown(row.series));
+  const rows = drawn.filter((row) => row.value !== null);
+  const { unit } = answer;
+  const peak = findPeak(answer, telling);
+  if (!peak) return "Nothing was measured in this range.";
+  if (peak.value === 0) return drawn.length > 1 ? `All ${drawn.length} at ${quantity(0, unit)} in the whole range.` : `${nameOf(peak.series, telling)} is at ${quantity(0, unit)} in the whole range.`;
+  const top = `peak ${quantity(peak.value, unit)}, ${nameOf(peak.series, telling)}, ${within(peak.at, answer.bucket_seconds, utc)} ${zone(utc, peak.at)}.`;
   const [first] = rows;
-  if (!first) return "Nothing was measured in this range.";
-  const unit = answer.unit;
+  const end = newestAt(answer, rows);
+  if (!first || end === null) return `At the end none of them is there; ${top}`;
   const sum = rows.reduce((total, row) => total + (row.value ?? 0), 0);
-  const total = ADDS_UP.has(unit) && rows.length > 1 ? `${quantity(sum, unit)} together; ` : "";
-  const peak = findPeak(answer, shown, span);
-  if (peak?.value === 0) return rows.length > 1 ? `All ${rows.length} at ${quantity(0, unit)}.` : `${shorten(brief(first.series.name), 48)} is at ${quantity(0, unit)}.`;
-  const whose = peak && peak.series !== first.series ? `, ${shorten(brief(peak.series.name), 48)},` : "";
-  const top = peak ? `; at most ${quantity(peak.value, unit)}${whose} at ${clock(peak.at, utc)} ${zone(utc, peak.at)}` : "";
-  return `${total}${shorten(brief(first.series.name), 48)} ${rows.length > 1 ? "leads with" : "is at"} ${quantity(first.value, unit)}${top}.`;
+  const total = ADDS_UP.has(unit) && rows.length > 1 ? `; the ${rows.length} drawn together ${quantity(sum, unit)}` : "";
+  const leads = rows.length > 1 ? "leads with" : "is at";
+  return `At ${minute(end, utc)} ${nameOf(first.series, telling)} ${leads} ${quantity(first.value, unit)}${total}; ${top}`;
 }
 
-function findPeak(answer: TimeseriesJson, shown: (series: SeriesJson) => boolean, span: Span): { at: number; value: number; series: SeriesJson } | null {
+function findPeak(answer: TimeseriesJson, { shown, span }: Telling): { at: number; value: number; series: SeriesJson } | null {
   const found = bounds(answer, shown, span);
   if (!found) return null;
   const [first, last] = places(answer.time, span);

@@ -6,6 +6,16 @@ import type { SeriesJson, TimeseriesJson } from "./types";
 /** null: not measured. */
 export type Value = number | null;
 
+/** The id in an address: twelve characters of a container's, the whole of anything else. */
+export function shortId(id: string): string {
+  return id.includes(":") ? id : id.slice(0, 12);
+}
+
+/** Whether a word of the address means this series or row: its name, or the beginning of an id of any of its lives. */
+export function isOf(one: { id: string; name: string; lives?: readonly string[] }, word: string): boolean {
+  return one.name === word || one.id.startsWith(word) || (one.lives ?? []).some((life) => life.startsWith(word));
+}
+
 /** The index of the nearest time; -1 when there is none. */
 export function nearest(time: readonly number[], at: number): number {
   if (time.length === 0) return -1;
@@ -68,6 +78,8 @@ export interface Reading {
   value: Value;
   low: Value;
   high: Value;
+  /** The end of its last bucket, where it has no value any more. */
+  endedAt?: number;
 }
 
 /** The value of each series at an index, the largest first and the missing last. */
@@ -75,14 +87,31 @@ export function readings(answer: TimeseriesJson, place: number): Reading[] {
   return largestFirst(answer.series.map((series) => readingAt(series, place)));
 }
 
-/** The newest value of each series inside the span, which the legend shows while there is no cursor. */
+/** Slow tables are sampled every thirty seconds: what has no value for longer is gone. */
+const GONE_SECONDS = 35;
+
+/** The value of each series at the end of the span, which the legend shows while there is no cursor; of one that is gone, when it ended. */
 export function newestReadings(answer: TimeseriesJson, span: Span): Reading[] {
   const [first, last] = places(answer.time, span);
-  return largestFirst(answer.series.map((series) => {
+  const lasts = answer.series.map((series) => {
     let place = last;
     while (place >= first && series.mean[place] == null) place -= 1;
-    return readingAt(series, place < first ? -1 : place);
+    return place < first ? -1 : place;
+  });
+  const newest = answer.time[Math.max(...lasts, -1)] ?? 0;
+  const gone = Math.max(GONE_SECONDS, 2.5 * answer.bucket_seconds);
+  return largestFirst(answer.series.map((series, index) => {
+    const place = lasts[index] ?? -1;
+    const at = answer.time[place];
+    if (at === undefined || newest - at <= gone) return readingAt(series, place);
+    return { ...readingAt(series, -1), endedAt: at + answer.bucket_seconds };
   }));
+}
+
+/** When the newest readings were taken. */
+export function newestAt(answer: TimeseriesJson, rows: readonly Reading[]): number | null {
+  const place = Math.max(...rows.map((row) => row.place), -1);
+  return answer.time[place] ?? null;
 }
 
 function readingAt(series: SeriesJson, place: number): Reading {

@@ -122,9 +122,10 @@ function Export({ model }: { model: Model }) {
 }
 
 function queryOf(model: Model, panel: Panel): PanelQuery {
-  const series = panel.slot.value?.series.filter((one) => model.selection.isShown(one)) ?? [];
+  const series = panel.slot.value?.series.filter(model.selection.shownIn(panel.slot.value)) ?? [];
   const containers = panel.choice.scope ? [] : series.map((one) => ({
     id: one.id,
+    lives: one.lives.length ? one.lives : [one.id],
     pod: one.labels["pod_name"] ?? "",
     container: one.labels["container_name"] ?? "",
     namespace: one.labels["namespace"] ?? "",
@@ -134,7 +135,7 @@ function queryOf(model: Model, panel: Panel): PanelQuery {
 
 function saveCsv(model: Model, panel: Panel): void {
   if (!panel.slot.value) return;
-  const text = csv(panel.slot.value, (series) => model.selection.isShown(series), model.time.span);
+  const text = csv(panel.slot.value, model.selection.shownIn(panel.slot.value), model.time.span);
   save(fileName(model.data.instance.value?.node ?? "node", panel.choice.metric, model.time.span, "csv"), new Blob([text], { type: "text/csv" }));
 }
 
@@ -147,9 +148,9 @@ async function savePicture(model: Model): Promise<void> {
     if (!canvas || !answer) continue;
     pictures.push({
       title: `${words(panel.choice.metric)} (${unitWords(answer.unit)})`,
-      sentence: plain(sentence(answer, panel.findings, (series) => model.selection.isShown(series), model.time.span, model.view.utc)),
+      sentence: plain(sentence(answer, panel.findings, model.tellingOf(answer))),
       canvas,
-      legend: newestReadings(answer, model.time.span).filter((row) => model.selection.isShown(row.series)).map((row) => ({
+      legend: newestReadings(answer, model.time.span).filter((row) => model.selection.shownIn(answer)(row.series)).map((row) => ({
         name: plain(row.series.name),
         value: quantity(row.value, answer.unit),
         colour: stroke(model.panels.palette.inkOf(row.series), look.dark),

@@ -4,7 +4,7 @@ import type { Trouble as TroubleOf } from "./requests";
 import { now } from "./timers";
 import { clock, duration, zone } from "./time";
 
-export function Trouble({ trouble, retry, small = false }: { trouble: TroubleOf; retry: () => void; small?: boolean }) {
+export function Trouble({ trouble, retry, small = false, way = null }: { trouble: TroubleOf; retry: () => void; small?: boolean; way?: { words: string; go: () => void } | null }) {
   const { failure, since, againAt } = trouble;
   const wait = Math.max(0, Math.ceil(againAt - now()));
   return (
@@ -14,7 +14,7 @@ export function Trouble({ trouble, retry, small = false }: { trouble: TroubleOf;
       <p class="faint">
         since {clock(since, false)} {zone(false, since)}{againAt > 0 && (wait > 0 ? `; tried again in ${duration(wait)}` : "; trying again now")}
       </p>
-      <button type="button" class="retry" onClick={retry}>retry now</button>
+      <span class="ways"><button type="button" class="retry" onClick={retry}>retry now</button>{way && <button type="button" onClick={way.go}>{way.words}</button>}</span>
     </div>
   );
 }

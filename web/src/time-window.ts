@@ -8,6 +8,7 @@ import type { View } from "./view";
 
 const LIVE_SECONDS = 900;
 const ARCHIVE_SECONDS = 3600;
+const YOUNG_SECONDS = 60;
 /** The wheel and the keys come in bursts: data are requested this long after the last one. */
 const SETTLE_MILLISECONDS = 250;
 
@@ -45,7 +46,13 @@ export class TimeWindow {
 
   /** What is drawn: the chosen range, or where the mouse has dragged it so far. */
   get span(): Span {
-    return this.preview ?? resolve(this.range, this.bounds.from, this.newest);
+    return this.preview ?? this.shorten(resolve(this.range, this.bounds.from, this.newest));
+  }
+
+  /** Where nothing was chosen, what was not recorded is left out: a young agent is not one pixel of fifteen minutes. */
+  private shorten(span: Span): Span {
+    if (this.address.view.range || this.first === null) return span;
+    return { from: Math.max(span.from, Math.min(this.first, span.to - YOUNG_SECONDS)), to: span.to };
   }
 
   get isLive(): boolean {

@@ -100,6 +100,32 @@ export function clock(at: number, utc: boolean): string {
   return formatter(utc, { hour: "2-digit", minute: "2-digit", second: "2-digit" }).format(at * 1000);
 }
 
+/** "18:48" */
+export function minute(at: number, utc: boolean): string {
+  return clock(at, utc).slice(0, 5);
+}
+
+/** When something was that is known to a bucket only: never more exact than the bucket. */
+export function within(from: number, seconds: number, utc: boolean): string {
+  if (seconds <= 2) return `at ${clock(from, utc)}`;
+  const [first, last] = [minute(from, utc), minute(from + seconds, utc)];
+  return first === last || seconds < 60 ? `at ${first}` : `between ${first} and ${last}`;
+}
+
+const WRITTEN = /(\d{4}-\d\d-\d\d) (\d\d:\d\d:\d\d) UTC/g;
+
+/** A sentence of the server with its times in the chosen zone; a day only where it is not that of `near`, the zone once. */
+export function tellTimes(text: string, utc: boolean, near: number): string {
+  const count = text.match(WRITTEN)?.length ?? 0;
+  let seen = 0;
+  return text.replace(WRITTEN, (_, date: string, time: string) => {
+    const at = Date.parse(`${date}T${time}Z`) / 1000;
+    seen += 1;
+    const head = day(at, utc) === day(near, utc) ? "" : `${day(at, utc)} `;
+    return `${head}${clock(at, utc)}${seen === count ? ` ${zone(utc, at)}` : ""}`;
+  });
+}
+
 export function day(at: number, utc: boolean): string {
   const parts = formatter(utc, { year: "numeric", month: "2-digit", day: "2-digit" }).formatToParts(at * 1000);
   const pick = (type: string): string => parts.find((part) => part.type === type)?.value ?? "";

@@ -4,7 +4,8 @@ import { Finder, type Item } from "./finder";
 import { plain, quantity } from "./format";
 import type { Model } from "./model";
 import { nextTheme } from "./theme";
-import { CHOICES, duration, isSpan, renderLength, renderSpan, type Range } from "./time";
+import { CHOICES, duration, isSpan, renderLength, renderSpan, zone, type Range } from "./time";
+import type { Theme } from "./view";
 
 export function TopBar({ model }: { model: Model }) {
   const { view } = model;
@@ -15,21 +16,36 @@ export function TopBar({ model }: { model: Model }) {
     <header class="top">
       <h1>nodescope</h1>
       <NodeName model={model} />
-      {instance.value && <RangeChoice model={model} />}
-      {instance.value && <LiveBadge model={model} />}
+      {instance.value?.to != null && <RangeChoice model={model} />}
+      {instance.value?.to != null && <LiveBadge model={model} />}
+      <Problems model={model} />
       <button type="button" class="list-opener" onClick={() => model.openSheet("list")}>containers</button>
       {instance.value && <Finder id="search" label="search containers and metrics" placeholder="/ search containers, metrics" items={searchItems(model)} />}
       <span class="spring" />
+      <button type="button" class="menu-opener" aria-expanded={model.menu} onClick={() => model.toggleMenu()}>menu</button>
+      <span class={`top-tools ${model.menu ? "open" : ""}`}>
       <button type="button" class={`findings-opener ${count ? "has" : ""}`} aria-expanded={view.drawer !== ""} onClick={() => model.address.change({ drawer: view.drawer ? "" : "findings" }, false)}>
         {studying && count === 0 ? "studying ..." : `${count} finding${count === 1 ? "" : "s"}`}
       </button>
       {!model.source.offline && <button type="button" title="requests and limits that fit (r)" onClick={() => model.openSheet("rightsize")}>right-sizing</button>}
       <button type="button" title="export, copy as (e)" onClick={() => model.openSheet("export")}>export</button>
-      <button type="button" title="UTC or local time (u)" aria-pressed={view.utc} onClick={() => model.address.change({ utc: !view.utc }, false)}>{view.utc ? "UTC" : "local"}</button>
-      <button type="button" title="theme (t)" onClick={() => model.address.change({ theme: nextTheme(view.theme) }, false)}>{view.theme}</button>
-      <button type="button" title="keys (?)" aria-label="keyboard sheet" onClick={() => model.openSheet("help")}>?</button>
+      <button type="button" title="times in UTC, or in the time zone of this computer (u)" aria-pressed={view.utc} onClick={() => model.address.change({ utc: !view.utc }, false)}>times: {zone(view.utc, model.time.newest || 0)}</button>
+      <button type="button" title="theme (t)" onClick={() => model.address.change({ theme: nextTheme(view.theme) }, false)}>{THEME_WORDS[view.theme]}</button>
+      <button type="button" title="keys (?)" aria-label="? keys" onClick={() => model.openSheet("help")}>?</button>
+      </span>
     </header>
   );
+}
+
+const THEME_WORDS: Record<Theme, string> = { system: "light or dark: automatic", light: "light", dark: "dark" };
+
+/** Files that cannot be read: said although there are others. */
+function Problems({ model }: { model: Model }) {
+  const problems = model.data.instance.value?.problems ?? [];
+  const [first] = problems;
+  if (!first || model.data.instance.value?.to == null) return null;
+  const all = problems.map((one) => `${one.file}: ${one.reason}`).join("\n");
+  return <button type="button" class="problems" title={all} onClick={() => model.say(`${problems.length === 1 ? "One file" : `${problems.length} files`} cannot be read. ${first.file}: ${first.reason}`, true)}>{problems.length === 1 ? "1 file damaged" : `${problems.length} files damaged`}</button>;
 }
 
 function NodeName({ model }: { model: Model }) {
@@ -37,7 +53,7 @@ function NodeName({ model }: { model: Model }) {
   if (!instance) return null;
   if (instance.nodes.length < 2) return <span class="node" dir="auto">{plain(instance.node)}</span>;
   return (
-    <select aria-label="node" value={model.view.node} onChange={(event) => model.address.change({ node: event.currentTarget.value, containers: [], hidden: [] })}>
+    <select aria-label="node" value={model.view.node} onChange={(event) => model.address.change({ node: event.currentTarget.value, containers: [], hidden: [], only: "", incident: "" })}>
       <option value="">all {instance.nodes.length} nodes</option>
       {instance.nodes.map((node) => <option key={node} value={node}>{plain(node)}</option>)}
     </select>

@@ -29,6 +29,8 @@ export interface ContainerJson {
   previous_exit: string | null;
   labels: Record<string, string>;
   restarts: number;
+  kills: number;
+  lives: string[];
   first_seen: number;
   last_seen: number;
   state: "running" | "exited" | "oom_killed";
@@ -205,7 +207,7 @@ export interface LivePointsJson {
 }
 
 /** The data of a `status` event. */
-export interface LiveStatusJson { live: boolean; reason: string; lag_seconds: number | null }
+export interface LiveStatusJson { live: boolean; reason: string; lag_seconds: number | null; at: number | null }
 
 export interface MetricJson {
   name: string;
@@ -222,7 +224,7 @@ export interface MetricsJson { metrics: MetricJson[] }
 
 export interface MissingJson { id: string; reason: string }
 
-/** At most three incidents of one node, the weightiest first. */
+/** At most three incidents of one node, or `most`, the weightiest first. */
 export interface NodeIncidentsJson {
   sentence: string;
   node: string;
@@ -296,6 +298,15 @@ export interface NodeSummaryJson {
   unseen: string[];
 }
 
+/** The largest sample of the range, and between which moments it was. */
+export interface PeakJson {
+  value: number | null;
+  resource: "memory" | "cpu" | "io";
+  whose: string | null;
+  from: number;
+  to: number;
+}
+
 /** A file that is not served, or a tail that could not be had. */
 export interface ProblemJson { file: string; reason: string }
 
@@ -333,6 +344,7 @@ export interface SeriesJson {
   samples: number;
   limit: number | null;
   gaps: GapJson[];
+  lives: string[];
 }
 
 /** What one container of a workload should request and be limited to; of one replica, savings of all. */
@@ -389,7 +401,13 @@ export interface StudyResultJson {
 
 export interface StudyRowJson { id: string; title: string; help: string }
 
-export interface SummaryJson { tiles: TileJson[]; restarts: number; oom_kills: number }
+export interface SummaryJson {
+  tiles: TileJson[];
+  restarts: number;
+  oom_kills: number;
+  at: number;
+  whose: string | null;
+}
 
 export interface TileJson {
   id: "cpu" | "memory" | "pressure" | "containers";
@@ -401,6 +419,7 @@ export interface TileJson {
   spark: (number | null)[];
   resource?: "memory" | "cpu" | "io" | null;
   whose?: string | null;
+  peak?: PeakJson | null;
 }
 
 export interface TimeseriesJson {
@@ -415,6 +434,7 @@ export interface TimeseriesJson {
   time: number[];
   series: SeriesJson[];
   missing: MissingJson[];
+  refused: string[];
 }
 
 /** All pods of a workload on one node, over the range. */

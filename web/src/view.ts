@@ -20,6 +20,10 @@ export interface View {
   panels: PanelChoice[] | null;
   containers: string[];
   hidden: string[];
+  /** The one series that is shown alone; empty: all. */
+  only: string;
+  /** The incident that was chosen last. */
+  incident: string;
   sort: string;
   /** The list has one row a workload. */
   grouped: boolean;
@@ -44,6 +48,8 @@ export const EMPTY: View = {
   panels: null,
   containers: [],
   hidden: [],
+  only: "",
+  incident: "",
   /** Empty: by the first metric that the server lists. */
   sort: "",
   grouped: false,
@@ -70,6 +76,8 @@ export function encode(view: View): string {
   if (view.panels) out.set("panels", view.panels.map(encodePanel).join(","));
   put("containers", view.containers.join(","));
   put("hidden", view.hidden.join(","));
+  put("only", view.only);
+  put("incident", view.incident);
   put("sort", view.sort, EMPTY.sort);
   put("group", view.grouped ? "workload" : "");
   put("search", view.search);
@@ -101,11 +109,11 @@ function encodePanel(panel: PanelChoice): string {
 }
 
 const OWN_KEYS = new Set(
-  "range from to panels containers hidden sort group search namespace qos labels node focus drawer sheet study finding theme tz dashboard".split(" "),
+  "range from to panels containers hidden only incident sort group search namespace qos labels node focus drawer sheet study finding theme tz dashboard".split(" "),
 );
 
-/** The view that a hash names. Other parameters are returned as well: they are a dashboard's variables. */
-export function decode(hash: string): { view: View; dashboard: string; rest: Record<string, string> } {
+/** The view that a hash names, and what of it was not understood. Other parameters are returned as well: they are a dashboard's variables. */
+export function decode(hash: string): { view: View; dashboard: string; rest: Record<string, string>; refused: string } {
   const read = new URLSearchParams(hash.replace(/^#/, ""));
   const text = (key: string): string => read.get(key) ?? "";
   const list = (key: string): string[] => text(key).split(",").filter(Boolean);
@@ -113,9 +121,11 @@ export function decode(hash: string): { view: View; dashboard: string; rest: Rec
   const drawer = text("drawer");
   const view: View = {
     range: decodeRange(text("range"), text("from"), text("to")),
-    panels: read.has("panels") ? list("panels").slice(0, PANELS_AT_MOST).map(decodePanel) : null,
+    panels: read.has("panels") ? decodePanels(list("panels")) : null,
     containers: list("containers"),
     hidden: list("hidden"),
+    only: text("only"),
+    incident: text("incident"),
     sort: text("sort") || EMPTY.sort,
     grouped: text("group") === "workload",
     search: text("search"),
@@ -133,7 +143,7 @@ export function decode(hash: string): { view: View; dashboard: string; rest: Rec
   };
   const rest: Record<string, string> = {};
   for (const [key, value] of read) if (!OWN_KEYS.has(key)) rest[key] = value;
-  return { view, dashboard: text("dashboard"), rest };
+  return { view, dashboard: text("dashboard"), rest, refused: refuseRange(view.range, text("range"), text("from"), text("to")) };
 }
 
 function decodeRange(range: string, from: string, to: string): Range | null {
@@ -142,6 +152,20 @@ function decodeRange(range: string, from: string, to: string): Range | null {
   if (range === "all") return { all: true };
   const last = parseLength(range);
   return last === null ? null : { last };
+}
+
+/** Why a range of the address is not the one that is shown; empty where it is. */
+function refuseRange(range: Range | null, text: string, from: string, to: string): string {
+  if (range !== null || !(text || from || to)) return "";
+  const given = text ? `range=${text.slice(0, 40)}` : `from=${from.slice(0, 40)} to=${to.slice(0, 40)}`;
+  return `${given} is not a range; accepted: 15m, 1h, 6h, 1d, 1w, all, or from and to as 2026-03-01T05:00:00Z. The usual range is shown.`;
+}
+
+/** One panel for each metric: two of the same would wait for one answer. */
+function decodePanels(texts: string[]): PanelChoice[] {
+  const found = new Map<string, PanelChoice>();
+  for (const choice of texts.map(decodePanel)) if (!found.has(panelKey(choice))) found.set(panelKey(choice), choice);
+  return [...found.values()].slice(0, PANELS_AT_MOST);
 }
 
 function decodePanel(text: string): PanelChoice {

@@ -7,7 +7,8 @@ export function answer(columns: Record<string, Value[]>, unit = "cores"): Timese
   return {
     metric: "cpu", unit, kind: "gauge", scope: "container", rate: true, from: 0, to: length - 1, bucket_seconds: 1,
     time: Array.from({ length }, (_, index) => index),
-    series: Object.entries(columns).map(([id, mean]) => ({ id, name: id, node: "n", labels: {}, mean: [...mean], min: [...mean], max: [...mean], samples: mean.length, limit: null, gaps: [] })),
+    series: Object.entries(columns).map(([id, mean]) => ({ id, name: id, node: "n", labels: {}, mean: [...mean], min: [...mean], max: [...mean], samples: mean.length, limit: null, gaps: [], lives: [] })),
     missing: [],
+    refused: [],
   };
 }

@@ -20,23 +20,35 @@ describe("colours", () => {
     for (const colour of DARK) expect(contrast(colour, "#0f1216"), colour).toBeGreaterThanOrEqual(4.5);
   });
 
-  it("the first eight differ, the ninth comes with dashes", () => {
+  const named = (...names: string[]): { id: string; name: string }[] => names.map((name) => ({ id: name, name }));
+  const store = (): { getItem: () => string | null; setItem: (key: string, value: string) => void } => {
+    let kept: string | null = null;
+    return { getItem: () => kept, setItem: (_, value) => void (kept = value) };
+  };
+
+  it("eight that are drawn together have eight colours, and the ninth is dashed", () => {
     const palette = new Palette();
-    const inks = Array.from({ length: 9 }, (_, index) => palette.ink(`pod-${index}/c`));
+    const drawn = named(...Array.from({ length: 9 }, (_, index) => `pod-${index}/c`));
+    palette.arrange(drawn);
+    const inks = drawn.map((one) => palette.inkOf(one));
     expect(new Set(inks.slice(0, 8).map((ink) => ink.slot)).size).toBe(8);
     expect(inks.slice(0, 8).every((ink) => ink.dash.length === 0)).toBe(true);
     expect(inks[8]?.dash.length).toBeGreaterThan(0);
   });
 
-  it("the same container keeps its colour, also in the next visit", () => {
-    const palette = new Palette();
-    const first = palette.ink("a/b");
-    for (let index = 0; index < 30; index += 1) palette.ink(`x-${index}`);
-    expect(palette.ink("a/b")).toEqual(first);
-    expect(new Palette(palette.entries()).ink("a/b")).toEqual(first);
+  it("a container has one colour in two tabs, whatever each of them drew before", () => {
+    const shared = store();
+    const [here, there] = [new Palette(shared), new Palette(shared)];
+    here.arrange(named("a/b", "c/d"));
+    there.arrange(named(...Array.from({ length: 8 }, (_, index) => `x-${index}/c`)));
+    there.arrange(named("x-0/c", "x-1/c", "x-2/c", "c/d", "a/b"));
+    expect([there.ink("a/b").slot, there.ink("c/d").slot]).toEqual([here.ink("a/b").slot, here.ink("c/d").slot]);
   });
 
   it("a broken memory is not believed", () => {
-    expect(() => new Palette([["a", -1], ["b", 1.5]]).ink("a")).not.toThrow();
+    const palette = new Palette({ getItem: () => '[["a", -1], ["b", 99]]', setItem: () => undefined });
+    palette.arrange(named("a", "b"));
+    expect(LIGHT[palette.ink("a").slot]).toBeDefined();
+    expect(() => new Palette({ getItem: () => "{", setItem: () => undefined }).arrange(named("a"))).not.toThrow();
   });
 });

@@ -6,7 +6,7 @@ import { answer } from "./answers";
 
 const ASKED = {
   metric: "cpu", scope: "", span: { from: 1794798600, to: 1794799500 }, origin: "http://127.0.0.1:8050",
-  containers: [{ id: "8daf00040d5776b7", pod: "api-1", container: "it's", namespace: "shop" }],
+  containers: [{ id: "8daf00040d5776b7", lives: ["8daf00040d5776b7"], pod: "api-1", container: "it's", namespace: "shop" }],
 };
 
 describe("copy as", () => {
@@ -17,7 +17,7 @@ describe("copy as", () => {
   });
 
   it("quotes for the shell, for SQL and for a pattern", () => {
-    const hostile = { ...ASKED, containers: [{ id: "x' OR '1", pod: 'a".*', container: "", namespace: "" }] };
+    const hostile = { ...ASKED, containers: [{ id: "x' OR '1", lives: ["x' OR '1"], pod: 'a".*', container: "", namespace: "" }] };
     expect(curl({ ...hostile, origin: "http://h'; rm" })).toContain("h'\\''; rm");
     expect(duckdb(hostile)).toContain("'x'' OR ''1'");
     expect(promql(hostile)).toBe('rate(container_cpu_usage_seconds_total{pod=~"a\\"\\\\.\\\\*"}[1m])');

@@ -28,6 +28,13 @@ describe("findings", () => {
     expect(rows[0]?.key).toBe("cpu.a.x.100");
   });
 
+  it("among cycles the server's order holds", () => {
+    const often = { ...BASE, kind: "periodicity", at: null, sentence: "every 5 min", strength: 0.2, period_seconds: 300 };
+    const seldom = { ...often, sentence: "every 60 min", strength: 0.9, period_seconds: 3600 };
+    const rows = collect(":cpu", study(often, seldom), answer({ a: [1, 2] }));
+    expect(rows.map((row) => row.finding.sentence)).toEqual(["every 5 min", "every 60 min"]);
+  });
+
   it("a change is shown with room on both sides, a trend until its limit", () => {
     const all = { from: 0, to: 7200 };
     const span = spanOf({ ...BASE, at: 3600 }, all);
@@ -39,12 +46,17 @@ describe("findings", () => {
 
   it("the panel's sentence is the finding that matters, else what is drawn", () => {
     const drawn = answer({ a: [1, 2], b: [1, 1] });
-    const shown = (): boolean => true;
-    const span = { from: 0, to: 1 };
-    expect(sentence(drawn, collect(":cpu", study(LEAK), drawn), shown, span, true)).toBe("a: It leaks.");
-    expect(sentence(drawn, [], shown, span, true)).toBe("3 cores together; a leads with 2 cores; at most 2 cores at 00:00:01 UTC.");
-    expect(say(answer({ a: [0, 0], b: [0, 0] }, "ratio"), shown, span, true)).toBe("All 2 at 0 %.");
-    expect(say(answer({ a: [null] }), shown, span, true)).toBe("Nothing was measured in this range.");
+    const telling = { shown: (): boolean => true, span: { from: 0, to: 1 }, utc: true, many: false };
+    expect(sentence(drawn, collect(":cpu", study(LEAK), drawn), telling)).toBe("a: It leaks.");
+    expect(sentence(drawn, [], telling)).toBe("At 00:00 a leads with 2 cores; the 2 drawn together 3 cores; peak 2 cores, a, at 00:00:01 UTC.");
+    expect(say(answer({ a: [0, 0], b: [0, 0] }, "ratio"), telling)).toBe("All 2 at 0 % in the whole range.");
+    expect(say(answer({ a: [null] }), telling)).toBe("Nothing was measured in this range.");
+  });
+
+  it("a finding about a time that is not shown is not the sentence", () => {
+    const drawn = answer({ a: [1, 2], b: [1, 1] });
+    const telling = { shown: (): boolean => true, span: { from: 5000, to: 5100 }, utc: true, many: false };
+    expect(sentence(drawn, collect(":cpu", study(LEAK), drawn), telling)).not.toContain("It leaks");
   });
 });
 

@@ -12,6 +12,11 @@ describe("search", () => {
     expect(find("zzz")).toEqual([]);
   });
 
+  it("letters in order count only where nobody has the text as it is", () => {
+    expect(find("cat")).toEqual(["shop/catalog/server"]);
+    expect(search("cat", ["cache-a-t", "cxaxt"], (name) => name)).toHaveLength(2);
+  });
+
   it("without a query keeps everything in its order", () => expect(find("  ")).toEqual(names));
 
   it("a whole word beats scattered letters", () => {

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { Failure } from "../src/api";
-import { newestRuns, runsOf } from "../src/selection";
+import { isOf } from "../src/series";
 import { container, makeModel, metric } from "./page";
 
 beforeEach(() => void vi.useFakeTimers({ now: 7_200_000 }));
@@ -180,7 +180,18 @@ describe("the live stream", () => {
     expect(model.time.span.to).toBe(7201);
     expect(model.live).toMatchObject({ state: "live", lag: 0.5 });
     await vi.advanceTimersByTimeAsync(12_000);
-    expect(model.live).toMatchObject({ state: "lost", reason: "no sample came for 10 s" });
+    expect(model.live).toMatchObject({ state: "lost", reason: "the viewer said nothing for 10 s" });
+  });
+
+  it("moves on by the status when every container that is drawn is gone", async () => {
+    const { model, source } = makeModel(METRICS, { live: true });
+    model.start();
+    await settled();
+    const asked = source.requested.length;
+    source.listeners.at(-1)?.status({ live: true, reason: "", lag_seconds: 0.4, at: 7260 });
+    await settled();
+    expect([model.time.span.to, model.live.state]).toEqual([7260, "live"]);
+    expect(source.requested.length).toBeGreaterThan(asked);
   });
 
   it("is closed when the window is fixed", async () => {
@@ -193,19 +204,20 @@ describe("the live stream", () => {
 });
 
 describe("restarted containers", () => {
-  const [old, short, young] = [container("a", "api", 0, 500), container("b", "api", 500, 510), container("c", "api", 510, 1000)];
-  const other = container("d", "web", 0, 1000);
+  const row = { ...container("ccc", "web-1/api", 510, 1000), lives: ["aaa", "bbb", "ccc"] };
 
-  it("are one row, the newest run", () => expect(newestRuns([old, young, other, short])).toEqual([young, other]));
-  it("are drawn with their long runs", () => expect(runsOf(young, [old, young, other, short], { from: 0, to: 1000 })).toEqual(["c", "a"]));
+  it("are meant by the id of any of their lives, and by their name", () => {
+    for (const word of ["aaa", "bb", "ccc", "web-1/api"]) expect(isOf(row, word)).toBe(true);
+    expect(isOf(row, "d")).toBe(false);
+  });
 
-  it("are chosen and left together", () => {
+  it("are left by a click whichever of their lives the address names", () => {
     const { model } = makeModel(METRICS);
-    const toggle = (): void => model.selection.toggle(young, [old, young], { from: 0, to: 1000 });
-    toggle();
-    expect(model.view.containers).toEqual(["c", "a"]);
-    toggle();
-    expect(model.view.containers).toEqual([]);
+    model.selection.toggle(row);
+    expect(model.view.containers).toEqual(["ccc"]);
+    model.address.change({ containers: ["aaa", "other"] });
+    model.selection.toggle(row);
+    expect(model.view.containers).toEqual(["other"]);
   });
 });
 

@@ -1,3 +1,4 @@
+import { NO_FILTER } from "../src/api";
 import { describe, expect, it } from "vitest";
 import { OfflineSource, rebucket, type OfflineAnswers } from "../src/offline";
 import { answer } from "./answers";
@@ -18,7 +19,7 @@ describe("the file's own downsampling", () => {
 
   it("a metric that is not carried is refused by name", async () => {
     const source = new OfflineSource({ timeseries: [answer({ a: [1] })] } as unknown as OfflineAnswers);
-    const query = { metric: "memory", scope: "", containers: [], span: { from: 0, to: 1 }, points: 10 };
+    const query = { metric: "memory", scope: "", containers: [], filter: NO_FILTER, span: { from: 0, to: 1 }, points: 10 };
     await expect(source.timeseries(query)).rejects.toMatchObject({ title: "this file does not carry memory", detail: "it carries cpu" });
   });
 

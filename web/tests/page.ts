@@ -2,7 +2,7 @@
 
 import type { LiveListener, Source } from "../src/api";
 import { Model } from "../src/model";
-import type { ContainerJson, InstanceJson, MetricJson, RightsizeJson } from "../src/types";
+import type { ContainerJson, IncidentsJson, InstanceJson, MetricJson, RightsizeJson } from "../src/types";
 import { answer } from "./answers";
 
 export class FakePage {
@@ -15,7 +15,7 @@ export class FakePage {
     replaceState: (state: unknown, _: string, address: string): void => void (this.addresses.splice(-1, 1, address), (this.history.state = state)),
     back: (): void => undefined,
   };
-  sessionStorage = { getItem: () => null, setItem: () => undefined };
+  localStorage = { getItem: () => null, setItem: () => undefined };
   addEventListener = (): void => undefined;
   setTimeout = (run: () => void, milliseconds: number) => setTimeout(run, milliseconds);
   clearTimeout = (id: number) => clearTimeout(id);
@@ -29,7 +29,7 @@ export function metric(name: string, more: Partial<MetricJson> = {}): MetricJson
 export function container(id: string, name: string, first_seen: number, last_seen: number): ContainerJson {
   return {
     id, short_id: id, name, scope: "container", container: null, pod: null, namespace: "shop", qos_class: null, node: "n", image: null, workload: "web", workload_kind: "Deployment", workload_known_by: "pod name", cpu_request: null, memory_request: null, previous_exit: null, labels: {},
-    restarts: 0, first_seen, last_seen, state: "running", value: 1, over_span: 1, last: 1, max: 1, spark: [], limit: null,
+    restarts: 0, kills: 0, lives: [id], first_seen, last_seen, state: "running", value: 1, over_span: 1, last: 1, max: 1, spark: [], limit: null,
   };
 }
 
@@ -61,8 +61,9 @@ export class FakeSource implements Source {
   metrics = () => this.answer("metrics", this.known);
   studies = () => this.answer("studies", []);
   filters = () => this.answer("filters", { namespaces: [], qos_classes: [], nodes: [], labels: {} });
-  summary = () => this.answer("summary", { tiles: [], restarts: 0, oom_kills: 0 });
+  summary = () => this.answer("summary", { tiles: [], restarts: 0, oom_kills: 0, at: 1, whose: null });
   events = () => this.answer("events", { events: [], truncated: false });
+  incidents = () => this.answer("incidents", { nodes: [] } as IncidentsJson);
   containers = ({ metric }: { metric: string }) => this.answer(`containers by ${metric}`, { containers: [], total: 0, truncated: false, metric, unit: "cores", ranked_from: 0, ranked_to: 1, sentence: "" });
   timeseries = ({ metric }: { metric: string }) => this.answer(`timeseries ${metric}`, { ...answer({ a: [1, 2] }), metric });
   study = ({ metric }: { metric: string }) => this.answer(`study ${metric}`, { study: "all", results: [] });

@@ -6,6 +6,8 @@ const FULL: View = {
   panels: [{ metric: "cpu", scope: "", title: "" }, { metric: "gpu.utilization", scope: "gpu", title: "GPU, busy ~ or not" }],
   containers: ["8daf00040d57", "1e3ac6183392"],
   hidden: ["5e217139b9d4"],
+  only: "8daf00040d57",
+  incident: "oom_kill.cache.1794793875",
   sort: "memory",
   grouped: true,
   search: "api & <b>",
@@ -49,5 +51,16 @@ describe("the URL is the state", () => {
 
   it("an end before its start is no range", () => {
     expect(decode("#from=200&to=100").view.range).toBeNull();
+  });
+
+  it("a metric that is named twice is one panel", () => {
+    expect(decode("#panels=cpu,memory,cpu").view.panels?.map((panel) => panel.metric)).toEqual(["cpu", "memory"]);
+  });
+
+  it("a range that is none is refused by name", () => {
+    expect(decode("#range=99y").refused).toContain("range=99y is not a range");
+    expect(decode("#from=yesterday&to=now").refused).toContain("from=yesterday");
+    expect(decode("#range=15m").refused).toBe("");
+    expect(decode("").refused).toBe("");
   });
 });

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from nodescope.base.metric_names import PLAIN
 from nodescope.base.text import hint_nearest
@@ -39,6 +39,12 @@ class ContainerRow:
     figure: Figure | None = None
     """None: not measured."""
     limit: float | None = None
+    lives: tuple[str, ...] = ()
+    """Ids of the lives that the row stands for, oldest first; empty: only its own."""
+    restarts: int | None = None
+    """Of a container over all its lives: how many of them began in the range; None of a single life."""
+    kills: int = 0
+    """Of these lives so many were killed for memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +70,13 @@ class Filter:
     search: str = ""
     labels: tuple[tuple[str, str], ...] = ()
 
+    @property
+    def is_empty(self) -> bool:
+        return self == Filter()
+
+    def without_search(self) -> "Filter":
+        return replace(self, search="")
+
     def admits(self, life: Life) -> bool:
         return (
             (not self.namespaces or life.namespace in self.namespaces)
@@ -71,6 +84,9 @@ class Filter:
             and all(labels_of(life).get(key) == value for key, value in self.labels)
             and (not self.search or matches(life, self.search))
         )
+
+
+NO_FILTER = Filter()
 
 
 def matches(life: Life, search: str) -> bool:
@@ -98,8 +114,7 @@ def parse_labels(text: str) -> dict[str, str]:
 def list_containers(
     view: View, metric: str, span: TimeRange, wanted: Filter, sort: str, limit: int
 ) -> ContainerTable:
-    if sort not in SORTS:
-        raise bad_request(f'sort="{sort[:40]}"{hint_nearest(sort, SORTS)} accepted: {", ".join(SORTS)}')
+    check_sort(sort)
     fallback = "" if metric == NO_METRIC else unit_of(view.nodes, metric)
     there = [life for life in view.lives(span) if wanted.admits(life)]
     order = Order("", span, {}, {}) if metric == NO_METRIC else rank(view, there, metric, span)
@@ -121,6 +136,11 @@ def list_containers(
     )
     sentence = render_present(group_lives(there), newest_ms)
     return ContainerTable(tuple(rows), len(there), metric, order.unit or fallback, order.span, sentence)
+
+
+def check_sort(sort: str) -> None:
+    if sort not in SORTS:
+        raise bad_request(f'sort="{sort[:40]}"{hint_nearest(sort, SORTS)} accepted: {", ".join(SORTS)}')
 
 
 def unit_of(nodes: Sequence[ServedNode], metric: str) -> str:

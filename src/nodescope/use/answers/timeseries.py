@@ -10,9 +10,12 @@ from nodescope.read.query.ranking import place_of
 from nodescope.read.query.resolve import Rate, ResolvedMetric
 from nodescope.read.series_name import Subject, id_of, labels_of, name_of, scope_of
 from nodescope.use.answers.axis import Axis, AxisRow, Floats, Integers, align
-from nodescope.use.answers.containers import Life
+from nodescope.use.answers.container_table import NO_FILTER, Filter
+from nodescope.use.answers.containers import Container, Life
 from nodescope.use.answers.limits import read_limits
 from nodescope.use.answers.metrics import resolve
+from nodescope.use.answers.over_lives.join import Wholes, choose_busiest_wholes, join_points, list_wholes
+from nodescope.use.answers.over_lives.search import filter_lives
 from nodescope.use.answers.ranked.ranking import list_busiest
 from nodescope.use.answers.refusal import bad_request, too_much
 from nodescope.use.answers.snapshots import ServedNode, View
@@ -48,6 +51,10 @@ class TimeseriesRequest:
     is_bounded: bool = True
     """Whether too much work is refused; not to somebody who waits at a terminal."""
     series_most: int = SERIES_MOST
+    is_whole: bool = False
+    """One series for all lives of a container."""
+    wanted: Filter = NO_FILTER
+    """Among whom the busiest are sought, where none was named."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +67,8 @@ class MeasuredSeries:
     scope: str
     subject: Subject
     points: Points
+    lives: tuple[str, ...] = ()
+    """Of a container over all its lives: the ids of those that were measured, oldest first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +107,8 @@ class AnswerSeries:
     samples: int
     limit: float | None = None
     gaps: tuple[SeriesGap, ...] = ()
+    lives: tuple[str, ...] = ()
+    """Of a container over all its lives: the ids of those that were measured, oldest first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,38 +136,86 @@ class Timeseries:
     time_ms: Integers
     series: tuple[AnswerSeries, ...]
     missing: tuple[MissingSeries, ...] = field(default=())
+    refused: tuple[str, ...] = field(default=())
+    """Files of the range that could not be read, and why."""
 
 
 def read_timeseries(view: View, request: TimeseriesRequest) -> Timeseries:
     resolved = resolve(view.nodes, request.metric, request.rate, request.scope)
-    if request.lives is None and not request.scope and is_of_containers(view.nodes, resolved):
-        request = replace(request, lives=choose_busiest(view, request.metric, request.span))
+    request = choose_series(view, request, resolved)
     series: list[MeasuredSeries] = []
+    refused: list[str] = []
     width_ms = 0
     for found in read_measured(view, request, resolved):
         width_ms = found.width_ms
         series += found.series
+        refused += found.refused
+    if request.lives is not None:
+        places = {life.id: place for place, life in enumerate(request.lives)}
+        series.sort(key=lambda one: places.get(one.id, len(places)))
+    limits = find_limits(view, request, series) if request.limits else {}
+    if request.is_whole:
+        series, limits = join_series(list_wholes(view), series, limits)
+    check_size(request, series)
+    same_clock = len({one.node for one in series}) <= 1
+    axis = align([one.points for one in series], width_ms, same_clock=same_clock)
+    if len(axis.time_ms) * max(1, len(series)) > 4 * SERIES_MOST * 10_000:
+        raise bad_request("this answer is too large", "ask for fewer points or fewer series")
+    answer = make_answer(view, request, series, limits, axis, next(iter(resolved.values())))
+    return replace(answer, refused=tuple(dict.fromkeys(refused)))
+
+
+def choose_series(
+    view: View, request: TimeseriesRequest, resolved: Mapping[str, ResolvedMetric]
+) -> TimeseriesRequest:
+    """With the lives that are to be read: those that were named, or the busiest; of whole containers all of each."""
+    lives = request.lives
+    if lives is None and not request.scope and is_of_containers(view.nodes, resolved):
+        among = filter_lives(view.lives(request.span), request.wanted)
+        if request.is_whole:
+            lives = choose_busiest_wholes(view, among, request.metric, request.span, BUSIEST)
+        else:
+            lives = choose_busiest(view, request.metric, request.span, among)
+    elif lives is not None and request.is_whole:
+        lives = list_wholes(view).expand(lives, request.span)
+    return replace(request, lives=lives)
+
+
+def check_size(request: TimeseriesRequest, series: Sequence[MeasuredSeries]) -> None:
     if len(series) > request.series_most:
         raise too_much(
             f"{len(series)} series of {request.metric}; accepted: up to {request.series_most} in one answer",
             "name them with containers=, or narrow with node=",
         )
-    if request.lives is not None:
-        places = {life.id: place for place, life in enumerate(request.lives)}
-        series.sort(key=lambda one: places.get(one.id, len(places)))
-    same_clock = len({one.node for one in series}) <= 1
-    axis = align([one.points for one in series], width_ms, same_clock=same_clock)
-    if len(axis.time_ms) * max(1, len(series)) > 4 * SERIES_MOST * 10_000:
-        raise bad_request("this answer is too large", "ask for fewer points or fewer series")
-    return make_answer(view, request, series, axis, next(iter(resolved.values())))
+
+
+def join_series(
+    wholes: Wholes, series: Sequence[MeasuredSeries], limits: Mapping[str, float]
+) -> tuple[list[MeasuredSeries], dict[str, float]]:
+    """One for each container, under its newest life's name; and its limit, the newest that is known."""
+    groups: dict[str, list[MeasuredSeries]] = {}
+    for one in series:
+        groups.setdefault(wholes.of(one.id), []).append(one)
+    found: list[MeasuredSeries] = []
+    joined: dict[str, float] = {}
+    for its_id, parts in groups.items():
+        parts.sort(key=lambda one: one.subject.first_ms)
+        points = join_points([one.points for one in parts])
+        lives = tuple(one.id for one in parts)
+        found.append(replace(parts[-1], id=its_id, points=points, lives=lives))
+        known = [limits[one.id] for one in parts if one.id in limits]
+        joined |= {its_id: known[-1]} if known else {}
+    return found, joined
 
 
 # -- which series -------------------------------------------------------------------
 
 
-def choose_busiest(view: View, metric: str, span: TimeRange) -> tuple[Life, ...]:
+def choose_busiest(
+    view: View, metric: str, span: TimeRange, among: Sequence[Life] | None = None
+) -> tuple[Life, ...]:
     places: dict[tuple[object, ...], list[Life]] = {}
-    for one in list_busiest(view, metric, span):
+    for one in list_busiest(view, metric, span, among):
         places.setdefault((one.node, *place_of(one.subject)), []).append(one)
     return tuple(one for lives in list(places.values())[:BUSIEST] for one in choose_lives(lives, span))
 
@@ -275,6 +334,11 @@ def check_work(
         series = sum(1 for one in node.subjects.values() if scope_of(one) in scopes)
     overlap_ms = min(request.span.to_ms, node.to_ms or 0) - max(request.span.from_ms, node.from_ms or 0)
     samples = max(0, overlap_ms // 1000) * max(1, series) * len(resolved.metrics)
+    if ids is not None:
+        # The lives of a crash loop are many and short.
+        mine = (one for one in request.lives or () if one.node == node.name)
+        seen = sum(max(0, seen_within(one, request.span)) for one in mine)
+        samples = min(samples, seen // 1000 * len(resolved.metrics))
     if samples > SAMPLES_MOST and request.span.seconds / request.max_points < 120:
         hours = SAMPLES_MOST / max(1, series) / len(resolved.metrics) / 3600
         raise too_much(
@@ -307,11 +371,12 @@ def make_answer(
     view: View,
     request: TimeseriesRequest,
     series: Sequence[MeasuredSeries],
+    limits: Mapping[str, float],
     axis: Axis,
     resolved: ResolvedMetric,
 ) -> Timeseries:
     nodes = {node.name: node for node in view.nodes}
-    limits = find_limits(view, request, series) if request.limits else {}
+    wholes = list_wholes(view) if request.is_whole else Wholes({})
     metric = resolved.metrics[0]
     return Timeseries(
         metric=request.metric,
@@ -324,10 +389,10 @@ def make_answer(
         width_ms=axis.width_ms,
         time_ms=axis.time_ms,
         series=tuple(
-            make_series(one, row, limits.get(one.id), nodes[one.node], resolved)
+            make_series(one, row, limits.get(one.id), nodes[one.node], resolved, wholes)
             for one, row in zip(series, axis.rows)
         ),
-        missing=tuple(explain_missing(series, request)),
+        missing=tuple(explain_missing(series, request, wholes)),
     )
 
 
@@ -343,16 +408,40 @@ def find_limits(view: View, request: TimeseriesRequest, series: Sequence[Measure
 
 
 def make_series(
-    found: MeasuredSeries, row: AxisRow, limit: float | None, node: ServedNode, resolved: ResolvedMetric
+    found: MeasuredSeries,
+    row: AxisRow,
+    limit: float | None,
+    node: ServedNode,
+    resolved: ResolvedMetric,
+    wholes: Wholes,
 ) -> AnswerSeries:
     source = "container" if found.scope in LISTED_SCOPES else resolved.metrics[0].name.partition(".")[0]
+    whole = wholes.by_id.get(found.id)
     gaps = tuple(
-        SeriesGap(gap.from_ms, gap.to_ms, explain_gap(node, source, gap)) for gap in row.gaps[:GAPS_SHOWN]
+        SeriesGap(gap.from_ms, gap.to_ms, explain_pause(whole, gap) or explain_gap(node, source, gap))
+        for gap in row.gaps[:GAPS_SHOWN]
     )
-    labels = labels_of(found.subject)
     return AnswerSeries(
-        found.id, found.name, found.node, labels, row.mean, row.low, row.high, row.samples, limit, gaps
+        found.id,
+        found.name,
+        found.node,
+        labels_of(found.subject),
+        row.mean,
+        row.low,
+        row.high,
+        row.samples,
+        limit,
+        gaps,
+        found.lives,
     )
+
+
+def explain_pause(whole: Container | None, gap: TimeRange) -> str:
+    """Where one life had ended and the next one not begun; empty where one of them was there."""
+    inner = TimeRange(gap.from_ms + 1, gap.to_ms - 1)
+    if whole is None or any(life.is_within(inner) for life in whole.lives):
+        return ""
+    return "it was not running: one life had ended, the next had not begun"
 
 
 def explain_gap(node: ServedNode, source: str, gap: TimeRange) -> str:
@@ -377,11 +466,15 @@ def explain_gap(node: ServedNode, source: str, gap: TimeRange) -> str:
     return word or "not measured in this time"
 
 
-def explain_missing(series: Sequence[MeasuredSeries], request: TimeseriesRequest) -> Iterator[MissingSeries]:
+def explain_missing(
+    series: Sequence[MeasuredSeries], request: TimeseriesRequest, wholes: Wholes
+) -> Iterator[MissingSeries]:
     there = {one.id for one in series}
     for life in request.lives or ():
-        if life.id in there:
+        its_id = wholes.of(life.id)
+        if its_id in there:
             continue
+        there.add(its_id)
         before_ms, after_ms = request.span.from_ms - life.last_ms, life.first_ms - request.span.to_ms
         if life.last_ms and before_ms > 0:
             reason = f"it was last seen {before_ms / 1000:.0f} s before this range"
@@ -389,4 +482,4 @@ def explain_missing(series: Sequence[MeasuredSeries], request: TimeseriesRequest
             reason = f"it was first seen {after_ms / 1000:.0f} s after this range"
         else:
             reason = f"no sample of {request.metric} in this range"
-        yield MissingSeries(life.id, reason)
+        yield MissingSeries(its_id, reason)

@@ -245,7 +245,9 @@ def render_container(row: ContainerRow) -> Json:
         "memory_request": life.request("memory"),
         "previous_exit": subject.details.get("previous_exit") or None,
         "labels": labels_of(life),
-        "restarts": life.restarts,
+        "restarts": life.restarts if row.restarts is None else row.restarts,
+        "kills": row.kills,
+        "lives": list(row.lives),
         "first_seen": seconds(life.first_ms),
         "last_seen": seconds(life.last_ms),
         "state": row.state,
@@ -382,6 +384,8 @@ def render_overview(answer: Overview) -> Json:
         "tiles": [render_tile(tile) for tile in answer.tiles],
         "restarts": answer.restarts,
         "oom_kills": answer.oom_kills,
+        "at": seconds(answer.at_ms),
+        "whose": answer.whose or None,
     }
 
 
@@ -397,4 +401,12 @@ def render_tile(tile: Tile) -> Json:
     }
     if tile.resource:
         content.update(resource=tile.resource, whose=tile.whose or None)
+    if peak := tile.peak:
+        content["peak"] = {
+            "value": number(peak.value),
+            "resource": peak.resource,
+            "whose": peak.whose or None,
+            "from": seconds(peak.from_ms),
+            "to": seconds(peak.to_ms),
+        }
     return content

@@ -3,7 +3,9 @@
 
 A `points` event carries the samples that arrived since the one before; a
 series without a new sample is not in it (slow tables come every 5 s). A
-`status` event says whether samples arrive, and how old the newest is.
+`status` event, once a second as well, says whether samples arrive, and the time
+of the newest: a page whose containers are all gone moves on by it. A container
+that was restarted goes on under the id that was asked for.
 """
 
 import asyncio
@@ -15,15 +17,13 @@ from starlette.concurrency import run_in_threadpool
 
 from nodescope.base.errors import RequestRejected
 from nodescope.read.series_name import id_of
-from nodescope.use.answers.containers import Life
+from nodescope.use.answers.containers import Life, group_lives
 from nodescope.use.answers.snapshots import LIVE_MS, NO_FILES, NodeFolders, ServedNode, Snapshot, View
 from nodescope.use.answers.wire import Json, number, render_json, seconds
 
 PERIOD_SECONDS = 1.0
 # An archive may begin to grow; it is looked at less often.
 STILL_SECONDS = 3.0
-# A comment now and then: a proxy must not think the connection dead.
-STATUS_EVERY = 5
 LISTENERS_MOST = 32
 METRICS_MOST = 8
 
@@ -36,6 +36,8 @@ class LiveListener:
     lives: tuple[Life, ...]
     node: str
     sent_ms: dict[tuple[str, str], int] = field(default_factory=dict)
+    asked: dict[str, str] = field(default_factory=dict)
+    """By the id of a newer life: the id under which the page knows its container."""
 
 
 def status_of(snapshot: Snapshot, agent: str | None) -> Json:
@@ -45,6 +47,7 @@ def status_of(snapshot: Snapshot, agent: str | None) -> Json:
         "live": live,
         "reason": "" if live else why_not(snapshot, agent),
         "lag_seconds": seconds(lag_ms),
+        "at": seconds(snapshot.to_ms),
     }
 
 
@@ -63,12 +66,14 @@ def new_points(view: View, listener: LiveListener) -> Json | None:
     """Samples that this listener has not had; None when there are none."""
     panels: dict[str, dict[str, float | None]] = {}
     newest = 0
+    followed = follow_lives(view, listener)
     for node in view.nodes:
-        mine = [one for one in listener.lives if one.node == node.name]
+        mine = [one for one in followed if one.node == node.name]
         if (listener.node and node.name != listener.node) or (listener.lives and not mine):
             continue
         for metric in listener.metrics:
-            for series, time_ms, value in read_newest(view, node, metric, mine):
+            for life_id, time_ms, value in read_newest(view, node, metric, mine):
+                series = listener.asked.get(life_id, life_id)
                 key = (metric, series)
                 if listener.sent_ms.get(key, 0) < time_ms:
                     listener.sent_ms[key] = time_ms
@@ -81,6 +86,20 @@ def new_points(view: View, listener: LiveListener) -> Json | None:
         "lag_seconds": seconds(max(0, view.snapshot.now_ms - newest)),
         "panels": panels,
     }
+
+
+def follow_lives(view: View, listener: LiveListener) -> list[Life]:
+    """The newest life of each container that was asked for; notes under which id it was."""
+    if not listener.lives:
+        return []
+    asked = {life.id for life in listener.lives}
+    found = []
+    for one in group_lives(view.lives()):
+        known = next((life.id for life in one.lives if life.id in asked), "")
+        if known:
+            found.append(one.newest)
+            listener.asked[one.newest.id] = known
+    return found
 
 
 def read_newest(
@@ -114,19 +133,13 @@ async def stream(
 ) -> AsyncIterator[bytes]:
     """Until the page leaves or the server stops."""
     agent = folders.agent.address if folders.agent else None
-    sent: Json | None = None
-    turn = 0
     # A page that reconnects does so after a second.
     yield b"retry: 1000\n\n"
     while not is_stopping():
         view = await run_in_threadpool(folders.view)
         status = status_of(view.snapshot, agent)
-        is_news = sent is None or (status["live"], status["reason"]) != (sent["live"], sent["reason"])
-        if is_news or turn % STATUS_EVERY == 0:
-            sent = status
-            yield render_event("status", status)
+        yield render_event("status", status)
         points = await run_in_threadpool(new_points, view, listener)
         if points:
             yield render_event("points", points)
-        turn += 1
         await asyncio.sleep(PERIOD_SECONDS if status["live"] else STILL_SECONDS)

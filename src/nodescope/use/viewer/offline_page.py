@@ -16,6 +16,8 @@ from nodescope.use.answers.container_table import Filter, list_containers
 from nodescope.use.answers.containers import Life
 from nodescope.use.answers.events import list_events
 from nodescope.use.answers.findings import ALL, STUDIES_MOST, run_studies
+from nodescope.use.answers.incidents.answer import list_incidents
+from nodescope.use.answers.incidents.json_form import render_incidents
 from nodescope.use.answers.metrics import METRIC_ORDER, list_metrics, resolve
 from nodescope.use.answers.overview import read_overview
 from nodescope.use.answers.refusal import Refused, not_found, too_much
@@ -42,6 +44,7 @@ from nodescope.use.viewer.routes_facts import answer_filters, answer_studies
 PLACE = '<script type="application/json" id="nodescope-data">null</script>'
 # As many as the page has panels.
 METRICS_MOST = 5
+CARDS_MOST = 5
 # Unless metrics are named: the first of these that the node has.
 FIRST_METRICS, SHOWN_FIRST = METRIC_ORDER[:5], 3
 # Numbers in the file: some 6 MB of text, which browsers open at once.
@@ -100,6 +103,7 @@ def make_page(
         ),
         "filters": answer_filters(view),
         "events": EVENTS.render(list_events(view, span, None, EVENTS_SHOWN)),
+        "incidents": render_incidents(list_incidents(view, span, most=CARDS_MOST)),
         "summary": render_overview(read_overview(view, span)),
         "studies": answer_studies(),
         "timeseries": [TIMESERIES.render(one) for one in series],

@@ -11,7 +11,13 @@ from nodescope.base.errors import RequestRejected
 from nodescope.base.quantity import parse_seconds
 from nodescope.base.text import clean_text, hint_nearest
 from nodescope.base.time_range import TimeRange, parse_moment
-from nodescope.use.answers.containers import ContainerAmbiguous, ContainerUnknown, Life, find_life
+from nodescope.use.answers.containers import (
+    ContainerAmbiguous,
+    ContainerUnknown,
+    Life,
+    find_life,
+    group_lives,
+)
 from nodescope.use.answers.refusal import Refused, bad_request, not_found, nothing_yet
 from nodescope.use.answers.snapshots import ServedNode, Snapshot
 from nodescope.use.answers.workloads import group_workloads, match_workloads
@@ -90,7 +96,7 @@ def parse_labels(texts: Sequence[str]) -> tuple[tuple[str, str], ...]:
 
 
 def choose_lives(lives: Sequence[Life], texts: Sequence[str]) -> list[Life]:
-    """By full id, the beginning of one, or a name, a workload's with all its pods; each once, in the given order."""
+    """By id, the beginning of one, or a name: a container's with all its lives, a workload's with all its pods."""
     return list({life.id: life for text in texts for life in choose_named(lives, text)}.values())
 
 
@@ -98,6 +104,8 @@ def choose_named(lives: Sequence[Life], text: str) -> tuple[Life, ...]:
     try:
         return (find_life(lives, text),)
     except (ContainerAmbiguous, ContainerUnknown) as error:
+        if isinstance(error, ContainerAmbiguous) and len(same := group_lives(error.candidates)) == 1:
+            return same[0].lives
         named = match_workloads(group_workloads(lives), text)
         if len(named) == 1:
             return named[0].choose_main().lives

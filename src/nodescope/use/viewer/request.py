@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from fastapi import Depends, Query, Request
 from starlette.concurrency import run_in_threadpool
@@ -22,14 +22,24 @@ from nodescope.base.time_range import TimeRange
 from nodescope.serve.connections import Connections
 from nodescope.serve.json_response import make_error
 from nodescope.serve.turns import RequesterLeft, TurnMissed, Turns
+from nodescope.use.answers.container_table import Filter
 from nodescope.use.answers.containers import Life
+from nodescope.use.answers.over_lives.join import list_wholes
+from nodescope.use.answers.over_lives.search import filter_lives
 from nodescope.use.answers.refusal import too_much
 from nodescope.use.answers.snapshots import NodeFolders, View
 from nodescope.use.answers.timeseries import SERIES_MOST
 from nodescope.use.answers.wire import Json, render_json
+from nodescope.use.viewer.answer_memory import AnswerMemory
 from nodescope.use.viewer.disconnect import LEFT_STATUS, CallerLeft, Connection
 from nodescope.use.viewer.page import STATIC
-from nodescope.use.viewer.question import choose_lives, choose_nodes, parse_span, split_words
+from nodescope.use.viewer.question import (
+    choose_lives,
+    choose_nodes,
+    parse_labels,
+    parse_span,
+    split_words,
+)
 
 # Answers being made at once: DuckDB uses all cores for one as well.
 WORKERS = 4
@@ -50,6 +60,10 @@ MetricName = Annotated[str, Query(max_length=256, description="a plain or raw na
 Words = Annotated[
     list[str],
     Query(default_factory=list, max_length=SERIES_MOST, description="several by comma, or repeated"),
+]
+Lives_ = Annotated[
+    Literal["apart", "joined"],
+    Query(description="joined: a container over all its restarts is one; apart: each life is"),
 ]
 Scope_ = Annotated[str, Query(max_length=32, description="all series of a scope: node, cpu, disk, gpu, ...")]
 Responses = dict[int | str, dict[str, Any]]
@@ -74,6 +88,7 @@ class Viewer:
     stopping: bool = False
     connections: Connections = field(default_factory=Connections)
     """Of the server in front: no answer is made while too much of others is not read."""
+    memory: AnswerMemory = field(default_factory=AnswerMemory)
     turns: Turns = field(init=False)
 
     def __post_init__(self) -> None:
@@ -100,6 +115,18 @@ async def find_viewer(request: Request) -> Viewer:
     return viewer
 
 
+async def read_filter(
+    *,
+    namespace: Words,
+    qos_class: Words,
+    labels: Words,
+    search: Annotated[str, Query(max_length=256)] = "",
+) -> Filter:
+    names, classes = tuple(split_words(namespace)), tuple(split_words(qos_class))
+    return Filter(names, classes, search.strip(), parse_labels(split_words(labels)))
+
+
+Wanted = Annotated[Filter, Depends(read_filter)]
 Served = Annotated[Viewer, Depends(find_viewer)]
 Within = Annotated[RequestLimits, Depends()]
 
@@ -128,6 +155,13 @@ class ViewerRequest:
         if len(words) > SERIES_MOST:
             raise too_much(f"{len(words)} containers; accepted: up to {SERIES_MOST} in one answer")
         return tuple(choose_lives(self.view.lives(), words))
+
+    def choose_among(self, texts: Sequence[str], wanted: Filter) -> set[str] | None:
+        """Ids of the containers that were named, with all their lives, or that the filter admits; None: of all."""
+        lives = self.choose(texts)
+        if lives is not None:
+            return {life.id for life in list_wholes(self.view).expand(lives, self.span)}
+        return None if wanted.is_empty else {life.id for life in filter_lives(self.view.lives(), wanted)}
 
     def choose_ids(self, texts: Sequence[str]) -> set[str] | None:
         lives = self.choose(texts)
@@ -167,7 +201,11 @@ async def answer(
         headers = {"ETag": tag, "Cache-Control": "private, no-cache"}
         if tag in known_tags(request):
             return Response(status_code=304, headers=headers)
-        return make_json(make(question), headers)
+        content = viewer.memory.find(tag)
+        if content is None:
+            content = render_json(make(question))
+            viewer.memory.keep(tag, content)
+        return Response(content, media_type="application/json", headers=headers)
 
     return await work(viewer, answer_once, caller)
 

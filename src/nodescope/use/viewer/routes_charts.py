@@ -5,13 +5,15 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Query
 from starlette.responses import Response
 
-from nodescope.use.answers.container_table import Filter, list_containers
+from nodescope.use.answers.container_table import list_containers
 from nodescope.use.answers.events import EVENTS_MOST, list_events
 from nodescope.use.answers.findings import run_studies
 from nodescope.use.answers.incidents.answer import list_incidents
+from nodescope.use.answers.incidents.explain import MOST_INCIDENTS
 from nodescope.use.answers.incidents.json_form import render_incidents
 from nodescope.use.answers.node_summary.sentence import render_summaries
 from nodescope.use.answers.node_summary.summary import summarize_nodes
+from nodescope.use.answers.over_lives.table import list_whole_containers
 from nodescope.use.answers.overview import read_overview
 from nodescope.use.answers.ranked.workload_ranking import rank_workloads
 from nodescope.use.answers.rightsizing.json_form import render_sizes
@@ -30,18 +32,22 @@ from nodescope.use.answers.wire import (
     render_workloads,
 )
 from nodescope.use.viewer import shapes
-from nodescope.use.viewer.question import POINTS_DEFAULT, POINTS_MOST, parse_labels, split_words
+from nodescope.use.viewer.question import POINTS_DEFAULT, POINTS_MOST
 from nodescope.use.viewer.request import (
     NOT_MODIFIED,
     Answer,
+    Lives_,
     MetricName,
     Scope_,
     Served,
     ViewerRequest,
+    Wanted,
     Words,
 )
 
 ROWS_MOST = 1000
+# Incidents of a node: as many as a page has cards.
+CARDS_MOST = 5
 Rate_ = Literal["auto", "on", "off"]
 Limits_ = Annotated[
     Literal["on", "off"], Query(description="off: limits are not looked up, which is cheaper")
@@ -59,26 +65,23 @@ router = APIRouter()
 
 
 @router.get("/api/summary", response_model=shapes.SummaryJson, responses=NOT_MODIFIED)
-async def summary(answer: Answer) -> Response:
-    return await answer(lambda question: render_overview(read_overview(question.view, question.span)))
+async def summary(answer: Answer, wanted: Wanted) -> Response:
+    return await answer(lambda question: render_overview(read_overview(question.view, question.span, wanted)))
 
 
 @router.get("/api/containers", response_model=shapes.ContainersJson, responses=NOT_MODIFIED)
 async def containers(
     answer: Answer,
+    wanted: Wanted,
     *,
     metric: MetricName = "cpu",
-    namespace: Words,
-    qos_class: Words,
-    search: Annotated[str, Query(max_length=256)] = "",
-    labels: Words,
     limit: Annotated[int, Query(ge=1, le=ROWS_MOST)] = 200,
     sort: Annotated[str, Query(max_length=32)] = "value",
+    lives: Lives_ = "apart",
 ) -> Response:
     def make(question: ViewerRequest) -> Json:
-        names, classes = tuple(split_words(namespace)), tuple(split_words(qos_class))
-        wanted = Filter(names, classes, search, parse_labels(split_words(labels)))
-        return render_containers(list_containers(question.view, metric, question.span, wanted, sort, limit))
+        read = list_whole_containers if lives == "joined" else list_containers
+        return render_containers(read(question.view, metric, question.span, wanted, sort, limit))
 
     return await answer(make)
 
@@ -100,20 +103,26 @@ async def workloads(
 
 @router.get("/api/events", response_model=shapes.EventsJson, responses=NOT_MODIFIED)
 async def events(
-    answer: Answer, *, containers: Words, limit: Annotated[int, Query(ge=1, le=EVENTS_MOST)] = 500
+    answer: Answer,
+    wanted: Wanted,
+    *,
+    containers: Words,
+    limit: Annotated[int, Query(ge=1, le=EVENTS_MOST)] = 500,
 ) -> Response:
     def make(question: ViewerRequest) -> Json:
-        ids = question.choose_ids(containers)
+        ids = question.choose_among(containers, wanted)
         return EVENTS.render(list_events(question.view, question.span, ids, limit))
 
     return await answer(make)
 
 
 @router.get("/api/incidents", response_model=shapes.IncidentsJson, responses=NOT_MODIFIED)
-async def incidents(answer: Answer, *, containers: Words) -> Response:
+async def incidents(
+    answer: Answer, *, containers: Words, most: Annotated[int, Query(ge=1, le=CARDS_MOST)] = MOST_INCIDENTS
+) -> Response:
     def make(question: ViewerRequest) -> Json:
         ids = question.choose_ids(containers)
-        return render_incidents(list_incidents(question.view, question.span, ids, question.check))
+        return render_incidents(list_incidents(question.view, question.span, ids, question.check, most))
 
     return await answer(make)
 
@@ -145,9 +154,11 @@ async def scan(answer: Answer, study: str, *, metric: MetricName = "cpu") -> Res
 @router.get("/api/timeseries", response_model=shapes.TimeseriesJson, responses=NOT_MODIFIED)
 async def timeseries(
     answer: Answer,
+    wanted: Wanted,
     *,
     metric: MetricName,
     containers: Words,
+    lives: Lives_ = "apart",
     scope: Scope_ = "",
     max_points: Annotated[int, Query(ge=1, le=POINTS_MOST)] = POINTS_DEFAULT,
     rate: Rate_ = "auto",
@@ -155,10 +166,19 @@ async def timeseries(
     exact: Exact = "off",
 ) -> Response:
     def make(question: ViewerRequest) -> Json:
-        lives = question.choose(containers)
-        wanted = TimeseriesRequest(metric, question.span, max_points, rate, lives, scope, limits == "on")
+        asked = TimeseriesRequest(
+            metric,
+            question.span,
+            max_points,
+            rate,
+            question.choose(containers),
+            scope,
+            limits == "on",
+            is_whole=lives == "joined",
+            wanted=wanted,
+        )
         form = EXACT_TIMESERIES if exact == "on" else TIMESERIES
-        return form.render(read_timeseries(question.view, wanted))
+        return form.render(read_timeseries(question.view, asked))
 
     return await answer(make)
 

@@ -11,6 +11,7 @@ from nodescope import __version__
 from nodescope.read.series_name import scope_of
 from nodescope.use.answers.clocks import find_ahead
 from nodescope.use.answers.container_table import labels_of
+from nodescope.use.answers.containers import group_lives
 from nodescope.use.answers.findings import STUDIES_MOST
 from nodescope.use.answers.metrics import list_metrics
 from nodescope.use.answers.overview import know_size
@@ -123,16 +124,18 @@ def answer_filters(view: View) -> Json:
     for life in lives:
         for key, value in labels_of(life).items():
             labels.setdefault(key, set()).add(value)
-    on_nodes = Counter(life.node for life in lives)
+    # A restart is no other container.
+    containers = [one.newest for one in group_lives(lives)]
+    on_nodes = Counter(life.node for life in containers)
     return {
-        "namespaces": count_names(life.namespace for life in lives),
-        "qos_classes": count_names(life.qos_class for life in lives),
+        "namespaces": count_names(life.namespace for life in containers),
+        "qos_classes": count_names(life.qos_class for life in containers),
         "nodes": [{"name": node.name, "count": on_nodes[node.name]} for node in view.snapshot.nodes],
         # One value for each container tells nobody apart.
         "labels": {
             key: sorted(values)[:VALUES_SHOWN]
             for key, values in sorted(labels.items())
-            if len(values) < max(2, len(lives))
+            if len(values) < max(2, len(containers))
         },
     }
 

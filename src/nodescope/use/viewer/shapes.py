@@ -71,6 +71,16 @@ class InstanceJson(BaseModel):
     problems: list[ProblemJson]
 
 
+class PeakJson(BaseModel):
+    """The largest sample of the range, and between which moments it was."""
+
+    value: float | None
+    resource: Literal["memory", "cpu", "io"]
+    whose: str | None
+    from_: float = Field(alias="from")
+    to: float
+
+
 class TileJson(BaseModel):
     id: Literal["cpu", "memory", "pressure", "containers"]
     title: str
@@ -81,12 +91,17 @@ class TileJson(BaseModel):
     spark: Numbers
     resource: Literal["memory", "cpu", "io"] | None = None
     whose: str | None = None
+    peak: PeakJson | None = None
 
 
 class SummaryJson(BaseModel):
     tiles: list[TileJson]
     restarts: int
     oom_kills: int
+    at: float
+    """The end of the minute that the values are means of."""
+    whose: str | None
+    """Which containers, where a filter chose some; null of whole nodes."""
 
 
 class MetricJson(BaseModel):
@@ -136,6 +151,11 @@ class ContainerJson(BaseModel):
     """How the run before this one ended: exit code, reason, beginning of its id; null where the API did not say."""
     labels: dict[str, str]
     restarts: int
+    """As Kubernetes counts them; with `lives=joined` those that were seen in the range."""
+    kills: int
+    """With `lives=joined`: lives of the range that were killed for memory."""
+    lives: list[str]
+    """With `lives=joined`: the ids that the row stands for, oldest first."""
     first_seen: float
     last_seen: float
     state: Literal["running", "exited", "oom_killed"]
@@ -235,6 +255,8 @@ class SeriesJson(BaseModel):
     samples: int
     limit: float | None
     gaps: list[GapJson]
+    lives: list[str]
+    """With `lives=joined`: the ids that the series is made of, oldest first."""
 
 
 class MissingJson(BaseModel):
@@ -254,6 +276,8 @@ class TimeseriesJson(BaseModel):
     time: list[float]
     series: list[SeriesJson]
     missing: list[MissingJson]
+    refused: list[str]
+    """Files of the range that could not be read, and why."""
 
 
 class StudyRowJson(BaseModel):
@@ -374,7 +398,7 @@ class IncidentJson(BaseModel):
 
 
 class NodeIncidentsJson(BaseModel):
-    """At most three incidents of one node, the weightiest first."""
+    """At most three incidents of one node, or `most`, the weightiest first."""
 
     sentence: str
     node: str
@@ -565,3 +589,5 @@ class LiveStatusJson(BaseModel):
     live: bool
     reason: str
     lag_seconds: float | None
+    at: float | None
+    """The time of the newest sample of any series; null where there is none."""

@@ -13,7 +13,7 @@ from nodescope.base.time_range import TimeRange, render_moment
 from nodescope.read.series_name import scope_of
 from nodescope.use.answers.containers import Life, make_life
 from nodescope.use.answers.events import read_happenings
-from nodescope.use.answers.incidents.explain import find_incidents
+from nodescope.use.answers.incidents.explain import MOST_INCIDENTS, find_incidents
 from nodescope.use.answers.incidents.gpu_use import add_gpu_use
 from nodescope.use.answers.incidents.happened import Kill
 from nodescope.use.answers.incidents.incident import Incident, IncidentList
@@ -49,14 +49,18 @@ EXPECTED = ("cpu", "memory_anon", "disk", "network", "pressure_cpu", "pressure_m
 
 
 def list_incidents(
-    view: View, span: TimeRange, ids: Collection[str] | None = None, check: Callable[[], None] = lambda: None
+    view: View,
+    span: TimeRange,
+    ids: Collection[str] | None = None,
+    check: Callable[[], None] = lambda: None,
+    most: int = MOST_INCIDENTS,
 ) -> list[IncidentList]:
-    """Of each node; with ids only of the workload that these lives are of, on the nodes that have it."""
+    """At most so many of each node; with ids only of the workload that these lives are of, on the nodes that have it."""
     found = []
     for node in view.nodes:
         check()
         if node.to_ms is not None:
-            one = explain_node(view, node, span, ids, check)
+            one = explain_node(view, node, span, ids, check, most)
             found += [one] if one else []
     return found
 
@@ -67,6 +71,7 @@ def explain_node(
     span: TimeRange,
     ids: Collection[str] | None,
     check: Callable[[], None] = lambda: None,
+    most: int = MOST_INCIDENTS,
 ) -> IncidentList | None:
     asked, span = span, within_bounds(node, span)
     reach = lead_of(node, span)
@@ -81,10 +86,10 @@ def explain_node(
     table.cores, table.memory_bytes = count_cores(node), read_memory_total(view, node)
     kills = list_kills(view, node, reach, rows)
     if step_ms < MINUTE_MS:
-        incidents, background = find_incidents(table, kills, read_history(view, node, table), focus)
+        incidents, background = find_incidents(table, kills, read_history(view, node, table), focus, most)
     else:
-        glimpsed, background = glimpse(table, kills, focus, check)
-        incidents = confirm(glimpsed, lambda part: look_closer(view, node, part, ids, check))
+        glimpsed, background = glimpse(table, kills, focus, check, most)
+        incidents = confirm(glimpsed, lambda part: look_closer(view, node, part, ids, check), most)
     incidents = [add_limit(view, node, table, one) for one in incidents]
     return IncidentList(
         node.name,

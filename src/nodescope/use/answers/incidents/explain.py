@@ -42,12 +42,16 @@ MOST_LOOKED_UP = 6
 
 
 def find_incidents(
-    table: NodeTable, kills: Sequence[Kill], history: History, focus: int | None = None
+    table: NodeTable,
+    kills: Sequence[Kill],
+    history: History,
+    focus: int | None = None,
+    most: int = MOST_INCIDENTS,
 ) -> tuple[list[Incident], list[str]]:
     """The weightiest first, and what was there before as well; with `focus` only what concerns that workload."""
     scene = observe(table, kills, history)
     own = [*explain_kills(scene), *explain_throttling(scene)]
-    taken = explain_taken(scene, focus)
+    taken = explain_taken(scene, focus, most)
     known = {one.cause.workload for one in (*own, *taken) if one.cause}
     rest = [*explain_deploys(scene), *explain_loops(scene), *explain_changes(scene)]
     found = [*own, *taken, *(one for one in rest if one.cause and one.cause.workload not in known)]
@@ -55,7 +59,7 @@ def find_incidents(
     if focus is not None:
         found = [one for one in found if concerns(one, table.rows[focus].name)]
     found = first_of_each(sorted(found, key=lambda one: -(one.weight or 0.0)))
-    return found[:MOST_INCIDENTS], scene.background
+    return found[:most], scene.background
 
 
 def concerns(one: Incident, name: str) -> bool:
@@ -74,7 +78,7 @@ def first_of_each(found: Iterable[Incident]) -> list[Incident]:
     return kept
 
 
-def explain_taken(scene: Scene, focus: int | None) -> list[Incident]:
+def explain_taken(scene: Scene, focus: int | None, most: int) -> list[Incident]:
     lacks = scene.lacks if focus is None else lacks_of(scene, focus)
     candidates = find_candidates(scene.table, scene.takers, lacks)
     if focus is not None:
@@ -85,7 +89,7 @@ def explain_taken(scene: Scene, focus: int | None) -> list[Incident]:
         candidates = [*(one for one in candidates if one.victims), *own]
     candidates.sort(key=lambda one: -one.score)
     looked_up = [discount(scene, one) for one in candidates[:MOST_LOOKED_UP]]
-    chosen = explain_away([*looked_up, *candidates[MOST_LOOKED_UP:]], MOST_INCIDENTS)
+    chosen = explain_away([*looked_up, *candidates[MOST_LOOKED_UP:]], most)
     return [make_taken(scene, one) for one in chosen if one.score >= least_score(one, focus)]
 
 

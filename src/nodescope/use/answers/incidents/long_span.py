@@ -28,7 +28,11 @@ Look = Callable[[TimeRange], Sequence[Incident]]
 
 
 def glimpse(
-    table: NodeTable, kills: Sequence[Kill], focus: int | None, check: Callable[[], None]
+    table: NodeTable,
+    kills: Sequence[Kill],
+    focus: int | None,
+    check: Callable[[], None],
+    most: int = MOST_INCIDENTS,
 ) -> tuple[list[Incident], list[str]]:
     """What the minutes show, the weightiest first, one for each cause; and what was there before as well."""
     found: list[Incident] = []
@@ -38,7 +42,7 @@ def glimpse(
         part = cut_table(table, first)
         end_ms = part.time_of(part.steps)
         earlier = [one for one in kills if one.at_ms <= end_ms]
-        some, lines = find_incidents(part, earlier, recall(table, part), focus)
+        some, lines = find_incidents(part, earlier, recall(table, part), focus, most)
         found += some
         background |= dict.fromkeys(lines)
     return first_of_each(sorted(found, key=lambda one: -(one.weight or 0.0))), list(background)
@@ -90,10 +94,10 @@ def recall(table: NodeTable, part: NodeTable) -> History:
 # -- closer ---------------------------------------------------------------------------------
 
 
-def confirm(glimpsed: Sequence[Incident], look: Look) -> list[Incident]:
-    """At most three, the weightiest first."""
-    found = [sure for one in glimpsed[:MOST_LOOKS] if (sure := confirm_one(one, look))]
-    return first_of_each(sorted(found, key=lambda one: -(one.weight or 0.0)))[:MOST_INCIDENTS]
+def confirm(glimpsed: Sequence[Incident], look: Look, most: int = MOST_INCIDENTS) -> list[Incident]:
+    """At most so many, the weightiest first."""
+    found = [sure for one in glimpsed[: max(most, MOST_LOOKS)] if (sure := confirm_one(one, look))]
+    return first_of_each(sorted(found, key=lambda one: -(one.weight or 0.0)))[:most]
 
 
 def confirm_one(one: Incident, look: Look) -> Incident | None:

@@ -20,9 +20,10 @@ from nodescope.use.answers.incidents.sentence import render_incident
 from nodescope.use.answers.overview import (
     RESOURCES,
     SPARK_POINTS,
+    Looked,
     count_cores,
+    last_of,
     read_cpu,
-    read_lines,
     read_memory,
 )
 from nodescope.use.answers.ranked.ranking import rank
@@ -94,15 +95,14 @@ def summarize_nodes(
 def summarize_node(view: View, node: ServedNode, span: TimeRange, check: Callable[[], None]) -> NodeSummary:
     span = TimeRange(max(span.from_ms, node.from_ms or 0), min(span.to_ms, node.to_ms or span.to_ms))
     cores = float(counted) if (counted := count_cores(node)) else None
-    cpu, memory = read_cpu(view, node, span), read_memory(view, node, span)
+    looked = Looked(view, span)
+    cpu, memory = read_cpu(looked, node), read_memory(looked, node)
     check()
     lives = [life for life in view.lives(span) if life.node == node.name]
     there = [life for life in lives if life.last_ms >= span.to_ms - THERE_MS]
     kinds = [one.kind for where, one in read_happenings(view, span) if where is node]
     disk, used, left = find_fullest(view, node, span)
-    pressure = [
-        mean_of_lines(read_lines(view, node, f"pressure_{one}", span, 1, "node")) for one in RESOURCES
-    ]
+    pressure = [mean_of_lines(looked.read(node, f"pressure_{one}", 1, "node")) for one in RESOURCES]
     check()
     busiest, largest = (
         rank_use(view, lives, metric, span, whole)
@@ -124,7 +124,7 @@ def summarize_node(view: View, node: ServedNode, span: TimeRange, check: Callabl
         known(cpu.spark, np.mean),
         known(cpu.spark, np.max),
         known(memory.spark, np.mean),
-        memory.value,
+        last_of(memory.spark),
         by_resource["cpu"],
         by_resource["memory"],
         by_resource["io"],

@@ -1,13 +1,15 @@
 """Who uses most of a metric in a range, over all nodes, within a bounded amount of work."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+import numpy as np
 
 from nodescope.base.errors import RequestRejected
 from nodescope.base.time_range import TimeRange
 from nodescope.read.query.ranking import rank_containers
 from nodescope.read.query.resolve import resolve_metric
-from nodescope.use.answers.axis import Floats
+from nodescope.use.answers.axis import Floats, Integers
 from nodescope.use.answers.containers import Life, there_share
 from nodescope.use.answers.snapshots import View
 
@@ -27,6 +29,8 @@ class Figure:
     """A mean for each piece of the range; NaN where nothing was measured."""
     over_span: float
     """What it used in the range, divided by the range: the order of every ranking."""
+    counts: Integers = field(default_factory=lambda: np.empty(0, np.int64))
+    """Samples in each piece; empty where they are not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +65,11 @@ def rank(view: View, lives: Sequence[Life], metric: str, span: TimeRange) -> Ord
         for row in ranked:
             if found := ids.get(row.subject.identity):
                 over_span = row.mean * there_share([found], looked)
-                figures[found.id] = Figure(row.mean, row.last, row.maximum, row.points.mean, over_span)
-                ends_ms[found.id] = int(row.points.time_ms[row.points.count > 0][-1])
+                points = row.points
+                figures[found.id] = Figure(
+                    row.mean, row.last, row.maximum, points.mean, over_span, points.count
+                )
+                ends_ms[found.id] = int(points.time_ms[points.count > 0][-1])
     return Order(unit, looked, figures, ends_ms)
 
 
@@ -72,9 +79,9 @@ def shorten(span: TimeRange, series: int) -> TimeRange:
     return TimeRange(max(span.from_ms, span.to_ms - most_ms), span.to_ms)
 
 
-def list_busiest(view: View, metric: str, span: TimeRange) -> list[Life]:
-    """Who was measured in the span, the one that used the most over it first."""
-    everybody = view.lives(span)
+def list_busiest(view: View, metric: str, span: TimeRange, among: Sequence[Life] | None = None) -> list[Life]:
+    """Who of these, or of all, was measured in the span, the one that used the most over it first."""
+    everybody = view.lives(span) if among is None else among
     figures = rank(view, everybody, metric, span).figures
     measured = [one for one in everybody if one.id in figures]
     return sorted(measured, key=lambda one: (-figures[one.id].over_span, one.id))

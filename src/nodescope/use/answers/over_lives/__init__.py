@@ -1,0 +1,1 @@
+"""A container over all its lives: a restart begins a new id, and is the same container to people."""
