@@ -94,7 +94,7 @@ def join_pictures(frames: list[tuple[bytes, int]], wide: int, high: int) -> byte
 
 def play(view: Watched, encoder: Page) -> list[tuple[bytes, int]]:
     """What somebody does who wants to know what happened on this node."""
-    page = view.open()
+    page = view.open("range=1h")
     film = Film(page, encoder)
     page.get_by_label("time range").select_option(label="all")
     view.await_window("to - from > 3.5 * 3600")
@@ -104,7 +104,7 @@ def play(view: Watched, encoder: Page) -> list[tuple[bytes, int]]:
     row.hover()
     film.take(700)
     row.click()
-    expect(page.locator(".panel").nth(1).locator(".legend li")).to_have_count(1)
+    expect(page.locator(".panel").nth(1).locator(".line")).to_have_count(1)
     film.take(2000)
     zoom(view, film)
     page.keyboard.press("2")

@@ -97,3 +97,30 @@ def test_a_dashboard_of_another_origin_is_refused(view: Watched) -> None:
     page = view.open("dashboard=https://elsewhere.example/x.json")
     expect(page.locator(".notice")).to_contain_text("is not this page's origin")
     assert not view.foreign
+
+
+def test_an_earlier_line_is_drawn_and_told_as_a_difference(view: Watched) -> None:
+    """Ten minutes before: the legend says how much more or less it is now, from the archive's own numbers."""
+    page = view.open("panels=memory&range=10m")
+    without = view.pixels()
+    page.evaluate("() => { location.hash = `${location.hash}&compare=10m`; }")
+    change = page.locator(".line .value .faint")
+    expect(change.first).to_be_visible()
+    assert view.pixels() != without
+    assert view.words()["compare"] == "10m"
+    line = page.locator(".line", has=page.get_by_text("cache", exact=True)).first
+    told = line.locator(".value").inner_text()
+    now, before = page.evaluate(
+        """async () => {
+            const ask = async back => {
+                const chart = document.querySelector('.chart');
+                const [from, to] = [chart.dataset.from, chart.dataset.to].map(one => Number(one) - back);
+                const answer = await (await fetch(`/api/timeseries?metric=memory&lives=joined&from=${from}&to=${to}&containers=cache`)).json();
+                return answer.series[0].mean.filter(one => one !== null).at(-1);
+            };
+            return [await ask(0), await ask(600)];
+        }"""
+    )
+    percent = (now / before - 1) * 100
+    shown = "±0 %" if abs(percent) < 0.5 else f"{percent:+.2g} %"
+    assert told.startswith(shown.replace("e+02", "00")), (told, shown)

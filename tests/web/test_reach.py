@@ -83,7 +83,7 @@ def test_a_key_before_the_sheet_is_drawn_opens_no_other(view: Watched) -> None:
 def test_tab_reaches_real_controls_in_order(view: Watched) -> None:
     page = view.open("panels=cpu")
     reached = []
-    for _ in range(14):
+    for _ in range(30):
         page.keyboard.press("Tab")
         reached.append(
             page.evaluate(

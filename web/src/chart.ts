@@ -1,11 +1,12 @@
 /** The chart of one panel, drawn by uPlot: made anew when its series change, moved when only the time window does. */
 
 import uPlot from "uplot";
+import { seriesBefore } from "./earlier";
 import { axisFigures, axisSteps } from "./format";
 import type { Model } from "./model";
 import type { Panel } from "./panels";
 import { drawGround, drawMarks, limitShown, type Drawn } from "./overlay";
-import { axisRange, bounds } from "./series";
+import { axisRange, bounds, type Bounds } from "./series";
 import { readLook, stroke, type Look } from "./theme";
 import { shift, tick, zoom, type Span } from "./time";
 import type { SeriesJson } from "./types";
@@ -14,6 +15,13 @@ export const AXIS_PIXELS = 64;
 /** Room right of the plot, for the last label of the time axis. Events and overview leave the same, so that all share one axis. */
 export const RIGHT_PIXELS = 18;
 const FONT = "11px system-ui, sans-serif";
+
+/** With what the drawn series had earlier, where that is drawn, too. */
+function widen(found: Bounds | null, { earlier, shown }: Drawn): Bounds | null {
+  if (!found || !earlier) return found;
+  const values = shown.flatMap((series) => seriesBefore(earlier, series)?.mean ?? []).filter((value) => value !== null);
+  return values.reduce((all, value) => ({ low: Math.min(all.low, value), high: Math.max(all.high, value) }), found);
+}
 
 export class Chart {
   private plot: uPlot | null = null;
@@ -113,6 +121,7 @@ export class Chart {
       shown: answer.series.filter(model.selection.shownIn(answer)),
       colour: (series) => stroke(model.panels.palette.inkOf(series), look.dark),
       found: panel.findings,
+      earlier: model.panels.earlierOf(panel),
       chosen: chosen?.panel === panel.key ? chosen : null,
       look,
       unit: answer.unit,
@@ -128,7 +137,7 @@ export class Chart {
     const drawn = this.drawn();
     if (!drawn) return [0, 1];
     const found = bounds(drawn.answer, this.model.selection.shownIn(drawn.answer), this.model.time.span);
-    return axisRange(found, limitShown(drawn));
+    return axisRange(widen(found, drawn), limitShown(drawn));
   }
 
   private options(series: SeriesJson[], unit: string): uPlot.Options {

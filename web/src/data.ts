@@ -1,12 +1,13 @@
 /** The data of the page: which answers the view needs, and when they are requested. */
 
-import type { ContainerFilter, Source } from "./api";
+import { NO_FILTER, type ContainerFilter, type Source } from "./api";
 import type { Address } from "./address";
 import { collect } from "./findings";
 import type { Panel, Panels } from "./panels";
 import { emptySlot, Requests, type Slot } from "./requests";
-import { isOf } from "./series";
+import { isOf, shortId } from "./series";
 import { Signal } from "./signal";
+import { shift } from "./time";
 import type { Timers } from "./timers";
 import type { ContainersJson, EventsJson, FiltersJson, IncidentsJson, InstanceJson, RightsizeJson, StudyRowJson, SummaryJson, TimeseriesJson } from "./types";
 import { round, type TimeWindow } from "./time-window";
@@ -120,6 +121,7 @@ export class Data {
     for (const key of this.panels.arrange()) {
       this.requests.cancel(`panel ${key}`);
       this.requests.cancel(`study ${key}`);
+      this.requests.cancel(`earlier ${key}`);
     }
     if (instance.to === null) return;
     // Two pixels a point: the mean is calm, the band has the extremes.
@@ -134,6 +136,7 @@ export class Data {
     this.loadSizes();
     // What costs more waits for what somebody reads first.
     if (this.isAnswered) this.loadOverview();
+    if (this.isAnswered) for (const panel of this.panels.list) this.loadEarlier(panel, points);
     if (this.isAnswered && this.overview.key && !this.overview.loadingSince) this.loadIncidents();
     if (!this.time.isLive) this.seriesChanged.send();
   }
@@ -187,6 +190,22 @@ export class Data {
       this.goOn();
       this.timers.soon("listen", 100, () => this.seriesChanged.send());
       this.timers.soon("studies", this.time.isLive ? 50 : 350, () => this.study());
+    });
+  }
+
+  /** The series that are drawn, so much before, where somebody compares. */
+  private loadEarlier(panel: Panel, points: number): void {
+    const { node, compare } = this.address.view;
+    const answer = panel.slot.value;
+    if (!compare || !answer) {
+      Object.assign(panel.earlier, emptySlot());
+      return;
+    }
+    const containers = panel.choice.scope || answer.scope !== "container" ? [] : answer.series.map((series) => shortId(series.id));
+    const query = { ...panel.choice, containers, filter: NO_FILTER, span: shift(this.time.span, -compare), points };
+    const key = JSON.stringify([node, compare, containers, points, this.when(REFRESH_SECONDS)]);
+    this.requests.load(`earlier ${panel.key}`, key, panel.earlier, (signal) => this.source.timeseries(query, signal), () => {
+      panel.version += 1;
     });
   }
 

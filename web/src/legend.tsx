@@ -2,6 +2,7 @@
 
 import type { Chart } from "./chart";
 import { colourKey } from "./colour";
+import { difference, valueBefore } from "./earlier";
 import { brief, exact, plain, quantity, shorten } from "./format";
 import type { Model } from "./model";
 import type { Panel } from "./panels";
@@ -47,13 +48,16 @@ function Line({ model, panel, row, unit, at, chart, dash }: { model: Model; pane
   const spread = row.low !== null && row.high !== null && row.high > row.low ? `\n${quantity(row.low, unit)} to ${quantity(row.high, unit)}` : "";
   const limit = series.limit !== null ? `\nlimit ${quantity(series.limit, unit)}` : "";
   const shown = model.selection.shownIn(panel.slot.value)(series);
+  const earlier = model.panels.earlierOf(panel);
+  const when = panel.slot.value?.time[row.place];
+  const change = earlier && when !== undefined ? difference(row.value, valueBefore(earlier, series, when)) : "";
   return (
     <li>
       <button type="button" class={`line ${shown ? "" : "off"}`} aria-pressed={shown} title={`${plain(series.name)}${identity(series)}\n${exact(row.value, unit)}${spread}${limit}\nclick: alone; Shift-click: hide`}
         onPointerEnter={() => chart()?.accent(series.id)} onClick={(event) => (event.shiftKey ? model.selection.toggleSeries(series) : model.selection.isolate(series))}>
         <span class={`key ${dash ? "dashed" : ""}`} style={{ borderTopColor: colour }} aria-hidden="true" />
         <bdi class="name">{plain(shorten(brief(series.name), 40))}{model.many && <span class="faint"> {plain(shorten(series.node, 16))}</span>}</bdi>
-        <span class={row.value === null ? "value faint" : "value"}>{row.value === null ? gone || (row.endedAt ? `ended ${minute(row.endedAt, model.view.utc)}` : "no sample") : quantity(row.value, unit)}</span>
+        <span class={row.value === null ? "value faint" : "value"}>{row.value !== null && change && <span class="faint">{change} </span>}{row.value === null ? gone || (row.endedAt ? `ended ${minute(row.endedAt, model.view.utc)}` : "no sample") : quantity(row.value, unit)}</span>
       </button>
     </li>
   );

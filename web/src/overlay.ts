@@ -1,6 +1,7 @@
 /** What is drawn on a panel besides its lines: min/max bands, gaps, limits and findings. */
 
 import type uPlot from "uplot";
+import { seriesBefore, type Earlier } from "./earlier";
 import { limitAt, matters, type FindingRow } from "./findings";
 import { quantity } from "./format";
 import { places } from "./series";
@@ -12,6 +13,7 @@ export interface Drawn {
   shown: SeriesJson[];
   colour(series: SeriesJson): string;
   found: FindingRow[];
+  earlier: Earlier | null;
   chosen: FindingRow | null;
   look: Look;
   unit: string;
@@ -24,6 +26,7 @@ export function drawGround(plot: uPlot, drawn: Drawn): void {
   inside(plot, (pen) => {
     drawGaps(plot, pen, drawn);
     drawPeriods(plot, pen, drawn);
+    for (const series of drawn.shown) drawEarlier(plot, pen, drawn, series);
     for (const series of drawn.shown) drawBand(plot, pen, drawn.answer, series, drawn.colour(series), bandAlpha(drawn.shown.length));
   });
 }
@@ -64,6 +67,30 @@ function y(plot: uPlot, value: number): number {
 
 function ratio(): number {
   return window.devicePixelRatio || 1;
+}
+
+/** The line of earlier, where it would be today: faint and dotted, so that nobody takes it for now. */
+function drawEarlier(plot: uPlot, pen: Pen, drawn: Drawn, series: SeriesJson): void {
+  const { earlier } = drawn;
+  const before = earlier ? seriesBefore(earlier, series) : undefined;
+  if (!earlier || !before) return;
+  pen.save();
+  setLine(pen, drawn.colour(series), 1.5, [2, 3]);
+  pen.globalAlpha = 0.55;
+  pen.beginPath();
+  let down = false;
+  earlier.answer.time.forEach((at, place) => {
+    const value = before.mean[place];
+    if (value == null) down = false;
+    else {
+      const [left, top] = [x(plot, at + earlier.seconds), y(plot, value)];
+      if (down) pen.lineTo(left, top);
+      else pen.moveTo(left, top);
+      down = true;
+    }
+  });
+  pen.stroke();
+  pen.restore();
 }
 
 /** The more bands lie over each other, the fainter each is: the lines stay readable. */

@@ -29,7 +29,7 @@ export function PanelView({ model, panel, index }: { model: Model; panel: Panel;
       chart.current = null;
     };
   }, [model, panel]);
-  useEffect(() => chart.current?.draw(panel), [panel, panel.version, model.view.utc, model.view.theme, model.view.hidden, model.view.only, model.view.finding]);
+  useEffect(() => chart.current?.draw(panel), [panel, panel.version, model.view.utc, model.view.theme, model.view.hidden, model.view.only, model.view.compare, model.view.finding]);
 
   const { slot, choice } = panel;
   const metric = model.panels.metricOf(choice);

@@ -2,6 +2,7 @@
 
 import type { Address } from "./address";
 import type { Palette } from "./colour";
+import type { Earlier } from "./earlier";
 import { byUrgency, isEvent, spanOf, type FindingRow } from "./findings";
 import { emptySlot, type Slot } from "./requests";
 import type { MetricJson, StudyJson, TimeseriesJson } from "./types";
@@ -14,6 +15,8 @@ export interface Panel {
   slot: Slot<TimeseriesJson>;
   studies: Slot<StudyJson>;
   findings: FindingRow[];
+  /** The same series earlier, where somebody compares. */
+  earlier: Slot<TimeseriesJson>;
   /** The container that is shown alone, where the panel had to ask for it; empty otherwise. */
   alone: string;
   /** Counts changes of the columns, for the chart. */
@@ -62,7 +65,7 @@ export class Panels {
       const panel = had.get(key);
       had.delete(key);
       if (panel) return Object.assign(panel, { choice });
-      return { choice, key, slot: emptySlot<TimeseriesJson>(), studies: emptySlot<StudyJson>(), findings: [], alone: "", version: 0 };
+      return { choice, key, slot: emptySlot<TimeseriesJson>(), studies: emptySlot<StudyJson>(), findings: [], earlier: emptySlot<TimeseriesJson>(), alone: "", version: 0 };
     });
     return [...had.keys()];
   }
@@ -115,6 +118,11 @@ export class Panels {
 
   focus(index: number): void {
     if (index < this.choices.length) this.address.change({ focus: index }, false);
+  }
+
+  earlierOf(panel: Panel): Earlier | null {
+    const { compare } = this.address.view;
+    return compare && panel.earlier.value ? { answer: panel.earlier.value, seconds: compare } : null;
   }
 
   metricOf(choice: PanelChoice): MetricJson | undefined {

@@ -1,5 +1,6 @@
 /** The top bar: node, range, live state, search, findings, export and display options. */
 
+import { EARLIER } from "./earlier";
 import { Finder, type Item } from "./finder";
 import { plain, quantity } from "./format";
 import type { Model } from "./model";
@@ -77,6 +78,10 @@ function RangeChoice({ model }: { model: Model }) {
       <select aria-label="time range" value={current} onChange={(event) => choose(event.currentTarget.value)}>
         {!known && <option value={current}>{isSpan(range) ? `${duration(span.to - span.from)}, fixed` : `last ${current}`}</option>}
         {CHOICES.map((choice) => <option key={choice.label} value={word(choice.range)}>{choice.label}</option>)}
+      </select>
+      <select class="compare" aria-label="compare with" value={String(model.view.compare)} onChange={(event) => model.address.change({ compare: Number(event.currentTarget.value) })}>
+        {EARLIER.map((one) => <option key={one.seconds} value={String(one.seconds)}>{one.seconds ? `with ${one.label}` : "compare"}</option>)}
+        {!EARLIER.some((one) => one.seconds === model.view.compare) && <option value={String(model.view.compare)}>with {duration(model.view.compare)} before</option>}
       </select>
       <span class="faint when">{renderSpan(span, model.view.utc)}</span>
     </span>

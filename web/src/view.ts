@@ -22,6 +22,8 @@ export interface View {
   hidden: string[];
   /** The one series that is shown alone; empty: all. */
   only: string;
+  /** Seconds: a line of so much earlier is drawn beside each; 0: none. */
+  compare: number;
   /** The incident that was chosen last. */
   incident: string;
   sort: string;
@@ -49,6 +51,7 @@ export const EMPTY: View = {
   containers: [],
   hidden: [],
   only: "",
+  compare: 0,
   incident: "",
   /** Empty: by the first metric that the server lists. */
   sort: "",
@@ -77,6 +80,7 @@ export function encode(view: View): string {
   put("containers", view.containers.join(","));
   put("hidden", view.hidden.join(","));
   put("only", view.only);
+  put("compare", view.compare ? renderLength(view.compare) : "");
   put("incident", view.incident);
   put("sort", view.sort, EMPTY.sort);
   put("group", view.grouped ? "workload" : "");
@@ -109,7 +113,7 @@ function encodePanel(panel: PanelChoice): string {
 }
 
 const OWN_KEYS = new Set(
-  "range from to panels containers hidden only incident sort group search namespace qos labels node focus drawer sheet study finding theme tz dashboard".split(" "),
+  "range from to panels containers hidden only compare incident sort group search namespace qos labels node focus drawer sheet study finding theme tz dashboard".split(" "),
 );
 
 /** The view that a hash names, and what of it was not understood. Other parameters are returned as well: they are a dashboard's variables. */
@@ -125,6 +129,7 @@ export function decode(hash: string): { view: View; dashboard: string; rest: Rec
     containers: list("containers"),
     hidden: list("hidden"),
     only: text("only"),
+    compare: parseLength(text("compare")) ?? 0,
     incident: text("incident"),
     sort: text("sort") || EMPTY.sort,
     grouped: text("group") === "workload",

@@ -7,6 +7,7 @@ const FULL: View = {
   containers: ["8daf00040d57", "1e3ac6183392"],
   hidden: ["5e217139b9d4"],
   only: "8daf00040d57",
+  compare: 86400,
   incident: "oom_kill.cache.1794793875",
   sort: "memory",
   grouped: true,
