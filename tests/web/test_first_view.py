@@ -91,5 +91,10 @@ def test_the_first_picture_is_asked_for_alone(view: Watched) -> None:
     asked = [path for path in view.asked if path.startswith("/api/")]
     first = asked.index("/api/timeseries")
     beside = ("/api/containers", "/api/summary", "/api/events")
-    assert set(asked[:first]) - {"/api/health"} == {"/api/instance", "/api/metrics", "/api/studies", "/api/filters"}
+    assert set(asked[:first]) - {"/api/health"} == {
+        "/api/instance",
+        "/api/metrics",
+        "/api/studies",
+        "/api/filters",
+    }
     assert all(asked.index(path) > first for path in beside)

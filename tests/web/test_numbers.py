@@ -183,6 +183,9 @@ def test_the_statement_for_duckdb_runs_on_the_folder(
     assert pattern in copied
     newest = sorted(folder.glob("dt=*/identifier=*/metrics-*.parquet"))[-2:]
     statement = copied.replace(pattern, "[" + ", ".join(f"'{path}'" for path in newest) + "]")
-    rows = duckdb.sql(statement).fetchall()
+    # Times as Python objects would need another package: the rest is enough to see that it runs.
+    rows = parquet.execute(
+        f"SELECT l_container_name, metric_name, value FROM ({statement.rstrip().rstrip(';')})"
+    ).fetchall()
     assert len(rows) > 100
-    assert {row[2] for row in rows} <= set(names(parquet))
+    assert {row[0] for row in rows} <= set(names(parquet))
