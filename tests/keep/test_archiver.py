@@ -66,6 +66,13 @@ def wait_written(archiver: Archiver, sequence: int) -> None:
         poll.wait(0.01)
 
 
+def wait_paused(archiver: Archiver) -> None:
+    """A frame counts as waiting a moment before the pause is told."""
+    poll = threading.Event()
+    while archiver.status().state != "paused":
+        poll.wait(0.01)
+
+
 def test_what_was_accepted_is_in_the_archive_after_stop(make: Make) -> None:
     archiver = make()
     archiver.start()
@@ -151,7 +158,7 @@ def test_a_folder_that_vanishes_is_waited_for_not_made_anew(make: Make, tmp_path
     archiver.folder.path.rename(tmp_path / "away")
     archiver.accept(frame_at(1))
     wait_written(archiver, 1)
-    assert archiver.status().state == "paused"
+    wait_paused(archiver)
     assert "gone" in archiver.status().reason
     assert not archiver.folder.path.exists()
     (tmp_path / "away").rename(archiver.folder.path)

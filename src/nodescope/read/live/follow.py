@@ -34,6 +34,8 @@ ANSWER_SECONDS = 20.0
 AGENT_SECONDS = 300.0
 # A consolidator comes every ten minutes at the latest, and an open segment is 90 s long.
 LOG_SECONDS = 720.0
+# Kept however old they are: the log of a machine that was suspended has minutes that are hours apart.
+FRAMES_LEAST = 300
 # Two minutes of 5,000 containers are some 400 MB; nothing of ours is larger.
 ANSWER_BYTES = 512 * 2**20
 # An agent sends a MiB at once: the whole ring of a large node is some hundred answers.
@@ -52,7 +54,8 @@ class FrameStream:
 
     def add(self, frames: Iterable[Frame]) -> None:
         self.frames.update({frame.sequence: frame for frame in frames})
-        self.frames = self._since(self.seconds)
+        last = {number: self.frames[number] for number in sorted(self.frames)[-FRAMES_LEAST:]}
+        self.frames = self._since(self.seconds) | last
 
     def newest(self, seconds: float) -> "FrameStream":
         return FrameStream(self.node, self._since(seconds), self.seconds)

@@ -39,7 +39,7 @@ class Curve:
 
 
 @dataclass(frozen=True, slots=True)
-class Peak:
+class PressurePeak:
     """The largest sample of the range: of which resource, whose, and between which moments it was."""
 
     value: float
@@ -62,7 +62,7 @@ class Tile:
     """Of pressure: memory, cpu or io; empty where it was not measured."""
     whose: str = ""
     """Of pressure: the container or node that waits most."""
-    peak: Peak | None = None
+    peak: PressurePeak | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,7 +291,7 @@ class Stalled:
     whose: str
     spark: Floats
     now: float | None
-    peak: Peak | None
+    peak: PressurePeak | None
 
 
 def pressure_tile(looked: Looked) -> Tile:
@@ -320,7 +320,7 @@ def render_now(worst: Stalled) -> str:
     return f"Tasks wait for {worst.resource} {render_quantity(worst.now, 'ratio')} of the time{of} {AT_END}."
 
 
-def render_peak(peak: Peak) -> str:
+def render_peak(peak: PressurePeak) -> str:
     of = f" in {peak.whose}" if peak.whose else ""
     return f"The most in the range is {render_quantity(peak.value, 'ratio')} for {peak.resource}{of}."
 
@@ -351,7 +351,7 @@ def make_stalled(resource: str, whose: str, line: QueryLine, now: float | None) 
         place = known[int(np.argmax(points.maximum[known]))]
         from_ms = int(points.time_ms[place])
         width_ms = int(points.time_ms[1] - points.time_ms[0]) if len(points.time_ms) > 1 else 0
-        peak = Peak(min(1.0, float(points.maximum[place])), resource, whose, from_ms, from_ms + width_ms)
+        peak = PressurePeak(min(1.0, float(points.maximum[place])), resource, whose, from_ms, from_ms + width_ms)
     return Stalled(resource, whose, points.mean, None if now is None else min(1.0, now), peak)
 
 
