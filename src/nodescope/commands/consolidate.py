@@ -6,6 +6,7 @@ Between two passes only a small sleeper is left of the process, with its id and 
 
 import argparse
 import os
+import signal
 import sys
 import threading
 from collections.abc import Mapping
@@ -19,7 +20,13 @@ from nodescope.base.quantity import parse_seconds, render_bytes
 from nodescope.base.settings import Settings
 from nodescope.base.settings_load import choose_data, read_settings
 from nodescope.commands.shared.asleep import __file__ as asleep_file
-from nodescope.commands.shared.exec_anew import exec_anew, find_own_words, take_kept
+from nodescope.commands.shared.exec_anew import (
+    exec_anew,
+    find_own_words,
+    hear_signals,
+    hold_signals,
+    take_kept,
+)
 from nodescope.commands.shared.options import read_quantity
 from nodescope.keep.disk import Disk, make_folders, read_json
 from nodescope.keep.folder import CLOSED, DataFolder
@@ -92,6 +99,9 @@ def run(options: argparse.Namespace) -> int:
         raise RequestRejected("--set-up-store needs --copy-to URL")
     if options.dry_run:
         return show_plan(folder)
+    # Without a handler of its own the first process of a container would not hear a stop.
+    signal.signal(signal.SIGTERM, leave)
+    hear_signals()
     make_folders(folder.wal)
     every_seconds = read_every(options)
     kept = take_kept()
@@ -108,6 +118,11 @@ def run(options: argparse.Namespace) -> int:
             refuse_failures(folder, report)
             return 0
         return rest(lock, folder, keeper, report, every_seconds)
+
+
+def leave(*_: object) -> NoReturn:
+    """Whatever a pass has begun is finished by the next one, as after a kill."""
+    raise SystemExit(0)
 
 
 def read_every(options: argparse.Namespace) -> float:
@@ -179,6 +194,7 @@ def rest(
     }
     asleep = [sys.executable, "-I", "-S", asleep_file, f"{every_seconds:g}", f"{longest:g}"]
     words = [*asleep, str(folder.wal), CLOSED, *find_own_words()]
+    hold_signals()
     exec_anew(words, kept, [lock.descriptor] if lock.descriptor is not None else [])
 
 

@@ -11,9 +11,11 @@ retention, after LONGEST seconds whatever there is.
 
 import os
 import select
+import signal
 import sys
 
 INTERRUPTED = 130
+STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 def has_work(folder: str, suffix: str) -> bool:
@@ -24,12 +26,20 @@ def has_work(folder: str, suffix: str) -> bool:
         return True
 
 
+def leave(*_: object) -> None:
+    """Without a handler of its own the first process of a container would not hear a stop."""
+    os._exit(0)
+
+
 def count_pauses(pace_seconds: float, longest_seconds: float) -> int:
     return max(1, round(longest_seconds / pace_seconds))
 
 
 def main(words: list[str]) -> int:
     pace, longest, folder, suffix, *program = words
+    signal.signal(signal.SIGTERM, leave)
+    # What came meanwhile was held back by the program before this one, and by this one for the next.
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)
     try:
         for _ in range(count_pauses(float(pace), float(longest))):
             select.select([], [], [], float(pace))
@@ -37,6 +47,7 @@ def main(words: list[str]) -> int:
                 break
     except KeyboardInterrupt:
         return INTERRUPTED
+    signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
     return os.execv(program[0], program)  # noqa: S606 - our own program
 
 
