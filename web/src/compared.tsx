@@ -2,7 +2,7 @@
 
 import { useState } from "preact/hooks";
 import { Failure } from "./api";
-import { plain } from "./format";
+import { spoken } from "./format";
 import type { Model } from "./model";
 
 interface Said {
@@ -30,8 +30,8 @@ export function Compared({ model }: { model: Model }) {
   return (
     <div class="compared">
       <button type="button" class="plain" onClick={() => void ask()}>compare with the same time before</button>
-      {said?.key === key && <p role="status">{plain(said.text)}</p>}
-      {said?.key === key && said.rest.map((line) => <p key={line} class="faint">{plain(line)}</p>)}
+      {said?.key === key && <p role="status">{spoken(said.text)}</p>}
+      {said?.key === key && said.rest.map((line) => <p key={line} class="faint">{spoken(line)}</p>)}
     </div>
   );
 }

@@ -2,7 +2,7 @@
 
 import { Compared } from "./compared";
 import { kindWord, limitAt, studyWord, type FindingRow } from "./findings";
-import { brief, confidence, plain, shorten, words } from "./format";
+import { brief, confidence, plain, shorten, spoken, words } from "./format";
 import type { Model } from "./model";
 import { Trouble } from "./states";
 import { clock, tellTimes } from "./time";
@@ -46,7 +46,7 @@ function Row({ model, found }: { model: Model; found: FindingRow }) {
     <li>
       <button type="button" class={`finding ${finding.kind} ${limitAt(finding) === null ? "" : "ends"} ${chosen ? "chosen" : ""}`} aria-pressed={chosen} onClick={() => model.panels.chooseFinding(found)}>
         <span class="head"><span class="kind">{kindWord(finding.kind)}</span> <bdi>{plain(shorten(brief(found.name), 44))}</bdi>{model.many && <span class="faint"> {plain(shorten(found.node, 20))}</span>}</span>
-        <span class="text">{plain(tellTimes(finding.sentence, model.view.utc, finding.to))}</span>
+        <span class="text">{spoken(tellTimes(finding.sentence, model.view.utc, finding.to))}</span>
         <span class="faint foot">{words(found.metric)} · {confidence(finding.confidence)} · {clock(finding.at ?? finding.from, model.view.utc)}</span>
       </button>
     </li>

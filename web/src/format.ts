@@ -149,3 +149,10 @@ const STEERING = /[\u0000-\u001f\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2060-\u
 export function plain(text: string): string {
   return text.replace(STEERING, "�");
 }
+
+const WORD_MOST = 80;
+
+/** A sentence of the server's: names in it are cut like names elsewhere. */
+export function spoken(text: string): string {
+  return plain(text).replace(/\S+/g, (word) => shorten(word, WORD_MOST));
+}

@@ -1,6 +1,6 @@
 /** The strip of incidents under the tiles: at most five cards, one for each cause; a click shows one. */
 
-import { confidence, plain, shorten } from "./format";
+import { confidence, plain, shorten, spoken } from "./format";
 import { cardsOf, concerns, keyOf, titleOf, whoOf } from "./incidents";
 import type { Model } from "./model";
 import { minute, tellTimes } from "./time";
@@ -40,7 +40,7 @@ function Card({ model, incident }: { model: Model; incident: IncidentJson }) {
   const chosen = model.view.incident === keyOf(incident);
   const from = incident.kind === "oom_kill" ? incident.killed : incident.from;
   const until = incident.kind === "oom_kill" || incident.kind === "deploy" ? "" : incident.over ? ` - ${minute(incident.to, utc)}` : ", still so at the end";
-  const said = plain(tellTimes(incident.sentence, utc, incident.to));
+  const said = spoken(tellTimes(incident.sentence, utc, incident.to));
   return (
     <button type="button" class={`card ${incident.kind} ${chosen ? "chosen" : ""}`} aria-pressed={chosen} title={said} onClick={() => model.openIncident(incident)}>
       <span class="card-head"><bdi class="card-who">{plain(shorten(whoOf(incident), 32))}</bdi>{model.many && <span class="faint"> on {plain(shorten(incident.node, 20))}</span>} <span class="card-kind">{titleOf(incident)}</span></span>

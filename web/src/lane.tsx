@@ -1,7 +1,7 @@
 /** The row of events above the panels: starts, exits, OOM kills and restarts of containers on the same time axis. */
 
 import { AXIS_PIXELS, RIGHT_PIXELS } from "./chart";
-import { brief, plain, shorten } from "./format";
+import { brief, plain, shorten, spoken } from "./format";
 import type { Model } from "./model";
 import { useSignal } from "./signal";
 import { clock, moment, tellTimes, zone, type Span } from "./time";
@@ -103,7 +103,7 @@ function Mark({ model, bunch: { share, events, named, left } }: { model: Model; 
   const [worst] = events;
   if (!worst) return null;
   const more = events.length - 1;
-  const title = events.slice(0, 6).map((event) => plain(tellTimes(event.sentence, model.view.utc, model.time.span.to))).join("\n") + (more > 5 ? `\nand ${more - 5} more` : "");
+  const title = events.slice(0, 6).map((event) => spoken(tellTimes(event.sentence, model.view.utc, model.time.span.to))).join("\n") + (more > 5 ? `\nand ${more - 5} more` : "");
   const zoomTo = (): void => model.openEvent(worst, events);
   return (
     <button type="button" class={`mark ${worst.kind} ${left ? "left" : ""}`} style={{ left: `${share * 100}%` }} title={title} aria-label={named ? `${plain(shorten(brief(worst.name), NAME_LETTERS))}${more > 0 ? ` +${more}` : ""}: ${title}` : title} onClick={zoomTo}>

@@ -2,7 +2,7 @@
 
 import { useEffect, useRef } from "preact/hooks";
 import { Chart } from "./chart";
-import { plain, shorten, unitWords, words } from "./format";
+import { plain, shorten, spoken, unitWords, words } from "./format";
 import { Legend } from "./legend";
 import type { Model } from "./model";
 import type { Panel } from "./panels";
@@ -33,7 +33,7 @@ export function PanelView({ model, panel, index }: { model: Model; panel: Panel;
 
   const { slot, choice } = panel;
   const metric = model.panels.metricOf(choice);
-  const said = slot.value ? plain(sentence(slot.value, panel.findings, model.tellingOf(slot.value))) : "";
+  const said = slot.value ? spoken(sentence(slot.value, panel.findings, model.tellingOf(slot.value))) : "";
   const focused = model.view.focus === index;
   return (
     <section class={`panel ${focused ? "focused" : ""}`} aria-label={`panel ${index + 1}: ${words(choice.metric)}`} onPointerDown={() => { if (!focused) model.panels.focus(index); }}>

@@ -1,7 +1,7 @@
 /** The sheet of right-sizing: what each workload should request and be limited to, what that saves, and the patch. */
 
 import { CopyText } from "./copy-text";
-import { plain } from "./format";
+import { plain, spoken } from "./format";
 import type { Model } from "./model";
 import { makeSizeRow, SIZES, type SizeCell, type SizeRow } from "./sizes";
 import { Trouble } from "./states";
@@ -32,7 +32,7 @@ function Answer({ answer, utc }: { answer: RightsizeJson; utc: boolean }) {
   const span = { from: Math.min(...nodes.map((node) => node.from)), to: Math.max(...nodes.map((node) => node.to)) };
   return (
     <>
-      <p class="headline">{plain(answer.sentence)}</p>
+      <p class="headline">{spoken(answer.sentence)}</p>
       {nodes.length > 0 && <p class="faint">From what was seen {renderSpan(span, utc)}, at most seven days, whatever range the panels show. Requests and limits are those of one replica, savings those of all.</p>}
       {unseen.map((line) => <p key={line} class="faint">Not seen: {plain(line)}.</p>)}
       {advice.length > 0
