@@ -100,9 +100,9 @@ class Scene:
 # About a scheduler and its pods, which no stage here has: promtool sees it fire (test_rules), and a real
 # API server sees the metrics it is made of (tests/chart/test_installed.py).
 OF_A_CLUSTER = ("ExtenderNotAsked",)
-# A rise is told after minutes, which no play here lasts: promtool sees it fire (test_rules), and replayed nodes have
-# the metric it is made of (tests/watch, tests/publish/test_findings.py).
-OF_MINUTES = ("TimeToLimitShort",)
+# A rise or a lost GPU is told after minutes, which no play here lasts: promtool sees these fire (test_rules), and
+# replayed nodes have the metrics they are made of (tests/watch, tests/publish/test_findings.py).
+OF_MINUTES = ("FindingHurt", "TimeToLimitShort")
 NOT_HERE = (*OF_A_CLUSTER, *OF_MINUTES)
 
 
@@ -285,8 +285,7 @@ def play(server: Prometheus, calm: Stage, bad: Stage, others: dict[str, str]) ->
             f'[{{"targets": ["{address}"], "labels": {{"node": "{name}"}}}}]'
         )
     bring_trouble(bad)
-    # A lost GPU is also what the watcher tells.
-    ends = {"GpuMissing", "ArchivePaused", "FindingHurt"}
+    ends = {"GpuMissing", "ArchivePaused"}
     asked.ask_until(lambda: set(asked.open) <= ends)
     bring_the_end(bad)
     asked.ask_until(lambda: not asked.open)
