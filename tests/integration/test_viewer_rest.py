@@ -98,7 +98,10 @@ def test_memory_comes_with_the_first_question_and_leaves_after_the_last(archive:
                 assert httpx.get(f"{viewer.probes}/healthz", timeout=SLOW_SECONDS).status_code == 200
             descriptors.append(viewer.count_descriptors())
         # A connection of the last look may still be closing.
-        wait_for(lambda: viewer.count_descriptors() <= descriptors[0], "as many descriptors as after the first rest")
+        wait_for(
+            lambda: viewer.count_descriptors() <= descriptors[0],
+            "as many descriptors as after the first rest",
+        )
         viewer.process.send_signal(signal.SIGTERM)
         out, _ = viewer.process.communicate(timeout=SLOW_SECONDS)
         assert viewer.process.returncode == 0

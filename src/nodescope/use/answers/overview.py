@@ -351,7 +351,9 @@ def make_stalled(resource: str, whose: str, line: QueryLine, now: float | None) 
         place = known[int(np.argmax(points.maximum[known]))]
         from_ms = int(points.time_ms[place])
         width_ms = int(points.time_ms[1] - points.time_ms[0]) if len(points.time_ms) > 1 else 0
-        peak = PressurePeak(min(1.0, float(points.maximum[place])), resource, whose, from_ms, from_ms + width_ms)
+        peak = PressurePeak(
+            min(1.0, float(points.maximum[place])), resource, whose, from_ms, from_ms + width_ms
+        )
     return Stalled(resource, whose, points.mean, None if now is None else min(1.0, now), peak)
 
 
