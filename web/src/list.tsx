@@ -34,7 +34,7 @@ export function ContainerList({ model }: { model: Model }) {
         <Filter label="QoS" value={view.qos} all={model.data.filters.value?.qos_classes ?? []} choose={(qos) => model.address.change({ qos })} />
         <LabelFilter model={model} />
       </div>
-      {value?.sentence && <p class="faint">{spoken(value.sentence)}</p>}
+      {value?.sentence && <p class="faint said-list">{spoken(value.sentence)}</p>}
       {value && <p class="faint what-list">{words(value.metric)}: mean of the range{value.ranked_from > model.time.span.from + 60 ? ` from ${minute(value.ranked_from, view.utc)} on` : ""}</p>}
       {trouble && <Trouble small trouble={trouble} retry={() => model.data.requests.retry(model.data.containers)} />}
       {value && rows.length === 0 && <NoRows model={model} />}
