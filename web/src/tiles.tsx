@@ -1,6 +1,6 @@
 /** The four tiles at the top: CPU, memory, pressure and containers at the end of the range, and what each figure is. */
 
-import { brief, quantity, shorten } from "./format";
+import { brief, quantity, shorten, spoken } from "./format";
 import type { Model } from "./model";
 import { Spark } from "./spark";
 import { Trouble } from "./states";
@@ -22,7 +22,7 @@ export function Tiles({ model }: { model: Model }) {
 const WAITS: Record<string, string> = { cpu: "CPU", memory: "memory", io: "I/O" };
 
 function TileView({ model, tile, summary }: { model: Model; tile: TileJson; summary: SummaryJson }) {
-  const said = tellTimes(tile.sentence, model.view.utc, summary.at);
+  const said = spoken(tellTimes(tile.sentence, model.view.utc, summary.at));
   return (
     <div class={`tile ${tile.id}`} title={said}>
       <span class="title">{tile.resource ? `waiting for ${WAITS[tile.resource]}` : tile.title}{summary.whose && tile.id !== "containers" ? `, ${summary.whose}` : ""}</span>

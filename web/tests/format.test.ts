@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { axisFigures, axisSteps, brief, confidence, figure, plain, quantity, shorten } from "../src/format";
+import { axisFigures, axisSteps, brief, confidence, figure, plain, quantity, shorten, spoken } from "../src/format";
 
 describe("quantities", () => {
   it.each([
@@ -47,6 +47,14 @@ describe("words", () => {
     expect(confidence(0.9996)).toBe("certain, 99.9 %");
     expect(confidence(0.9896)).toBe("very likely, 98 %");
     expect(confidence(0.2)).toBe("weak, 20 %");
+  });
+
+  it("cuts names in a sentence and leaves its other words", () => {
+    const said = spoken(`api waits for ${"n".repeat(1024)}\u202e since 10:00`);
+    expect(said.startsWith("api waits for nnn")).toBe(true);
+    expect(said.endsWith(" since 10:00")).toBe(true);
+    expect(said.length).toBeLessThan(130);
+    expect(said).not.toContain("\u202e");
   });
 
   it("a long name is cut in the middle, by whole characters", () => {
