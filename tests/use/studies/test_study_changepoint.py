@@ -43,6 +43,21 @@ def test_a_step_is_found_at_its_first_sample_in_any_unit(
     assert finding.confidence > 0.9
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_the_levels_of_a_change_are_levels_that_were_there(series: MakeSeries, seed: int) -> None:
+    """A falling curve that drops to nearly nothing: a line fitted before it once ended at -0.376 cores."""
+    random = np.random.default_rng(seed)
+    steps = np.arange(1200)
+    falling = np.where(steps < 700, 2.0 - steps / 500, 0.02)
+    values = np.clip(falling + 0.03 * random.standard_normal(1200), 0.0, None)
+    answer = changepoint.study(series(values, unit="cores"))
+    assert answer.findings
+    for finding in answer.findings:
+        for level in (finding.before, finding.after):
+            assert level is None or values.min() <= level <= values.max(), finding.sentence
+        assert "-" not in finding.sentence.replace("2023-11-1", ""), finding.sentence
+
+
 def test_flat_memory_with_page_noise_does_not_change(series: MakeSeries) -> None:
     """100 MiB with 64 KiB of noise: the original reported 201 changes."""
     random = np.random.default_rng(2)

@@ -9,6 +9,7 @@ from bench import studies_sets as sets
 
 from nodescope.use.studies import STUDIES, Finding, Series, correlation
 from nodescope.use.studies.series import FloatArray
+from nodescope.use.studies.together.matching import ComparedSeries, match_shapes
 from nodescope.use.studies.together.onsets import find_onsets
 
 MakeSeries = Callable[..., Series]
@@ -99,10 +100,20 @@ def test_an_interval_from_zero_on_is_said_with_both_ends() -> None:
 def test_of_a_common_hump_no_order_is_told() -> None:
     """It has no field for a lag either: unknown is not zero."""
     random = np.random.default_rng(36)
-    hump = 6 * np.exp(-0.5 * ((np.arange(3600) - 1700) / 300) ** 2)
+    hump = 6 * np.exp(-0.5 * ((np.arange(3600) - 1700) / 200) ** 2)
     finding = ask(hump + random.standard_normal(3600), hump + random.standard_normal(3600))[0]
     assert "no order can be told" in finding.sentence
     assert "lag_seconds" not in finding.measures
+
+
+def test_two_humps_are_near_each_other_by_chance_more_often_than_two_steps() -> None:
+    """One that is seen whole keeps off both edges: there are places for it in six tenths of an hour."""
+    humps = [6 * np.exp(-0.5 * ((np.arange(3600) - middle) / 200) ** 2) for middle in (1700, 1740)]
+    random = np.random.default_rng(40)
+    left, right = (ComparedSeries(hump + 0.3 * random.standard_normal(3600)) for hump in humps)
+    found = match_shapes(left, right, 120)
+    assert abs(found.lag) == pytest.approx(40, abs=3)
+    assert found.chance >= (2 * abs(found.lag) + 1) / (0.6 * 3600)
 
 
 def test_one_step_each_is_evidence_only_as_far_as_chance_allows() -> None:

@@ -8,6 +8,7 @@ import pytest
 from nodescope.use.studies import Finding, Series, trend
 from nodescope.use.studies.forecast.growth_forecast import bucket_heights, passage_of
 from nodescope.use.studies.forecast.pages import find_staircase, steady_pages
+from nodescope.use.studies.forecast.uneven_pages import are_drawn_anew, uneven_passages
 
 MakeSeries = Callable[..., Series]
 MIB = 2.0**20
@@ -109,6 +110,54 @@ def test_pages_taken_at_random_are_no_line() -> None:
     steady = steady_pages(even)
     assert steady is not None
     assert steady.gaps == pytest.approx(90, abs=0.1)
+
+
+@pytest.mark.parametrize("noise", [0.02, 0.3, 0.6])
+def test_a_staircase_is_seen_through_the_noise_of_a_meter(noise: float) -> None:
+    """A jump of one page is known by the levels around it, not by the two samples at its edge."""
+    random = np.random.default_rng(12)
+    path = 100 + 4.0 * (np.arange(SAMPLES) // 90)
+    staircase = find_staircase(path + noise * random.standard_normal(SAMPLES))
+    assert staircase is not None
+    assert staircase.page == pytest.approx(4.0, rel=0.02)
+    assert np.abs(staircase.places - 90 * np.arange(1, len(staircase.places) + 1)).max() <= 2
+
+
+def uneven(random: np.random.Generator, gaps: np.ndarray) -> np.ndarray:
+    taken = np.cumsum(gaps)
+    pages = np.searchsorted(taken[taken < SAMPLES], np.arange(SAMPLES), side="right")
+    return np.asarray(100 + 4.0 * pages + 0.3 * random.standard_normal(SAMPLES))
+
+
+def test_more_pages_at_uneven_times_are_expected_as_they_came(series: MakeSeries) -> None:
+    """
+    Of 30 gaps that vary by a half, another 15 vary by a half / sqrt(15), and their mean by a half / sqrt(30).
+
+    Ninety per cent of that are 0.5 of the time itself; explained as any path it was twice as wide.
+    """
+    random = np.random.default_rng(13)
+    widths, inside = [], 0
+    for _ in range(20):
+        gaps = SAMPLES / 30 * random.gamma(4.0, 0.25, 200)
+        now = int(np.searchsorted(np.cumsum(gaps), SAMPLES - 1, side="right"))
+        finding = told(series, uneven(random, gaps), 100 + 4.0 * (now + 15))
+        assert finding is not None
+        low, high = bounds(finding)
+        true = float(np.cumsum(gaps)[now + 14]) - (SAMPLES - 1)
+        widths.append((high - low) / true)
+        inside += low <= true <= high
+    assert np.median(widths) < 0.65
+    assert inside >= 15
+
+
+def test_pages_that_come_faster_and_faster_are_not_expected_as_they_came() -> None:
+    random = np.random.default_rng(14)
+    staircase = find_staircase(uneven(random, np.linspace(180, 40, 60)))
+    assert staircase is not None
+    assert uneven_passages(staircase, 10) is None
+    assert are_drawn_anew(random.exponential(100.0, 40))
+    load = np.repeat(random.exponential(100.0, 8), 6)
+    assert not are_drawn_anew(load * random.uniform(0.9, 1.1, 48))
 
 
 def test_the_crests_of_a_collector_reach_the_limit_before_its_mean(series: MakeSeries) -> None:

@@ -340,8 +340,10 @@ def locate(mark: Mark, values: FloatArray, surprise: FloatArray) -> Mark:
         return mark
     first, last = slice(mark.piece, mark.piece + mark.length), slice(mark.last - mark.length, mark.last)
     seen = surprise if mark.view == "roughness" else values
-    start, end = inside_piece(mark, seen[first], mark.first)[0], inside_piece(mark, seen[last], mark.final)[1]
-    return replace(mark, start=mark.piece + start, end=mark.last - mark.length + end)
+    start = mark.piece + inside_piece(mark, seen[first], mark.first)[0]
+    end = mark.last - mark.length + inside_piece(mark, seen[last], mark.final)[1]
+    # Of two pieces that overlap, each may put it elsewhere: then it is what lies between.
+    return replace(mark, start=min(start, end), end=max(start, end, min(start, end) + 1))
 
 
 def inside_piece(mark: Mark, piece: FloatArray, away: float) -> tuple[int, int]:

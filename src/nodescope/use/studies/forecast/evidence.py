@@ -9,7 +9,7 @@ shape add up to one, and a forecast draws from them.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, lru_cache
 from itertools import groupby
 from math import lgamma, log, pi
 
@@ -59,6 +59,9 @@ AFTER_BEND = 4
 # In how many noises of each kind a bend is placed closely.
 CLOSE_NOISES = {"white": 1, "returning": 2, "wandering": 2}
 
+# Spans that were looked at last.
+DAYS_KEPT = 8
+
 
 @dataclass(frozen=True, eq=False)
 class PreparedShapes:
@@ -94,6 +97,12 @@ class Explanation:
 @cache
 def prepared_shapes(buckets: int) -> tuple[PreparedShapes, ...]:
     return tuple(prepare(steady_shapes(), noises(buckets)))
+
+
+@lru_cache(maxsize=DAYS_KEPT)
+def prepared_days(buckets: int, span_seconds: float) -> tuple[PreparedShapes, ...]:
+    """The metrics of one summary have the same span."""
+    return tuple(prepare(day_shapes(span_seconds), noises(buckets)))
 
 
 def prepare(shapes: Iterable[Growth], among: Sequence[Noise]) -> list[PreparedShapes]:
@@ -150,7 +159,7 @@ class Scored:
 def explain(heights: FloatArray, span_seconds: float, wave: Wave | None = None) -> list[Explanation]:
     """Every pair worth a draw, the likeliest first; heights are one value a bucket."""
     among = noises(len(heights))
-    blocks = [*prepared_shapes(len(heights)), *prepare(day_shapes(span_seconds), among)]
+    blocks = [*prepared_shapes(len(heights)), *prepared_days(len(heights), span_seconds)]
     blocks += prepare(wave_shapes(wave), wave_noises(among)) if wave else []
     return weigh(blocks, heights, only_rises(heights))
 

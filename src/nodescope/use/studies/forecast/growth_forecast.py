@@ -18,6 +18,7 @@ from nodescope.use.studies.forecast.noise import GRIDS
 from nodescope.use.studies.forecast.pages import Staircase, SteadyPages, find_staircase, steady_pages
 from nodescope.use.studies.forecast.season import Season, find_season
 from nodescope.use.studies.forecast.steps import COLLECTOR_FALLS, find_falls
+from nodescope.use.studies.forecast.uneven_pages import uneven_passages
 from nodescope.use.studies.forecast.wave import BLOCKS, Wave, block_places, find_wave, fit, without_line
 from nodescope.use.studies.maths.robust import mad_deviation
 from nodescope.use.studies.series import BoolArray, FloatArray, IntArray
@@ -111,11 +112,19 @@ def of_life(values: FloatArray, interval_seconds: float, limit: float | None) ->
     staircase = find_staircase(values)
     if staircase is not None and staircase.is_even:
         return of_staircase(staircase, limit)
-    if staircase is not None and limit is not None:
-        limit = staircase.whole_pages(limit)
-    season, wave = seasons_of(values) if staircase is None else (None, None)
+    if staircase is not None:
+        whole = None if limit is None else staircase.whole_pages(limit)
+        made = of_path(values, interval_seconds, whole, Repetition(None, None))
+        return with_uneven_pages(made, staircase, limit)
+    season, wave = seasons_of(values)
     path = values - season.at(np.arange(len(values), dtype=np.float64)) if season else values
     return of_path(path, interval_seconds, limit, Repetition(season, wave))
+
+
+def with_uneven_pages(made: GrowthForecast, staircase: Staircase, limit: float | None) -> GrowthForecast:
+    """Where more pages of the same kind are to come, that is known better than by the path."""
+    drawn = None if limit is None else uneven_passages(staircase, staircase.pages_to(limit))
+    return made if drawn is None or made.passage is None else replace(made, passage=passage_of(drawn))
 
 
 def seasons_of(values: FloatArray) -> tuple[Season | None, Wave | None]:
@@ -189,7 +198,8 @@ def of_staircase(staircase: Staircase, limit: float | None) -> GrowthForecast:
     places, heights = staircase.corners()
     scale = Scale.of(heights)
     futures = first_passage.draw_futures(explain_points(places, scale.down(heights)), scale.down(heights))
-    return forecast_of(PathFutures(futures, staircase.samples, scale, first_passage.passages), whole)
+    made = forecast_of(PathFutures(futures, staircase.samples, scale, first_passage.passages), whole)
+    return with_uneven_pages(made, staircase, limit)
 
 
 def of_steady_pages(steady: SteadyPages, staircase: Staircase, limit: float | None) -> GrowthForecast:

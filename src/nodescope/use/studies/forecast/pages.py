@@ -11,13 +11,15 @@ from itertools import pairwise
 
 import numpy as np
 
-from nodescope.use.studies.forecast.steps import Jumps, find_jumps
+from nodescope.use.studies.forecast.steps import Jumps, find_blurred_jumps, find_jumps
 from nodescope.use.studies.maths.robust import mad_deviation
 from nodescope.use.studies.series import FloatArray, IntArray
 
-# So many rises of one size make a staircase.
+# So many rises of one size make a staircase. A rise is as high as the levels around it differ:
+# within this share of a page, or within so many deviations of the meter's mean over them.
 PAGE_RISES = 5
 SAME_SIZE = 0.15
+LEVEL_DEVIATIONS = 5.0
 
 # More corners than these are averaged in groups of neighbours.
 MOST_POINTS = 64
@@ -79,16 +81,22 @@ class Staircase:
 
 
 def find_staircase(values: FloatArray) -> Staircase | None:
-    """Where all rises are of one size."""
-    jumps = find_jumps(values)
+    """Where all rises are of one size; seen through the noise of a meter, if it is less than a page."""
+    seen = (staircase_of(values, jumps) for jumps in (find_jumps(values), find_blurred_jumps(values)))
+    # Noise hides a rise from the one, and two that are close from the other.
+    return max((one for one in seen if one is not None), key=lambda one: len(one.places), default=None)
+
+
+def staircase_of(values: FloatArray, jumps: Jumps) -> Staircase | None:
     if len(jumps) < PAGE_RISES or (jumps.sizes < 0).any():
         return None
-    size = float(np.median(jumps.sizes))
-    # Two pages within one sample are one jump of twice the size.
-    wholes = np.maximum(1.0, np.round(jumps.sizes / size))
-    if (np.abs(jumps.sizes / wholes / size - 1) >= SAME_SIZE).any():
-        return None
     levels = plateaus(values, jumps)
+    rises = np.diff(levels)
+    size = float(np.median(rises))
+    # Two pages within one sample are one jump of twice the size.
+    wholes = np.maximum(1.0, np.round(rises / size))
+    if (np.abs(rises / wholes - size) >= SAME_SIZE * size + meter_errors(values, jumps)).any():
+        return None
     page = float((levels[-1] - levels[0]) / wholes.sum())
     noise = mad_deviation(np.diff(values)) / np.sqrt(np.median(np.diff(jumps.places))) / page
     return Staircase(
@@ -105,6 +113,13 @@ def plateaus(values: FloatArray, jumps: Jumps) -> FloatArray:
     """The level before the first jump, and after each."""
     bounds = [0, *(int(place) for place in jumps.places), len(values)]
     return np.array([float(np.median(values[start:end])) for start, end in pairwise(bounds)])
+
+
+def meter_errors(values: FloatArray, jumps: Jumps) -> FloatArray:
+    """How far the meter's noise may move each rise: it is known by the samples on both sides."""
+    lasts = np.diff([0, *jumps.places, len(values)])
+    noise = mad_deviation(np.diff(values)) / np.sqrt(2)
+    return np.asarray(LEVEL_DEVIATIONS * noise * np.sqrt(1.0 / lasts[:-1] + 1.0 / lasts[1:]))
 
 
 @dataclass(frozen=True)

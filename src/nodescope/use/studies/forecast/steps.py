@@ -17,6 +17,11 @@ SUDDEN_DEVIATIONS = 8.0
 REPEATED_DEVIATIONS = 5.0
 SUDDEN_SHARE = 0.02
 
+# Samples on each side of a jump that is seen through a meter's noise, and how far it is beyond
+# that of their means.
+BLURRED = 8
+BLURRED_DEVIATIONS = 5.0
+
 # A fall that is worth naming takes a quarter of what the path covers apart from its growth.
 FALL_SHARE = 0.25
 
@@ -49,6 +54,22 @@ def find_jumps(values: FloatArray, deviations: float = SUDDEN_DEVIATIONS) -> Jum
     sizes = np.bincount(groups, weights=moves[places]).astype(np.float64)
     firsts = places[np.concatenate(([True], apart))]
     return Jumps(firsts + 1, sizes)
+
+
+def find_blurred_jumps(values: FloatArray) -> Jumps:
+    """Through noise that hides them from one sample to the next: the means of a few samples before and after differ."""
+    if len(values) < 4 * BLURRED:
+        return Jumps(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.float64))
+    total = np.concatenate(([0.0], np.cumsum(values - values[0])))
+    means = (total[BLURRED:] - total[:-BLURRED]) / BLURRED
+    moves = means[BLURRED:] - means[:-BLURRED]
+    noise = mad_deviation(np.diff(values)) / np.sqrt(BLURRED)
+    least = max(BLURRED_DEVIATIONS * noise, SUDDEN_SHARE * float(np.ptp(values)) / 10)
+    away = moves - np.median(moves)
+    edges = np.diff(np.concatenate(([0], (np.abs(away) > least).astype(np.int8), [0])))
+    bounds = zip(np.flatnonzero(edges == 1), np.flatnonzero(edges == -1))
+    peaks = np.array([start + np.argmax(np.abs(away[start:end])) for start, end in bounds], dtype=np.int64)
+    return Jumps(peaks + BLURRED, moves[peaks])
 
 
 def find_falls(values: FloatArray) -> IntArray:

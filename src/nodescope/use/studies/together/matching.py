@@ -36,6 +36,8 @@ BULK_SHARE, PLACE_SHARE = 0.1, 0.9
 # Events are rarely at the edges of what was asked for, so that there are fewer
 # places than samples. A guess: events in the middle three quarters.
 PLACES_SHARE = 0.75
+# A swing of minutes that is seen whole keeps its own width from both edges besides.
+SHAPE_PLACES_SHARE = 0.6
 # Shapes whose best correlation, noise taken away, is below this are not alike.
 LEAST_LIKENESS = 0.5
 
@@ -252,7 +254,11 @@ def match_shape(left: BroadShape, right: BroadShape, most: int) -> BestLag:
     lag = shift if shift <= len(match_by_shift) // 2 else shift - len(match_by_shift)
     if abs(lag) > most or abs(match_by_shift[shift]) < LEAST_LIKENESS * likeness_scale(left, right):
         return NOTHING
-    chance = (2 * abs(lag) + 1) * as_good_peaks(np.abs(match_by_shift)) / (PLACES_SHARE * len(match_by_shift))
+    chance = (
+        (2 * abs(lag) + 1)
+        * as_good_peaks(np.abs(match_by_shift))
+        / (SHAPE_PLACES_SHARE * len(match_by_shift))
+    )
     return BestLag(lag, float(np.sign(match_by_shift[shift])), min(1.0, chance))
 
 
