@@ -112,3 +112,34 @@ def test_a_verdict_is_sent_to_the_agent(agent: str, capsys: pytest.CaptureFixtur
     assert main(["watch", agent, "--not-a-problem", seen.id]) == 0
     assert json.loads(Agent.posted[-1]) == {"id": seen.id, "verdict": "not_a_problem"}
     assert capsys.readouterr().out == "kept: not a problem, memory_leak of shop/catalog\n"
+
+
+def test_a_silence_is_asked_for_listed_and_ended(agent: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """By labels and with an end; what is missing is said before anybody is asked."""
+    silence = {"id": "7d0c11aa", "labels": {"workload": "catalog"}, "until": 7200.0, "comment": "load test"}
+    Agent.status, Agent.body = 200, json.dumps(silence).encode()
+    line = "7d0c11aa  workload=catalog  until 1970-01-01 02:00:00 UTC  (load test)\n"
+    asked = ["watch", "silence", "workload=catalog", "kind=memory_leak", "--agent", agent]
+    assert main([*asked, "--for", "2h", "--comment", "load test"]) == 0
+    assert capsys.readouterr().out == line
+    assert json.loads(Agent.posted[-1]) == {
+        "silence": {
+            "labels": {"workload": "catalog", "kind": "memory_leak"},
+            "seconds": 7200.0,
+            "comment": "load test",
+        }
+    }
+    assert main(["watch", "end-silence", "7d0c11aa", "--agent", agent]) == 0
+    assert capsys.readouterr().out == f"ended: {line}"
+    Agent.body = json.dumps({"silences": [silence]}).encode()
+    assert main(["watch", "silences", "--agent", agent]) == 0
+    assert capsys.readouterr().out == line
+    for words, said in (
+        (asked, "--for 2h"),
+        ([*asked, "--for", "soon"], "accepted: 90m, 2h, 3d"),
+        (["watch", "silence", "catalog", "--for", "2h"], "LABEL=VALUE"),
+        (["watch", "end-silence"], "the id of one silence"),
+        (["watch", "/a", "/b"], "one agent or data folder"),
+    ):
+        assert main(words) != 0
+        assert said in capsys.readouterr().err

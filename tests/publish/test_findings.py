@@ -71,7 +71,7 @@ def test_a_finding_is_told_by_json_and_metrics(node: FixtureNode) -> None:
     assert [one["kind"] for one in findings.json()["findings"]] == ["memory_leak", "disk_full"]
     lines = [line for line in metrics.text.splitlines() if line.startswith("nodescope_finding_info")]
     labels = 'kind="memory_leak",namespace="shop",workload="catalog",container="app\\"\\n",device=""'
-    assert lines == [f'nodescope_finding_info{{{labels},severity="kill"}} 1']
+    assert lines == [f'nodescope_finding_info{{{labels},severity="kill",silenced="false"}} 1']
     assert f"nodescope_time_to_limit_seconds{{{labels}}} 3000" in metrics.text
     assert 'nodescope_findings{severity="kill"} 1' in metrics.text
     assert 'nodescope_findings{severity="hurt"} 0' in metrics.text
@@ -154,3 +154,27 @@ def test_listeners_are_bounded_and_take_no_turn() -> None:
     assert wants_stream(scope)
     assert not wants_stream({**scope, "headers": []})
     assert not wants_stream({**scope, "path": "/metrics"})
+
+
+def test_what_is_silenced_is_shown_marked_and_pages_nobody(node: FixtureNode) -> None:
+    """On /findings and /metrics; ended, it is as before."""
+    watcher = watcher_of(node)
+    watcher.step()
+    watcher.store.see(LEAK, node.clock.wall_ns() / 1e9)
+    wanted = {"labels": {"workload": "cat*", "kind": "memory_leak"}, "seconds": 3600, "comment": "load\ntest"}
+    said = post(node, json.dumps({"silence": wanted}).encode())
+    assert said.status_code == 200
+    identity = said.json()["id"]
+    findings, metrics = request_all(node.parts, ["/findings", "/metrics"])
+    content = findings.json()
+    assert [one["silenced"] for one in content["findings"]] == [identity]
+    assert content["sentence"].startswith("Nothing is wrong on cgroup2-systemd")
+    assert [one["comment"] for one in content["silences"]] == ["load test"]
+    assert 'severity="kill",silenced="true"} 1' in metrics.text
+    assert 'nodescope_findings{severity="kill"} 0' in metrics.text
+    assert "nodescope_findings_silenced 1" in metrics.text
+    assert post(node, json.dumps({"end_silence": "nobody"}).encode()).status_code == 404
+    assert post(node, json.dumps({"end_silence": identity}).encode()).status_code == 200
+    (findings,) = request_all(node.parts, ["/findings"])
+    assert [one["silenced"] for one in findings.json()["findings"]] == [""]
+    assert findings.json()["silences"] == []

@@ -2,12 +2,15 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from threading import Event as Stop
 from typing import Any
 
 import pytest
+from tests.nodes.pods import WEB
 from tests.stories.generate.cluster import GIB, MIB, Workload
 from tests.stories.generate.machine import pulses, ramp, sawtooth
+from tests.support import FixtureNode
 from tests.watch.nodes import PLANTS, make_node
 from tests.watch.replay import FrameClock, Replay
 
@@ -254,3 +257,22 @@ def test_what_slows_down_ends_below_its_limit() -> None:
     """Half of the way is left at every step: it never reaches twice its height."""
     rise = rise_of([100.0 - 100 * 0.97**number for number in range(50)])
     assert rise is None or rise.ends_at < 120.0
+
+
+@pytest.mark.parametrize("seconds", [1, 3, 10, 49, 98, 103])
+def test_a_kill_in_a_container_that_lives_on_is_counted_however_long_ago_the_last_look_was(
+    seconds: int, tmp_path: Path
+) -> None:
+    """One kill is one, also where 1 / seconds * seconds is a little less."""
+    node = FixtureNode("cgroup2-systemd", tmp_path)
+    node.run()
+    watcher = node.parts.watcher
+    assert watcher is not None
+    watcher.step()
+    (path,) = node.root.glob(f"sys/fs/cgroup/**/*{WEB.container('app')}*/memory.events")
+    path.write_text(path.read_text().replace("oom_kill 0", "oom_kill 1"))
+    node.clock.advance(seconds * 1_000_000_000)
+    node.tick()
+    watcher.step()
+    (finding,) = watcher.store.current()
+    assert (finding.kind, finding.pod, finding.pod_uid) == ("oom_kill", WEB.name, WEB.uid)

@@ -16,8 +16,12 @@ def label_finding(finding: NodeFinding, *, more: tuple[str, ...] = ()) -> Labels
 
 def build_finding_families(watcher: Watcher) -> Iterable[MetricFamily]:
     findings = [finding for finding in watcher.store.current() if finding.is_confirmed]
-    counts = {name: sum(one.severity == name for one in findings) for name in SEVERITIES}
-    yield build_labelled("nodescope_findings", "Confirmed findings that are open.", "severity", counts)
+    heard = [one for one in findings if not one.silenced]
+    counts = {name: sum(one.severity == name for one in heard) for name in SEVERITIES}
+    sentence = "Confirmed findings that are open and not silenced."
+    yield build_labelled("nodescope_findings", sentence, "severity", counts)
+    sentence = "Confirmed findings that are open, and that a silence keeps from paging anybody."
+    yield build_single("nodescope_findings_silenced", sentence, len(findings) - len(heard))
     yield from build_each(findings)
     status = watcher.status
     yield build_single("nodescope_watcher_looks_total", "Looks that the watcher took.", status.looks)
@@ -32,7 +36,12 @@ def build_finding_families(watcher: Watcher) -> Iterable[MetricFamily]:
 def build_each(findings: Sequence[NodeFinding]) -> Iterable[MetricFamily]:
     """Nothing where nothing is wrong."""
     infos: tuple[Sample, ...] = tuple(
-        ("", label_finding(finding, more=("severity",)), 1.0) for finding in findings
+        (
+            "",
+            (*label_finding(finding, more=("severity",)), ("silenced", str(bool(finding.silenced)).lower())),
+            1.0,
+        )
+        for finding in findings
     )
     if infos:
         yield MetricFamily("nodescope_finding_info", "A confirmed finding that is open; always 1.", infos)

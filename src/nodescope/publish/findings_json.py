@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +13,7 @@ from nodescope.base.errors import NothingYet, RequestRejected
 from nodescope.base.findings import NodeFinding, describe_health
 from nodescope.serve.json_text import render_json
 from nodescope.watch.finding_store import VERDICTS, FindingStore
+from nodescope.watch.silence import EXAMPLE as SILENCE
 from nodescope.watch.watcher import Watcher
 
 EVENT_STREAM = "text/event-stream"
@@ -22,6 +23,7 @@ PERIOD_SECONDS = 1.0
 # A comment now and then: a proxy must not think the connection dead.
 COMMENT_EVERY = 15
 EXAMPLE = '{"id": "4f2a90c1d3", "verdict": "not_a_problem"}'
+ENDED = "end_silence"
 
 
 class WatcherAbsent(RequestRejected):
@@ -49,7 +51,7 @@ def find_watcher(watcher: Watcher | None) -> Watcher:
     return watcher
 
 
-def answer_findings(watcher: Watcher, node: str) -> dict[str, Any]:
+def answer_findings(watcher: Watcher, node: str, now: float) -> dict[str, Any]:
     """The most urgent first; those of the last week that are over come last."""
     if not watcher.status.looks:
         raise NothingYet("the watcher has not looked yet")
@@ -61,19 +63,35 @@ def answer_findings(watcher: Watcher, node: str) -> dict[str, Any]:
         "looks": watcher.status.looks,
         "containers": watcher.containers,
         "findings": [finding.to_json() for finding in recent],
+        "silences": [silence.to_json() for silence in watcher.store.list_silences(now)],
     }
 
 
-def parse_feedback(body: bytes) -> tuple[str, str]:
-    """(id, verdict)."""
+def answer_post(store: FindingStore, body: bytes, now: float) -> dict[str, Any]:
+    """What a person says: a verdict about a finding, a silence, or that a silence ends."""
+    content = parse_body(body)
+    if "silence" in content:
+        return store.silence(content["silence"], now).to_json()
+    if ENDED in content:
+        return store.end_silence(str(content[ENDED]), now).to_json()
+    return store.judge(*parse_feedback(content), now).to_json()
+
+
+def parse_body(body: bytes) -> dict[str, Any]:
     try:
         content = json.loads(body)
     except (ValueError, RecursionError) as error:
-        raise RequestRejected(f"the body is not JSON; accepted: {EXAMPLE}") from error
-    given = content if isinstance(content, dict) else {}
+        raise RequestRejected(f"the body is not JSON; accepted: {EXAMPLE} or {SILENCE}") from error
+    return content if isinstance(content, dict) else {}
+
+
+def parse_feedback(given: Mapping[str, Any]) -> tuple[str, str]:
+    """(id, verdict)."""
     identity, verdict = given.get("id"), given.get("verdict")
     if not isinstance(identity, str) or not isinstance(verdict, str):
-        raise RequestRejected(f"id and verdict ({' or '.join(VERDICTS)}) are wanted; accepted: {EXAMPLE}")
+        raise RequestRejected(
+            f"id and verdict ({' or '.join(VERDICTS)}) are wanted; accepted: {EXAMPLE} or {SILENCE}"
+        )
     return identity, verdict
 
 

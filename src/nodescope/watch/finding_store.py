@@ -24,6 +24,7 @@ from nodescope.base.log import Log
 from nodescope.base.text import hint_nearest
 from nodescope.keep.disk import Disk, read_json
 from nodescope.watch.sighting import Sighting
+from nodescope.watch.silence import Silence, Silences, parse_silences
 
 log = Log("watch")
 
@@ -66,6 +67,7 @@ class FindingStore:
     """The file; None keeps everything in memory."""
     disk: Disk = field(default_factory=Disk)
     feedback: dict[str, Feedback] = field(default_factory=dict)
+    silences: Silences = field(default_factory=Silences)
     refused: int = 0
     """Findings beyond OPEN_MOST."""
     revision: int = 0
@@ -94,9 +96,16 @@ class FindingStore:
         return next((one for one in self.recent() if one.id == identity), None)
 
     def changes(self, after: int) -> list[NodeFinding]:
-        """Every change with a revision above `after`, in order, as the finding was then; the last 500 are kept."""
+        """
+        Every change with a revision above `after`, in order, as the finding was then.
+
+        The last 500 are kept; of findings whose changes are older there is
+        the newest state, so that who was away for long misses no finding.
+        """
         with self._news:
-            return [one for one in self._changes if one.revision > after]
+            known = (*self._open.values(), *self._resolved, *self._changes)
+            found = {one.revision: one for one in known if one.revision > after}
+            return [found[revision] for revision in sorted(found)]
 
     def wait(self, after: int, seconds: float) -> list[NodeFinding]:
         """The same, once there is one; empty when none came in time."""
@@ -117,7 +126,7 @@ class FindingStore:
             before = self._open.get(sighting.key)
             if before is None:
                 return self._begin(sighting, now)
-            after = self._refresh(before, sighting)
+            after = self._mark(self._refresh(before, sighting))
             state = self._judge(before, after, sighting, now)
             self._counts[sighting.key] = sighting.count
             if state is None:
@@ -141,7 +150,8 @@ class FindingStore:
         if earlier:
             self._resolved.remove(earlier)
             again = self._refresh(replace(earlier, times=earlier.times + 1, ended=None), sighting)
-            return self._tell(replace(again, state=state, confirmed=earlier.confirmed or confirmed), now)
+            again = replace(again, state=state, confirmed=earlier.confirmed or confirmed)
+            return self._tell(self._mark(again), now)
         finding = NodeFinding(
             make_id(self.node, sighting.key, now),
             sighting.key,
@@ -155,7 +165,7 @@ class FindingStore:
             sighting.sentence,
             confirmed=confirmed,
         )
-        return self._tell(self._refresh(finding, sighting), now)
+        return self._tell(self._mark(self._refresh(finding, sighting)), now)
 
     def _find_earlier(self, key: str, now: float) -> NodeFinding | None:
         """A finding of this key of which somebody was told, and that ended a moment ago: it goes on."""
@@ -195,6 +205,8 @@ class FindingStore:
             return "confirmed"
         if not before.is_confirmed:
             return None
+        if before.silenced != after.silenced:
+            return "updated"
         is_worse = SEVERITIES.index(after.severity) < SEVERITIES.index(before.severity)
         if is_worse or sighting.count > self._counts.get(before.key, 0):
             return "updated"
@@ -259,6 +271,42 @@ class FindingStore:
             return sighting
         return replace(sighting, severity="curious")
 
+    # -- silences -------------------------------------------------------------------
+
+    def _mark(self, finding: NodeFinding) -> NodeFinding:
+        return replace(finding, silenced=self.silences.find(finding))
+
+    def silence(self, given: object, now: float) -> Silence:
+        """Keeps what a person asks for; findings that it is about are marked at once."""
+        with self._news:
+            added = self.silences.add(given, now)
+            self._is_unsaved = True
+        self.apply_silences(now)
+        return added
+
+    def end_silence(self, identity: str, now: float) -> Silence:
+        with self._news:
+            ended = self.silences.end(identity)
+            self._is_unsaved = True
+        self.apply_silences(now)
+        return ended
+
+    def list_silences(self, now: float) -> list[Silence]:
+        """Those that hold, the first to end first."""
+        with self._news:
+            held = [one for one in self.silences.kept.values() if one.until > now]
+        return sorted(held, key=lambda one: one.until)
+
+    def apply_silences(self, now: float) -> None:
+        """Marks what is silenced now, and takes the mark from what is not any more; each is a change."""
+        with self._news:
+            self._is_unsaved |= self.silences.expire(now)
+            for finding in list(self._open.values()):
+                marked = self._mark(finding)
+                if marked.silenced != finding.silenced:
+                    state = "updated" if finding.is_confirmed else finding.state
+                    self._tell(replace(marked, state=state), now)
+
     # -- the file -----------------------------------------------------------------------
 
     def load(self) -> None:
@@ -272,8 +320,13 @@ class FindingStore:
             seen = [one.revision for one in (*findings, *self._changes)]
             self.revision = max([*seen, read_whole(content.get("revision"))], default=0)
             self.feedback = dict(parse_feedback(content.get("feedback")))
+            self.silences = parse_silences(content.get("silences"))
             extra = content.get("learned")
             self.extra = extra if isinstance(extra, dict) else {}
+
+    @property
+    def is_unsaved(self) -> bool:
+        return self._is_unsaved
 
     def save(self, now: float, *, always: bool = False) -> None:
         """Where something has changed; a disk that is full is tried again with the next change."""
@@ -289,6 +342,7 @@ class FindingStore:
                 "findings": [one.to_json() for one in (*self._open.values(), *self._resolved)],
                 "changes": [one.to_json() for one in list(self._changes)[-RESOLVED_MOST:]],
                 "feedback": {key: asdict(said) for key, said in self.feedback.items()},
+                "silences": [one.to_json() for one in self.silences.kept.values()],
                 "learned": self.extra,
             }
             self._is_unsaved = False

@@ -178,7 +178,8 @@ class Eyes:
             np.minimum(throttled, 1.0),
             *waits,
             np.nan_to_num(rate["read"]) + np.nan_to_num(rate["written"]),
-            rate["kills"] * seconds,
+            # A count again: 1 / s * s may be a little less than 1.
+            np.rint(rate["kills"] * seconds),
             held,
             size["limit"],
             quota,
@@ -274,4 +275,5 @@ def describe_labels(known: Mapping[str, str], ids: Sequence[str], node: str = ""
             container_id=identity,
         )
         workload = made.name
-    return FindingSubject(namespace, workload, pod, container, identity)
+    uid = known.get("pod_uid", "")
+    return FindingSubject(namespace, workload, pod, container, identity, pod_uid=uid)

@@ -16,6 +16,7 @@ class FindingSubject:
     container: str = ""
     container_id: str = ""
     device: str = ""
+    pod_uid: str = ""
 
     @property
     def name(self) -> str:

@@ -80,7 +80,7 @@ class Watcher:
         self._stopping.set()
         if self._thread:
             self._thread.join(timeout=STOP_SECONDS)
-        self.save()
+        self._save(self.clock.wall_ns() / 1e9, always=True)
 
     def load(self) -> None:
         self.store.load()
@@ -89,9 +89,11 @@ class Watcher:
         # What was told before is not told again.
         self._told = self.store.revision
 
-    def save(self) -> None:
-        self.store.extra["hours"] = self.profile.to_json()
-        self.store.save(self.clock.wall_ns() / 1e9, always=True)
+    def _save(self, now: float, *, always: bool = False) -> None:
+        """What was learned is copied only where the store writes."""
+        if always or self.store.is_unsaved:
+            self.store.extra["hours"] = self.profile.to_json()
+            self.store.save(now, always=always)
 
     def _run(self) -> None:
         deadline_ns = self.clock.mono_ns()
@@ -134,9 +136,9 @@ class Watcher:
             for sighting in detector.look(look):
                 self._note(sighting, look.at)
         self._end_old(look.at)
+        self.store.apply_silences(look.at)
         self._tell_changes()
-        self.store.extra["hours"] = self.profile.to_json()
-        self.store.save(look.at)
+        self._save(look.at)
 
     def _note(self, sighting: Sighting, now: float) -> None:
         if sighting.is_sure or not self.store.is_confirmed(sighting.key):

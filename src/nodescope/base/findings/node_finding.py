@@ -70,6 +70,8 @@ class NodeFinding:
     container_id: str = ""
     device: str = ""
     """A mount point, a GPU, or the resource that a neighbour takes: cpu, io, memory."""
+    pod_uid: str = ""
+    """Of the pod; empty where there is none."""
     cause: str = ""
     """The workload that took what others lack, or the reason in words."""
     victims: tuple[str, ...] = ()
@@ -85,6 +87,8 @@ class NodeFinding:
     """It is so every day at this hour."""
     feedback: str = ""
     """What a person said about it: not_a_problem, or empty."""
+    silenced: str = ""
+    """The silence that keeps it from paging anybody; empty where none does."""
     revision: int = 0
     """Counts all changes of this node's findings; a reader asks for those after the last it has."""
 
@@ -99,7 +103,7 @@ class NodeFinding:
     @property
     def is_page_worthy(self) -> bool:
         """Whether somebody should be told now."""
-        return self.is_confirmed and self.severity in PAGE_SEVERITIES
+        return self.is_confirmed and self.severity in PAGE_SEVERITIES and not self.silenced
 
     @property
     def who(self) -> str:

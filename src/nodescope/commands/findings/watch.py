@@ -11,23 +11,29 @@ from typing import Any
 from nodescope.base.clock import SystemClock
 from nodescope.base.errors import HttpFailed, NodescopeError, RequestRejected
 from nodescope.base.findings import NodeFinding, describe_health, parse_finding, rank_findings
-from nodescope.base.quantity import render_seconds
+from nodescope.base.quantity import parse_seconds, render_seconds
 from nodescope.base.text import clean_text
-from nodescope.base.time_range import render_time_of_day
+from nodescope.base.time_range import render_time, render_time_of_day
+from nodescope.commands.shared.options import add_interval, read_interval
 from nodescope.keep.disk import read_json
 from nodescope.serve.http_client import HttpClient, parse_endpoint
 from nodescope.watch.finding_store import FILE_NAME
+from nodescope.watch.silence import LABELS
 
 EXAMPLE = """example:
   nodescope watch
   nodescope watch http://127.0.0.1:9100 --once
   nodescope watch ~/.local/state/nodescope --json
   nodescope watch --not-a-problem 4f2a90c1d3
+  nodescope watch silence workload=catalog kind=memory_leak --for 2h --comment "load test"
+  nodescope watch silences
+  nodescope watch end-silence 7d0c11aa
 """
+# Words in the place of a path: what is done about silences.
+SILENCE, SILENCES, END_SILENCE = "silence", "silences", "end-silence"
 AGENT = "http://127.0.0.1:9100"
 ANSWER_SECONDS = 5.0
 ANSWER_BYTES = 4 * 2**20
-SECONDS = 5.0
 # A screen that is drawn over: cursor home, and what is left of the old one cleared.
 HOME, CLEAR_LINE, CLEAR_REST = "\x1b[H", "\x1b[K", "\x1b[J"
 RESOLVED_SHOWN = 5
@@ -38,16 +44,20 @@ Ask = Callable[[], dict[str, Any]]
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EXAMPLE
     parser.add_argument(
-        "place",
-        nargs="?",
+        "words",
+        nargs="*",
         metavar="PATH|URL",
-        help="an agent or a data folder; this machine's agent unless given",
+        help="an agent or a data folder, this machine's agent unless given; "
+        f"or {SILENCE} LABEL=VALUE..., {SILENCES}, {END_SILENCE} ID",
     )
+    parser.add_argument("--agent", metavar="URL", help=f"whose silences; {AGENT} unless given")
+    parser.add_argument(
+        "--for", dest="length", metavar="T", help="how long a silence holds, such as 2h or 3d"
+    )
+    parser.add_argument("--comment", default="", metavar="TEXT", help="why; shown with the silence")
     parser.add_argument("--once", action="store_true", help="one answer, then exit; also when piped")
     parser.add_argument("--json", action="store_true", help="one answer as JSON, for scripts")
-    parser.add_argument(
-        "--interval", type=float, default=SECONDS, metavar="S", help="seconds; 5 unless given"
-    )
+    add_interval(parser, "5s")
     parser.add_argument(
         "--not-a-problem", metavar="ID", help="keep this finding, and its like, from paging anybody"
     )
@@ -56,8 +66,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    if not 0.5 <= options.interval <= 3600:
-        raise RequestRejected(f"--interval {options.interval:g} is not accepted; accepted: 0.5 to 3600")
+    interval_seconds = read_interval(options)
+    verb = options.words[0] if options.words else ""
+    if verb in (SILENCE, SILENCES, END_SILENCE):
+        return tend_silences(options, verb, options.words[1:])
+    if len(options.words) > 1:
+        raise RequestRejected(f"one agent or data folder at a time, not {len(options.words)}")
     said = [(options.not_a_problem, "not_a_problem"), (options.a_problem, "a_problem")]
     for identity, verdict in said:
         if identity:
@@ -69,7 +83,7 @@ def run(options: argparse.Namespace) -> int:
     if options.once or not sys.stdout.isatty():
         sys.stdout.write(render(ask()))
         return 0
-    return repeat(ask, options.interval)
+    return repeat(ask, interval_seconds)
 
 
 def repeat(ask: Ask, interval_seconds: float) -> int:
@@ -90,11 +104,15 @@ def repeat(ask: Ask, interval_seconds: float) -> int:
 
 
 def choose_place(options: argparse.Namespace) -> Ask:
-    place = options.place or AGENT
+    place = find_place(options)
     if place.startswith(("http://", "https://")):
         client, headers = open_client(place), read_token(options.token_file)
         return lambda: ask_agent(client, headers)
     return lambda: read_folder(Path(place))
+
+
+def find_place(options: argparse.Namespace) -> str:
+    return str(options.words[0] if options.words else options.agent or AGENT)
 
 
 def open_client(address: str) -> HttpClient:
@@ -149,7 +167,7 @@ def read_folder(folder: Path) -> dict[str, Any]:
 
 
 def judge(options: argparse.Namespace, identity: str, verdict: str) -> int:
-    place = options.place or AGENT
+    place = find_place(options)
     if not place.startswith(("http://", "https://")):
         raise RequestRejected(f"a verdict goes to an agent, not to {place}; accepted: its URL")
     client = open_client(place)
@@ -160,6 +178,51 @@ def judge(options: argparse.Namespace, identity: str, verdict: str) -> int:
     name = clean_text(who.who) if who else identity
     sys.stdout.write(f"kept: {verdict.replace('_', ' ')}, {content.get('kind', '')} of {name}\n")
     return 0
+
+
+def tend_silences(options: argparse.Namespace, verb: str, words: Sequence[str]) -> int:
+    client = open_client(options.agent or AGENT)
+    headers = {**read_token(options.token_file), "Content-Type": "application/json"}
+    if verb == SILENCES:
+        held = ask_agent(client, headers).get("silences")
+        sys.stdout.write(
+            "".join(map(render_silence, held if isinstance(held, list) else ())) or "no silence\n"
+        )
+        return 0
+    body = json.dumps(build_request(options, verb, words)).encode()
+    content = read_answer(client, *request(client, "POST", headers, body))
+    sys.stdout.write(("ended: " if verb == END_SILENCE else "") + render_silence(content))
+    return 0
+
+
+def build_request(options: argparse.Namespace, verb: str, words: Sequence[str]) -> dict[str, Any]:
+    if verb == END_SILENCE:
+        if len(words) != 1:
+            raise RequestRejected(
+                f"{END_SILENCE} wants the id of one silence; nodescope watch {SILENCES} lists them"
+            )
+        return {"end_silence": words[0]}
+    pairs = [word.partition("=") for word in words]
+    if not pairs or not all(equals for _, equals, _ in pairs):
+        raise RequestRejected(
+            f"{SILENCE} wants LABEL=VALUE, such as workload=catalog; labels: {', '.join(LABELS)}"
+        )
+    if not options.length:
+        raise RequestRejected("a silence wants an end: --for 2h")
+    try:
+        seconds = parse_seconds(options.length)
+    except ValueError:
+        raise RequestRejected(f"--for {options.length} is not accepted; accepted: 90m, 2h, 3d") from None
+    labels = {name: value for name, _, value in pairs}
+    return {"silence": {"labels": labels, "seconds": seconds, "comment": options.comment}}
+
+
+def render_silence(one: dict[str, Any]) -> str:
+    labels = one.get("labels")
+    words = " ".join(f"{name}={value}" for name, value in labels.items()) if isinstance(labels, dict) else ""
+    until = render_time(float(one.get("until", 0.0)))
+    why = f"  ({clean_text(str(one['comment']))})" if one.get("comment") else ""
+    return f"{clean_text(str(one.get('id', '')))}  {clean_text(words, 600)}  until {until}{why}\n"
 
 
 # -- how it reads -------------------------------------------------------------------
@@ -195,7 +258,7 @@ def render_part(title: str, findings: Sequence[NodeFinding]) -> Iterator[str]:
 def render_finding(one: NodeFinding) -> Iterator[str]:
     left = one.time_to_limit_seconds
     limit = f"  limit in {render_seconds(left)}" if left is not None else ""
-    said = "  (not a problem)" if one.feedback else ""
+    said = "  (not a problem)" if one.feedback else "  (silenced)" if one.silenced else ""
     since = render_time_of_day(one.onset)
     yield f"{one.severity:8} {one.kind:16} {clean_text(one.who)}  since {since}{limit}  [{one.id}]{said}"
     yield f"         {clean_text(one.sentence, 600)}"
