@@ -1,0 +1,73 @@
+/** The cells of one node as a strip: each at its time, hatched where nothing was measured. */
+
+import { useEffect, useRef } from "preact/hooks";
+import type { Span } from "../time";
+import { colourOf, type Scale } from "./ramp";
+
+export interface StripCells {
+  cells: (number | null)[];
+  start: number;
+  step: number;
+}
+
+/** Where each cell is, in pixels of a strip of this width; what lies outside the span is left out. */
+export function placeCells({ cells, start, step }: StripCells, span: Span, width: number): { x: number; width: number; value: number | null }[] {
+  const scale = width / (span.to - span.from);
+  const found: { x: number; width: number; value: number | null }[] = [];
+  cells.forEach((value, place) => {
+    const from = start + place * step;
+    if (from + step <= span.from || from >= span.to) return;
+    const x = Math.round((Math.max(from, span.from) - span.from) * scale);
+    const end = Math.round((Math.min(from + step, span.to) - span.from) * scale);
+    if (end > x) found.push({ x, width: end - x, value });
+  });
+  return found;
+}
+
+export function Strip({ data, span, scale, dark, label, away }: { data: StripCells; span: Span; scale: Scale; dark: boolean; label: string; away: boolean }) {
+  const canvas = useRef<HTMLCanvasElement>(null);
+  useEffect(() => {
+    const element = canvas.current;
+    if (!element) return;
+    const draw = (): void => paint(element, data, span, scale, dark, away);
+    draw();
+    const watch = new ResizeObserver(draw);
+    watch.observe(element);
+    return () => watch.disconnect();
+  }, [data.cells, data.start, data.step, span.from, span.to, scale, dark, away]);
+  return <canvas ref={canvas} class="strip" role="img" aria-label={label} />;
+}
+
+function paint(element: HTMLCanvasElement, data: StripCells, span: Span, scale: Scale, dark: boolean, away: boolean): void {
+  const ratio = element.ownerDocument.defaultView?.devicePixelRatio ?? 1;
+  const width = Math.max(1, Math.round(element.clientWidth * ratio));
+  const height = Math.max(1, Math.round(element.clientHeight * ratio));
+  if (element.width !== width) element.width = width;
+  if (element.height !== height) element.height = height;
+  const pen = element.getContext("2d");
+  if (!pen) return;
+  pen.clearRect(0, 0, width, height);
+  hatch(pen, width, height, dark, away);
+  for (const cell of placeCells(data, span, width)) {
+    if (cell.value === null) continue;
+    pen.fillStyle = colourOf(cell.value, scale, dark);
+    pen.globalAlpha = away ? 0.45 : 1;
+    // A hair between cells that are wide enough for one: minutes can be counted.
+    pen.fillRect(cell.x, 0, cell.width > 5 * ratio ? cell.width - ratio : cell.width, height);
+  }
+  pen.globalAlpha = 1;
+}
+
+/** Nothing measured is not zero: zero has a colour. */
+function hatch(pen: CanvasRenderingContext2D, width: number, height: number, dark: boolean, away: boolean): void {
+  pen.fillStyle = dark ? "#14181e" : "#f4f5f8";
+  pen.fillRect(0, 0, width, height);
+  pen.strokeStyle = away ? (dark ? "#4a525e" : "#b8bec8") : dark ? "#262c35" : "#dfe2e8";
+  pen.lineWidth = 1;
+  pen.beginPath();
+  for (let x = -height; x < width; x += 7) {
+    pen.moveTo(x, height);
+    pen.lineTo(x + height, 0);
+  }
+  pen.stroke();
+}

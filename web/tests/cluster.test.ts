@@ -1,0 +1,80 @@
+import { describe, expect, it } from "vitest";
+import { colourOf, isHarm, legendSteps } from "../src/cluster/ramp";
+import { placeCells } from "../src/cluster/strip";
+import { decodeView, EMPTY_VIEW, encodeView, nodeLink, type ClusterView } from "../src/cluster/view";
+import { briefWhy, readout } from "../src/cluster/wall";
+import { rangeParams } from "../src/cluster/source";
+import type { MeasureJson, WallJson, WallNodeJson } from "../src/types";
+
+const CPU: MeasureJson = { id: "cpu", title: "CPU", unit: "ratio", full: 1, harm: 0.9, help: "" };
+
+describe("the view of many nodes", () => {
+  it("is the address, without loss", () => {
+    const views: ClusterView[] = [
+      EMPTY_VIEW,
+      { ...EMPTY_VIEW, tab: "compare", measure: "pressure", range: { from: 1770000000, to: 1770003600 }, left: "a,b", right: "c/d&e=f", before: 86400, theme: "dark", utc: true },
+      { ...EMPTY_VIEW, tab: "workloads", range: { all: true }, metric: "memory", workload: "<script>", search: "worker 1", node: "é" },
+      { ...EMPTY_VIEW, range: { last: 21600 } },
+    ];
+    for (const view of views) expect(decodeView(`#${encodeView(view)}`)).toEqual(view);
+  });
+
+  it("falls back to what is usual where the address is not understood", () => {
+    expect(decodeView("#tab=cats&range=soon&from=x&to=y&theme=pink&before=-1h")).toEqual(EMPTY_VIEW);
+  });
+
+  it("leads to the page of a node with the same range and the container that it is about", () => {
+    const link = nodeLink("worker 1&x", { from: 1770000000, to: 1770003600 }, { ...EMPTY_VIEW, utc: true }, { container: "abc" });
+    const read = new URLSearchParams(link.slice(link.indexOf("#") + 1));
+    expect(link.startsWith("/node#")).toBe(true);
+    expect(Object.fromEntries(read)).toEqual({ node: "worker 1&x", from: "2026-02-02T02:40:00Z", to: "2026-02-02T03:40:00Z", containers: "abc", tz: "utc" });
+  });
+
+  it("asks for a fixed span, a length, or what is usual", () => {
+    expect(rangeParams({ from: 1, to: 2 })).toEqual({ from: "1.000", to: "2.000" });
+    expect(rangeParams({ last: 3600 })).toEqual({ range: "1h" });
+    expect(rangeParams(null)).toEqual({});
+  });
+});
+
+describe("a cell", () => {
+  it("is red from where it hurts, and only then", () => {
+    const reddish = (value: number, dark: boolean): boolean => {
+      const [red = 0, , blue = 0] = (colourOf(value, CPU, dark).match(/\d+/g) ?? []).map(Number);
+      return red > blue;
+    };
+    for (const dark of [false, true]) {
+      expect(reddish(0.89, dark)).toBe(false);
+      expect(reddish(0.9, dark)).toBe(true);
+      expect(reddish(5, dark)).toBe(true);
+    }
+    expect(isHarm(null, CPU)).toBe(false);
+  });
+
+  it("of a measure without harm is never red", () => {
+    expect(legendSteps({ full: 1, harm: 2 })).toHaveLength(6);
+    expect(legendSteps(CPU)).toHaveLength(9);
+  });
+
+  it("has its place by its time, whatever range is looked at", () => {
+    const data = { cells: [0.1, null, 0.3, 0.4], start: 0, step: 60 };
+    expect(placeCells(data, { from: 0, to: 240 }, 400).map((one) => [one.x, one.width])).toEqual([[0, 100], [100, 100], [200, 100], [300, 100]]);
+    expect(placeCells(data, { from: 90, to: 150 }, 100)).toEqual([{ x: 0, width: 50, value: null }, { x: 50, width: 50, value: 0.3 }]);
+    expect(placeCells(data, { from: 1000, to: 2000 }, 100)).toEqual([]);
+  });
+
+  it("is told under the cursor; what was not measured is not zero", () => {
+    const row = { node: "n", cells: [0.5, null] } as unknown as WallNodeJson;
+    const wall = { start: 0, step: 60, nodes: [row] } as unknown as WallJson;
+    expect(readout(wall, row, CPU, 30, true)).toBe("00:00 n: 50 %");
+    expect(readout(wall, row, CPU, 90, true)).toBe("00:01 n: not measured");
+    expect(readout(wall, undefined, CPU, 90, true)).toBe("00:01");
+  });
+});
+
+describe("the reason of a node", () => {
+  it("fits one line: no hashes of pods, minutes only", () => {
+    expect(briefWhy('2 OOM kills, the last of "cache-5ab43138c-8880a/cache" at 18:48:01 UTC.')).toBe("2 OOM kills, the last of cache at 18:48.");
+    expect(briefWhy("Tasks waited for CPU 12 % of the time.")).toBe("Tasks waited for CPU 12 % of the time.");
+  });
+});
