@@ -1,8 +1,11 @@
 """The chart installed by helm on a real API server, its extender and its scheduler started as a kubelet would start them."""
 
+import signal
 import ssl
+import subprocess
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +28,7 @@ pytestmark = [
 
 NODES = ("worker-1", "worker-2", "worker-3")
 LABELS = {"fpga-scheduling.io/enabled": "true", "fpga-scheduling.io/bitstream-identifier": "abc"}
+YEAR_SECONDS = 365 * 86400
 TOKEN = "a-token-for-people"  # noqa: S105
 # As GKE and others have it: a pod of these classes needs a quota that names its class.
 QUOTAS = """
@@ -45,10 +49,14 @@ plugins:
 class Installation:
     """The release, and where its programs listen."""
 
+    extender: "subprocess.Popen[bytes]"
+
     def __init__(self, plane: ControlPlane, folder: Path) -> None:
         self.plane = plane
         self.kubelet = Kubelet(plane, "nodescope", folder)
+        self.running = ExitStack()
         self.verbs, self.http, self.probes, self.scheduler = (free_port() for _ in range(4))
+        self.mcp, self.mcp_probes = free_port(), free_port()
         self.values = (
             "extender.enabled=true",
             "kubernetes.annotate={fpga}",
@@ -57,7 +65,14 @@ class Installation:
             f"extender.httpPort={self.http}",
             f"extender.probePort={self.probes}",
             f"scheduler.port={self.scheduler}",
+            "mcp.enabled=true",
+            f"mcp.port={self.mcp}",
+            f"mcp.probePort={self.mcp_probes}",
         )
+
+    def start_extender(self) -> None:
+        self.extender = self.running.enter_context(self.kubelet.run("nodescope-extender"))
+        wait_for("the extender is ready", self.is_ready, 90)
 
     def helm(self, verb: str) -> None:
         words = [word for value in self.values for word in ("--set", value)]
@@ -69,6 +84,13 @@ class Installation:
         with self.plane.client() as client:
             data: dict[str, str] = client.read(f"/api/v1/namespaces/nodescope/secrets/{name}")["data"]
         return data
+
+    def read_annotation(self, deployment: str) -> str:
+        """By which its pods are replaced when certificates are."""
+        with self.plane.client() as client:
+            found = client.read(f"/apis/apps/v1/namespaces/nodescope/deployments/{deployment}")
+        said: str = found["spec"]["template"]["metadata"]["annotations"]["nodescope.io/certificate"]
+        return said
 
     def ask(self, path: str, **headers: str) -> httpx.Response:
         return httpx.get(f"http://127.0.0.1:{self.http}{path}", headers=headers, timeout=10)
@@ -108,8 +130,9 @@ def installed(plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> 
         plane.create_node(node)
     plane.start_controllers("resourcequota-controller")
     made.helm("install")
-    with made.kubelet.run("nodescope-extender"), made.kubelet.run("nodescope-scheduler"):
-        wait_for("the extender is ready", made.is_ready, 90)
+    with made.running:
+        made.start_extender()
+        made.running.enter_context(made.kubelet.run("nodescope-scheduler"))
         yield made
 
 
@@ -184,6 +207,64 @@ def test_an_upgrade_keeps_the_certificates(installed: Installation) -> None:
     before = [installed.read_secret(name) for name in names]
     installed.helm("upgrade")
     assert [installed.read_secret(name) for name in names] == before
+
+
+def test_certificates_older_than_a_year_are_renewed_by_an_upgrade(installed: Installation) -> None:
+    """All of both Secrets, and the scheduler's pods are replaced; the extender says when its own ends."""
+    end = installed.metric("nodescope_certificate_end_timestamp_seconds")
+    assert 9 * YEAR_SECONDS < end - time.time() < 11 * YEAR_SECONDS
+    names = ("nodescope-extender-tls", "nodescope-scheduler-tls")
+    made = [installed.read_secret(name) for name in names]
+
+    def upgrade(age_years: float) -> tuple[list[dict[str, str]], str]:
+        """With certificates of this age: what they are afterwards, and what the scheduler's pods are replaced by."""
+        at = f"nodescope.io/made-at={int(time.time() - age_years * YEAR_SECONDS)}"
+        for name in names:
+            installed.plane.kubectl("-n", "nodescope", "annotate", "--overwrite", "secret", name, at)
+        installed.helm("upgrade")
+        return [installed.read_secret(name) for name in names], installed.read_annotation(
+            "nodescope-scheduler"
+        )
+
+    young, before = upgrade(0.9)
+    assert young == made
+    renewed, after = upgrade(1.1)
+    assert all(one[key] != other[key] for one, other in zip(made, renewed) for key in one)
+    assert renewed[0]["ca.crt"] == renewed[1]["ca.crt"]
+    assert before != after
+
+
+def test_the_server_for_agents_starts_as_rendered(installed: Installation) -> None:
+    """With its own account it finds the viewers of this namespace, which have no address yet; the token is asked for."""
+
+    def is_live() -> bool:
+        try:
+            return httpx.get(f"http://127.0.0.1:{installed.mcp_probes}/healthz", timeout=5).status_code == 200
+        except httpx.HTTPError:
+            return False
+
+    with installed.kubelet.run("nodescope-mcp"):
+        wait_for("it lives", is_live, 60)
+        url = f"http://127.0.0.1:{installed.mcp}/mcp"
+        assert httpx.post(url, json={}).status_code == 401
+        allowed = httpx.post(url, json={}, headers={"Authorization": f"Bearer {TOKEN}"})
+        assert allowed.status_code not in (401, 403, 404)
+        assert "forbidden" not in installed.kubelet.read_log("nodescope-mcp")
+
+
+def test_a_frozen_extender_is_restarted_within_ten_seconds(installed: Installation) -> None:
+    """
+    Stopped as by a hanging disk or a debugger; probed by the probe that the API server holds.
+
+    Pods are placed meanwhile. A stopped process hears no SIGTERM: with the usual grace of 30 s it
+    would be in the way for 38 s.
+    """
+    installed.extender.send_signal(signal.SIGSTOP)
+    installed.plane.submit_pod("meanwhile", LABELS, schedulerName="nodescope")
+    seconds = installed.kubelet.await_restart("nodescope-extender", installed.probes, installed.extender)
+    assert seconds <= 10
+    assert installed.plane.wait_placed("meanwhile") in NODES
+    installed.start_extender()
 
 
 def test_agents_are_admitted_where_their_class_needs_a_quota(installed: Installation) -> None:

@@ -58,6 +58,7 @@ def test_the_defaults_ask_for_no_cluster_wide_right() -> None:
     [
         ("kubernetes.names=true", "agent"),
         ("kubernetes.annotate={fpga}", "agent"),
+        ("kubernetes.events=true", "agent"),
         ("extender.enabled=true", "extender"),
         ("adapter.enabled=true", "adapter"),
     ],
@@ -72,23 +73,31 @@ def test_a_feature_that_needs_a_cluster_role_says_so(value: str, component: str)
     assert "ClusterRole" in comment[1]
 
 
-@pytest.mark.parametrize(("version", "policies"), [("1.35.0", 1), ("1.30.0", 1), ("1.26.0", 0)])
-def test_an_old_cluster_gets_no_admission_policy(version: str, policies: int) -> None:
-    things = render("kubernetes.annotate={fpga}", kube_version=version)
+@pytest.mark.parametrize(("version", "is_new"), [("1.35.0", True), ("1.30.0", True), ("1.26.0", False)])
+@pytest.mark.parametrize(
+    ("value", "policies"), [("kubernetes.annotate={fpga}", 2), ("kubernetes.events=true", 1)]
+)
+def test_an_old_cluster_gets_no_admission_policy(
+    value: str, policies: int, version: str, *, is_new: bool
+) -> None:
+    things = render(value, kube_version=version)
+    policies = policies if is_new else 0
     assert len(of_kind(things, "ValidatingAdmissionPolicy")) == policies
     assert len(of_kind(things, "ValidatingAdmissionPolicyBinding")) == policies
 
 
-def test_the_policy_names_the_release_s_own_account() -> None:
+@pytest.mark.parametrize("value", ["kubernetes.annotate={fpga}", "kubernetes.events=true"])
+def test_the_policy_names_the_release_s_own_account(value: str) -> None:
     settings = ("template", "watch", str(CHART), "-n", "other", "--kube-version", "1.35.0")
-    done = run_helm(*settings, "--set", "kubernetes.annotate={fpga}")
+    done = run_helm(*settings, "--set", value)
     things = [thing for thing in yaml.safe_load_all(done.stdout) if thing]
-    (policy,) = of_kind(things, "ValidatingAdmissionPolicy")
-    (binding,) = of_kind(things, "ValidatingAdmissionPolicyBinding")
+    policies = of_kind(things, "ValidatingAdmissionPolicy")
+    bindings = of_kind(things, "ValidatingAdmissionPolicyBinding")
     (account,) = of_kind(things, "ServiceAccount")
     expected = f"system:serviceaccount:other:{account['metadata']['name']}"
-    assert expected in policy["spec"]["matchConditions"][0]["expression"]
-    assert binding["spec"]["policyName"] == policy["metadata"]["name"]
+    for policy, binding in zip(policies, bindings, strict=True):
+        assert expected in policy["spec"]["matchConditions"][0]["expression"]
+        assert binding["spec"]["policyName"] == policy["metadata"]["name"]
     assert "nodescope:nodescope-agent" not in done.stdout
 
 
@@ -101,6 +110,7 @@ def test_the_policy_names_the_release_s_own_account() -> None:
         ("agent.ports.metrics=99999", "metrics"),
         ("consolidator.copyTo=ftp://x", "copyTo"),
         ("push.to=collector:4318", "/push/to"),
+        ("alertmanager.urls={alertmanager:9093}", "/alertmanager/urls"),
         ("data.hostPath=relative", "hostPath"),
         ("extender.tls.from=nobody", "from"),
         ("scheduler.schedulerName=default-scheduler", "schedulerName"),
@@ -227,7 +237,8 @@ def test_the_roles_are_those_that_the_scheduler_s_tests_use() -> None:
     """deploy/rbac is what the tests of agent and extender hold; the chart must not give more."""
     for component in ("agent", "extender"):
         kept = list(yaml.safe_load_all((ROOT / f"deploy/rbac/{component}.yaml").read_text()))
-        rendered = render("kubernetes.names=true", "kubernetes.annotate={fpga}", "extender.enabled=true")
+        asked = ("kubernetes.names=true", "kubernetes.annotate={fpga}", "kubernetes.events=true")
+        rendered = render(*asked, "extender.enabled=true")
         (role,) = [
             thing
             for thing in of_kind(rendered, "ClusterRole")
@@ -439,6 +450,8 @@ def test_a_frozen_extender_is_restarted_within_ten_seconds() -> None:
     probe = container["livenessProbe"]
     assert HUNG_SECONDS + probe["periodSeconds"] * probe["failureThreshold"] <= 10
     assert probe["failureThreshold"] * probe["periodSeconds"] + probe["timeoutSeconds"] <= 10
+    # A process that is stopped hears no SIGTERM: the pod's usual grace would be 30 s more.
+    assert probe["terminationGracePeriodSeconds"] == 1
 
 
 def test_the_scheduler_s_image_is_the_cluster_s_version() -> None:

@@ -42,10 +42,12 @@ TOKENS = {
 # Ready after 4 s on a quiet machine; a busy one gets what it needs.
 READY_SECONDS = 120.0
 STOP_SECONDS = 20.0
-# The account of an agent: names, and its own annotations.
+# The account of an agent: names, its own annotations, and Events.
 AGENT_RULES = [
     {"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list", "watch"]},
     {"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "patch"]},
+    {"apiGroups": [""], "resources": ["events"], "verbs": ["create", "patch"]},
+    {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["get", "create", "patch"]},
 ]
 
 

@@ -12,11 +12,13 @@ import base64
 import os
 import shutil
 import subprocess
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import httpx
 from tests.cluster.control_plane import ControlPlane
 from tests.cluster.programs import NODESCOPE, end_program
 
@@ -59,6 +61,7 @@ class Kubelet:
         self._plane = plane
         self._namespace = namespace
         self._folder = folder
+        self._started = 0
 
     @contextmanager
     def run(self, deployment: str) -> "Iterator[subprocess.Popen[bytes]]":
@@ -66,7 +69,8 @@ class Kubelet:
         template = self._read(f"/apis/apps/v1/namespaces/{self._namespace}/deployments/{deployment}")
         pod = template["spec"]["template"]["spec"]
         container = pod["containers"][0]
-        disk = self._folder / deployment
+        self._started += 1
+        disk = self._folder / f"{deployment}-{self._started}"
         self._write_files(disk, pod, container)
         command = container.get("command") or list(NODESCOPE)
         if container.get("command"):
@@ -78,6 +82,36 @@ class Kubelet:
             yield process
         finally:
             end_program(process)
+
+    def await_restart(self, deployment: str, port: int, process: "subprocess.Popen[bytes]") -> float:
+        """
+        Probes its container as the rendered livenessProbe says, until a kubelet would have killed it.
+
+        Seconds from the call on. A probe that times out fails; after as many in a row the container
+        is sent SIGTERM, and SIGKILL when its grace period is over.
+        """
+        template = self._read(f"/apis/apps/v1/namespaces/{self._namespace}/deployments/{deployment}")
+        pod = template["spec"]["template"]["spec"]
+        probe = pod["containers"][0]["livenessProbe"]
+        began, failed = time.monotonic(), 0
+        while failed < probe["failureThreshold"]:
+            started = time.monotonic()
+            try:
+                url = f"http://127.0.0.1:{port}{probe['httpGet']['path']}"
+                is_live = httpx.get(url, timeout=probe["timeoutSeconds"]).status_code < 400
+            except httpx.HTTPError:
+                is_live = False
+            failed = 0 if is_live else failed + 1
+            if failed < probe["failureThreshold"]:
+                time.sleep(max(0.0, started + probe["periodSeconds"] - time.monotonic()))
+        process.terminate()
+        usual = pod.get("terminationGracePeriodSeconds", 30)
+        try:
+            process.wait(probe.get("terminationGracePeriodSeconds", usual))
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        return time.monotonic() - began
 
     def read_log(self, deployment: str) -> str:
         return (self._folder / f"{deployment}.log").read_text()

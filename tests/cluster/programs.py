@@ -102,7 +102,7 @@ def end_program(process: "subprocess.Popen[bytes]") -> None:
 def run_agent(root: Path, kubeconfig: Path, node: str, *flags: str) -> Iterator[Agent]:
     port = free_port()
     command = ["agent", "--root", str(root), "--port", str(port), "--node", node]
-    command += ["--kubeconfig", str(kubeconfig), "--no-archive", *flags]
+    command += ["--kubeconfig", str(kubeconfig), *(() if "--data" in flags else ("--no-archive",)), *flags]
     log = Path(tempfile.gettempdir()) / f"nodescope-agent-{port}.log"
     try:
         with run_program(command, log) as process:

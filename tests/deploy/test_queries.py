@@ -99,7 +99,7 @@ class Scene:
 
 # About a scheduler and its pods, which no stage here has: promtool sees it fire (test_rules), and a real
 # API server sees the metrics it is made of (tests/chart/test_installed.py).
-OF_A_CLUSTER = ("ExtenderNotAsked",)
+OF_A_CLUSTER = ("ExtenderNotAsked", "CertificateEnds")
 # A rise or a lost GPU is told after minutes, which no play here lasts: promtool sees these fire (test_rules), and
 # replayed nodes have the metrics they are made of (tests/watch, tests/publish/test_findings.py).
 OF_MINUTES = ("FindingHurt", "TimeToLimitShort")

@@ -195,7 +195,7 @@ def test_writers_of_one_node_never_lose_each_other_s_keys(plane: ControlPlane, r
     kubeconfig = plane.kubeconfig(AGENT)
     with (
         run_agent(root, kubeconfig, "shared", "--annotate", "fpga") as first,
-        run_agent(root, kubeconfig, "shared", "--annotate", "window") as second,
+        run_agent(root, kubeconfig, "shared", "--annotate", "window", "--no-lease") as second,
     ):
         first.post(duration_ms="500", bitstream_identifier="abc")
         with plane.client() as client:

@@ -20,10 +20,12 @@ from tests.support import NODES
 
 from nodescope.base.clock import SystemClock
 from nodescope.base.errors import KubernetesRefused
+from nodescope.fpga.node_lease import LEASE_LABEL, path_leases
 from nodescope.fpga.node_load import WINDOW_KEY, NodeLoad, render_load
 from nodescope.fpga.node_workloads import WORKLOADS_KEY
 from nodescope.fpga.state import KEY, render_state
 from nodescope.fpga.tracker import FpgaEvent, FpgaTracker
+from nodescope.kube.client import Client
 from nodescope.use.scheduler.rating import BEST
 
 pytestmark = pytest.mark.real
@@ -258,7 +260,7 @@ def test_gpu_and_balance_pods_go_by_load(cluster: ControlPlane, extender: Extend
     write_load(cluster, "two", 6.0, cpu_util=0.8, cpu_pressure=0.2, gpu_util=0.05)
     wait_known(extender, "window", 2)
     wanted = [{"name": "app", "image": "x", "resources": {"limits": {"nvidia.com/gpu": "1"}}}]
-    cluster.submit_pod("trains", {}, containers=wanted)
+    cluster.submit_pod("trains", {"nodescope.io/gpu-placement": "spread"}, containers=wanted)
     assert cluster.wait_placed("trains") == "two"
     cluster.submit_pod("serves", {"nodescope.io/balance": "true"})
     assert cluster.wait_placed("serves") == "one"
@@ -382,13 +384,39 @@ def test_the_policy_lets_an_agent_touch_its_own_node_and_our_keys_only(cluster: 
             assert "only" in patch("mine", {"metadata": {"annotations": {"human": None}}})
             # What RBAC already refuses, it refuses in its own words.
             assert "cannot patch" in patch("mine/status", {"status": {}})
+            # Its Lease: of its own node, under its own name, with two annotations and nothing else.
+            leases = path_leases("nodescope")
+
+            def lease(name: str, **about: Any) -> str:
+                try:
+                    client.create(leases, {"metadata": {"name": name, **about}})
+                except KubernetesRefused as error:
+                    return str(error)
+                return ""
+
+            wait_for("its policy, too", lambda: "its own node only" in lease("node.yours"), 30)
+            assert "this one is on mine" in lease("nodescope-scheduler")
+            assert "8192 characters" in lease("node.mine", annotations={WINDOW_KEY: "x" * 8193})
+            assert "nodescope.io/window and" in lease("node.mine", annotations={"human": "x"})
+            assert "no finalizers" in lease("node.mine", finalizers=["a.b/c"])
+            assert "no finalizers" in lease("node.mine", labels={"a": "b"})
+            owner = {"apiVersion": "v1", "kind": "Node", "name": "yours", "uid": "0"}
+            assert "its own Node" in lease("node.mine", ownerReferences=[owner])
         bare = cluster.issue_token("nodescope-agent", None)
         with cluster.client(bare) as client, pytest.raises(KubernetesRefused, match="no node that its token"):
             client.patch("/api/v1/nodes/mine", {"metadata": {"annotations": {KEY: "x"}}})
-        # A whole agent under the policy writes its own node.
-        with run_agent(NODES / "bare" / "t0", cluster.kubeconfig(own), "mine") as agent:
+        # A whole agent under the policy writes its own node, and makes its Lease, which goes with the Node.
+        flags = ("--annotate", "fpga,window,workloads")
+        with run_agent(NODES / "bare" / "t0", cluster.kubeconfig(own), "mine", *flags) as agent:
             agent.post(duration_ms="500", bitstream_identifier="abc")
             wait_for("its own", lambda: "version" in cluster.read_annotations("mine")[KEY], 20)
+            with cluster.client() as client:
+                made = wait_for("its lease", lambda: read_lease(client, "node.mine"), 20)
+            wait_for("no word left", lambda: WINDOW_KEY not in cluster.read_annotations("mine"), 20)
+            assert agent.get("/status").json()["annotations"]["reason"] == ""
+        assert '"version":1' in made["metadata"]["annotations"][WINDOW_KEY]
+        assert made["spec"]["holderIdentity"] == "mine"
+        assert [one["name"] for one in made["metadata"]["ownerReferences"]] == ["mine"]
         with run_agent(NODES / "bare" / "t0", cluster.kubeconfig(own), "yours") as agent:
             agent.post(duration_ms="500", bitstream_identifier="abc")
             failed = 'nodescope_annotation_syncs_total{outcome="failed"}'
@@ -399,20 +427,60 @@ def test_the_policy_lets_an_agent_touch_its_own_node_and_our_keys_only(cluster: 
         cluster.kubectl("delete", "-f", RBAC / "policy.yaml")
 
 
+def read_lease(client: Client, name: str) -> dict[str, Any]:
+    try:
+        return client.read(f"{path_leases('nodescope')}/{name}")
+    except KubernetesRefused:
+        return {}
+
+
+def test_what_agents_write_to_leases_places_pods(cluster: ControlPlane, extender: Extender) -> None:
+    """A balance pod beside one Lease of a busy node, one of an idle one, and an older agent's annotation."""
+    for name in ("leased-busy", "leased-idle", "older-busy"):
+        cluster.create_node(name)
+    with cluster.client() as client:
+        for name, util in (("leased-busy", 0.95), ("leased-idle", 0.05)):
+            load = NodeLoad(time.time(), 20, 9.0, {"mean_cpu_util": util, "mean_cpu_pressure": 0.0})
+            about = {"name": f"node.{name}", "labels": {LEASE_LABEL: "true"}}
+            notes = {WINDOW_KEY: render_load(load)}
+            client.create(path_leases("nodescope"), {"metadata": {**about, "annotations": notes}})
+    write_load(cluster, "older-busy", 9.0, cpu_util=0.95, cpu_pressure=0.0)
+    try:
+        wait_known(extender, "window", 3)
+        cluster.submit_pod("calm", {"nodescope.io/balance": "true"})
+        assert cluster.wait_placed("calm") == "leased-idle"
+    finally:
+        cluster.kubectl("-n", "nodescope", "delete", "leases", "--selector", f"{LEASE_LABEL}=true")
+
+
 def test_the_accounts_have_no_right_more_than_they_use(cluster: ControlPlane) -> None:
     for name in ("namespace", "agent", "extender", "quiet"):
         cluster.kubectl("apply", "-f", RBAC / f"{name}.yaml")
     who = "--as=system:serviceaccount:nodescope:"
+    events = {"create events", "patch events"}
     allowed = {
-        "nodescope-agent": {"get pods", "list pods", "watch pods", "get nodes", "patch nodes"},
-        "nodescope-extender": {"list pods", "watch pods", "list nodes", "watch nodes"},
+        "nodescope-agent": {"get pods", "list pods", "watch pods", "get nodes", "patch nodes", *events},
+        "nodescope-extender": {
+            f"{verb} {what}"
+            for verb in ("list", "watch")
+            for what in ("pods", "nodes", "resourceclaims.resource.k8s.io", "resourceslices.resource.k8s.io")
+        },
         "nodescope-quiet": set(),
+    }
+    leases = {
+        "nodescope-agent": [["get", "create", "patch"]],
+        "nodescope-extender": [["list", "watch"]],
+        "nodescope-quiet": [],
     }
     for account, rights in allowed.items():
         text = cluster.kubectl("auth", "can-i", "--list", f"{who}{account}")
         rows = [line.split() for line in text.splitlines()[1:] if "[/" not in line and "self" not in line]
         found = {f"{verb} {row[0]}" for row in rows for verb in " ".join(row[3:]).strip("[]").split()}
         assert found == rights, account
+        # In its own namespace also what is written there.
+        own = cluster.kubectl("auth", "can-i", "--list", f"{who}{account}", "-n", "nodescope")
+        verbs = [line.split("[")[-1].strip("]").split() for line in own.splitlines() if "leases" in line]
+        assert verbs == leases[account], account
 
 
 def test_hostile_bodies_and_tokens_are_refused_on_the_wire(cluster: ControlPlane, tmp_path: Path) -> None:

@@ -89,6 +89,22 @@ seccompProfile: {type: RuntimeDefault}
 {{- .Values.fpga.port }}
 {{- end }}
 
+{{/* The beginning of this day, in seconds since 1970: the same in all files of one rendering. */}}
+{{- define "nodescope.today" -}}
+{{ mul (div (now | unixEpoch | int64) 86400) 86400 }}
+{{- end }}
+
+{{/* The day on which helm made the certificates of a Secret; 0 where it does not say. */}}
+{{- define "nodescope.madeAt" -}}
+{{- $about := get (. | default dict) "metadata" | default dict }}
+{{- get (get $about "annotations" | default dict) "nodescope.io/made-at" | default "0" }}
+{{- end }}
+
+{{/* Certificates that are valid for ten years are kept for one; empty where they are older. */}}
+{{- define "nodescope.isYoung" -}}
+{{- if lt (sub (include "nodescope.today" . | int64) (. | int64)) 31536000 }}yes{{ end }}
+{{- end }}
+
 {{/* The certificates of extender and scheduler. */}}
 {{- define "nodescope.verbsSecret" -}}
 {{ .Values.extender.tls.serverSecret | default (printf "%s-extender-tls" (include "nodescope.name" .)) }}

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from nodescope.base.clock import SystemClock
-from nodescope.base.errors import SettingsRejected
+from nodescope.base.errors import KubernetesAway, KubernetesRefused, SettingsRejected
 from nodescope.base.log import Log, set_up_logging
 from nodescope.base.settings import Settings
 from nodescope.base.settings_load import read_settings
@@ -27,6 +27,7 @@ from nodescope.commands.shared.cluster_server import (
     wait_for_all,
 )
 from nodescope.commands.shared.options import gather_flags
+from nodescope.fpga.node_lease import LEASE_LABEL, path_leases
 from nodescope.kube.account import KubeAccount
 from nodescope.kube.client import Client
 from nodescope.kube.watch import ObjectWatch
@@ -43,6 +44,9 @@ from nodescope.serve.server import (
     warn_if_open,
 )
 from nodescope.serve.tls_folder import TlsFolder
+from nodescope.use.scheduler.devices.device_request import PLACEMENTS
+from nodescope.use.scheduler.devices.node_capacities import NodeCapacities
+from nodescope.use.scheduler.devices.packing import DeviceRoom
 from nodescope.use.scheduler.explain import Decisions
 from nodescope.use.scheduler.extender import POLICIES, Extender
 from nodescope.use.scheduler.nodes import Nodes
@@ -63,6 +67,7 @@ HUNG_SECONDS = 3.0
 # The settings that an extender uses.
 OPTIONS = {
     "kubeconfig": "a kubeconfig; without it the pod's own account",
+    "lease_namespace": "where agents write the Leases of their nodes; without it the account's own namespace",
     "token_file": "a bearer token that every request but the probes must carry",
     "tls_cert": "certificate chain (PEM) for HTTPS",
     "tls_key": "its private key",
@@ -70,6 +75,10 @@ OPTIONS = {
     "probe_listen": "HOST:PORT of one more listener, for probes alone",
     "log_level": "debug, info, warning or error",
 }
+# What no answer can do without.
+NEEDED = ("nodes", "pods")
+# Of resource.k8s.io, the best first.
+DEVICE_APIS = ("v1", "v1beta2", "v1beta1")
 log = Log("extender")
 
 
@@ -106,6 +115,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="cost: expected time lost (default); rank: the original plugin's 1-2-2",
     )
     parser.add_argument(
+        "--gpu-placement",
+        metavar="WORD",
+        help="whole GPUs and claimed devices: pack (default, empty nodes stay whole) or spread (by load)",
+    )
+    parser.add_argument(
         "--no-kubernetes",
         dest="kubernetes",
         action="store_const",
@@ -119,6 +133,10 @@ def run(options: argparse.Namespace) -> int:
     policy = options.policy or "cost"
     if policy not in POLICIES:
         raise SettingsRejected(f"--policy {policy!r} is not accepted; accepted: {', '.join(POLICIES)}")
+    if (placement := options.gpu_placement or "pack") not in PLACEMENTS:
+        raise SettingsRejected(
+            f"--gpu-placement {placement!r} is not accepted; accepted: {', '.join(PLACEMENTS)}"
+        )
     loaded = read_settings(gather_flags(options), options.config, os.environ, {"listen": (LISTEN,)})
     settings = loaded.settings
     set_up_logging(settings.log_level)
@@ -133,7 +151,7 @@ def run(options: argparse.Namespace) -> int:
         GuardedVerbs(options.verbs_listen, TlsFolder(options.verbs_tls)) if options.verbs_listen else None
     )
     peers = build_peers(options.peers, settings) if options.peers else None
-    return serve(settings, access.account, policy, guarded, peers)
+    return serve(settings, access.account, policy, placement, guarded, peers)
 
 
 def build_peers(addresses: Sequence[str], settings: Settings) -> Peers:
@@ -179,21 +197,53 @@ class GuardedVerbs:
 
 
 def build_watches(
-    account: KubeAccount, nodes: Nodes, placed: PlacedPods, clock: SystemClock
+    account: KubeAccount, nodes: Nodes, placed: PlacedPods, clock: SystemClock, namespace: str
 ) -> dict[str, ObjectWatch]:
     """Nodes by their metadata alone: no image lists, no statuses."""
+    leases, labelled = path_leases(namespace or account.namespace), {"labelSelector": f"{LEASE_LABEL}=true"}
     return {
+        "leases": ObjectWatch(Client(account, metadata_only=True), leases, labelled, nodes.leases, clock),
         "nodes": ObjectWatch(Client(account, metadata_only=True), "/api/v1/nodes", {}, nodes, clock),
         "pods": ObjectWatch(Client(account), "/api/v1/pods", LIVING, placed, clock),
     }
 
 
+def build_device_watches(
+    account: KubeAccount, room: DeviceRoom, clock: SystemClock
+) -> dict[str, ObjectWatch]:
+    """Claims and slices, where this cluster's API has them."""
+    version = find_device_api(Client(account))
+    if not version:
+        log.info("no resource.k8s.io in this cluster: no claims")
+        return {}
+    path = f"/apis/resource.k8s.io/{version}"
+    return {
+        "resourceclaims": ObjectWatch(Client(account), f"{path}/resourceclaims", {}, room.claims, clock),
+        "resourceslices": ObjectWatch(Client(account), f"{path}/resourceslices", {}, room.slices, clock),
+    }
+
+
+def find_device_api(client: Client) -> str:
+    """The newest version that both sides know; empty where there is none."""
+    try:
+        found = client.read("/apis/resource.k8s.io").get("versions") or []
+    except KubernetesRefused:
+        return ""
+    except KubernetesAway:
+        # The watches will wait for it.
+        return DEVICE_APIS[0]
+    finally:
+        client.close()
+    served = {one.get("version") for one in found}
+    return next((version for version in DEVICE_APIS if version in served), "")
+
+
 def judge_readiness(watches: dict[str, ObjectWatch]) -> str:
-    """Empty when ready; a watch that was current once keeps what it learned."""
+    """Empty when ready; a watch that was current once keeps what it learned. Without claims it works, too."""
     waiting = [
         f"{name}: {watch.state.reason or watch.state.status}"
         for name, watch in watches.items()
-        if not watch.state.lists
+        if name in NEEDED and not watch.state.lists
     ]
     return "; ".join(waiting)
 
@@ -202,20 +252,29 @@ def serve(
     settings: Settings,
     account: KubeAccount | None,
     policy: str,
+    placement: str,
     guarded: GuardedVerbs | None = None,
     peers: Peers | None = None,
 ) -> int:
     clock = SystemClock()
     nodes, counters = Nodes(clock), ExtenderCounters()
     placed = PlacedPods(clock, is_watched=account is not None)
-    watches = build_watches(account, nodes, placed, clock) if account else {}
+    capacities = NodeCapacities(Client(account) if account else None, clock, placed.asks_devices, nodes.names)
+    room = DeviceRoom(placed, capacities)
+    watches: dict[str, ObjectWatch] = {}
+    if account:
+        watches = build_watches(account, nodes, placed, clock, settings.lease_namespace)
+        watches |= build_device_watches(account, room, clock)
     connections = Connections()
 
     def render_metrics() -> str:
         families = derive_families(counters, nodes, placed, watches, clock)
+        families += guarded.tls.families() if guarded else []
         return render_families([*families, *build_families(connections)], openmetrics=False)
 
-    extender = Extender(nodes, placed, Decisions(), clock, policy, account is not None)
+    extender = Extender(
+        nodes, placed, Decisions(), clock, policy, account is not None, room if account else None, placement
+    )
     readiness = partial(judge_readiness, watches)
     build_app = partial(ExtenderApp, extender, counters, readiness, render_metrics)
     app = build_app(connections, QUESTIONS_ONLY if guarded else EVERYTHING, peers)
@@ -233,6 +292,8 @@ def serve(
         for watch in watches.values():
             stack.callback(watch.stop)
             watch.start()
+        stack.callback(capacities.stop)
+        capacities.start()
         settle_process()
         # An answer about a thousand nodes makes some thousand short-lived objects: looking for
         # cycles among them at every seven hundred is a third of its time.

@@ -26,6 +26,8 @@ from nodescope.serve.http_client import Endpoint, parse_endpoint
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 NO_ACCOUNT = "no account: not in a pod of a cluster, and no --kubeconfig FILE or KUBECONFIG"
+# Where nodescope is installed, unless somebody chose another.
+NAMESPACE = "nodescope"
 # A kubeconfig of a hundred clusters is some hundred KiB.
 KUBECONFIG_BYTES = 4 * 2**20
 
@@ -40,6 +42,8 @@ class KubeAccount:
     """Where this account was found, in words."""
     token: str = ""
     token_file: Path | None = None
+    namespace: str = NAMESPACE
+    """That it belongs to, or that its kubeconfig names."""
 
     def read_token(self) -> str:
         """The current token; empty where a client certificate is used."""
@@ -68,7 +72,15 @@ def find_account(
         return None
     port = int(environment.get("KUBERNETES_SERVICE_PORT", "443"))
     endpoint = Endpoint(host, port, build_tls("the pod's account", cafile=folder / "ca.crt"))
-    return KubeAccount(endpoint, f"the pod's account in {folder}", token_file=folder / "token")
+    origin, token = f"the pod's account in {folder}", folder / "token"
+    return KubeAccount(endpoint, origin, token_file=token, namespace=read_namespace(folder))
+
+
+def read_namespace(folder: Path) -> str:
+    try:
+        return (folder / "namespace").read_text().strip() or NAMESPACE
+    except OSError:
+        return NAMESPACE
 
 
 def read_kubeconfig(paths: list[Path]) -> dict[str, Any]:
@@ -132,7 +144,8 @@ def build_account(config: Mapping[str, Any], path: str) -> KubeAccount:
         endpoint = replace(endpoint, tls=build_cluster_tls(cluster, user, path), server_name=name)
     token, token_file = str(user.get("token") or ""), user.get("tokenFile")
     file = user["folder"] / token_file if token_file and not token else None
-    return KubeAccount(endpoint, f"kubeconfig {path}", token, file)
+    namespace = str(context.get("namespace") or NAMESPACE)
+    return KubeAccount(endpoint, f"kubeconfig {path}", token, file, namespace)
 
 
 def choose(config: Mapping[str, Any], kind: str, name: str, path: str) -> dict[str, Any]:

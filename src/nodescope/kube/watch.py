@@ -78,9 +78,10 @@ class ListPages:
     query: Mapping[str, str]
     version: str = ""
     """Of the whole list, known with its last page."""
+    page: int = PAGE
 
     def items(self) -> Iterator[Mapping[str, Any]]:
-        query = {**self.query, "limit": str(PAGE)}
+        query = {**self.query, "limit": str(self.page)}
         while True:
             page = self.client.read(self.path, query)
             about = page.get("metadata") or {}

@@ -1,13 +1,13 @@
 """
-The node's annotations: written by merge-patch of our keys only, and seldom.
+The node's annotations, at its Node and at its Lease: written by merge-patch of our keys only, and seldom.
 
     first            read what an earlier run left, and take it over
     then             write on material change, at most every 10 s
     and              write every 60 s, so that a reader can tell stale from quiet
 
 Every write of a Node is sent to every watcher of nodes in the cluster, so the
-times are jittered and nothing is written before the first event. On a thread
-of its own; a server that is away costs nothing but the delay.
+times are jittered and nothing is written before the first event. On one thread
+for both; a server that is away costs nothing but the delay.
 """
 
 import random
@@ -15,12 +15,12 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import quote
 
 from nodescope.base.clock import Clock
 from nodescope.base.errors import KubernetesAway, KubernetesRefused
 from nodescope.base.log import Log
 from nodescope.kube.client import Client
+from nodescope.publish.annotated_object import LeaseObject, NodeObject
 from nodescope.publish.annotation_content import AnnotationContent
 
 log = Log("annotation")
@@ -53,10 +53,9 @@ class AnnotationCounters:
 
 @dataclass(slots=True)
 class Annotator:
-    """Keeps one node's annotations up to date."""
+    """Keeps the annotations of one object up to date."""
 
-    client: Client
-    node: str
+    place: NodeObject | LeaseObject
     contents: Sequence[AnnotationContent[Any]]
     clock: Clock
     counters: AnnotationCounters
@@ -66,27 +65,11 @@ class Annotator:
     _written_keys: frozenset[str] = frozenset()
     _spacing_ratio: float = 1.0
     _failures: int = 0
-    _stop: threading.Event = field(default_factory=threading.Event)
-    _thread: threading.Thread | None = None
+    _reason: str = ""
+    """Why our newest attempt failed, or what its place has to say."""
 
     def __post_init__(self) -> None:
-        self.counters.keys = tuple(content.key for content in self.contents)
-
-    def start(self) -> None:
-        self._thread = threading.Thread(target=self.run, name="annotation", daemon=True)
-        self._thread.start()
-
-    def stop(self) -> None:
-        self._stop.set()
-        self.client.interrupt()
-        if self._thread is not None:
-            self._thread.join(timeout=5)
-
-    def run(self) -> None:
-        while not self._stop.is_set():
-            pause_ns = round(self.step() * 1e9)
-            self.clock.wait_until(self.clock.mono_ns() + pause_ns, self._stop)
-        self.client.close()
+        self.counters.keys += tuple(content.key for content in self.contents)
 
     def step(self) -> float:
         """What is due now; how long to wait before looking again."""
@@ -101,26 +84,26 @@ class Annotator:
             self._count_failure(self._explain(error))
             return self._pause(REFUSED_PAUSE_SECONDS)
         self._failures = 0
-        self.counters.reason = ""
+        self._tell(self.place.note)
         return LOOK_SECONDS
 
     def rehearse(self) -> str:
         """A dry run of a write: empty when the server would accept one, else why not."""
         try:
-            self.client.patch(self._path, {"metadata": {"annotations": {}}}, {"dryRun": "All"})
+            self.place.write({}, rehearsed=True)
         except KubernetesRefused as error:
             return self._explain(error)
         except KubernetesAway as error:
             return str(error)
         finally:
-            self.client.close()
+            self.place.client.close()
         return ""
 
     def _explain(self, error: KubernetesRefused) -> str:
         """With the remedy; an account that the server does not know at all needs another one."""
         if error.status == 401:
             return str(error)
-        return f"{error}; the account needs get and patch on nodes, and the node must be called {self.node}"
+        return f"{error}; the account needs {self.place.needs}"
 
     def _pause(self, longest_seconds: float) -> float:
         """Doubling: a server that has just started refuses for a moment what it will allow."""
@@ -128,25 +111,20 @@ class Annotator:
         self._failures += 1
         return seconds * (0.5 + self.chance() / 2)
 
-    @property
-    def _path(self) -> str:
-        return f"/api/v1/nodes/{quote(self.node, safe='')}"
-
     def _restore(self) -> None:
         """Before the first write: it would overwrite what an earlier run left."""
-        found = self.client.read(self._path)
-        annotations = (found.get("metadata") or {}).get("annotations") or {}
+        annotations = self.place.read()
         self._is_restored = True
         for content in self.contents:
             if content.key in annotations:
-                self.counters.restored += content.restore(str(annotations[content.key]))
+                self.counters.restored += content.restore(annotations[content.key])
 
     def _write_if_due(self) -> None:
         """All annotations in one write when any is due: a write costs more than its length."""
         texts = {content.key: text for content in self.contents if (text := content.look()) is not None}
         if not texts or not self._is_due(texts):
             return
-        self.client.patch(self._path, {"metadata": {"annotations": texts}})
+        self.place.write(texts)
         self._written_mono_ns = self.clock.mono_ns()
         self._spacing_ratio = self.chance()
         self._written_keys |= texts.keys()
@@ -169,6 +147,45 @@ class Annotator:
 
     def _count_failure(self, reason: str) -> None:
         self.counters.failed += 1
-        if reason != self.counters.reason:
-            log.warning("annotation not written", node=self.node, reason=reason)
-        self.counters.reason = reason
+        if reason != self._reason:
+            log.warning("annotation not written", place=self.place.name, reason=reason)
+        self._tell(reason)
+
+    def _tell(self, reason: str) -> None:
+        """Counters are of both places: one's success is no word about the other."""
+        if reason or self.counters.reason == self._reason:
+            self.counters.reason = reason
+        self._reason = reason
+
+
+@dataclass(slots=True)
+class AnnotatorThread:
+    """Runs the annotators of one agent, which share a connection."""
+
+    annotators: Sequence[Annotator]
+    clock: Clock
+    _stop: threading.Event = field(default_factory=threading.Event)
+    _thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        self._thread = threading.Thread(target=self.run, name="annotation", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._stop.set()
+        self._client.interrupt()
+        if self._thread is not None:
+            self._thread.join(timeout=5)
+
+    def run(self) -> None:
+        due_ns = {index: self.clock.mono_ns() for index in range(len(self.annotators))}
+        while not self._stop.is_set():
+            for index, annotator in enumerate(self.annotators):
+                if due_ns[index] <= self.clock.mono_ns():
+                    due_ns[index] = self.clock.mono_ns() + round(annotator.step() * 1e9)
+            self.clock.wait_until(min(due_ns.values()), self._stop)
+        self._client.close()
+
+    @property
+    def _client(self) -> Client:
+        return self.annotators[0].place.client

@@ -13,6 +13,8 @@ from pathlib import Path
 from nodescope.base.errors import SettingsRejected
 from nodescope.base.log import Log
 from nodescope.base.settings import Settings
+from nodescope.serve.certificate_end import read_end
+from nodescope.serve.prometheus_text import MetricFamily, build_single
 
 log = Log("server")
 
@@ -45,6 +47,26 @@ class TlsFolder:
 
     def read_version(self) -> tuple[int, ...]:
         return tuple((self.folder / name).stat().st_mtime_ns for name in self.names)
+
+    def read_end(self) -> float | None:
+        """When the certificate ends, in seconds since 1970; None where that cannot be read."""
+        try:
+            return read_end((self.folder / NAMES[0]).read_bytes())
+        except OSError:
+            return None
+
+    def families(self) -> list[MetricFamily]:
+        """For /metrics; none where the end is not known."""
+        end = self.read_end()
+        if end is None:
+            return []
+        return [
+            build_single(
+                "nodescope_certificate_end_timestamp_seconds",
+                "When the certificate that this server shows ends.",
+                end,
+            )
+        ]
 
     def load(self, context: ssl.SSLContext) -> None:
         """For connections that are made from now on; an authority that was known stays known."""

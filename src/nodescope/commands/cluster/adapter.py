@@ -210,6 +210,7 @@ def serve(settings: Settings, account: KubeAccount, options: argparse.Namespace)
 
             def render_metrics() -> str:
                 families = derive_adapter_families(counters, index, reports.requests, watch.state)
+                families += tls.families()
                 return render_families([*families, *build_families(connections)], openmetrics=False)
 
             api = AdapterApi(Answers(index, reports), callers, counters, readiness, connections)

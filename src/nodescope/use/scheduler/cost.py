@@ -11,9 +11,9 @@ median of the nodes' means):
     host              S * slowdown: pressure, CPU and memory bandwidth of the
                       last 20 s, and health
 
-A GPU pod waits for the GPUs in place of the FPGA; a `balance` pod has the host
-part alone, with what it adds to the node itself (profile/placement). S is one
-second for both.
+A GPU pod waits for the GPUs in place of the FPGA, unless it has whole devices and
+is packed (devices/packing); a `balance` pod has the host part alone, with what it
+adds to the node itself (profile/placement). S is one second for all of them.
 
 A missing value is replaced by the median of the other nodes, by confidence:
 term = c * own + (1 - c) * median. So a node without an annotation,
@@ -35,6 +35,7 @@ from functools import partial
 from statistics import median
 
 from nodescope.base.workload.pod_use import HOURS
+from nodescope.use.scheduler.devices.packing import Packing
 from nodescope.use.scheduler.fpga_cluster import SESSION_MS, FpgaCluster, derive_cluster
 from nodescope.use.scheduler.freshness import judge_age
 from nodescope.use.scheduler.host_cost import FILLING, derive_queue, derive_typical
@@ -51,7 +52,7 @@ from nodescope.use.scheduler.profile.placement import (
     size_pod,
 )
 from nodescope.use.scheduler.profile.workload_profiles import WorkloadProfiles
-from nodescope.use.scheduler.rating import NodeRating, derive_scores
+from nodescope.use.scheduler.rating import CostPart, NodeRating, derive_scores
 
 # A guess, used until the first report.
 RECONFIGURATION_MS = 1000.0
@@ -67,14 +68,6 @@ KEPT_RATIO = 0.7
 GPU_MEMORY = 0.5
 
 
-@dataclass(slots=True)
-class CostPart:
-    """One part of the cost on one node."""
-
-    cost_ms: float = 0.0
-    confidence: float = 0.0
-
-
 def judge_cost(
     pod: PodRequest,
     nodes: Sequence[AnnotatedNode],
@@ -82,6 +75,7 @@ def judge_cost(
     times: LoadTimes,
     now_ms: int,
     profiles: WorkloadProfiles | None = None,
+    packing: Packing | None = None,
 ) -> list[NodeRating]:
     """A rating for every node, in the order given."""
     ratings = [NodeRating(node.name) for node in nodes]
@@ -95,14 +89,14 @@ def judge_cost(
         scale_ms, judge_device = cluster.session_ms, devices.judge
         unit_ms = derive_device_unit(scale_ms)
     else:
-        scale_ms, judge_device = SESSION_MS, partial(judge_gpu, now_ms, arriving)
-        unit_ms = HOST_UNIT_MS
+        scale_ms, unit_ms = SESSION_MS, HOST_UNIT_MS
+        judge_device = packing.judge if packing else partial(judge_gpu, now_ms, arriving)
     host = HostPart(scale_ms, now_ms, derive_typical(list_believed(nodes, now_ms)))
     if pod.kind == "balance":
         demand = derive_demand(pod, profiles, usual.per_core, hour)
         host.placement = Placement(scale_ms, hour, demand, arriving, usual)
     parts = [[host.judge(node, rating)] for node, rating in zip(nodes, ratings)]
-    if pod.kind != "balance":
+    if pod.kind in ("fpga", "gpu") or packing:
         for node, rating, row in zip(nodes, ratings, parts):
             row.append(judge_device(node, rating))
     settle_costs(ratings, parts, scale_ms)

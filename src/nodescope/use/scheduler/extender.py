@@ -7,11 +7,12 @@ pod at a time, so every pod of the cluster waits for the time we take.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from nodescope.base.clock import Clock
 from nodescope.use.scheduler.cost import judge_cost
+from nodescope.use.scheduler.devices.packing import DeviceRoom
 from nodescope.use.scheduler.explain import Decisions
 from nodescope.use.scheduler.node import AnnotatedNode
 from nodescope.use.scheduler.nodes import Nodes
@@ -36,6 +37,10 @@ class Extender:
     policy: str = "cost"
     is_watched: bool = True
     """Whether watches show nodes and pods; without them nodes are what callers send."""
+    devices: DeviceRoom | None = None
+    """Without it, GPU pods are rated by load."""
+    placement: str = "pack"
+    """Of whole devices, for pods that do not say it themselves."""
     standing: StandingCosts = field(init=False)
 
     def __post_init__(self) -> None:
@@ -80,7 +85,15 @@ class Extender:
     def _judge(self, pod: PodRequest, nodes: list[AnnotatedNode]) -> list[NodeRating]:
         if self.policy == "rank" and pod.kind == "fpga":
             return judge_rank(pod, nodes, self._now_ms())
-        return judge_cost(pod, nodes, self.placed, self.nodes.times, self._now_ms(), self.nodes.profiles)
+        times, profiles, packing = self.nodes.times, self.nodes.profiles, None
+        if pod.kind in ("gpu", "claim") and self.devices is not None:
+            wanted = self.devices.find_wanted(pod)
+            if wanted and (pod.placement or self.placement) == "pack":
+                packing = self.devices.build_packing(pod, wanted)
+            elif any("gpu" in name for name, _ in wanted):
+                # A claim of GPUs is rated by their load, as a request for them is.
+                pod = replace(pod, kind="gpu")
+        return judge_cost(pod, nodes, self.placed, times, self._now_ms(), profiles, packing)
 
     def _refuse(self, call: ExtenderCall) -> dict[str, str]:
         """Nodes of another vendor; one without the label may have any."""

@@ -25,7 +25,7 @@ from nodescope.use.scheduler.pod_request import VENDOR, read_mapping, read_text
 from nodescope.use.scheduler.profile.node_outlook import NodeOutlook
 
 NO_STATE = f"no annotation {KEY}: no FPGA event was ever reported there"
-NO_LOAD = f"no annotation {WINDOW_KEY}: its agent does not run with --annotate window"
+NO_LOAD = f"no annotation {WINDOW_KEY} at its Lease or Node: its agent does not run with --annotate window"
 # A node has a few devices of a few regions: more use than this within its window is none.
 REGIONS = 16
 # Bitstreams of a node that count, the newest ones: a device has a few regions.

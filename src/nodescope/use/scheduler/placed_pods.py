@@ -28,6 +28,7 @@ from typing import Any, TypeVar
 
 from nodescope.base.clock import Clock
 from nodescope.base.errors import RequestRejected
+from nodescope.use.scheduler.devices.device_request import Devices
 from nodescope.use.scheduler.node import parse_moment_ms
 from nodescope.use.scheduler.pod_request import KINDS, PodRequest, parse_pod_request, read_mapping, read_text
 
@@ -35,7 +36,7 @@ from nodescope.use.scheduler.pod_request import KINDS, PodRequest, parse_pod_req
 EXPECTED_SECONDS = 30.0
 # The windows that will show the pod: five minutes of FPGA usage; 20 s of load,
 # written at least once a minute.
-HORIZON_SECONDS = {"fpga": 300.0, "gpu": 80.0, "balance": 80.0}
+HORIZON_SECONDS = {"fpga": 300.0, "gpu": 80.0, "claim": 80.0, "balance": 80.0}
 # A device has a few regions: a bitstream older than this many others is gone.
 BITSTREAMS_KEPT = 8
 # More than a cluster places within a horizon; beyond it the oldest are dropped.
@@ -78,6 +79,10 @@ class SeenPods:
     lately: deque[tuple[int, str]] = field(default_factory=deque)
     """When FPGA pods were bound (monotonic ns) and where, within the window that shows their sessions."""
     lately_count: Counter[str] = field(default_factory=Counter)
+    devices: dict[str, tuple[str, Devices]] = field(default_factory=dict)
+    """Pods that have whole devices, for as long as they live: uid -> node and devices."""
+    has_asked: bool = False
+    """Whether any pod asked for devices."""
 
     def drop_oldest(self) -> None:
         _, node = self.lately.popleft()
@@ -179,6 +184,21 @@ class PlacedPods:
                     one.add(entry.pod, size(entry.pod), entry.weight(now_mono_ns))
         return found
 
+    def expected(self) -> list[tuple[PodRequest, str]]:
+        """Pods that our answers favour a node for, and that the watch has not shown there."""
+        now_mono_ns = self._clock.mono_ns()
+        with self._lock:
+            return [(one.pod, one.node) for one in self._expected.values() if one.weight(now_mono_ns)]
+
+    def held_devices(self) -> Counter[tuple[str, str]]:
+        """(node, resource) -> how many the living pods have there."""
+        with self._lock:
+            kept = list(self._seen.devices.values())
+        return sum_devices(kept)
+
+    def asks_devices(self) -> bool:
+        return self._seen.has_asked
+
     def forget(self, uid: str) -> None:
         """Removes what our earlier answer about this pod expected."""
         with self._lock:
@@ -243,10 +263,13 @@ class PlacedPods:
             return ""
         if pod.kind not in KINDS:
             return ""
+        seen.has_asked = seen.has_asked or bool(pod.devices)
         node, status = read_text(read_mapping(item, "spec"), "nodeName"), read_mapping(item, "status")
         if read_text(status, "phase") in ENDED:
             self._drop(seen, pod.uid)
         elif node:
+            if pod.devices:
+                put_bounded(seen.devices, pod.uid, (node, pod.devices), ENTRIES)
             self._bind(seen, pod, node, status)
         else:
             put_bounded(seen.waiting, pod.uid, None, ENTRIES)
@@ -264,12 +287,13 @@ class PlacedPods:
         seen.waiting.pop(pod.uid, None)
         if pod.uid in seen.bound or pod.uid in seen.settled:
             return
-        if seen is self._seen:
-            self.bound_total[pod.uid in self._expected or pod.uid in self._unseen] += 1
         age_ns = self._age_ns(status)
         self._send(pod, node, (self._clock.wall_ns() - age_ns) // 1_000_000)
         entry = PlacedPod(pod, node, self._clock.mono_ns() - age_ns, is_bound=True)
         if entry.weight(self._clock.mono_ns()) > 0:
+            if seen is self._seen:
+                # Not counted again when an older pod changes.
+                self.bound_total[pod.uid in self._expected or pod.uid in self._unseen] += 1
             put_bounded(seen.bound, pod.uid, entry, ENTRIES)
             if pod.kind == "fpga":
                 seen.lately.append((entry.since_mono_ns, node))
@@ -300,6 +324,7 @@ class PlacedPods:
     def _drop(self, seen: SeenPods, uid: str) -> None:
         seen.bound.pop(uid, None)
         seen.waiting.pop(uid, None)
+        seen.devices.pop(uid, None)
         node = seen.settled.pop(uid, None)
         if node is not None:
             seen.settled_count[node] -= 1
@@ -315,6 +340,14 @@ class PlacedPods:
                 del kept[uid]
         for uid in [uid for uid, entry in self._seen.bound.items() if not entry.weight(now_mono_ns)]:
             self._settle(self._seen, self._seen.bound.pop(uid))
+
+
+def sum_devices(kept: Iterable[tuple[str, Devices]]) -> Counter[tuple[str, str]]:
+    total: Counter[tuple[str, str]] = Counter()
+    for node, devices in kept:
+        for name, count in devices:
+            total[node, name] += count
+    return total
 
 
 def put_bounded(kept: dict[str, Value], key: str, value: Value, most: int) -> None:

@@ -4,6 +4,7 @@ What a pod asks of its node, from its labels and resources.
     fpga      fpga-scheduling.io/enabled: "true" (the original's plugin says
               fpga-enabled), with bitstream-identifier and fpga-vendor
     gpu       requests an extended resource that is a GPU
+    claim     has ResourceClaims (resource.k8s.io)
     balance   nodescope.io/balance: "true"
     plain     none of them: not rated
 """
@@ -17,6 +18,14 @@ from nodescope.base.text import clean_text
 from nodescope.base.workload import find_workload
 from nodescope.kube.pod_owner import parse_owner
 from nodescope.kube.resource_quantity import parse_resource
+from nodescope.use.scheduler.devices.device_request import (
+    PLACEMENT,
+    PLACEMENTS,
+    Devices,
+    count_devices,
+    is_gpu,
+    list_claims,
+)
 
 ENABLED = ("fpga-scheduling.io/enabled", "fpga-scheduling.io/fpga-enabled")
 BITSTREAM = "fpga-scheduling.io/bitstream-identifier"
@@ -24,7 +33,7 @@ VENDOR = "fpga-scheduling.io/fpga-vendor"
 BALANCE = "nodescope.io/balance"
 # More than any machine has.
 MOST_CORES = 10_000.0
-KINDS = ("fpga", "gpu", "balance")
+KINDS = ("fpga", "gpu", "claim", "balance")
 PLAIN = "plain"
 
 
@@ -42,6 +51,12 @@ class PodRequest:
     """What a `balance` pod requests; 0 where it requests nothing."""
     workload: str = ""
     """Whose pods use what this one will: namespace/name; of `gpu` and `balance` pods."""
+    devices: Devices = ()
+    """Whole devices that it asks for as resources."""
+    claims: tuple[str, ...] = ()
+    """Its ResourceClaims; an empty name is of one that was not made yet."""
+    placement: str = ""
+    """pack or spread, where it says so itself."""
 
     @property
     def key(self) -> str:
@@ -59,15 +74,34 @@ def parse_pod_request(pod: object) -> PodRequest:
     namespace, name = read_text(about, "namespace") or "default", read_text(about, "name")
     # A pod without a uid was made by no API server; its name identifies it.
     uid = read_text(about, "uid") or f"{namespace}/{name}"
+    has_gpu, claims = any(is_gpu(resource) for resource in read_resources(pod)), list_claims(pod)
+    devices = count_devices(pod) if has_gpu else ()
     if any(labels.get(key) == "true" for key in ENABLED):
         bitstream, vendor = read_text(labels, BITSTREAM), read_text(labels, VENDOR)
-        return PodRequest(namespace, name, uid, "fpga", bitstream, vendor)
-    if any(is_gpu(resource) for resource in read_resources(pod)):
-        return PodRequest(namespace, name, uid, "gpu", workload=name_workload(about))
+        return PodRequest(namespace, name, uid, "fpga", bitstream, vendor, devices=devices, claims=claims)
+    if has_gpu or claims:
+        kind, workload = "gpu" if has_gpu else "claim", name_workload(about)
+        return PodRequest(
+            namespace,
+            name,
+            uid,
+            kind,
+            workload=workload,
+            devices=devices,
+            claims=claims,
+            placement=read_placement(about),
+        )
     if labels.get(BALANCE) == "true":
         workload = name_workload(about)
         return PodRequest(namespace, name, uid, "balance", cores=add_cores(pod), workload=workload)
     return PodRequest(namespace, name, uid)
+
+
+def read_placement(about: Mapping[str, Any]) -> str:
+    """By its label, else by its annotation; empty where it says nothing that is known."""
+    labels, notes = read_mapping(about, "labels"), read_mapping(about, "annotations")
+    word = read_text(labels, PLACEMENT) or read_text(notes, PLACEMENT)
+    return word if word in PLACEMENTS else ""
 
 
 def name_workload(about: Mapping[str, Any]) -> str:
@@ -113,9 +147,3 @@ def read_resources(pod: Mapping[str, Any]) -> Iterator[str]:
                 wanted = read_mapping(container, "resources")
                 yield from read_mapping(wanted, "limits")
                 yield from read_mapping(wanted, "requests")
-
-
-def is_gpu(resource: str) -> bool:
-    """nvidia.com/gpu, amd.com/gpu, nvidia.com/mig-1g.5gb, gpu.intel.com/i915 and their like."""
-    domain, slash, name = resource.partition("/")
-    return bool(slash) and ("gpu" in name or "gpu" in domain or name.startswith("mig-"))

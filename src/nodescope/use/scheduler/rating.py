@@ -13,6 +13,14 @@ DOUBLING_POINTS = 33
 
 
 @dataclass(slots=True)
+class CostPart:
+    """One part of the cost on one node."""
+
+    cost_ms: float = 0.0
+    confidence: float = 0.0
+
+
+@dataclass(slots=True)
 class NodeRating:
     """How good a node is for a pod."""
 

@@ -15,7 +15,6 @@ from statistics import median
 
 from nodescope.use.scheduler.cost import (
     UNKNOWN_RATIO,
-    CostPart,
     FpgaPart,
     HostPart,
     derive_device_unit,
@@ -27,7 +26,7 @@ from nodescope.use.scheduler.node import AnnotatedNode
 from nodescope.use.scheduler.nodes import Nodes
 from nodescope.use.scheduler.placed_pods import Arriving, PlacedPods
 from nodescope.use.scheduler.pod_request import PodRequest
-from nodescope.use.scheduler.rating import NodeRating, derive_scores
+from nodescope.use.scheduler.rating import CostPart, NodeRating, derive_scores
 
 # Up to here every call judges all nodes: 2 ms.
 LEAST_NODES = 200
