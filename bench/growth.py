@@ -6,7 +6,8 @@ machine busy with them. The agent keeps its archive and is scraped every 10 s.
 The budget would slow it down at 1,000 containers; here it may use a whole
 core, so that the cost is the cost. One row has two containers that write to
 the disk all the time, one below each parent: then nobody is spared a reading of
-what he wrote. The last has so few descriptors that most files are opened and
+what he wrote. In another 90 of 100 sleep, as sandboxes and most
+sidecars do. The last has so few descriptors that most files are opened and
 closed at each reading.
 """
 
@@ -35,6 +36,9 @@ PAUSE_MS = 1000
 FEW_DESCRIPTORS = 1024
 # One of each driver, whose parents are two.
 WRITERS = 2
+SLEEPERS = 90
+# Longer than any run.
+SLEEP_MS = 3_600_000
 # A page past the cache, ten times a second.
 WRITE = """
 import mmap, os, sys, time
@@ -70,6 +74,7 @@ def run(options: Options) -> list[Row]:
     seconds = min(SECONDS, options.seconds)
     found = {count: measure(count, seconds, None) for count in COUNTS}
     writing = measure(USUAL, seconds, None, WRITERS)
+    asleep = measure(USUAL, seconds, None, sleepers=SLEEPERS)
     few = measure(USUAL, seconds, FEW_DESCRIPTORS)
     usual = found[USUAL]
     rows = [
@@ -86,14 +91,19 @@ def run(options: Options) -> list[Row]:
     ]
     what = f"{USUAL} containers, {WRITERS} of which write: CPU for one"
     rows.append(Row(what, writing.share, "core", usual.share, "of quiet ones", remark=writing.describe()))
+    what = f"{USUAL} containers, {SLEEPERS} of which sleep: CPU for one"
+    rows.append(Row(what, asleep.share, "core", usual.share, "of working ones", remark=asleep.describe()))
     what = f"{USUAL} containers, {FEW_DESCRIPTORS:,} descriptors: CPU for one"
     return [*rows, Row(what, few.share, "core", usual.share, "with all files open", remark=few.describe())]
 
 
-def measure(count: int, seconds: float, descriptors: int | None, writers: int = 0) -> Growth:
+def measure(
+    count: int, seconds: float, descriptors: int | None, writers: int = 0, sleepers: int = 0
+) -> Growth:
     unlimited = mock.patch.dict(os.environ, {"NODESCOPE_BUDGET_RATIO": "1"})
     with (
-        containers(count, processes=1, pause_ms=PAUSE_MS) as made,
+        containers(count - sleepers, processes=1, pause_ms=PAUSE_MS) as made,
+        containers(sleepers, processes=1, pause_ms=SLEEP_MS),
         tempfile.TemporaryDirectory() as folder,
         unlimited,
     ):

@@ -303,6 +303,31 @@ def random_pages(draw: Draw) -> Memory:
     return Memory(path.astype(np.float64), draw.white(0.02 * PAGE), futures)
 
 
+def uneven_pages(draw: Draw) -> Memory:
+    """Pages whose gaps vary by a share of their mean; the oracle knows both, and when the newest was taken."""
+    mean, varied = PAGE / draw.growth, draw.uniform(0.15, 0.9)
+    wide = np.sqrt(np.log1p(varied**2))
+
+    def gaps(random: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
+        return np.asarray(mean * np.exp(wide * random.standard_normal(shape) - wide**2 / 2))
+
+    taken = np.cumsum(gaps(draw.random, (int(4 / mean) + 20,)))
+    newest = int(np.searchsorted(taken, draw.last, side="right"))
+    now = float(taken[newest - 1]) if newest else 0.0
+    path = 100 + PAGE * np.searchsorted(taken, draw.past, side="right")
+
+    def futures(random: np.random.Generator, limit: float, count: int) -> FloatArray:
+        ahead = int(np.ceil((limit - path[-1]) / PAGE))
+        first = gaps(random, (count, 200))
+        longer = first > draw.last - now
+        chosen = np.where(
+            longer.any(axis=1), first[np.arange(count), np.argmax(longer, axis=1)], draw.last - now
+        )
+        return np.asarray(chosen - (draw.last - now) + gaps(random, (count, ahead - 1)).sum(axis=1))
+
+    return Memory(path.astype(np.float64), draw.white(draw.uniform(0.01, 0.1) * PAGE), futures)
+
+
 # -- collectors ----------------------------------------------------------------------------
 
 
@@ -475,6 +500,7 @@ LEAKS: dict[str, Maker] = {
     "pages of 4 MiB": pages(0.01),
     "pages, noisy meter": pages(0.15),
     "pages at random": random_pages,
+    "pages at uneven times": uneven_pages,
     "collector by time": collector_by_time,
     "collector by size": collector_by_size,
     "collector at ceiling": collector_at_ceiling,

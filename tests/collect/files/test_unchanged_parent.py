@@ -7,6 +7,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from unittest import mock
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,10 +17,10 @@ from nodescope.base.block import Table
 from nodescope.base.entity import Entity
 from nodescope.base.metric import Metric
 from nodescope.collect.files.batch import FileGrid
-from nodescope.collect.files.layout import GridLayout, KeyValues, Number
+from nodescope.collect.files.layout import GridLayout, KeyValues, Number, PairSums
 from nodescope.collect.files.native import load_native
 from nodescope.collect.files.roots import Descriptors, NodeRoot
-from nodescope.collect.files.unchanged_parent import TRUST_READINGS
+from nodescope.collect.files.unchanged_parent import TRUST_READINGS, TRUST_SUMS_READINGS, list_cells
 
 KILLS = KeyValues({"oom_kill": Metric("kills", "counter", "Kills.")})
 CURRENT = Number(Metric("current", "gauge", "Memory."))
@@ -114,6 +115,37 @@ def test_children_of_a_quiet_parent_are_asked_at_every_fifth_reading(tmp_path: P
     counts = [count_reads(tree) for _ in range(2 * TRUST_READINGS)]
     # The parent and `current` of each, always; `events` of each when nobody is believed.
     assert sorted(counts) == [4] * (2 * TRUST_READINGS - 2) + [7] * 2
+
+
+def test_children_of_a_parent_that_adds_up_are_asked_less_often(tmp_path: Path) -> None:
+    """Bytes and operations are sums: nothing that a child did is missing in its parent."""
+    node = Node(tmp_path)
+    moved = PairSums({"rbytes": Metric("read", "counter", "Bytes.")})
+    table = Table("container", "container", ("container",), moved.metrics)
+    grid = FileGrid(table, (moved,), NodeRoot(node.path), Descriptors(100))
+    for path in ("kubepods/io.stat", "0/io.stat", "1/io.stat"):
+        node.write(path, "8:0 rbytes=1\n")
+    entities = tuple(Entity("container", (str(number),)) for number in range(2))
+    for number, entity in enumerate(entities):
+        path = f"{number}/io.stat"
+        grid.add(entity, [(path, moved)], {path: "kubepods/io.stat"})
+    grid.arrange(entities)
+    grid.read()
+    with mock.patch("os.pread", wraps=os.pread) as pread:
+        for _ in range(2 * TRUST_SUMS_READINGS):
+            grid.read()
+    asked = [call for call in pread.call_args_list if call.args[2] == 0]
+    # The parent each time; its children when it is not believed, and at the first of these readings.
+    assert len(asked) == 2 * TRUST_SUMS_READINGS + 2 * 2
+    grid.close()
+
+
+@given(st.lists(st.tuples(st.integers(0, 50), st.integers(0, 4)), max_size=8))
+def test_the_cells_of_many_spans_are_those_of_each(pairs: list[tuple[int, int]]) -> None:
+    spans = np.array([(first, first + width) for first, width in pairs], dtype=np.intp).reshape(-1, 2)
+    assert list_cells(spans).tolist() == [
+        cell for first, stop in spans.tolist() for cell in range(first, stop)
+    ]
 
 
 def test_what_a_parent_does_not_count_is_late_by_four_readings_at_most(tree: Tree) -> None:

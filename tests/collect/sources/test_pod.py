@@ -1,6 +1,7 @@
 """Pod networks: one process speaks for a pod; pods on the host's network do not speak."""
 
 from pathlib import Path
+from unittest import mock
 
 import pytest
 from tests.collect.nodes import Node, at
@@ -10,7 +11,7 @@ from nodescope.base.entity import Entity
 from nodescope.collect.containers.cgroup_path import CgroupName
 from nodescope.collect.containers.live_containers import LiveContainer
 from nodescope.collect.run.source import Context
-from nodescope.collect.sources.pod import PodSource
+from nodescope.collect.sources.pod import LOOK_TICKS, PodSource
 
 HOST = "net:[1]"
 HEAD = "Inter-| Receive\n face |bytes\n"
@@ -129,4 +130,29 @@ def test_pids_are_read_from_the_cgroup_where_the_live_containers_have_none(node:
     node.write("cgroup/p/cgroup.procs", "10\n")
     source, _ = open_source(node, member("p", ()))
     assert received(look(source, 0)) == {"p": 100.0}
+    source.close()
+
+
+def test_a_process_that_leaves_the_host_s_network_is_found(node: Node) -> None:
+    """It was met while a runtime set it up; its pid and its container stay the same."""
+    write_network(node, 10, HOST, 100)
+    source, _ = open_source(node, member("p", (10,)))
+    assert look(source, 0).entities == ()
+    node.remove("proc/10/ns/net")
+    node.link("proc/10/ns/net", "net:[2]")
+    found = [received(look(source, tick)) for tick in range(1, LOOK_TICKS + 1)]
+    assert found[-1] == {"p": 100.0}
+    source.close()
+
+
+def test_pods_whose_processes_are_the_same_are_not_asked_again(node: Node) -> None:
+    """On a node where something starts every second the others cost nothing."""
+    for pid in (10, 11, 12):
+        write_network(node, pid, f"net:[{pid}]", 100)
+    source, context = open_source(node, member("p", (10,)), member("q", (11,)))
+    look(source, 1)
+    context.live_containers.replace((member("p", (10,)), member("q", (11, 12))))
+    with mock.patch.object(context.root, "link", side_effect=context.root.link) as link:
+        look(source, 2)
+    assert [call.args[0] for call in link.call_args_list] == ["proc/11/ns/net"]
     source.close()

@@ -1,17 +1,28 @@
 """Processes: a stable choice, pids that are used again, names that lie."""
 
 from pathlib import Path
+from unittest import mock
 
 import pytest
 from tests.collect.nodes import SECOND, Node, at
 
 from nodescope.base.block import Block
+from nodescope.base.entity import Entity
 from nodescope.base.errors import SourceAbsent
 from nodescope.base.settings import Settings
+from nodescope.collect.containers.cgroup_path import CgroupName
+from nodescope.collect.containers.live_containers import LiveContainer
 from nodescope.collect.run.source import Context
-from nodescope.collect.sources.process.source import TURN_READINGS, YOUNG_TICKS, Everyone, ProcessSource
+from nodescope.collect.sources.process.source import (
+    RENAME_TICKS,
+    TURN_READINGS,
+    YOUNG_TICKS,
+    Everyone,
+    ProcessSource,
+)
 
 ID = "ab" * 32
+UID = "f3d2c1b0-1234-5678-9abc-def012345678"
 
 
 def write_process(
@@ -175,9 +186,8 @@ def test_a_name_may_hold_parentheses_and_line_breaks(node: Node, comm: bytes, sh
 
 
 def test_a_process_of_a_container_knows_its_owner(node: Node) -> None:
-    uid = "f3d2c1b0-1234-5678-9abc-def012345678"
     write_process(node, 7)
-    node.write("proc/7/cgroup", f"0::/kubepods/burstable/pod{uid}/{ID}\n")
+    node.write("proc/7/cgroup", f"0::/kubepods/burstable/pod{UID}/{ID}\n")
     node.write(f"var/log/containers/web-0_shop_nginx-{ID}.log", "")
     source, context = open_source(node)
     context.names.refresh()
@@ -190,8 +200,42 @@ def test_a_process_of_a_container_knows_its_owner(node: Node) -> None:
         "pod": "web-0",
         "container": "nginx",
         "container_id": ID,
-        "pod_uid": uid,
+        "pod_uid": UID,
     }
+    source.close()
+
+
+def test_an_owner_that_is_named_later_is_known_at_the_next_look(node: Node) -> None:
+    """The text of its cgroup is the same; what it means has changed."""
+    write_process(node, 7)
+    write_process(node, 8)
+    for pid in (7, 8):
+        node.write(f"proc/{pid}/cgroup", f"0::/kubepods/burstable/pod{UID}/{ID}\n")
+    source, context = open_source(node)
+    assert [entity.attribute("pod") for entity in look(source, 0).entities] == ["", ""]
+    labels = (("namespace", "shop"), ("pod", "web-0"), ("container", "nginx"))
+    path = f"kubepods/burstable/pod{UID}/{ID}"
+    cgroup = CgroupName(ID, "", UID)
+    context.live_containers.replace((LiveContainer(Entity("container", (ID,), labels), cgroup, path, ""),))
+    shown = [look(source, tick) for tick in range(1, 6)][-1]
+    assert [entity.attribute("pod") for entity in shown.entities] == ["web-0", "web-0"]
+    source.close()
+
+
+def test_processes_that_have_settled_are_looked_at_again_together(node: Node) -> None:
+    """Those who came at different ticks are due at the same ones: most ticks look at nobody."""
+    source, _ = open_source(node, top=40)
+    for tick in range(20):
+        write_process(node, 100 + tick, "sh")
+        look(source, tick)
+    for tick in range(20, 400):
+        look(source, tick)
+    for tick in range(20):
+        write_process(node, 100 + tick, "server")
+    changed = [tick for tick in range(400, 480) if "server" in names(look(source, tick))]
+    renamed = {tick: names(look(source, tick)).count("server") for tick in range(480, 490)}
+    assert changed[0] % RENAME_TICKS == 0
+    assert set(renamed.values()) == {20}
     source.close()
 
 
@@ -246,6 +290,26 @@ def test_the_shown_and_the_young_are_read_every_tick(node: Node) -> None:
         by_pid = {entity.ids[0]: values for entity, values in zip(block.entities, block.values)}
         assert by_pid["1"][5] == 1000 + tick
         assert by_pid["99"][5] == 300 * tick
+
+
+def test_the_shown_keep_their_files_open_where_descriptors_are_short(node: Node) -> None:
+    """Those that are read every fifth tick are opened for it; no file is opened tick after tick."""
+    for pid in range(1, 11):
+        write_process(node, pid, rss=pid)
+    source, context = open_source(node, top=2, descriptors=3)
+    ticks = range(YOUNG_TICKS + 2)
+    assert [pids(look(source, tick)) for tick in ticks][-1] == {"9", "10"}
+    opened: list[str] = []
+    with mock.patch.object(context.root, "open", side_effect=context.root.open) as opening:
+        for tick in range(len(ticks), len(ticks) + TURN_READINGS):
+            look(source, tick)
+        opened = [call.args[0] for call in opening.call_args_list]
+    assert "proc/10/stat" not in opened
+    assert "proc/9/stat" not in opened
+    assert max(opened.count(path) for path in opened) == 1
+    assert context.descriptors.pinned == 3
+    source.close()
+    assert context.descriptors.pinned == 0
 
 
 def test_nobody_enters_with_an_old_reading(node: Node) -> None:

@@ -36,11 +36,15 @@ class LiveContainers:
     """The process that stands for the network of each pod that has its own, and a container of the pod."""
     most: int | None = None
     """Containers that are sampled at the most, while memory is short."""
+    version: int = 0
+    """Grows when a container came, went or was named anew; not when its processes changed."""
 
     def limit(self, most: int | None) -> None:
         self.most = most
 
     def replace(self, members: tuple[LiveContainer, ...]) -> None:
+        if [(one.path, one.entity) for one in members] != [(one.path, one.entity) for one in self.members]:
+            self.version += 1
         self.by_container = {
             member.cgroup.container_id: member for member in members if member.cgroup.container_id
         }

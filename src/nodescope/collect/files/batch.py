@@ -27,6 +27,7 @@ from nodescope.base.entity import Entity
 from nodescope.base.errors import ParseError
 from nodescope.base.text import clean_text
 from nodescope.collect.files.fit import fit
+from nodescope.collect.files.idle_rows import IdleRows
 from nodescope.collect.files.layout import NAN, DeviceRows, GridLayout, Parser, plan_rows
 from nodescope.collect.files.native import Native, NativeGrid
 from nodescope.collect.files.roots import FILE_BYTES, Descriptors, NodeRoot
@@ -156,6 +157,7 @@ class FileGrid:
         self.table = table
         self.faults: list[FileFault] = []
         self.cost_ns = 0
+        self.readings = 0
         self._root = root
         self._descriptors = descriptors
         # One parser per layout, shared by all rows: what it remembers of one
@@ -184,6 +186,13 @@ class FileGrid:
         self.gone_rows: set[int] = set()
         self._open_faults: dict[Entity, list[FileFault]] = {}
         self._parents = UnchangedParents(table.name, root, descriptors)
+        self.idle_rows: IdleRows | None = None
+        """Tells which rows need not be read, where another grid can."""
+
+    @property
+    def entities(self) -> tuple[Entity, ...]:
+        """By row."""
+        return self._entities
 
     def add(
         self,
@@ -270,20 +279,30 @@ class FileGrid:
         return entry.descriptor, entry.path, entry.layout.read_bytes, parse, first + start, first + stop
 
     def read(self) -> None:
-        turn = self._parents.next_turn()
+        turn = self._parents.next_turn() or self._pass_over_idle()
         values, faults = (
             self._read_natively(self._native, turn) if self._native else self._read_all_plainly(turn)
         )
         if turn:
             values[turn.kept_cells] = self._flat[turn.kept_cells]
         if faults:
-            self._parents.doubt()
+            self.read_all_next()
         # A file that could not be opened stays a fault as long as its row.
         self._keep(values, [fault for found in self._open_faults.values() for fault in found] + faults)
 
     def read_all_next(self) -> None:
-        """Whatever the parents say: every file is read by the next reading."""
+        """Whatever parents and other grids say: every file is read by the next reading."""
         self._parents.doubt()
+        if self.idle_rows:
+            self.idle_rows.doubt()
+
+    def _pass_over_idle(self) -> Turn | None:
+        idle = self.idle_rows.find(self._entities) if self.idle_rows else None
+        # A set that was arranged anew has nothing to keep.
+        if idle is None or not len(self._flat):
+            return None
+        files = np.flatnonzero(~idle[self._firsts // self.width])
+        return Turn(files, np.flatnonzero(np.repeat(idle, self.width)))
 
     def _read_natively(self, native: NativeGrid, turn: Turn | None) -> tuple[Values, list[FileFault]]:
         values, unread = native.read(len(self._entities) * self.width, turn and turn.files)
@@ -320,6 +339,7 @@ class FileGrid:
         gone = [self._entities[row] for row in self.gone_rows if row < len(self._entities)]
         self._before = {entity: row for entity in gone if (row := self._row(entity))}
         self._flat = values
+        self.readings += 1
         self._former = ((), np.empty(0))
         if self._places[0] is not self._entities:
             # Thousands of containers may have gone with the set before.

@@ -52,6 +52,22 @@ class FileRows:
         self._open = np.concatenate([self._open[stays], np.array(kept_open, dtype=np.int32)])
         self._values = np.concatenate([self._values[stays], np.full((len(came), self.width), np.nan)])
 
+    def favour(self, rows: Sequence[int]) -> None:
+        """These are read at every tick: where descriptors are short, they take those of the others."""
+        if not len(rows) or (self._open[rows] >= 0).all():
+            return
+        wanting = [row for row in rows if self._open[row] < 0]
+        favoured = set(rows)
+        givers = (row for row in np.flatnonzero(self._open >= 0).tolist() if row not in favoured)
+        for row, giver in zip(wanting, givers):
+            try:
+                descriptor = self._root.open(self.paths[row])
+            except OSError:
+                # It has ended; the next reading says so.
+                continue
+            os.close(int(self._open[giver]))
+            self._open[row], self._open[giver] = descriptor, -1
+
     def read(self, rows: NDArray[np.intp]) -> Values:
         """These rows anew, the others as they were read last; one row a file."""
         self.faults = []

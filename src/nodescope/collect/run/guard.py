@@ -20,9 +20,9 @@ Result = TypeVar("Result")
 def check_all(kind: type[Result], answer: Iterable[object]) -> tuple[Result, ...]:
     """What a source gave, once all of it is of the promised kind."""
     given = tuple(answer)
-    wrong = [type(item).__name__ for item in given if not isinstance(item, kind)]
-    if wrong:
-        raise SourceFailed(f"gave {wrong[0]} where {kind.__name__} belongs")
+    for item in given:
+        if not isinstance(item, kind):
+            raise SourceFailed(f"gave {type(item).__name__} where {kind.__name__} belongs")
     return typing.cast("tuple[Result, ...]", given)
 
 

@@ -25,7 +25,7 @@ from nodescope.collect.files.batch import FileFault, ReadSegment, read_segments
 from nodescope.collect.run.budget import Budget, count_per_second
 from nodescope.collect.run.call_runner import NOT_ASKED, CallRunner
 from nodescope.collect.run.guard import check_all, run_guarded
-from nodescope.collect.run.source import BatchSource, Context, MakeBatchSource, Tick
+from nodescope.collect.run.source import BatchSource, Context, MakeBatchSource, OpenFiles, Tick
 
 log = Log("sampler")
 
@@ -45,7 +45,7 @@ class Sink(Protocol):
 
 def take_block(segment: ReadSegment, mono_ns: int) -> Block | None:
     """What a segment read; nothing when its reading broke off."""
-    if any(fault.status == "raised" for fault in segment.faults):
+    if segment.faults and any(fault.status == "raised" for fault in segment.faults):
         return None
     block = segment.block(mono_ns)
     return None if block is None else check_all(Block, (block,))[0]
@@ -63,10 +63,13 @@ class SourceSlot:
         self.source: BatchSource | None = None
         self.outcome = Outcome("absent", NOT_ASKED)
         self.refresh_cost_ns = 0
+        self.is_fixed = False
+        """Whether its entities are always the same: then there is nothing to refresh."""
         self._make = make
 
     def open(self, context: Context) -> None:
         self.source, self.outcome = run_guarded(self.name, lambda: self._make(context), None)
+        self.is_fixed = isinstance(self.source, OpenFiles)
 
     def segments(self) -> Iterable[tuple[ReadSegment, int]]:
         return self.source.segments() if self.source else ()
@@ -195,6 +198,9 @@ class Sampler:
                 self._note_outcome(slot.name, slot.outcome)
                 if slot.source is None:
                     continue
+            if slot.is_fixed:
+                self.outcomes[slot.name] = OK
+                continue
             nothing: tuple[Event, ...] = ()
             happened, outcome = run_guarded(slot.name, partial(refresh_source, slot.source, tick), nothing)
             events.extend(happened)
@@ -232,7 +238,10 @@ class Sampler:
                 spent_ns[name] = slot.refresh_cost_ns
             spent_ns[name] += segment.cost_ns
             self.budget.note(segment.table.name, segment.cost_ns / 1e9)
-            self.faults[segment.table.name] = [fault for fault in segment.faults if fault.status not in QUIET]
+            found = segment.faults
+            self.faults[segment.table.name] = (
+                [one for one in found if one.status not in QUIET] if found else []
+            )
             block, outcome = run_guarded(name, partial(take_block, segment, mono_ns), None)
             if block is not None:
                 blocks.append(block)

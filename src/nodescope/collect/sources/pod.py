@@ -61,9 +61,13 @@ TABLE = Table(
         for direction, word in WORDS.values()
     ),
 )
-# Which process is read for a pod is checked again at this pace, and at once when any
-# container or process came or went.
+# Which process is read for a pod is checked again at this pace, and at once when one of its
+# containers or processes came or went.
 LOOK_TICKS = 15
+# Where none did for so long, at this one: a process changes its network while it is set up, if ever.
+SETTLED_TICKS = 60
+# Of each container of a pod: its path, and its processes.
+Processes = tuple[tuple[str, tuple[int, ...]], ...]
 
 
 @dataclass(slots=True)
@@ -215,13 +219,22 @@ class PodSource:
         self._host = context.root.link("proc/1/ns/net")
         self._members: tuple[LiveContainer, ...] | None = None
         self._owners: dict[int, str] = {}
+        self._changed_tick = 0
+        self._told: dict[str, tuple[Processes, str | None]] = {}
+        """By pod: the namespace that its processes told."""
 
     def refresh(self, tick: Tick) -> Iterable[Event]:
         members = self._context.live_containers.members
         lost = any(fault.status == "gone" for fault in self._segment.faults)
-        if members is self._members and not lost and tick.number % LOOK_TICKS:
+        if members is not self._members:
+            self._changed_tick = tick.number
+        is_settled = tick.number - self._changed_tick >= SETTLED_TICKS
+        is_look = tick.number % (SETTLED_TICKS if is_settled else LOOK_TICKS) == 0
+        if members is self._members and not lost and not is_look:
             return ()
         self._members = members
+        if is_look or lost:
+            self._told.clear()
         self._segment.is_stale = True
         # Paths ascend, so that the innermost container of a process comes last.
         self._owners = {
@@ -231,7 +244,8 @@ class PodSource:
         for member in members:
             if member.entity.scope == "container":
                 pods.setdefault(member.cgroup.pod_uid or member.cgroup.container_id, []).append(member)
-        namespaces = {pod: self._namespace(containers) for pod, containers in pods.items()}
+        self._told = {pod: self._tell(pod, containers) for pod, containers in pods.items()}
+        namespaces = {pod: name for pod, (_, name) in self._told.items()}
         shared = Counter(namespaces.values())
         own = {
             pod: pods[pod]
@@ -267,6 +281,15 @@ class PodSource:
             return member.pids
         text = self._context.root.read_text(f"{member.folder}/cgroup.procs") or ""
         return tuple(int(pid) for pid in text.split()[:16] if pid.isdigit())
+
+    def _tell(self, pod: str, containers: list[LiveContainer]) -> tuple[Processes, str | None]:
+        """Asked of the kernel only where the pod's processes are not those of before."""
+        processes = tuple((member.path, member.pids) for member in containers)
+        known = self._told.get(pod)
+        # Without a list of its own, a container's processes are read anew each time.
+        if known and known[0] == processes and all(member.pids for member in containers):
+            return known
+        return processes, self._namespace(containers)
 
     def _namespace(self, containers: list[LiveContainer]) -> str | None:
         """The network namespace of a pod's first process that tells."""

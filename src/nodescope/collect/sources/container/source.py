@@ -37,6 +37,7 @@ from nodescope.collect.containers.names import UNNAMED, Name
 from nodescope.collect.containers.standing import Standing, judge_path
 from nodescope.collect.files.batch import FileGrid, ReadSegment
 from nodescope.collect.files.fit import fit
+from nodescope.collect.files.idle_rows import IdleRows
 from nodescope.collect.run.source import Context, Tick
 from nodescope.collect.sources.container.births import Birth
 from nodescope.collect.sources.container.cgroup_tree import DEPTH, TENANT_FOLDERS, TENANTS_FOLDERS
@@ -51,7 +52,14 @@ from nodescope.collect.sources.container.facts import (
     derive_short_facts,
 )
 from nodescope.collect.sources.container.kubelet_root import list_roots
-from nodescope.collect.sources.container.metrics import PARENT, CgroupFile, choose_files, make_table
+from nodescope.collect.sources.container.metrics import (
+    MAIN,
+    PARENT,
+    STAT,
+    CgroupFile,
+    choose_files,
+    make_table,
+)
 
 TIERS_BY_TABLE = {"container": 1, "container.memory_stat": 1, "container.limits": 5}
 OOM_KILLS = list_raw_names(FACTS["oom_kills"])[0]
@@ -128,6 +136,10 @@ class ContainerSource:
             self._grids[table] = FileGrid(
                 make_table(table, files), layouts, context.root, context.descriptors
             )
+        if not context.root.is_fixture:
+            # Two moments of a node that were saved file by file show no idleness.
+            watched = (list_raw_names("cpu.stat.usage_usec"), list_raw_names("memory.current"))
+            self._grids[STAT].idle_rows = IdleRows(self._grids[MAIN], *watched)
         self._glimpses = Glimpses(context.root, self._paths, self._files)
         self._pids = ContainerPids(context.root, context.descriptors)
 

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nodescope.base.block import Block, Info, Table, Values
-from nodescope.base.entity import Entity
+from nodescope.base.entity import Entity, Labels
 from nodescope.base.errors import SourceAbsent
 from nodescope.base.frame import Event
 from nodescope.base.metric import Metric
@@ -43,8 +43,10 @@ HALF_LIFE_TICKS = 30.0
 # A name may change by exec, a cgroup by the runtime's move: both in the first
 # seconds, so a process is looked at again after five ticks, ten, twenty, ...
 RENAME_TICKS = 5
-# ... and from then on at this pace.
+# ... and from then on at this pace. All looks but the first are at multiples of five: most ticks have none.
 SETTLED_TICKS = 60
+# Texts of /proc/PID/cgroup whose container is remembered; a node has one for each of its cgroups.
+OWNERS_MOST = 4096
 # Who is not shown is read every so many readings ...
 TURN_READINGS = 5
 # ... once it is older than this: a burst soon after the start is not missed.
@@ -177,6 +179,9 @@ class ProcessSource:
         self._has_newcomers = False
         self._is_complete = False
         """Whether every pid that is listed is a process that we know."""
+        self._owners: dict[str, Labels] = {}
+        """By text of /proc/PID/cgroup, as long as the containers and their names are these."""
+        self._owners_of = (-1, -1)
 
     def refresh(self, tick: Tick) -> Iterable[Event]:
         """Processes that came and went: by the pids given out, or by the names in /proc."""
@@ -264,6 +269,7 @@ class ProcessSource:
             return
         self._inside[:] = False
         self._inside[rows] = True
+        everyone.rows.favour(rows)
         shown = tuple(self._show(self._order[row], int(self._met_ticks[row])) for row in rows)
         if shown != everyone.chosen:
             everyone.chosen = shown
@@ -274,7 +280,11 @@ class ProcessSource:
         """The rows of the largest by each, in ascending order."""
         top, limit = self._context.settings.process_top, self._context.limit("process")
         lists = _largest(by_cpu, top), _largest(by_memory, top)
-        rows: list[int] = np.union1d(*lists).tolist()
+        # Not union1d, which sorts, and takes longer than both lists.
+        is_top = np.zeros(len(by_cpu), dtype=np.bool_)
+        for found in lists:
+            is_top[found] = True
+        rows: list[int] = np.flatnonzero(is_top).tolist()
         if len(rows) <= limit:
             return rows
         # By turns, so that a limit cuts both lists alike, and the last of each.
@@ -310,7 +320,8 @@ class ProcessSource:
         if process.shown is None or self._tick_number >= process.look_tick:
             # Known for as long again: one that enters late has settled long ago.
             patience = max(RENAME_TICKS, min(self._tick_number - met_tick, SETTLED_TICKS))
-            process.look_tick = self._tick_number + patience
+            look_tick = self._tick_number + patience
+            process.look_tick = look_tick - (look_tick % RENAME_TICKS if patience > RENAME_TICKS else 0)
             shown = self._describe(process)
             if shown != process.shown:
                 process.shown = shown
@@ -321,10 +332,20 @@ class ProcessSource:
         stat = root.read_text(f"proc/{process.pid}/stat") or ""
         name = clean_text(stat[stat.find("(") + 1 : stat.rfind(")")])
         labels = (("pid", str(process.pid)), ("name", name))
-        owner = self._owner(root.read_text(f"proc/{process.pid}/cgroup") or "")
+        owner = self._remember_owner(root.read_text(f"proc/{process.pid}/cgroup") or "")
         return Entity("process", (str(process.pid), process.start), labels, owner)
 
-    def _owner(self, text: str) -> tuple[tuple[str, str], ...]:
+    def _remember_owner(self, text: str) -> Labels:
+        """Most processes share their text with others, and have it again at the next look."""
+        now = (self._context.live_containers.version, self._context.names.version)
+        if now != self._owners_of or len(self._owners) >= OWNERS_MOST:
+            self._owners, self._owners_of = {}, now
+        known = self._owners.get(text)
+        if known is None:
+            known = self._owners[text] = self._find_owner(text)
+        return known
+
+    def _find_owner(self, text: str) -> Labels:
         """Namespace, pod and container from /proc/PID/cgroup; empty for the host's own."""
         # Not splitlines: a cgroup's name may hold any line break but the line feed.
         for line in text.split("\n"):

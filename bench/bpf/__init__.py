@@ -1,0 +1,1 @@
+"""An experiment: the numbers of all containers by a BPF iterator instead of files."""
