@@ -6,6 +6,7 @@ from nodescope.use.mcp.tools import TOOLS
 
 API = {"container": "api", "node": "demo-1"}
 CALLS: dict[str, dict[str, Any]] = {
+    "what_is_wrong": {"node": "demo-1"},
     "list_nodes": {},
     "top_containers": {"by": "memory", "node": "demo-1"},
     "list_containers": {"node": "demo-2", "sort": "memory"},

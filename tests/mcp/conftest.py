@@ -18,7 +18,8 @@ def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def server(archive: Path) -> Iterator[str]:
-    with nodescope("mcp", archive, "--port", "0") as (address, _):
+    # Answers are what is tested here; ten seconds may be too short on a machine with many neighbours.
+    with nodescope("mcp", archive, "--port", "0", "--deadline", "2m") as (address, _):
         yield address
 
 

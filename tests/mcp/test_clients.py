@@ -45,7 +45,7 @@ def test_every_tool_answers_over_streamable_http(server: str, mode: str) -> None
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 def test_every_tool_answers_over_stdio(archive: Path, mode: str) -> None:
-    arguments = ["-m", "nodescope", "mcp", str(archive), "--stdio"]
+    arguments = ["-m", "nodescope", "mcp", str(archive), "--stdio", "--deadline", "2m"]
     with connected(StdioServerParameters(command=sys.executable, args=arguments), mode) as asker:
         for tool, given in CALLS.items():
             assert asker.ask(tool, **given)["headline"]
@@ -101,13 +101,23 @@ def test_a_server_without_data_is_alive_and_not_ready(tmp_path: Path) -> None:
         assert process.wait(30) == 0
 
 
-@pytest.mark.parametrize("content", [None, b"no Parquet"], ids=["empty", "stranger"])
-def test_a_folder_without_data_is_said_at_the_start(tmp_path: Path, content: bytes | None) -> None:
+@pytest.mark.parametrize(
+    ("content", "named", "said", "code"),
+    [
+        (None, "", "there is no data in", 0),
+        (b"no Parquet", "", "no data that can be read", 0),
+        # A file that is named will not become one; what is in a folder changes.
+        (b"no Parquet", "notes.parquet", "is not a Parquet file", 1),
+    ],
+    ids=["empty", "stranger", "file"],
+)
+def test_a_folder_without_data_is_said_at_the_start(
+    tmp_path: Path, content: bytes | None, named: str, said: str, code: int
+) -> None:
     """One line for the person who starts it; the agent is told by every tool."""
-    path = tmp_path
     if content:
-        path = tmp_path / "notes.parquet"
-        path.write_bytes(content)
+        (tmp_path / "notes.parquet").write_bytes(content)
+    path = tmp_path / named
     done = subprocess.run(
         [sys.executable, "-m", "nodescope", "mcp", path, "--stdio"],
         input="",
@@ -117,11 +127,10 @@ def test_a_folder_without_data_is_said_at_the_start(tmp_path: Path, content: byt
         check=False,
     )
     (line,) = done.stderr.splitlines()
-    assert line.startswith(
-        "nodescope mcp: no data that can be read" if content else "nodescope mcp: there is no data in"
-    )
+    assert line.startswith("nodescope mcp: ")
+    assert said in line
     assert str(path) in line
-    assert done.returncode == 0
+    assert done.returncode == code
 
 
 def test_a_name_that_was_not_allowed_is_refused(server: str) -> None:

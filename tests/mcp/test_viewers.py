@@ -16,8 +16,9 @@ from tests.use.mcp.asking import Asker, asking, connected
 
 from nodescope.base.clock import SystemClock
 from nodescope.use.mcp.nodes.fleet import Fleet, NodeEntry, StaticDirectory
-from nodescope.use.mcp.nodes.viewer import ViewerAccess, ViewerNode, parse_address
+from nodescope.use.mcp.nodes.viewer import ViewerNode
 from nodescope.use.mcp.protocol.server import build_server
+from nodescope.use.nodes.viewer_client import ViewerAccess, parse_address
 
 pytestmark = [pytest.mark.real, pytest.mark.xdist_group("mcp")]
 DEADLINE_SECONDS = 2.0
@@ -163,7 +164,7 @@ def test_a_viewer_that_wants_a_token_is_told_with_the_remedy(archive: Path, tmp_
     wrong.write_text("other\n")
     with nodescope("viewer", archive / "demo-1", "--port", "0", "--token-file", secret) as (viewer, _):
         for flags, words in (
-            ((), "wants a token: start nodescope mcp with the right --viewer-token-file"),
+            ((), "wants a token: start nodescope with the right --viewer-token-file"),
             (("--viewer-token-file", wrong), "does not take the token that was given"),
         ):
             with (

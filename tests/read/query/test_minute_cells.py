@@ -8,6 +8,7 @@ import pytest
 from tests.keep.frames import START_NS, A, frame_at, write_log
 
 from nodescope.base.time_range import TimeRange
+from nodescope.keep import parquet
 from nodescope.keep.convert import convert_all
 from nodescope.keep.demo.archive import write_node
 from nodescope.keep.demo.story import DemoRequest
@@ -20,7 +21,7 @@ from nodescope.read.query.engine import Engine, QueryResult
 from nodescope.read.query.file_sweep import Sought
 from nodescope.read.query.minute_cells import MinuteCells
 from nodescope.read.query.node_query import NodeQuery
-from nodescope.read.query.sweep import sweep_node
+from nodescope.read.query.sweep import Names, sweep_metrics, sweep_node
 
 END_MS = 1_770_000_030_000
 METRICS = ("memory", "cpu", "cpu_throttled", "memory_limit_share", "cpu_limit_share", "memory_working_set")
@@ -174,6 +175,31 @@ def test_a_sweep_is_the_same_by_both_readers(monkeypatch: pytest.MonkeyPatch, wh
         for name in names:
             for mine, theirs in zip(other.samples[name], found[0].samples[name], strict=True):
                 np.testing.assert_array_equal(mine, theirs)
+
+
+@pytest.mark.parametrize("step_ms", [5000, 7000])
+def test_a_sweep_is_the_same_in_row_groups_of_any_size(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, step_ms: int
+) -> None:
+    """A row group may end within a series and within a step; metric by metric it is what it is at once."""
+    monkeypatch.setattr(row_reader, "SMALL_ROWS", 0)
+    name, found = "cgroup.v2.cpu.stat.usage_usec", []
+    for rows in (997, 10**6):
+        monkeypatch.setattr(parquet, "ROW_GROUP_ROWS", rows)
+        place = tmp_path / str(rows)
+        write_node(DemoRequest(place, 0.4, 6, 7, END_MS, "demo-1"), "0", lambda _: None)
+        catalog = read_catalog([place])
+        span = TimeRange((catalog.from_ms or 0) + 61_234, (catalog.to_ms or 0) - 1000)
+        sought, names = Sought([name, "no.such.metric"], "container", span, step_ms), Names()
+        alone = dict(sweep_metrics(Engine(), catalog, None, sought, names))
+        together = sweep_node(Engine(), catalog, None, sought)
+        assert alone.pop("no.such.metric") is None
+        assert (names.words, alone.keys()) == (together.names, together.samples.keys())
+        found += [alone[name], together.samples[name]]
+    for other in found[1:]:
+        assert other is not None
+        for mine, theirs in zip(other, found[0] or (), strict=True):
+            np.testing.assert_array_equal(mine, theirs)
 
 
 def make_kept(bytes_: int) -> MinuteCells:

@@ -16,6 +16,7 @@ from nodescope.keep.disk import Disk
 from nodescope.keep.folder import DataFolder
 from nodescope.keep.rollup import renew_rollups
 from nodescope.read.files.catalog import Catalog, read_catalog
+from nodescope.read.files.listing import FileEntry
 from nodescope.read.files.rollups import find_rollups
 from nodescope.read.query import metric_rows, row_reader
 from nodescope.read.query.engine import Engine
@@ -77,9 +78,9 @@ def test_one_container_is_read_page_by_page(
     alone: list[str] = []
     inner = metric_rows.read_one
 
-    def read_one(path: Path, groups: Sequence[int], container: str, metric: str) -> Iterator[Any]:
+    def read_one(entry: FileEntry, groups: Sequence[int], container: str, metric: str) -> Iterator[Any]:
         alone.append(container)
-        return inner(path, groups, container, metric)
+        return inner(entry, groups, container, metric)
 
     monkeypatch.setattr(metric_rows, "read_one", read_one)
     ids = [one.label("l_container_id") or "" for one in catalog.containers()]
@@ -92,6 +93,29 @@ def test_one_container_is_read_page_by_page(
     # A row group may have a container that it does not have: it is looked for all the same.
     assert there
     assert set(there) <= set(alone)
+
+
+def test_a_footer_is_parsed_once_for_each_version_of_a_file(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """All metrics of a file are read by one footer; a file that took its place is read by its own."""
+    monkeypatch.setattr(row_reader, "SMALL_ROWS", 0)
+    monkeypatch.setattr(metric_rows, "FOOTER_LEAST_BYTES", 0)
+    parsed: list[Path] = []
+    inner = metric_rows.open_plain
+
+    def open_plain(path: Path, words: Sequence[str], footer: Any = None) -> Any:
+        parsed.extend([] if footer else [path])
+        return inner(path, words, footer)
+
+    monkeypatch.setattr(metric_rows, "open_plain", open_plain)
+    for containers in (3, 5):
+        write_node(DemoRequest(tmp_path, 0.4, containers, 7, END_MS, "demo-1"), "0", lambda _: None)
+        entry = max(read_catalog([tmp_path]).entries, key=lambda one: one.rows)
+        for metric in METRICS:
+            rows = RowReader().read(entry, Wanted(metric, None, "container", *EVER))
+            assert len(rows.value) == len(ask_duckdb(entry.path, metric))
+    assert len(parsed) == len(set(parsed)) * 2 == 2
 
 
 def ask_duckdb(path: Path, metric: str) -> list[tuple[str, int, float]]:

@@ -16,12 +16,13 @@ from nodescope.use.answers.containers import Life
 from nodescope.use.answers.metrics import MetricRow
 from nodescope.use.answers.overview import About
 from nodescope.use.mcp.nodes.backend import Backend
-from nodescope.use.mcp.nodes.discovery import parse_pod
 from nodescope.use.mcp.nodes.fleet import AT_ONCE, Fleet, JoinedDirectory, NodeEntry, Replies, StaticDirectory
 from nodescope.use.mcp.nodes.stop import CallStopped, check_stopped
-from nodescope.use.mcp.protocol.errors import DeadlinePassed, NodeAway, ToolMisused
+from nodescope.use.mcp.protocol.errors import DeadlinePassed, ToolMisused
 from nodescope.use.mcp.protocol.server import suggest_shorter
 from nodescope.use.mcp.tools import TOOLS
+from nodescope.use.nodes.discovery import parse_pod
+from nodescope.use.nodes.viewer_client import NodeAway
 
 
 class Node:
@@ -177,7 +178,7 @@ def test_a_call_that_nobody_waits_for_stops_its_work(ends: str) -> None:
             stopped.set()
             raise
 
-    fleet = Fleet(StaticDirectory({"a": entry(Node("a"))}), SystemClock(), 60 if ends == "cancelled" else 0.1)
+    fleet = Fleet(StaticDirectory({"a": entry(Node("a"))}), SystemClock(), 60 if ends == "cancelled" else 0.5)
 
     async def ask_and_leave() -> None:
         async with anyio.create_task_group() as group:
@@ -212,6 +213,35 @@ def test_a_span_too_long_for_the_deadline_is_told_so(tool: str, given: dict[str,
         ask(fleet).need_one()
     held.set()
     assert suggest_shorter(TOOLS[tool], given) == f"; {shorter}"
+
+
+def test_a_process_that_stood_still_blames_the_deadline() -> None:
+    """Both deadlines are over at once: the node was asked, and no other node was in its way."""
+    started, held = Event(), Event()
+    fleet = Fleet(StaticDirectory({"a": entry(Node("a"))}), SystemClock(), 0.2)
+    found: list[Replies[bool]] = []
+
+    def question(_: Backend) -> bool:
+        started.set()
+        return held.wait()
+
+    async def ask_and_stand_still() -> None:
+        async with anyio.create_task_group() as group:
+
+            async def keep_replies() -> None:
+                found.append(await fleet.ask(fleet.choose(None), question))
+
+            group.start_soon(keep_replies)
+            while not started.is_set():
+                await anyio.lowlevel.checkpoint()
+            # The loop itself waits, longer than all deadlines of the question.
+            held.wait(fleet.longest_seconds)
+
+    anyio.run(ask_and_stand_still)
+    held.set()
+    assert found[0].away == {"a": "no answer within 0.2 s"}
+    with pytest.raises(DeadlinePassed):
+        found[0].need_one()
 
 
 class Refusing(Node):

@@ -6,19 +6,29 @@ that distinguish series are codes, not text: 64 characters a row cost more than
 the numbers.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from nodescope.keep.label_columns import ID_COLUMNS, IDENTITY, LABELS, OTHER_COLUMNS, Identity, identify
+from nodescope.keep.label_columns import (
+    ID_COLUMNS,
+    IDENTITY,
+    LABELS,
+    OTHER_COLUMNS,
+    Identity,
+    Labels,
+    identify,
+)
 from nodescope.keep.parquet import cut_rows, join_chunks, unwrap
 from nodescope.read.files.listing import FileEntry
 from nodescope.read.query.sql import SqlReader, quote, quote_all, render_moment
 
+CONTAINER = "l_container_id"
 Columns = dict[str, NDArray[Any]]
 Fetched = dict[Identity, list[Columns]]
 """By series its pieces in the order of the files: time_ms, and the numbers that were asked for."""
@@ -58,21 +68,44 @@ class SeriesNames:
     identities: Mapping[tuple[str | None, ...], Identity]
 
 
+class LabelRows:
+    """The labels of a file, told from others by being the same object: neighbouring files share them."""
+
+    def __init__(self, entry: FileEntry) -> None:
+        self.rows = entry.sidecar.labels() if entry.sidecar else ()
+
+    def __hash__(self) -> int:
+        return id(self.rows)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, LabelRows) and self.rows is other.rows
+
+
+# A day of hours and some of its newest files; of 100 containers 50 KiB each.
+@lru_cache(maxsize=48)
+def name_labels(labels: LabelRows, scopes: frozenset[str]) -> SeriesNames:
+    columns = identity_columns(set(scopes))
+    return SeriesNames(columns, identify_rows(labels.rows, columns, scopes))
+
+
 def name_series(entries: Sequence[FileEntry], scopes: set[str]) -> SeriesNames:
     columns = identity_columns(scopes)
+    found: dict[tuple[str | None, ...], Identity] = {}
+    for labels in dict.fromkeys(LabelRows(entry) for entry in entries):
+        found |= identify_rows(labels.rows, columns, scopes)
+    return SeriesNames(columns, found)
+
+
+def identify_rows(
+    rows: Sequence[tuple[Labels, Any]], columns: Sequence[str], scopes: Collection[str]
+) -> dict[tuple[str | None, ...], Identity]:
     places = [LABELS.index(name) for name in columns]
     scope_place = LABELS.index("l_scope")
-    found: dict[tuple[str | None, ...], Identity] = {}
-    seen: set[int] = set()
-    for entry in entries:
-        rows = entry.sidecar.labels() if entry.sidecar else ()
-        if id(rows) in seen:
-            continue
-        seen.add(id(rows))
-        for labels, _ in rows:
-            if labels[scope_place] in scopes:
-                found[tuple(labels[place] for place in places)] = identify(labels)
-    return SeriesNames(columns, found)
+    return {
+        tuple(labels[place] for place in places): identify(labels)
+        for labels, _ in rows
+        if labels[scope_place] in scopes
+    }
 
 
 # -- questions ------------------------------------------------------------------------
@@ -147,9 +180,18 @@ def where_time(entry: FileEntry, wanted: Wanted) -> list[str]:
 
 
 def cut_series(
-    fetched: Fetched, table: pa.Table, names: SeriesNames, numbers: Sequence[str], moment: str = "time_ms"
+    fetched: Fetched,
+    table: pa.Table,
+    names: SeriesNames,
+    numbers: Sequence[str],
+    moment: str = "time_ms",
+    only: Collection[str] | None = None,
 ) -> None:
-    """A table in the order of the files, cut where the series changes; each stays in order of time."""
+    """
+    A table in the order of the files, cut where the series changes; each stays in order of time.
+
+    `only` leaves out what is of other containers, where the columns tell.
+    """
     if not table.num_rows:
         # Arrow would load pandas, where it is installed, to make an empty array.
         return
@@ -157,7 +199,10 @@ def cut_series(
     # Null means unlimited.
     columns |= {name: unwrap(join_chunks(table.column(name)), np.inf) for name in numbers}
     words = [join_chunks(table.column(name)) for name in names.columns]
+    place = names.columns.index(CONTAINER) if only is not None and CONTAINER in names.columns else -1
     for rows, labels in cut_rows(table.num_rows, words):
+        if place >= 0 and labels[place] not in (only or ()):
+            continue
         identity = names.identities.get(labels) or identity_of(names.columns, labels)
         piece = {name: one[rows] for name, one in columns.items()}
         fetched.setdefault(identity, []).append(piece)

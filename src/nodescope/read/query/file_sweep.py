@@ -25,6 +25,7 @@ from nodescope.read.query.row_reader import RowReader
 
 # A rollup has the last sample of each minute.
 LAST_MS = 59_000
+EVER = (0, 2**62)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,15 +88,13 @@ def name_sweep(file: FileEntry | Rollup, sought: Sought, metric: str) -> Hashabl
 
 def sweep_file(reader: RowReader, entry: FileEntry, sought: Sought, metric: str) -> FileSweep:
     """All its times, or of a long one those of the span; ArchiveRefused where it cannot be read."""
-    wanted = Wanted(metric, None, sought.scope, sought.span.from_ms, sought.span.to_ms)
-    if is_long(entry, metric):
-        return thin_rows(reader.read_parts(entry, wanted), sought)
-    return thin_rows([reader.read(entry, wanted)], sought)
+    ends = (sought.span.from_ms, sought.span.to_ms) if is_long(entry, metric) else EVER
+    return thin_rows(reader.read_parts(entry, Wanted(metric, None, sought.scope, *ends)), sought)
 
 
 def sweep_rollup(rollup: Rollup, sought: Sought, metric: str) -> FileSweep:
     """The last sample of each minute, at its end."""
-    wanted = Wanted(metric, None, sought.scope, 0, 2**62)
+    wanted = Wanted(metric, None, sought.scope, *EVER)
     found = fetch_rollup(rollup, name_columns({sought.scope}), wanted, ("last",))
     series = [(identity, piece["time_ms"] + LAST_MS, piece["last"]) for identity, piece in found]
     return thin_rows([join_rows(series)], sought)

@@ -23,6 +23,7 @@ from nodescope.keep.label_columns import IDENTITY, Identity
 from nodescope.keep.parquet import cut_rows, first_line, join_chunks, unwrap
 from nodescope.read.files.listing import FileEntry
 from nodescope.read.files.row_groups import METRIC, RowGroup, read_row_groups
+from nodescope.read.query.derived_cache import DerivedCache
 from nodescope.read.query.fetch import SeriesNames, Wanted, identity_of
 
 # Decoded at once; a page of a file may have more.
@@ -33,6 +34,9 @@ SCOPE, CONTAINER = IDENTITY.index("l_scope"), IDENTITY.index(LABEL)
 SMALL_ROWS = 400_000
 # Of one metric in a file: more are not read at once.
 ROWS_AT_ONCE = 2_000_000
+# Of files that are read metric by metric: the footer of eight hours takes 2 ms and 2.4 MiB.
+# That of one hour is parsed in 0.3 ms, and 24 of them would take 12 MiB.
+FOOTER_BYTES, FOOTER_LEAST_BYTES = 6 * 2**20, 200_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,12 +103,44 @@ def list_groups(entry: FileEntry, wanted: Wanted) -> list[int]:
 # -- from tables ------------------------------------------------------------------------
 
 
-def read_groups(path: Path, groups: Sequence[int], numbers: Sequence[str], words: Sequence[str]) -> pa.Table:
+@dataclass(frozen=True, slots=True)
+class KeptFooter:
+    """Of a file that may be read again for the next metric."""
+
+    metadata: pq.FileMetaData
+
+    @property
+    def size_bytes(self) -> int:
+        """Some eight times what it takes in the file."""
+        return 8 * int(self.metadata.serialized_size)
+
+
+FOOTERS: DerivedCache[KeptFooter] = DerivedCache(FOOTER_BYTES)
+
+
+def open_entry(entry: FileEntry, words: Sequence[str]) -> pq.ParquetFile:
+    """By the footer that is known of this version of the file; its bounds were checked when its row groups were listed."""
+    key = (entry.path, entry.size_bytes, entry.mtime_ns)
+    known = FOOTERS.get(key)
+    file = open_plain(entry.path, words, known.metadata if known else None)
+    if known is None and file.metadata.serialized_size >= FOOTER_LEAST_BYTES:
+        FOOTERS.put(key, KeptFooter(file.metadata))
+    return file
+
+
+def open_plain(path: Path, words: Sequence[str], footer: pq.FileMetaData | None = None) -> pq.ParquetFile:
+    """Words come as codes. Of a file on this machine nothing is read ahead: it would be copied once more."""
+    return pq.ParquetFile(path, metadata=footer, read_dictionary=list(words), pre_buffer=False)
+
+
+def read_groups(
+    file: Path | FileEntry, groups: Sequence[int], numbers: Sequence[str], words: Sequence[str]
+) -> pa.Table:
     """Some columns of numbers and of words, the time first; words come as codes. ArchiveRefused where it cannot be read."""
+    path = file if isinstance(file, Path) else file.path
     try:
-        # Of a file on this machine nothing is read ahead: it would be copied once more.
-        file = pq.ParquetFile(path, read_dictionary=list(words), pre_buffer=False)
-        table = file.read_row_groups(groups, columns=["time", *numbers, *words], use_threads=False)
+        opened = open_plain(file, words) if isinstance(file, Path) else open_entry(file, words)
+        table = opened.read_row_groups(groups, columns=["time", *numbers, *words], use_threads=False)
     except (OSError, pa.ArrowException) as error:
         raise ArchiveRefused(f"{path.name}: {first_line(error)}") from error
     return table.unify_dictionaries()
@@ -174,16 +210,18 @@ def read_large(entry: FileEntry, wanted: Wanted, groups: Sequence[int], names: S
     is_mixed = any(known[number].metrics != (wanted.metric, wanted.metric) for number in groups)
     only = wanted.containers if names.columns == [LABEL] else None
     if only is not None and len(only) == 1:
-        pages = list(read_one(entry.path, groups, only[0], wanted.metric if is_mixed else ""))
+        pages = list(read_one(entry, groups, only[0], wanted.metric if is_mixed else ""))
         return cut_table(pa.Table.from_batches(pages).unify_dictionaries(), names) if pages else NO_ROWS
     words = [*names.columns, *([METRIC] if is_mixed else [])]
-    table = read_groups(entry.path, groups, ["value"], words)
+    table = read_groups(entry, groups, ["value"], words)
     if is_mixed:
         table = table.slice(*find_stretch(table.column(METRIC), wanted.metric))
     return cut_table(table, names)
 
 
-def read_one(path: Path, groups: Sequence[int], container: str, metric: str = "") -> Iterator[pa.RecordBatch]:
+def read_one(
+    entry: FileEntry, groups: Sequence[int], container: str, metric: str = ""
+) -> Iterator[pa.RecordBatch]:
     """
     One container's rows of one metric, page by page; what lies behind them is not unpacked.
 
@@ -191,7 +229,7 @@ def read_one(path: Path, groups: Sequence[int], container: str, metric: str = ""
     """
     words = [LABEL, METRIC] if metric else [LABEL]
     try:
-        file = pq.ParquetFile(path, read_dictionary=words, pre_buffer=False)
+        file = open_entry(entry, words)
         is_begun = False
         for page in file.iter_batches(PAGE_ROWS, groups, ["time", "value", *words], use_threads=False):
             start, stop = find_rows(page, container, metric)
@@ -201,7 +239,7 @@ def read_one(path: Path, groups: Sequence[int], container: str, metric: str = ""
             if is_begun and stop < page.num_rows:
                 return
     except (OSError, pa.ArrowException) as error:
-        raise ArchiveRefused(f"{path.name}: {first_line(error)}") from error
+        raise ArchiveRefused(f"{entry.path.name}: {first_line(error)}") from error
 
 
 def find_rows(page: pa.RecordBatch, container: str, metric: str) -> tuple[int, int]:

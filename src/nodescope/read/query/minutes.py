@@ -75,7 +75,7 @@ def fetch_rollup(
     table = read_groups(rollup.path, groups, numbers, [METRIC, *names.columns])
     table = table.slice(*find_stretch(table.column(METRIC), wanted.metric))
     pieces: Fetched = {}
-    cut_series(pieces, table, names, numbers, "time")
+    cut_series(pieces, table, names, numbers, "time", wanted.containers)
     is_inside = wanted.from_ms <= rollup.from_ms and rollup.to_ms <= wanted.to_ms
     chosen = (
         (identity, piece if is_inside else cut_piece(piece, wanted))

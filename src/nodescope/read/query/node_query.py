@@ -54,7 +54,7 @@ SCOPE = LABELS.index("l_scope")
 Sampled = dict[Identity, list[Chunk]]
 CGROUPS = {"container", "service"}
 # Rollups of hours that are derived together: of 100 containers and three metrics, some 20 MiB.
-TOGETHER_MS = 6 * 3_600_000
+TOGETHER_MS = 3 * 3_600_000
 # So few containers are read alone; of more, everything is kept for the next question.
 FEW = 16
 

@@ -17,7 +17,7 @@ from typing import TypeVar
 
 from nodescope.read.files.listing import FileEntry
 from nodescope.read.query.derived_cache import DerivedCache
-from nodescope.read.query.fetch import SeriesNames, Wanted, list_scopes, name_series
+from nodescope.read.query.fetch import LabelRows, SeriesNames, Wanted, list_scopes, name_labels
 from nodescope.read.query.metric_rows import (
     NO_ROWS,
     SMALL_ROWS,
@@ -121,7 +121,7 @@ class RowReader:
 
 
 def name_all(entry: FileEntry, metric: str) -> SeriesNames:
-    return name_series([entry], list_scopes([entry], metric))
+    return name_labels(LabelRows(entry), frozenset(list_scopes([entry], metric)))
 
 
 class RowSource:

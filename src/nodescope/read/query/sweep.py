@@ -52,16 +52,30 @@ class Sweep:
 
 
 def sweep_node(engine: Engine, catalog: Catalog, tail: LiveTail | None, sought: Sought) -> Sweep:
-    """Of one node; a file that cannot be read is left out, as a file that is not there."""
+    """Of one node, all metrics at once."""
+    names = Names()
+    found = sweep_metrics(engine, catalog, tail, sought, names)
+    samples = {metric: thinned for metric, thinned in found if thinned is not None}
+    return Sweep(names.words, samples)
+
+
+def sweep_metrics(
+    engine: Engine, catalog: Catalog, tail: LiveTail | None, sought: Sought, names: "Names"
+) -> Iterator[tuple[str, Thinned | None]]:
+    """
+    Of one node, metric by metric, for who makes something smaller of each; None of one without samples.
+
+    `names` has the series of what was yielded. A file that cannot be read is left out, as one that is not there.
+    """
     span = sought.span.from_ms, sought.span.to_ms
     entries = catalog.select(*span)
-    names = Names(list_words(entries, sought.scope))
+    for word in list_words(entries, sought.scope):
+        names.place(word)
     minutes: list[Rollup] = []
     if sought.step_ms >= MINUTE_MS:
         entries, minutes = choose(entries, find_rollups(catalog.paths, *reach(entries, *span)), *span)
     ours = leave_damaged([entry for entry in entries if entry.is_local])
     others = [entry for entry in entries if not entry.is_local]
-    samples = {}
     closed = read_closed(engine, ours, minutes, sought, names)
     for metric in sought.metrics:
         pieces = [
@@ -69,10 +83,8 @@ def sweep_node(engine: Engine, catalog: Catalog, tail: LiveTail | None, sought: 
             *read_others(engine.sql, others, sought, metric, names),
             *read_tail(tail, sought, metric, names),
         ]
-        if pieces:
-            samples[metric] = join(pieces, sought)
+        yield metric, join(pieces, sought) if pieces else None
         engine.reader.give_back()
-    return Sweep(names.words, samples)
 
 
 def leave_damaged(entries: Sequence[FileEntry]) -> list[FileEntry]:
@@ -154,9 +166,9 @@ def has_metric(entry: FileEntry, scope: str, metric: str) -> bool:
 class Names:
     """A place for each series, by the column that names it in its scope."""
 
-    def __init__(self, words: Sequence[str]) -> None:
-        self.words = list(words)
-        self._places = {word: place for place, word in enumerate(words)}
+    def __init__(self) -> None:
+        self.words: list[str] = []
+        self._places: dict[str, int] = {}
 
     def place(self, word: str) -> int:
         if word not in self._places:

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
+from nodescope.base.findings.annotation import Annotation
 from nodescope.base.quantity import render_bytes, render_seconds
 from nodescope.base.time_range import TimeRange, render_time
 from nodescope.read.query.events import Happening, read_events
@@ -20,9 +21,9 @@ class ContainerEvent:
 
     at_ms: int
     kind: str
-    """start, exit, oom, restart."""
+    """start, exit, oom, restart; note: somebody's own words about the node."""
     id: str
-    """Of the container's life."""
+    """Of the container's life; empty for a note."""
     name: str
     node: str
     sentence: str
@@ -49,23 +50,35 @@ def read_happenings(
 def list_events(
     view: View, span: TimeRange, ids: Collection[str] | None = None, limit: int = EVENTS_MOST
 ) -> EventList:
-    found = sorted(read_happenings(view, span, ids), key=lambda pair: pair[1].at_ms)
+    happened = [
+        ContainerEvent(
+            one.at_ms,
+            one.kind,
+            id_of(one.subject, view.suffix_of(node)),
+            name_of(one.subject),
+            node.name,
+            render_sentence(one),
+        )
+        for node, one in read_happenings(view, span, ids)
+    ]
+    found = sorted([*happened, *list_notes(view, span)], key=lambda one: one.at_ms)
     # The newest are kept: what went wrong last is looked at first.
     shown = found[-limit:]
-    return EventList(
-        tuple(
-            ContainerEvent(
-                one.at_ms,
-                one.kind,
-                id_of(one.subject, view.suffix_of(node)),
-                name_of(one.subject),
-                node.name,
-                render_sentence(one),
-            )
-            for node, one in shown
-        ),
-        len(found) > len(shown),
-    )
+    return EventList(tuple(shown), len(found) > len(shown))
+
+
+def list_notes(view: View, span: TimeRange) -> list[ContainerEvent]:
+    """What was noted about these nodes, whichever containers are asked for: a deploy concerns all."""
+    return [
+        ContainerEvent(round(note.at * 1000), "note", "", note.text, node.name, render_note(note))
+        for node in view.nodes
+        for note in node.notes
+        if span.from_ms <= note.at * 1000 <= span.to_ms
+    ]
+
+
+def render_note(note: Annotation) -> str:
+    return f'Noted at {render_time(note.at)}: "{note.text}".'
 
 
 def render_sentence(happening: Happening) -> str:

@@ -13,10 +13,12 @@ from functools import cached_property
 from pathlib import Path
 
 from nodescope.base.clock import Clock
+from nodescope.base.findings.annotation import Annotation
 from nodescope.base.metric import Metric
 from nodescope.base.time_range import TimeRange
+from nodescope.read.files.annotations import AnnotationFiles
 from nodescope.read.files.catalog import Catalog
-from nodescope.read.files.given_paths import check_given
+from nodescope.read.files.given_paths import check_given, find_folders
 from nodescope.read.files.listing import FileEntry, FileListing, Refusal, list_files
 from nodescope.read.live.follow import AgentFeed, FrameStream, LogFeed, join_streams, last_sights, make_tail
 from nodescope.read.live.tail import LiveTail
@@ -32,8 +34,6 @@ LIST_NS = 3_000_000_000
 LIVE_MS = 5_000
 RECENT_SECONDS = 60
 NO_FILES = Catalog((), ())
-# How a data folder looks from outside.
-MARKS = ("session.json", "wal", "rollup")
 
 
 @dataclass
@@ -46,6 +46,8 @@ class ServedNode:
     gone: str = ""
     """Why its live tail is not there; empty where it is, or where none was wanted."""
     streams: Mapping[str, FrameStream] = field(default_factory=dict)
+    notes: tuple[Annotation, ...] = ()
+    """What people and programs noted about its data, in order of time."""
 
     @cached_property
     def recent(self) -> LiveTail:
@@ -176,23 +178,6 @@ class Folder:
     files: FileListing = field(default_factory=FileListing)
 
 
-def find_folders(path: Path) -> list[Path]:
-    """The path itself, or the data folders in it: a demo of three nodes has three."""
-    try:
-        if path.is_dir() and not is_data_folder(path):
-            inner = [child for child in sorted(path.iterdir()) if child.is_dir() and is_data_folder(child)]
-            if inner:
-                return inner
-    except OSError:
-        # May not be looked into: the listing of its files says so.
-        pass
-    return [path]
-
-
-def is_data_folder(path: Path) -> bool:
-    return any((path / mark).exists() for mark in MARKS) or any(path.glob("dt=*"))
-
-
 class NodeFolders:
     """Data folders, files and an agent; looked at again when a snapshot is wanted."""
 
@@ -203,6 +188,7 @@ class NodeFolders:
         self.agent = agent
         self._folders: dict[Path, Folder] = {}
         self._catalogs: dict[str, Catalog] = {}
+        self._notes = AnnotationFiles()
         self._snapshot: Snapshot | None = None
         self._looked_ns = self._listed_ns = -(2**62)
         self._lock = threading.Lock()
@@ -263,16 +249,39 @@ class NodeFolders:
             streams = join_streams([streams, self.agent.streams()])
         by_node: dict[str, list[FileEntry]] = {}
         paths: dict[str, set[Path]] = {}
+        homes: dict[str, set[Path]] = {}
         for folder in self._folders.values():
             for entry in folder.files.served():
                 by_node.setdefault(entry.node, []).append(entry)
                 paths.setdefault(entry.node, set()).add(folder.path)
+            for stream in (folder.log.streams() if folder.log else {}).values():
+                homes.setdefault(stream.node, set()).add(folder.path)
         names = sorted({*by_node, *(stream.node for stream in streams.values())})
         gone = self.agent.reason if self.agent else ""
         for name in names:
             catalog = self._catalog(name, by_node.get(name, []), paths.get(name, set()))
             mine = {run: stream for run, stream in streams.items() if stream.node == name}
-            yield ServedNode(name, catalog, make_tail(mine, catalog), gone, mine)
+            places = sorted(paths.get(name, set()) | homes.get(name, set()))
+            notes = {one.id: one for place in places for one in self._notes.read(place)}
+            ordered = tuple(sorted(notes.values(), key=lambda one: one.at))
+            yield ServedNode(name, catalog, make_tail(mine, catalog), gone, mine, ordered)
+
+    def folder_of(self, node: str) -> Path | None:
+        """The data folder of a node, where it has one alone; of the only node unless one is named."""
+        self.snapshot()
+        found = {
+            folder.path
+            for folder in self._folders.values()
+            if folder.path.is_dir()
+            and (
+                not node
+                or any(entry.node == node for entry in folder.files.served())
+                or any(
+                    stream.node == node for stream in (folder.log.streams() if folder.log else {}).values()
+                )
+            )
+        }
+        return found.pop() if len(found) == 1 else None
 
     def _catalog(self, name: str, entries: list[FileEntry], paths: set[Path]) -> Catalog:
         """The one before, while its files are the same: it knows its metrics and subjects."""

@@ -268,7 +268,10 @@ def parse_container(row: Json) -> ContainerRow:
         known = row.get("over_span")
         over_span = row["value"] if known is None else known
         figure = Figure(row["value"], row["last"], row["max"], parse_numbers(row.get("spark")), over_span)
-    return ContainerRow(life, str(row.get("state") or ""), figure, row.get("limit"))
+    lives = tuple(map(str, row.get("lives") or ()))
+    restarts = row.get("restarts") if lives else None
+    kills = int(row.get("kills") or 0)
+    return ContainerRow(life, str(row.get("state") or ""), figure, row.get("limit"), lives, restarts, kills)
 
 
 def parse_subject(row: Json) -> Subject:

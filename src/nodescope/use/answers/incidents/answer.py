@@ -12,7 +12,7 @@ from nodescope.base.text import clean_name
 from nodescope.base.time_range import TimeRange, render_moment
 from nodescope.read.series_name import scope_of
 from nodescope.use.answers.containers import Life, make_life
-from nodescope.use.answers.events import read_happenings
+from nodescope.use.answers.events import read_happenings, render_note
 from nodescope.use.answers.incidents.explain import MOST_INCIDENTS, find_incidents
 from nodescope.use.answers.incidents.gpu_use import add_gpu_use
 from nodescope.use.answers.incidents.happened import Kill
@@ -33,6 +33,9 @@ STEP_LEAST_MS, STEPS_MOST = 5_000, 1080
 HISTORY_MS = 24 * 3_600_000
 MINUTE_MS = 60_000
 NOTED_MS = 5_000
+# What somebody did so long before an incident may have led to it.
+NOTED_BEFORE_MS = 900_000
+NOTES_MOST = 3
 # Longer spans are looked at in minutes first, which rollups have, and then in seconds around what was found.
 LONG_MS = 3 * 3_600_000
 SPAN_MOST_MS = 24 * 3_600_000
@@ -90,7 +93,7 @@ def explain_node(
     else:
         glimpsed, background = glimpse(table, kills, focus, check, most)
         incidents = confirm(glimpsed, lambda part: look_closer(view, node, part, ids, check), most)
-    incidents = [add_limit(view, node, table, one) for one in incidents]
+    incidents = [add_notes(node, add_limit(view, node, table, one)) for one in incidents]
     return IncidentList(
         node.name,
         span.from_ms,
@@ -103,6 +106,15 @@ def explain_node(
         tuple(background),
         (*list_cut(node, asked, span), *list_short(step_ms), *list_unseen(table, node)),
     )
+
+
+def add_notes(node: ServedNode, one: Incident) -> Incident:
+    """What was noted shortly before it, or while it lasted: evidence, not a cause; the nearest to its beginning first."""
+    near = [
+        note for note in node.notes if one.from_ms - NOTED_BEFORE_MS <= note.at * 1000 <= one.to_ms + NOTED_MS
+    ]
+    near.sort(key=lambda note: abs(note.at * 1000 - one.from_ms))
+    return replace(one, notes=tuple(render_note(note) for note in near[:NOTES_MOST])) if near else one
 
 
 def look_closer(

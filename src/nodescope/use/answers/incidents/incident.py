@@ -55,6 +55,8 @@ class Incident:
     image_after: str = ""
     is_new: bool = False
     """The cause was not there before."""
+    notes: tuple[str, ...] = ()
+    """What somebody noted shortly before it began or while it lasted, each with its moment."""
 
     @property
     def cause(self) -> Change | None:

@@ -22,7 +22,8 @@ LOWERED = 0.95
 
 
 def render_incident(one: Incident) -> str:
-    return RENDERERS[one.kind](one)
+    said = RENDERERS[one.kind](one)
+    return f"{said} {one.notes[0]}" if one.notes else said
 
 
 def render_list(found: IncidentList) -> str:

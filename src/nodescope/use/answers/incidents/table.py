@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from nodescope.base.time_range import TimeRange
 from nodescope.read.query.file_sweep import Sought, Thinned
-from nodescope.read.query.sweep import Sweep, sweep_node
+from nodescope.read.query.sweep import Names, sweep_metrics, sweep_node
 from nodescope.use.answers.containers import Life
 from nodescope.use.answers.incidents.signal import LACKED, NODE_BANDWIDTH, TAKEN, Signal
 from nodescope.use.answers.snapshots import ServedNode, View
@@ -82,23 +82,9 @@ def read_table(
     view: View, node: ServedNode, span: TimeRange, begin_ms: int, step_ms: int, rows: list[WorkloadRow]
 ) -> NodeTable:
     """The span begins at `begin_ms`; what is before it is history."""
-    steps = max(1, -(-(span.to_ms - span.from_ms) // step_ms))
     table = NodeTable(node.name, rows, span.from_ms, step_ms, (begin_ms - span.from_ms) // step_ms, {})
-    places = {
-        life.subject.label("l_container_id") or life.id: place
-        for place, row in enumerate(rows)
-        for life in row.lives
-    }
-    scopes = {"container": places, "pod": place_by(rows, "l_pod_uid"), "service": place_by(rows, "l_service")}
-    everything = (*TAKEN, *LACKED)
-    for scope, where in scopes.items():
-        # Services have the files of containers.
-        wanted = [one for one in everything if one.scope == ("container" if scope == "service" else scope)]
-        names = [name for one in wanted for name in choose_names(node, one)]
-        if not where or not names:
-            continue
-        sweep = sweep_node(view.engine, node.catalog, node.tail, Sought(names, scope, span, step_ms))
-        fill_table(table, node, wanted, sweep, where, steps)
+    steps = count_steps(span, step_ms)
+    read_signals(table, view, node, span, (*TAKEN, *LACKED))
     table.bandwidth = read_bandwidth(view, node, span, step_ms, steps)
     table.available = read_available(view, node, span, step_ms, steps)
     if "pressure_io" not in table.signals:
@@ -106,6 +92,31 @@ def read_table(
     if "pressure_cpu" not in table.signals:
         table.run_queue = read_cores(view, node, RUN_QUEUE, span, step_ms, steps)
     return table
+
+
+def count_steps(span: TimeRange, step_ms: int) -> int:
+    return max(1, -(-(span.to_ms - span.from_ms) // step_ms))
+
+
+def read_signals(
+    table: NodeTable, view: View, node: ServedNode, span: TimeRange, signals: Sequence[Signal]
+) -> None:
+    """Fills the table, which begins and ends with the span."""
+    rows, step_ms, steps = table.rows, table.step_ms, count_steps(span, table.step_ms)
+    places = {
+        life.subject.label("l_container_id") or life.id: place
+        for place, row in enumerate(rows)
+        for life in row.lives
+    }
+    scopes = {"container": places, "pod": place_by(rows, "l_pod_uid"), "service": place_by(rows, "l_service")}
+    for scope, where in scopes.items():
+        # Services have the files of containers.
+        wanted = [one for one in signals if one.scope == ("container" if scope == "service" else scope)]
+        inputs = {one.name: choose_names(node, one) for one in wanted}
+        names = list(dict.fromkeys(name for mine in inputs.values() for name in mine))
+        if where and names:
+            sought = Sought(names, scope, span, step_ms)
+            fill_table(table, view, node, sought, ScopeSignals(wanted, inputs, where, steps))
 
 
 def place_by(rows: Sequence[WorkloadRow], label: str) -> dict[str, int]:
@@ -121,27 +132,38 @@ def choose_names(node: ServedNode, signal: Signal) -> tuple[str, ...]:
     return tuple(name for name in found if name)
 
 
-def fill_table(
-    table: NodeTable,
-    node: ServedNode,
-    signals: Sequence[Signal],
-    sweep: Sweep,
-    where: Mapping[str, int],
-    steps: int,
-) -> None:
-    rows = np.array([where.get(name, -1) for name in sweep.names], np.int64)
-    size = (len(table.rows), steps)
-    for signal in signals:
-        names = [name for name in choose_names(node, signal) if name in sweep.samples]
-        if not names:
-            continue
-        curves = [
-            make_curves(table, signal, sweep.samples[name], rows, size, node.metrics[name].scale)
-            for name in names
-        ]
-        found = combine(signal, curves)
-        known = table.signals.get(signal.name)
-        table.signals[signal.name] = found if known is None else merge(known, found)
+@dataclass(frozen=True, slots=True)
+class ScopeSignals:
+    """What is read of one scope, and where it goes."""
+
+    signals: Sequence[Signal]
+    inputs: Mapping[str, tuple[str, ...]]
+    """By a signal's name: the raw names that this node has of it."""
+    where: Mapping[str, int]
+    """By the name of a series: the row of its workload."""
+    steps: int
+
+
+def fill_table(table: NodeTable, view: View, node: ServedNode, sought: Sought, scope: ScopeSignals) -> None:
+    """Metric by metric: the samples of all of them together would be several times the table."""
+    size = (len(table.rows), scope.steps)
+    curves: dict[tuple[str, str], Floats] = {}
+    series = Names()
+    for name, samples in sweep_metrics(view.engine, node.catalog, node.tail, sought, series):
+        rows = np.array([scope.where.get(word, -1) for word in series.words], np.int64)
+        for signal in scope.signals:
+            if samples is not None and name in scope.inputs[signal.name]:
+                curves[signal.name, name] = make_curves(
+                    table, signal, samples, rows, size, node.metrics[name].scale
+                )
+    for signal in scope.signals:
+        keys = ((signal.name, name) for name in scope.inputs[signal.name])
+        mine = [curves.pop(key) for key in keys if key in curves]
+        # A part of something that has no sample here is not known.
+        if mine and (signal.form != "part" or len(mine) == len(signal.inputs)):
+            found = combine(signal, mine)
+            known = table.signals.get(signal.name)
+            table.signals[signal.name] = found if known is None else merge(known, found)
 
 
 def make_curves(

@@ -166,8 +166,8 @@ def measure(
     check: Callable[[], None],
 ) -> Measured:
     ids = [life.id for life in lives]
-    metrics = ("cpu", "memory_anon")
-    cpu, anon = ask_pairwise(lambda metric: read_minutes(view, node, metric, ids, span), metrics)
+    # One after the other: a day of 100 containers takes 25 MiB while it is put into minutes.
+    cpu, anon = (read_minutes(view, node, metric, ids, span) for metric in ("cpu", "memory_anon"))
     check()
     kept = read_kept(view, node, span) if ids else {}
     check()

@@ -19,6 +19,7 @@ from nodescope.use.answers.incidents.incident import IncidentList
 from nodescope.use.answers.levels import Device, Levels, derive_level
 from nodescope.use.answers.metrics import MetricRow
 from nodescope.use.answers.node_summary.summary import NodeSummary
+from nodescope.use.answers.node_summary.wrongs import NodeWrongs
 from nodescope.use.answers.overview import About
 from nodescope.use.answers.rightsizing.need import NodeNeeds
 from nodescope.use.answers.scanning.scan import NodeScan
@@ -69,6 +70,10 @@ class Backend(Protocol):
 
     def read_incidents(self, span: TimeRange, ids: Sequence[str] | None) -> IncidentList | None:
         """Of the whole node, or of the workload that these lives are of; None where it was not there."""
+        ...
+
+    def read_wrongs(self) -> NodeWrongs:
+        """What is wrong now: the watcher's findings, or the incidents of the last hour."""
         ...
 
     def summarize(self, span: TimeRange) -> NodeSummary: ...

@@ -5,9 +5,10 @@ A node that is slow, hung or gone costs its deadline and is named in the
 answer; the others' answers stand.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, TypeVar
 
 import anyio
 from anyio import to_thread
@@ -17,44 +18,21 @@ from nodescope.base.errors import NodescopeError, RequestRejected
 from nodescope.base.text import clean_text, hint_nearest
 from nodescope.use.mcp.nodes.backend import Backend
 from nodescope.use.mcp.nodes.stop import stopping_work
-from nodescope.use.mcp.protocol.errors import DeadlinePassed, NodeAway, ToolMisused
+from nodescope.use.mcp.protocol.errors import DeadlinePassed, ToolMisused
+from nodescope.use.nodes import directory
+from nodescope.use.nodes.viewer_client import NodeAway
 
 Reply = TypeVar("Reply")
+NodeEntry = directory.NodeEntry[Backend]
+NodeDirectory = directory.NodeDirectory[Backend]
+StaticDirectory = directory.StaticDirectory[Backend]
+JoinedDirectory = directory.JoinedDirectory[Backend]
 
 # Requests in flight: enough to hide the way to 100 nodes, few enough for one small process.
 AT_ONCE = 16
 LATE = "not asked in time: too many other nodes did not answer"
 # However many nodes hang, a question ends after this many deadlines.
 MOST_DEADLINES = 3
-
-
-@dataclass(frozen=True, slots=True)
-class NodeEntry:
-    """A node as the directory knows it."""
-
-    node: str
-    backend: Backend
-    address: str
-    reason: str = ""
-    """Why it is not asked; empty when it is."""
-
-
-class NodeDirectory(Protocol):
-    """Who there is; it may change at any time."""
-
-    def entries(self) -> Mapping[str, NodeEntry]: ...
-
-    def resolve(self, node: str) -> NodeEntry | None:
-        """Looked up anew, after a failure; None when the node is gone."""
-        return self.entries().get(node)
-
-    def trouble(self) -> str:
-        """Why the list itself cannot be trusted; empty when it can."""
-        return ""
-
-    def server_ahead(self) -> float | None:
-        """How many seconds the API server's clock is ahead of this machine's; None where there is none."""
-        return None
 
 
 @dataclass(slots=True)
@@ -125,7 +103,7 @@ class Fleet:
         """The question put to every node on threads; in order of names whatever came first."""
         deadline_seconds = deadline_seconds or self.deadline_seconds
         replies: Replies[Reply] = Replies({node: entry.reason or LATE for node, entry in entries.items()})
-        turns = anyio.Semaphore(AT_ONCE)
+        turns = anyio.Semaphore(AT_ONCE, fast_acquire=True)
         with anyio.move_on_after(deadline_seconds * MOST_DEADLINES):
             async with anyio.create_task_group() as group:
                 for entry in entries.values():
@@ -147,20 +125,30 @@ class Fleet:
         replies: Replies[Reply],
     ) -> None:
         async with turns:
-            try:
-                with stopping_work(), anyio.fail_after(deadline_seconds):
-                    replies.answers[entry.node] = await self._try_twice(entry, question)
-            except TimeoutError:
-                replies.away[entry.node] = f"no answer within {deadline_seconds:g} s"
-                replies.late[entry.node] = deadline_seconds
-            except RequestRejected as error:
-                replies.refused[entry.node] = ToolMisused(f"{error} {error.hint}".strip())
-            except ToolMisused as error:
-                replies.refused[entry.node] = error
-            except (NodescopeError, OSError) as error:
-                replies.away[entry.node] = str(error) or type(error).__name__
-            if entry.node in replies.answers or entry.node in replies.refused:
-                del replies.away[entry.node]
+            # Said first: a process that stood still finds both deadlines passed at once, and this node was asked.
+            replies.away[entry.node] = f"no answer within {deadline_seconds:g} s"
+            replies.late[entry.node] = deadline_seconds
+            with suppress(TimeoutError), anyio.fail_after(deadline_seconds):
+                await self._note_answer(entry, question, replies)
+                del replies.late[entry.node]
+
+    async def _note_answer(
+        self, entry: NodeEntry, question: Callable[[Backend], Reply], replies: Replies[Reply]
+    ) -> None:
+        """The node's answer, its refusal or why it is away."""
+        try:
+            with stopping_work():
+                replies.answers[entry.node] = await self._try_twice(entry, question)
+        except RequestRejected as error:
+            replies.refused[entry.node] = ToolMisused(f"{error} {error.hint}".strip())
+        except ToolMisused as error:
+            replies.refused[entry.node] = error
+        except TimeoutError:
+            raise
+        except (NodescopeError, OSError) as error:
+            replies.away[entry.node] = str(error) or type(error).__name__
+        if entry.node in replies.answers or entry.node in replies.refused:
+            del replies.away[entry.node]
 
     async def _try_twice(self, entry: NodeEntry, question: Callable[[Backend], Reply]) -> Reply:
         """Once more where the node has moved meanwhile: its pod was replaced."""
@@ -181,34 +169,3 @@ async def run(function: Callable[[Argument], Reply], argument: Argument) -> Repl
     return await to_thread.run_sync(
         function, argument, abandon_on_cancel=True, limiter=anyio.CapacityLimiter(1)
     )
-
-
-class StaticDirectory(NodeDirectory):
-    """Viewers whose addresses were given."""
-
-    def __init__(self, entries: Mapping[str, NodeEntry]) -> None:
-        self._entries = dict(entries)
-
-    def entries(self) -> Mapping[str, NodeEntry]:
-        return self._entries
-
-
-class JoinedDirectory(NodeDirectory):
-    """Several directories as one; of one name the first counts."""
-
-    def __init__(self, directories: Sequence[NodeDirectory]) -> None:
-        self._directories = tuple(directories)
-
-    def entries(self) -> Mapping[str, NodeEntry]:
-        parts = (directory.entries() for directory in reversed(self._directories))
-        return {node: entry for part in parts for node, entry in part.items()}
-
-    def resolve(self, node: str) -> NodeEntry | None:
-        return next((entry for directory in self._directories if (entry := directory.resolve(node))), None)
-
-    def trouble(self) -> str:
-        return "; ".join(trouble for directory in self._directories if (trouble := directory.trouble()))
-
-    def server_ahead(self) -> float | None:
-        found = (directory.server_ahead() for directory in self._directories)
-        return next((seconds for seconds in found if seconds is not None), None)

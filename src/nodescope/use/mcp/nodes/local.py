@@ -18,6 +18,7 @@ from nodescope.use.answers.incidents.answer import list_incidents
 from nodescope.use.answers.incidents.incident import IncidentList
 from nodescope.use.answers.metrics import MetricRow, list_metrics
 from nodescope.use.answers.node_summary.summary import NodeSummary, summarize_nodes
+from nodescope.use.answers.node_summary.wrongs import NodeWrongs, read_wrongs
 from nodescope.use.answers.overview import About, know_size
 from nodescope.use.answers.ranked.ranking import list_busiest
 from nodescope.use.answers.rightsizing.measure import read_needs
@@ -28,6 +29,7 @@ from nodescope.use.answers.timeseries import FIGURES_MOST, Timeseries, Timeserie
 from nodescope.use.mcp.nodes.backend import clean_about, clean_lives, clean_metric
 from nodescope.use.mcp.nodes.fleet import NodeDirectory, NodeEntry
 from nodescope.use.mcp.nodes.stop import check_stopped
+from nodescope.use.nodes.viewer_client import NodeAway
 from nodescope.use.studies import StudyAnswer
 
 # Files that do not say whose they are.
@@ -114,6 +116,12 @@ class LocalNode:
     def read_incidents(self, span: TimeRange, ids: Sequence[str] | None) -> IncidentList | None:
         found = list_incidents(self._view(), span, None if ids is None else set(ids), check_stopped)
         return rename_node(found[0], self._node) if found else None
+
+    def read_wrongs(self) -> NodeWrongs:
+        found = read_wrongs(self._view(), check_stopped)
+        if not found:
+            raise NodeAway("it has no data yet")
+        return replace(found[0], node=self._node)
 
     def summarize(self, span: TimeRange) -> NodeSummary:
         return rename_node(summarize_nodes(self._view(), span, check_stopped)[0], self._node)

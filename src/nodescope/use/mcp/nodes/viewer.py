@@ -4,19 +4,13 @@ A node behind its viewer: the same questions, put to the viewer's HTTP API.
 What a viewer says about tenants is cleaned here, whatever the viewer did.
 """
 
-import json
-import ssl
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
-from urllib.parse import quote, urlencode
+from urllib.parse import quote
 
-from nodescope.base.clock import Clock
-from nodescope.base.errors import HttpFailed, RequestRejected, SettingsRejected
-from nodescope.base.text import clean_text
 from nodescope.base.time_range import TimeRange
-from nodescope.serve.date import measure_ahead
-from nodescope.serve.http_client import Endpoint, HttpClient, parse_endpoint
+from nodescope.serve.http_client import Endpoint
 from nodescope.use.answers.clocks import THIS_MACHINE
 from nodescope.use.answers.container_table import NO_METRIC
 from nodescope.use.answers.containers import Life
@@ -28,6 +22,7 @@ from nodescope.use.answers.incidents.json_form import parse_incidents
 from nodescope.use.answers.metrics import MetricRow
 from nodescope.use.answers.node_summary.sentence import parse_summaries
 from nodescope.use.answers.node_summary.summary import NodeSummary
+from nodescope.use.answers.node_summary.wrongs import NodeWrongs, parse_wrongs
 from nodescope.use.answers.overview import About
 from nodescope.use.answers.rightsizing.json_form import parse_needs
 from nodescope.use.answers.rightsizing.need import NodeNeeds
@@ -44,41 +39,15 @@ from nodescope.use.answers.wire import (
 )
 from nodescope.use.mcp.nodes.backend import clean_about, clean_lives, clean_metric
 from nodescope.use.mcp.nodes.stop import check_stopped
-from nodescope.use.mcp.protocol.errors import NodeAway
+from nodescope.use.nodes.viewer_client import NodeAway, ViewerAccess, ViewerClient, render_span
 from nodescope.use.studies import StudyAnswer
 
-VIEWER_PORT = 8050
-# A list of 1,000 containers with their curves is 1.5 MB.
-ANSWER_BYTES = 16 * 2**20
 # One figure for the whole span, as it is, and no look at limits, which costs as much again.
 ONE_FIGURE = {"max_points": "1", "limits": "off", "exact": "on"}
 ROWS = 1000
-# Idle connections that are kept to one viewer.
-KEPT = 2
 # The list of metrics changes with the agent's version.
 METRICS_NS = 120_000_000_000
 LIVES_NS = 2_000_000_000
-
-
-def parse_address(text: str, tls: ssl.SSLContext | None = None) -> Endpoint:
-    """http://HOST:PORT, with a path where the viewer is behind a gateway."""
-    url = text if "://" in text else f"http://{text}"
-    try:
-        return parse_endpoint(url, tls, 0 if url.startswith("https:") else VIEWER_PORT)
-    except HttpFailed:
-        raise SettingsRejected(
-            f"{text!r} is not a viewer's address; accepted: http://HOST:{VIEWER_PORT}"
-        ) from None
-
-
-@dataclass(frozen=True, slots=True)
-class ViewerAccess:
-    """How viewers are asked: by when, whom to trust, and the token as it is in its file now."""
-
-    clock: Clock
-    deadline_seconds: float
-    tls: ssl.SSLContext | None = None
-    token: Callable[[], str] = lambda: ""
 
 
 class ViewerNode:
@@ -86,11 +55,8 @@ class ViewerNode:
 
     def __init__(self, node: str, endpoint: Endpoint, access: ViewerAccess) -> None:
         self._node = node
-        self._clock = clock = access.clock
-        self._token = access.token
-        self._client = HttpClient(endpoint, access.deadline_seconds, ANSWER_BYTES, kept=KEPT, clock=clock)
-        self._only: dict[str, str] | None = None
-        self._ahead_seconds: float | None = None
+        self._clock = access.clock
+        self._client = ViewerClient(node, endpoint, access)
         self._metrics: tuple[int, list[MetricRow]] | None = None
         self._lives: tuple[int, list[Life]] | None = None
 
@@ -101,13 +67,14 @@ class ViewerNode:
         return SERIES_MOST
 
     def read_about(self) -> About:
-        found = self._ask("/api/instance", {})
-        self._choose_node(found)
+        check_stopped()
+        found = self._client.ask("/api/instance", {})
+        self._client.choose_node(found)
         about = clean_about(parse_about(found, self._node))
         # What the dates of files say of the node goes before its viewer's clock, which may be another's.
         if about.ahead_seconds is not None:
             return about
-        return replace(about, ahead_seconds=self._ahead_seconds, ahead_of=THIS_MACHINE)
+        return replace(about, ahead_seconds=self._client.ahead_seconds, ahead_of=THIS_MACHINE)
 
     def read_metrics(self) -> list[MetricRow]:
         mono_ns = self._clock.mono_ns()
@@ -146,6 +113,12 @@ class ViewerNode:
         found = parse_incidents(self._ask_node("/api/incidents", {**name_ids(ids), **render_span(span)}))
         return rename_node(found[0], self._node) if found else None
 
+    def read_wrongs(self) -> NodeWrongs:
+        found = parse_wrongs(self._ask_node("/api/wrong", {}), self._node)
+        if found is None:
+            raise NodeAway("its viewer has no data of it")
+        return found
+
     def summarize(self, span: TimeRange) -> NodeSummary:
         found = parse_summaries(self._ask_node("/api/node", render_span(span)))
         return self._of_node(found)
@@ -164,66 +137,14 @@ class ViewerNode:
             raise NodeAway("its viewer has no data of it")
         return rename_node(found[0], self._node)
 
-    # -- which node of the viewer -------------------------------------------------
-
-    def _choose_node(self, instance: Mapping[str, Any]) -> None:
-        """A viewer of one node is that node, whatever it is called here; of several, the name chooses."""
-        names = [str(name) for name in instance.get("nodes") or ()]
-        if len(names) <= 1:
-            self._only = {}
-        elif self._node in names:
-            self._only = {"node": self._node}
-        else:
-            listed = ", ".join(clean_text(name, 60) for name in names[:5])
-            raise NodeAway(f"its viewer serves {len(names)} nodes ({listed}), none of that name")
-
-    def _ask_node(self, path: str, query: Mapping[str, str]) -> Any:
-        if self._only is None:
-            self._choose_node(self._ask("/api/instance", {}))
-        return self._ask(path, {**query, **(self._only or {})})
-
     # -- the wire -----------------------------------------------------------------
 
-    def _ask(self, path: str, query: Mapping[str, str]) -> Any:
+    def _ask_node(self, path: str, query: Mapping[str, str]) -> Any:
         check_stopped()
-        headers = {"Accept": "application/json"}
-        if token := self._token():
-            headers["Authorization"] = f"Bearer {token}"
-        begun_ns = self._clock.wall_ns()
-        try:
-            answer = self._client.request("GET", f"{path}?{urlencode(query)}" if query else path, headers)
-        except HttpFailed as error:
-            raise NodeAway(render_failure(error)) from error
-        self._ahead_seconds = measure_ahead(answer.headers.get("Date"), begun_ns, self._clock.wall_ns())
-        try:
-            content = json.loads(answer.body)
-        except (ValueError, RecursionError):
-            content = None
-        if answer.status == 200 and isinstance(content, dict):
-            return content
-        said = content if isinstance(content, dict) else {}
-        detail = clean_text(f"{said.get('detail') or ''} {said.get('hint') or ''}".strip(), 300)
-        if answer.status in (400, 404, 413, 422) and detail:
-            raise RequestRejected(detail)
-        if answer.status == 401:
-            given = "does not take the token that was given" if token else "wants a token"
-            raise NodeAway(f"its viewer {given}: start nodescope mcp with the right --viewer-token-file")
-        raise NodeAway(f"its viewer answered {answer.status}{f': {detail}' if detail else ' and no JSON'}")
+        return self._client.ask_node(path, query)
 
     def close(self) -> None:
         self._client.close()
-
-
-def render_failure(error: HttpFailed) -> str:
-    if error.timed_out:
-        return "its viewer did not answer in time"
-    reason = clean_text(error.reason, 200).lower()
-    where = "is not there" if reason == "connection refused" else "cannot be reached"
-    return f"its viewer {where}: {reason}"
-
-
-def render_span(span: TimeRange) -> dict[str, str]:
-    return {"from": f"{span.from_ms / 1000:.3f}", "to": f"{span.to_ms / 1000:.3f}"}
 
 
 def name_ids(ids: Sequence[str] | None) -> dict[str, str]:

@@ -111,7 +111,7 @@ def name_type(value: object) -> str:
 
 # -- shared by tools ---------------------------------------------------------------
 
-NODE = Argument("node", "all unless given")
+NODE = Argument("node", "default: all")
 CONTAINER = Argument(
     "container",
     "pod/container, a pod's or container's name, or an id",
@@ -119,5 +119,5 @@ CONTAINER = Argument(
     remedy="list_containers or top_containers names them",
 )
 FROM = Argument("from", "14:05, -2h, ISO 8601, epoch", "moment")
-TO = Argument("to", "newest unless given", "moment")
+TO = Argument("to", "default: newest", "moment")
 NAMESPACE = Argument("namespace", "exactly")

@@ -2,7 +2,7 @@
 What can go wrong between a question and its answer:
 
 * NodescopeError
-  + NodeAway            a node did not answer: not reachable, too slow, or broken
+  + NodeAway            a node did not answer: not reachable, too slow, or broken (use/nodes/viewer_client.py)
   + ToolMisused         the call itself: says what is wrong, what is accepted, what to try
     - DeadlinePassed    it would have been answered, but not in time
 """
@@ -11,10 +11,6 @@ from collections.abc import Collection
 
 from nodescope.base.errors import NodescopeError
 from nodescope.base.text import clean_text, hint_nearest
-
-
-class NodeAway(NodescopeError):
-    """A node did not answer; the others' answers stand."""
 
 
 class ToolMisused(NodescopeError):

@@ -5,6 +5,7 @@ nodescope records what every container on a node does, once a second. These tool
 return raw series.
 
 Order of calls:
+0. what_is_wrong - what is wrong now on all nodes, worst first. Start here unless you were asked something else.
 1. list_nodes - which nodes can be asked, and how new their data is. Skip it when you know the node.
 2. top_containers (by cpu, memory, throttled, pressure; by gpu it ranks GPUs) or list_containers - find the container.
 3. summarize_container - figures, limits, restarts, warnings of one container.

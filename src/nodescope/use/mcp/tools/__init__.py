@@ -19,11 +19,13 @@ from nodescope.use.mcp.tools import (
     summarize_container,
     summarize_node,
     top_containers,
+    what_is_wrong,
 )
 
 TOOLS: dict[str, Tool] = {
     tool.name: tool
     for tool in (
+        what_is_wrong.TOOL,
         list_nodes.TOOL,
         summarize_node.TOOL,
         top_containers.TOOL,

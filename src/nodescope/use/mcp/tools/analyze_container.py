@@ -538,7 +538,7 @@ TOOL = Tool(
     (
         CONTAINER,
         Argument("study", "the question", required=True, choices=tuple(STUDIES)),
-        Argument("metric", "cpu or memory unless given; of anomaly also all"),
+        Argument("metric", "default: cpu or memory; of anomaly also all"),
         NODE,
         FROM,
         TO,

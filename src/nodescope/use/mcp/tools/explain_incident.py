@@ -209,7 +209,7 @@ TOOL = Tool(
             "moment",
             required=True,
         ),
-        Argument("minutes", "before and after; 15 unless given", "count", least=1, most=720),
+        Argument("minutes", "before and after; default: 15", "count", least=1, most=720),
         NODE,
         Argument("container", "only what concerns this one"),
     ),

@@ -159,7 +159,7 @@ TOOL = Tool(
         NAMESPACE,
         Argument("qos_class", "Guaranteed, Burstable or BestEffort"),
         Argument("name_prefix", "of a workload's, pod's or container's name"),
-        Argument("sort", "last_seen unless given", choices=SORTS),
+        Argument("sort", "default: last_seen", choices=SORTS),
         Argument("limit", "how many", "count", least=1, most=60),
     ),
     run,

@@ -16,6 +16,7 @@ from nodescope.use.mcp.protocol.answer import Fact, NextCall, ToolAnswer, ToolFi
 from nodescope.use.mcp.protocol.argument import FROM, NAMESPACE, NODE, TO, Argument, Values
 from nodescope.use.mcp.protocol.tool import Tool
 from nodescope.use.mcp.tools.shared.container import find_workload
+from nodescope.use.mcp.tools.shared.moves import answer_moves
 from nodescope.use.mcp.tools.shared.time_text import extent_of, read_span, render_iso
 
 # A week has its weekend; the answer says how much of it there was.
@@ -47,6 +48,8 @@ def choose_ids(target: WorkloadLives | None, node: str) -> list[str] | None:
 
 
 async def run(fleet: Fleet, values: Values) -> ToolAnswer:
+    if values["what"] == "moves":
+        return await answer_moves(fleet, values)
     name, node = values["container"], values["node"]
     target = await find_workload(fleet, name, node) if name else None
     asked = set(target.nodes) if target else None
@@ -130,10 +133,11 @@ def suggest(shown: Sequence[SizeAdvice], parts: Sequence[NodeNeeds], name: str |
     return NextCall("summarize_container", {**who, **span}, "its figures and warnings in the same span")
 
 
+WHAT = Argument("what", "moves: pods that should run on another node", choices=("sizes", "moves"))
 TOOL = Tool(
     "rightsize",
     "Right-size workloads",
     "Requests and limits that fit, what they save (waste), and the risk.",
-    (Argument("container", "only this workload"), NODE, NAMESPACE, FROM, TO),
+    (WHAT, Argument("container", "only this workload"), NODE, NAMESPACE, FROM, TO),
     run,
 )

@@ -107,7 +107,7 @@ TOOL = Tool(
     "One study over all workloads: who leaks (trend), what spikes (periodicity); the top twelve.",
     (
         Argument("study", "the question", required=True, choices=SCANNED),
-        Argument("metric", "cpu (trend: memory) unless given"),
+        Argument("metric", "default: cpu (trend: memory)"),
         NODE,
         FROM,
         TO,

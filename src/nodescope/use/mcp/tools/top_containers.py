@@ -228,14 +228,14 @@ TOOL = Tool(
     "Top containers",
     "Workloads or containers ranked by use over the span, of any metric; GPUs, disks or nodes by theirs; totals.",
     (
-        Argument("by", "cpu unless given; memory, throttled, pressure, disk_write, gpu, ..."),
+        Argument("by", "default: cpu; memory, throttled, pressure, disk_write, gpu, ..."),
         NODE,
         NAMESPACE,
         FROM,
         TO,
-        Argument("limit", "5 unless given", "count", least=1, most=MOST_FINDINGS),
-        Argument("group", "workload unless given", choices=("workload", "container")),
-        Argument("order", "descending unless given", choices=("descending", "ascending")),
+        Argument("limit", "default: 5", "count", least=1, most=MOST_FINDINGS),
+        Argument("group", "default: workload", choices=("workload", "container")),
+        Argument("order", "default: descending", choices=("descending", "ascending")),
     ),
     run,
 )

@@ -45,6 +45,7 @@ def list_facts(one: Incident, told: Change) -> dict[str, Fact]:
         "oom_kills": one.kills or None,
         "image_before": one.image_before or None,
         "image_after": one.image_after or None,
+        "noted": one.notes[0] if one.notes else None,
         "victims": one.victims_count or None,
         "victims_most": "; ".join(map(render_victim, one.victims[:MOST_VICTIMS])) or None,
     }

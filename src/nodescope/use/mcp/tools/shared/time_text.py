@@ -13,7 +13,8 @@ from nodescope.base.quantity import render_seconds
 from nodescope.base.time_range import TimeRange, parse_moment, render_moment
 from nodescope.use.answers.clocks import OLD_SECONDS
 from nodescope.use.answers.overview import About
-from nodescope.use.mcp.protocol.errors import NodeAway, ToolMisused
+from nodescope.use.mcp.protocol.errors import ToolMisused
+from nodescope.use.nodes.viewer_client import NodeAway
 
 # What is looked at when nobody says: an hour, as the viewer shows.
 USUAL_MS = 3_600_000

@@ -1,0 +1,117 @@
+"""
+What is wrong on a node: the findings of its watcher; where none ran, the incidents of the last hour.
+
+Both come from the archive and its live tail, so that a data folder, a viewer
+and a copy in an object store give the same answer.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from nodescope.base.findings import NodeFinding, describe_health, parse_finding, rank_findings
+from nodescope.base.text import clean_text
+from nodescope.base.time_range import TimeRange
+from nodescope.read.files.told_findings import read_findings
+from nodescope.use.answers.incidents.answer import list_incidents
+from nodescope.use.answers.incidents.incident import IncidentList
+from nodescope.use.answers.incidents.json_form import parse_incidents, render_incidents
+from nodescope.use.answers.incidents.sentence import render_list
+from nodescope.use.answers.snapshots import ServedNode, View
+from nodescope.use.answers.wire import Json
+
+# As far back as the store of findings reaches.
+BACK_MS = 7 * 86_400_000
+# Of what is over, the last hour is shown.
+OVER_SECONDS = 3600.0
+INCIDENT_MS = 3_600_000
+
+
+@dataclass(frozen=True, slots=True)
+class NodeWrongs:
+    """One node's part, the worst first."""
+
+    node: str
+    newest_ms: int
+    findings: tuple[NodeFinding, ...]
+    is_watched: bool
+    """False where no watcher has ever said anything: then the incidents answer."""
+    incidents: IncidentList | None = None
+
+    @property
+    def told(self) -> list[NodeFinding]:
+        """Confirmed, open: what somebody should know."""
+        return [one for one in self.findings if one.is_confirmed]
+
+    @property
+    def is_healthy(self) -> bool:
+        if self.is_watched:
+            return not any(one.is_page_worthy for one in self.findings)
+        return not (self.incidents and self.incidents.incidents)
+
+    @property
+    def sentence(self) -> str:
+        """The one line that viewer, commands and MCP server say."""
+        if self.is_watched:
+            return describe_health(self.findings, self.node)
+        return (
+            render_list(self.incidents) if self.incidents else f"There is no data of {self.node} to judge by."
+        )
+
+
+def read_wrongs(view: View, check: Callable[[], None] = lambda: None) -> list[NodeWrongs]:
+    return [read_node(view, node, check) for node in view.nodes if node.to_ms is not None]
+
+
+def read_node(view: View, node: ServedNode, check: Callable[[], None]) -> NodeWrongs:
+    newest_ms = node.to_ms or 0
+    known = read_findings(node.catalog, newest_ms - BACK_MS, newest_ms, node.tail)
+    shown = [one for one in known if one.is_open or newest_ms / 1000 - (one.ended or 0.0) <= OVER_SECONDS]
+    name = clean_text(node.name)
+    if known:
+        return NodeWrongs(name, newest_ms, tuple(rank_findings(shown)), is_watched=True)
+    oldest_ms = node.from_ms if node.from_ms is not None else newest_ms
+    span = TimeRange(max(oldest_ms, newest_ms - INCIDENT_MS), newest_ms)
+    only = View(view.engine, view.snapshot, (node,))
+    found = list_incidents(only, span, None, check) if span.to_ms > span.from_ms else []
+    return NodeWrongs(name, newest_ms, (), is_watched=False, incidents=found[0] if found else None)
+
+
+# -- the viewer's JSON ------------------------------------------------------------------
+
+
+def render_wrongs(found: list[NodeWrongs]) -> Json:
+    return {"nodes": [render_one(one) for one in found]}
+
+
+def render_one(one: NodeWrongs) -> Json:
+    incidents = render_incidents([one.incidents])["nodes"] if one.incidents else []
+    return {
+        "node": one.node,
+        "sentence": one.sentence,
+        "newest": one.newest_ms / 1000,
+        "watched": one.is_watched,
+        "findings": [{**finding.to_json(), "evidence": dict(finding.evidence)} for finding in one.findings],
+        "incidents": incidents,
+    }
+
+
+def parse_wrongs(content: Mapping[str, Any], node: str) -> NodeWrongs | None:
+    """Of a viewer's answer the first node; what is not well formed of it is left out."""
+    rows = content.get("nodes")
+    row = rows[0] if isinstance(rows, list) and rows and isinstance(rows[0], Mapping) else None
+    if row is None:
+        return None
+    listed = row.get("findings")
+    findings = [
+        parse_finding(one) for one in (listed if isinstance(listed, list) else ()) if isinstance(one, Mapping)
+    ]
+    incidents = parse_incidents({"nodes": row.get("incidents") or []})
+    newest = row.get("newest")
+    return NodeWrongs(
+        node,
+        round(newest * 1000) if isinstance(newest, int | float) else 0,
+        tuple(rank_findings(one for one in findings if one is not None)),
+        bool(row.get("watched")),
+        incidents[0] if incidents else None,
+    )
