@@ -13,6 +13,7 @@ import pytest
 from nodescope.base.settings import FIELDS
 from nodescope.base.settings_load import find_config, load_settings, read_settings
 from nodescope.cli import COMMANDS, build_parser, main
+from nodescope.commands import viewer
 from nodescope.commands.shared.meanings import read_first_sentence
 from nodescope.commands.shared.options import gather_flags
 
@@ -41,6 +42,8 @@ def test_every_command_has_help_with_an_example(capsys: pytest.CaptureFixture[st
         (("settings", "--ring-seconds=3"), 'no option --ring-seconds=3; did you mean "--ring"?'),
         (("settings", "--ring", "1s"), "ring_seconds = '1s' is not accepted"),
         (("settings", "--names", "mine"), "one of compatible, own"),
+        (("top", "--interval", "100ms"), "--interval 100ms is not accepted; accepted: 500ms to 1h"),
+        (("watch", "--interval", "soon"), "--interval soon is not accepted; accepted: 500ms to 1h"),
         (("settings", "--config", "/nowhere/at/all.toml"), "/nowhere/at/all.toml"),
     ],
 )
@@ -73,6 +76,40 @@ def test_a_folder_that_is_not_there_is_a_failure_of_one_line(
     assert shown.err.startswith(f"nodescope {words[0]}: ")
     assert str(missing) in shown.err
     assert shown.err.count("\n") == 1
+
+
+# A study takes CSV as well, and tells what is wrong with a line of it.
+ARCHIVE_READERS = tuple(words for words in READERS if words[0] != "study")
+
+
+@pytest.mark.parametrize("words", ARCHIVE_READERS, ids=lambda words: words[0])
+@pytest.mark.parametrize("content", [b"root:x:0:0", b""], ids=["text", "empty"])
+def test_a_file_of_another_kind_is_a_failure_of_one_line(
+    tmp_path: Path, words: tuple[str, ...], content: bytes, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A server says so when it starts, not when it is asked."""
+    path = tmp_path / "passwd"
+    path.write_bytes(content)
+    assert run(*words, str(path)) == 1
+    shown = capsys.readouterr()
+    assert shown.err.startswith(f"nodescope {words[0]}: ")
+    assert "passwd" in shown.err
+    assert "accepted: a data folder" in shown.err
+    assert shown.err.count("\n") == 1
+
+
+def test_a_folder_without_data_is_said_by_the_viewer(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "session.json").write_text("{}")
+    viewer.say_empty([tmp_path / "full", tmp_path])
+    assert capsys.readouterr().err == ""
+    (tmp_path / "empty").mkdir()
+    viewer.say_empty([tmp_path / "empty"])
+    assert capsys.readouterr().err.startswith(
+        f"nodescope viewer: there is no data in {tmp_path / 'empty'} yet"
+    )
 
 
 def test_a_settings_file_that_is_no_toml_is_refused_by_its_name(

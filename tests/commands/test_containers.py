@@ -12,6 +12,8 @@ from nodescope.base.frame import Event
 from nodescope.collect.sources.container.facts import TOO_SHORT
 from nodescope.commands import containers
 from nodescope.keep.convert import convert_all
+from nodescope.keep.demo.archive import write_node
+from nodescope.keep.demo.story import DemoRequest
 from nodescope.keep.disk import Disk
 from nodescope.keep.folder import DataFolder
 from nodescope.read.files.catalog import read_catalog
@@ -45,8 +47,8 @@ def folder(tmp_path: Path) -> DataFolder:
     return made
 
 
-def ask(folder: DataFolder, *, is_json: bool) -> int:
-    return containers.run(argparse.Namespace(path=[folder.path], json=is_json))
+def ask(folder: DataFolder, *, is_json: bool, lives: bool = False) -> int:
+    return containers.run(argparse.Namespace(path=[folder.path], json=is_json, lives=lives))
 
 
 def test_a_container_too_short_to_measure_is_listed_as_such(
@@ -73,3 +75,21 @@ def test_the_sentence_of_its_end_says_so(folder: DataFolder) -> None:
     said = {one.subject.label("l_container_id"): render_sentence(one) for one in ends}
     assert said["f" * 64].endswith("after 0.1 s. It was too short to measure.")
     assert "too short" not in said[A.ids[0]]
+
+
+def test_the_runs_of_one_container_are_one_line_with_its_restarts(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The demo's crash loop; --lives has every run."""
+    made = DataFolder(tmp_path / "demo")
+    write_node(DemoRequest(made.path, 0.5, 8, 7, 1_770_000_000_000, "demo-1"), "0", lambda _: None)
+    assert ask(made, is_json=False, lives=True) == 0
+    runs = [line for line in capsys.readouterr().out.splitlines() if " migrator-" in line]
+    assert ask(made, is_json=False) == 0
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if " migrator-" in line]
+    assert len(runs) > 2
+    assert line.split()[7] == str(len(runs) - 1)
+    # From the first sample of the first run to the last one of the newest, whose id it has.
+    assert line.split()[0] == runs[-1].split()[0]
+    assert line.split()[8:10] == runs[0].split()[7:9]
+    assert line.split()[-3:] == runs[-1].split()[-3:]

@@ -54,6 +54,12 @@ def serve(parts: Parts) -> int:
         if parts.watcher:
             stack.callback(parts.watcher.stop)
             parts.watcher.start()
+        if parts.events:
+            stack.callback(parts.events.stop)
+            parts.events.start()
+        for sender in parts.alerts:
+            stack.callback(sender.stop)
+            sender.start()
         if parts.annotator:
             stack.callback(parts.annotator.stop)
             parts.annotator.start()

@@ -10,7 +10,8 @@ import anyio
 from nodescope.base.errors import RequestRejected
 from nodescope.base.log import set_up_logging
 from nodescope.base.text import clean_text
-from nodescope.commands.mcp import add_deadline, add_nodes, build_fleet, check_kubernetes
+from nodescope.commands.mcp import build_fleet
+from nodescope.commands.shared.node_options import add_deadline, add_nodes, check_kubernetes
 from nodescope.commands.shared.options import add_json, read_guards
 from nodescope.serve.json_text import render_json
 

@@ -2,13 +2,14 @@
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from nodescope.base.errors import RequestRejected
 from nodescope.base.text import clean_text, hint_nearest
 from nodescope.base.time_range import render_moment
 from nodescope.commands.shared.archive import open_view
-from nodescope.commands.shared.options import add_json, add_paths
+from nodescope.commands.shared.options import add_paths
 from nodescope.commands.text.terminal import render_table
 from nodescope.keep.label_columns import LABELS
 from nodescope.serve.json_text import render_json
@@ -26,14 +27,21 @@ from nodescope.use.answers.workloads import find_target
 UNMEASURED = "too short to measure"
 EXAMPLE = """example:
   nodescope containers ~/.local/state/nodescope
+  nodescope containers demo --lives
   nodescope containers demo --json | python3 -m json.tool
 """
+NAMES = ("namespace", "pod", "name", "workload", "qos")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EXAMPLE
     add_paths(parser)
-    add_json(parser)
+    parser.add_argument(
+        "--lives",
+        action="store_true",
+        help="one line for every run of a container, not one with its restarts",
+    )
+    parser.add_argument("--json", action="store_true", help="for scripts: one object for every run")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -44,12 +52,37 @@ def run(options: argparse.Namespace) -> int:
         unmeasured = [{**to_json(life), "facts": dict(end.facts)} for life, end in short]
         sys.stdout.buffer.write(render_json([*map(to_json, found), *unmeasured]) + b"\n")
         return 0
-    rows = [(*name_columns(one), render_moment(one.first_ms), render_moment(one.last_ms)) for one in found]
-    rows += [(*name_columns(one), render_moment(end.at_ms), UNMEASURED) for one, end in short]
-    head = ("container", "namespace", "pod", "name", "workload", "qos", "first seen", "last seen")
+    ends_ms = {life.id: end.at_ms for life, end in short}
+    brief = [place_life(life, ends_ms[life.id]) for life, _ in short]
     newest_ms = {node.name: node.to_ms or 0 for node in view.nodes}
-    sys.stdout.write(f"{render_table(head, rows)}\n{render_present(group_lives(found), newest_ms)}\n")
+    table = render_lives([*found, *brief], ends_ms) if options.lives else render_groups(found, brief, ends_ms)
+    sys.stdout.write(f"{table}\n{render_present(group_lives(found), newest_ms)}\n")
     return 0
+
+
+def place_life(life: Life, at_ms: int) -> Life:
+    """No sample tells of it: it was there when it ended."""
+    return replace(life, subject=replace(life.subject, first_ms=at_ms, last_ms=at_ms))
+
+
+def render_lives(lives: Sequence[Life], short: Mapping[str, int]) -> str:
+    head = ("container", *NAMES, "first seen", "last seen")
+    return render_table(head, [(*name_columns(one), *render_seen(one, one, short)) for one in lives])
+
+
+def render_groups(found: Sequence[Life], brief: Sequence[Life], short: Mapping[str, int]) -> str:
+    """One line a container: the id of its newest run, its restarts, and from when to when it was seen."""
+    groups = sorted(group_lives([*found, *brief]), key=lambda one: (one.newest.namespace, one.newest.pod))
+    rows = [
+        (*name_columns(one.newest), str(one.restarts), *render_seen(one.lives[0], one.newest, short))
+        for one in groups
+    ]
+    return render_table(("container", *NAMES, "restarts", "first seen", "last seen"), rows)
+
+
+def render_seen(first: Life, last: Life, short: Mapping[str, int]) -> tuple[str, str]:
+    is_short = first is last and last.id in short
+    return render_moment(first.first_ms), UNMEASURED if is_short else render_moment(last.last_ms)
 
 
 def name_columns(life: Life) -> tuple[str, ...]:

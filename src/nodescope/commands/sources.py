@@ -7,6 +7,7 @@ from nodescope.base.quantity import render_seconds
 from nodescope.commands.sample import sample_for
 from nodescope.commands.shared.options import add_json, add_settings
 from nodescope.commands.text.terminal import paint, render_table
+from nodescope.publish.annotation import Annotator
 from nodescope.serve.json_text import render_json
 from nodescope.wiring import Parts, read_permissions
 
@@ -67,12 +68,15 @@ def run(options: argparse.Namespace) -> int:
 
 def describe_annotations(parts: Parts) -> str:
     """Whether an agent could write this node's annotations, as the API server says."""
-    annotator = parts.annotator
-    if annotator is None:
+    if parts.annotator is None:
         return "none are written: no account at an API server, or --annotate names none"
+    return "; ".join(describe_annotator(one) for one in parts.annotator.annotators)
+
+
+def describe_annotator(annotator: Annotator) -> str:
     refusal = annotator.rehearse()
-    keys = " ".join(annotator.counters.keys)
-    return f"refused: {refusal}" if refusal else f"{keys} may be written to node {annotator.node}"
+    keys = " ".join(content.key for content in annotator.contents)
+    return f"refused: {refusal}" if refusal else f"{keys} may be written to {annotator.place.name}"
 
 
 def join_words(*words: str) -> str:

@@ -27,7 +27,7 @@ from nodescope.base.errors import SettingsRejected
 from nodescope.base.log import set_up_logging
 from nodescope.base.quantity import parse_seconds
 from nodescope.base.settings import Settings
-from nodescope.base.settings_load import choose_data
+from nodescope.base.settings_load import LoadedSettings, choose_data
 from nodescope.commands.shared.exec_anew import (
     STOP_SIGNALS,
     exec_anew,
@@ -36,10 +36,18 @@ from nodescope.commands.shared.exec_anew import (
     hold_signals,
     take_kept,
 )
+from nodescope.commands.shared.node_options import (
+    add_deadline,
+    add_nodes,
+    build_viewers,
+    check_kubernetes,
+    parse_deadline,
+    read_access,
+)
 from nodescope.commands.shared.one_heap import share_one_heap
 from nodescope.commands.shared.options import add_address, read_guards, read_quantity
 from nodescope.commands.shared.ports import VIEWER_PORT
-from nodescope.read.files.given_paths import check_given
+from nodescope.read.files.given_paths import check_given, has_data
 from nodescope.serve.connections import Connections
 from nodescope.serve.gate import Gate, is_local
 from nodescope.serve.probes import judge_by_pulse
@@ -56,15 +64,26 @@ from nodescope.use.viewer.front import Front, guard
 
 if TYPE_CHECKING:
     # Arrow and FastAPI are loaded for the first question.
+    from nodescope.use.answers.snapshots import NodeFolders
+    from nodescope.use.cluster.gatherer import Gatherer
     from nodescope.use.viewer.request import Viewer
 
 EXAMPLE = """example:
   nodescope viewer ~/.local/state/nodescope --agent http://127.0.0.1:9100
   nodescope viewer demo
   nodescope viewer metrics-20260101T000000Z.parquet
+  nodescope viewer --kubernetes --kubeconfig ~/.kube/config
+  nodescope viewer --viewer worker-1=http://10.0.0.5:8050 --viewer worker-2=http://10.0.0.6:8050
 """
 # A page that is open asks all the time; who comes back after this waits a second.
 REST = "5m"
+# A page of many nodes is asked again after a while, and what they said is worth keeping.
+CLUSTER_REST = "1h"
+# A node's cells come from its rollups: what takes longer than this hangs.
+NODE_DEADLINE = "5s"
+# What the page of many nodes shows first is gathered so often, while somebody has looked within a
+# quarter of an hour.
+GATHER_SECONDS, LOOKED_SECONDS = 60.0, 900.0
 # Somebody who is connected may be about to ask.
 LOOK_SECONDS = 1.0
 
@@ -83,21 +102,47 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--agent-ca", type=Path, metavar="FILE", help="who signed the agent's certificate")
     parser.add_argument(
         "--rest",
-        default=REST,
         metavar="T",
-        help=f"give memory back after so long without a question; {REST} unless given, 0 for never",
+        help=f"give memory back after so long without a question; {REST} unless given "
+        f"({CLUSTER_REST} with other viewers), 0 for never",
     )
+    add_nodes(parser)
+    add_deadline(parser, NODE_DEADLINE)
     add_address(parser, VIEWER_PORT)
 
 
 def run(options: argparse.Namespace) -> int:
     share_one_heap()
-    settings = read_guards(options).settings
+    check_kubernetes(options)
+    loaded = read_guards(options, "kubeconfig")
+    settings = loaded.settings
     set_up_logging(settings.log_level)
-    # An agent alone is enough to look at: its ring holds the last minutes.
-    paths = options.path or ([] if options.agent else [choose_data(settings, os.environ)])
+    others = find_others(options, loaded)
+    # An agent alone is enough to look at: its ring holds the last minutes. So are other viewers.
+    paths = options.path or ([] if options.agent or others else [choose_data(settings, os.environ)])
+    options.rest = options.rest or (CLUSTER_REST if others else REST)
     rest_seconds = read_quantity(options, "rest", parse_seconds, "30s, 5m, or 0 for never")
-    return serve(options, settings, paths, rest_seconds)
+    return serve(options, settings, paths, rest_seconds, others)
+
+
+@dataclass(frozen=True, slots=True)
+class OtherViewers:
+    """Nodes that are behind other viewers, and by when these have to answer."""
+
+    directories: Sequence[Any]
+    deadline_seconds: float
+
+
+def find_others(options: argparse.Namespace, loaded: LoadedSettings) -> OtherViewers | None:
+    """None where neither --viewer nor --kubernetes was given."""
+    deadline_seconds = read_quantity(options, "deadline", parse_deadline, "100ms to 5m")
+    if not (options.viewer or options.kubernetes):
+        return None
+    from nodescope.use.cluster.asked_node import RemoteNode
+
+    access = read_access(options, deadline_seconds)
+    found = build_viewers(options, loaded, access, lambda node, endpoint: RemoteNode(node, endpoint, access))
+    return OtherViewers(found, deadline_seconds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +160,7 @@ class Answering:
 
     paths: Sequence[Path]
     agent: AgentPlace | None = None
+    others: OtherViewers | None = None
     connections: Connections = field(default_factory=Connections)
     is_stopping: bool = False
     _viewer: "Viewer | None" = None
@@ -124,6 +170,7 @@ class Answering:
         from nodescope.read.live.follow import AgentFeed
         from nodescope.use.answers.snapshots import NodeFolders
         from nodescope.use.viewer.app import build_api
+        from nodescope.use.viewer.many.forward import Forwarder
         from nodescope.use.viewer.request import Viewer
 
         feed = AgentFeed(self.agent.address, self.agent.token, self.agent.tls) if self.agent else None
@@ -134,7 +181,17 @@ class Answering:
             stopping=self.is_stopping,
             compare=build_compare(folders),
         )
-        return build_api(self._viewer)
+        gatherer = build_gatherer(folders, self.others)
+        self._viewer.cluster, self._viewer.has_others = (gatherer, SystemClock()), self.others is not None
+        api = build_api(self._viewer)
+        return Forwarder(api, gatherer) if self.others else api
+
+    def gather(self) -> None:
+        """What the page of many nodes shows first."""
+        from nodescope.use.cluster.wall import draw_wall, find_measure
+
+        if self._viewer and self._viewer.cluster:
+            draw_wall(*self._viewer.cluster, find_measure("cpu"), ("", "", ""), 1)
 
     def stop(self) -> None:
         """Open live tails end by themselves; the server then stops at once."""
@@ -183,16 +240,23 @@ class Rest:
 
 
 def serve(
-    options: argparse.Namespace, settings: Settings, paths: Sequence[Path], rest_seconds: float = 0.0
+    options: argparse.Namespace,
+    settings: Settings,
+    paths: Sequence[Path],
+    rest_seconds: float = 0.0,
+    others: OtherViewers | None = None,
 ) -> int:
     """Answers until it is stopped; prints the address once it listens."""
     kept = take_kept()
     if not kept:
         check_given(paths)
-    answering = Answering(paths, find_agent(options))
-    front = Front(answering.load)
+    answering = Answering(paths, find_agent(options), others)
+    front = Front(answering.load, home="/cluster" if others and not paths else "/")
     server = build_server(guard_front(front, options, settings), settings, answering.connections)
     listeners = open_listeners(options, settings, kept)
+    # Where an agent was named, there is something to look at.
+    if not kept and not getattr(options, "agent", None):
+        say_empty(getattr(options, "path", ()))
     rest = Rest(front, server, listeners, rest_seconds)
 
     def leave(number: int, frame: object) -> None:
@@ -205,11 +269,13 @@ def serve(
             signal.signal(number, leave)
         hear_signals()
         waiting = asyncio.create_task(rest.wait()) if rest.seconds else None
+        gathering = asyncio.create_task(keep_gathering(front, answering)) if others else None
         judge = partial(judge_by_pulse, server.pulse)
         with answer_probes(settings.probe_listen, judge, listeners.probes):
             await server._serve(sockets=[listeners.page])  # noqa: SLF001 - serve() would take the signals from us
-        if waiting:
-            waiting.cancel()
+        for task in (waiting, gathering):
+            if task:
+                task.cancel()
 
     try:
         asyncio.run(main())
@@ -222,6 +288,36 @@ def serve(
         if not answering.is_stopping:
             exec_anew(find_own_words(), rest.kept, rest.kept.values())
     return 0
+
+
+async def keep_gathering(front: Front, answering: Answering) -> None:
+    """At once, so that the first who looks need not wait for the nodes; then while somebody looks."""
+    await front.wake()
+    while True:
+        await asyncio.to_thread(answering.gather)
+        await asyncio.sleep(GATHER_SECONDS)
+        while front.idle_seconds() > LOOKED_SECONDS:  # noqa: ASYNC110 - time passes, nothing tells
+            await asyncio.sleep(LOOK_SECONDS)
+
+
+def build_gatherer(folders: "NodeFolders", others: OtherViewers | None) -> "Gatherer":
+    """Nodes of folders here, and those behind other viewers."""
+    from nodescope.use.cluster.folder_directory import FolderDirectory
+    from nodescope.use.cluster.gatherer import Gatherer
+    from nodescope.use.nodes.directory import JoinedDirectory
+
+    directories = [*(others.directories if others else ()), FolderDirectory(folders)]
+    deadline_seconds = others.deadline_seconds if others else parse_seconds(NODE_DEADLINE)
+    return Gatherer(JoinedDirectory(directories), SystemClock(), deadline_seconds)
+
+
+def say_empty(paths: Sequence[Path]) -> None:
+    """Of folders that were named: an agent may write there later, or the name was wrong."""
+    for path in paths:
+        if not has_data(path):
+            sys.stderr.write(
+                f"nodescope viewer: there is no data in {path} yet; it is shown once an agent writes there\n"
+            )
 
 
 def guard_front(front: Front, options: argparse.Namespace, settings: Settings) -> Gate:

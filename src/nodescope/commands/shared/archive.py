@@ -10,6 +10,7 @@ from nodescope.base.clock import SystemClock
 from nodescope.base.errors import ArchiveRefused, RequestRejected
 from nodescope.base.time_range import TimeRange
 from nodescope.commands.shared.options import read_span
+from nodescope.read.files.given_paths import ACCEPTED
 
 if TYPE_CHECKING:
     # DuckDB is loaded when an archive is read, not for --help.
@@ -31,9 +32,7 @@ def open_view(paths: Sequence[Path]) -> "View":
         more = f" (and {len(reasons) - 1} more)" if len(reasons) > 1 else ""
         raise ArchiveRefused(f"nothing could be read: {reasons[0]}{more}")
     if not view.nodes and not any((path / "session.json").exists() for path in paths):
-        raise ArchiveRefused(
-            f"{paths[0]}: no data of nodescope is here; accepted: a data folder, a folder of such, or Parquet files"
-        )
+        raise ArchiveRefused(f"{paths[0]}: no data of nodescope is here; {ACCEPTED}")
     for reason in reasons:
         sys.stderr.write(f"nodescope: not read: {reason}\n")
     return view

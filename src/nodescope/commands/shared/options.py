@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from nodescope.base.errors import SettingsRejected
+from nodescope.base.quantity import parse_seconds
 from nodescope.base.settings import FIELDS
 from nodescope.base.settings_load import LoadedSettings, read_settings
 from nodescope.base.time_range import parse_moment
@@ -14,14 +15,25 @@ from nodescope.commands.shared.meanings import SETTING
 
 # Settings whose option has another name or form than --the-setting VALUE.
 SHORT = {"interval_seconds": "--interval", "ring_seconds": "--ring", "copy_rate_bytes": "--copy-rate"}
-REPEATED = ("listen", "allow_host", "label", "sources_exclude", "archive_include", "archive_exclude")
+REPEATED = (
+    "listen",
+    "allow_host",
+    "label",
+    "sources_exclude",
+    "archive_include",
+    "archive_exclude",
+    "alertmanager_url",
+)
 SWITCHES = {
     "archive": "--no-archive",
     "kubernetes": "--no-kubernetes",
     "pss": "--no-pss",
     "pcm_per_core": "--no-pcm-per-core",
     "watch": "--no-watch",
+    "lease": "--no-lease",
 }
+# Off unless the option is there; it has no value either.
+TURNED_ON = ("kubernetes_events",)
 
 # Who may ask, for every server: flags of the same names.
 GUARDS = {
@@ -71,6 +83,25 @@ def read_quantity(
         raise SettingsRejected(f"--{name} {text} is not accepted; accepted: {examples}") from None
 
 
+def add_interval(parser: argparse.ArgumentParser, usual: str) -> None:
+    """Of a command that looks again and again."""
+    parser.add_argument(
+        "--interval", default=usual, metavar="T", help=f"how often to look; {usual} unless given"
+    )
+
+
+def read_interval(options: argparse.Namespace) -> float:
+    """Seconds."""
+    return read_quantity(options, "interval", parse_interval, "500ms to 1h")
+
+
+def parse_interval(text: str) -> float:
+    seconds = parse_seconds(text)
+    if not 0.5 <= seconds <= 3600:
+        raise ValueError(text)
+    return seconds
+
+
 def add_address(parser: argparse.ArgumentParser, port: int) -> None:
     """Where to listen, and who may ask."""
     parser.add_argument(
@@ -111,6 +142,8 @@ def add_settings(parser: argparse.ArgumentParser, *, port: bool = True) -> None:
         names, form = [name_option(name)], {"metavar": "VALUE", "help": SETTING}
         if name in SWITCHES:
             form = {"action": "store_const", "const": "false", "help": SETTING}
+        elif name in TURNED_ON:
+            form = {"action": "store_const", "const": "true", "help": SETTING}
         elif name in REPEATED:
             form |= {"action": "append"}
         if name == "kubernetes":
@@ -132,4 +165,4 @@ def render_flags(flags: Mapping[str, Any]) -> Iterator[str]:
     """The same flags as words, for a child of ours."""
     for name, value in flags.items():
         for one in value if isinstance(value, list) else [value]:
-            yield from (name_option(name), *([] if name in SWITCHES else [str(one)]))
+            yield from (name_option(name), *([] if name in (*SWITCHES, *TURNED_ON) else [str(one)]))

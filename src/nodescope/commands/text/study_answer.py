@@ -5,11 +5,11 @@ import shutil
 from collections.abc import Mapping
 from typing import TextIO
 
-from nodescope.base.quantity import render_number
 from nodescope.base.text import clean_text
+from nodescope.commands.text.evidence import render_figures
 from nodescope.commands.text.study_plot import render_plot
-from nodescope.commands.text.terminal import paint
-from nodescope.use.studies.finding import Finding, Measure, StudyAnswer
+from nodescope.commands.text.terminal import paint, wrap_words
+from nodescope.use.studies.finding import Finding, StudyAnswer
 from nodescope.use.studies.series import Series
 
 # A screenful; all of them are in --json.
@@ -29,19 +29,25 @@ def print_answer(
         print(json.dumps(answer.to_json(), ensure_ascii=False, allow_nan=False), file=out, flush=True)
         return
     width = shutil.get_terminal_size((80, 24)).columns
-    print(render_study(answer, series, width, colour=colour), file=out)
+    print(render_study(answer, series, width, colour=colour, is_wrapped=out.isatty()), file=out)
 
 
-def render_study(answer: StudyAnswer, series: Series, width: int, *, colour: bool) -> str:
-    heading = clean_text(name_series(answer.series), LINE_CHARACTERS)
-    lines = [paint(f"{heading}: {answer.study}", "dim", wanted=colour)]
-    lines += [paint(clean_text(answer.sentence, LINE_CHARACTERS), "bold", wanted=colour), ""]
+def render_study(
+    answer: StudyAnswer, series: Series, width: int, *, colour: bool, is_wrapped: bool = False
+) -> str:
+    """Piped, a sentence is one line; on a terminal it ends at the edge, between words."""
+    room = width if is_wrapped else None
+    heading = f"{clean_text(name_series(answer.series), LINE_CHARACTERS)}: {answer.study}"
+    sentence = clean_text(answer.sentence, LINE_CHARACTERS)
+    lines = [paint(line, "dim", wanted=colour) for line in wrap_words(heading, room)]
+    lines += [*(paint(line, "bold", wanted=colour) for line in wrap_words(sentence, room)), ""]
     plot = render_plot(series, answer.findings, width)
     lines += [*plot, ""] if plot else []
     for finding in answer.findings[:MOST_FINDINGS]:
-        lines += render_finding(finding)
+        lines += render_finding(finding, room)
     if len(answer.findings) > MOST_FINDINGS:
-        lines.append(f"  ... and {len(answer.findings) - MOST_FINDINGS} more; --json has all of them")
+        more = len(answer.findings) - MOST_FINDINGS
+        lines += wrap_words(f"  ... and {more} more; --json has all of them", room, "  ")
     lines.append(f"  {answer.samples} samples, {100 * answer.missing_share:.1f} % missing")
     return "\n".join(lines) + "\n"
 
@@ -53,18 +59,11 @@ def name_series(series: Mapping[str, str | None]) -> str:
     return f"{name} of {container} ({identifier})" if container and identifier else name
 
 
-def render_finding(finding: Finding) -> list[str]:
+def render_finding(finding: Finding, room: int | None) -> list[str]:
     likely = next((word for least, word in CONFIDENCE_WORDS if finding.confidence >= least), "unlikely")
-    figures = ", ".join(
-        f"{name.replace('_', ' ')} {render_measure(value)}"
-        for name, value in (*finding.measures.items(), *finding.evidence.items())
-        if value is not None
-    )
-    return [
+    figures = clean_text(render_figures(finding), LINE_CHARACTERS)
+    told = (
         f"* {clean_text(finding.sentence, LINE_CHARACTERS)}",
-        f"  {likely} ({finding.confidence:.2f}); {clean_text(figures, LINE_CHARACTERS)}",
-    ]
-
-
-def render_measure(value: Measure) -> str:
-    return render_number(float(value)) if isinstance(value, (int, float)) else str(value)
+        f"  {likely} ({finding.confidence:.2f}); {figures}",
+    )
+    return [line for text in told for line in wrap_words(text, room, "  ")]

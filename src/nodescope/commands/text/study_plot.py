@@ -33,7 +33,8 @@ def render_plot(series: Series, findings: tuple[Finding, ...], width: int) -> li
     lines = [f"{label:>{margin}} |{row}".rstrip() for label, row in zip(left, rows)]
     marks = render_marks(findings, columns, start_at, end_at)
     lines += [f"{'':>{margin}} +{marks}"]
-    return [*lines, f"{'':>{margin}}  {render_time(start_at)} to {render_time(end_at)}"]
+    between = f"{render_time(start_at)} to {render_time(end_at)}"
+    return [*lines, " " * max(0, min(margin + 2, width - len(between))) + between]
 
 
 def bars_of(

@@ -11,6 +11,7 @@ import re
 import shutil
 import sys
 import textwrap
+import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import Any, TextIO
 
@@ -19,10 +20,12 @@ from nodescope.base.text import clean_text
 CODES = {"green": "32", "red": "31", "yellow": "33", "dim": "2", "bold": "1"}
 _PAINT = re.compile(r"\x1b\[[0-9;]*m")
 _PAINTED = re.compile(r"(\x1b\[(?:32|31|33|2|1)m)(.*)(\x1b\[0m)", re.DOTALL)
-# Ours: colour, the screen of `top`, the line of a progress bar.
-_OURS = r"\x1b\[(?:(?:32|31|33|2|1|0)m|H|J|K|2K)"
+# Ours: colour, the screen of `top` (another page, with or without a cursor), the line of a progress bar.
+_OURS = r"\x1b\[(?:(?:32|31|33|2|1|0)m|H|J|K|2K|\?1049[hl]|\?25[hl])"
 # Control characters but line feed, carriage return and tab; C1 as well, which some terminals obey.
 _CONTROL = re.compile(f"({_OURS})|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
+# Not after a digit.
+_BETWEEN_WORDS = re.compile(r"(?<=[^0-9 ]) +")
 CELL_CHARACTERS = 4096
 
 
@@ -61,7 +64,51 @@ def paint(text: str, colour: str, *, wanted: bool | None = None) -> str:
 
 
 def width_of(text: str) -> int:
-    return len(_PAINT.sub("", text))
+    """Columns on a terminal: a Chinese letter takes two, an accent that is put over another letter none."""
+    plain = _PAINT.sub("", text)
+    return len(plain) if plain.isascii() else sum(map(letter_width, plain))
+
+
+def letter_width(letter: str) -> int:
+    if unicodedata.category(letter) in {"Mn", "Me", "Cf"}:
+        return 0
+    return 2 if unicodedata.east_asian_width(letter) in {"W", "F"} else 1
+
+
+def cut_columns(text: str, most: int) -> str:
+    """So many columns at most, with dots at the end of what was longer."""
+    if width_of(text) <= most:
+        return text
+    dots = "..."[: max(0, most)]
+    kept, room = "", most - len(dots)
+    for letter in text:
+        room -= letter_width(letter)
+        if room < 0:
+            break
+        kept += letter
+    return kept + dots
+
+
+def wrap_words(text: str, columns: int | None, indent: str = "") -> list[str]:
+    """
+    Lines that end between words, the further ones indented; None: one line.
+
+    A number and what follows it (512 MiB, 21 600) stay together. A word that is longer than a line is
+    a name: it is not broken, the terminal does that.
+    """
+    if columns is None or width_of(text) <= columns:
+        return [text]
+    begin = text[: len(text) - len(text.lstrip())]
+    lines = [begin]
+    for word in _BETWEEN_WORDS.split(text.strip()):
+        line = lines[-1]
+        is_empty = line in {begin, indent}
+        grown = line + word if is_empty else f"{line} {word}"
+        if width_of(grown) > columns and not is_empty:
+            lines.append(indent + word)
+        else:
+            lines[-1] = grown
+    return lines
 
 
 def render_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

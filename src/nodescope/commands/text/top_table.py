@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from nodescope.base.quantity import render_bytes
 from nodescope.base.text import clean_text
-from nodescope.commands.text.terminal import paint, width_of
+from nodescope.commands.text.terminal import cut_columns, paint, width_of
 
 if TYPE_CHECKING:
     from nodescope.use.answers.container_table import ContainerRow
@@ -22,21 +22,24 @@ FIGURES: tuple[tuple[str, str, Callable[[float], str]], ...] = (
     ("mem wait", "pressure_memory", lambda value: f"{value:.1%}"),
     ("cpu wait", "pressure_cpu", lambda value: f"{value:.1%}"),
 )
+# From where on a share harms: as the studies' summary has it, of limits and of stalls.
+HARM = {"memory_limit_share": 0.9, "cpu_throttled": 0.1, "pressure_memory": 0.1, "pressure_cpu": 0.1}
 # What goes first where the terminal is narrow; the name and the column that it
 # is sorted by stay.
 LEAVING = (
     "cpu wait",
     "mem wait",
     "cache",
-    "throttled",
     "namespace",
+    "throttled",
+    "restarts",
     "of limit",
     "node",
     "state",
     "memory",
     "cpu",
 )
-NAME_LEAST = 24
+NAME_LEAST = 20
 BETWEEN = "  "
 
 
@@ -46,6 +49,10 @@ class TopRow:
 
     container: "ContainerRow"
     values: dict[str, float | None]
+    restarts: int | None = None
+    """Over all that was recorded; None: not looked at."""
+    kills: int = 0
+    """Of its runs so many were killed for memory."""
 
     @property
     def life(self) -> "Life":
@@ -54,6 +61,19 @@ class TopRow:
     @property
     def state(self) -> str:
         return self.container.state
+
+    @property
+    def key(self) -> str:
+        """The same for all runs of a container."""
+        life = self.life
+        return "/".join(
+            (life.node, life.namespace, life.pod, life.container_name) if life.pod else (life.node, life.id)
+        )
+
+    def sort_key(self, sort: str) -> tuple[float, str]:
+        """The highest first, names from a to z."""
+        value = self.restarts if sort == "restarts" else None if sort == "name" else self.values.get(sort)
+        return -(value or 0.0), self.life.name
 
 
 Rows = Sequence[TopRow]
@@ -97,10 +117,29 @@ def make_columns(rows: Rows) -> list[TopColumn]:
         table.append(TopColumn("node", tuple(cut(row.life.node, 30) for row in rows)))
     for title, metric, write in FIGURES:
         values = [row.values.get(metric) for row in rows]
-        table.append(TopColumn(title, tuple("-" if one is None else write(one) for one in values), True))
+        table.append(TopColumn(title, tuple(render_value(metric, one, write) for one in values), True))
+    if any(row.restarts is not None for row in rows):
+        table.append(TopColumn("restarts", tuple(map(render_restarts, rows)), True))
     if any(row.state != "running" for row in rows):
         table.append(TopColumn("state", tuple(map(render_state, rows))))
     return table
+
+
+def render_value(metric: str, value: float | None, write: Callable[[float], str]) -> str:
+    if value is None:
+        return "-"
+    return paint(write(value), "red") if is_harm(metric, value) else write(value)
+
+
+def is_harm(metric: str, value: float) -> bool:
+    return metric in HARM and value >= HARM[metric]
+
+
+def render_restarts(row: TopRow) -> str:
+    """`3, 1 OOM`: a kill for memory is harm, also where it runs again."""
+    if row.kills:
+        return paint(f"{row.restarts or 0}, {row.kills} OOM", "red")
+    return "-" if row.restarts is None else str(row.restarts)
 
 
 def render_state(row: TopRow) -> str:
@@ -111,7 +150,7 @@ def render_state(row: TopRow) -> str:
 def fit(table: Sequence[TopColumn], sort: str, columns: int) -> list[TopColumn]:
     """Names are shortened first, then columns leave, then names are shortened to what is left."""
     kept = list(table)
-    stays = next(title for title, metric, _ in FIGURES if metric == sort)
+    stays = next((title for title, metric, _ in FIGURES if metric == sort), sort)
     for title in LEAVING:
         if beside_name(kept) + min(kept[0].width, NAME_LEAST) <= columns:
             break
@@ -128,5 +167,4 @@ def beside_name(table: Sequence[TopColumn]) -> int:
 
 def cut(text: str, most: int) -> str:
     """Of somebody's archive: what would move the cursor is not printed."""
-    text = clean_text(text)
-    return text if len(text) <= most else text[: max(0, most - 3)] + "..."[:most]
+    return cut_columns(clean_text(text), most)

@@ -1,0 +1,1 @@
+"""The screen of `nodescope top`: keys, curves, and what is drawn."""
